@@ -1,0 +1,23 @@
+//! Bytes in, values out: time, units, flow keys, packet headers, capture files.
+//!
+//! The leaf of the house. No I/O, no clock, no `unsafe`: a caller brings bytes and gets values or a typed
+//! error that says where and what was expected.
+
+#![forbid(unsafe_code)]
+
+pub mod flow_key;
+pub mod link_type;
+pub mod packet;
+pub mod parse;
+pub mod protocol;
+pub mod source;
+pub mod time;
+pub mod units;
+
+pub use flow_key::{Direction, FlowKey, HashSeed, IpVersion};
+pub use link_type::LinkType;
+pub use packet::{Fragment, Packet, PacketNotes, TcpFlags};
+pub use protocol::Protocol;
+pub use source::{Batch, Frame, FrameRef, Interface, Progress, Source, SourceCounters};
+pub use time::{Nanos, Timestamp};
+pub use units::{BitRate, Bytes};

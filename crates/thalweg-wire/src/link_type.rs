@@ -1,0 +1,80 @@
+//! Link types: what a captured frame begins with (`LINKTYPE_` values of the pcap and pcapng formats).
+
+use std::fmt;
+
+/// The layer that a frame begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LinkType {
+    /// BSD loopback: a 4-byte address family in the byte order of the capturing machine (0).
+    Null,
+    /// Ethernet (1).
+    Ethernet,
+    /// IPv4 or IPv6 with no header before it (101; also 12 and 14, as OpenBSD and others wrote it).
+    RawIp,
+    /// OpenBSD loopback: the address family in network byte order (108).
+    Loop,
+    /// Linux cooked capture, version 1 (113).
+    LinuxSll,
+    /// IPv4 with no header before it (228).
+    Ipv4,
+    /// IPv6 with no header before it (229).
+    Ipv6,
+    /// Linux cooked capture, version 2 (276).
+    LinuxSll2,
+    /// A link type that is not taken apart; its frames are counted.
+    Other(u16),
+}
+
+impl LinkType {
+    /// From the number in a capture file.
+    pub const fn from_number(number: u16) -> LinkType {
+        match number {
+            0 => LinkType::Null,
+            1 => LinkType::Ethernet,
+            12 | 14 | 101 => LinkType::RawIp,
+            108 => LinkType::Loop,
+            113 => LinkType::LinuxSll,
+            228 => LinkType::Ipv4,
+            229 => LinkType::Ipv6,
+            276 => LinkType::LinuxSll2,
+            other => LinkType::Other(other),
+        }
+    }
+
+    /// The number for a capture file.
+    pub const fn number(self) -> u16 {
+        match self {
+            LinkType::Null => 0,
+            LinkType::Ethernet => 1,
+            LinkType::RawIp => 101,
+            LinkType::Loop => 108,
+            LinkType::LinuxSll => 113,
+            LinkType::Ipv4 => 228,
+            LinkType::Ipv6 => 229,
+            LinkType::LinuxSll2 => 276,
+            LinkType::Other(number) => number,
+        }
+    }
+
+    /// Whether frames of this type are taken apart.
+    pub const fn is_supported(self) -> bool {
+        !matches!(self, LinkType::Other(_))
+    }
+}
+
+impl fmt::Display for LinkType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            LinkType::Null => "null",
+            LinkType::Ethernet => "Ethernet",
+            LinkType::RawIp => "raw IP",
+            LinkType::Loop => "loopback",
+            LinkType::LinuxSll => "Linux cooked v1",
+            LinkType::Ipv4 => "raw IPv4",
+            LinkType::Ipv6 => "raw IPv6",
+            LinkType::LinuxSll2 => "Linux cooked v2",
+            LinkType::Other(number) => return f.pad(&format!("link type {number}")),
+        };
+        f.pad(name)
+    }
+}

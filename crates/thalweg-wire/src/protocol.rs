@@ -1,0 +1,79 @@
+//! IP protocol numbers (IANA "Assigned Internet Protocol Numbers") by name.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The protocol above IP, by its number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct Protocol(pub u8);
+
+impl Protocol {
+    /// Internet Control Message Protocol (RFC 792).
+    pub const ICMP: Protocol = Protocol(1);
+    /// Transmission Control Protocol (RFC 9293).
+    pub const TCP: Protocol = Protocol(6);
+    /// User Datagram Protocol (RFC 768).
+    pub const UDP: Protocol = Protocol(17);
+    /// Generic Routing Encapsulation (RFC 2784).
+    pub const GRE: Protocol = Protocol(47);
+    /// ICMP for IPv6 (RFC 4443).
+    pub const ICMPV6: Protocol = Protocol(58);
+    /// Stream Control Transmission Protocol (RFC 9260).
+    pub const SCTP: Protocol = Protocol(132);
+
+    /// Whether the protocol's header begins with a source and a destination port.
+    pub const fn has_ports(self) -> bool {
+        matches!(self.0, 6 | 17 | 33 | 132 | 136)
+    }
+}
+
+/// Names as tcpdump and `/etc/protocols` have them, lower case.
+const NAMES: [(u8, &str); 20] = [
+    (1, "icmp"),
+    (2, "igmp"),
+    (4, "ipip"),
+    (6, "tcp"),
+    (8, "egp"),
+    (17, "udp"),
+    (33, "dccp"),
+    (41, "ipv6"),
+    (46, "rsvp"),
+    (47, "gre"),
+    (50, "esp"),
+    (51, "ah"),
+    (58, "icmp6"),
+    (88, "eigrp"),
+    (89, "ospf"),
+    (103, "pim"),
+    (112, "vrrp"),
+    (115, "l2tp"),
+    (132, "sctp"),
+    (136, "udplite"),
+];
+
+/// The name, or `proto-N` for a number without one here.
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match NAMES.iter().find(|(number, _)| *number == self.0) {
+            Some((_, name)) => f.pad(name),
+            None => f.pad(&format!("proto-{}", self.0)),
+        }
+    }
+}
+
+impl FromStr for Protocol {
+    type Err = ();
+
+    /// Reads a name in either case, `proto-N`, or a number.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let lower = text.to_ascii_lowercase();
+        if let Some((number, _)) = NAMES.iter().find(|(_, name)| *name == lower) {
+            return Ok(Protocol(*number));
+        }
+        match lower.as_str() {
+            "icmpv6" | "ipv6-icmp" => Ok(Protocol::ICMPV6),
+            _ => lower.strip_prefix("proto-").unwrap_or(&lower).parse().map(Protocol).map_err(drop),
+        }
+    }
+}
