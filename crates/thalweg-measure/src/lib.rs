@@ -1,1 +1,11 @@
-//! Under construction.
+//! Flow metering and the detection of cheetah flows.
+//!
+//! `meter/` counts: frames become packets ([`meter::intake`]), packets are counted in flows
+//! ([`meter::flow_table`]), ended flows are handed on as records ([`meter::record`]). `detect/` finds: which
+//! flows are cheetahs ([`detect`]). Time and seeds are arguments; the same packets give the same output.
+
+pub mod detect;
+mod memory;
+pub mod meter;
+
+pub use memory::MemoryError;

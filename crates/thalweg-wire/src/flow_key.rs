@@ -74,6 +74,16 @@ impl HashSeed {
     pub const fn new(number: u64) -> HashSeed {
         HashSeed([splitmix(number, 1), splitmix(number, 2), splitmix(number, 3)])
     }
+
+    /// A 64-bit hash of 128 bits.
+    ///
+    /// Folded multiplications in the manner of wyhash (Wang Yi 2020), secret words xored in first. The same on
+    /// every machine for one seed; not meant to be stored.
+    #[inline(always)]
+    pub const fn hash_words(&self, a: u64, b: u64) -> u64 {
+        let [s0, s1, s2] = self.0;
+        fold(fold(a ^ s0, b ^ s1) ^ s2, s0)
+    }
 }
 
 const fn splitmix(seed: u64, step: u64) -> u64 {
@@ -178,10 +188,7 @@ impl FlowKey {
         }
     }
 
-    /// A 64-bit hash that both directions share.
-    ///
-    /// Folded multiplications in the manner of wyhash (Wang Yi 2020), secret words xored in first. The same on
-    /// every machine for one seed; not meant to be stored.
+    /// A 64-bit hash that both directions share (see [`HashSeed::hash_words`]).
     #[inline]
     pub fn symmetric_hash(&self, seed: &HashSeed) -> u64 {
         let source = (self.src, self.src_port);
@@ -193,7 +200,7 @@ impl FlowKey {
             IpVersion::V4 => {
                 let low = low.0[1] << 16 | u64::from(low.1) | kind;
                 let high = high.0[1] << 16 | u64::from(high.1);
-                fold(fold(low ^ s0, high ^ s1) ^ s2, s0)
+                seed.hash_words(low, high)
             }
             IpVersion::V6 => {
                 let ports = u64::from(low.1) << 16 | u64::from(high.1) | kind;

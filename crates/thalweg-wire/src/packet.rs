@@ -28,6 +28,14 @@ pub struct Packet {
     pub notes: PacketNotes,
 }
 
+impl Packet {
+    /// Whether there is anything to say of it beyond its key, lengths and flags.
+    #[inline]
+    pub fn is_unusual(&self) -> bool {
+        self.notes != PacketNotes::default() || self.fragment != Fragment::Whole
+    }
+}
+
 /// Place of a packet in a fragmented datagram (RFC 791 section 3.2, RFC 8200 section 4.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fragment {

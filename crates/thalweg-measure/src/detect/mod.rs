@@ -1,0 +1,94 @@
+//! Findings: which flows are cheetahs, while they run.
+//!
+//! A **cheetah flow** moves more than `R * T` bytes within a time of length `T`: its flight rate passes the
+//! threshold `R` over the flight duration `T` (the heavy-hitter dissertation, University of Virginia 2018,
+//! section 3.2.1, equation 3.1). Rates are per direction of a flow, in bytes of the IP layer.
+//!
+//! - [`sliding_window`]: our own detector and the default. Looks at *every* window of length `T`; misses none.
+//! - [`cfinf`]: Algorithms 1 to 4 of the dissertation as published; looks at consecutive flights.
+
+pub mod cfinf;
+pub mod sliding_window;
+
+use thiserror::Error;
+
+use thalweg_wire::{BitRate, Bytes, FlowKey, Nanos, Timestamp};
+
+/// What makes a flow a cheetah.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheetahThreshold {
+    /// `T`, the length of a flight. 100 ms in the dissertation's evaluation (section 3.4).
+    pub flight_duration: Nanos,
+    /// `R`, the flight rate above which a flow is a cheetah. 50 Mbit/s in the dissertation's evaluation.
+    pub rate_threshold: BitRate,
+}
+
+impl Default for CheetahThreshold {
+    fn default() -> Self {
+        CheetahThreshold { flight_duration: Nanos::from_millis(100), rate_threshold: BitRate(50_000_000) }
+    }
+}
+
+impl CheetahThreshold {
+    /// `R * T`: a flow that moves more than this within `T` is a cheetah.
+    pub fn volume(&self) -> Bytes {
+        self.rate_threshold.amount_in(self.flight_duration)
+    }
+
+    /// # Errors
+    /// If `T` is zero or `R * T` is less than one byte.
+    pub fn validate(&self) -> Result<(), ThresholdError> {
+        if self.volume().0 == 0 { Err(ThresholdError { threshold: *self }) } else { Ok(()) }
+    }
+}
+
+/// A threshold that every packet passes.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error(
+    "a flight of {} at {} is less than one byte: raise the flight duration or the rate threshold",
+    threshold.flight_duration, threshold.rate_threshold
+)]
+pub struct ThresholdError {
+    /// What was asked for.
+    pub threshold: CheetahThreshold,
+}
+
+/// What a detector says of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// A flow has become a cheetah.
+    Began(Cheetah),
+    /// A flow that was a cheetah has ended, or was given up.
+    Ended(CheetahEnd),
+}
+
+/// A flow found to be a cheetah.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cheetah {
+    /// The direction that is one.
+    pub key: FlowKey,
+    /// Time of the flow's first packet (of its flight's, for [`cfinf`], which forgets the flow in between).
+    pub first: Timestamp,
+    /// Time of the packet that gave it away.
+    pub detected: Timestamp,
+    /// Flight rate.
+    pub rate: BitRate,
+    /// Bytes of the flight that gave it away: at least this many passed within `T` before `detected`
+    /// (for [`cfinf`]: within the flight).
+    pub bytes: Bytes,
+}
+
+/// The end of a cheetah.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheetahEnd {
+    /// The direction that was one.
+    pub key: FlowKey,
+    /// Time of its first packet, as [`Cheetah::first`].
+    pub first: Timestamp,
+    /// Time of its last packet.
+    pub last: Timestamp,
+    /// Packets from first to last.
+    pub packets: u64,
+    /// Bytes from first to last.
+    pub bytes: Bytes,
+}

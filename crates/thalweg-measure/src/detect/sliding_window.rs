@@ -1,0 +1,211 @@
+//! Cheetahs in any window, in constant memory a flow.
+//!
+//! The published algorithm cuts a flow into consecutive flights and so misses a burst that straddles two of
+//! them. This detector looks at every window `(t - T, t]`.
+//!
+//! **Idea.** Instead of bytes by time, keep time by bytes. Divide `V = R * T` into `K = 64` quanta of
+//! `q = floor(V / K)` bytes (where `V` is under 64 bytes, into `V` quanta of one byte). *Milestone* `m` of a flow
+//! is passed by the packet with which the flow's count of bytes first exceeds `m * q`; its time is kept in a
+//! ring of the last `K`. When milestone `m >= K` is passed at `t`, look at milestone `j = m + 1 - K`: if that was
+//! passed after `t - T`, the flow is a cheetah.
+//!
+//! **None is missed.** Let a flow move more than `V >= K * q` bytes in `(t - T, t]`, let `C` be its count at
+//! `t` and `m` the last milestone passed, so `K * q < C <= (m + 1) * q` and `m >= K`. Its count at `t - T` was
+//! less than `C - K * q <= j * q`, so milestone `j` was passed after `t - T`. At the time `s <= t` when `m` was
+//! passed, `s - T <= t - T`, so the test held then: the flow is reported at `s`, no later than the packet that
+//! makes it a cheetah.
+//!
+//! **Slack.** If the test holds, the count exceeded `m * q` at `t` and was at most `j * q` at `t - T`. So every
+//! flow reported moved more than `(K - 1) * q` bytes within `T`: 63/64 of `V`, less at most `K` bytes of rounding.
+//!
+//! **Memory.** A direction that never moves more than one quantum (9.8 kB at 50 Mbit/s and 100 ms), as nearly
+//! all do, takes none. The others share a fixed number of tracks of 1 KiB (both directions); the track of a
+//! flow that passed no milestone within `T` tells nothing and is taken when another flow needs it. A link of
+//! `C` bit/s needs no more than `2 * C * T / (8 * q)` tracks. When there is none left the milestone is not
+//! kept and counted: the guarantee stands while [`SlidingWindow::untracked`] is zero.
+//!
+//! **Cost.** A comparison a packet; a division for flows beyond the first quantum; one line of memory a quantum.
+//!
+//! Time stamps that run backwards count as the latest time seen of their flow.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::{CheetahThreshold, ThresholdError};
+use crate::memory::{LargeArray, MemoryError};
+use thalweg_wire::{BitRate, Bytes, Direction, Nanos, Timestamp};
+
+/// Most quanta that `R * T` is divided into.
+const K: usize = 64;
+
+/// A flow without a track.
+pub(crate) const NO_TRACK: u32 = 0;
+
+/// Tracks looked at for one that can be taken, before a milestone goes unkept.
+const SEARCH: usize = 64;
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+struct Track {
+    /// Times of the last `K` milestones of each direction, milestone `m` at `m % K`.
+    milestones: [[u64; K]; 2],
+    /// Time of the newest milestone of either direction; zero if the track is free.
+    newest: u64,
+    /// Slot whose flow has it.
+    owner: u32,
+    reserved: u32,
+}
+
+/// The detector's parameters and tracks.
+#[derive(Debug)]
+pub struct SlidingWindow {
+    threshold: CheetahThreshold,
+    /// Number of quanta: `K`, fewer only where `R * T` has fewer bytes.
+    quanta: u64,
+    quantum: u64,
+    /// Track 0 is nobody's: a flow's track number is zero as long as it has none.
+    tracks: LargeArray<Track>,
+    /// Where the search for a track goes on.
+    hand: usize,
+    untracked: u64,
+}
+
+/// A window in which more than the threshold passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Flight {
+    /// What passed since the milestone before the one that the window begins with: more than `R * T`, and at
+    /// most 1/64 of that (and 64 bytes) more than passed within `T` at least.
+    pub(crate) bytes: Bytes,
+    /// That over `T`.
+    pub(crate) rate: BitRate,
+}
+
+/// Why a detector could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SlidingWindowError {
+    /// The threshold makes no sense.
+    #[error(transparent)]
+    Threshold(#[from] ThresholdError),
+    /// The tracks did not fit into memory.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+}
+
+impl SlidingWindow {
+    /// A detector with room for `tracks` flows at once that move more than a quantum in each `T`.
+    ///
+    /// # Errors
+    /// If the threshold is below one byte, or memory does not suffice.
+    pub fn new(threshold: CheetahThreshold, tracks: usize) -> Result<Self, SlidingWindowError> {
+        threshold.validate()?;
+        let volume = threshold.volume().0;
+        let quanta = volume.min(K as u64);
+        let tracks = LargeArray::zeroed(tracks.clamp(1, u32::MAX as usize - 1) + 1)?;
+        Ok(SlidingWindow { threshold, quanta, quantum: volume / quanta, tracks, hand: 0, untracked: 0 })
+    }
+
+    /// Milestones that found no track: flows with as many were watched with a gap. Zero means that the
+    /// guarantee holds.
+    pub fn untracked(&self) -> u64 {
+        self.untracked
+    }
+
+    /// What it looks for.
+    pub fn threshold(&self) -> CheetahThreshold {
+        self.threshold
+    }
+
+    /// Memory when all tracks are in use.
+    pub fn bytes(&self) -> Bytes {
+        self.tracks.bytes()
+    }
+
+    /// Bytes up to which a direction passes no milestone and need not be shown to [`SlidingWindow::observe`].
+    #[inline(always)]
+    pub(crate) fn quantum(&self) -> u64 {
+        self.quantum
+    }
+
+    /// Takes note that a direction's count of bytes went from `before` to `after` at `time`.
+    ///
+    /// `owner` names the flow, `track` is where it keeps the number of its track.
+    #[inline]
+    pub(crate) fn observe(
+        &mut self,
+        owner: u32,
+        track: &mut u32,
+        direction: Direction,
+        (before, after): (u64, u64),
+        time: Timestamp,
+    ) -> Option<Flight> {
+        let passed = before.saturating_sub(1) / self.quantum;
+        if after <= (passed + 1) * self.quantum {
+            return None;
+        }
+        self.pass(owner, track, direction, (passed + 1, (after - 1) / self.quantum), time).map(|milestone| {
+            let rounding = self.threshold.volume().0 - self.quanta * self.quantum;
+            let bytes = Bytes(after - (milestone - 1) * self.quantum + rounding);
+            Flight { bytes, rate: BitRate::of(bytes, self.threshold.flight_duration) }
+        })
+    }
+
+    /// Milestones `from` to `to` were passed at `time`. The milestone since which a flight passed, if one did.
+    fn pass(
+        &mut self,
+        owner: u32,
+        number: &mut u32,
+        direction: Direction,
+        (from, to): (u64, u64),
+        time: Timestamp,
+    ) -> Option<u64> {
+        if *number == NO_TRACK || self.tracks[*number as usize].owner != owner {
+            match self.take_track(owner, time) {
+                Some(taken) => *number = taken,
+                None => {
+                    self.untracked += 1;
+                    // Even without a track a flight within one packet is seen.
+                    return (to + 1 - from >= self.quanta).then_some(from);
+                }
+            }
+        }
+        let track = &mut self.tracks[*number as usize];
+        track.newest = track.newest.max(time.0);
+        let milestones = &mut track.milestones[direction as usize];
+        for milestone in from.max((to + 1).saturating_sub(K as u64))..=to {
+            milestones[milestone as usize % K] = time.0;
+        }
+        let since = (to + 1).checked_sub(self.quanta).filter(|since| *since >= 1)?;
+        let passed = Timestamp(milestones[since as usize % K]);
+        (time - passed < self.threshold.flight_duration).then_some(since.min(from))
+    }
+
+    /// A free track, or one that tells nothing any more.
+    fn take_track(&mut self, owner: u32, now: Timestamp) -> Option<u32> {
+        let stale = now.saturating_sub(self.threshold.flight_duration).0;
+        for _ in 0..SEARCH.min(self.tracks.len() - 1) {
+            self.hand = self.hand % (self.tracks.len() - 1) + 1;
+            let track = &mut self.tracks[self.hand];
+            if track.newest <= stale {
+                *track = Track { milestones: [[0; K]; 2], newest: now.0, owner, reserved: 0 };
+                return Some(self.hand as u32);
+            }
+        }
+        None
+    }
+
+    /// Gives the track of a flow that ended back.
+    pub(crate) fn release(&mut self, owner: u32, track: &mut u32) {
+        if *track != NO_TRACK && self.tracks[*track as usize].owner == owner {
+            self.tracks[*track as usize].newest = 0;
+        }
+        *track = NO_TRACK;
+    }
+
+    /// `T`.
+    pub(crate) fn flight_duration(&self) -> Nanos {
+        self.threshold.flight_duration
+    }
+}
+
+#[cfg(test)]
+mod tests;

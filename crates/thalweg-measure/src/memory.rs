@@ -1,0 +1,82 @@
+//! Large arrays of plain values: zeroed, of fixed length, on huge pages where the system has them.
+//!
+//! A table with a million entries is touched at random, so most of its time goes into memory: huge pages take
+//! the page-table walk out of that. Pages become resident when they are first touched; [`LargeArray::bytes`]
+//! is the bound, reached when every entry has been used.
+
+use std::ops::{Deref, DerefMut};
+
+use bytemuck::{AnyBitPattern, NoUninit};
+use memmap2::{MmapMut, MmapOptions};
+use thiserror::Error;
+
+use thalweg_wire::Bytes;
+
+/// A table did not fit into the machine's memory.
+#[derive(Debug, Error)]
+#[error("no memory for a table of {bytes}: {cause}")]
+pub struct MemoryError {
+    /// Size of the table.
+    pub bytes: Bytes,
+    /// What the system said.
+    pub cause: std::io::Error,
+}
+
+/// `len` values of `T`, all zero bytes at first.
+#[derive(Debug)]
+pub(crate) struct LargeArray<T> {
+    map: MmapMut,
+    len: usize,
+    element: std::marker::PhantomData<T>,
+}
+
+impl<T: AnyBitPattern + NoUninit> LargeArray<T> {
+    /// # Errors
+    /// If the system has no address space left for it.
+    pub(crate) fn zeroed(len: usize) -> Result<Self, MemoryError> {
+        let size = len.checked_mul(size_of::<T>()).unwrap_or(usize::MAX);
+        let map = MmapOptions::new()
+            .len(size.max(1))
+            .map_anon()
+            .map_err(|cause| MemoryError { bytes: Bytes(size as u64), cause })?;
+        // A system without huge pages refuses the advice and works all the same.
+        #[cfg(target_os = "linux")]
+        let _ = map.advise(memmap2::Advice::HugePage);
+        Ok(LargeArray { map, len, element: std::marker::PhantomData })
+    }
+
+    /// Memory that it takes when every element has been touched.
+    pub(crate) fn bytes(&self) -> Bytes {
+        Bytes((self.len * size_of::<T>()) as u64)
+    }
+}
+
+impl<T: AnyBitPattern + NoUninit> Deref for LargeArray<T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        bytemuck::cast_slice(&self.map[..self.len * size_of::<T>()])
+    }
+}
+
+impl<T: AnyBitPattern + NoUninit> DerefMut for LargeArray<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        bytemuck::cast_slice_mut(&mut self.map[..self.len * size_of::<T>()])
+    }
+}
+
+/// Asks the processor to bring the cache line of `value` in; the only `unsafe` of this crate.
+#[inline(always)]
+pub(crate) fn prefetch<T>(value: &T) {
+    #[cfg(target_arch = "x86_64")]
+    #[expect(unsafe_code, reason = "the intrinsic takes a raw pointer")]
+    // SAFETY: a prefetch has no effect that a program can observe and never faults; the pointer is valid anyway.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = value;
+}

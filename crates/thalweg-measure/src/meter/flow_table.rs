@@ -1,0 +1,636 @@
+//! The flow table: every packet is counted, exactly, in the one entry of its flow.
+//!
+//! **Life of an entry.** The first packet of a 5-tuple, in either direction, begins it; later ones are counted
+//! by direction. It ends, and is handed on as a [`FlowRecord`], when
+//! - no packet came for the idle timeout ([`EndReason::Idle`]);
+//! - TCP ended it, by RST or by FIN in both directions, and no packet came for the *linger* after that, so that
+//!   the last acknowledgments do not begin a flow of their own; or a SYN begins the next connection
+//!   ([`EndReason::Fin`], [`EndReason::Rst`]);
+//! - the table is full, a new flow needs room and this one is the least recently used, to within 1/2048 of the
+//!   idle timeout ([`EndReason::Evicted`]);
+//! - the input ends ([`EndReason::EndOfInput`]).
+//!
+//! A flow that lasts longer than the active timeout is handed on in parts ([`EndReason::Active`]).
+//!
+//! **Exact.** The packets and bytes of all records are those of all packets shown to the table. Timeouts are
+//! checked at each packet of a flow, so records do not depend on how packets are batched; only the moment at
+//! which a record is handed on does. Nor do they depend on the hash seed.
+//!
+//! **Time** is the latest time stamp seen, and what [`FlowTable::advance`] is told. It does not go back: a
+//! packet with an earlier time stamp is counted all the same, and its flow's first and last time take it in.
+//!
+//! **Memory** is fixed at construction, about 162 bytes a flow: 64 for the entry, 32 for IPv6 addresses, 40 for
+//! what active timeouts need, 8 for the two orders of age, 11 for the index. **Cost** a packet: two cache lines,
+//! both fetched ahead over groups of 32 packets.
+
+use thiserror::Error;
+
+use super::ages::{Ages, SPAN};
+use super::entry::{Entry, Handed, State, V6Addresses, Words};
+use super::index::SlotIndex;
+use super::record::{EndReason, FlowRecord, Traffic};
+use crate::detect::sliding_window::{NO_TRACK, SlidingWindow};
+use crate::detect::{Cheetah, CheetahEnd, Finding};
+use crate::memory::{LargeArray, MemoryError, prefetch};
+use thalweg_wire::{Bytes, Direction, FlowKey, HashSeed, Nanos, Packet, TcpFlags, Timestamp};
+
+/// Packets whose cache lines are fetched together. The misses of 32 packets keep all fill buffers of a core
+/// busy (10 to 16 of them) without pushing each other out of the first-level cache.
+const GROUP: usize = 32;
+
+/// No slot; the end of the list of free ones.
+const NONE: u32 = u32::MAX;
+
+/// Size and timeouts of a flow table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowTableOptions {
+    /// Most flows at once. Default 1,048,576 (170 MB when all are in use).
+    pub capacity: u32,
+    /// A flow ends when no packet came for this long. Default 15 s, as Cisco's exporters and softflowd's
+    /// shorter timeouts have it.
+    pub idle_timeout: Nanos,
+    /// A flow that lasts longer is handed on in parts of this length. Default 30 min, Cisco's default.
+    pub active_timeout: Nanos,
+    /// A flow that TCP has ended is handed on when no packet came for this long. Default 1 s: longer than
+    /// retransmissions of the last segments take.
+    pub linger: Nanos,
+}
+
+impl Default for FlowTableOptions {
+    fn default() -> Self {
+        FlowTableOptions {
+            capacity: 1 << 20,
+            idle_timeout: Nanos::from_secs(15),
+            active_timeout: Nanos::from_secs(30 * 60),
+            linger: Nanos::from_secs(1),
+        }
+    }
+}
+
+/// Why a flow table could not be made.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum FlowTableError {
+    /// There is no room for any flow, or for more than slot numbers can tell apart.
+    #[error("a flow table holds between 1 and 2^31 flows, not {0}")]
+    Capacity(u32),
+    /// A timeout is zero.
+    #[error("the {0} must be longer than zero")]
+    ZeroTimeout(&'static str),
+    /// The detector looks at windows longer than a flow is kept.
+    #[error("the idle timeout ({idle_timeout}) must be at least the flight duration ({flight_duration})")]
+    IdleBeforeFlight {
+        /// Idle timeout of the table.
+        idle_timeout: Nanos,
+        /// `T` of the detector.
+        flight_duration: Nanos,
+    },
+    /// The table did not fit into memory.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+}
+
+/// What the table hands on; the caller empties it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// Ended flows, or parts of flows.
+    pub records: Vec<FlowRecord>,
+    /// Cheetahs that began or ended.
+    pub findings: Vec<Finding>,
+}
+
+/// What the table has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowTableCounters {
+    /// Flows begun.
+    pub flows: u64,
+    /// Records handed on, by [`EndReason`] in the order of [`EndReason::ALL`].
+    pub records: [u64; EndReason::ALL.len()],
+    /// Directions of flows found to be cheetahs.
+    pub cheetahs: u64,
+}
+
+impl FlowTableCounters {
+    /// Records handed on for one reason.
+    pub fn ended(&self, reason: EndReason) -> u64 {
+        self.records[reason as usize]
+    }
+}
+
+/// Flows in progress.
+#[derive(Debug)]
+pub struct FlowTable {
+    options: FlowTableOptions,
+    seed: HashSeed,
+    index: SlotIndex,
+    entries: LargeArray<Entry>,
+    v6: LargeArray<V6Addresses>,
+    handed: LargeArray<Handed>,
+    /// Flows by last use.
+    ages: Ages,
+    /// Flows that TCP has ended, by last use.
+    closing: Ages,
+    detector: Option<SlidingWindow>,
+    /// First of the free slots that have been used before.
+    free: u32,
+    /// Slots from here on have never been used.
+    fresh: u32,
+    live: u32,
+    clock: Timestamp,
+    counters: FlowTableCounters,
+}
+
+/// A packet's flow, on its way from hash to entry.
+#[derive(Clone, Copy)]
+struct Lookup {
+    words: Words,
+    hash: u64,
+    direction: Direction,
+    candidate: u32,
+}
+
+impl FlowTable {
+    /// An empty table; `detector` watches its flows for cheetahs.
+    ///
+    /// # Errors
+    /// If an option is out of range or memory does not suffice.
+    pub fn new(
+        options: FlowTableOptions,
+        detector: Option<SlidingWindow>,
+        seed: HashSeed,
+    ) -> Result<Self, FlowTableError> {
+        options.validate(detector.as_ref())?;
+        let capacity = options.capacity as usize;
+        Ok(FlowTable {
+            index: SlotIndex::new(capacity)?,
+            entries: LargeArray::zeroed(capacity)?,
+            v6: LargeArray::zeroed(capacity)?,
+            handed: LargeArray::zeroed(capacity)?,
+            ages: Ages::new(capacity)?,
+            closing: Ages::new(capacity)?,
+            detector,
+            seed,
+            free: NONE,
+            fresh: 0,
+            live: 0,
+            clock: Timestamp::default(),
+            counters: FlowTableCounters::default(),
+            options,
+        })
+    }
+
+    /// Flows in the table now.
+    pub fn live(&self) -> u32 {
+        self.live
+    }
+
+    /// What it was made with.
+    pub fn options(&self) -> &FlowTableOptions {
+        &self.options
+    }
+
+    /// What it has done so far.
+    pub fn counters(&self) -> FlowTableCounters {
+        self.counters
+    }
+
+    /// The detector that watches its flows.
+    pub fn detector(&self) -> Option<&SlidingWindow> {
+        self.detector.as_ref()
+    }
+
+    /// The latest time seen.
+    pub fn clock(&self) -> Timestamp {
+        self.clock
+    }
+
+    /// Most memory that the table, its index and its detector take.
+    pub fn bytes(&self) -> Bytes {
+        let arrays = [self.index.bytes(), self.entries.bytes(), self.v6.bytes(), self.handed.bytes()];
+        let orders = [self.ages.bytes(), self.closing.bytes()];
+        let detector = self.detector.as_ref().map(SlidingWindow::bytes);
+        arrays.into_iter().chain(orders).chain(detector).fold(Bytes(0), |sum, part| sum + part)
+    }
+
+    /// Counts packets, in their order, and hands on what ended meanwhile.
+    pub fn update(&mut self, packets: &[Packet], output: &mut Output) {
+        let mut lookups = [Lookup::NOTHING; GROUP];
+        for group in packets.chunks(GROUP) {
+            for (packet, lookup) in group.iter().zip(&mut lookups) {
+                *lookup = self.prepare(packet);
+            }
+            for lookup in &mut lookups[..group.len()] {
+                self.locate(lookup);
+            }
+            for (packet, lookup) in group.iter().zip(&lookups) {
+                self.count(packet, lookup, output);
+            }
+            let latest = group.iter().map(|packet| packet.time).max().unwrap_or_default();
+            self.advance(latest, output);
+        }
+    }
+
+    /// Lets time pass: hands on the flows that have been idle, or have lingered, for long enough.
+    pub fn advance(&mut self, now: Timestamp, output: &mut Output) {
+        if now <= self.clock {
+            return;
+        }
+        self.clock = now;
+        let idle_before = self.age_tick(now.saturating_sub(self.options.idle_timeout).0);
+        while let Some(slot) = self.ages.take_before(idle_before) {
+            let entry = &self.entries[slot as usize];
+            let tick = self.age_tick(entry.last);
+            match entry.is(State::OCCUPIED) {
+                true if tick < idle_before => self.end(slot, EndReason::Idle, output),
+                true => self.ages.link(slot, tick),
+                false => {}
+            }
+        }
+        let lingered_before = self.linger_tick(now.saturating_sub(self.options.linger).0);
+        while let Some(slot) = self.closing.take_before(lingered_before) {
+            let entry = &self.entries[slot as usize];
+            let tick = self.linger_tick(entry.last);
+            match entry.is(State::CLOSING) {
+                true if tick < lingered_before => self.end(slot, EndReason::Fin, output),
+                true => self.closing.link(slot, tick),
+                false => {}
+            }
+        }
+    }
+
+    /// Hands on every flow that is left, in the order of their slots, and leaves the table empty.
+    pub fn finish(&mut self, output: &mut Output) {
+        for slot in 0..self.fresh {
+            if self.entries[slot as usize].is(State::OCCUPIED) {
+                self.end(slot, EndReason::EndOfInput, output);
+            }
+        }
+    }
+
+    /// The flows in progress with their slots, as [`FlowTable::finish`] would hand them on now.
+    pub fn flows(&self) -> impl Iterator<Item = (u32, FlowRecord)> + '_ {
+        (0..self.fresh)
+            .filter(|slot| self.entries[*slot as usize].is(State::OCCUPIED))
+            .map(|slot| (slot, self.record(slot, EndReason::EndOfInput)))
+    }
+
+    /// The flow of this key, in either direction, as [`FlowTable::finish`] would hand it on now.
+    pub fn get(&self, key: &FlowKey) -> Option<FlowRecord> {
+        let (words, direction) = Words::of(key, &self.seed);
+        let lookup = Lookup { words, hash: words.hash(&self.seed), direction, candidate: NONE };
+        Some(self.record(self.find(key, &lookup)?, EndReason::EndOfInput))
+    }
+
+    /// Bytes by direction since the entry of a slot began, and when that was; for rates between two looks.
+    pub(super) fn progress(&self, slot: u32) -> ([u64; 2], Timestamp) {
+        let entry = &self.entries[slot as usize];
+        (entry.bytes, self.begun(slot))
+    }
+
+    /// Slots that have ever been used: they are the first ones.
+    pub(super) fn slots(&self) -> u32 {
+        self.fresh
+    }
+
+    /// What is in a slot, with the direction of its initiator.
+    pub(super) fn occupant(&self, slot: u32) -> Option<Direction> {
+        let entry = &self.entries[slot as usize];
+        entry.is(State::OCCUPIED).then(|| entry.initiator())
+    }
+
+    #[inline(always)]
+    fn prepare(&self, packet: &Packet) -> Lookup {
+        let (words, direction) = Words::of(&packet.key, &self.seed);
+        let hash = words.hash(&self.seed);
+        self.index.prefetch(hash);
+        Lookup { words, hash, direction, candidate: NONE }
+    }
+
+    #[inline(always)]
+    fn locate(&self, lookup: &mut Lookup) {
+        if let Some(slot) = self.index.candidate(lookup.hash) {
+            lookup.candidate = slot;
+            prefetch(&self.entries[slot as usize]);
+            if lookup.words.is_v6() {
+                prefetch(&self.v6[slot as usize]);
+            }
+        }
+    }
+
+    /// Counts one packet in its flow's entry.
+    #[inline(always)]
+    fn count(&mut self, packet: &Packet, lookup: &Lookup, output: &mut Output) {
+        let slot = if lookup.candidate != NONE && self.holds(lookup.candidate, &packet.key, lookup) {
+            lookup.candidate
+        } else if let Some(slot) = self.find(&packet.key, lookup) {
+            slot
+        } else {
+            self.begin(packet, lookup, output)
+        };
+        let now = packet.time.0;
+        let entry = &self.entries[slot as usize];
+        let idle = now.saturating_sub(entry.last) > self.options.idle_timeout.0;
+        let active = now.saturating_sub(entry.first) >= self.options.active_timeout.0;
+        if idle | active | entry.is(State::CLOSING) {
+            self.turn_over(slot, packet, lookup.direction, output);
+        }
+        self.add(slot, packet, lookup.direction, output);
+    }
+
+    #[inline(always)]
+    fn add(&mut self, slot: u32, packet: &Packet, direction: Direction, output: &mut Output) {
+        let entry = &mut self.entries[slot as usize];
+        let way = direction as usize;
+        let before = entry.bytes[way];
+        let after = before + u64::from(packet.ip_length);
+        entry.first = entry.first.min(packet.time.0);
+        entry.last = entry.last.max(packet.time.0);
+        entry.bytes[way] = after;
+        entry.packets[way] = entry.packets[way].wrapping_add(1);
+        entry.tcp_flags[way] |= packet.tcp_flags.0;
+        if packet.tcp_flags.intersects(TcpFlags::FIN | TcpFlags::RST) {
+            self.note_end(slot);
+        }
+        if let Some(detector) = &mut self.detector
+            && after > detector.quantum()
+        {
+            let entry = &mut self.entries[slot as usize];
+            if !entry.is(State::cheetah(direction)) {
+                let time = Timestamp(entry.last);
+                let flight = detector.observe(slot, &mut entry.track, direction, (before, after), time);
+                if let Some(flight) = flight {
+                    entry.set(State::cheetah(direction));
+                    self.counters.cheetahs += 1;
+                    let (detected, first) = (time, self.begun(slot));
+                    let (rate, bytes) = (flight.rate, flight.bytes);
+                    let cheetah = Cheetah { key: packet.key, first, detected, rate, bytes };
+                    output.findings.push(Finding::Began(cheetah));
+                }
+            }
+        }
+        // A part of a flow never has 2^32 packets in one direction, so that its 32-bit counts are exact.
+        if self.entries[slot as usize].packets[way] & 0x7FFF_FFFF == 0 {
+            self.cut(slot, EndReason::Active, output);
+        }
+    }
+
+    /// Whether `slot` has the flow of `key`.
+    #[inline(always)]
+    fn holds(&self, slot: u32, key: &FlowKey, lookup: &Lookup) -> bool {
+        let entry = &self.entries[slot as usize];
+        entry.words() == lookup.words
+            && entry.is(State::OCCUPIED)
+            && (!lookup.words.is_v6() || self.v6[slot as usize] == V6Addresses::of(key))
+    }
+
+    fn find(&self, key: &FlowKey, lookup: &Lookup) -> Option<u32> {
+        self.index.find(lookup.hash, |slot| self.holds(slot, key, lookup))
+    }
+
+    /// An entry without packets yet for a flow that has none.
+    fn begin(&mut self, packet: &Packet, lookup: &Lookup, output: &mut Output) -> u32 {
+        if self.live == self.options.capacity {
+            self.evict(output);
+        }
+        let slot = self.take_slot();
+        let now = packet.time.0;
+        let entry = &mut self.entries[slot as usize];
+        *entry = bytemuck::Zeroable::zeroed();
+        (entry.low, entry.high) = (lookup.words.low, lookup.words.high);
+        (entry.first, entry.last) = (now, now);
+        entry.track = NO_TRACK;
+        entry.set(State::OCCUPIED);
+        entry.set_initiator(packet, lookup.direction);
+        if lookup.words.is_v6() {
+            self.v6[slot as usize] = V6Addresses::of(&packet.key);
+        }
+        self.index.insert(lookup.hash, slot);
+        let tick = self.age_tick(now.max(self.clock.0));
+        self.ages.link(slot, tick);
+        self.live += 1;
+        self.counters.flows += 1;
+        slot
+    }
+
+    fn take_slot(&mut self) -> u32 {
+        if self.free == NONE {
+            self.fresh += 1;
+            return self.fresh - 1;
+        }
+        let slot = self.free;
+        self.free = self.entries[slot as usize].track;
+        slot
+    }
+
+    /// Ends the least recently used flow. There is one, for the table is full.
+    #[cold]
+    fn evict(&mut self, output: &mut Output) {
+        while let Some(slot) = self.ages.take_before(u64::MAX) {
+            let entry = &self.entries[slot as usize];
+            let tick = self.age_tick(entry.last);
+            match entry.is(State::OCCUPIED) {
+                true if tick <= self.ages.oldest() => return self.end(slot, EndReason::Evicted, output),
+                true => self.ages.link(slot, tick),
+                false => {}
+            }
+        }
+        unreachable!("every flow of the table is linked in the order of ages");
+    }
+
+    /// Before `packet` is counted: what came so far may be a flow, or a part of one, of its own.
+    #[cold]
+    fn turn_over(&mut self, slot: u32, packet: &Packet, direction: Direction, output: &mut Output) {
+        let entry = &self.entries[slot as usize];
+        let quiet = packet.time - Timestamp(entry.last);
+        let idle = quiet > self.options.idle_timeout;
+        let syn = packet.tcp_flags.contains(TcpFlags::SYN);
+        let closed = entry.is(State::CLOSING) && (syn || quiet > self.options.linger);
+        if idle || closed {
+            self.begin_anew(slot, packet, direction, output);
+        } else if packet.time - Timestamp(entry.first) >= self.options.active_timeout {
+            self.cut(slot, EndReason::Active, output);
+        } else {
+            return;
+        }
+        let entry = &mut self.entries[slot as usize];
+        (entry.first, entry.last) = (packet.time.0, packet.time.0);
+    }
+
+    /// The next flow of the same 5-tuple takes the slot over. To the detector, which watches 5-tuples, the count
+    /// of bytes goes on, so that nobody slips past it by ending connections.
+    fn begin_anew(&mut self, slot: u32, packet: &Packet, direction: Direction, output: &mut Output) {
+        let reason = self.entries[slot as usize].reason(EndReason::Idle);
+        self.report_end(slot, output);
+        self.cut(slot, reason, output);
+        self.handed[slot as usize].first = packet.time.0;
+        let entry = &mut self.entries[slot as usize];
+        entry.set_initiator(packet, direction);
+        entry.clear(State::CLOSING);
+        for direction in [Direction::Forward, Direction::Reverse] {
+            entry.clear(State::cheetah(direction));
+        }
+        self.counters.flows += 1;
+    }
+
+    /// Hands on what came since the last record.
+    fn cut(&mut self, slot: u32, reason: EndReason, output: &mut Output) {
+        let record = self.record(slot, reason);
+        self.hand_on(record, output);
+        let begun = self.begun(slot).0;
+        let entry = &mut self.entries[slot as usize];
+        self.handed[slot as usize] = Handed { bytes: entry.bytes, packets: entry.packets, first: begun };
+        if reason != EndReason::Active {
+            entry.tcp_flags = [0; 2];
+        }
+        entry.first = entry.last;
+        entry.set(State::CUT);
+    }
+
+    /// Ends a flow and frees its slot.
+    fn end(&mut self, slot: u32, reason: EndReason, output: &mut Output) {
+        let reason = self.entries[slot as usize].reason(reason);
+        self.report_end(slot, output);
+        let record = self.record(slot, reason);
+        if record.packets() > 0 {
+            self.hand_on(record, output);
+        }
+        let entry = &mut self.entries[slot as usize];
+        if let Some(detector) = &mut self.detector {
+            detector.release(slot, &mut entry.track);
+        }
+        let hash = entry.words().hash(&self.seed);
+        *entry = bytemuck::Zeroable::zeroed();
+        entry.track = self.free;
+        self.free = slot;
+        self.index.remove(hash, slot);
+        self.live -= 1;
+    }
+
+    fn hand_on(&mut self, record: FlowRecord, output: &mut Output) {
+        self.counters.records[record.end_reason as usize] += 1;
+        output.records.push(record);
+    }
+
+    /// Reports the end of each direction that was a cheetah.
+    fn report_end(&self, slot: u32, output: &mut Output) {
+        let entry = &self.entries[slot as usize];
+        for direction in [Direction::Forward, Direction::Reverse] {
+            if entry.is(State::cheetah(direction)) {
+                let key = self.key(slot, direction);
+                let way = direction as usize;
+                let (first, last) = (self.begun(slot), Timestamp(entry.last));
+                let (packets, bytes) = (u64::from(entry.packets[way]), Bytes(entry.bytes[way]));
+                output.findings.push(Finding::Ended(CheetahEnd { key, first, last, packets, bytes }));
+            }
+        }
+    }
+
+    /// A FIN or RST was seen: if it ended the flow, the linger begins.
+    #[cold]
+    fn note_end(&mut self, slot: u32) {
+        let entry = &mut self.entries[slot as usize];
+        if entry.tcp_ended() {
+            entry.set(State::CLOSING);
+            let tick = self.linger_tick(self.entries[slot as usize].last);
+            self.closing.link(slot, tick);
+        }
+    }
+
+    /// What came since the last record.
+    fn record(&self, slot: u32, end_reason: EndReason) -> FlowRecord {
+        let entry = &self.entries[slot as usize];
+        let handed = if entry.is(State::CUT) { self.handed[slot as usize] } else { Handed::default() };
+        let traffic = |direction: Direction| {
+            let way = direction as usize;
+            Traffic {
+                packets: u64::from(entry.packets[way].wrapping_sub(handed.packets[way])),
+                bytes: Bytes(entry.bytes[way] - handed.bytes[way]),
+                tcp_flags: TcpFlags(entry.tcp_flags[way]),
+                cheetah: entry.is(State::cheetah(direction)),
+            }
+        };
+        let initiator = entry.initiator();
+        FlowRecord {
+            key: self.key(slot, initiator),
+            first: Timestamp(entry.first),
+            last: Timestamp(entry.last),
+            forward: traffic(initiator),
+            reverse: traffic(initiator.opposite()),
+            end_reason,
+        }
+    }
+
+    /// Time of the first packet of the flow, whatever has been handed on since.
+    fn begun(&self, slot: u32) -> Timestamp {
+        let entry = &self.entries[slot as usize];
+        Timestamp(if entry.is(State::CUT) { self.handed[slot as usize].first } else { entry.first })
+    }
+
+    fn key(&self, slot: u32, direction: Direction) -> FlowKey {
+        let key = self.entries[slot as usize].words().key(&self.v6[slot as usize]);
+        if direction == Direction::Forward { key } else { key.reversed() }
+    }
+
+    /// Tick of [`FlowTable::ages`]: 1/2048 of the idle timeout.
+    #[inline]
+    fn age_tick(&self, time: u64) -> u64 {
+        time / (self.options.idle_timeout.0 / SPAN).max(1)
+    }
+
+    /// Tick of [`FlowTable::closing`]: 1/64 of the linger.
+    fn linger_tick(&self, time: u64) -> u64 {
+        time / (self.options.linger.0 / 64).max(1)
+    }
+}
+
+impl Entry {
+    /// The initiator sends the first packet, unless that is an answer to a SYN.
+    fn set_initiator(&mut self, packet: &Packet, direction: Direction) {
+        let answers = packet.tcp_flags.contains(TcpFlags::SYN | TcpFlags::ACK);
+        let initiator = if answers { direction.opposite() } else { direction };
+        self.clear(State::INITIATOR_IS_HIGH);
+        if initiator == Direction::Reverse {
+            self.set(State::INITIATOR_IS_HIGH);
+        }
+    }
+
+    /// Why a flow ends: what TCP said of it goes before what the table found.
+    fn reason(&self, otherwise: EndReason) -> EndReason {
+        let flags = TcpFlags(self.tcp_flags[0] | self.tcp_flags[1]);
+        match self.is(State::CLOSING) {
+            true if flags.contains(TcpFlags::RST) => EndReason::Rst,
+            true => EndReason::Fin,
+            false => otherwise,
+        }
+    }
+}
+
+impl Lookup {
+    const NOTHING: Lookup =
+        Lookup { words: Words { low: 0, high: 0 }, hash: 0, direction: Direction::Forward, candidate: NONE };
+}
+
+impl FlowTableOptions {
+    fn validate(&self, detector: Option<&SlidingWindow>) -> Result<(), FlowTableError> {
+        if self.capacity == 0 || self.capacity > 1 << 31 {
+            return Err(FlowTableError::Capacity(self.capacity));
+        }
+        let timeouts = [
+            (self.idle_timeout, "idle timeout"),
+            (self.active_timeout, "active timeout"),
+            (self.linger, "linger"),
+        ];
+        if let Some((_, name)) = timeouts.iter().find(|(timeout, _)| *timeout == Nanos::ZERO) {
+            return Err(FlowTableError::ZeroTimeout(name));
+        }
+        match detector.map(SlidingWindow::flight_duration) {
+            Some(flight_duration) if flight_duration > self.idle_timeout => {
+                Err(FlowTableError::IdleBeforeFlight { idle_timeout: self.idle_timeout, flight_duration })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,244 @@
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+
+use super::*;
+use thalweg_wire::{Fragment, PacketNotes, Protocol};
+
+const SECOND: u64 = 1_000_000_000;
+
+fn packet(time: u64, key: FlowKey, ip_length: u32, tcp_flags: TcpFlags) -> Packet {
+    let (fragment, notes) = (Fragment::Whole, PacketNotes::default());
+    let time = Timestamp(time);
+    Packet { time, key, ip_length, payload_length: 0, tcp_sequence: 0, tcp_flags, fragment, notes }
+}
+
+/// Flow `n`: every third is IPv6.
+fn key(n: u32) -> FlowKey {
+    match n % 3 {
+        0 => FlowKey::v6(u128::from(n) << 64 | 1, 2, 443, 50_000, Protocol::TCP),
+        _ => FlowKey::v4(0x0A00_0000 + n, 0x0A00_FFFF, 443, 50_000, Protocol::TCP),
+    }
+}
+
+fn options() -> FlowTableOptions {
+    FlowTableOptions {
+        capacity: 64,
+        idle_timeout: Nanos(10 * SECOND),
+        active_timeout: Nanos(60 * SECOND),
+        linger: Nanos(SECOND),
+    }
+}
+
+fn table(options: FlowTableOptions, seed: u64) -> FlowTable {
+    FlowTable::new(options, None, HashSeed::new(seed)).unwrap()
+}
+
+/// All records of `packets`, given to the table in batches of `batch`.
+fn records_of(options: FlowTableOptions, seed: u64, packets: &[Packet], batch: usize) -> Vec<FlowRecord> {
+    let (mut table, mut output) = (table(options, seed), Output::default());
+    for batch in packets.chunks(batch) {
+        table.update(batch, &mut output);
+    }
+    table.finish(&mut output);
+    assert_eq!(table.live(), 0);
+    output.records
+}
+
+/// A plain flow meter without a bound: one flow a key, ends decided at its next packet or at the end.
+fn oracle(options: FlowTableOptions, packets: &[Packet]) -> Vec<FlowRecord> {
+    let mut live: HashMap<FlowKey, (FlowRecord, bool)> = HashMap::new();
+    let mut records = Vec::new();
+    let closed = |record: &FlowRecord| {
+        let (a, b) = (record.forward.tcp_flags, record.reverse.tcp_flags);
+        let rst = (a | b).contains(TcpFlags::RST);
+        (rst || a.contains(TcpFlags::FIN) && b.contains(TcpFlags::FIN)).then_some(match rst {
+            true => EndReason::Rst,
+            false => EndReason::Fin,
+        })
+    };
+    let begin = |packet: &Packet| {
+        let answers = packet.tcp_flags.contains(TcpFlags::SYN | TcpFlags::ACK);
+        let key = if answers { packet.key.reversed() } else { packet.key };
+        let (forward, reverse) = Default::default();
+        FlowRecord {
+            key,
+            first: packet.time,
+            last: packet.time,
+            forward,
+            reverse,
+            end_reason: EndReason::Active,
+        }
+    };
+    for packet in packets {
+        let canonical = packet.key.canonical().0;
+        if let Some((mut record, _)) = live.get(&canonical).copied() {
+            let quiet = packet.time - record.last;
+            let close = closed(&record);
+            let over =
+                close.is_some() && (packet.tcp_flags.contains(TcpFlags::SYN) || quiet > options.linger);
+            if over || quiet > options.idle_timeout {
+                record.end_reason = close.unwrap_or(EndReason::Idle);
+                records.push(record);
+                live.remove(&canonical);
+            } else if packet.time - record.first >= options.active_timeout {
+                records.push(record);
+                let part = FlowRecord {
+                    first: packet.time,
+                    forward: Traffic { packets: 0, bytes: Bytes(0), ..record.forward },
+                    reverse: Traffic { packets: 0, bytes: Bytes(0), ..record.reverse },
+                    ..record
+                };
+                live.insert(canonical, (part, true));
+            }
+        }
+        let (record, _) = live.entry(canonical).or_insert_with(|| (begin(packet), false));
+        record.last = packet.time;
+        let traffic = if packet.key == record.key { &mut record.forward } else { &mut record.reverse };
+        traffic.packets += 1;
+        traffic.bytes += Bytes(u64::from(packet.ip_length));
+        traffic.tcp_flags |= packet.tcp_flags;
+    }
+    let clock = packets.iter().map(|packet| packet.time).max().unwrap_or_default();
+    for (mut record, _) in live.into_values() {
+        record.end_reason = closed(&record).unwrap_or(match clock - record.last > options.idle_timeout {
+            true => EndReason::Idle,
+            false => EndReason::EndOfInput,
+        });
+        records.push(record);
+    }
+    records
+}
+
+fn sorted(mut records: Vec<FlowRecord>) -> Vec<FlowRecord> {
+    records.sort_by_key(|record| (record.first, record.key, record.last));
+    records
+}
+
+/// Idle at the end of input is known only to within a tick; both say that the flow had simply stopped.
+fn without_the_last_tick(mut records: Vec<FlowRecord>) -> Vec<FlowRecord> {
+    for record in &mut records {
+        if record.end_reason == EndReason::EndOfInput {
+            record.end_reason = EndReason::Idle;
+        }
+    }
+    sorted(records)
+}
+
+prop_compose! {
+    /// Packets of some flows in both directions, with gaps around all the timeouts.
+    fn any_packets(flows: u32, most: usize)(
+        steps in prop::collection::vec(
+            (
+                prop_oneof![
+                    4 => 0..SECOND / 10,
+                    2 => SECOND / 2..SECOND * 3 / 2,
+                    1 => 9 * SECOND..11 * SECOND,
+                ],
+                0..flows,
+                any::<bool>(),
+                20u32..70_000,
+                prop_oneof![4 => Just(0x10), 1 => Just(0x11), 1 => Just(0x02), 1 => Just(0x12), 1 => Just(0x04)],
+            ),
+            0..most,
+        )
+    ) -> Vec<Packet> {
+        let mut now = 1_000 * SECOND;
+        steps.into_iter().map(|(gap, flow, reverse, length, flags)| {
+            now += gap;
+            let key = if reverse { key(flow).reversed() } else { key(flow) };
+            packet(now, key, length, TcpFlags(flags))
+        }).collect()
+    }
+}
+
+proptest! {
+    #[test]
+    fn records_are_those_of_a_plain_meter(packets in any_packets(6, 300), batch in 1usize..100, seed in 0u64..4) {
+        let records = records_of(options(), seed, &packets, batch);
+        prop_assert_eq!(without_the_last_tick(records), without_the_last_tick(oracle(options(), &packets)));
+    }
+
+    #[test]
+    fn records_depend_neither_on_batches_nor_on_the_seed(packets in any_packets(6, 200), batch in 1usize..100) {
+        let one = sorted(records_of(options(), 1, &packets, 1));
+        prop_assert_eq!(sorted(records_of(options(), 2, &packets, batch)), one);
+    }
+
+    /// However full the table and whatever the order of time stamps, nothing is lost or counted twice.
+    #[test]
+    fn packets_and_bytes_of_all_records_are_those_shown(
+        packets in any_packets(40, 300).prop_shuffle(), batch in 1usize..100, capacity in 1u32..20,
+    ) {
+        let records = records_of(FlowTableOptions { capacity, ..options() }, 1, &packets, batch);
+        let shown: u64 = packets.iter().map(|packet| u64::from(packet.ip_length)).sum();
+        prop_assert_eq!(records.iter().map(FlowRecord::packets).sum::<u64>(), packets.len() as u64);
+        prop_assert_eq!(records.iter().map(|record| record.bytes().0).sum::<u64>(), shown);
+        prop_assert!(records.iter().all(|record| record.packets() > 0 && record.first <= record.last));
+    }
+
+    #[test]
+    fn a_full_table_gives_up_the_least_recently_used_flow(flows in prop::collection::vec(0u32..30, 1..300)) {
+        let options = FlowTableOptions { capacity: 8, ..options() };
+        let (mut table, mut output) = (table(options, 1), Output::default());
+        let mut last_use: Vec<FlowKey> = Vec::new();
+        for (step, flow) in flows.into_iter().enumerate() {
+            let time = 1_000 * SECOND + step as u64 * SECOND / 100;
+            table.update(&[packet(time, key(flow), 100, TcpFlags::ACK)], &mut output);
+            let canonical = key(flow).canonical().0;
+            last_use.retain(|used| *used != canonical);
+            let evicted = (last_use.len() == 8).then(|| last_use.remove(0));
+            last_use.push(canonical);
+            let handed: Vec<_> = output.records.drain(..).collect();
+            prop_assert_eq!(handed.iter().map(|record| record.key.canonical().0).collect::<Vec<_>>(),
+                evicted.into_iter().collect::<Vec<_>>());
+            prop_assert!(handed.iter().all(|record| record.end_reason == EndReason::Evicted));
+            prop_assert_eq!(table.live() as usize, last_use.len());
+        }
+    }
+}
+
+#[test]
+fn time_that_passes_without_packets_ends_idle_flows() {
+    let (mut table, mut output) = (table(options(), 1), Output::default());
+    table.update(&[packet(1_000 * SECOND, key(1), 100, TcpFlags::ACK)], &mut output);
+    table.advance(Timestamp(1_009 * SECOND), &mut output);
+    assert_eq!(output.records, []);
+    table.advance(Timestamp(1_011 * SECOND), &mut output);
+    assert_eq!(output.records[0].end_reason, EndReason::Idle);
+    assert_eq!(table.live(), 0);
+}
+
+#[test]
+fn the_acknowledgment_of_the_last_fin_begins_no_flow() {
+    let fin = TcpFlags::FIN | TcpFlags::ACK;
+    let packets = [
+        packet(SECOND, key(1), 60, TcpFlags::SYN),
+        packet(SECOND + 1, key(1), 60, fin),
+        packet(SECOND + 2, key(1).reversed(), 60, fin),
+        packet(SECOND + 3, key(1), 52, TcpFlags::ACK),
+        packet(SECOND + 4, key(1), 60, TcpFlags::SYN),
+    ];
+    let records = records_of(options(), 1, &packets, 1);
+    let ends: Vec<_> = records.iter().map(|record| (record.packets(), record.end_reason)).collect();
+    assert_eq!(ends, [(4, EndReason::Fin), (1, EndReason::EndOfInput)]);
+}
+
+#[test]
+fn an_answer_seen_first_does_not_make_the_server_the_initiator() {
+    let syn_ack = packet(SECOND, key(1).reversed(), 60, TcpFlags::SYN | TcpFlags::ACK);
+    let records = records_of(options(), 1, &[syn_ack], 1);
+    assert_eq!(records[0].key, key(1));
+    assert_eq!((records[0].forward.packets, records[0].reverse.packets), (0, 1));
+}
+
+#[test]
+fn options_out_of_range_are_refused() {
+    let refused = |options| FlowTable::new(options, None, HashSeed::new(1)).unwrap_err().to_string();
+    assert!(refused(FlowTableOptions { capacity: 0, ..options() }).contains("between 1 and"));
+    assert!(refused(FlowTableOptions { linger: Nanos::ZERO, ..options() }).contains("linger"));
+    let short = FlowTableOptions { idle_timeout: Nanos::from_millis(50), ..options() };
+    let detector = SlidingWindow::new(Default::default(), 1).unwrap();
+    let error = FlowTable::new(short, Some(detector), HashSeed::new(1)).unwrap_err();
+    assert_eq!(error.to_string(), "the idle timeout (50.0 ms) must be at least the flight duration (100 ms)");
+}

@@ -1,0 +1,126 @@
+//! Ports for later fragments.
+//!
+//! Only the first fragment of an IP datagram has ports. While they are remembered, later fragments get them and
+//! count for the flow of the first; otherwise they count for the flow of their addresses and protocol with
+//! ports zero, as they do when they overtake the first. So every fragment is counted once.
+//!
+//! A fixed number of datagrams is remembered, one a place; another datagram of the same place takes it over.
+
+use thalweg_wire::{Fragment, HashSeed, IpVersion, Nanos, Packet};
+
+/// Datagrams remembered: more than a link has in flight, in 400 kB.
+const PLACES: usize = 8192;
+
+/// How long ports are remembered. An identification can be used anew after the longest lifetime of a datagram,
+/// 30 s is what Linux waits for fragments (`net.ipv4.ipfrag_time`).
+const LIFETIME: Nanos = Nanos::from_secs(30);
+
+/// The ports of recently fragmented datagrams.
+#[derive(Debug)]
+pub struct Fragments {
+    places: Vec<Option<Datagram>>,
+    seed: HashSeed,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Datagram {
+    first: Packet,
+    identification: u32,
+}
+
+impl Fragments {
+    /// Remembers nothing yet.
+    pub fn new(seed: HashSeed) -> Self {
+        Fragments { places: vec![None; PLACES], seed }
+    }
+
+    /// Remembers a first fragment's ports and gives them to later ones. Whether `packet` is a later fragment
+    /// that goes without.
+    #[inline]
+    pub fn resolve(&mut self, packet: &mut Packet) -> bool {
+        match packet.fragment {
+            Fragment::Whole => false,
+            Fragment::First { identification } => {
+                let place = self.place(packet, identification);
+                self.places[place] = Some(Datagram { first: *packet, identification });
+                false
+            }
+            Fragment::Later { identification } => {
+                let place = self.place(packet, identification);
+                match self.places[place].filter(|datagram| datagram.has(packet, identification)) {
+                    Some(Datagram { first, .. }) => {
+                        packet.key = first.key;
+                        false
+                    }
+                    None => true,
+                }
+            }
+        }
+    }
+
+    /// By addresses, protocol and identification; not by ports, which later fragments lack.
+    fn place(&self, packet: &Packet, identification: u32) -> usize {
+        let (src, dst) = packet.key.address_words();
+        let protocol = u64::from(packet.key.protocol.0);
+        let addresses = match packet.key.version() {
+            IpVersion::V4 => src[1] << 32 | dst[1],
+            IpVersion::V6 => {
+                self.seed.hash_words(src[0] ^ dst[0].rotate_left(17), src[1] ^ dst[1].rotate_left(31))
+            }
+        };
+        self.seed.hash_words(addresses, u64::from(identification) | protocol << 32) as usize % PLACES
+    }
+}
+
+impl Datagram {
+    fn has(&self, packet: &Packet, identification: u32) -> bool {
+        let apart = (packet.time - self.first.time).0.max((self.first.time - packet.time).0);
+        self.identification == identification
+            && self.first.key.with_ports(0, 0) == packet.key.with_ports(0, 0)
+            && Nanos(apart) <= LIFETIME
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_wire::{FlowKey, PacketNotes, Protocol, TcpFlags, Timestamp};
+
+    use super::*;
+
+    fn packet(ports: (u16, u16), fragment: Fragment) -> Packet {
+        Packet {
+            time: Timestamp::new(100, 0),
+            key: FlowKey::v4(0x0A00_0001, 0x0A00_0002, ports.0, ports.1, Protocol::UDP),
+            ip_length: 1500,
+            payload_length: 1480,
+            tcp_sequence: 0,
+            tcp_flags: TcpFlags::default(),
+            fragment,
+            notes: PacketNotes::default(),
+        }
+    }
+
+    #[test]
+    fn a_later_fragment_gets_the_ports_of_its_datagram_only() {
+        let mut fragments = Fragments::new(HashSeed::new(1));
+        let mut first = packet((7, 8), Fragment::First { identification: 3 });
+        let mut later = packet((0, 0), Fragment::Later { identification: 3 });
+        let mut other = packet((0, 0), Fragment::Later { identification: 4 });
+        assert!(fragments.resolve(&mut later), "overtakes the first");
+        assert!(!fragments.resolve(&mut first));
+        assert!(!fragments.resolve(&mut later));
+        assert_eq!(later.key, first.key);
+        assert!(fragments.resolve(&mut other));
+        assert_eq!((other.key.src_port, other.key.dst_port), (0, 0));
+    }
+
+    #[test]
+    fn ports_are_forgotten_before_an_identification_comes_round() {
+        let mut fragments = Fragments::new(HashSeed::new(1));
+        let mut first = packet((7, 8), Fragment::First { identification: 3 });
+        fragments.resolve(&mut first);
+        let mut later = packet((0, 0), Fragment::Later { identification: 3 });
+        later.time = first.time + LIFETIME + Nanos(1);
+        assert!(fragments.resolve(&mut later));
+    }
+}

@@ -1,0 +1,216 @@
+//! From a hash to the slot of a table: buckets of one cache line.
+//!
+//! A bucket holds twelve places, each an 8-bit tag from the hash and a slot number; a lookup touches one line
+//! and almost always knows from the tags which slot to compare. A full bucket spills into the next ones and
+//! counts what it spilled, so that a lookup stops at the first bucket that never did; removal undoes the count
+//! and leaves no tombstones. (Tags as in Swiss tables, overflow counts as in F14: both public designs of 2017
+//! to 2019.)
+//!
+//! Memory: 64 bytes for every six slots of capacity, 10.7 bytes a slot. At capacity a bucket overflows with
+//! probability 0.9 % (Poisson, mean 6, more than 12).
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::memory::{LargeArray, MemoryError, prefetch};
+use thalweg_wire::Bytes;
+
+const PLACES: usize = 12;
+/// Slots of capacity for each bucket: half the places, so that few buckets overflow.
+const SLOTS_PER_BUCKET: usize = 6;
+/// A tag of zero marks a free place.
+const FREE: u8 = 0;
+
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
+struct Bucket {
+    tags: [u8; PLACES],
+    /// Entries whose own bucket is this one or an earlier one, and that lie in a later one.
+    spilled: u32,
+    slots: [u32; PLACES],
+}
+
+/// Slots by hash. Keys are not kept here: the caller compares.
+#[derive(Debug)]
+pub(crate) struct SlotIndex {
+    buckets: LargeArray<Bucket>,
+}
+
+impl std::fmt::Debug for Bucket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bucket").field("tags", &self.tags).field("spilled", &self.spilled).finish()
+    }
+}
+
+impl SlotIndex {
+    /// An index over `capacity` slots.
+    pub(crate) fn new(capacity: usize) -> Result<Self, MemoryError> {
+        Ok(SlotIndex { buckets: LargeArray::zeroed(capacity / SLOTS_PER_BUCKET + 1)? })
+    }
+
+    pub(crate) fn bytes(&self) -> Bytes {
+        self.buckets.bytes()
+    }
+
+    /// Brings the bucket of `hash` into the cache.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        prefetch(&self.buckets[bucket_of(hash, self.buckets.len())]);
+    }
+
+    /// The first slot in the bucket of `hash` whose tag fits: most likely, not surely, the right one.
+    #[inline(always)]
+    pub(crate) fn candidate(&self, hash: u64) -> Option<u32> {
+        let bucket = &self.buckets[bucket_of(hash, self.buckets.len())];
+        bucket.tagged(tag_of(hash)).next().map(|place| bucket.slots[place])
+    }
+
+    /// The slot with this hash that `is_it` accepts.
+    #[inline]
+    pub(crate) fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
+        let tag = tag_of(hash);
+        for number in self.probe(hash) {
+            let bucket = &self.buckets[number];
+            if let Some(place) = bucket.tagged(tag).find(|place| is_it(bucket.slots[*place])) {
+                return Some(bucket.slots[place]);
+            }
+            if bucket.spilled == 0 {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Adds a slot that is not there yet. There is room: slots are at most half of the places.
+    pub(crate) fn insert(&mut self, hash: u64, slot: u32) {
+        let tag = tag_of(hash);
+        for number in self.probe(hash) {
+            let bucket = &mut self.buckets[number];
+            if let Some(place) = bucket.tagged(FREE).next() {
+                bucket.tags[place] = tag;
+                bucket.slots[place] = slot;
+                return;
+            }
+            bucket.spilled += 1;
+        }
+        unreachable!("an index has twice as many places as its table has slots");
+    }
+
+    /// Removes a slot that is there under this hash.
+    pub(crate) fn remove(&mut self, hash: u64, slot: u32) {
+        let tag = tag_of(hash);
+        for number in self.probe(hash) {
+            let bucket = &mut self.buckets[number];
+            if let Some(place) = bucket.tagged(tag).find(|place| bucket.slots[*place] == slot) {
+                bucket.tags[place] = FREE;
+                return;
+            }
+            bucket.spilled -= 1;
+        }
+        unreachable!("a slot is removed under the hash that it was inserted under");
+    }
+
+    /// Numbers of the buckets to look into, the one of `hash` first.
+    #[inline]
+    fn probe(&self, hash: u64) -> impl Iterator<Item = usize> + use<> {
+        let buckets = self.buckets.len();
+        let own = bucket_of(hash, buckets);
+        (own..buckets).chain(0..own)
+    }
+}
+
+impl Bucket {
+    /// The highest bit of byte `i` is set if place `i` has this tag; all other bits are clear.
+    ///
+    /// Compares all places at once: a byte of `difference` is zero exactly if adding 127 to its low seven bits
+    /// carries nothing into its highest bit and that bit was not set before.
+    #[inline(always)]
+    fn tagged(&self, tag: u8) -> Matches {
+        const LOW_SEVEN: u128 = splat(0x7F);
+        let [a, b, c, d, e, f, g, h, i, j, k, l] = self.tags;
+        let tags = u128::from_le_bytes([a, b, c, d, e, f, g, h, i, j, k, l, 0, 0, 0, 0]);
+        let difference = tags ^ splat(1) * u128::from(tag);
+        let not_zero = ((difference & LOW_SEVEN) + LOW_SEVEN) | difference;
+        Matches(!not_zero & splat(0x80))
+    }
+}
+
+/// `byte` in each of the twelve places.
+const fn splat(byte: u8) -> u128 {
+    let [a, b, c, d] = [byte; 4];
+    u128::from_le_bytes([a, b, c, d, a, b, c, d, a, b, c, d, 0, 0, 0, 0])
+}
+
+/// Places of a bucket, as the highest bits of twelve bytes.
+#[derive(Clone, Copy)]
+struct Matches(u128);
+
+impl Iterator for Matches {
+    type Item = usize;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<usize> {
+        if self.0 == 0 {
+            return None;
+        }
+        let place = self.0.trailing_zeros() as usize / 8;
+        self.0 &= self.0 - 1;
+        Some(place)
+    }
+}
+
+/// The high bits choose the bucket, by multiplication: any number of buckets, no division.
+#[inline(always)]
+fn bucket_of(hash: u64, buckets: usize) -> usize {
+    ((u128::from(hash) * buckets as u128) >> 64) as usize
+}
+
+/// The low bits are the tag, never [`FREE`].
+#[inline(always)]
+fn tag_of(hash: u64) -> u8 {
+    (hash as u8).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Few distinct hashes, so that buckets overflow and spill over each other.
+        #[test]
+        fn finds_what_was_inserted_and_not_removed(
+            capacity in 1usize..60,
+            steps in prop::collection::vec((any::<bool>(), 0u64..8), 0..400),
+        ) {
+            let mut index = SlotIndex::new(capacity).unwrap();
+            let mut truth: HashMap<u32, u64> = HashMap::new();
+            for (add, hash) in steps {
+                let hash = hash << 61 | 7;
+                let free = (0..capacity as u32).find(|slot| !truth.contains_key(slot));
+                let present = truth.iter().find(|(_, h)| **h == hash).map(|(slot, _)| *slot);
+                match (add, free, present) {
+                    (true, Some(slot), _) => {
+                        index.insert(hash, slot);
+                        truth.insert(slot, hash);
+                    }
+                    (false, _, Some(slot)) => {
+                        index.remove(hash, slot);
+                        truth.remove(&slot);
+                    }
+                    _ => {}
+                }
+                for slot in 0..capacity as u32 {
+                    let hash = truth.get(&slot).copied();
+                    prop_assert_eq!(index.find(hash.unwrap_or(7), |s| s == slot), hash.map(|_| slot));
+                }
+            }
+            for (slot, hash) in truth {
+                index.remove(hash, slot);
+            }
+            prop_assert!(index.buckets.iter().all(|bucket| bucket.spilled == 0 && bucket.tags == [FREE; PLACES]));
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Frames in, packets out, and an account of every frame that gave none.
+
+use thalweg_wire::parse::{Malformed, Parser, Unparsed};
+use thalweg_wire::{Batch, Bytes, HashSeed, Packet, PacketNotes, Timestamp};
+
+use super::fragments::Fragments;
+
+/// A number of frames and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How many.
+    pub packets: u64,
+    /// Their bytes: of the IP layer for IP packets, on the wire for others.
+    pub bytes: Bytes,
+}
+
+impl Tally {
+    #[inline]
+    fn add(&mut self, bytes: u32) {
+        self.packets += 1;
+        self.bytes += Bytes(u64::from(bytes));
+    }
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Tally) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+    }
+}
+
+/// What became of the frames read. `frames = ip + non_ip + unsupported_link + all malformed`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IntakeCounters {
+    /// All frames, with their bytes on the wire.
+    pub frames: Tally,
+    /// IP packets, handed on to the flow table; bytes of the IP layer.
+    pub ip: Tally,
+    /// Frames without IP.
+    pub non_ip: Tally,
+    /// Frames of a link type that is not taken apart.
+    pub unsupported_link: Tally,
+    /// Frames that break the format they claim, by kind in the order of [`Malformed::ALL`].
+    pub malformed: [Tally; Malformed::ALL.len()],
+    /// Frames with an earlier time stamp than the one before.
+    pub backwards: u64,
+    /// Later fragments whose ports are not known.
+    pub portless_fragments: u64,
+    /// IP packets whose ports were cut off by the capture's snap length.
+    pub ports_not_captured: u64,
+    /// IP packets that leave their length open (BIG TCP).
+    pub length_from_frame: u64,
+    /// IP packets that claim to be longer than their frame was.
+    pub length_beyond_frame: u64,
+    /// Packets taken out of tunnels.
+    pub peeled: u64,
+}
+
+impl IntakeCounters {
+    /// All malformed frames.
+    pub fn malformed_total(&self) -> Tally {
+        self.malformed.iter().fold(Tally::default(), |mut sum, kind| {
+            sum += *kind;
+            sum
+        })
+    }
+
+    /// Everything read in the unit that flows are counted in: bytes of the IP layer for IP packets, bytes on
+    /// the wire for frames that gave none. Flow records, `non_ip`, `unsupported_link` and `malformed` add up
+    /// to this.
+    pub fn accounted(&self) -> Tally {
+        let mut sum = self.ip;
+        sum += self.non_ip;
+        sum += self.unsupported_link;
+        sum += self.malformed_total();
+        sum
+    }
+}
+
+impl std::ops::AddAssign for IntakeCounters {
+    fn add_assign(&mut self, other: IntakeCounters) {
+        self.frames += other.frames;
+        self.ip += other.ip;
+        self.non_ip += other.non_ip;
+        self.unsupported_link += other.unsupported_link;
+        for (kind, others) in self.malformed.iter_mut().zip(other.malformed) {
+            *kind += others;
+        }
+        self.backwards += other.backwards;
+        self.portless_fragments += other.portless_fragments;
+        self.ports_not_captured += other.ports_not_captured;
+        self.length_from_frame += other.length_from_frame;
+        self.length_beyond_frame += other.length_beyond_frame;
+        self.peeled += other.peeled;
+    }
+}
+
+/// Takes frames apart, gives later fragments their ports, and counts.
+#[derive(Debug)]
+pub struct Intake {
+    parser: Parser,
+    fragments: Fragments,
+    counters: IntakeCounters,
+    latest: Timestamp,
+}
+
+impl Intake {
+    /// An intake that has seen nothing yet.
+    pub fn new(parser: Parser, seed: HashSeed) -> Self {
+        let (counters, latest) = Default::default();
+        Intake { parser, fragments: Fragments::new(seed), counters, latest }
+    }
+
+    /// What became of the frames so far.
+    pub fn counters(&self) -> IntakeCounters {
+        self.counters
+    }
+
+    /// Appends the packets of a batch to `packets`.
+    #[inline]
+    pub fn take(&mut self, batch: &Batch<'_>, packets: &mut Vec<Packet>) {
+        packets.reserve(batch.frames.len());
+        let counters = &mut self.counters;
+        for frame in batch.iter() {
+            counters.frames.add(frame.original_length);
+            counters.backwards += u64::from(frame.time < self.latest);
+            self.latest = frame.time;
+            match self.parser.parse(&frame) {
+                Ok(mut packet) => {
+                    counters.ip.add(packet.ip_length);
+                    if packet.is_unusual() {
+                        let portless = self.fragments.resolve(&mut packet);
+                        counters.note(&packet, portless);
+                    }
+                    packets.push(packet);
+                }
+                Err(unparsed) => counters.note_unparsed(unparsed, frame.original_length),
+            }
+        }
+    }
+}
+
+impl IntakeCounters {
+    #[cold]
+    fn note(&mut self, packet: &Packet, portless: bool) {
+        let count = |note| u64::from(packet.notes.contains(note));
+        self.portless_fragments += u64::from(portless);
+        self.ports_not_captured += count(PacketNotes::PORTS_NOT_CAPTURED);
+        self.length_from_frame += count(PacketNotes::LENGTH_FROM_FRAME);
+        self.length_beyond_frame += count(PacketNotes::LENGTH_BEYOND_FRAME);
+        self.peeled += count(PacketNotes::PEELED);
+    }
+
+    #[cold]
+    fn note_unparsed(&mut self, unparsed: Unparsed, frame_bytes: u32) {
+        match unparsed {
+            Unparsed::NonIp { .. } => self.non_ip.add(frame_bytes),
+            Unparsed::UnsupportedLinkType(_) => self.unsupported_link.add(frame_bytes),
+            Unparsed::Malformed { kind, .. } => self.malformed[kind.index()].add(frame_bytes),
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Metering: packets in, exact flow records out.
+
+pub(crate) mod ages;
+mod entry;
+pub mod flow_table;
+pub mod fragments;
+pub(crate) mod index;
+pub mod intake;
+pub mod record;
+pub mod top;
