@@ -34,7 +34,7 @@ impl<T: AnyBitPattern + NoUninit> LargeArray<T> {
     /// # Errors
     /// If the system has no address space left for it.
     pub(crate) fn zeroed(len: usize) -> Result<Self, MemoryError> {
-        let size = len.checked_mul(size_of::<T>()).unwrap_or(usize::MAX);
+        let size = len.saturating_mul(size_of::<T>());
         let map = MmapOptions::new()
             .len(size.max(1))
             .map_anon()

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod capture_file;
 pub mod flow_key;
 pub mod link_type;
 pub mod packet;

@@ -92,6 +92,17 @@ pub struct SourceCounters {
     pub beyond_snap_length: u64,
 }
 
+impl std::ops::AddAssign for SourceCounters {
+    fn add_assign(&mut self, other: SourceCounters) {
+        self.frames += other.frames;
+        self.kernel_drops += other.kernel_drops;
+        self.kernel_freezes += other.kernel_freezes;
+        self.filtered += other.filtered;
+        self.other_records += other.other_records;
+        self.beyond_snap_length += other.beyond_snap_length;
+    }
+}
+
 /// How much of a source has been read, in bytes of the file as it lies on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {

@@ -89,6 +89,18 @@ pub struct CfinfCounters {
     pub cheetahs: u64,
 }
 
+impl std::ops::AddAssign for CfinfCounters {
+    fn add_assign(&mut self, other: CfinfCounters) {
+        self.protocol_drops += other.protocol_drops;
+        self.length_drops += other.length_drops;
+        self.sampling_drops += other.sampling_drops;
+        self.created += other.created;
+        self.deleted += other.deleted;
+        self.evictions += other.evictions;
+        self.cheetahs += other.cheetahs;
+    }
+}
+
 /// `FC[f]`: a flow cache entry.
 #[derive(Clone, Copy, Debug)]
 struct Entry {

@@ -117,6 +117,16 @@ impl FlowTableCounters {
     }
 }
 
+impl std::ops::AddAssign for FlowTableCounters {
+    fn add_assign(&mut self, other: FlowTableCounters) {
+        self.flows += other.flows;
+        for (count, others) in self.records.iter_mut().zip(other.records) {
+            *count += others;
+        }
+        self.cheetahs += other.cheetahs;
+    }
+}
+
 /// Flows in progress.
 #[derive(Debug)]
 pub struct FlowTable {

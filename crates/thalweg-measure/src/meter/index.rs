@@ -128,7 +128,7 @@ impl Bucket {
         const LOW_SEVEN: u128 = splat(0x7F);
         let [a, b, c, d, e, f, g, h, i, j, k, l] = self.tags;
         let tags = u128::from_le_bytes([a, b, c, d, e, f, g, h, i, j, k, l, 0, 0, 0, 0]);
-        let difference = tags ^ splat(1) * u128::from(tag);
+        let difference = tags ^ (splat(1) * u128::from(tag));
         let not_zero = ((difference & LOW_SEVEN) + LOW_SEVEN) | difference;
         Matches(!not_zero & splat(0x80))
     }

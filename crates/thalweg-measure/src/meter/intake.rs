@@ -120,22 +120,27 @@ impl Intake {
     #[inline]
     pub fn take(&mut self, batch: &Batch<'_>, packets: &mut Vec<Packet>) {
         packets.reserve(batch.frames.len());
+        let begin = packets.len();
+        let mut unusual = false;
         let counters = &mut self.counters;
         for frame in batch.iter() {
             counters.frames.add(frame.original_length);
             counters.backwards += u64::from(frame.time < self.latest);
             self.latest = frame.time;
-            match self.parser.parse(&frame) {
-                Ok(mut packet) => {
-                    counters.ip.add(packet.ip_length);
-                    if packet.is_unusual() {
-                        let portless = self.fragments.resolve(&mut packet);
-                        counters.note(&packet, portless);
-                    }
-                    packets.push(packet);
-                }
+            // Written in place: a packet that is copied right after it was made waits for its own stores.
+            match self.parser.parse_onto(&frame, packets) {
+                Ok(()) => unusual |= packets.last().is_some_and(Packet::is_unusual),
                 Err(unparsed) => counters.note_unparsed(unparsed, frame.original_length),
             }
+        }
+        if unusual {
+            for packet in packets[begin..].iter_mut().filter(|packet| packet.is_unusual()) {
+                let portless = self.fragments.resolve(packet);
+                counters.note(packet, portless);
+            }
+        }
+        for packet in &packets[begin..] {
+            counters.ip.add(packet.ip_length);
         }
     }
 }

@@ -1,0 +1,114 @@
+//! Unpacking while reading: gzip with any number of members, zstd with any number of frames.
+
+use std::fmt;
+use std::io::{self, BufReader, Chain, Cursor, Read};
+
+use flate2::bufread::MultiGzDecoder;
+
+/// What a capture file is compressed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// gzip (RFC 1952).
+    Gzip,
+    /// Zstandard (RFC 8878).
+    Zstd,
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Compression::Gzip => "gzip",
+            Compression::Zstd => "zstd",
+        })
+    }
+}
+
+const MAGIC_LENGTH: usize = 4;
+
+impl Compression {
+    /// From the first bytes of a file.
+    pub(super) fn detect(first: &[u8]) -> Option<Compression> {
+        match first {
+            [0x1f, 0x8b, 0x08, ..] => Some(Compression::Gzip),
+            // A frame, or a skippable frame, with which parallel compressors begin.
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Compression::Zstd),
+            _ => None,
+        }
+    }
+}
+
+/// Compressed bytes fetched at a time: as coarse are progress and the place of damage.
+const PACKED_BUFFER: usize = 32 << 10;
+
+/// Most that is unpacked at a time. When a decompressor meets damage, what it had unpacked in the same call is
+/// lost, so the pieces are small; they are large enough to cost nothing.
+const PIECE: usize = 16 << 10;
+
+type Raw = Box<dyn Read + Send>;
+/// The first bytes, which were looked at, and the rest.
+type Whole = Chain<Cursor<Vec<u8>>, Raw>;
+
+/// Reads the unpacked bytes of a stream, deciding by its first bytes how. An error of the stream leaves it as
+/// it was, so that reading can be tried again after [`io::ErrorKind::WouldBlock`].
+pub(super) enum Unpacker {
+    /// Fewer than four bytes have been seen.
+    Undecided { first: Vec<u8>, rest: Option<Raw> },
+    /// Not compressed.
+    Plain(Whole),
+    /// gzip.
+    Gzip(Box<MultiGzDecoder<BufReader<Whole>>>),
+    /// zstd.
+    Zstd(zstd::stream::read::Decoder<'static, BufReader<Whole>>),
+}
+
+impl Unpacker {
+    pub(super) fn new(reader: impl Read + Send + 'static) -> Unpacker {
+        Unpacker::Undecided { first: Vec::with_capacity(MAGIC_LENGTH), rest: Some(Box::new(reader)) }
+    }
+
+    pub(super) fn compression(&self) -> Option<Compression> {
+        match self {
+            Unpacker::Undecided { .. } | Unpacker::Plain(_) => None,
+            Unpacker::Gzip(_) => Some(Compression::Gzip),
+            Unpacker::Zstd(_) => Some(Compression::Zstd),
+        }
+    }
+
+    /// Reads the first bytes and chooses.
+    fn decide(&mut self) -> io::Result<()> {
+        let Unpacker::Undecided { first, rest } = self else { return Ok(()) };
+        let reader = rest.as_mut().expect("taken only when decided");
+        while first.len() < MAGIC_LENGTH {
+            let mut bytes = [0; MAGIC_LENGTH];
+            match reader.read(&mut bytes[first.len()..])? {
+                0 => break,
+                n => first.extend_from_slice(&bytes[first.len()..][..n]),
+            }
+        }
+        let compression = Compression::detect(first);
+        let rest = rest.take().expect("taken only here");
+        let whole = Cursor::new(std::mem::take(first)).chain(rest);
+        let buffered = |whole| BufReader::with_capacity(PACKED_BUFFER, whole);
+        *self = match compression {
+            None => Unpacker::Plain(whole),
+            Some(Compression::Gzip) => Unpacker::Gzip(Box::new(MultiGzDecoder::new(buffered(whole)))),
+            Some(Compression::Zstd) => {
+                Unpacker::Zstd(zstd::stream::read::Decoder::with_buffer(buffered(whole))?)
+            }
+        };
+        Ok(())
+    }
+}
+
+impl Read for Unpacker {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.decide()?;
+        let piece = out.len().min(PIECE);
+        match self {
+            Unpacker::Undecided { .. } => unreachable!("decided above"),
+            Unpacker::Plain(reader) => reader.read(out),
+            Unpacker::Gzip(reader) => reader.read(&mut out[..piece]),
+            Unpacker::Zstd(reader) => reader.read(&mut out[..piece]),
+        }
+    }
+}

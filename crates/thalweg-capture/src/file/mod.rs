@@ -1,0 +1,318 @@
+//! Capture files as a packet source: pcap and pcapng, plain or compressed with gzip or zstd, from a path or
+//! from a stream.
+//!
+//! What a file is follows from its first bytes, never from its name. A plain regular file is mapped into
+//! memory and its frames are lent out where they lie; anything else (compressed files, pipes, standard input)
+//! is read into a buffer that holds little more than one batch, and that grows only for a record that does not
+//! fit, up to [`MAX_RECORD_LENGTH`](thalweg_wire::capture_file::MAX_RECORD_LENGTH).
+//!
+//! Everything before a fault is handed on before the fault is reported. One exception: where the compressed
+//! bytes themselves are damaged, up to 16 KiB of the unpacked bytes before the place where the decompressor
+//! noticed are lost.
+//!
+//! # A file that shrinks while it is read
+//! If another process truncates a mapped file below what has been read so far, the kernel has no page to give
+//! and ends this process with SIGBUS. That is accepted: the alternative costs a copy of every byte, and
+//! captures are written once. Whoever must read a file that may shrink gives it as standard input (`< FILE`),
+//! which is read, not mapped. A file that grows is read up to its length when it was opened.
+
+mod compression;
+mod error;
+mod mapped;
+mod patience;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use thalweg_wire::capture_file::{Decoder, Format, FormatError};
+use thalweg_wire::{Batch, FrameRef, Progress, Source, SourceCounters};
+
+pub use self::compression::Compression;
+pub use self::error::FileError;
+use self::mapped::Mapped;
+use self::patience::Patient;
+use self::stream::Stream;
+
+/// Frames a batch: enough to overlap the memory misses of a flow table, few enough for the frames' headers to
+/// stay in the first-level cache.
+const BATCH_FRAMES: usize = 256;
+
+/// Where the link type stands in a pcap file.
+const PCAP_LINK_TYPE_OFFSET: u64 = 20;
+
+/// Packets from a capture file.
+#[derive(Debug)]
+pub struct FileSource {
+    /// As messages name it.
+    file: String,
+    input: Input,
+    decoder: Decoder,
+    /// The batch that was handed on last.
+    frames: Vec<FrameRef>,
+    /// Bytes of the input that this batch takes up.
+    lent: usize,
+    /// Found behind the batch that was handed on last.
+    fault: Option<FileError>,
+    ended: bool,
+    frames_handed_on: u64,
+}
+
+#[derive(Debug)]
+enum Input {
+    Mapped(Mapped),
+    Stream(Stream),
+}
+
+/// What trying to get more bytes came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fill {
+    More,
+    /// Nothing arrived for a while, but it may yet.
+    NotYet,
+    End,
+}
+
+/// What looking for frames came to.
+enum Found {
+    Frames,
+    NotYet,
+    End,
+}
+
+impl FileSource {
+    /// Opens a capture file; `-` is standard input. The header of a regular file is read at once. A named pipe
+    /// is waited for until it has a writer.
+    ///
+    /// # Errors
+    /// If it cannot be read, is a directory or empty, is no capture file, or is a pcap file of a link type that
+    /// is not taken apart. Of a stream, all but the first are found by the first
+    /// [`next_batch`](Source::next_batch).
+    pub fn open(path: &Path) -> Result<FileSource, FileError> {
+        if path == Path::new("-") {
+            return FileSource::standard_input();
+        }
+        let name = path.display().to_string();
+        let cannot_open = |cause| FileError::Open { file: name.clone(), cause };
+        let file = File::open(path).map_err(cannot_open)?;
+        let metadata = file.metadata().map_err(cannot_open)?;
+        if metadata.is_dir() {
+            return Err(FileError::Directory { file: name });
+        }
+        if !metadata.is_file() {
+            return Ok(FileSource::new(name, Input::Stream(Stream::new(Patient::new(file), None))));
+        }
+        if metadata.len() == 0 {
+            return Err(FileError::Empty { file: name });
+        }
+        let mapped = Mapped::new(&file).map_err(cannot_open)?;
+        let input = match Compression::detect(mapped.window()) {
+            None => Input::Mapped(mapped),
+            Some(_) => Input::Stream(Stream::new(file, Some(metadata.len()))),
+        };
+        let mut source = FileSource::new(name, input);
+        source.advance(0)?;
+        Ok(source)
+    }
+
+    /// Reads standard input. While nothing arrives, batches are empty.
+    ///
+    /// # Errors
+    /// If standard input is closed.
+    pub fn standard_input() -> Result<FileSource, FileError> {
+        let file = "standard input".to_owned();
+        match io::stdin().as_fd().try_clone_to_owned() {
+            Ok(descriptor) => {
+                let stream = Stream::new(Patient::new(File::from(descriptor)), None);
+                Ok(FileSource::new(file, Input::Stream(stream)))
+            }
+            Err(cause) => Err(FileError::Open { file, cause }),
+        }
+    }
+
+    /// Reads a stream, which messages call `name`. A reader that gives [`io::ErrorKind::WouldBlock`] has
+    /// nothing yet: the batch is empty, and it is asked again for the next one.
+    pub fn from_reader(name: impl Into<String>, reader: impl Read + Send + 'static) -> FileSource {
+        FileSource::new(name.into(), Input::Stream(Stream::new(reader, None)))
+    }
+
+    fn new(file: String, input: Input) -> FileSource {
+        FileSource {
+            file,
+            input,
+            decoder: Decoder::new(),
+            frames: Vec::with_capacity(BATCH_FRAMES),
+            lent: 0,
+            fault: None,
+            ended: false,
+            frames_handed_on: 0,
+        }
+    }
+
+    /// Which format the file has, once its first bytes are known.
+    pub fn format(&self) -> Option<Format> {
+        self.decoder.format()
+    }
+
+    /// What the file is compressed with, once its first bytes are known.
+    pub fn compression(&self) -> Option<Compression> {
+        match &self.input {
+            Input::Mapped(_) => None,
+            Input::Stream(stream) => stream.compression(),
+        }
+    }
+
+    /// Looks for up to `limit` frames, reading until there is at least one. With a limit of zero, until the
+    /// format is known.
+    fn advance(&mut self, limit: usize) -> Result<Found, FileError> {
+        loop {
+            let known = self.decoder.format().is_some();
+            if known && limit == 0 {
+                return Ok(Found::Frames);
+            }
+            let limit = if known { limit } else { 0 };
+            let decoded =
+                self.decoder.decode(self.input.window(), self.input.offset(), limit, &mut self.frames);
+            let decoded = decoded.map_err(|fault| self.format_error(fault))?;
+            if !known {
+                self.check_link_type()?;
+            }
+            if !self.frames.is_empty() {
+                self.lent = decoded.consumed;
+                return Ok(Found::Frames);
+            }
+            self.input.consume(decoded.consumed);
+            if decoded.needed == 0 {
+                continue;
+            }
+            match self.input.fill(&self.file)? {
+                Fill::More => {}
+                Fill::NotYet => return Ok(Found::NotYet),
+                Fill::End => return self.end(decoded.needed),
+            }
+        }
+    }
+
+    /// Judges the end of the input, before a record of which at least `needed` bytes were wanted.
+    fn end(&self, needed: usize) -> Result<Found, FileError> {
+        let (file, present) = (self.file.clone(), self.input.window().len());
+        match (self.decoder.format(), present) {
+            (Some(_), 0) => Ok(Found::End),
+            (Some(_), _) => Err(FileError::Truncated { file, offset: self.input.offset(), needed, present }),
+            (None, 0) => Err(FileError::Empty { file }),
+            (None, _) => Err(FileError::TooShort { file, present }),
+        }
+    }
+
+    /// A pcap file has one link type: if that is not taken apart, nothing of the file can be measured. A pcapng
+    /// file may have others too, so there the frames are handed on and counted by whoever takes them apart.
+    fn check_link_type(&self) -> Result<(), FileError> {
+        match (self.decoder.format(), self.decoder.interfaces()) {
+            (Some(Format::Pcap), [interface]) if !interface.link_type.is_supported() => {
+                Err(FileError::UnsupportedLinkType {
+                    file: self.file.clone(),
+                    link_type: interface.link_type.number(),
+                    offset: PCAP_LINK_TYPE_OFFSET,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn format_error(&self, fault: FormatError) -> FileError {
+        let (file, compression) = (self.file.clone(), self.compression());
+        match fault {
+            FormatError::NotACapture { found } => FileError::NotACapture { file, compression, found },
+            cause => FileError::Format { file, cause },
+        }
+    }
+}
+
+impl Input {
+    /// Bytes at hand that have not been consumed.
+    fn window(&self) -> &[u8] {
+        match self {
+            Input::Mapped(mapped) => mapped.window(),
+            Input::Stream(stream) => stream.window(),
+        }
+    }
+
+    /// Where the window begins in the unpacked file.
+    fn offset(&self) -> u64 {
+        match self {
+            Input::Mapped(mapped) => mapped.offset(),
+            Input::Stream(stream) => stream.offset(),
+        }
+    }
+
+    fn consume(&mut self, length: usize) {
+        match self {
+            Input::Mapped(mapped) => mapped.consume(length),
+            Input::Stream(stream) => stream.consume(length),
+        }
+    }
+
+    /// Makes the window longer.
+    fn fill(&mut self, file: &str) -> Result<Fill, FileError> {
+        match self {
+            Input::Mapped(_) => Ok(Fill::End),
+            Input::Stream(stream) => stream.fill(file),
+        }
+    }
+}
+
+/// After an error, as after the end, there are no more batches.
+impl Source for FileSource {
+    type Error = FileError;
+
+    fn next_batch(&mut self) -> Result<Option<Batch<'_>>, FileError> {
+        self.input.consume(std::mem::take(&mut self.lent));
+        self.frames.clear();
+        if let Some(fault) = self.fault.take() {
+            return Err(fault);
+        }
+        if self.ended {
+            return Ok(None);
+        }
+        match self.advance(BATCH_FRAMES) {
+            Ok(Found::Frames | Found::NotYet) => {}
+            Ok(Found::End) => {
+                self.ended = true;
+                return Ok(None);
+            }
+            Err(fault) => {
+                self.ended = true;
+                if self.frames.is_empty() {
+                    return Err(fault);
+                }
+                self.fault = Some(fault);
+            }
+        }
+        self.frames_handed_on += self.frames.len() as u64;
+        Ok(Some(Batch {
+            bytes: self.input.window(),
+            frames: &self.frames,
+            interfaces: self.decoder.interfaces(),
+        }))
+    }
+
+    fn counters(&mut self) -> SourceCounters {
+        SourceCounters {
+            frames: self.frames_handed_on,
+            other_records: self.decoder.other_records(),
+            beyond_snap_length: self.decoder.beyond_snap_length(),
+            ..SourceCounters::default()
+        }
+    }
+
+    fn progress(&self) -> Option<Progress> {
+        match &self.input {
+            Input::Mapped(mapped) => Some(mapped.progress(self.lent)),
+            Input::Stream(stream) => stream.progress(),
+        }
+    }
+}

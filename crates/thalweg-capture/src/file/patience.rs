@@ -1,0 +1,36 @@
+//! Reading a pipe without waiting for ever, so that whoever watches it can see to other things.
+#![expect(unsafe_code, reason = "poll(2) is not in the standard library")]
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+
+/// How long one read waits: as long as [`thalweg_wire::Source`] lets a source be silent.
+const PATIENCE_MS: libc::c_int = 100;
+
+/// A file whose reads give [`io::ErrorKind::WouldBlock`] if nothing arrives for 100 ms, or if a signal does.
+#[derive(Debug)]
+pub(super) struct Patient {
+    file: File,
+}
+
+impl Patient {
+    pub(super) fn new(file: File) -> Patient {
+        Patient { file }
+    }
+}
+
+impl Read for Patient {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let mut wanted = libc::pollfd { fd: self.file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: `wanted` is one valid pollfd for the length of the call, and its descriptor is open.
+        match unsafe { libc::poll(&mut wanted, 1, PATIENCE_MS) } {
+            0 => Err(io::ErrorKind::WouldBlock.into()),
+            -1 => Err(match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => io::ErrorKind::WouldBlock.into(),
+                error => error,
+            }),
+            _ => self.file.read(out),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Input that is read: a pipe, or a file that must be unpacked.
+
+use std::fmt;
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use thalweg_wire::Progress;
+
+use super::compression::Unpacker;
+use super::{Compression, FileError, Fill};
+
+/// Size of the buffer until a record does not fit: some batches, within the second-level cache.
+const BUFFER: usize = 256 << 10;
+
+/// A buffer over a reader: filled at its end, consumed at its start. What is left of a record moves to the
+/// front before more is read; that is less than a record a fill.
+pub(super) struct Stream {
+    reader: Unpacker,
+    buffer: Vec<u8>,
+    /// What is in use of the buffer.
+    start: usize,
+    end: usize,
+    /// Where `start` lies in the unpacked stream.
+    offset: u64,
+    /// Bytes taken from the reader before unpacking.
+    packed: Arc<AtomicU64>,
+    /// Length of the file on disk, if it is one.
+    packed_total: Option<u64>,
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Stream { start, end, offset, .. } = self;
+        write!(f, "Stream {{ start: {start}, end: {end}, offset: {offset} }}")
+    }
+}
+
+impl Stream {
+    /// `packed_total` is the length of the file, if the stream is one.
+    pub(super) fn new(reader: impl Read + Send + 'static, packed_total: Option<u64>) -> Stream {
+        let packed = Arc::new(AtomicU64::new(0));
+        let counted = Counted { reader, count: Arc::clone(&packed) };
+        let reader = Unpacker::new(counted);
+        Stream { reader, buffer: vec![0; BUFFER], start: 0, end: 0, offset: 0, packed, packed_total }
+    }
+
+    pub(super) fn compression(&self) -> Option<Compression> {
+        self.reader.compression()
+    }
+
+    pub(super) fn window(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    pub(super) fn consume(&mut self, length: usize) {
+        self.start += length;
+        self.offset += length as u64;
+        debug_assert!(self.start <= self.end, "consumed what was never there");
+    }
+
+    /// Reads once. The buffer doubles if a record fills it; the decoder refuses records beyond its bound before
+    /// it asks for their bytes, and thereby bounds the buffer at twice that.
+    pub(super) fn fill(&mut self, file: &str) -> Result<Fill, FileError> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        if self.end == self.buffer.len() {
+            self.buffer.resize(2 * self.buffer.len(), 0);
+        }
+        loop {
+            match self.reader.read(&mut self.buffer[self.end..]) {
+                Ok(0) => return Ok(Fill::End),
+                Ok(length) => {
+                    self.end += length;
+                    return Ok(Fill::More);
+                }
+                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => return Ok(Fill::NotYet),
+                Err(cause) => return Err(self.error(file.to_owned(), cause)),
+            }
+        }
+    }
+
+    fn error(&self, file: String, cause: io::Error) -> FileError {
+        let packed_offset = self.packed.load(Ordering::Relaxed);
+        let offset = self.offset + (self.end - self.start) as u64;
+        // The system's own errors carry a number; those of decompressors do not.
+        match self.compression() {
+            Some(compression) if cause.kind() == io::ErrorKind::UnexpectedEof => {
+                FileError::TruncatedCompression { file, compression, packed_offset, offset }
+            }
+            Some(compression) if cause.raw_os_error().is_none() => {
+                FileError::Decompress { file, compression, packed_offset, offset, cause }
+            }
+            _ => FileError::Read { file, packed_offset, cause },
+        }
+    }
+
+    pub(super) fn progress(&self) -> Option<Progress> {
+        let total = self.packed_total?;
+        Some(Progress { done: self.packed.load(Ordering::Relaxed).min(total), total })
+    }
+
+    #[cfg(test)]
+    pub(super) fn buffer_length(&self) -> usize {
+        self.buffer.len()
+    }
+}
+
+/// Counts the bytes that pass. The reader that it wraps disappears into the unpacker, so the count is shared.
+struct Counted<R> {
+    reader: R,
+    count: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let length = self.reader.read(out)?;
+        self.count.fetch_add(length as u64, Ordering::Relaxed);
+        Ok(length)
+    }
+}

@@ -1,0 +1,492 @@
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+use thalweg_wire::capture_file::pcap::Precision;
+use thalweg_wire::capture_file::{ByteOrder, MAX_RECORD_LENGTH, pcap, pcapng};
+use thalweg_wire::{Frame, Interface, LinkType, Timestamp};
+
+use super::*;
+
+/// Time, captured bytes, original length.
+type Captured = (u64, Vec<u8>, u32);
+
+/// Frames of changing length, enough for several batches, whose bytes compress no better than headers do.
+fn some_frames(count: u64) -> Vec<Captured> {
+    let frame = |n: u64| {
+        let length = 60 + (n * 37 % 200) as usize;
+        let bytes = (0..length as u64).map(|i| (n.wrapping_mul(0x9e37_79b9) >> (i % 24)) as u8 & 0x3f);
+        (1_000_000_000 + n * 1_001, bytes.collect(), length as u32 + 1000)
+    };
+    (0..count).map(frame).collect()
+}
+
+fn as_frame((time, bytes, original_length): &Captured) -> Frame<'_> {
+    Frame { time: Timestamp(*time), bytes, original_length: *original_length, link_type: LinkType::Ethernet }
+}
+
+fn pcap_file(frames: &[Captured]) -> Vec<u8> {
+    let encoder = pcap::Encoder { order: ByteOrder::Little, precision: Precision::Nanos };
+    let mut file = Vec::new();
+    encoder.file_header(LinkType::Ethernet, 262_144, &mut file);
+    frames.iter().for_each(|frame| encoder.record(&as_frame(frame), &mut file));
+    file
+}
+
+fn pcapng_file(frames: &[Captured]) -> Vec<u8> {
+    let encoder = pcapng::Encoder::default();
+    let mut file = Vec::new();
+    encoder.section_header(&mut file);
+    for port in ["port 1", "port 2"] {
+        let (name, link_type) = (Some(port.to_owned()), LinkType::Ethernet);
+        let interface = Interface { name, link_type, snap_length: 0 };
+        encoder.interface_description(&interface, Some("mirror"), &mut file);
+    }
+    for (n, frame) in frames.iter().enumerate() {
+        let comment = n.is_multiple_of(3).then_some("a remark");
+        encoder.enhanced_packet(n as u32 % 2, &as_frame(frame), comment, &mut file);
+    }
+    file
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::encode_all(bytes, 1).unwrap()
+}
+
+/// Compressed in two members or frames.
+fn in_two(compress: impl Fn(&[u8]) -> Vec<u8>, bytes: &[u8]) -> Vec<u8> {
+    let (first, second) = bytes.split_at(bytes.len() / 2);
+    [compress(first), compress(second)].concat()
+}
+
+/// A folder with one file in it, both gone when dropped.
+struct OnDisk {
+    _folder: tempfile::TempDir,
+    path: PathBuf,
+}
+
+fn on_disk(bytes: &[u8]) -> OnDisk {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("capture.bin");
+    std::fs::write(&path, bytes).unwrap();
+    OnDisk { _folder: folder, path }
+}
+
+/// All frames, and the fault that ended them.
+fn drain(source: &mut FileSource) -> (Vec<Captured>, Option<FileError>) {
+    let mut frames = Vec::new();
+    let fault = loop {
+        match source.next_batch() {
+            Ok(Some(batch)) => {
+                assert!(batch.frames.len() <= BATCH_FRAMES);
+                frames.extend(batch.iter().map(|f| (f.time.0, f.bytes.to_vec(), f.original_length)));
+            }
+            Ok(None) => break None,
+            Err(fault) => break Some(fault),
+        }
+    };
+    assert!(matches!(source.next_batch(), Ok(None)), "nothing follows the end, or an error");
+    assert_eq!(source.counters().frames, frames.len() as u64);
+    (frames, fault)
+}
+
+fn read(bytes: &[u8]) -> (Vec<Captured>, Option<FileError>) {
+    let file = on_disk(bytes);
+    match FileSource::open(&file.path) {
+        Ok(mut source) => drain(&mut source),
+        Err(fault) => (Vec::new(), Some(fault)),
+    }
+}
+
+fn open_error(bytes: &[u8]) -> FileError {
+    FileSource::open(&on_disk(bytes).path).expect_err("it is no capture file")
+}
+
+#[test]
+fn plain_and_compressed_files_give_the_same_frames() {
+    let frames = some_frames(3000);
+    for plain in [pcap_file(&frames), pcapng_file(&frames)] {
+        for bytes in [
+            plain.clone(),
+            gzip(&plain),
+            in_two(gzip, &plain),
+            zstd(&plain),
+            in_two(zstd, &plain),
+            [&[0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 9, 9][..], &zstd(&plain)].concat(),
+        ] {
+            let (read, fault) = read(&bytes);
+            assert!(fault.is_none(), "{fault:?}");
+            assert!(read == frames);
+            let mut stream = FileSource::from_reader("a stream", std::io::Cursor::new(bytes));
+            let (read, fault) = drain(&mut stream);
+            assert!(fault.is_none() && read == frames, "{fault:?}");
+        }
+    }
+}
+
+#[test]
+fn interfaces_of_a_pcapng_file_are_told_apart() {
+    let file = on_disk(&pcapng_file(&some_frames(4)));
+    let mut source = FileSource::open(&file.path).unwrap();
+    let batch = source.next_batch().unwrap().unwrap();
+    let interfaces: Vec<_> = batch.frames.iter().map(|frame| frame.interface).collect();
+    assert_eq!(interfaces, [0, 1, 0, 1]);
+    assert_eq!(batch.interfaces[1].name.as_deref(), Some("port 2"));
+    assert_eq!(source.format(), Some(Format::PcapNg));
+}
+
+#[test]
+fn a_file_that_ends_inside_a_record_gives_every_frame_before_it() {
+    let frames = some_frames(5);
+    let mut ends = vec![24];
+    ends.extend(frames.iter().scan(24, |end, frame| {
+        *end += 16 + frame.1.len();
+        Some(*end)
+    }));
+    let file = pcap_file(&frames);
+    for length in 24..=file.len() {
+        let whole = ends.iter().filter(|&&end| end <= length).count() - 1;
+        let (read, fault) = read(&file[..length]);
+        assert_eq!(read, frames[..whole], "cut after {length} bytes");
+        match fault {
+            None => assert!(ends.contains(&length)),
+            Some(FileError::Truncated { offset, needed, present, .. }) => {
+                assert_eq!((offset as usize, present), (ends[whole], length - ends[whole]));
+                let known = if present < 16 { 16 } else { 16 + frames[whole].1.len() };
+                assert_eq!(needed, known);
+            }
+            Some(fault) => panic!("cut after {length} bytes: {fault}"),
+        }
+    }
+}
+
+#[test]
+fn compressed_files_that_end_too_soon_say_so_after_what_could_be_unpacked() {
+    let frames = some_frames(3000);
+    for packed in [gzip(&pcap_file(&frames)), zstd(&pcap_file(&frames))] {
+        let (read, fault) = read(&packed[..packed.len() - 5]);
+        let fault = fault.unwrap();
+        assert!(fault.is_truncation(), "{fault}");
+        let FileError::TruncatedCompression { packed_offset, .. } = fault else { panic!("{fault}") };
+        assert_eq!(packed_offset, packed.len() as u64 - 5);
+        assert!(read.len() > 2500 && read[..] == frames[..read.len()], "{} frames", read.len());
+    }
+}
+
+#[test]
+fn damaged_compression_is_an_error_after_what_could_be_unpacked() {
+    let frames = some_frames(20_000);
+    let plain = pcap_file(&frames);
+    for packed in [gzip(&plain), zstd(&plain)] {
+        let mut damaged = packed.clone();
+        let middle = packed.len() / 2;
+        damaged[middle..middle + 64].fill(0xff);
+        let (read, fault) = read(&damaged);
+        // Neither format has a checksum before its end: damage may first show as a record that cannot be.
+        match fault {
+            Some(FileError::Decompress { packed_offset, .. }) => {
+                let noticed = middle as u64..(middle + 64 + PACKED_SLACK) as u64;
+                assert!(noticed.contains(&packed_offset), "{packed_offset} in {noticed:?}");
+            }
+            Some(FileError::Format { .. }) => {}
+            fault => panic!("{fault:?}"),
+        }
+        let sound = read.iter().zip(&frames).take_while(|(read, frame)| read == frame).count();
+        assert!(sound > 5000, "{sound} sound frames");
+    }
+}
+
+/// How far beyond the damage a decompressor may have read: a buffer, or a block of zstd.
+const PACKED_SLACK: usize = 128 << 10;
+
+#[test]
+fn a_wrong_checksum_is_an_error_after_every_frame() {
+    let frames = some_frames(3000);
+    let mut packed = gzip(&pcap_file(&frames));
+    let checksum = packed.len() - 8;
+    packed[checksum] ^= 1;
+    let packed_length = packed.len() as u64;
+    let (read, fault) = read(&packed);
+    assert!(read == frames);
+    let Some(FileError::Decompress { packed_offset, compression: Compression::Gzip, .. }) = fault else {
+        panic!("{fault:?}")
+    };
+    assert_eq!(packed_offset, packed_length);
+}
+
+#[test]
+fn a_record_that_breaks_the_format_is_an_error_after_the_frames_before_it() {
+    let frames = some_frames(600);
+    let mut file = pcap_file(&frames);
+    let offset = file.len() as u64;
+    file.extend([0xff; 40]);
+    let (read, fault) = read(&file);
+    assert!(read == frames);
+    match fault {
+        Some(FileError::Format { cause: FormatError::RecordTooLong { offset: at, .. }, .. }) => {
+            assert_eq!(at, offset);
+        }
+        fault => panic!("{fault:?}"),
+    }
+}
+
+#[test]
+fn what_is_no_capture_file_is_refused_with_what_was_found() {
+    let missing = FileSource::open(Path::new("no-such-file.pcap")).unwrap_err();
+    assert!(missing.to_string().starts_with("cannot open no-such-file.pcap: No such file"), "{missing}");
+    let folder = tempfile::tempdir().unwrap();
+    assert!(matches!(FileSource::open(folder.path()), Err(FileError::Directory { .. })));
+
+    for (bytes, said) in [
+        (&b""[..], "is empty"),
+        (b"hi", "ends after 2 bytes"),
+        (&pcap_file(&[])[..20], "ends after 20 bytes"),
+        (b"time,src,dst\n", "74 69 6d 65, as a text file does"),
+        (b"\xfd7zXZ\0\0\0", "as an xz file does"),
+        (b"\x7fELF\x02\x01\x01", "begins with 7f 45 4c 46; expected pcap"),
+        (&gzip(b"time,src,dst\n"), "begins (once unpacked with gzip) with 74 69"),
+        (&gzip(&gzip(&pcap_file(&[]))), "as a gzip file does"),
+        (&zstd(b""), "is empty"),
+        (&gzip(b""), "is empty"),
+    ] {
+        let error = open_error(bytes).to_string();
+        assert!(error.contains(said), "{error}");
+        assert!(error.contains("capture.bin"), "{error}");
+    }
+}
+
+#[test]
+fn a_pcap_file_of_a_foreign_link_type_is_refused() {
+    let mut file = pcap_file(&some_frames(3));
+    file[20] = 105;
+    for bytes in [file.clone(), gzip(&file)] {
+        let error = open_error(&bytes);
+        let FileError::UnsupportedLinkType { link_type: 105, offset: 20, .. } = error else {
+            panic!("{error}")
+        };
+        assert!(error.to_string().contains("expected one of Ethernet (1), Linux cooked v1 (113)"), "{error}");
+    }
+    let mut stream = FileSource::from_reader("a stream", std::io::Cursor::new(file));
+    let (read, fault) = drain(&mut stream);
+    assert!(read.is_empty());
+    assert!(matches!(fault, Some(FileError::UnsupportedLinkType { .. })));
+}
+
+#[test]
+fn a_capture_without_packets_ends_at_once() {
+    for bytes in [pcap_file(&[]), pcapng_file(&[]), gzip(&pcap_file(&[]))] {
+        let (frames, fault) = read(&bytes);
+        assert!(frames.is_empty() && fault.is_none(), "{fault:?}");
+    }
+}
+
+#[test]
+fn progress_counts_the_bytes_on_disk_and_ends_at_their_number() {
+    let plain = pcap_file(&some_frames(20_000));
+    for bytes in [gzip(&plain), plain] {
+        let file = on_disk(&bytes);
+        let mut source = FileSource::open(&file.path).unwrap();
+        let mut steps = vec![source.progress().unwrap().done];
+        while source.next_batch().unwrap().is_some() {
+            steps.push(source.progress().unwrap().done);
+        }
+        assert_eq!(source.progress(), Some(Progress { done: bytes.len() as u64, total: bytes.len() as u64 }));
+        assert_eq!(steps.last(), Some(&(bytes.len() as u64)), "the last batch is counted once it is lent");
+        assert!(steps.is_sorted());
+        steps.dedup();
+        assert!(steps.len() > 10, "it moves: {steps:?}");
+    }
+}
+
+#[test]
+fn a_mapped_file_of_several_steps_is_read_to_its_end() {
+    let frames = some_frames(100_000);
+    let bytes = pcap_file(&frames);
+    assert!(bytes.len() > 12 << 20, "the step is 4 MiB");
+    let (read, fault) = read(&bytes);
+    assert!(fault.is_none() && read == frames);
+}
+
+/// Gives its bytes in portions of changing size, with nothing between them now and then.
+struct Dribble {
+    bytes: std::io::Cursor<Vec<u8>>,
+    turn: usize,
+}
+
+impl Read for Dribble {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.turn += 1;
+        if self.turn.is_multiple_of(3) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let portion = out.len().min(1 + self.turn % 5 * 7);
+        self.bytes.read(&mut out[..portion])
+    }
+}
+
+#[test]
+fn a_stream_that_dribbles_gives_the_same_frames_and_empty_batches_between() {
+    let frames = some_frames(300);
+    for plain in [pcap_file(&frames), pcapng_file(&frames)] {
+        for bytes in [plain.clone(), in_two(gzip, &plain), in_two(zstd, &plain)] {
+            let dribble = Dribble { bytes: std::io::Cursor::new(bytes), turn: 0 };
+            let mut source = FileSource::from_reader("a dribble", dribble);
+            assert!(source.next_batch().unwrap().unwrap().frames.is_empty(), "nothing was there yet");
+            let (read, fault) = drain(&mut source);
+            assert!(fault.is_none() && read == frames, "{fault:?}");
+        }
+    }
+}
+
+#[test]
+fn the_buffer_of_a_stream_grows_for_a_record_and_not_for_a_claim() {
+    let jumbo: Captured = (5, vec![7; 3 << 20], 3 << 20);
+    let file = pcap_file(std::slice::from_ref(&jumbo));
+    let mut source = FileSource::from_reader("a stream", std::io::Cursor::new(file));
+    assert_eq!(drain(&mut source).0, [jumbo]);
+
+    for claim in [MAX_RECORD_LENGTH as u32 - 16, MAX_RECORD_LENGTH as u32 - 15] {
+        let mut file = pcap_file(&[]);
+        file.extend([&[0; 8][..], &claim.to_le_bytes(), &claim.to_le_bytes(), &[0; 1000]].concat());
+        let mut source = FileSource::from_reader("a stream", std::io::Cursor::new(file));
+        let fault = drain(&mut source).1.unwrap();
+        assert_eq!(fault.is_truncation(), claim as usize + 16 <= MAX_RECORD_LENGTH, "{fault}");
+        let Input::Stream(stream) = &source.input else { panic!("a stream") };
+        assert!(stream.buffer_length() <= 512 << 10, "{} bytes", stream.buffer_length());
+    }
+}
+
+#[test]
+fn a_silent_pipe_gives_empty_batches() {
+    let frames = some_frames(2);
+    let file = pcap_file(&frames);
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let file_end = File::from(std::os::fd::OwnedFd::from(reader));
+    let mut source = FileSource::from_reader("a pipe", Patient::new(file_end));
+
+    let begun = Instant::now();
+    assert!(source.next_batch().unwrap().unwrap().frames.is_empty());
+    assert!(begun.elapsed() >= Duration::from_millis(90), "it waits rather than spins");
+
+    let second = file.len() - 16 - frames[1].1.len();
+    writer.write_all(&file[..second + 7]).unwrap();
+    assert_eq!(source.next_batch().unwrap().unwrap().frames.len(), 1, "what is there is handed on at once");
+    assert!(source.next_batch().unwrap().unwrap().frames.is_empty());
+    writer.write_all(&file[second + 7..]).unwrap();
+    assert_eq!(source.next_batch().unwrap().unwrap().frames.len(), 1);
+    drop(writer);
+    assert!(source.next_batch().unwrap().is_none());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn damaged_files_never_panic(
+        packing in 0..3, ng in any::<bool>(), damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+    ) {
+        let frames = some_frames(50);
+        let plain = if ng { pcapng_file(&frames) } else { pcap_file(&frames) };
+        let mut bytes = match packing { 0 => plain, 1 => gzip(&plain), _ => zstd(&plain) };
+        for (index, byte) in damage {
+            let index = index.index(bytes.len());
+            bytes[index] = byte;
+        }
+        read(&bytes);
+    }
+}
+
+/// Runs a tool with `input` as its standard input; its standard output, or `None`, printed, if the tool is not
+/// there.
+fn run_tool(name: &str, arguments: &[&str], input: &[u8]) -> Option<Vec<u8>> {
+    let child = Command::new(name)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut child) = child else {
+        println!("skipped: {name} is not installed");
+        return None;
+    };
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || stdin.write_all(&input));
+    let output = child.wait_with_output().unwrap();
+    // A tool that has seen enough may close its input.
+    let _ = writer.join().unwrap();
+    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    Some(output.stdout)
+}
+
+#[test]
+fn capinfos_and_tshark_agree_on_what_the_encoders_write() {
+    let frames = some_frames(50);
+    let data: u64 = frames.iter().map(|frame| u64::from(frame.2)).sum();
+    for (file, interfaces) in [(pcap_file(&frames), 1), (pcapng_file(&frames), 2)] {
+        let file = on_disk(&file);
+        let path = file.path.to_str().unwrap();
+        let Some(said) = run_tool("capinfos", &["-M", "-c", "-d", "-I", path], b"") else {
+            return;
+        };
+        let said = String::from_utf8(said).unwrap();
+        let has = |label: &str, value: &str| {
+            said.lines().any(|line| line.starts_with(label) && line.trim_end().ends_with(value))
+        };
+        assert!(has("Number of packets:", " 50"), "{said}");
+        assert!(has("Data size:", &format!(" {data} bytes")), "{said}");
+        if interfaces == 2 {
+            assert!(has("Number of interfaces in file:", " 2"), "{said}");
+        }
+        let fields = ["-T", "fields", "-e", "frame.time_epoch", "-e", "frame.cap_len", "-e", "frame.comment"];
+        let arguments = [&["-r", path][..], &fields].concat();
+        let Some(said) = run_tool("tshark", &arguments, b"") else { return };
+        let said = String::from_utf8(said).unwrap();
+        for (n, (line, frame)) in said.lines().zip(&frames).enumerate() {
+            let comment = if interfaces == 2 && n % 3 == 0 { "a remark" } else { "" };
+            let seconds = format!("{}.{:09}", frame.0 / 1_000_000_000, frame.0 % 1_000_000_000);
+            assert_eq!(line.trim_end(), format!("{seconds}\t{}\t{comment}", frame.1.len()).trim_end());
+        }
+        assert_eq!(said.lines().count(), 50);
+    }
+}
+
+#[test]
+fn what_tcpdump_editcap_and_mergecap_write_is_read() {
+    let frames = some_frames(50);
+    let micros: Vec<Captured> =
+        frames.iter().map(|(time, bytes, length)| (time / 1000 * 1000, bytes.clone(), *length)).collect();
+    let file = pcap_file(&frames);
+    let written = on_disk(&file);
+    let path = written.path.to_str().unwrap();
+
+    if let Some(output) = run_tool("tcpdump", &["-r", "-", "-w", "-"], &file) {
+        assert_eq!(read(&output).0, micros, "tcpdump");
+    }
+    let nanos = ["-r", "-", "-w", "-", "--time-stamp-precision=nano"];
+    if let Some(output) = run_tool("tcpdump", &nanos, &file) {
+        assert_eq!(read(&output).0, frames, "tcpdump, nanoseconds");
+    }
+    for format in ["pcapng", "nsecpcap", "modpcap"] {
+        if let Some(output) = run_tool("editcap", &["-F", format, path, "-"], b"") {
+            let (read, fault) = read(&output);
+            assert!(fault.is_none(), "{format}: {fault:?}");
+            assert_eq!(read, if format == "modpcap" { micros.clone() } else { frames.clone() }, "{format}");
+        }
+    }
+    if let Some(output) = run_tool("mergecap", &["-a", "-I", "none", "-w", "-", path, path], b"") {
+        let mut source = FileSource::from_reader("mergecap", std::io::Cursor::new(output));
+        let (read, fault) = drain(&mut source);
+        assert!(fault.is_none(), "{fault:?}");
+        assert_eq!(read, [frames.clone(), frames].concat());
+        assert_eq!(source.decoder.interfaces().len(), 2);
+    }
+}

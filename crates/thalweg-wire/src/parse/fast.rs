@@ -1,0 +1,126 @@
+//! The short cut for the most common packets: TCP and UDP, on Ethernet with at most one tag or with no link
+//! header at all, over IPv4 without options and not fragmented, or over IPv6 without extension headers.
+//!
+//! It answers only where it would say what the long way says (a property test holds it to that) and leaves
+//! everything else to it. It costs two bounds checks and about ten predictable branches: 14 bytes from the
+//! transport header on reach to TCP's flags.
+//!
+//! All of it is inlined by force: left to itself the compiler returns the packet through memory, and to copy it
+//! from there costs more than to read the headers does.
+
+use crate::flow_key::FlowKey;
+use crate::link_type::LinkType;
+use crate::packet::{Fragment, Packet, PacketNotes, TcpFlags};
+use crate::parse::transport::{TCP_HEADER_LENGTH, UDP_HEADER_LENGTH};
+use crate::parse::{link, tunnel};
+use crate::protocol::Protocol;
+use crate::source::Frame;
+use crate::time::Timestamp;
+
+/// Bytes of the Ethernet header.
+const ETHERNET_LENGTH: usize = 14;
+/// Bytes of a VLAN tag (IEEE 802.1Q section 9.3), the EtherType behind it included.
+const TAG_LENGTH: usize = 4;
+/// Bytes of an IPv4 header without options.
+const IPV4_LENGTH: usize = 20;
+/// Bytes of an IPv6 header without extension headers.
+const IPV6_LENGTH: usize = 40;
+/// Bytes of the transport header that are read.
+const TRANSPORT_LENGTH: usize = 14;
+
+/// Version 4 and a header of five words (RFC 791 section 3.1).
+const VERSION_4_NO_OPTIONS: u8 = 0x45;
+/// "More fragments" and the fragment offset.
+const FRAGMENTED: u16 = 0x3FFF;
+
+/// The packet, if it is one of the common ones and nothing about it is unusual.
+#[inline(always)]
+pub(super) fn parse(frame: &Frame<'_>, peel_tunnels: bool) -> Option<Packet> {
+    let &Frame { time, bytes, original_length, link_type } = frame;
+    match link_type {
+        LinkType::Ethernet => {
+            let (header, mut bytes) = bytes.split_first_chunk::<ETHERNET_LENGTH>()?;
+            let mut wire_length = original_length.checked_sub(ETHERNET_LENGTH as u32)?;
+            let mut ethertype = u16::from_be_bytes([header[12], header[13]]);
+            if ethertype == link::VLAN {
+                let (tag, tagged) = bytes.split_first_chunk::<TAG_LENGTH>()?;
+                ethertype = u16::from_be_bytes([tag[2], tag[3]]);
+                (bytes, wire_length) = (tagged, wire_length.checked_sub(TAG_LENGTH as u32)?);
+            }
+            match ethertype {
+                link::IPV4 => ipv4(time, bytes, wire_length, peel_tunnels),
+                link::IPV6 => ipv6(time, bytes, wire_length, peel_tunnels),
+                _ => None,
+            }
+        }
+        LinkType::RawIp | LinkType::Ipv4 => ipv4(time, bytes, original_length, peel_tunnels),
+        _ => None,
+    }
+}
+
+/// From the IPv4 header on.
+#[inline(always)]
+fn ipv4(time: Timestamp, bytes: &[u8], wire_length: u32, peel_tunnels: bool) -> Option<Packet> {
+    let headers: &[u8; IPV4_LENGTH + TRANSPORT_LENGTH] = bytes.first_chunk()?;
+    let (header, transport_header) = headers.split_first_chunk::<IPV4_LENGTH>()?;
+    let ip_length = u32::from(u16::from_be_bytes([header[2], header[3]]));
+    let fragmentation = u16::from_be_bytes([header[6], header[7]]);
+    if header[0] != VERSION_4_NO_OPTIONS || fragmentation & FRAGMENTED != 0 || ip_length > wire_length {
+        return None;
+    }
+    let src = u32::from_be_bytes([header[12], header[13], header[14], header[15]]);
+    let dst = u32::from_be_bytes([header[16], header[17], header[18], header[19]]);
+    let key = FlowKey::v4(src, dst, 0, 0, Protocol(header[9]));
+    let above_ip = ip_length.checked_sub(IPV4_LENGTH as u32)?;
+    transport(time, key, ip_length, above_ip, transport_header.first_chunk()?, peel_tunnels)
+}
+
+/// From the IPv6 header on. A payload length of zero has no room for a transport header and goes the long way.
+#[inline(always)]
+fn ipv6(time: Timestamp, bytes: &[u8], wire_length: u32, peel_tunnels: bool) -> Option<Packet> {
+    let headers: &[u8; IPV6_LENGTH + TRANSPORT_LENGTH] = bytes.first_chunk()?;
+    let (header, transport_header) = headers.split_first_chunk::<IPV6_LENGTH>()?;
+    let above_ip = u32::from(u16::from_be_bytes([header[4], header[5]]));
+    let ip_length = IPV6_LENGTH as u32 + above_ip;
+    if header[0] >> 4 != 6 || ip_length > wire_length {
+        return None;
+    }
+    let (src, dst) = header.last_chunk::<32>()?.split_first_chunk::<16>()?;
+    let (src, dst) = (u128::from_be_bytes(*src), u128::from_be_bytes(*dst.first_chunk()?));
+    let key = FlowKey::v6(src, dst, 0, 0, Protocol(header[6]));
+    transport(time, key, ip_length, above_ip, transport_header.first_chunk()?, peel_tunnels)
+}
+
+/// TCP or UDP, as long as its header fits into the bytes that IP leaves.
+#[inline(always)]
+fn transport(
+    time: Timestamp,
+    key: FlowKey,
+    ip_length: u32,
+    above_ip: u32,
+    header: &[u8; TRANSPORT_LENGTH],
+    peel_tunnels: bool,
+) -> Option<Packet> {
+    let src_port = u16::from_be_bytes([header[0], header[1]]);
+    let dst_port = u16::from_be_bytes([header[2], header[3]]);
+    let (header_length, tcp_sequence, tcp_flags) = match key.protocol {
+        Protocol::TCP => {
+            let header_length = u32::from(header[12] >> 4) * 4;
+            let sequence = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
+            (header_length >= TCP_HEADER_LENGTH).then_some((header_length, sequence, header[13]))?
+        }
+        Protocol::UDP if peel_tunnels && tunnel::is_udp_tunnel(dst_port) => return None,
+        Protocol::UDP => (UDP_HEADER_LENGTH, 0, 0),
+        _ => return None,
+    };
+    Some(Packet {
+        time,
+        key: key.with_ports(src_port, dst_port),
+        ip_length,
+        payload_length: above_ip.checked_sub(header_length)?,
+        tcp_sequence,
+        tcp_flags: TcpFlags(tcp_flags),
+        fragment: Fragment::Whole,
+        notes: PacketNotes::default(),
+    })
+}

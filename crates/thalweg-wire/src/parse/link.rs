@@ -1,0 +1,174 @@
+//! Link layers: from the start of a frame to its IP header.
+
+use crate::flow_key::IpVersion;
+use crate::link_type::LinkType;
+use crate::parse::ip::Network;
+use crate::parse::rest::Rest;
+use crate::parse::{Malformed, Unparsed};
+use crate::source::Frame;
+
+/// EtherTypes (IANA "IEEE 802 Numbers") of IP.
+pub(super) const IPV4: u16 = 0x0800;
+pub(super) const IPV6: u16 = 0x86DD;
+/// Customer VLAN tag (IEEE 802.1Q section 9.5).
+pub(super) const VLAN: u16 = 0x8100;
+/// Service VLAN tag (IEEE 802.1Q section 9.5, once 802.1ad).
+const SERVICE_VLAN: u16 = 0x88A8;
+/// Outer tag of QinQ before 802.1ad.
+const OLD_SERVICE_VLAN: u16 = 0x9100;
+/// MPLS labels (RFC 5332 section 3).
+const MPLS: u16 = 0x8847;
+const MPLS_UPSTREAM: u16 = 0x8848;
+/// PPPoE session stage (RFC 2516 section 4).
+const PPPOE_SESSION: u16 = 0x8864;
+
+/// Up to this value the field is the length of an LLC frame (IEEE 802.3 section 3.2.6).
+const MAX_LLC_LENGTH: u16 = 1500;
+/// From this value on the field is an EtherType (IEEE 802.3 section 3.2.6).
+const MIN_ETHERTYPE: u16 = 0x0600;
+/// Linux's protocol number for LLC in cooked captures (`ETH_P_802_2`).
+const LINUX_LLC: u16 = 0x0004;
+
+/// Most VLAN tags and SNAP headers in a row.
+const MAX_TAGS: u32 = 8;
+/// Most MPLS labels in a row.
+const MAX_LABELS: u32 = 16;
+
+/// The IP packet that a frame carries.
+#[inline]
+pub(super) fn network<'a>(frame: &Frame<'a>) -> Result<Network<'a>, Unparsed> {
+    let rest = Rest::of_frame(frame);
+    match frame.link_type {
+        LinkType::Ethernet => ethernet(rest),
+        LinkType::RawIp => raw_ip(rest),
+        LinkType::Ipv4 => Ok(Network { version: IpVersion::V4, rest }),
+        LinkType::Ipv6 => Ok(Network { version: IpVersion::V6, rest }),
+        LinkType::Null => null(rest),
+        LinkType::Loop => loopback(rest),
+        LinkType::LinuxSll => linux_sll(rest),
+        LinkType::LinuxSll2 => linux_sll2(rest),
+        LinkType::Other(number) => Err(Unparsed::UnsupportedLinkType(number)),
+    }
+}
+
+/// Ethernet II, or IEEE 802.3 with LLC.
+#[inline]
+pub(super) fn ethernet(rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
+    let header: &[u8; 14] = rest.header()?;
+    from_ethertype(u16::from_be_bytes([header[12], header[13]]), rest.skip(14))
+}
+
+/// What an EtherType announces, behind any tags and labels.
+#[inline]
+pub(super) fn from_ethertype(mut ethertype: u16, mut rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
+    for _ in 0..MAX_TAGS {
+        match ethertype {
+            IPV4 => return Ok(Network { version: IpVersion::V4, rest }),
+            IPV6 => return Ok(Network { version: IpVersion::V6, rest }),
+            MPLS | MPLS_UPSTREAM => return mpls(ethertype, rest),
+            PPPOE_SESSION => return pppoe(rest),
+            VLAN | SERVICE_VLAN | OLD_SERVICE_VLAN => {
+                let &[_, _, high, low] = rest.header()?;
+                ethertype = u16::from_be_bytes([high, low]);
+                rest = rest.skip(4);
+            }
+            ..=MAX_LLC_LENGTH => {
+                ethertype = snap(ethertype, rest)?;
+                rest = rest.skip(8);
+            }
+            _ => break,
+        }
+    }
+    Err(Unparsed::NonIp { ethertype })
+}
+
+/// The EtherType behind LLC and SNAP (RFC 1042; also IEEE 802.1H's 00-00-F8). IP travels in no other LLC frame.
+fn snap(length: u16, rest: Rest<'_>) -> Result<u16, Unparsed> {
+    if let Some(&[0xAA, 0xAA, 0x03, 0, 0, 0 | 0xF8, high, low]) = rest.peek() {
+        return Ok(u16::from_be_bytes([high, low]));
+    }
+    let ethertype = rest.peek().map_or(length, |saps| u16::from_be_bytes(*saps));
+    Err(Unparsed::NonIp { ethertype })
+}
+
+/// A label stack down to its bottom (RFC 3032 section 2.1), then IP, known by its version field (RFC 4928).
+///
+/// Pseudowires are not taken apart: without a control word they cannot be told from other payloads.
+fn mpls(ethertype: u16, mut rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
+    for _ in 0..MAX_LABELS {
+        let &[_, _, bottom_of_stack, _] = rest.header()?;
+        rest = rest.skip(4);
+        if bottom_of_stack & 1 != 0 {
+            return by_version(rest)?.ok_or(Unparsed::NonIp { ethertype });
+        }
+    }
+    Err(Unparsed::NonIp { ethertype })
+}
+
+/// A PPPoE session packet (RFC 2516 section 4) around IP (PPP protocol numbers of RFC 1332 and RFC 5072).
+fn pppoe(rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
+    let &[version_and_type, code, _, _, _, _, high, low] = rest.header()?;
+    let version = match (version_and_type, code, u16::from_be_bytes([high, low])) {
+        (0x11, 0, 0x0021) => IpVersion::V4,
+        (0x11, 0, 0x0057) => IpVersion::V6,
+        _ => return Err(Unparsed::NonIp { ethertype: PPPOE_SESSION }),
+    };
+    Ok(Network { version, rest: rest.skip(8) })
+}
+
+/// IP with no header before it.
+pub(super) fn raw_ip(rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
+    by_version(rest)?.ok_or_else(|| rest.malformed(Malformed::IpVersion))
+}
+
+/// IP of the version that its first four bits say, `None` if they say something else.
+fn by_version(rest: Rest<'_>) -> Result<Option<Network<'_>>, Unparsed> {
+    let &[version_field] = rest.header()?;
+    Ok(match version_field >> 4 {
+        4 => Some(Network { version: IpVersion::V4, rest }),
+        6 => Some(Network { version: IpVersion::V6, rest }),
+        _ => None,
+    })
+}
+
+/// BSD loopback: an address family in the byte order of the capturing machine. Families are small numbers, so
+/// the order shows.
+fn null(rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
+    let family = u32::from_le_bytes(*rest.header()?);
+    from_family(if family > 0xFFFF { family.swap_bytes() } else { family }, rest.skip(4))
+}
+
+/// OpenBSD loopback: an address family in network byte order.
+fn loopback(rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
+    from_family(u32::from_be_bytes(*rest.header()?), rest.skip(4))
+}
+
+/// `AF_INET` is the same everywhere; `AF_INET6` is Linux's, NetBSD's and OpenBSD's, FreeBSD's, Darwin's.
+fn from_family(family: u32, rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
+    let version = match family {
+        2 => IpVersion::V4,
+        10 | 24 | 28 | 30 => IpVersion::V6,
+        _ => return Err(Unparsed::NonIp { ethertype: family as u16 }),
+    };
+    Ok(Network { version, rest })
+}
+
+/// Linux cooked capture, version 1: 16 bytes, the protocol in the last two (tcpdump.org, LINKTYPE_LINUX_SLL).
+fn linux_sll(rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
+    let header: &[u8; 16] = rest.header()?;
+    from_linux_protocol(u16::from_be_bytes([header[14], header[15]]), rest.skip(16))
+}
+
+/// Linux cooked capture, version 2: 20 bytes, the protocol in the first two (tcpdump.org, LINKTYPE_LINUX_SLL2).
+fn linux_sll2(rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
+    let header: &[u8; 20] = rest.header()?;
+    from_linux_protocol(u16::from_be_bytes([header[0], header[1]]), rest.skip(20))
+}
+
+/// Linux's protocol numbers are EtherTypes, and below them numbers of its own, of which LLC alone may carry IP.
+fn from_linux_protocol(protocol: u16, rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
+    match protocol {
+        LINUX_LLC | MIN_ETHERTYPE.. => from_ethertype(protocol, rest),
+        ethertype => Err(Unparsed::NonIp { ethertype }),
+    }
+}

@@ -1,0 +1,117 @@
+//! Transport headers: ports, and what TCP says of itself.
+
+use crate::packet::{Fragment, Packet, PacketNotes, TcpFlags};
+use crate::parse::ip::Datagram;
+use crate::parse::rest::Rest;
+use crate::protocol::Protocol;
+use crate::time::Timestamp;
+
+/// Datagram Congestion Control Protocol (RFC 4340).
+const DCCP: Protocol = Protocol(33);
+/// UDP-Lite (RFC 3828).
+const UDP_LITE: Protocol = Protocol(136);
+
+/// Bytes of a TCP header without options (RFC 9293 section 3.1).
+pub(super) const TCP_HEADER_LENGTH: u32 = 20;
+/// Bytes of a UDP header (RFC 768); UDP-Lite's has as many (RFC 3828 section 3.1).
+pub(super) const UDP_HEADER_LENGTH: u32 = 8;
+/// Bytes of SCTP's common header; chunks follow (RFC 9260 section 3.1).
+const SCTP_HEADER_LENGTH: u32 = 12;
+/// Bytes of an ICMP header with the identifier and sequence number of an echo, or what other types have there
+/// (RFC 792).
+const ICMP_HEADER_LENGTH: u32 = 8;
+/// Bytes of the shortest DCCP header (RFC 4340 section 5.1).
+const DCCP_HEADER_LENGTH: u32 = 12;
+
+/// Echo messages (RFC 792; RFC 4443 sections 4.1 and 4.2).
+const ECHO_REPLY: u8 = 0;
+const ECHO: u8 = 8;
+const ECHO_REQUEST_V6: u8 = 128;
+const ECHO_REPLY_V6: u8 = 129;
+
+/// Makes a packet of a datagram by reading the transport header, as far as it was captured.
+///
+/// A header that claims more bytes than the IP length leaves has no payload. Where the capture ends before a
+/// header tells its length, it counts as the shortest.
+#[inline]
+pub(super) fn packet(time: Timestamp, datagram: &Datagram<'_>) -> Packet {
+    let &Datagram { key, ip_length, fragment, notes, payload } = datagram;
+    let mut packet = Packet {
+        time,
+        key,
+        ip_length,
+        payload_length: payload.wire_length(),
+        tcp_sequence: 0,
+        tcp_flags: TcpFlags::default(),
+        fragment,
+        notes,
+    };
+    if matches!(fragment, Fragment::Later { .. }) {
+        return packet;
+    }
+    let header_length = match key.protocol {
+        Protocol::TCP => read_tcp(&mut packet, payload),
+        Protocol::UDP | UDP_LITE => read_ports(&mut packet, payload, UDP_HEADER_LENGTH),
+        Protocol::SCTP => read_ports(&mut packet, payload, SCTP_HEADER_LENGTH),
+        DCCP => read_ports(&mut packet, payload, dccp_header_length(payload)),
+        Protocol::ICMP => read_icmp(&mut packet, payload, [ECHO, ECHO_REPLY]),
+        Protocol::ICMPV6 => read_icmp(&mut packet, payload, [ECHO_REQUEST_V6, ECHO_REPLY_V6]),
+        _ => 0,
+    };
+    packet.payload_length = packet.payload_length.saturating_sub(header_length);
+    packet
+}
+
+/// TCP (RFC 9293 section 3.1); gives the header's length.
+#[inline]
+fn read_tcp(packet: &mut Packet, rest: Rest<'_>) -> u32 {
+    read_ports(packet, rest, TCP_HEADER_LENGTH);
+    if let Some(&[_, _, _, _, s0, s1, s2, s3]) = rest.peek() {
+        packet.tcp_sequence = u32::from_be_bytes([s0, s1, s2, s3]);
+    }
+    if let Some(&[flags]) = rest.skip(13).peek() {
+        packet.tcp_flags = TcpFlags(flags);
+    }
+    rest.skip(12).peek().map_or(TCP_HEADER_LENGTH, |&[data_offset]| tcp_header_length(data_offset))
+}
+
+/// Bytes of a TCP header from the byte with its data offset. A data offset below the least there can be leaves
+/// the start of the payload unknown; the least is taken.
+fn tcp_header_length(data_offset: u8) -> u32 {
+    (u32::from(data_offset >> 4) * 4).max(TCP_HEADER_LENGTH)
+}
+
+/// Bytes of a DCCP header, options included (RFC 4340 section 5.1, data offset).
+fn dccp_header_length(rest: Rest<'_>) -> u32 {
+    match rest.skip(4).peek() {
+        Some(&[data_offset]) => (u32::from(data_offset) * 4).max(DCCP_HEADER_LENGTH),
+        None => DCCP_HEADER_LENGTH,
+    }
+}
+
+/// The two ports that a header begins with; gives back its length.
+#[inline]
+fn read_ports(packet: &mut Packet, rest: Rest<'_>, header_length: u32) -> u32 {
+    match rest.peek() {
+        Some(&[s0, s1, d0, d1]) => {
+            packet.key.src_port = u16::from_be_bytes([s0, s1]);
+            packet.key.dst_port = u16::from_be_bytes([d0, d1]);
+        }
+        None => packet.notes |= PacketNotes::PORTS_NOT_CAPTURED,
+    }
+    header_length
+}
+
+/// The identifier of an echo as both ports; gives the header's length.
+fn read_icmp(packet: &mut Packet, rest: Rest<'_>, echo: [u8; 2]) -> u32 {
+    let is_echo = rest.peek().map(|&[kind]| echo.contains(&kind));
+    match (is_echo, rest.skip(4).peek()) {
+        (Some(false), _) => {}
+        (Some(true), Some(&identifier)) => {
+            let identifier = u16::from_be_bytes(identifier);
+            packet.key = packet.key.with_ports(identifier, identifier);
+        }
+        _ => packet.notes |= PacketNotes::PORTS_NOT_CAPTURED,
+    }
+    ICMP_HEADER_LENGTH
+}
