@@ -1,0 +1,51 @@
+# Each goal does its own set-up. `make` alone says what there is.
+
+CAPTURE := examples/two-hosts.pcap
+THALWEG := $(or $(CARGO_TARGET_DIR),target)/release/thalweg
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint bench fuzz
+
+help: ## say this
+	@echo 'Thalweg: finds where the traffic of a network runs strongest, within milliseconds.'
+	@echo
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo '  FUZZ_SECONDS=N make fuzz   spends N seconds on each fuzz target (60)'
+
+run: ## build, and watch the example capture at the pace it was recorded at
+	@scripts/setup.sh run
+	@echo '==> build the release binary'
+	@cargo build --release -p thalweg
+	@if [ -t 1 ]; then \
+	  echo '==> $(THALWEG) watch --replay $(CAPTURE)'; \
+	  $(THALWEG) watch --replay $(CAPTURE); \
+	else \
+	  echo '==> $(THALWEG) watch $(CAPTURE)'; \
+	  $(THALWEG) watch $(CAPTURE); \
+	fi
+	@echo
+	@echo 'To watch an interface (the names: ip link):'
+	@echo '  sudo $(THALWEG) watch eth0'
+	@echo 'or, once and for all without sudo:'
+	@echo '  sudo setcap cap_net_raw,cap_net_admin=ep $(THALWEG)'
+	@echo '  $(THALWEG) watch eth0'
+
+test: ## check format and lints, run every test
+	@scripts/setup.sh test
+	@scripts/test.sh
+
+lint: ## check format, lints, documentation and shell scripts
+	@scripts/setup.sh lint
+	@scripts/lint.sh
+
+bench: ## measure speed and error against peers
+	@scripts/setup.sh bench
+	@echo '==> build the release binary'
+	@cargo build --release -p thalweg
+	@echo '==> bench/run.sh'
+	@bench/run.sh
+
+fuzz: ## fuzz every parser of foreign bytes
+	@scripts/setup.sh fuzz
+	@scripts/fuzz.sh

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Format, lints, documentation, links and shell scripts. Changes nothing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+step() { echo "==> $*"; "$@"; }
+
+step cargo fmt --all --check
+step cargo clippy --workspace --all-targets --quiet -- -D warnings
+RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --document-private-items --quiet
+step scripts/check-links.sh
+
+mapfile -t shell_scripts < <(
+  find .ci scripts bench examples experiments -type f \( -name '*.sh' -o -path .ci/run \) 2>/dev/null | sort
+)
+if command -v shellcheck >/dev/null; then
+  step shellcheck "${shell_scripts[@]}"
+else
+  for script in "${shell_scripts[@]}"; do step bash -n "$script"; done
+fi

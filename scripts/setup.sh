@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# Makes ready what one goal of the Makefile needs:  scripts/setup.sh run|test|bench|fuzz|lint
+#
+# A missing Debian package is installed when that is possible (root, apt-get); otherwise this says what is
+# missing, what will be skipped for it, and the command that installs it. Exits 1 only if the goal cannot be
+# reached without it. Says one line and asks no package server when nothing is missing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+PATH=$PATH:/usr/sbin:/sbin # where Debian keeps ip, ethtool and tcpdump; not on every user's path
+
+goal=${1:-}
+required=() optional=() # PROBE|PACKAGE|REASON of what is missing
+packages=()             # and the packages that would bring it
+failed=
+
+# --- What is there ----------------------------------------------------------------------------------------
+
+# need PROBE PACKAGE REASON: the goal cannot be reached without it.
+# want PROBE PACKAGE LOSS:   without it, LOSS.
+need() { present "$1" || { required+=("$1|$2|$3"); packages+=("$2"); }; }
+want() { present "$1" || { optional+=("$1|$2|$3"); packages+=("$2"); }; }
+
+present() { # a program, or a shared library named libNAME.so
+  case $1 in
+    lib*.so) ldconfig -p 2>/dev/null | grep "^[[:space:]]*$1" >/dev/null ;;
+    *) command -v "$1" >/dev/null ;;
+  esac
+}
+
+need_cargo() {
+  local wanted found
+  wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+  if ! found=$(cargo --version 2>/dev/null | cut -d' ' -f2); then
+    lacking "cargo is missing: install Rust $wanted or newer, as https://rustup.rs says"
+  elif [ "$(printf '%s\n' "$wanted" "$found" | sort -V | head -n1)" != "$wanted" ]; then
+    lacking "cargo is $found, and Thalweg needs $wanted or newer: rustup update stable"
+  fi
+  need cc build-essential "builds the C code of the zstd crate"
+}
+
+need_cargo_part() { # fmt|clippy COMPONENT
+  cargo "$1" --version >/dev/null 2>&1 || lacking "cargo $1 is missing: rustup component add $2"
+}
+
+lacking() { echo "setup: $*" >&2; failed=1; }
+
+# --- What each goal needs ---------------------------------------------------------------------------------
+
+need_cargo
+case $goal in
+  run) ;;
+  lint)
+    need_cargo_part fmt rustfmt
+    need_cargo_part clippy clippy
+    want shellcheck shellcheck "the shell scripts are not checked"
+    ;;
+  test)
+    need_cargo_part fmt rustfmt
+    need_cargo_part clippy clippy
+    want ip iproute2 "tests on live interfaces are skipped"
+    want ethtool ethtool "tests on live interfaces run with the offloads as they are"
+    want ping iputils-ping "tests on live interfaces that ping are skipped"
+    want iperf3 iperf3 "the live iperf3 test is skipped"
+    want tcpdump tcpdump "tests that compare with tcpdump are skipped"
+    want libpcap.so libpcap0.8 "tests of capture filters are skipped"
+    want tshark tshark "tests that compare with tshark and capinfos are skipped"
+    want nfdump nfdump "tests that compare with nfdump are skipped"
+    want tmux tmux "tests of the live view are skipped"
+    [ "$(id -u)" -eq 0 ] || echo "setup: not root: tests that make network namespaces are skipped"
+    ;;
+  bench)
+    want nfpcapd nfdump "nfpcapd is left out of the comparison"
+    want softflowd softflowd "softflowd is left out of the comparison"
+    ;;
+  fuzz)
+    need c++ build-essential "builds libFuzzer"
+    ;;
+  *)
+    echo "usage: scripts/setup.sh run|test|bench|fuzz|lint" >&2
+    exit 2
+    ;;
+esac
+
+# --- Install what is missing ------------------------------------------------------------------------------
+
+if [ ${#packages[@]} -gt 0 ]; then
+  mapfile -t packages < <(printf '%s\n' "${packages[@]}" | sort -u)
+  command="apt-get install --no-install-recommends ${packages[*]}"
+  if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+    echo "==> setup: installing ${packages[*]}"
+    export DEBIAN_FRONTEND=noninteractive # tshark and iperf3 would ask
+    log=$(mktemp)
+    { apt-get update -qq && apt-get install -qq -y --no-install-recommends "${packages[@]}"; } \
+      </dev/null >"$log" 2>&1 || { tail -n 5 "$log" >&2; echo "setup: failed: $command" >&2; }
+    rm -f "$log"
+  else
+    echo "setup: to install what is missing, as root on Debian: $command"
+  fi
+  hash -r
+  for entry in "${optional[@]}"; do
+    IFS='|' read -r probe package loss <<<"$entry"
+    present "$probe" || echo "setup: without $probe (package $package) $loss"
+  done
+  for entry in "${required[@]}"; do
+    IFS='|' read -r probe package reason <<<"$entry"
+    present "$probe" || lacking "$probe is missing (package $package): it $reason"
+  done
+fi
+
+[ -z "$failed" ] || exit 1
+echo "==> setup: ready to $goal"
