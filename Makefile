@@ -28,7 +28,7 @@ run: ## build, and watch the example capture at the pace it was recorded at
 	@echo 'To watch an interface (the names: ip link):'
 	@echo '  sudo $(THALWEG) watch eth0'
 	@echo 'or, once and for all without sudo:'
-	@echo '  sudo setcap cap_net_raw,cap_net_admin=ep $(THALWEG)'
+	@echo '  sudo setcap cap_net_raw=ep $(THALWEG)'
 	@echo '  $(THALWEG) watch eth0'
 
 test: ## check format and lints, run every test

@@ -1,0 +1,124 @@
+//! A capture filter in front of any source.
+
+use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Progress, Source, SourceCounters};
+use thiserror::Error;
+
+use super::libpcap::Libpcap;
+use super::{Filter, FilterError, UNLIMITED_SNAP_LENGTH};
+
+/// A source that hands on those frames of another source that a capture filter accepts, in their order and
+/// without copying them.
+///
+/// The expression is compiled for each link type when the first interface of that type appears, for a
+/// pcapng file may hold several. A batch whose frames are all refused comes out empty.
+#[derive(Debug)]
+pub struct Filtered<S> {
+    source: S,
+    expression: String,
+    filters: Vec<(LinkType, Verdict)>,
+    /// For each interface, the index of its filter.
+    filter_of_interface: Vec<usize>,
+    accepted: Vec<FrameRef>,
+    refused_count: u64,
+}
+
+/// What becomes of the frames of one link type.
+#[derive(Debug)]
+enum Verdict {
+    Ask(Filter),
+    /// libpcap knows no filter for this link type, and neither would Thalweg take the frames apart.
+    Refuse,
+}
+
+/// Why a filtered source could not go on.
+#[derive(Debug, Error)]
+pub enum FilteredError<E> {
+    /// The source behind the filter could not go on.
+    #[error(transparent)]
+    Source(E),
+    /// The expression does not fit a link type of the source.
+    #[error(transparent)]
+    Filter(#[from] FilterError),
+}
+
+impl<S: Source> Filtered<S> {
+    /// Puts the filter `expression` in front of `source`. An expression that libpcap refuses is told with the
+    /// first batch, when the link type is known.
+    ///
+    /// # Errors
+    /// When libpcap is missing.
+    pub fn new(source: S, expression: impl Into<String>) -> Result<Filtered<S>, FilterError> {
+        Libpcap::get()?;
+        Ok(Filtered {
+            source,
+            expression: expression.into(),
+            filters: Vec::new(),
+            filter_of_interface: Vec::new(),
+            accepted: Vec::new(),
+            refused_count: 0,
+        })
+    }
+
+    /// The source behind the filter.
+    pub fn source(&self) -> &S {
+        &self.source
+    }
+}
+
+impl<S: Source> Source for Filtered<S> {
+    type Error = FilteredError<S::Error>;
+
+    fn next_batch(&mut self) -> Result<Option<Batch<'_>>, Self::Error> {
+        let Some(batch) = self.source.next_batch().map_err(FilteredError::Source)? else {
+            return Ok(None);
+        };
+        for interface in &batch.interfaces[self.filter_of_interface.len()..] {
+            let index = filter_for(interface, &self.expression, &mut self.filters)?;
+            self.filter_of_interface.push(index);
+        }
+        self.accepted.clear();
+        self.accepted.extend(batch.frames.iter().zip(batch.iter()).filter_map(|(frame_ref, frame)| {
+            let filter = self.filter_of_interface[frame_ref.interface as usize];
+            match &self.filters[filter].1 {
+                Verdict::Ask(filter) if filter.matches(frame.bytes, frame.original_length) => {
+                    Some(*frame_ref)
+                }
+                _ => None,
+            }
+        }));
+        self.refused_count += (batch.frames.len() - self.accepted.len()) as u64;
+        Ok(Some(Batch { frames: &self.accepted, ..batch }))
+    }
+
+    fn counters(&mut self) -> SourceCounters {
+        let behind = self.source.counters();
+        SourceCounters {
+            frames: behind.frames - self.refused_count,
+            filtered: behind.filtered + self.refused_count,
+            ..behind
+        }
+    }
+
+    fn progress(&self) -> Option<Progress> {
+        self.source.progress()
+    }
+}
+
+/// The index of the filter for `interface`, which is compiled if its link type is new.
+fn filter_for(
+    interface: &Interface,
+    expression: &str,
+    filters: &mut Vec<(LinkType, Verdict)>,
+) -> Result<usize, FilterError> {
+    let link_type = interface.link_type;
+    if let Some(index) = filters.iter().position(|(known, _)| *known == link_type) {
+        return Ok(index);
+    }
+    let verdict = match Filter::compile(expression, link_type, UNLIMITED_SNAP_LENGTH) {
+        Ok(filter) => Verdict::Ask(filter),
+        Err(FilterError::Expression { .. }) if !link_type.is_supported() => Verdict::Refuse,
+        Err(error) => return Err(error),
+    };
+    filters.push((link_type, verdict));
+    Ok(filters.len() - 1)
+}

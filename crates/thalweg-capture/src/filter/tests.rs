@@ -1,0 +1,99 @@
+use super::*;
+
+/// Whether the rest of a test can run.
+fn has_libpcap() -> bool {
+    match Libpcap::get() {
+        Ok(_) => true,
+        Err(error) => {
+            eprintln!("skipped: {error}");
+            false
+        }
+    }
+}
+
+/// An Ethernet frame with an IPv4 header of the given protocol and destination port, no more.
+fn frame(protocol: u8, port: u16) -> Vec<u8> {
+    let mut bytes = vec![0; 54];
+    bytes[12..14].copy_from_slice(&[8, 0]);
+    bytes[14] = 0x45;
+    bytes[23] = protocol;
+    bytes[36..38].copy_from_slice(&port.to_be_bytes());
+    bytes
+}
+
+#[test]
+fn an_expression_accepts_what_it_says() {
+    if !has_libpcap() {
+        return;
+    }
+    let filter = Filter::compile("tcp dst port 443", LinkType::Ethernet, 128).unwrap();
+    assert!(filter.matches(&frame(6, 443), 1500));
+    assert!(!filter.matches(&frame(6, 80), 1500));
+    assert!(!filter.matches(&frame(17, 443), 1500));
+    assert!(!filter.matches(&frame(6, 443)[..30], 1500), "the port was not captured");
+    assert!(!filter.matches(&[], 0));
+}
+
+#[test]
+fn lengths_are_those_on_the_wire() {
+    if !has_libpcap() {
+        return;
+    }
+    let filter = Filter::compile("greater 1000", LinkType::Ethernet, 0).unwrap();
+    assert!(filter.matches(&frame(6, 1), 1500));
+    assert!(!filter.matches(&frame(6, 1), 60));
+}
+
+#[test]
+fn an_empty_expression_accepts_everything_at_the_snap_length() {
+    if !has_libpcap() {
+        return;
+    }
+    let filter = Filter::compile("", LinkType::Ethernet, 96).unwrap();
+    assert!(filter.matches(&[], 0));
+    assert_eq!(filter.program(), [Instruction { code: 6, jump_true: 0, jump_false: 0, k: 96 }]);
+}
+
+#[test]
+fn every_link_type_that_is_taken_apart_can_be_filtered() {
+    if !has_libpcap() {
+        return;
+    }
+    for number in [0, 1, 101, 108, 113, 228, 229, 276] {
+        let link_type = LinkType::from_number(number);
+        Filter::compile("udp port 53 or icmp6", link_type, 0).unwrap_or_else(|e| panic!("{e}"));
+    }
+    let filter = Filter::compile("udp", LinkType::RawIp, 0).unwrap();
+    assert!(filter.matches(&frame(17, 53)[14..], 40));
+    assert!(!filter.matches(&frame(6, 53)[14..], 40));
+}
+
+#[test]
+fn a_refused_expression_comes_back_with_the_reason() {
+    if !has_libpcap() {
+        return;
+    }
+    let told = |text| Filter::compile(text, LinkType::Ethernet, 0).unwrap_err().to_string();
+    assert!(told("tcp prot 80").starts_with("capture filter `tcp prot 80` for Ethernet frames: "));
+    assert!(told("tcp prot 80").contains("syntax error"), "{}", told("tcp prot 80"));
+    assert!(told("tcp\0").contains("zero byte"));
+}
+
+#[test]
+fn filters_are_compiled_by_many_threads_at_once() {
+    if !has_libpcap() {
+        return;
+    }
+    std::thread::scope(|scope| {
+        for port in 0..8_u16 {
+            scope.spawn(move || {
+                for _ in 0..50 {
+                    let filter =
+                        Filter::compile(&format!("udp dst port {port}"), LinkType::Ethernet, 0).unwrap();
+                    assert!(filter.matches(&frame(17, port), 60));
+                    assert!(!filter.matches(&frame(17, port + 1), 60));
+                }
+            });
+        }
+    });
+}

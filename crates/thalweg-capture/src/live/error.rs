@@ -1,0 +1,98 @@
+//! Why a live capture cannot begin or go on.
+
+use std::io;
+
+use thiserror::Error;
+
+use crate::filter::FilterError;
+
+/// Why a live capture cannot begin or go on.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum LiveError {
+    /// No interface has that name.
+    #[error("there is no interface `{name}`{}; there are: {}", did_you_mean(.nearest), .existing.join(", "))]
+    NoSuchInterface {
+        /// What was asked for.
+        name: String,
+        /// The existing name nearest to it, if one is near.
+        nearest: Option<String>,
+        /// The interfaces of this network namespace.
+        existing: Vec<String>,
+    },
+    /// The process may not capture.
+    #[error(
+        "capturing on `{interface}` needs the capability CAP_NET_RAW: run as root, or grant it to the program once \
+         with `sudo setcap cap_net_raw=ep {program}`"
+    )]
+    NoPermission {
+        /// What was to be captured.
+        interface: String,
+        /// The path of the running program.
+        program: String,
+    },
+    /// The interface's frames begin with something that is not taken apart.
+    #[error("`{interface}` is of a kind that Thalweg cannot read (hardware type ARPHRD {hardware_type})")]
+    UnsupportedLink {
+        /// The interface.
+        interface: String,
+        /// `ARPHRD_` number of if_arp.h.
+        hardware_type: u16,
+    },
+    /// Several workers cannot share an interface that is down before Linux 6.13.
+    #[error("`{name}` is down; bring it up first with `ip link set {name} up`, or use one worker")]
+    InterfaceDown {
+        /// The interface.
+        name: String,
+    },
+    /// The interface was deleted or moved to another network namespace while it was watched.
+    #[error("`{name}` is gone: it was deleted, or moved to another network namespace")]
+    InterfaceGone {
+        /// Its name when it was opened.
+        name: String,
+    },
+    /// A value is outside its range.
+    #[error("{option} {value}: expected {expected}")]
+    BadOption {
+        /// Which.
+        option: &'static str,
+        /// What was asked for.
+        value: String,
+        /// What is allowed.
+        expected: &'static str,
+    },
+    /// The capture filter cannot be used.
+    #[error(transparent)]
+    Filter(#[from] FilterError),
+    /// The kernel refused a step.
+    #[error("`{interface}`: cannot {step}: {source}")]
+    Kernel {
+        /// The interface.
+        interface: String,
+        /// What was tried, to be read after "cannot".
+        step: &'static str,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+}
+
+impl LiveError {
+    /// For a packet socket that could not be opened.
+    pub(super) fn from_open(interface: &str, source: io::Error) -> LiveError {
+        let interface = interface.to_owned();
+        match source.kind() {
+            io::ErrorKind::PermissionDenied => {
+                let program = std::env::current_exe().map(|path| path.display().to_string());
+                LiveError::NoPermission {
+                    interface,
+                    program: program.unwrap_or_else(|_| "PROGRAM".to_owned()),
+                }
+            }
+            _ => LiveError::Kernel { interface, step: "open a packet socket", source },
+        }
+    }
+}
+
+fn did_you_mean(nearest: &Option<String>) -> String {
+    nearest.as_ref().map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
+}

@@ -1,0 +1,73 @@
+//! What the kernel says of an interface. All of it is asked through the packet socket, so that the answer
+//! concerns the network namespace in which the socket was opened.
+
+use std::io;
+
+use thalweg_wire::LinkType;
+
+use super::LinkState;
+use super::error::LiveError;
+use super::socket::{PacketSocket, interface_names};
+
+/// Device types of if_arp.h whose frames begin with an IP header, no header of their own before it: the
+/// capture type is then raw IP. Tunnels that do build a header build the outer IP header, which reads as well.
+const RAW_IP: [u16; 8] = [
+    libc::ARPHRD_NONE,
+    libc::ARPHRD_PPP,
+    libc::ARPHRD_TUNNEL,
+    libc::ARPHRD_TUNNEL6,
+    libc::ARPHRD_SIT,
+    libc::ARPHRD_IPGRE,
+    823, // ARPHRD_IP6GRE
+    519, // ARPHRD_RAWIP: cellular modems
+];
+
+/// Names further than this from every interface are not taken for a slip of the finger.
+const LEAST_SIMILARITY: f64 = 0.6;
+
+/// The index of the interface `name`.
+pub(super) fn index_of(socket: &PacketSocket, name: &str) -> Result<i32, LiveError> {
+    socket.interface_index(name).map_err(|source| match source.raw_os_error() {
+        Some(libc::ENODEV) => no_such_interface(name),
+        _ => LiveError::Kernel { interface: name.to_owned(), step: "look up the interface", source },
+    })
+}
+
+fn no_such_interface(name: &str) -> LiveError {
+    let existing = interface_names();
+    let similarity = |candidate: &String| strsim::jaro_winkler(name, candidate);
+    let nearest = existing.iter().max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
+    let nearest = nearest.filter(|candidate| similarity(candidate) >= LEAST_SIMILARITY).cloned();
+    LiveError::NoSuchInterface { name: name.to_owned(), nearest, existing }
+}
+
+/// What frames of the interface `name` begin with.
+pub(super) fn link_type_of(socket: &PacketSocket, name: &str) -> Result<LinkType, LiveError> {
+    let interface = || name.to_owned();
+    match socket.hardware_type(name) {
+        Ok(libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK) => Ok(LinkType::Ethernet),
+        Ok(raw_ip) if RAW_IP.contains(&raw_ip) => Ok(LinkType::RawIp),
+        Ok(hardware_type) => Err(LiveError::UnsupportedLink { interface: interface(), hardware_type }),
+        Err(source) => Err(LiveError::Kernel {
+            interface: interface(),
+            step: "read the interface's hardware type",
+            source,
+        }),
+    }
+}
+
+/// Whether frames of the interface `name` go out and come in again.
+pub(super) fn is_loopback(socket: &PacketSocket, name: &str) -> io::Result<bool> {
+    Ok(socket.interface_flags(name)? & libc::IFF_LOOPBACK != 0)
+}
+
+/// The state of the interface that the socket is bound to, whatever its name is by now.
+pub(super) fn state_of(socket: &PacketSocket) -> LinkState {
+    // The kernel unbinds a socket (index -1) when its interface leaves the namespace.
+    let Ok(index @ 1..) = socket.bound_index() else { return LinkState::Gone };
+    match socket.interface_name(index).and_then(|name| socket.interface_flags(&name)) {
+        Ok(flags) if flags & libc::IFF_UP != 0 => LinkState::Up,
+        Ok(_) => LinkState::Down,
+        Err(_) => LinkState::Gone,
+    }
+}

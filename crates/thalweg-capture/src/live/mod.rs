@@ -1,0 +1,274 @@
+//! Packets of a network interface, through a ring shared with the kernel (AF_PACKET, TPACKET_V3; see packet(7)
+//! and the kernel's `Documentation/networking/packet_mmap.rst`).
+//!
+//! The kernel copies the first bytes of each frame into a block of the ring; a full block, or one that has
+//! been open for the block timeout, is handed to us whole. Each becomes one [`Batch`] that borrows the ring's
+//! memory, and goes back to the kernel with the next call: no copy and no system call a frame, one poll a
+//! block at most.
+//!
+//! **What is seen.** Frames in both directions, each as it is on the wire: an 802.1Q or 802.1ad tag that the
+//! kernel took off is put back. On the loopback interface, which carries each frame out and in again, the
+//! outgoing copy is left out. Network cards and stacks that join or split segments (GRO, TSO) do so on the
+//! other side of the tap: a frame here may be longer than the interface's MTU.
+//!
+//! **What is lost is counted.** When no block is free, the kernel drops frames and counts them
+//! ([`SourceCounters::kernel_drops`]).
+//!
+//! **Several workers.** [`LiveSource::open_group`] gives each worker a ring of its own (PACKET_FANOUT_HASH).
+//! The kernel divides frames by a hash of their flow that is the same in both directions, within GRE and
+//! IP-in-IP tunnels too but not within VXLAN or Geneve, where it hashes the outer flow. Fragments of IP are
+//! hashed by their addresses alone, so that a flow which sends both fragments and whole packets may be seen
+//! by two workers.
+//!
+//! **An interface that goes down** is waited for and followed when it comes up again ([`LinkState`]); one that
+//! is deleted, or moved to another network namespace, ends the source with [`LiveError::InterfaceGone`]
+//! after everything in the ring has been handed on.
+//!
+//! **Filters** run in the kernel on untagged frames. Tagged frames pass it and are filtered in this process
+//! with their tag back in place, so that an expression means the same here as on a file
+//! ([`SourceCounters::filtered`] counts what is refused in this process).
+//!
+//! Needs CAP_NET_RAW while opening and nothing afterwards; Linux 4.20 or newer. Memory: the ring, which
+//! the kernel allocates at once and does not swap.
+
+mod block;
+mod error;
+mod interface;
+mod options;
+mod ring;
+mod socket;
+
+use std::io;
+use std::num::NonZeroUsize;
+
+use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Nanos, Source, SourceCounters};
+
+pub use error::LiveError;
+pub use options::LiveOptions;
+
+use crate::filter::{Filter, Instruction};
+use block::read_block;
+use ring::Ring;
+use socket::{PacketSocket, Readiness};
+
+/// How long to wait for a block before an empty batch says that nothing came.
+const PATIENCE: Nanos = Nanos::from_millis(100);
+
+/// Refuses every frame: nothing is to enter a ring before all of its group are ready.
+const REFUSE_ALL: [Instruction; 1] = [return_instruction(0)];
+
+/// Whether the watched interface carries packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkState {
+    /// It is up.
+    Up,
+    /// It was taken down (`ip link set NAME down`), or was never up; packets flow again when it comes up.
+    Down,
+    /// It was deleted, or moved to another network namespace; what is left in the ring is still handed on.
+    Gone,
+}
+
+/// A source of the packets that pass a network interface.
+#[derive(Debug)]
+pub struct LiveSource {
+    ring: Ring,
+    socket: PacketSocket,
+    interface: Interface,
+    link_state: LinkState,
+    /// Asked about tagged frames, which the kernel lets pass.
+    filter: Option<Filter>,
+    frames: Vec<FrameRef>,
+    counters: SourceCounters,
+    /// Wait at most this long: the patience, and enough for the kernel to hand over an open block.
+    wait: Nanos,
+}
+
+impl LiveSource {
+    /// Opens an interface, and captures from this moment on.
+    ///
+    /// # Errors
+    /// See [`LiveError`].
+    pub fn open(options: &LiveOptions) -> Result<LiveSource, LiveError> {
+        let mut group = LiveSource::open_group(options, NonZeroUsize::MIN)?;
+        Ok(group.pop().expect("a group of one has one source"))
+    }
+
+    /// Opens an interface for `workers` sources that share its packets: each has a ring of the size that
+    /// `options` says, and each flow, both directions together, goes to one of them.
+    ///
+    /// # Errors
+    /// See [`LiveError`].
+    pub fn open_group(options: &LiveOptions, workers: NonZeroUsize) -> Result<Vec<LiveSource>, LiveError> {
+        options.validate()?;
+        let mut group: Vec<LiveSource> = Vec::with_capacity(workers.get());
+        let mut fanout_id = None;
+        for _ in 0..workers.get() {
+            let source = LiveSource::open_refusing_all(options)?;
+            if workers.get() > 1 {
+                fanout_id = Some(source.join_group(fanout_id)?);
+            }
+            group.push(source);
+        }
+        // A member that joins moves flows between those before it; so none takes a frame until all have joined.
+        for source in &group {
+            source.start()?;
+        }
+        Ok(group)
+    }
+
+    /// Everything but letting frames in.
+    fn open_refusing_all(options: &LiveOptions) -> Result<LiveSource, LiveError> {
+        let name = &options.interface;
+        let at = |step| move |source| LiveError::Kernel { interface: name.clone(), step, source };
+        let socket = PacketSocket::open().map_err(|source| LiveError::from_open(name, source))?;
+        let index = interface::index_of(&socket, name)?;
+        let link_type = interface::link_type_of(&socket, name)?;
+        let filter = options.filter.as_deref();
+        let filter = filter.map(|text| Filter::compile(text, link_type, options.snap_length)).transpose()?;
+
+        socket.attach_filter(&REFUSE_ALL).map_err(at("attach a filter"))?;
+        socket.use_tpacket_v3().map_err(at("choose TPACKET_V3"))?;
+        socket.reserve(block::VLAN_TAG_LENGTH as u32).map_err(at("reserve room for a VLAN tag"))?;
+        let ring = Ring::map(&socket, options.geometry()).map_err(at("allocate the ring"))?;
+        if interface::is_loopback(&socket, name).map_err(at("read the interface's flags"))? {
+            socket.ignore_outgoing().map_err(at("ignore outgoing copies"))?;
+        }
+        socket.bind(index).map_err(at("bind to the interface"))?;
+        if options.promiscuous {
+            socket.enter_promiscuous_mode(index).map_err(at("enter promiscuous mode"))?;
+        }
+        let snap_length = options.snap_length;
+        let mut source = LiveSource {
+            ring,
+            socket,
+            interface: Interface { name: Some(name.clone()), link_type, snap_length },
+            link_state: LinkState::Up,
+            filter,
+            frames: Vec::new(),
+            counters: SourceCounters::default(),
+            wait: PATIENCE.saturating_add(Nanos(2 * options.block_timeout.0)),
+        };
+        source.note_link_state();
+        Ok(source)
+    }
+
+    /// Joins the fanout group `id`, or a new one; returns its id.
+    fn join_group(&self, id: Option<u16>) -> Result<u16, LiveError> {
+        let loopback = interface::is_loopback(&self.socket, self.name());
+        let joined = loopback.and_then(|loopback| self.socket.join_fanout(id, loopback));
+        joined.map_err(|source| match (source.raw_os_error(), self.link_state) {
+            // Before Linux 6.13 only a socket on an interface that is up can join.
+            (Some(libc::EINVAL), LinkState::Down) => {
+                LiveError::InterfaceDown { name: self.name().to_owned() }
+            }
+            _ => self.failed("join the fanout group", source),
+        })
+    }
+
+    /// Lets frames in.
+    fn start(&self) -> Result<(), LiveError> {
+        let program = kernel_program(self.filter.as_ref(), self.interface.snap_length);
+        self.socket.attach_filter(&program).map_err(|source| self.failed("attach the capture filter", source))
+    }
+
+    /// The interface's name when it was opened.
+    pub fn name(&self) -> &str {
+        self.interface.name.as_deref().unwrap_or_default()
+    }
+
+    /// What its frames begin with.
+    pub fn link_type(&self) -> LinkType {
+        self.interface.link_type
+    }
+
+    /// Whether packets can arrive, as of the last call of [`next_batch`](Source::next_batch); a change is
+    /// noted within about 100 ms.
+    pub fn link_state(&self) -> LinkState {
+        self.link_state
+    }
+
+    /// Waits until a block is ready, for the patience at most.
+    fn wait_for_block(&mut self) -> Result<(), LiveError> {
+        let was_gone = self.link_state == LinkState::Gone;
+        let readiness =
+            self.socket.wait(self.wait).map_err(|source| self.failed("wait for packets", source))?;
+        if readiness != Readiness::Block || self.link_state != LinkState::Up {
+            self.note_link_state();
+        }
+        // Once the interface is gone, a whole wait without a block means that the ring is empty for good: the
+        // kernel would have handed over an open block within its timeout.
+        if was_gone && readiness == Readiness::Nothing {
+            return Err(LiveError::InterfaceGone { name: self.name().to_owned() });
+        }
+        Ok(())
+    }
+
+    fn note_link_state(&mut self) {
+        self.link_state = interface::state_of(&self.socket);
+    }
+
+    fn failed(&self, step: &'static str, source: io::Error) -> LiveError {
+        LiveError::Kernel { interface: self.name().to_owned(), step, source }
+    }
+}
+
+impl Source for LiveSource {
+    type Error = LiveError;
+
+    /// One block of the ring; see [`Source::next_batch`]. Empty also when a signal arrived, and when the
+    /// interface went down.
+    fn next_batch(&mut self) -> Result<Option<Batch<'_>>, LiveError> {
+        self.ring.release();
+        self.frames.clear();
+        if !self.ring.is_ready() {
+            self.wait_for_block()?;
+        }
+        let bytes = match self.ring.hold() {
+            Some(block) => {
+                let refused = read_block(block, &self.interface, self.filter.as_ref(), &mut self.frames);
+                self.counters.filtered += refused;
+                self.counters.frames += self.frames.len() as u64;
+                &*block
+            }
+            None => &[],
+        };
+        Ok(Some(Batch { bytes, frames: &self.frames, interfaces: std::slice::from_ref(&self.interface) }))
+    }
+
+    /// The kernel's counts are read here, and kept even when the kernel cannot be asked any more.
+    fn counters(&mut self) -> SourceCounters {
+        if let Ok(since_last_time) = self.socket.take_statistics() {
+            self.counters.kernel_drops += u64::from(since_last_time.tp_drops);
+            self.counters.kernel_freezes += u64::from(since_last_time.tp_freeze_q_cnt);
+        }
+        self.counters
+    }
+}
+
+/// What the kernel runs on each frame: tagged frames pass, for the kernel holds their tag beside the frame
+/// where the expression would not find it; others are judged by the filter. Frames that pass are cut to
+/// the snap length, which the programs return.
+fn kernel_program(filter: Option<&Filter>, snap_length: u32) -> Vec<Instruction> {
+    const LOAD_TAG_PRESENT: Instruction = Instruction {
+        code: (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16,
+        jump_true: 0,
+        jump_false: 0,
+        k: (libc::SKF_AD_OFF + libc::SKF_AD_VLAN_TAG_PRESENT) as u32,
+    };
+    const SKIP_ONE_IF_ZERO: Instruction = Instruction {
+        code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
+        jump_true: 1,
+        jump_false: 0,
+        k: 0,
+    };
+    let accept = return_instruction(snap_length);
+    let Some(filter) = filter else { return vec![accept] };
+    let mut program = vec![LOAD_TAG_PRESENT, SKIP_ONE_IF_ZERO, accept];
+    program.extend_from_slice(filter.program());
+    program
+}
+
+/// Accepts `length` bytes of the frame; 0 refuses it.
+const fn return_instruction(length: u32) -> Instruction {
+    Instruction { code: (libc::BPF_RET | libc::BPF_K) as u16, jump_true: 0, jump_false: 0, k: length }
+}

@@ -1,0 +1,126 @@
+//! What a user may choose about a live capture.
+
+use thalweg_wire::{Bytes, Nanos};
+
+use super::error::LiveError;
+use super::ring::Geometry;
+
+/// How to capture from an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveOptions {
+    /// The interface's name, as `ip link` shows it.
+    pub interface: String,
+    /// Memory for the packets of one worker that wait to be read; rounded down to whole blocks, of which there
+    /// must be at least two. Default 64 MiB: about 200,000 small frames, which is 20 ms at ten million
+    /// packets/s and 0.2 s at one million. When little arrives, blocks go over nearly empty and time is what
+    /// counts: a reader may fall behind by as many block timeouts as there are blocks, by default 2.5 s.
+    pub ring_size: Bytes,
+    /// Memory that the kernel hands over at a time: a power of two from 64 KiB to 16 MiB. Default 256 KiB, so
+    /// that a block is still in a core's level 2 cache when it is read the second time.
+    pub block_size: Bytes,
+    /// How long a block may stay open before the kernel hands it over half full, 1 ms to 1 s. Default 10 ms: a
+    /// tenth of the default flight duration, so that it adds little to the delay of a detection, at the
+    /// price of at most 100 wake-ups a second.
+    pub block_timeout: Nanos,
+    /// Bytes kept of each frame, from the link header on; at least 64 and at most what fits in a block with
+    /// 256 bytes to spare. Default 192: the headers of TCP over IPv6 in a tunnel over IPv6, VLAN tags and
+    /// options included, take 156 to 188 bytes.
+    pub snap_length: u32,
+    /// Whether to take frames that are addressed to other hosts. Default true: a mirror port brings nothing
+    /// else.
+    pub promiscuous: bool,
+    /// A capture filter in tcpdump's language ([`crate::filter`]), no filter by default. The few
+    /// expressions that need loops (`protochain`) work on files only: the kernel refuses them.
+    pub filter: Option<String>,
+}
+
+impl LiveOptions {
+    /// The defaults, for `interface`.
+    pub fn new(interface: impl Into<String>) -> LiveOptions {
+        LiveOptions {
+            interface: interface.into(),
+            ring_size: Bytes(64 << 20),
+            block_size: Bytes(256 << 10),
+            block_timeout: Nanos::from_millis(10),
+            snap_length: 192,
+            promiscuous: true,
+            filter: None,
+        }
+    }
+
+    /// Checks every value against its documented range.
+    ///
+    /// # Errors
+    /// [`LiveError::BadOption`] for the first that is outside.
+    pub fn validate(&self) -> Result<(), LiveError> {
+        let block_size = self.block_size.0;
+        check(
+            block_size.is_power_of_two() && (64 << 10..=16 << 20).contains(&block_size),
+            "block size",
+            block_size,
+            "a power of two from 65536 to 16777216 bytes",
+        )?;
+        check(
+            (2..=u64::from(u32::MAX) / block_size).contains(&(self.ring_size.0 / block_size)),
+            "ring size",
+            self.ring_size.0,
+            "at least two blocks and less than 4 GiB",
+        )?;
+        check(
+            (Nanos::from_millis(1)..=Nanos::from_secs(1)).contains(&self.block_timeout),
+            "block timeout",
+            self.block_timeout,
+            "1 ms to 1 s",
+        )?;
+        check(
+            (64..=block_size - 256).contains(&u64::from(self.snap_length)),
+            "snap length",
+            self.snap_length,
+            "at least 64 bytes and 256 bytes less than the block size",
+        )
+    }
+
+    /// The shape of the ring, once the options are valid.
+    pub(super) fn geometry(&self) -> Geometry {
+        Geometry {
+            block_size: self.block_size.0 as u32,
+            block_count: (self.ring_size.0 / self.block_size.0) as u32,
+            block_timeout_ms: self.block_timeout.0.div_ceil(1_000_000) as u32,
+        }
+    }
+}
+
+fn check(
+    holds: bool,
+    option: &'static str,
+    value: impl std::fmt::Display,
+    expected: &'static str,
+) -> Result<(), LiveError> {
+    if holds { Ok(()) } else { Err(LiveError::BadOption { option, value: value.to_string(), expected }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_valid() {
+        LiveOptions::new("eth0").validate().unwrap();
+    }
+
+    #[test]
+    fn each_value_outside_its_range_is_named() {
+        let wrong = |change: fn(&mut LiveOptions)| {
+            let mut options = LiveOptions::new("eth0");
+            change(&mut options);
+            options.validate().unwrap_err().to_string()
+        };
+        assert!(wrong(|o| o.block_size = Bytes(100_000)).starts_with("block size 100000"));
+        assert!(wrong(|o| o.block_size = Bytes(32 << 20)).starts_with("block size"));
+        assert!(wrong(|o| o.ring_size = o.block_size).starts_with("ring size 262144"));
+        assert!(wrong(|o| o.ring_size = Bytes(1 << 40)).starts_with("ring size"));
+        assert!(wrong(|o| o.block_timeout = Nanos::ZERO).starts_with("block timeout 0 ns"));
+        assert!(wrong(|o| o.snap_length = 40).starts_with("snap length 40"));
+        assert!(wrong(|o| o.snap_length = 262_144).starts_with("snap length"));
+    }
+}

@@ -1,0 +1,120 @@
+//! The memory shared with the kernel, one block at a time.
+//!
+//! A block belongs to the kernel or to us, as its status word says. Its owner alone reads and writes the rest
+//! of it, and gives it away by writing the status last: an acquire load of the word therefore sees all that
+//! the kernel wrote, and a release store shows the kernel none of it half done. Blocks come in ring order.
+
+#![expect(unsafe_code, reason = "memory shared with the kernel")]
+
+use std::io;
+use std::mem::offset_of;
+use std::os::fd::RawFd;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::socket::PacketSocket;
+
+/// The shape of a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Geometry {
+    /// Bytes; a power of two and at least a page.
+    pub(super) block_size: u32,
+    /// Blocks; at least two, less than 4 GiB together.
+    pub(super) block_count: u32,
+    /// How long the kernel keeps a block open at most.
+    pub(super) block_timeout_ms: u32,
+}
+
+/// Where a block's status word lies in it.
+const STATUS: usize =
+    offset_of!(libc::tpacket_block_desc, hdr) + offset_of!(libc::tpacket_hdr_v1, block_status);
+
+/// Only checked by the kernel for consistency: frames of the third version are as long as they need to be.
+const NOMINAL_FRAME_SIZE: u32 = 2048;
+
+/// A mapped ring. The kernel keeps it alive even after the socket is closed.
+#[derive(Debug)]
+pub(super) struct Ring {
+    base: NonNull<u8>,
+    block_size: usize,
+    block_count: usize,
+    /// The block that comes next, or the one that is held.
+    current: usize,
+    is_held: bool,
+}
+
+// SAFETY: the mapping belongs to the `Ring` alone, and no address in it is tied to a thread.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    /// Allocates a ring for `socket`, which must be of version 3, and maps it.
+    pub(super) fn map(socket: &PacketSocket, geometry: Geometry) -> io::Result<Ring> {
+        let Geometry { block_size, block_count, block_timeout_ms } = geometry;
+        socket.allocate_ring(&libc::tpacket_req3 {
+            tp_block_size: block_size,
+            tp_block_nr: block_count,
+            tp_frame_size: NOMINAL_FRAME_SIZE,
+            tp_frame_nr: block_size / NOMINAL_FRAME_SIZE * block_count,
+            tp_retire_blk_tov: block_timeout_ms,
+            tp_sizeof_priv: 0,
+            tp_feature_req_word: 0,
+        })?;
+        let (block_size, block_count) = (block_size as usize, block_count as usize);
+        let base = map_shared(socket.raw(), block_size * block_count)?;
+        Ok(Ring { base, block_size, block_count, current: 0, is_held: false })
+    }
+
+    /// Whether the next block is ours.
+    #[inline]
+    pub(super) fn is_ready(&self) -> bool {
+        self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
+    }
+
+    /// The next block, if it is ours. It stays ours until [`release`](Self::release).
+    #[inline]
+    pub(super) fn hold(&mut self) -> Option<&mut [u8]> {
+        self.is_held = self.is_ready();
+        // SAFETY: the block lies within the mapping; the kernel does not touch it while it is ours; and nobody
+        // else here does, since the slice borrows the ring exclusively.
+        self.is_held
+            .then(|| unsafe { std::slice::from_raw_parts_mut(self.block().as_ptr(), self.block_size) })
+    }
+
+    /// Gives the block that is held, if one is, back to the kernel, and goes on to the next.
+    #[inline]
+    pub(super) fn release(&mut self) {
+        if self.is_held {
+            self.status().store(libc::TP_STATUS_KERNEL, Ordering::Release);
+            self.current = (self.current + 1) % self.block_count;
+            self.is_held = false;
+        }
+    }
+
+    fn status(&self) -> &AtomicU32 {
+        // SAFETY: the status word lies within the block and is aligned as the kernel aligns it; the kernel
+        // too accesses it as a whole.
+        unsafe { AtomicU32::from_ptr(self.block().as_ptr().add(STATUS).cast()) }
+    }
+
+    fn block(&self) -> NonNull<u8> {
+        // SAFETY: `current` is less than the number of blocks.
+        unsafe { self.base.add(self.current * self.block_size) }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: mapped with this length; no slice of it outlives the ring. It cannot fail for a mapping.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.block_size * self.block_count) };
+    }
+}
+
+fn map_shared(descriptor: RawFd, length: usize) -> io::Result<NonNull<u8>> {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: the kernel chooses the place, so no memory of ours is replaced.
+    let base = unsafe { libc::mmap(ptr::null_mut(), length, access, libc::MAP_SHARED, descriptor, 0) };
+    if base == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(NonNull::new(base.cast()).expect("a mapping does not begin at address zero"))
+}

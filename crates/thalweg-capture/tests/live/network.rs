@@ -1,0 +1,226 @@
+//! Two network namespaces joined by a veth pair: `twl0` in the reader's, `twl1` in the sender's. Neighbours are
+//! known and IPv6 is off, so that nothing is on the wire but what a test sends.
+
+use std::fs::File;
+use std::io::ErrorKind;
+use std::net::UdpSocket;
+use std::num::NonZeroUsize;
+use std::os::fd::AsRawFd;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use thalweg_capture::live::{LiveError, LiveOptions, LiveSource};
+
+/// Address of `twl0`.
+pub(crate) const READER: &str = "10.99.0.1";
+/// Address of `twl1`.
+pub(crate) const SENDER: &str = "10.99.0.2";
+
+const READER_MAC: &str = "02:00:00:00:00:01";
+const SENDER_MAC: &str = "02:00:00:00:00:02";
+
+/// Deleted when dropped.
+pub(crate) struct Network {
+    reader: String,
+    sender: String,
+}
+
+impl Network {
+    /// Makes the namespaces, or says why it cannot.
+    pub(crate) fn new() -> Option<Network> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = |end| format!("twl-{}-{number}-{end}", std::process::id());
+        let network = Network { reader: name("r"), sender: name("s") };
+        if !try_ip(&["netns", "add", &network.reader]) {
+            eprintln!("skipped: needs root and ip(8) to make network namespaces");
+            return None;
+        }
+        ip(&["netns", "add", &network.sender]);
+        let (reader, sender) = (&network.reader, &network.sender);
+        for namespace in [reader, sender] {
+            let disable = "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6";
+            ip(&["netns", "exec", namespace, "sh", "-c", disable]);
+        }
+        ip(&[
+            "-n", reader, "link", "add", "twl0", "address", READER_MAC, "type", "veth", "peer", "name",
+            "twl1", "address", SENDER_MAC, "netns", sender,
+        ]);
+        for (namespace, interface, address) in [(reader, "twl0", READER), (sender, "twl1", SENDER)] {
+            ip(&["-n", namespace, "address", "add", &format!("{address}/24"), "dev", interface]);
+            ip(&["-n", namespace, "link", "set", "lo", "up"]);
+            ip(&["-n", namespace, "link", "set", interface, "up"]);
+        }
+        network.add_neighbours();
+        Some(network)
+    }
+
+    /// Tells both ends the other's address; to be repeated after a link was down.
+    pub(crate) fn add_neighbours(&self) {
+        for (namespace, interface, address, mac) in
+            [(&self.reader, "twl0", SENDER, SENDER_MAC), (&self.sender, "twl1", READER, READER_MAC)]
+        {
+            let entry = ["neighbour", "replace", address, "lladdr", mac, "dev", interface];
+            ip(&[&["-n", namespace.as_str()], entry.as_slice()].concat());
+        }
+    }
+
+    /// Opens a source in the reader's namespace.
+    pub(crate) fn open(&self, options: &LiveOptions) -> Result<LiveSource, LiveError> {
+        self.in_reader(|| LiveSource::open(options))
+    }
+
+    /// Opens a group of sources in the reader's namespace.
+    pub(crate) fn open_group(
+        &self,
+        options: &LiveOptions,
+        workers: NonZeroUsize,
+    ) -> Result<Vec<LiveSource>, LiveError> {
+        self.in_reader(|| LiveSource::open_group(options, workers))
+    }
+
+    /// Runs `work` in a thread within the reader's namespace.
+    pub(crate) fn in_reader<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        in_namespace(&self.reader, work)
+    }
+
+    /// Runs `ip` within the reader's namespace.
+    pub(crate) fn ip_reader(&self, arguments: &[&str]) {
+        ip(&[&["-n", self.reader.as_str()], arguments].concat());
+    }
+
+    /// Sends one datagram with `size` bytes of payload.
+    pub(crate) fn send_udp(&self, from: &str, from_port: u16, to: &str, to_port: u16, size: usize) {
+        self.send(from, from_port, to, to_port, size, 1);
+    }
+
+    /// Sends `count` datagrams whose first four bytes number them.
+    pub(crate) fn send_udp_many(
+        &self,
+        from: &str,
+        from_port: u16,
+        to: &str,
+        to_port: u16,
+        size: usize,
+        count: u32,
+    ) {
+        assert!(size >= 4);
+        self.send(from, from_port, to, to_port, size, count);
+    }
+
+    fn send(&self, from: &str, from_port: u16, to: &str, to_port: u16, size: usize, count: u32) {
+        let namespace = if from == SENDER { &self.sender } else { &self.reader };
+        in_namespace(namespace, || {
+            // A socket that takes what arrives and throws it away, so that no ICMP error answers it.
+            let socket = bind(from, from_port);
+            let other = if from == SENDER { &self.reader } else { &self.sender };
+            let _sink = (from != to).then(|| in_namespace(other, || bind(to, to_port)));
+            let mut payload = vec![0; size];
+            for number in 0..count {
+                if size >= 4 {
+                    payload[..4].copy_from_slice(&number.to_be_bytes());
+                }
+                socket.send_to(&payload, (to, to_port)).unwrap();
+            }
+        });
+    }
+
+    /// Sends datagrams of `flow_count` flows in turn until told to stop, at most 100,000. The first four bytes
+    /// number those of a flow; `sent_count` counts all.
+    pub(crate) fn send_flows_until(&self, flow_count: u16, stop: &AtomicBool, sent_count: &AtomicU32) {
+        in_namespace(&self.sender, || {
+            let sockets: Vec<_> = (0..flow_count).map(|index| bind(SENDER, 5000 + index)).collect();
+            let _sink = in_namespace(&self.reader, || bind(READER, 6000));
+            for number in 0..100_000 / u32::from(flow_count) {
+                for socket in &sockets {
+                    socket.send_to(&number.to_be_bytes(), (READER, 6000)).unwrap();
+                    sent_count.fetch_add(1, Ordering::Relaxed);
+                }
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+            // Never leave a test waiting for more.
+            sent_count.store(u32::MAX, Ordering::Relaxed);
+        });
+    }
+
+    /// A frame to `twl0`: the addresses, then `ethertypes` (tags included), then `length` bytes of payload.
+    pub(crate) fn frame(&self, ethertypes: &[u8], length: usize) -> Vec<u8> {
+        let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+        frame.extend(ethertypes);
+        frame.extend((0..length).map(|index| index as u8));
+        frame
+    }
+
+    /// Sends a frame from `twl1` as it is.
+    pub(crate) fn send_frame(&self, frame: &[u8]) {
+        in_namespace(&self.sender, || {
+            // SAFETY: takes a C string.
+            let index = unsafe { libc::if_nametoindex(c"twl1".as_ptr()) };
+            // SAFETY: takes numbers only.
+            let socket = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0) };
+            // SAFETY: all-zero bytes are a valid address.
+            let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+            address.sll_family = libc::AF_PACKET as u16;
+            address.sll_ifindex = index as i32;
+            let address_length = size_of::<libc::sockaddr_ll>() as u32;
+            // SAFETY: the frame and the address are as long as said.
+            let sent = unsafe {
+                let to = (&raw const address).cast();
+                libc::sendto(socket, frame.as_ptr().cast(), frame.len(), 0, to, address_length)
+            };
+            assert_eq!(sent, frame.len() as isize, "{}", std::io::Error::last_os_error());
+            // SAFETY: opened above, and closed once.
+            unsafe { libc::close(socket) };
+        });
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        try_ip(&["netns", "delete", &self.reader]);
+        try_ip(&["netns", "delete", &self.sender]);
+    }
+}
+
+/// Leaves the calling thread these effective capabilities and no others.
+pub(crate) fn has_capabilities_only(kept: &[caps::Capability]) {
+    caps::set(None, caps::CapSet::Effective, &kept.iter().copied().collect()).unwrap();
+}
+
+/// Runs `work` in a thread of its own within a namespace.
+fn in_namespace<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            let namespace = File::open(format!("/run/netns/{name}")).unwrap();
+            // SAFETY: the descriptor is open; the thread has nothing yet that belongs to another namespace.
+            assert_eq!(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) }, 0);
+            work()
+        });
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// A port stays taken for a moment after its socket is closed: while another test starts a program, that program
+/// has a copy of the socket.
+fn bind(address: &str, port: u16) -> UdpSocket {
+    for _ in 0..1000 {
+        match UdpSocket::bind((address, port)) {
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {
+                std::thread::sleep(Duration::from_millis(1))
+            }
+            bound => return bound.unwrap(),
+        }
+    }
+    panic!("{address}:{port} stays in use");
+}
+
+fn ip(arguments: &[&str]) {
+    assert!(try_ip(arguments), "ip {}", arguments.join(" "));
+}
+
+fn try_ip(arguments: &[&str]) -> bool {
+    Command::new("ip").args(arguments).stderr(std::process::Stdio::null()).status().is_ok_and(|s| s.success())
+}

@@ -1,0 +1,97 @@
+//! Privileges, dropped in processes of one thread each: this program starts itself again. It has no test harness,
+//! which would run the tests in threads.
+
+#![expect(unsafe_code, reason = "unshare(2)")]
+
+use std::net::UdpSocket;
+use std::process::Command;
+
+use caps::CapSet;
+use thalweg_capture::live::{LiveError, LiveOptions, LiveSource};
+use thalweg_capture::privileges::{PrivilegeError, UserChange, drop_privileges};
+use thalweg_wire::Source;
+
+/// Set in the processes that drop their privileges.
+const IN_CHILD: &str = "THALWEG_TEST_DROP_PRIVILEGES";
+
+fn main() {
+    if std::env::var_os(IN_CHILD).is_some() {
+        return captures_without_privileges();
+    }
+    let tests: [(&str, fn()); 3] = [
+        ("privileges_are_not_dropped_while_other_threads_keep_theirs", other_threads),
+        ("root_becomes_nobody_and_goes_on_capturing", root),
+        ("root_through_sudo_becomes_the_user_who_called_it", sudo),
+    ];
+    for (name, test) in tests {
+        println!("test {name} ...");
+        test();
+    }
+    println!("test result: ok. {} passed", tests.len());
+}
+
+fn other_threads() {
+    let (sender, receiver) = std::sync::mpsc::channel::<()>();
+    let other = std::thread::spawn(move || receiver.recv());
+    let result = drop_privileges();
+    drop(sender);
+    other.join().unwrap().unwrap_err();
+    assert!(matches!(result, Err(PrivilegeError::ThreadsRunning { thread_count: 2 })), "{result:?}");
+}
+
+fn root() {
+    run_child(&[]);
+}
+
+fn sudo() {
+    run_child(&[("SUDO_UID", "4321"), ("SUDO_GID", "8765")]);
+}
+
+fn run_child(environment: &[(&str, &str)]) {
+    // SAFETY: takes nothing and cannot fail.
+    if unsafe { libc::geteuid() } != 0 {
+        return println!("skipped: needs root");
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.env(IN_CHILD, "1").env_remove("SUDO_UID").env_remove("SUDO_GID");
+    assert!(command.envs(environment.iter().copied()).status().unwrap().success());
+}
+
+fn captures_without_privileges() {
+    // SAFETY: takes a number; only this process, which has one thread, moves to a network of its own.
+    assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0);
+    assert!(Command::new("ip").args(["link", "set", "lo", "up"]).status().unwrap().success());
+    let options = LiveOptions::new("lo");
+    let mut source = LiveSource::open(&options).unwrap();
+
+    let dropped = drop_privileges().unwrap();
+    assert!(dropped.capability_count > 0 && dropped.is_bounding_set_empty, "{dropped:?}");
+    let UserChange::To { uid, gid } = dropped.user else { panic!("{dropped:?}") };
+    if std::env::var_os("SUDO_UID").is_some() {
+        assert_eq!((uid, gid), (4321, 8765));
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(field("Uid:"), vec![uid.to_string(); 4]);
+    assert_eq!(field("Gid:"), vec![gid.to_string(); 4]);
+    assert!(field("Groups:").is_empty());
+    assert_eq!(field("NoNewPrivs:"), ["1"]);
+    for set in [CapSet::Ambient, CapSet::Inheritable, CapSet::Effective, CapSet::Permitted, CapSet::Bounding]
+    {
+        assert!(caps::read(None, set).unwrap().is_empty(), "{set:?}");
+    }
+    assert!(std::fs::File::open("/etc/shadow").is_err());
+    assert!(matches!(LiveSource::open(&options), Err(LiveError::NoPermission { .. })));
+
+    UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"still captured", "127.0.0.1:9").unwrap();
+    let mut seen = false;
+    for _ in 0..20 {
+        let batch = source.next_batch().unwrap().unwrap();
+        seen |= batch.iter().any(|frame| frame.bytes.ends_with(b"still captured"));
+    }
+    assert!(seen);
+    source.counters();
+}
