@@ -31,7 +31,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::{CheetahThreshold, ThresholdError};
-use crate::memory::{LargeArray, MemoryError};
+use crate::memory::{LargeArray, MemoryError, prefetch};
 use thalweg_wire::{BitRate, Bytes, Direction, Nanos, Timestamp};
 
 /// Most quanta that `R * T` is divided into.
@@ -124,6 +124,14 @@ impl SlidingWindow {
     #[inline(always)]
     pub(crate) fn quantum(&self) -> u64 {
         self.quantum
+    }
+
+    /// Brings the track's part that [`SlidingWindow::observe`] will look at for a count of `bytes` into the cache.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, track: u32, direction: Direction, bytes: u64) {
+        let track = &self.tracks[track as usize];
+        prefetch(&track.newest);
+        prefetch(&track.milestones[direction as usize][(bytes / self.quantum + 1) as usize % K]);
     }
 
     /// Takes note that a direction's count of bytes went from `before` to `after` at `time`.

@@ -232,6 +232,11 @@ impl FlowTable {
             for lookup in &mut lookups[..group.len()] {
                 self.locate(lookup);
             }
+            if let Some(detector) = &self.detector {
+                for lookup in &lookups[..group.len()] {
+                    self.prefetch_track(detector, lookup);
+                }
+            }
             for (packet, lookup) in group.iter().zip(&lookups) {
                 self.count(packet, lookup, output);
             }
@@ -324,6 +329,16 @@ impl FlowTable {
             if lookup.words.is_v6() {
                 prefetch(&self.v6[slot as usize]);
             }
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch_track(&self, detector: &SlidingWindow, lookup: &Lookup) {
+        if let Some(entry) = self.entries.get(lookup.candidate as usize)
+            && entry.track != NO_TRACK
+            && entry.is(State::OCCUPIED)
+        {
+            detector.prefetch(entry.track, lookup.direction, entry.bytes[lookup.direction as usize]);
         }
     }
 

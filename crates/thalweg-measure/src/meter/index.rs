@@ -119,30 +119,39 @@ impl SlotIndex {
 }
 
 impl Bucket {
-    /// The highest bit of byte `i` is set if place `i` has this tag; all other bits are clear.
-    ///
-    /// Compares all places at once: a byte of `difference` is zero exactly if adding 127 to its low seven bits
-    /// carries nothing into its highest bit and that bit was not set before.
+    /// The places with this tag.
     #[inline(always)]
     fn tagged(&self, tag: u8) -> Matches {
-        const LOW_SEVEN: u128 = splat(0x7F);
-        let [a, b, c, d, e, f, g, h, i, j, k, l] = self.tags;
-        let tags = u128::from_le_bytes([a, b, c, d, e, f, g, h, i, j, k, l, 0, 0, 0, 0]);
-        let difference = tags ^ (splat(1) * u128::from(tag));
-        let not_zero = ((difference & LOW_SEVEN) + LOW_SEVEN) | difference;
-        Matches(!not_zero & splat(0x80))
+        #[cfg(target_arch = "x86_64")]
+        return self.tagged_by_vector(tag);
+        #[cfg(not(target_arch = "x86_64"))]
+        self.tagged_one_by_one(tag)
+    }
+
+    /// All places at once; every x86-64 processor has the instructions (SSE2).
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    #[expect(unsafe_code, reason = "vector instructions are marked unsafe for processors without them")]
+    fn tagged_by_vector(&self, tag: u8) -> Matches {
+        use std::arch::x86_64::{__m128i, _mm_cmpeq_epi8, _mm_movemask_epi8, _mm_set1_epi8};
+        const TAGS: u32 = (1 << PLACES) - 1;
+        let (head, _) = bytemuck::bytes_of(self).split_first_chunk::<16>().expect("a bucket has 64 bytes");
+        let tags: __m128i = bytemuck::must_cast(*head);
+        // SAFETY: SSE2 is part of x86-64; these three compute on values and touch no memory.
+        let equal = unsafe { _mm_movemask_epi8(_mm_cmpeq_epi8(tags, _mm_set1_epi8(tag as i8))) };
+        Matches(equal as u32 & TAGS)
+    }
+
+    #[cfg(any(test, not(target_arch = "x86_64")))]
+    fn tagged_one_by_one(&self, tag: u8) -> Matches {
+        let bits = self.tags.iter().enumerate().map(|(place, its)| u32::from(*its == tag) << place);
+        Matches(bits.sum())
     }
 }
 
-/// `byte` in each of the twelve places.
-const fn splat(byte: u8) -> u128 {
-    let [a, b, c, d] = [byte; 4];
-    u128::from_le_bytes([a, b, c, d, a, b, c, d, a, b, c, d, 0, 0, 0, 0])
-}
-
-/// Places of a bucket, as the highest bits of twelve bytes.
-#[derive(Clone, Copy)]
-struct Matches(u128);
+/// Places of a bucket, a bit each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Matches(u32);
 
 impl Iterator for Matches {
     type Item = usize;
@@ -152,7 +161,7 @@ impl Iterator for Matches {
         if self.0 == 0 {
             return None;
         }
-        let place = self.0.trailing_zeros() as usize / 8;
+        let place = self.0.trailing_zeros() as usize;
         self.0 &= self.0 - 1;
         Some(place)
     }
@@ -179,6 +188,16 @@ mod tests {
     use super::*;
 
     proptest! {
+        #[cfg(target_arch = "x86_64")]
+        #[test]
+        fn vector_and_portable_search_agree(tags in any::<[u8; PLACES]>(), spilled in any::<u32>(), tag in any::<u8>()) {
+            let tags = tags.map(|tag| tag % 4);
+            let bucket = Bucket { tags, spilled, slots: [0; PLACES] };
+            for tag in [tag, tag % 4] {
+                prop_assert_eq!(bucket.tagged_by_vector(tag), bucket.tagged_one_by_one(tag));
+            }
+        }
+
         /// Few distinct hashes, so that buckets overflow and spill over each other.
         #[test]
         fn finds_what_was_inserted_and_not_removed(
