@@ -57,7 +57,10 @@ impl<T: AnyBitPattern + NoUninit> Deref for LargeArray<T> {
     type Target = [T];
 
     #[inline(always)]
-    #[expect(unsafe_code, reason = "a checked cast at each of the ten looks a packet takes is a tenth of its time")]
+    #[expect(
+        unsafe_code,
+        reason = "a checked cast at each of the ten looks a packet takes is a tenth of its time"
+    )]
     fn deref(&self) -> &[T] {
         // SAFETY: the mapping has `len` times the size of `T` bytes, all initialised, at an address that `zeroed`
         // has checked to be aligned; every bit pattern is a `T`; and it lives as long as `self`.

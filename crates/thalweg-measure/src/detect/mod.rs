@@ -71,7 +71,7 @@ pub struct Cheetah {
     pub first: Timestamp,
     /// Time of the packet that gave it away.
     pub detected: Timestamp,
-    /// Flight rate.
+    /// Flight rate: `bytes` over `T`; faster if they took less ([`sliding_window`] only).
     pub rate: BitRate,
     /// Bytes of the flight that gave it away: at least this many passed within `T` before `detected`
     /// (for [`cfinf`]: within the flight).

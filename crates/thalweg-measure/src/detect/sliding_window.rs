@@ -75,7 +75,7 @@ pub(crate) struct Flight {
     /// What passed since the milestone before the one that the window begins with: more than `R * T`, and at
     /// most 1/64 of that (and 64 bytes) more than passed within `T` at least.
     pub(crate) bytes: Bytes,
-    /// That over `T`.
+    /// That over `T`, or faster if it took less: the rate between the first milestone in the window and now.
     pub(crate) rate: BitRate,
 }
 
@@ -150,14 +150,26 @@ impl SlidingWindow {
         if after <= (passed + 1) * self.quantum {
             return None;
         }
-        self.pass(owner, track, direction, (passed + 1, (after - 1) / self.quantum), time).map(|milestone| {
-            let rounding = self.threshold.volume().0 - self.quanta * self.quantum;
-            let bytes = Bytes(after - (milestone - 1) * self.quantum + rounding);
-            Flight { bytes, rate: BitRate::of(bytes, self.threshold.flight_duration) }
-        })
+        let (since, passed) =
+            self.pass(owner, track, direction, (passed + 1, (after - 1) / self.quantum), time)?;
+        Some(self.flight(after, since, time - passed))
     }
 
-    /// Milestones `from` to `to` were passed at `time`. The milestone since which a flight passed, if one did.
+    /// A flight since milestone `since`, which was passed `ago`, up to a count of `after`.
+    #[cold]
+    fn flight(&self, after: u64, since: u64, ago: Nanos) -> Flight {
+        let rounding = self.threshold.volume().0 - self.quanta * self.quantum;
+        let bytes = Bytes(after - (since - 1) * self.quantum + rounding);
+        let over_all = BitRate::of(bytes, self.threshold.flight_duration);
+        let rate = match ago {
+            Nanos::ZERO => over_all,
+            ago => over_all.max(BitRate::of(Bytes(after - since * self.quantum), ago)),
+        };
+        Flight { bytes, rate }
+    }
+
+    /// Milestones `from` to `to` were passed at `time`. The milestone since which a flight passed, if one did, and
+    /// when that was passed.
     fn pass(
         &mut self,
         owner: u32,
@@ -165,14 +177,14 @@ impl SlidingWindow {
         direction: Direction,
         (from, to): (u64, u64),
         time: Timestamp,
-    ) -> Option<u64> {
+    ) -> Option<(u64, Timestamp)> {
         if *number == NO_TRACK || self.tracks[*number as usize].owner != owner {
             match self.take_track(owner, time) {
                 Some(taken) => *number = taken,
                 None => {
                     self.untracked += 1;
                     // Even without a track a flight within one packet is seen.
-                    return (to + 1 - from >= self.quanta).then_some(from);
+                    return (to + 1 - from >= self.quanta).then_some((from, time));
                 }
             }
         }
@@ -184,7 +196,7 @@ impl SlidingWindow {
         }
         let since = (to + 1).checked_sub(self.quanta).filter(|since| *since >= 1)?;
         let passed = Timestamp(milestones[since as usize % K]);
-        (time - passed < self.threshold.flight_duration).then_some(since.min(from))
+        (time - passed < self.threshold.flight_duration).then_some((since.min(from), passed))
     }
 
     /// A free track, or one that tells nothing any more.

@@ -78,6 +78,7 @@ proptest! {
         if let Some((index, flight)) = found {
             let window = windows[index];
             prop_assert!(window > (detector.quanta - 1) * detector.quantum, "{window} of {volume}");
+            prop_assert!(flight.rate >= BitRate::of(flight.bytes, span) && flight.rate.0 >= rate);
             prop_assert!(flight.bytes.0 > volume && flight.bytes.0 <= window + detector.quantum + 64);
         }
     }
@@ -113,6 +114,16 @@ fn a_burst_cut_in_two_by_consecutive_flights_is_found() {
     let (index, flight) = detected(&mut detector, &flow).unwrap();
     assert!(flow[index].0 > 101_000_000 && flow[index].0 < 103_000_000);
     assert!(flight.rate >= BitRate(50_000_000));
+}
+
+#[test]
+fn the_rate_is_that_of_the_flow_not_that_of_the_threshold() {
+    // 200 Mbit/s in packets of 1500 bytes: one every 60 us.
+    let flow: Vec<_> = (0..1000).map(|n| (n * 60_000, 1500)).collect();
+    let mut detector = SlidingWindow::new(CheetahThreshold::default(), 4).unwrap();
+    let (index, flight) = detected(&mut detector, &flow).unwrap();
+    assert!((24_000_000..26_000_000).contains(&flow[index].0));
+    assert!((197_000_000..203_000_000).contains(&flight.rate.0), "{}", flight.rate);
 }
 
 #[test]

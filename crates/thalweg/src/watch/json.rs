@@ -1,0 +1,241 @@
+//! JSON lines: one object a line, `type` says which. Documented in `docs/reference/json.md`.
+
+use std::net::IpAddr;
+
+use serde::Serialize;
+use thalweg_measure::detect::{Cheetah, CheetahEnd, Finding};
+use thalweg_measure::meter::intake::Tally;
+use thalweg_measure::meter::record::{EndReason, FlowRecord};
+use thalweg_wire::parse::Malformed;
+use thalweg_wire::{FlowKey, TcpFlags};
+
+use super::totals::Totals;
+
+/// One line.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Line<'a> {
+    Cheetah(CheetahLine),
+    CheetahEnd(CheetahEndLine),
+    Flow(FlowLine),
+    Summary(Box<Summary<'a>>),
+}
+
+/// One direction of a flow.
+#[derive(Debug, Serialize)]
+pub(super) struct Flow {
+    src: IpAddr,
+    dst: IpAddr,
+    src_port: u16,
+    dst_port: u16,
+    protocol: u8,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct CheetahLine {
+    flow: Flow,
+    first_ns: u64,
+    detected_ns: u64,
+    rate_bps: u64,
+    bytes: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct CheetahEndLine {
+    flow: Flow,
+    first_ns: u64,
+    last_ns: u64,
+    packets: u64,
+    bytes: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct FlowLine {
+    flow: Flow,
+    first_ns: u64,
+    last_ns: u64,
+    packets: u64,
+    bytes: u64,
+    reverse_packets: u64,
+    reverse_bytes: u64,
+    tcp_flags: u8,
+    reverse_tcp_flags: u8,
+    cheetah: bool,
+    reverse_cheetah: bool,
+    end_reason: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Summary<'a> {
+    packets: u64,
+    bytes: u64,
+    frame_bytes: u64,
+    ip_packets: u64,
+    ip_bytes: u64,
+    flows: u64,
+    cheetahs: u64,
+    first_ns: u64,
+    last_ns: u64,
+    non_ip: u64,
+    non_ip_bytes: u64,
+    unsupported_link: u64,
+    unsupported_link_bytes: u64,
+    malformed: u64,
+    malformed_bytes: u64,
+    malformed_by_kind: serde_json::Map<String, serde_json::Value>,
+    kernel_drops: u64,
+    kernel_freezes: u64,
+    filtered: u64,
+    other_records: u64,
+    backwards: u64,
+    beyond_snap_length: u64,
+    ports_not_captured: u64,
+    portless_fragments: u64,
+    length_from_frame: u64,
+    length_beyond_frame: u64,
+    peeled: u64,
+    records: serde_json::Map<String, serde_json::Value>,
+    evicted: u64,
+    untracked: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cfinf: Option<CfinfSummary>,
+    memory_bytes: u64,
+    workers: usize,
+    elapsed_seconds: f64,
+    cut_short: Vec<CutShortLine<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct CfinfSummary {
+    protocol_drops: u64,
+    length_drops: u64,
+    sampling_drops: u64,
+    entries_created: u64,
+    entries_deleted: u64,
+    evictions: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct CutShortLine<'a> {
+    source: &'a str,
+    reason: &'a str,
+}
+
+impl From<&FlowKey> for Flow {
+    fn from(key: &FlowKey) -> Flow {
+        let (src_port, dst_port) = (key.src_port, key.dst_port);
+        Flow { src: key.src(), dst: key.dst(), src_port, dst_port, protocol: key.protocol.0 }
+    }
+}
+
+impl From<&Finding> for Line<'_> {
+    fn from(finding: &Finding) -> Self {
+        match finding {
+            Finding::Began(cheetah) => Line::Cheetah(cheetah.into()),
+            Finding::Ended(end) => Line::CheetahEnd(end.into()),
+        }
+    }
+}
+
+impl From<&Cheetah> for CheetahLine {
+    fn from(cheetah: &Cheetah) -> CheetahLine {
+        CheetahLine {
+            flow: Flow::from(&cheetah.key),
+            first_ns: cheetah.first.0,
+            detected_ns: cheetah.detected.0,
+            rate_bps: cheetah.rate.0,
+            bytes: cheetah.bytes.0,
+        }
+    }
+}
+
+impl From<&CheetahEnd> for CheetahEndLine {
+    fn from(end: &CheetahEnd) -> CheetahEndLine {
+        CheetahEndLine {
+            flow: Flow::from(&end.key),
+            first_ns: end.first.0,
+            last_ns: end.last.0,
+            packets: end.packets,
+            bytes: end.bytes.0,
+        }
+    }
+}
+
+impl From<&FlowRecord> for FlowLine {
+    fn from(record: &FlowRecord) -> FlowLine {
+        let TcpFlags(tcp_flags) = record.forward.tcp_flags;
+        let TcpFlags(reverse_tcp_flags) = record.reverse.tcp_flags;
+        FlowLine {
+            flow: Flow::from(&record.key),
+            first_ns: record.first.0,
+            last_ns: record.last.0,
+            packets: record.forward.packets,
+            bytes: record.forward.bytes.0,
+            reverse_packets: record.reverse.packets,
+            reverse_bytes: record.reverse.bytes.0,
+            tcp_flags,
+            reverse_tcp_flags,
+            cheetah: record.forward.cheetah,
+            reverse_cheetah: record.reverse.cheetah,
+            end_reason: record.end_reason.name(),
+        }
+    }
+}
+
+impl<'a> From<&'a Totals> for Summary<'a> {
+    fn from(totals: &'a Totals) -> Summary<'a> {
+        let Totals { intake, meter, source, .. } = totals;
+        let accounted = intake.accounted();
+        let malformed = intake.malformed_total();
+        let kinds = Malformed::ALL.iter().zip(&intake.malformed);
+        let count = |name: &str, count: u64| (name.to_owned(), count.into());
+        Summary {
+            packets: intake.frames.packets,
+            bytes: accounted.bytes.0,
+            frame_bytes: intake.frames.bytes.0,
+            ip_packets: intake.ip.packets,
+            ip_bytes: intake.ip.bytes.0,
+            flows: meter.table.flows,
+            cheetahs: meter.cheetahs,
+            first_ns: totals.first.0,
+            last_ns: totals.last.0,
+            non_ip: intake.non_ip.packets,
+            non_ip_bytes: intake.non_ip.bytes.0,
+            unsupported_link: intake.unsupported_link.packets,
+            unsupported_link_bytes: intake.unsupported_link.bytes.0,
+            malformed: malformed.packets,
+            malformed_bytes: malformed.bytes.0,
+            malformed_by_kind: kinds.map(|(kind, Tally { packets, .. })| count(kind.name(), *packets)).collect(),
+            kernel_drops: source.kernel_drops,
+            kernel_freezes: source.kernel_freezes,
+            filtered: source.filtered,
+            other_records: source.other_records,
+            backwards: intake.backwards,
+            beyond_snap_length: source.beyond_snap_length,
+            ports_not_captured: intake.ports_not_captured,
+            portless_fragments: intake.portless_fragments,
+            length_from_frame: intake.length_from_frame,
+            length_beyond_frame: intake.length_beyond_frame,
+            peeled: intake.peeled,
+            records: EndReason::ALL.iter().map(|end| count(end.name(), meter.table.ended(*end))).collect(),
+            evicted: meter.table.ended(EndReason::Evicted),
+            untracked: meter.untracked,
+            cfinf: meter.cfinf.map(|cfinf| CfinfSummary {
+                protocol_drops: cfinf.protocol_drops,
+                length_drops: cfinf.length_drops,
+                sampling_drops: cfinf.sampling_drops,
+                entries_created: cfinf.created,
+                entries_deleted: cfinf.deleted,
+                evictions: cfinf.evictions,
+            }),
+            memory_bytes: meter.memory.0,
+            workers: totals.workers,
+            elapsed_seconds: totals.elapsed.as_secs_f64(),
+            cut_short: totals
+                .cut_short
+                .iter()
+                .map(|cut| CutShortLine { source: &cut.name, reason: &cut.reason })
+                .collect(),
+        }
+    }
+}

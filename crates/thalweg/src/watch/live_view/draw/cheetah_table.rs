@@ -1,0 +1,115 @@
+//! The list of cheetah flows found, newest first.
+
+use ratatui::Frame;
+use ratatui::layout::{Alignment, Constraint, Rect};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Cell, Paragraph, Row, Table};
+
+use super::super::model::CheetahRow;
+use super::super::theme::Theme;
+use super::super::view::LiveView;
+use super::endpoint::{self, IPV4_WIDTH, IPV6_WIDTH};
+use super::flow_table::row_styles;
+use super::quantity::{clock, grouped, short};
+use super::rule;
+
+/// Columns of `10:00:12.345`, `105 ms` or `99.9 ms`, and `running`.
+const CLOCK_WIDTH: u16 = 12;
+const DELAY_WIDTH: u16 = 7;
+
+/// Widths for a screen: what is shown in full, and the width of an endpoint.
+struct Widths {
+    full: bool,
+    endpoint: u16,
+}
+
+impl Widths {
+    fn of(width: u16) -> Widths {
+        let full = width >= 112;
+        let fixed = if full {
+            1 + 5 + 11 + 7 + DELAY_WIDTH + 2 * CLOCK_WIDTH + 8
+        } else {
+            1 + 5 + 5 + DELAY_WIDTH + 8 + 8 + 7
+        };
+        Widths { full, endpoint: (width.saturating_sub(fixed) / 2).min(IPV6_WIDTH).max(IPV4_WIDTH.min(12)) }
+    }
+}
+
+/// Draws the list under its rule.
+pub(super) fn draw(view: &mut LiveView, frame: &mut Frame, area: Rect) {
+    let theme = view.theme;
+    let snapshot = &view.shown().snapshot;
+    let title = Line::from(vec![Span::styled(" ▲ cheetahs ", theme.cheetah()), Span::raw("newest first ")]);
+    let (kept, total) = (snapshot.cheetahs.len(), snapshot.cheetahs_total);
+    let summary = match total > kept as u64 {
+        true => format!(" latest {kept} of {} ", grouped(total)),
+        false => format!(" {kept} "),
+    };
+    let block = rule(theme, title, Line::from(summary));
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    if kept == 0 {
+        let message = Paragraph::new("\nno cheetah found so far").centered().style(theme.muted());
+        return frame.render_widget(message, inner);
+    }
+    let sight = view.cheetahs.in_sight(usize::from(inner.height.saturating_sub(1)), kept);
+    let chosen = view.cheetahs.index();
+    let widths = Widths::of(inner.width);
+    let rows = sight.map(|index| {
+        let (text, style) = row_styles(theme, chosen == Some(index));
+        row(text, &view.shown().snapshot.cheetahs[index], &widths).style(style)
+    });
+    frame.render_widget(Table::new(rows, constraints(&widths)).header(header(theme, &widths)), inner);
+}
+
+fn constraints(widths: &Widths) -> Vec<Constraint> {
+    let &Widths { full, endpoint } = widths;
+    let columns: &[u16] = match full {
+        true => &[1, CLOCK_WIDTH, 5, endpoint, endpoint, 11, 7, DELAY_WIDTH, CLOCK_WIDTH],
+        false => &[1, 8, 5, endpoint, endpoint, 5, DELAY_WIDTH, 8],
+    };
+    columns.iter().map(|width| Constraint::Length(*width)).collect()
+}
+
+fn header(theme: Theme, widths: &Widths) -> Row<'static> {
+    let columns: &[&str] = match widths.full {
+        true => &["", "found", "proto", "source", "destination", ">rate", ">bytes", ">delay", "ended"],
+        false => &["", "found", "proto", "source", "destination", ">b/s", ">delay", "ended"],
+    };
+    Row::new(columns.iter().map(|name| match name.strip_prefix('>') {
+        Some(name) => right(name.to_owned()).style(theme.muted()),
+        None => Cell::from(Line::styled(*name, theme.muted())),
+    }))
+}
+
+fn row(theme: Theme, cheetah: &CheetahRow, widths: &Widths) -> Row<'static> {
+    let &Widths { full, endpoint } = widths;
+    let running = cheetah.ended.is_none();
+    let clock_width = if full { 12 } else { 8 };
+    let time = |time| clock(time)[..clock_width].to_owned();
+    let mut cells = vec![
+        Cell::from(Line::styled(if running { "▲" } else { "" }, theme.cheetah())),
+        Cell::from(time(cheetah.detected)),
+        Cell::from(cheetah.key.protocol.to_string()),
+        Cell::from(endpoint::source(&cheetah.key, endpoint)),
+        Cell::from(endpoint::destination(&cheetah.key, endpoint)),
+    ];
+    let rate_style = if running { theme.cheetah() } else { Style::new() };
+    if full {
+        cells.push(right(cheetah.rate.to_string()).style(rate_style));
+        cells.push(right(cheetah.bytes.to_string()));
+    } else {
+        cells.push(right(short(cheetah.rate.0)).style(rate_style));
+    }
+    cells.push(right(cheetah.delay().to_string()));
+    cells.push(match cheetah.ended {
+        Some(ended) => Cell::from(Line::styled(time(ended), theme.muted())),
+        None => Cell::from(Line::styled("running", theme.cheetah())),
+    });
+    Row::new(cells)
+}
+
+fn right(text: String) -> Cell<'static> {
+    Cell::from(Line::from(text).alignment(Alignment::Right))
+}

@@ -1,0 +1,195 @@
+//! One flow: both directions side by side, and the history of its rates.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use thalweg_wire::{BitRate, Bytes, Nanos, Protocol, Timestamp};
+
+use super::super::frozen::Frozen;
+use super::super::model::{CheetahRow, FlowRow, Snapshot};
+use super::super::theme::Theme;
+use super::super::view::LiveView;
+use super::panels::draw_history;
+use super::quantity::{age, clock, date_and_clock, grouped};
+use super::{endpoint, rule};
+
+const LABEL_WIDTH: u16 = 14;
+/// Columns of ` → max 9.99 Mbit/s ` beside a sparkline.
+const PEAK_WIDTH: u16 = 20;
+/// Most columns of one direction's values.
+const VALUE_WIDTH: u16 = 48;
+/// Most rows of a sparkline.
+const HISTORY_HEIGHT: u16 = 8;
+
+/// Draws the flow frozen on.
+pub(super) fn draw(view: &LiveView, frame: &mut Frame, area: Rect) {
+    let theme = view.theme;
+    let shown = view.shown();
+    let Some(frozen) = &shown.frozen else { return };
+    let state = match frozen.in_table {
+        true => Span::styled(" live ", theme.good()),
+        false => Span::styled(" gone from the table ", theme.warning()),
+    };
+    let protocol = frozen.key.protocol.to_string();
+    let taken = state.width() + protocol.len() + 10;
+    let name = endpoint::both(&frozen.key, area.width.saturating_sub(taken as u16));
+    let title = Line::from(vec![
+        Span::styled(" flow ", theme.strong()),
+        Span::styled(format!("{protocol} {name} "), theme.strong()),
+    ]);
+    let block = rule(theme, title, Line::from(state));
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    match &frozen.row {
+        Some(row) => draw_flow(theme, frozen, row, &shown.snapshot, frame, inner),
+        None => frame.render_widget(
+            Paragraph::new("\nthe flow is not in the table: it has ended").centered().style(theme.muted()),
+            inner,
+        ),
+    }
+}
+
+fn draw_flow(
+    theme: Theme,
+    frozen: &Frozen,
+    row: &FlowRow,
+    snapshot: &Snapshot,
+    frame: &mut Frame,
+    area: Rect,
+) {
+    let lines = lines(theme, frozen, row, snapshot, area.width);
+    let [facts, history] =
+        Layout::vertical([Constraint::Length(lines.len() as u16 + 1), Constraint::Min(0)]).areas(area);
+    frame.render_widget(Paragraph::new(lines), facts);
+    let each = (history.height / 2).min(HISTORY_HEIGHT);
+    for (way, style) in [theme.outward(), theme.inward()].into_iter().enumerate() {
+        let place = Rect { y: history.y + way as u16 * each, height: each, ..history };
+        draw_direction(theme, frozen, way, style, frame, place);
+    }
+}
+
+/// The history of one direction, with its arrow and the highest of it.
+fn draw_direction(theme: Theme, frozen: &Frozen, way: usize, style: Style, frame: &mut Frame, area: Rect) {
+    if area.height == 0 {
+        return;
+    }
+    let [label, history] =
+        Layout::horizontal([Constraint::Length(PEAK_WIDTH), Constraint::Min(0)]).areas(area);
+    let arrow = Span::styled(if way == 0 { " → " } else { " ← " }, style);
+    let peak = Span::styled(format!("max {}", frozen.peak[way]), theme.muted());
+    frame.render_widget(Line::from(vec![arrow, peak]), label);
+    let rates = frozen.history.iter().map(|rate| rate[way].0).take(usize::from(history.width)).collect();
+    draw_history(frame, history, rates, style);
+}
+
+/// A label and two values, one a direction.
+struct Pair {
+    theme: Theme,
+    value_width: usize,
+}
+
+impl Pair {
+    fn styled(&self, label: &str, [outward, inward]: [String; 2], style: [Style; 2]) -> Line<'static> {
+        let value_width = self.value_width;
+        Line::from(vec![
+            Span::styled(format!(" {label:<13}"), self.theme.muted()),
+            Span::styled(format!("{outward:>value_width$}"), style[0]),
+            Span::styled(format!("  {inward:>value_width$}"), style[1]),
+        ])
+    }
+
+    fn plain(&self, label: &str, values: [String; 2]) -> Line<'static> {
+        self.styled(label, values, [Style::new(); 2])
+    }
+}
+
+fn lines(
+    theme: Theme,
+    frozen: &Frozen,
+    row: &FlowRow,
+    snapshot: &Snapshot,
+    width: u16,
+) -> Vec<Line<'static>> {
+    let value_width = (width.saturating_sub(LABEL_WIDTH + 2) / 2).min(VALUE_WIDTH);
+    let pair = Pair { theme, value_width: usize::from(value_width) };
+    let span = row.last - row.first;
+    let mean = |bytes| if span == Nanos::ZERO { none() } else { BitRate::of(Bytes(bytes), span).to_string() };
+    let rates = if frozen.in_table { row.rate } else { [BitRate(0); 2] };
+    let rate_style =
+        is_cheetah(frozen, row).map(|cheetah| if cheetah { theme.cheetah() } else { theme.strong() });
+    let from = [
+        format!("→ from {}", endpoint::source(&row.key, value_width.saturating_sub(7))),
+        format!("← from {}", endpoint::destination(&row.key, value_width.saturating_sub(7))),
+    ];
+    let mut lines = vec![
+        pair.styled("", from, [theme.outward(), theme.inward()]),
+        pair.styled("rate now", rates.map(|rate| rate.to_string()), rate_style),
+        pair.plain("mean rate", row.bytes.map(mean)),
+        pair.plain("bytes", row.bytes.map(|bytes| Bytes(bytes).to_string())),
+        pair.plain("packets", row.packets.map(grouped)),
+        pair.plain("mean packet", [0, 1].map(|way| mean_packet(row, way))),
+    ];
+    if row.key.protocol == Protocol::TCP {
+        lines.push(pair.plain("TCP flags", row.tcp_flags.map(|flags| flags.to_string())));
+    }
+    lines.extend(cheetah_lines(theme, &pair, is_cheetah(frozen, row), frozen.cheetahs(snapshot)));
+    lines.push(time_line(theme, "first packet", row.first, format!("lasted {span}")));
+    lines.push(time_line(theme, "last packet", row.last, format!("{} ago", age(snapshot.now - row.last))));
+    lines
+}
+
+/// Which directions are cheetah flows now; none of a flow that is gone.
+fn is_cheetah(frozen: &Frozen, row: &FlowRow) -> [bool; 2] {
+    row.cheetah.map(|cheetah| cheetah && frozen.in_table)
+}
+
+fn cheetah_lines(
+    theme: Theme,
+    pair: &Pair,
+    now: [bool; 2],
+    found: [Option<&CheetahRow>; 2],
+) -> Vec<Line<'static>> {
+    let style = [0, 1].map(|way| match (now[way], found[way]) {
+        (true, _) => theme.cheetah(),
+        (false, Some(_)) => Style::new(),
+        (false, None) => theme.muted(),
+    });
+    let mut lines = vec![pair.styled("cheetah", [0, 1].map(|way| cheetah_text(now[way], found[way])), style)];
+    if found.iter().any(Option::is_some) {
+        lines.push(pair.plain("  found after", found.map(delay_text)));
+    }
+    lines
+}
+
+/// In place of a value that there is none of.
+fn none() -> String {
+    "-".to_owned()
+}
+
+fn mean_packet(row: &FlowRow, way: usize) -> String {
+    row.bytes[way].checked_div(row.packets[way]).map_or_else(none, |bytes| format!("{} B", grouped(bytes)))
+}
+
+fn cheetah_text(now: bool, found: Option<&CheetahRow>) -> String {
+    match (now, found) {
+        (true, Some(found)) => format!("▲ since {}", clock(found.detected)),
+        (true, None) => "▲ now".to_owned(),
+        (false, Some(CheetahRow { ended: Some(ended), .. })) => format!("until {}", clock(*ended)),
+        (false, Some(found)) => format!("found {}", clock(found.detected)),
+        (false, None) => "no".to_owned(),
+    }
+}
+
+fn delay_text(found: Option<&CheetahRow>) -> String {
+    found.map_or_else(none, |found| format!("{} at {}", found.delay(), found.rate))
+}
+
+fn time_line(theme: Theme, label: &str, time: Timestamp, remark: String) -> Line<'static> {
+    Line::from(vec![
+        Span::styled(format!(" {label:<13}"), theme.muted()),
+        Span::raw(date_and_clock(time)),
+        Span::styled(format!("   {remark}"), theme.muted()),
+    ])
+}

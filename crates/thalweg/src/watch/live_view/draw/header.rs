@@ -1,0 +1,157 @@
+//! The first line, or lines: the program, where its packets come from, and packet time; and the line of
+//! counters.
+
+use ratatui::Frame;
+use ratatui::layout::{Alignment, Rect};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use thalweg_wire::{Bytes, Timestamp};
+
+use super::super::model::{Counter, Severity, SourceRow, SourceState};
+use super::super::theme::Theme;
+use super::super::view::LiveView;
+use super::bar::gauge;
+use super::endpoint::elided;
+use super::quantity::{date_and_clock, fraction, grouped, percent};
+use super::width_of;
+
+/// Most sources that get a line each.
+const MOST_LINES: usize = 3;
+/// Rows of screen from which on sources get lines of their own.
+const TALL: u16 = 24;
+const CLOCK_WIDTH: u16 = 28;
+/// Columns of ` +9 more`.
+const HIDDEN_WIDTH: usize = 8;
+/// Columns that a source's name has at least.
+const SHORTEST_NAME: usize = 8;
+
+/// Rows that the header needs: one, and one a source if there are several.
+pub(super) fn height(view: &LiveView, area: Rect) -> u16 {
+    1 + listed(view, area.height).len() as u16
+}
+
+/// The sources that get a line each.
+fn listed(view: &LiveView, screen_height: u16) -> &[SourceRow] {
+    let sources = &view.shown().snapshot.sources;
+    match sources.len() > 1 && screen_height >= TALL {
+        true => &sources[..sources.len().min(MOST_LINES)],
+        false => &[],
+    }
+}
+
+/// Draws the program's name, the sources and the packet time.
+pub(super) fn draw(view: &LiveView, frame: &mut Frame, area: Rect) {
+    let theme = view.theme;
+    let snapshot = &view.shown().snapshot;
+    let listed = listed(view, frame.area().height);
+    let mut line = vec![Span::styled(" thalweg ", theme.badge()), Span::raw(" ")];
+    let width = area.width.saturating_sub(CLOCK_WIDTH + 11);
+    match snapshot.sources.as_slice() {
+        [] => line.push(Span::styled("no source yet", theme.muted())),
+        [only] => line.extend(source(theme, only, width)),
+        [first, others @ ..] if listed.is_empty() => {
+            line.push(Span::styled(format!("{} sources: ", 1 + others.len()), theme.muted()));
+            line.extend(source(theme, first, width.saturating_sub(12)));
+        }
+        all => {
+            let hidden = all.len() - listed.len();
+            let more = if hidden > 0 { format!(" ({hidden} not listed)") } else { String::new() };
+            line.push(Span::raw(format!("{} sources{more}", all.len())));
+        }
+    }
+    let first_row = Rect { height: 1, ..area };
+    frame.render_widget(Line::from(line), Rect { width: area.width - CLOCK_WIDTH - 1, ..first_row });
+    if snapshot.now > Timestamp::default() {
+        let clock = Line::from(format!("{} ", date_and_clock(snapshot.now))).alignment(Alignment::Right);
+        frame.render_widget(clock, first_row);
+    }
+    for (row, its_source) in (area.y + 1..).zip(listed) {
+        let line = [vec![Span::raw(" ")], source(theme, its_source, area.width - 2)].concat();
+        frame.render_widget(Line::from(line), Rect { y: row, ..first_row });
+    }
+}
+
+/// One source in at most `width` columns: its name gives way to its state.
+fn source(theme: Theme, source: &SourceRow, width: u16) -> Vec<Span<'static>> {
+    let (mark, style, state) = match &source.state {
+        SourceState::Live => ("● ", theme.good(), "live".to_owned()),
+        SourceState::Down => ("○ ", theme.warning(), "down".to_owned()),
+        SourceState::Reading => ("▸ ", theme.good(), "reading".to_owned()),
+        SourceState::Replaying => ("▸ ", theme.good(), "replay".to_owned()),
+        SourceState::Ended => ("■ ", theme.muted(), "ended".to_owned()),
+        SourceState::Failed(reason) => ("! ", theme.loss(), reason.clone()),
+    };
+    let mut tail = vec![Span::styled(format!(" {state}"), style)];
+    if source.state != SourceState::Ended {
+        tail.extend(progress(theme, source, width));
+    }
+    if source.kernel_drops > 0 {
+        tail.push(Span::styled(format!(" {} dropped", grouped(source.kernel_drops)), theme.loss()));
+    }
+    if source.freezes > 0 {
+        tail.push(Span::styled(format!(" {} freezes", grouped(source.freezes)), theme.warning()));
+    }
+    // A number that is cut short would be a wrong one.
+    let room = usize::from(width).saturating_sub(2 + SHORTEST_NAME);
+    while tail.len() > 1 && width_of(&tail) > room {
+        tail.pop();
+    }
+    let taken = width_of(&tail);
+    let name = elided(&source.name, usize::from(width).saturating_sub(2 + taken).max(SHORTEST_NAME));
+    let head = [Span::styled(mark, style), Span::styled(name, theme.strong())];
+    head.into_iter().chain(tail).collect()
+}
+
+fn progress(theme: Theme, source: &SourceRow, width: u16) -> Vec<Span<'static>> {
+    let Some(progress) = source.progress else { return Vec::new() };
+    let fraction = fraction(progress.done, progress.total);
+    let mut spans = vec![Span::raw(" ")];
+    spans.extend(gauge(theme, fraction, (width / 5).clamp(6, 30), theme.good()));
+    spans.push(Span::raw(percent(fraction)));
+    if width >= 60 {
+        spans.push(Span::styled(format!(" of {}", Bytes(progress.total)), theme.muted()));
+    }
+    spans
+}
+
+/// Draws the counters in their order; those above zero first where there is no room for all. How many of
+/// those are not shown even so is told.
+pub(super) fn draw_counters(view: &LiveView, frame: &mut Frame, area: Rect) {
+    let theme = view.theme;
+    let mut counters: Vec<&Counter> = view.shown().snapshot.counters.iter().collect();
+    let needed: usize = counters.iter().map(|counter| counter_text(counter).len() + 3).sum();
+    let mut room = usize::from(area.width);
+    if needed > room {
+        counters.sort_by_key(|counter| counter.count == 0);
+        room -= HIDDEN_WIDTH;
+    }
+    let mut spans = Vec::new();
+    let mut hidden = 0;
+    for counter in counters {
+        let separator = if spans.is_empty() { " " } else { " · " };
+        let text = counter_text(counter);
+        if width_of(&spans) + 3 + text.len() > room {
+            hidden += usize::from(counter.count > 0);
+            continue;
+        }
+        spans.push(Span::styled(separator, theme.muted()));
+        spans.push(Span::styled(text, counter_style(theme, counter)));
+    }
+    if hidden > 0 {
+        spans.push(Span::styled(format!(" +{hidden} more"), theme.warning()));
+    }
+    frame.render_widget(Line::from(spans), area);
+}
+
+fn counter_text(counter: &Counter) -> String {
+    format!("{} {}", counter.label, grouped(counter.count))
+}
+
+fn counter_style(theme: Theme, counter: &Counter) -> Style {
+    match counter.severity {
+        _ if counter.count == 0 => theme.muted(),
+        Severity::Note => Style::new(),
+        Severity::Warning => theme.warning(),
+        Severity::Loss => theme.loss(),
+    }
+}

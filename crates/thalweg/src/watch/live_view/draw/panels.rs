@@ -1,0 +1,176 @@
+//! Two panels: the rates with their history, and the flow table with its cheetahs. On a short screen, one
+//! line without a frame.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Paragraph, RenderDirection, Sparkline};
+use thalweg_wire::{BitRate, Nanos};
+
+use super::super::model::{RateSample, Snapshot};
+use super::super::theme::Theme;
+use super::super::view::LiveView;
+use super::bar::gauge;
+use super::quantity::{age, fraction, grouped, packet_rate, percent, short};
+use super::{counted, panel, width_of};
+
+/// Columns of `9.99 Mbit/s` and a blank, and of the widest packet rate.
+const RATE_WIDTH: u16 = 13;
+/// Columns of ` max 9.99 Mbit/s `; on a narrow screen only the blank.
+const PEAK_WIDTH: u16 = 17;
+
+/// Rows that the panels take: each sparkline gets one row on 18 rows of screen, two on 32, three on 48.
+pub(super) fn height(area: Rect) -> u16 {
+    match area.height {
+        0..18 => 1,
+        18..32 => 5,
+        32..48 => 7,
+        _ => 9,
+    }
+}
+
+/// Draws both panels, or the line that stands for them.
+pub(super) fn draw(view: &LiveView, frame: &mut Frame, area: Rect) {
+    let snapshot = &view.shown().snapshot;
+    if area.height < 3 {
+        return draw_line(view.theme, snapshot, frame, area);
+    }
+    let flows_width = if area.width < 110 { 32 } else { 44 };
+    let [traffic, flows] =
+        Layout::horizontal([Constraint::Min(0), Constraint::Length(flows_width)]).areas(area);
+    draw_traffic(view.theme, snapshot, frame, traffic);
+    draw_flows(view.theme, snapshot, frame, flows);
+}
+
+fn draw_line(theme: Theme, snapshot: &Snapshot, frame: &mut Frame, area: Rect) {
+    let mut spans = vec![
+        Span::styled(format!("{:>12}", snapshot.bit_rate), theme.strong()),
+        Span::raw(format!("  {:>12}", packet_rate(snapshot.packet_rate))),
+        Span::raw(format!("  {:>5} live flows  ", short(snapshot.flows_live))),
+    ];
+    spans.extend(cheetahs(theme, snapshot));
+    frame.render_widget(Line::from(spans), area);
+}
+
+fn draw_traffic(theme: Theme, snapshot: &Snapshot, frame: &mut Frame, area: Rect) {
+    let peak_width = if area.width >= 70 { PEAK_WIDTH } else { 1 };
+    let columns = area.width.saturating_sub(2 + RATE_WIDTH + peak_width);
+    let title = match span_in_sight(snapshot, columns) {
+        Nanos::ZERO => "traffic".to_owned(),
+        span => format!("traffic, last {}", age(span)),
+    };
+    let block = panel(theme, &title);
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    let each = (inner.height - 1) / 2;
+    let [bits, packets, totals] =
+        Layout::vertical([Constraint::Length(each), Constraint::Length(each), Constraint::Length(1)])
+            .areas(inner);
+    let newest_first = || snapshot.history.iter().rev().take(usize::from(columns));
+    let bit_rate = |sample: &RateSample| sample.bit_rate.0;
+    let pkt_rate = |sample: &RateSample| sample.packet_rate.round() as u64;
+    let rate = Span::styled(snapshot.bit_rate.to_string(), theme.strong());
+    let values: Vec<u64> = newest_first().map(bit_rate).collect();
+    let peak = values.iter().copied().max().map(|peak| BitRate(peak).to_string());
+    draw_rate(theme, frame, bits, (rate, peak, peak_width), (values, theme.outward()));
+    let rate = Span::styled(packet_rate(snapshot.packet_rate), theme.strong());
+    let values: Vec<u64> = newest_first().map(pkt_rate).collect();
+    let peak = values.iter().copied().max().map(|peak| packet_rate(peak as f64));
+    draw_rate(theme, frame, packets, (rate, peak, peak_width), (values, theme.inward()));
+    frame.render_widget(totals_line(theme, snapshot, totals.width), totals);
+}
+
+/// How much packet time the sparklines show.
+fn span_in_sight(snapshot: &Snapshot, columns: u16) -> Nanos {
+    let slices = snapshot.history.len().min(usize::from(columns)) as u64;
+    Nanos(snapshot.history_slice.0.saturating_mul(slices))
+}
+
+/// A rate, its history growing from the right, and the highest of it.
+fn draw_rate(
+    theme: Theme,
+    frame: &mut Frame,
+    area: Rect,
+    (rate, peak, peak_width): (Span<'static>, Option<String>, u16),
+    (newest_first, style): (Vec<u64>, Style),
+) {
+    let [label, history, top] = Layout::horizontal([
+        Constraint::Length(RATE_WIDTH),
+        Constraint::Min(0),
+        Constraint::Length(peak_width),
+    ])
+    .areas(area);
+    let base = Rect { y: label.bottom() - 1, height: 1, ..label };
+    frame.render_widget(Line::from(rate).right_aligned(), Rect { width: base.width - 1, ..base });
+    draw_history(frame, history, newest_first, style);
+    if let Some(peak) = peak.filter(|_| peak_width > 1) {
+        let line = Line::styled(format!(" max {peak:>11}"), theme.muted());
+        frame.render_widget(line, Rect { height: 1, ..top });
+    }
+}
+
+/// A sparkline, the newest value at its right.
+pub(super) fn draw_history(frame: &mut Frame, area: Rect, newest_first: Vec<u64>, style: Style) {
+    let sparkline =
+        Sparkline::default().data(newest_first).direction(RenderDirection::RightToLeft).style(style);
+    frame.render_widget(sparkline, area);
+}
+
+fn totals_line(theme: Theme, snapshot: &Snapshot, width: u16) -> Line<'static> {
+    let packets = counted(&grouped(snapshot.packets), "packet", "packets");
+    let text = format!("{packets}, {} in {}", snapshot.bytes, age(snapshot.now - snapshot.start));
+    let text = match text.len() > usize::from(width) - 2 {
+        true => format!("{} packets, {}", short(snapshot.packets), snapshot.bytes),
+        false => text,
+    };
+    Line::from(vec![Span::styled(" Σ ", theme.muted()), Span::raw(text)])
+}
+
+fn draw_flows(theme: Theme, snapshot: &Snapshot, frame: &mut Frame, area: Rect) {
+    let block = panel(theme, "flows");
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    let wide = inner.width >= 40;
+    let number = |value: u64| if wide { grouped(value) } else { short(value) };
+    let evicted = if snapshot.evicted > 0 { theme.warning() } else { theme.muted() };
+    let mut lines = vec![
+        fill(theme, snapshot, inner.width),
+        Line::from(vec![
+            Span::raw(format!(" {} ended, ", number(snapshot.flows_ended))),
+            Span::styled(format!("{} evicted", number(snapshot.evicted)), evicted),
+        ]),
+        Line::from([vec![Span::raw(" ")], cheetahs(theme, snapshot)].concat()),
+    ];
+    if inner.height > 3 {
+        let room = format!(" room for {}", number(snapshot.flow_capacity));
+        lines.insert(1, Line::styled(room, theme.muted()));
+    }
+    frame.render_widget(Paragraph::new(lines), inner);
+}
+
+/// ` 12.3k live ━━━━━━──────  43 %`: how full the flow table is.
+fn fill(theme: Theme, snapshot: &Snapshot, width: u16) -> Line<'static> {
+    let fraction = fraction(snapshot.flows_live, snapshot.flow_capacity);
+    let style = match fraction {
+        f if f < 0.7 => theme.good(),
+        f if f < 0.9 => theme.warning(),
+        _ => theme.loss(),
+    };
+    let count = if width >= 40 { grouped(snapshot.flows_live) } else { short(snapshot.flows_live) };
+    let mut spans =
+        vec![Span::raw(" "), Span::styled(format!("{count:>5}"), theme.strong()), Span::raw(" live ")];
+    let taken = width_of(&spans);
+    spans.extend(gauge(theme, fraction, width.saturating_sub(taken as u16 + 6), style));
+    spans.push(Span::styled(percent(fraction), style));
+    Line::from(spans)
+}
+
+fn cheetahs(theme: Theme, snapshot: &Snapshot) -> Vec<Span<'static>> {
+    let style = if snapshot.cheetahs_live > 0 { theme.cheetah() } else { theme.muted() };
+    let now = counted(&grouped(snapshot.cheetahs_live), "cheetah", "cheetahs");
+    vec![
+        Span::styled(format!("▲ {now}"), style),
+        Span::styled(format!(", {} found", grouped(snapshot.cheetahs_total)), theme.muted()),
+    ]
+}

@@ -1,0 +1,306 @@
+//! The state of the view between two frames, and what keys do to it.
+//!
+//! A key goes to the first that wants it: the help overlay, the filter box, the pane. `Esc` undoes one thing
+//! at a time: it closes the help, leaves the box, leaves the pane, clears the filter, forgets the selection.
+
+use ratatui::Frame;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use thalweg_wire::{FlowKey, Timestamp};
+
+use super::cursor::{Cursor, Step};
+use super::draw;
+use super::filter_box::{Edit, FilterBox};
+use super::frozen::Frozen;
+use super::model::{FlowRow, Query, Snapshot};
+use super::theme::Theme;
+use crate::watch::flow_filter::{FlowFilter, FlowFilterError};
+
+/// The live view: takes snapshots and keys, draws frames, says what it wants to see.
+#[derive(Debug)]
+pub struct LiveView {
+    pub(super) theme: Theme,
+    pub(super) query: Query,
+    pub(super) pane: Pane,
+    pub(super) help: bool,
+    pub(super) filter_box: Option<FilterBox>,
+    /// The latest of everything.
+    latest: Shown,
+    /// What stands on the screen while the display is paused.
+    held: Option<Shown>,
+    /// Rows of the flow table: those of the snapshot that match the query, in its order.
+    pub(super) rows: Vec<FlowRow>,
+    pub(super) flows: Cursor<FlowKey>,
+    pub(super) cheetahs: Cursor<(FlowKey, Timestamp)>,
+}
+
+/// What the lower part of the screen has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pane {
+    Flows,
+    Cheetahs,
+    /// One flow; and the pane to go back to.
+    Detail {
+        from_cheetahs: bool,
+    },
+}
+
+/// A snapshot, and the flow frozen on as of then.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shown {
+    pub(super) snapshot: Snapshot,
+    pub(super) frozen: Option<Frozen>,
+}
+
+/// What a key asks of the caller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Action {
+    /// Nothing beyond a new frame.
+    None,
+    /// End the view.
+    Quit,
+    /// Let the next snapshots answer this.
+    Query(Query),
+}
+
+impl LiveView {
+    /// A view that has seen nothing yet and asks for [`Query::default`].
+    pub fn new(theme: Theme) -> LiveView {
+        LiveView {
+            theme,
+            query: Query::default(),
+            pane: Pane::Flows,
+            help: false,
+            filter_box: None,
+            latest: Shown::default(),
+            held: None,
+            rows: Vec::new(),
+            flows: Cursor::default(),
+            cheetahs: Cursor::default(),
+        }
+    }
+
+    /// What the view wants to see now.
+    pub fn query(&self) -> &Query {
+        &self.query
+    }
+
+    /// Draws one frame.
+    pub fn draw(&mut self, frame: &mut Frame) {
+        draw::draw(self, frame);
+    }
+
+    /// Takes a snapshot. While the display is paused it is kept and not shown.
+    pub fn update(&mut self, snapshot: Snapshot) {
+        self.latest.snapshot = snapshot;
+        if let Some(frozen) = &mut self.latest.frozen {
+            frozen.update(&self.latest.snapshot);
+        }
+        if self.held.is_none() {
+            self.refresh_rows();
+        }
+    }
+
+    /// Takes the end of all snapshots: whatever the last one said, nothing more will come.
+    pub fn end(&mut self) {
+        self.latest.snapshot.ended = true;
+    }
+
+    /// Takes a key.
+    pub fn key(&mut self, key: KeyEvent) -> Action {
+        let control_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+        match () {
+            () if key.kind == KeyEventKind::Release => Action::None,
+            () if control_c => Action::Quit,
+            () if self.help => self.help_key(key),
+            () if self.filter_box.is_some() => self.filter_key(key),
+            () => self.pane_key(key),
+        }
+    }
+
+    /// What is on the screen.
+    pub(super) fn shown(&self) -> &Shown {
+        self.held.as_ref().unwrap_or(&self.latest)
+    }
+
+    /// Whether the display is paused.
+    pub(super) fn is_paused(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// Whether the input has ended, shown or not.
+    pub(super) fn has_ended(&self) -> bool {
+        self.latest.snapshot.ended
+    }
+
+    /// What is wrong with the filter being typed.
+    pub(super) fn filter_error(&self) -> Option<FlowFilterError> {
+        self.filter_box.as_ref()?.filter().err()
+    }
+
+    fn help_key(&mut self, key: KeyEvent) -> Action {
+        self.help = false;
+        if key.code == KeyCode::Char('q') { Action::Quit } else { Action::None }
+    }
+
+    /// A filter works while it is typed; what does not parse leaves the last that did.
+    fn filter_key(&mut self, key: KeyEvent) -> Action {
+        let Some(line) = &mut self.filter_box else { return Action::None };
+        match key.code {
+            KeyCode::Esc => {
+                self.filter_box = None;
+                self.set_filter(FlowFilter::default())
+            }
+            KeyCode::Enter => {
+                if line.filter().is_ok() {
+                    self.filter_box = None;
+                }
+                Action::None
+            }
+            _ => match (line.key(key), line.filter()) {
+                (Edit::Changed, Ok(filter)) => self.set_filter(filter),
+                _ => Action::None,
+            },
+        }
+    }
+
+    fn pane_key(&mut self, key: KeyEvent) -> Action {
+        if let Some(step) = step_of(key.code) {
+            self.step(step);
+            return Action::None;
+        }
+        match key.code {
+            KeyCode::Char('q') => return Action::Quit,
+            KeyCode::Char('?' | 'h') => self.help = true,
+            KeyCode::Char(' ') => self.toggle_pause(),
+            KeyCode::Char('/') => return self.open_filter_box(),
+            KeyCode::Char('s') => return self.set_sort(|query| query.sort = query.sort.next()),
+            KeyCode::Char('r' | 'S') => return self.set_sort(|query| query.descending = !query.descending),
+            KeyCode::Char('c') => return self.toggle_cheetahs(),
+            KeyCode::Enter => return self.freeze(),
+            KeyCode::Esc => return self.escape(),
+            _ => {}
+        }
+        Action::None
+    }
+
+    fn step(&mut self, step: Step) {
+        match self.pane {
+            Pane::Flows => self.flows.step(step, &keys_of(&self.rows)),
+            Pane::Cheetahs => {
+                let names = self.cheetah_names();
+                self.cheetahs.step(step, &names);
+            }
+            Pane::Detail { .. } => {}
+        }
+    }
+
+    fn toggle_pause(&mut self) {
+        self.held = if self.held.is_none() { Some(self.latest.clone()) } else { None };
+        self.refresh_rows();
+    }
+
+    fn open_filter_box(&mut self) -> Action {
+        self.filter_box = Some(FilterBox::new(&self.query.filter));
+        self.leave_to(Pane::Flows)
+    }
+
+    fn set_filter(&mut self, filter: FlowFilter) -> Action {
+        if filter == self.query.filter {
+            return Action::None;
+        }
+        self.query.filter = filter;
+        self.refresh_rows();
+        Action::Query(self.query.clone())
+    }
+
+    fn set_sort(&mut self, change: impl FnOnce(&mut Query)) -> Action {
+        change(&mut self.query);
+        self.flows.reset();
+        self.refresh_rows();
+        Action::Query(self.query.clone())
+    }
+
+    fn toggle_cheetahs(&mut self) -> Action {
+        match self.pane {
+            Pane::Cheetahs => self.leave_to(Pane::Flows),
+            Pane::Flows | Pane::Detail { .. } => self.leave_to(Pane::Cheetahs),
+        }
+    }
+
+    /// Freezes on the chosen row, or on the first where none is chosen.
+    fn freeze(&mut self) -> Action {
+        let key = match self.pane {
+            Pane::Flows => self.rows.get(self.flows.index().unwrap_or(0)).map(|row| row.key),
+            Pane::Cheetahs => {
+                self.cheetah_names().get(self.cheetahs.index().unwrap_or(0)).map(|(key, _)| *key)
+            }
+            Pane::Detail { .. } => None,
+        };
+        let Some(key) = key else { return Action::None };
+        for shown in std::iter::once(&mut self.latest).chain(&mut self.held) {
+            shown.frozen = Some(Frozen::new(key, &shown.snapshot));
+        }
+        self.pane = Pane::Detail { from_cheetahs: self.pane == Pane::Cheetahs };
+        self.query.frozen = Some(key);
+        Action::Query(self.query.clone())
+    }
+
+    fn escape(&mut self) -> Action {
+        match self.pane {
+            Pane::Detail { from_cheetahs: true } => self.leave_to(Pane::Cheetahs),
+            Pane::Detail { from_cheetahs: false } | Pane::Cheetahs => self.leave_to(Pane::Flows),
+            Pane::Flows if !self.query.filter.is_empty() => self.set_filter(FlowFilter::default()),
+            Pane::Flows => {
+                self.flows.reset();
+                Action::None
+            }
+        }
+    }
+
+    /// Goes to a list; workers need no longer look for a flow frozen on.
+    fn leave_to(&mut self, pane: Pane) -> Action {
+        self.pane = pane;
+        for shown in std::iter::once(&mut self.latest).chain(&mut self.held) {
+            shown.frozen = None;
+        }
+        match self.query.frozen.take() {
+            Some(_) => Action::Query(self.query.clone()),
+            None => Action::None,
+        }
+    }
+
+    /// The query is applied here too, so that a key shows at once, paused or not.
+    fn refresh_rows(&mut self) {
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.clear();
+        let top = &self.shown().snapshot.top;
+        rows.extend(top.iter().filter(|row| self.query.matches(row)).cloned());
+        rows.sort_by(|a, b| self.query.compare(a, b));
+        self.rows = rows;
+        self.flows.follow(&keys_of(&self.rows));
+        let names = self.cheetah_names();
+        self.cheetahs.follow(&names);
+    }
+
+    /// A flow can be a cheetah more than once, so time tells them apart.
+    fn cheetah_names(&self) -> Vec<(FlowKey, Timestamp)> {
+        self.shown().snapshot.cheetahs.iter().map(|row| (row.key, row.detected)).collect()
+    }
+}
+
+fn keys_of(rows: &[FlowRow]) -> Vec<FlowKey> {
+    rows.iter().map(|row| row.key).collect()
+}
+
+fn step_of(code: KeyCode) -> Option<Step> {
+    Some(match code {
+        KeyCode::Up | KeyCode::Char('k') => Step::Up,
+        KeyCode::Down | KeyCode::Char('j') => Step::Down,
+        KeyCode::PageUp => Step::PageUp,
+        KeyCode::PageDown => Step::PageDown,
+        KeyCode::Home | KeyCode::Char('g') => Step::First,
+        KeyCode::End | KeyCode::Char('G') => Step::Last,
+        _ => return None,
+    })
+}

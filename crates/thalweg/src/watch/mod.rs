@@ -1,0 +1,24 @@
+//! `thalweg watch`: packets in, heavy flows out.
+//!
+//! ```text
+//! inputs ──► reader ──► (dealt out by flow) ──► meter ──► ledger, totals ──► report, json, live_view
+//! ```
+//!
+//! `options` says what to do, `worker` puts reading and metering into threads, `run` starts them and shows what
+//! they find.
+
+pub mod flow_filter;
+mod inputs;
+mod json;
+mod ledger;
+pub mod live_view;
+mod meter;
+pub mod options;
+mod reader;
+mod report;
+mod run;
+mod totals;
+mod view_feed;
+mod worker;
+
+pub use run::{Outcome, run};

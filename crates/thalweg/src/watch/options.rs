@@ -1,0 +1,67 @@
+//! What `thalweg watch` is to do: flags and configuration file, resolved and validated.
+
+use thalweg_capture::live::LiveOptions;
+use thalweg_measure::detect::CheetahThreshold;
+use thalweg_measure::detect::cfinf::CfinfParameters;
+use thalweg_measure::meter::flow_table::FlowTableOptions;
+use thalweg_wire::Nanos;
+
+/// Everything that a run depends on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WatchOptions {
+    /// Capture files (`-` for standard input), one after the other, or interfaces, all at once; at least one.
+    pub sources: Vec<String>,
+    /// What to show.
+    pub show: Show,
+    /// Replay files at this multiple of the pace at which they were recorded; `None` as fast as possible.
+    pub replay: Option<f64>,
+    /// Threads that meter. Default 1 for files, one a core for interfaces.
+    pub workers: Option<usize>,
+    /// Which packets: a capture filter in tcpdump's language.
+    pub filter: Option<String>,
+    /// Whether to look into tunnels (GRE, ERSPAN, VXLAN, Geneve, IP in IP). Default no.
+    pub peel_tunnels: bool,
+    /// Stop when this much packet time has passed since the first packet. Default never.
+    pub duration: Option<Nanos>,
+    /// Flow table: capacity and timeouts.
+    pub flow_table: FlowTableOptions,
+    /// `T` and `R`.
+    pub threshold: CheetahThreshold,
+    /// How cheetahs are found.
+    pub detector: Detector,
+    /// Live capture; its interface name and filter are filled in from the above.
+    pub live: LiveOptions,
+    /// Seed of hashes and sampling. Default from the system, once a run; results do not depend on it, except
+    /// where `S` samples.
+    pub seed: Option<u64>,
+    /// Rows of each list in the report. Default 10.
+    pub top: usize,
+}
+
+/// What to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Show {
+    /// The live view.
+    LiveView,
+    /// A report at the end.
+    Summary,
+    /// One JSON object a line.
+    Json {
+        /// Also flows, as they end.
+        flows: bool,
+    },
+}
+
+/// How cheetahs are found.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Detector {
+    /// In every window of length `T`, for up to this many flows at once that move a 64th of `R * T` or more.
+    SlidingWindow {
+        /// Flows that can be followed at once. Default 32,768 (32 MiB): enough for 100 Gbit/s.
+        tracks: usize,
+    },
+    /// By consecutive flights, as published; the threshold is that of [`WatchOptions::threshold`].
+    Cfinf(CfinfParameters),
+    /// Not at all.
+    None,
+}

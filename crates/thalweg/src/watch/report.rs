@@ -1,0 +1,197 @@
+//! The report at the end of a run, for people.
+
+use std::fmt::{self, Display};
+use std::io::{self, Write};
+
+use thalweg_measure::detect::{Cheetah, CheetahEnd};
+use thalweg_measure::meter::record::{EndReason, FlowRecord};
+use thalweg_wire::parse::Malformed;
+use thalweg_wire::{BitRate, Nanos};
+
+use super::options::{Detector, WatchOptions};
+use super::totals::Totals;
+
+/// Writes the report.
+pub(super) fn write(out: &mut impl Write, totals: &Totals, options: &WatchOptions) -> io::Result<()> {
+    traffic(out, totals)?;
+    cheetahs(out, totals, options)?;
+    largest(out, totals)?;
+    table(out, totals)?;
+    oddities(out, totals)
+}
+
+fn traffic(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
+    let intake = &totals.intake;
+    let accounted = intake.accounted();
+    let span = totals.duration();
+    writeln!(out, "Traffic")?;
+    row(out, "packets", format_args!("{} ({})", grouped(intake.frames.packets), accounted.bytes))?;
+    if span > Nanos::ZERO {
+        let rate = BitRate::of(accounted.bytes, span);
+        let packets = intake.frames.packets as f64 / span.as_secs_f64();
+        row(out, "time", format_args!("{span} from {}", totals.first))?;
+        row(out, "rate", format_args!("{rate}, {} packets/s", grouped(packets as u64)))?;
+    }
+    row(out, "flows", grouped(totals.meter.table.flows))?;
+    writeln!(out)
+}
+
+fn cheetahs(out: &mut impl Write, totals: &Totals, options: &WatchOptions) -> io::Result<()> {
+    let threshold = options.threshold;
+    if options.detector == Detector::None {
+        return Ok(());
+    }
+    let within = match options.detector {
+        Detector::Cfinf(_) => "a flight",
+        _ => "any window",
+    };
+    writeln!(
+        out,
+        "Cheetah flows: {} (over {} in {within} of {})",
+        grouped(totals.meter.cheetahs),
+        threshold.rate_threshold,
+        threshold.flight_duration
+    )?;
+    let shown: Vec<_> = totals.cheetahs.entries().take(options.top).collect();
+    if !shown.is_empty() {
+        writeln!(out, "  {:>12} {:>10} {:>12} {:>10}  flow", "flight rate", "after", "bytes", "lasted")?;
+    }
+    for (cheetah, end) in &shown {
+        writeln!(out, "  {}", CheetahRow(cheetah, end.as_ref()))?;
+    }
+    let more = totals.meter.cheetahs.saturating_sub(shown.len() as u64);
+    if more > 0 {
+        writeln!(out, "  and {} more (--top {} shows more, --json all)", grouped(more), options.top * 10)?;
+    }
+    writeln!(out)
+}
+
+struct CheetahRow<'a>(&'a Cheetah, Option<&'a CheetahEnd>);
+
+impl Display for CheetahRow<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CheetahRow(cheetah, end) = self;
+        let delay = (cheetah.detected - cheetah.first).to_string();
+        let bytes = end.map_or(cheetah.bytes, |end| end.bytes).to_string();
+        let lasted = end.map_or_else(|| "running".to_owned(), |end| (end.last - end.first).to_string());
+        write!(f, "{:>12} {delay:>10} {bytes:>12} {lasted:>10}  {}", cheetah.rate.to_string(), cheetah.key)
+    }
+}
+
+fn largest(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
+    if totals.largest.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "Largest flows")?;
+    writeln!(
+        out,
+        "  {:>12} {:>12} {:>10} {:>12}  flow (initiator > responder)",
+        "bytes out", "bytes back", "lasted", "mean rate"
+    )?;
+    for record in &totals.largest {
+        writeln!(out, "  {}", FlowRow(record))?;
+    }
+    writeln!(out)
+}
+
+struct FlowRow<'a>(&'a FlowRecord);
+
+impl Display for FlowRow<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let record = self.0;
+        let (forward, reverse) = (record.forward.bytes.to_string(), record.reverse.bytes.to_string());
+        let (lasted, rate) = match record.duration() {
+            Nanos::ZERO => ("-".to_owned(), "-".to_owned()),
+            span => (span.to_string(), BitRate::of(record.bytes(), span).to_string()),
+        };
+        write!(f, "{forward:>12} {reverse:>12} {lasted:>10} {rate:>12}  {}", record.key)?;
+        if record.forward.cheetah || record.reverse.cheetah { write!(f, "  cheetah") } else { Ok(()) }
+    }
+}
+
+fn table(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
+    let meter = &totals.meter;
+    writeln!(out, "Flow table")?;
+    let room = format_args!("{} flows in at most {}", grouped(meter.capacity), meter.memory).to_string();
+    let workers = if totals.workers > 1 { format!(", {} workers", totals.workers) } else { String::new() };
+    row(out, "room", format_args!("{room}{workers}"))?;
+    let ends: Vec<String> = EndReason::ALL
+        .iter()
+        .filter(|reason| meter.table.ended(**reason) > 0)
+        .map(|reason| format!("{} {}", grouped(meter.table.ended(*reason)), end_in_words(*reason)))
+        .collect();
+    row(out, "records", if ends.is_empty() { "none".to_owned() } else { ends.join(", ") })?;
+    let seconds = totals.elapsed.as_secs_f64();
+    let rate = totals.intake.frames.packets as f64 / seconds.max(1e-9);
+    row(out, "measured in", format_args!("{seconds:.2} s, {} packets/s", grouped(rate as u64)))
+}
+
+fn end_in_words(reason: EndReason) -> &'static str {
+    match reason {
+        EndReason::Idle => "idle",
+        EndReason::Active => "cut at the active timeout",
+        EndReason::Fin => "ended by FIN",
+        EndReason::Rst => "ended by RST",
+        EndReason::EndOfInput => "at the end of the input",
+        EndReason::Evicted => "evicted from a full table",
+    }
+}
+
+/// What was not measured, or was odd: only what happened at all.
+fn oddities(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
+    let Totals { intake, source, meter, .. } = totals;
+    let mut lines: Vec<(u64, String)> = vec![
+        (source.kernel_drops, "packets dropped by the kernel: not measured (a larger --ring-size or more --workers may help)".into()),
+        (meter.untracked, "times that the detector had no track left: a cheetah may be missing (raise --tracks)".into()),
+        (meter.table.ended(EndReason::Evicted), "flows evicted from a full table: their later packets count as new flows (raise --flow-capacity)".into()),
+        (intake.non_ip.packets, format!("frames without IP ({})", intake.non_ip.bytes)),
+        (intake.unsupported_link.packets, "frames of a link type that is not taken apart".into()),
+        (intake.backwards, "time stamps before that of the packet before".into()),
+        (source.beyond_snap_length, "frames longer than their snap length".into()),
+        (intake.ports_not_captured, "packets whose ports were cut off: counted with ports zero".into()),
+        (intake.portless_fragments, "fragments whose first was not seen: counted with ports zero".into()),
+        (intake.length_from_frame, "packets whose length was taken from their frame (BIG TCP)".into()),
+        (intake.length_beyond_frame, "packets that claim to be longer than their frame was".into()),
+        (intake.peeled, "packets taken out of tunnels".into()),
+        (source.filtered, "packets that the capture filter refused".into()),
+        (source.other_records, "records of the file without a packet (names, statistics)".into()),
+    ];
+    let malformed = Malformed::ALL.iter().zip(&intake.malformed);
+    lines.extend(malformed.map(|(kind, tally)| (tally.packets, format!("malformed frames: {kind}"))));
+    lines.retain(|(count, _)| *count > 0);
+    if !lines.is_empty() {
+        writeln!(out, "\nWorth knowing")?;
+    }
+    for (count, text) in lines {
+        writeln!(out, "  {:>12} {text}", grouped(count))?;
+    }
+    Ok(())
+}
+
+fn row(out: &mut impl Write, name: &str, value: impl Display) -> io::Result<()> {
+    writeln!(out, "  {name:<12} {value}")
+}
+
+/// A number with its thousands set apart by commas.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_set_apart() {
+        let texts = [0, 999, 1000, 38_000_000].map(grouped);
+        assert_eq!(texts, ["0", "999", "1,000", "38,000,000"]);
+    }
+}

@@ -1,0 +1,346 @@
+//! One run of `thalweg watch`: opens sources, starts workers, shows what they find.
+
+use std::hash::{BuildHasher, Hasher};
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Scope, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
+use indicatif::{ProgressBar, ProgressStyle};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use thalweg_capture::privileges::drop_privileges;
+use thalweg_measure::meter::flow_table::Output;
+use thalweg_measure::meter::intake::Intake;
+use thalweg_wire::HashSeed;
+use thalweg_wire::parse::Parser;
+
+use super::inputs::Inputs;
+use super::json::{FlowLine, Line, Summary};
+use super::live_view::{self, Query, Theme};
+use super::meter::Meter;
+use super::options::{Show, WatchOptions};
+use super::reader::{Limits, Pace};
+use super::report;
+use super::totals::Totals;
+use super::view_feed::ViewFeed;
+use super::worker::{BATCHES_IN_FLIGHT, Dealer, Dealt, Message, Metering, Reading, Wants};
+
+/// Messages on their way to the main thread, at most; a worker whose message does not fit in waits.
+const MESSAGES_IN_FLIGHT: usize = 256;
+
+/// Snapshots that a slow terminal may be behind.
+const SNAPSHOTS_IN_FLIGHT: usize = 2;
+
+/// How long the last snapshot waits for a terminal that does not keep up.
+const LAST_SNAPSHOT_WAIT: Duration = Duration::from_secs(2);
+
+/// How often the progress bar moves.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Everything was measured.
+    Complete,
+    /// An input ended before its time: what came before was measured.
+    CutShort,
+}
+
+/// Watches the sources until they end, a limit is reached or somebody stops it.
+///
+/// # Errors
+/// If it cannot start: a source cannot be opened, memory does not suffice, an option is out of range. What
+/// happens to a source later is told in the report and by [`Outcome::CutShort`].
+pub fn run(options: &WatchOptions) -> anyhow::Result<Outcome> {
+    let seed = options.seed.unwrap_or_else(random_seed);
+    let inputs = Inputs::open(options)?;
+    let plan = Plan::new(inputs, options, seed)?;
+    if plan.live {
+        drop_privileges().context("cannot give up the privileges that capturing needed")?;
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // The first one stops; a second one, while stopping takes its time, ends the process.
+        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    let started = Instant::now();
+    let mut totals = match options.show {
+        Show::LiveView => show_live(plan, options, &stop)?,
+        Show::Summary => show_summary(plan, options, &stop)?,
+        Show::Json { flows } => show_json(plan, options, &stop, flows)?,
+    };
+    totals.elapsed = started.elapsed();
+    finish(&totals, options)
+}
+
+/// The last words: report or summary line, and warnings.
+fn finish(totals: &Totals, options: &WatchOptions) -> anyhow::Result<Outcome> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    match options.show {
+        Show::Json { .. } => json_line(&mut out, &Line::Summary(Box::new(Summary::from(totals)))),
+        Show::LiveView | Show::Summary => report::write(&mut out, totals, options),
+    }
+    .and_then(|()| out.flush())
+    .context("cannot write the report")?;
+    for cut in &totals.cut_short {
+        eprintln!("thalweg: warning: {}; everything before was measured", cut.reason);
+    }
+    Ok(if totals.cut_short.is_empty() { Outcome::Complete } else { Outcome::CutShort })
+}
+
+/// Seeds are only to be unknown to who sends packets: what the system gives to hash maps will do.
+fn random_seed() -> u64 {
+    std::hash::RandomState::new().build_hasher().finish()
+}
+
+/// What is to run: readings and meters, memory allocated, nothing started.
+struct Plan {
+    inputs: Inputs,
+    /// One for each metering thread.
+    meters: Vec<Meter>,
+    parser: Parser,
+    seed: u64,
+    pace: Option<Pace>,
+    live: bool,
+}
+
+impl Plan {
+    fn new(inputs: Inputs, options: &WatchOptions, seed: u64) -> anyhow::Result<Plan> {
+        let (live, workers) = match &inputs {
+            Inputs::Files(_) => (false, options.workers.unwrap_or(1).max(1)),
+            Inputs::Rings(rings) => (true, rings.len()),
+        };
+        let meters = (0..workers).map(|_| Meter::new(options, workers, seed)).collect::<anyhow::Result<_>>()?;
+        let pace = options.replay.filter(|_| !live).map(Pace::new);
+        Ok(Plan { inputs, meters, parser: Parser { peel_tunnels: options.peel_tunnels }, seed, pace, live })
+    }
+
+    /// Threads that tell the main thread something.
+    fn workers(&self) -> usize {
+        self.meters.len() + usize::from(self.deals())
+    }
+
+    /// Whether one thread reads and others meter.
+    fn deals(&self) -> bool {
+        !self.live && self.meters.len() > 1
+    }
+
+    /// Starts all threads; they end when their input does or `stop` is set.
+    fn start<'scope, 'env>(
+        self,
+        scope: &'scope Scope<'scope, 'env>,
+        wants: &Wants,
+        limits: Limits<'env>,
+        sender: &Sender<Message>,
+    ) -> Vec<ScopedJoinHandle<'scope, ()>> {
+        let deals = self.deals();
+        let seed = HashSeed::new(self.seed);
+        let intake = || Intake::new(self.parser, seed);
+        let pace = self.pace;
+        let reading = |worker| Reading::new(worker, intake(), sender.clone());
+        let metering = |worker, meter| Metering::new(worker, meter, wants.clone(), sender.clone());
+        let meters = self.meters.into_iter().enumerate();
+        let start = |work: Box<dyn FnOnce() -> Message + Send + 'scope>| {
+            let sender = sender.clone();
+            scope.spawn(move || super::worker::tell(&sender, work()))
+        };
+        match self.inputs {
+            Inputs::Rings(rings) => rings
+                .into_iter()
+                .zip(meters)
+                .map(|(ring, (worker, meter))| {
+                    let (reading, metering) = (reading(worker), metering(worker, meter));
+                    start(Box::new(move || done(reading.run(vec![ring], None, limits, metering))))
+                })
+                .collect(),
+            Inputs::Files(files) if deals => {
+                let mut handles = Vec::new();
+                let mut senders = Vec::new();
+                for (worker, meter) in meters {
+                    let (deal, dealt) = bounded::<Dealt>(BATCHES_IN_FLIGHT);
+                    senders.push(deal);
+                    let metering = metering(worker, meter);
+                    handles.push(start(Box::new(move || done(metering.run(&dealt)))));
+                }
+                let worker = senders.len();
+                let dealer = Dealer::new(worker, seed, senders, sender.clone(), wants.views.is_some());
+                let reading = reading(worker);
+                handles.push(start(Box::new(move || done(reading.run(files, pace, limits, dealer)))));
+                handles
+            }
+            Inputs::Files(files) => meters
+                .take(1)
+                .map(|(worker, meter)| (reading(worker), metering(worker, meter)))
+                .zip([files])
+                .map(|((reading, metering), files)| {
+                    start(Box::new(move || done(reading.run(files, pace, limits, metering))))
+                })
+                .collect(),
+        }
+    }
+}
+
+fn done(done: super::worker::Done) -> Message {
+    Message::Done(Box::new(done))
+}
+
+/// Runs the plan; `hear` gets every message as it comes, and `None` now and then when there is none.
+fn run_plan(
+    plan: Plan,
+    options: &WatchOptions,
+    wants: Wants,
+    stop: &AtomicBool,
+    mut hear: impl FnMut(Option<&Message>, &Totals),
+) -> Totals {
+    let (sender, receiver) = bounded(MESSAGES_IN_FLIGHT);
+    let mut totals = Totals::default();
+    std::thread::scope(|scope| {
+        let limits = Limits { stop, duration: options.duration };
+        let handles = plan.start(scope, &wants, limits, &sender);
+        drop(sender);
+        collect(&receiver, options, &mut totals, &mut hear);
+        for handle in handles {
+            if let Err(panic) = handle.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    });
+    totals
+}
+
+fn collect(
+    receiver: &Receiver<Message>,
+    options: &WatchOptions,
+    totals: &mut Totals,
+    hear: &mut impl FnMut(Option<&Message>, &Totals),
+) {
+    loop {
+        match receiver.recv_timeout(PROGRESS_INTERVAL) {
+            Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) => hear(None, totals),
+            Ok(Message::Done(done)) => totals.add(*done, options.top),
+            Ok(message) => {
+                if let Message::Output(Output { findings, .. }) = &message {
+                    findings.iter().for_each(|finding| totals.cheetahs.add(finding));
+                }
+                hear(Some(&message), totals);
+            }
+        }
+    }
+}
+
+/// The report alone, with a progress bar while files are read.
+fn show_summary(plan: Plan, options: &WatchOptions, stop: &AtomicBool) -> anyhow::Result<Totals> {
+    let mut progress = FileProgress::new(&plan);
+    let wants = Wants { records: false, views: progress.views(), largest: options.top };
+    let totals = run_plan(plan, options, wants, stop, |message, _| progress.hear(message));
+    progress.bar.finish_and_clear();
+    Ok(totals)
+}
+
+/// Lines of JSON as things happen.
+fn show_json(plan: Plan, options: &WatchOptions, stop: &AtomicBool, flows: bool) -> anyhow::Result<Totals> {
+    let mut progress = FileProgress::new(&plan);
+    let wants = Wants { records: flows, views: progress.views(), largest: options.top };
+    let mut out = BufWriter::with_capacity(1 << 16, io::stdout());
+    let mut written = Ok(());
+    let totals = run_plan(plan, options, wants, stop, |message, _| {
+        progress.hear(message);
+        if written.is_ok() {
+            written = match message {
+                Some(Message::Output(output)) => output_lines(&mut out, output),
+                _ => out.flush(),
+            };
+            if written.is_err() {
+                stop.store(true, Ordering::Relaxed);
+            }
+        }
+    });
+    progress.bar.finish_and_clear();
+    written.and_then(|()| out.flush()).context("cannot write to standard output")?;
+    Ok(totals)
+}
+
+fn output_lines(out: &mut impl Write, output: &Output) -> io::Result<()> {
+    for finding in &output.findings {
+        json_line(out, &Line::from(finding))?;
+    }
+    for record in &output.records {
+        json_line(out, &Line::Flow(FlowLine::from(record)))?;
+    }
+    // Findings are not to wait in a buffer.
+    if output.findings.is_empty() { Ok(()) } else { out.flush() }
+}
+
+fn json_line(out: &mut impl Write, line: &Line<'_>) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, line)?;
+    out.write_all(b"\n")
+}
+
+/// The live view; when it is left, everything stops.
+fn show_live(plan: Plan, options: &WatchOptions, stop: &AtomicBool) -> anyhow::Result<Totals> {
+    let (snapshots, shown) = bounded(SNAPSHOTS_IN_FLIGHT);
+    let (asked, queries) = unbounded::<Query>();
+    let query = Arc::new(Mutex::new(Query::default()));
+    let wants = Wants { records: false, views: Some(Arc::clone(&query)), largest: options.top };
+    let mut feed = ViewFeed::new(plan.workers(), plan.live, plan.pace.is_some());
+    std::thread::scope(|scope| {
+        let running = scope.spawn(move || {
+            let current = || query.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let totals = run_plan(plan, options, wants, stop, |message, totals| {
+                if let Some(latest) = queries.try_iter().last() {
+                    *query.lock().unwrap_or_else(PoisonError::into_inner) = latest;
+                }
+                if let Some(Message::View(view)) = message {
+                    feed.add((**view).clone());
+                    // A terminal that does not keep up gets a later one; the view may have been left already.
+                    let _ = snapshots.try_send(feed.snapshot(&current(), &totals.cheetahs, false));
+                }
+            });
+            let _ = snapshots.send_timeout(feed.snapshot(&current(), &totals.cheetahs, true), LAST_SNAPSHOT_WAIT);
+            totals
+        });
+        let left = live_view::run(&shown, &asked, stop, Theme::from_environment());
+        stop.store(true, Ordering::Relaxed);
+        let totals = match running.join() {
+            Ok(totals) => totals,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        left.context("cannot show the live view (try --summary or --json)")?;
+        Ok(totals)
+    })
+}
+
+/// A progress bar on the terminal while files are read: on standard error, so that output can be redirected.
+struct FileProgress {
+    bar: ProgressBar,
+}
+
+impl FileProgress {
+    fn new(plan: &Plan) -> FileProgress {
+        let shown = !plan.live && plan.pace.is_none() && io::stderr().is_terminal();
+        let style = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes}  {msg}  {eta} left")
+            .unwrap_or_else(|_| ProgressStyle::default_bar());
+        FileProgress { bar: if shown { ProgressBar::new(0).with_style(style) } else { ProgressBar::hidden() } }
+    }
+
+    /// Progress comes with views; nobody needs their flows.
+    fn views(&self) -> Option<Arc<Mutex<Query>>> {
+        let nothing = Query { limit: 0, ..Query::default() };
+        (!self.bar.is_hidden()).then(|| Arc::new(Mutex::new(nothing)))
+    }
+
+    fn hear(&mut self, message: Option<&Message>) {
+        let Some(Message::View(view)) = message else { return };
+        let Some(reading) = &view.reading else { return };
+        let progress = reading.inputs.iter().filter_map(|input| input.progress);
+        let (done, total) = progress.fold((0, 0), |sum, part| (sum.0 + part.done, sum.1 + part.total));
+        self.bar.set_length(total);
+        self.bar.set_position(done);
+        self.bar.set_message(format!("{} packets", report::grouped(reading.intake.frames.packets)));
+    }
+}

@@ -1,0 +1,73 @@
+//! The whole of a run, put together from its workers: what reports are made of.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use thalweg_measure::meter::intake::IntakeCounters;
+use thalweg_measure::meter::record::FlowRecord;
+use thalweg_wire::{Nanos, SourceCounters, Timestamp};
+
+use super::ledger::CheetahLog;
+use super::meter::MeterCounters;
+use super::worker::Done;
+
+/// A run from its first packet to its last.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Totals {
+    pub(super) intake: IntakeCounters,
+    pub(super) meter: MeterCounters,
+    /// Of all inputs together.
+    pub(super) source: SourceCounters,
+    /// Inputs that could not be read to their end, and why.
+    pub(super) cut_short: Vec<CutShort>,
+    pub(super) cheetahs: CheetahLog,
+    /// Largest flow records, the largest first.
+    pub(super) largest: Vec<FlowRecord>,
+    pub(super) first: Timestamp,
+    pub(super) last: Timestamp,
+    /// Time that the run took.
+    pub(super) elapsed: Duration,
+    pub(super) workers: usize,
+}
+
+/// An input that could not be read to its end.
+#[derive(Clone, Debug)]
+pub(super) struct CutShort {
+    pub(super) name: String,
+    pub(super) reason: String,
+}
+
+impl Totals {
+    /// Adds what one worker did; `top` is the length of the list of largest flows.
+    pub(super) fn add(&mut self, done: Done, top: usize) {
+        if let Some(reading) = done.reading {
+            self.intake += reading.intake;
+            if self.first == Timestamp::default() || reading.first < self.first {
+                self.first = reading.first;
+            }
+            // Several rings of one interface fail together: once is enough to say so.
+            let mut failed = BTreeMap::new();
+            for input in reading.inputs {
+                self.source += input.counters;
+                if let Some(reason) = input.error {
+                    failed.insert(input.name, reason);
+                }
+            }
+            failed.retain(|name, _| self.cut_short.iter().all(|known| known.name != *name));
+            self.cut_short.extend(failed.into_iter().map(|(name, reason)| CutShort { name, reason }));
+        }
+        if let Some(counters) = done.counters {
+            self.meter += counters;
+            self.workers += 1;
+        }
+        self.last = self.last.max(done.last);
+        self.largest.extend(done.largest);
+        self.largest.sort_by_key(|record| std::cmp::Reverse((record.bytes(), record.key, record.first)));
+        self.largest.truncate(top);
+    }
+
+    /// Packet time from first to last.
+    pub(super) fn duration(&self) -> Nanos {
+        self.last - self.first
+    }
+}

@@ -1,0 +1,181 @@
+//! From the views of workers to the one snapshot that the live view shows.
+
+use thalweg_measure::meter::intake::IntakeCounters;
+use thalweg_measure::meter::record::EndReason;
+use thalweg_measure::meter::top::FlowRate;
+use thalweg_wire::{BitRate, Bytes, SourceCounters, Timestamp};
+
+use super::ledger::{CheetahLog, History};
+use super::live_view::{
+    CheetahRow, Counter, FlowRow, Query, RateSample, Severity, Snapshot, SourceRow, SourceState,
+};
+use super::meter::MeterCounters;
+use super::worker::{InputView, MeteringView, ReadingView, View, keep_first};
+
+/// Cheetahs shown in the list.
+const CHEETAHS_SHOWN: usize = 500;
+
+/// The latest views of all workers.
+#[derive(Debug, Default)]
+pub(super) struct ViewFeed {
+    reading: Vec<ReadingView>,
+    metering: Vec<MeteringView>,
+    replaying: bool,
+    live: bool,
+}
+
+impl ViewFeed {
+    pub(super) fn new(workers: usize, live: bool, replaying: bool) -> ViewFeed {
+        let (reading, metering) = (vec![ReadingView::default(); workers], vec![MeteringView::default(); workers]);
+        ViewFeed { reading, metering, replaying, live }
+    }
+
+    pub(super) fn add(&mut self, view: View) {
+        if let Some(reading) = view.reading {
+            self.reading[view.worker] = reading;
+        }
+        if let Some(metering) = view.metering {
+            self.metering[view.worker] = metering;
+        }
+    }
+
+    /// How everything stands.
+    pub(super) fn snapshot(&self, query: &Query, log: &CheetahLog, ended: bool) -> Snapshot {
+        let (mut intake, mut source) = (IntakeCounters::default(), SourceCounters::default());
+        let mut history = History::default();
+        let mut start = Timestamp(u64::MAX);
+        for reading in &self.reading {
+            intake += reading.intake;
+            history.merge(&reading.history);
+            if reading.first != Timestamp::default() {
+                start = start.min(reading.first);
+            }
+        }
+        let mut meter = MeterCounters::default();
+        let (mut top, mut matching, mut now) = (Vec::new(), 0, Timestamp::default());
+        for metering in &self.metering {
+            meter += metering.counters;
+            top.extend_from_slice(&metering.top);
+            matching += metering.matching;
+            now = now.max(metering.now);
+        }
+        keep_first(&mut top, query);
+        let sources = self.sources();
+        for input in self.reading.iter().flat_map(|reading| &reading.inputs) {
+            source += input.counters;
+        }
+        let history: Vec<RateSample> = history.slices().map(|slice| rate_sample(*slice)).collect();
+        // The last slice is not over yet.
+        let current = history.iter().rev().nth(1).or(history.last()).copied().unwrap_or_default();
+        let flows_ended =
+            meter.table.records.iter().sum::<u64>() - meter.table.ended(EndReason::Active);
+        Snapshot {
+            now,
+            start: if start.0 == u64::MAX { now } else { start },
+            packets: intake.ip.packets,
+            bytes: intake.ip.bytes,
+            packet_rate: current.packet_rate,
+            bit_rate: current.bit_rate,
+            history,
+            history_slice: History::SLICE,
+            flows_live: meter.live,
+            flow_capacity: meter.capacity,
+            flows_ended,
+            evicted: meter.table.ended(EndReason::Evicted),
+            cheetahs_live: log.running() as u64,
+            cheetahs_total: meter.cheetahs,
+            cheetahs: log.entries().rev().take(CHEETAHS_SHOWN).map(CheetahRow::from).collect(),
+            top,
+            matching,
+            frozen: self.metering.iter().find_map(|metering| metering.frozen.clone()),
+            counters: counters(&intake, &source, &meter),
+            sources,
+            ended,
+        }
+    }
+
+    /// One row for each source; the rings of an interface are one.
+    fn sources(&self) -> Vec<SourceRow> {
+        let mut rows: Vec<SourceRow> = Vec::new();
+        for input in self.reading.iter().flat_map(|reading| &reading.inputs) {
+            match rows.iter_mut().find(|row| self.live && row.name == input.name) {
+                Some(row) => {
+                    row.kernel_drops += input.counters.kernel_drops;
+                    row.freezes += input.counters.kernel_freezes;
+                }
+                None => rows.push(SourceRow {
+                    name: input.name.clone(),
+                    state: self.state(input),
+                    kernel_drops: input.counters.kernel_drops,
+                    freezes: input.counters.kernel_freezes,
+                    progress: input.progress,
+                }),
+            }
+        }
+        rows
+    }
+
+    fn state(&self, input: &InputView) -> SourceState {
+        match &input.error {
+            Some(error) => SourceState::Failed(error.clone()),
+            None if input.ended => SourceState::Ended,
+            None if input.is_down => SourceState::Down,
+            None if self.live => SourceState::Live,
+            None if self.replaying => SourceState::Replaying,
+            None => SourceState::Reading,
+        }
+    }
+}
+
+fn rate_sample((packets, bytes): (u64, Bytes)) -> RateSample {
+    let packet_rate = packets as f64 / History::SLICE.as_secs_f64();
+    RateSample { bit_rate: BitRate::of(bytes, History::SLICE), packet_rate }
+}
+
+fn counters(intake: &IntakeCounters, source: &SourceCounters, meter: &MeterCounters) -> Vec<Counter> {
+    use Severity::{Loss, Note, Warning};
+    let counter = |label, count, severity| Counter { label, count, severity };
+    vec![
+        counter("kernel drops", source.kernel_drops, Loss),
+        counter("untracked", meter.untracked, Loss),
+        counter("malformed", intake.malformed_total().packets, Warning),
+        counter("evicted", meter.table.ended(EndReason::Evicted), Warning),
+        counter("backwards", intake.backwards, Warning),
+        counter("unknown link", intake.unsupported_link.packets, Warning),
+        counter("long claims", intake.length_beyond_frame, Warning),
+        counter("non-IP", intake.non_ip.packets, Note),
+        counter("no ports", intake.ports_not_captured + intake.portless_fragments, Note),
+        counter("peeled", intake.peeled, Note),
+        counter("filtered", source.filtered, Note),
+    ]
+}
+
+impl From<FlowRate> for FlowRow {
+    fn from(FlowRate { flow, forward, reverse }: FlowRate) -> FlowRow {
+        FlowRow {
+            key: flow.key,
+            first: flow.first,
+            last: flow.last,
+            packets: [flow.forward.packets, flow.reverse.packets],
+            bytes: [flow.forward.bytes.0, flow.reverse.bytes.0],
+            rate: [forward, reverse],
+            tcp_flags: [flow.forward.tcp_flags, flow.reverse.tcp_flags],
+            cheetah: [flow.forward.cheetah, flow.reverse.cheetah],
+        }
+    }
+}
+
+impl From<&(thalweg_measure::detect::Cheetah, Option<thalweg_measure::detect::CheetahEnd>)> for CheetahRow {
+    fn from(
+        (cheetah, end): &(thalweg_measure::detect::Cheetah, Option<thalweg_measure::detect::CheetahEnd>),
+    ) -> CheetahRow {
+        CheetahRow {
+            key: cheetah.key,
+            first: cheetah.first,
+            detected: cheetah.detected,
+            rate: cheetah.rate,
+            bytes: end.map_or(cheetah.bytes, |end| end.bytes),
+            ended: end.map(|end| end.last),
+        }
+    }
+}
