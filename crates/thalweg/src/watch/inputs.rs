@@ -79,7 +79,9 @@ impl Inputs {
                 ..options.live.clone()
             };
             let group = LiveSource::open_group(&live, workers)?;
-            rings.extend(group.into_iter().map(|ring| Input { name: name.clone(), source: AnySource::Live(ring) }));
+            rings.extend(
+                group.into_iter().map(|ring| Input { name: name.clone(), source: AnySource::Live(ring) }),
+            );
         }
         Ok(Inputs::Rings(rings))
     }

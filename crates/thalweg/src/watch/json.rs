@@ -205,7 +205,9 @@ impl<'a> From<&'a Totals> for Summary<'a> {
             unsupported_link_bytes: intake.unsupported_link.bytes.0,
             malformed: malformed.packets,
             malformed_bytes: malformed.bytes.0,
-            malformed_by_kind: kinds.map(|(kind, Tally { packets, .. })| count(kind.name(), *packets)).collect(),
+            malformed_by_kind: kinds
+                .map(|(kind, Tally { packets, .. })| count(kind.name(), *packets))
+                .collect(),
             kernel_drops: source.kernel_drops,
             kernel_freezes: source.kernel_freezes,
             filtered: source.filtered,

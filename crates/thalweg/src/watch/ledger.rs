@@ -36,7 +36,8 @@ impl CheetahLog {
                 }
             }
             Finding::Ended(end) => {
-                let number = self.running.remove(&end.key).and_then(|number| number.checked_sub(self.forgotten));
+                let number =
+                    self.running.remove(&end.key).and_then(|number| number.checked_sub(self.forgotten));
                 if let Some(entry) = number.and_then(|number| self.entries.get_mut(number)) {
                     entry.1 = Some(*end);
                 }

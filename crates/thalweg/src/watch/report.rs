@@ -141,9 +141,20 @@ fn end_in_words(reason: EndReason) -> &'static str {
 fn oddities(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
     let Totals { intake, source, meter, .. } = totals;
     let mut lines: Vec<(u64, String)> = vec![
-        (source.kernel_drops, "packets dropped by the kernel: not measured (a larger --ring-size or more --workers may help)".into()),
-        (meter.untracked, "times that the detector had no track left: a cheetah may be missing (raise --tracks)".into()),
-        (meter.table.ended(EndReason::Evicted), "flows evicted from a full table: their later packets count as new flows (raise --flow-capacity)".into()),
+        (
+            source.kernel_drops,
+            "packets dropped by the kernel: not measured (a larger --ring-size or more --workers may help)"
+                .into(),
+        ),
+        (
+            meter.untracked,
+            "times that the detector had no track left: a cheetah may be missing (raise --tracks)".into(),
+        ),
+        (
+            meter.table.ended(EndReason::Evicted),
+            "flows evicted from a full table: their later packets count as new flows (raise --flow-capacity)"
+                .into(),
+        ),
         (intake.non_ip.packets, format!("frames without IP ({})", intake.non_ip.bytes)),
         (intake.unsupported_link.packets, "frames of a link type that is not taken apart".into()),
         (intake.backwards, "time stamps before that of the packet before".into()),

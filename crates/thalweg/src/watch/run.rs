@@ -114,7 +114,8 @@ impl Plan {
             Inputs::Files(_) => (false, options.workers.unwrap_or(1).max(1)),
             Inputs::Rings(rings) => (true, rings.len()),
         };
-        let meters = (0..workers).map(|_| Meter::new(options, workers, seed)).collect::<anyhow::Result<_>>()?;
+        let meters =
+            (0..workers).map(|_| Meter::new(options, workers, seed)).collect::<anyhow::Result<_>>()?;
         let pace = options.replay.filter(|_| !live).map(Pace::new);
         Ok(Plan { inputs, meters, parser: Parser { peel_tunnels: options.peel_tunnels }, seed, pace, live })
     }
@@ -301,7 +302,8 @@ fn show_live(plan: Plan, options: &WatchOptions, stop: &AtomicBool) -> anyhow::R
                     let _ = snapshots.try_send(feed.snapshot(&current(), &totals.cheetahs, false));
                 }
             });
-            let _ = snapshots.send_timeout(feed.snapshot(&current(), &totals.cheetahs, true), LAST_SNAPSHOT_WAIT);
+            let _ =
+                snapshots.send_timeout(feed.snapshot(&current(), &totals.cheetahs, true), LAST_SNAPSHOT_WAIT);
             totals
         });
         let left = live_view::run(&shown, &asked, stop, Theme::from_environment());
@@ -325,7 +327,9 @@ impl FileProgress {
         let shown = !plan.live && plan.pace.is_none() && io::stderr().is_terminal();
         let style = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes}  {msg}  {eta} left")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
-        FileProgress { bar: if shown { ProgressBar::new(0).with_style(style) } else { ProgressBar::hidden() } }
+        FileProgress {
+            bar: if shown { ProgressBar::new(0).with_style(style) } else { ProgressBar::hidden() },
+        }
     }
 
     /// Progress comes with views; nobody needs their flows.

@@ -26,7 +26,8 @@ pub(super) struct ViewFeed {
 
 impl ViewFeed {
     pub(super) fn new(workers: usize, live: bool, replaying: bool) -> ViewFeed {
-        let (reading, metering) = (vec![ReadingView::default(); workers], vec![MeteringView::default(); workers]);
+        let (reading, metering) =
+            (vec![ReadingView::default(); workers], vec![MeteringView::default(); workers]);
         ViewFeed { reading, metering, replaying, live }
     }
 
@@ -67,8 +68,7 @@ impl ViewFeed {
         let history: Vec<RateSample> = history.slices().map(|slice| rate_sample(*slice)).collect();
         // The last slice is not over yet.
         let current = history.iter().rev().nth(1).or(history.last()).copied().unwrap_or_default();
-        let flows_ended =
-            meter.table.records.iter().sum::<u64>() - meter.table.ended(EndReason::Active);
+        let flows_ended = meter.table.records.iter().sum::<u64>() - meter.table.ended(EndReason::Active);
         Snapshot {
             now,
             start: if start.0 == u64::MAX { now } else { start },

@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
-use thalweg_wire::{Fragment, PacketNotes, Protocol};
+use thalweg_wire::{Fragment, Nanos, PacketNotes, Protocol};
 
 const SECOND: u64 = 1_000_000_000;
 

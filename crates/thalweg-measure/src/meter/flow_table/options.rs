@@ -1,0 +1,78 @@
+//! Size and timeouts of a flow table, and which of them make no sense.
+
+use thiserror::Error;
+
+use crate::detect::sliding_window::SlidingWindow;
+use crate::memory::MemoryError;
+use thalweg_wire::Nanos;
+
+/// Size and timeouts of a flow table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowTableOptions {
+    /// Most flows at once. Default 1,048,576 (170 MB when all are in use).
+    pub capacity: u32,
+    /// A flow ends when no packet came for this long. Default 15 s, as Cisco's exporters and softflowd's
+    /// shorter timeouts have it.
+    pub idle_timeout: Nanos,
+    /// A flow that lasts longer is handed on in parts of this length. Default 30 min, Cisco's default.
+    pub active_timeout: Nanos,
+    /// A flow that TCP has ended is handed on when no packet came for this long. Default 1 s: longer than
+    /// retransmissions of the last segments take.
+    pub linger: Nanos,
+}
+
+impl Default for FlowTableOptions {
+    fn default() -> Self {
+        FlowTableOptions {
+            capacity: 1 << 20,
+            idle_timeout: Nanos::from_secs(15),
+            active_timeout: Nanos::from_secs(30 * 60),
+            linger: Nanos::from_secs(1),
+        }
+    }
+}
+
+/// Why a flow table could not be made.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum FlowTableError {
+    /// There is no room for any flow, or for more than slot numbers can tell apart.
+    #[error("a flow table holds between 1 and 2^31 flows, not {0}")]
+    Capacity(u32),
+    /// A timeout is zero.
+    #[error("the {0} must be longer than zero")]
+    ZeroTimeout(&'static str),
+    /// The detector looks at windows longer than a flow is kept.
+    #[error("the idle timeout ({idle_timeout}) must be at least the flight duration ({flight_duration})")]
+    IdleBeforeFlight {
+        /// Idle timeout of the table.
+        idle_timeout: Nanos,
+        /// `T` of the detector.
+        flight_duration: Nanos,
+    },
+    /// The table did not fit into memory.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+}
+
+impl FlowTableOptions {
+    pub(super) fn validate(&self, detector: Option<&SlidingWindow>) -> Result<(), FlowTableError> {
+        if self.capacity == 0 || self.capacity > 1 << 31 {
+            return Err(FlowTableError::Capacity(self.capacity));
+        }
+        let timeouts = [
+            (self.idle_timeout, "idle timeout"),
+            (self.active_timeout, "active timeout"),
+            (self.linger, "linger"),
+        ];
+        if let Some((_, name)) = timeouts.iter().find(|(timeout, _)| *timeout == Nanos::ZERO) {
+            return Err(FlowTableError::ZeroTimeout(name));
+        }
+        match detector.map(SlidingWindow::flight_duration) {
+            Some(flight_duration) if flight_duration > self.idle_timeout => {
+                Err(FlowTableError::IdleBeforeFlight { idle_timeout: self.idle_timeout, flight_duration })
+            }
+            _ => Ok(()),
+        }
+    }
+}

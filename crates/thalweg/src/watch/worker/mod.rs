@@ -1,0 +1,121 @@
+//! Workers: threads that read, meter, or do both, and tell the main thread what they found.
+//!
+//! | packets come from | threads |
+//! |---|---|
+//! | files, one worker | one reads and meters |
+//! | files, N workers | one reads and deals packets out by a hash of their flow, N meter |
+//! | interfaces | one a ring: each reads and meters what the kernel deals out to it |
+//!
+//! Workers share no flow; what they found is put together when it is shown.
+
+mod dealer;
+mod metering;
+mod reading;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crossbeam_channel::Sender;
+use thalweg_measure::meter::flow_table::Output;
+use thalweg_measure::meter::intake::IntakeCounters;
+use thalweg_measure::meter::record::FlowRecord;
+use thalweg_wire::{Packet, Progress, SourceCounters, Timestamp};
+
+pub(super) use dealer::{Dealer, Dealt};
+pub(super) use metering::{Metering, keep_first};
+pub(super) use reading::Reading;
+
+use super::ledger::History;
+use super::live_view::{FlowRow, Query};
+use super::meter::MeterCounters;
+
+/// How often a worker shows what it has, at most.
+const VIEW_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Packets on their way to a metering thread, at most, in batches.
+pub(super) const BATCHES_IN_FLIGHT: usize = 64;
+
+/// From a worker to the main thread.
+#[derive(Debug)]
+pub(super) enum Message {
+    /// Findings, and records if they were asked for, as they happen.
+    Output(Output),
+    /// How things stand.
+    View(Box<View>),
+    /// The last word of a worker.
+    Done(Box<Done>),
+}
+
+/// What one worker has at one moment.
+#[derive(Clone, Debug, Default)]
+pub(super) struct View {
+    pub(super) worker: usize,
+    pub(super) reading: Option<ReadingView>,
+    pub(super) metering: Option<MeteringView>,
+}
+
+/// How reading stands.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ReadingView {
+    pub(super) intake: IntakeCounters,
+    pub(super) history: History,
+    pub(super) inputs: Vec<InputView>,
+    pub(super) first: Timestamp,
+}
+
+/// How one input stands.
+#[derive(Clone, Debug)]
+pub(super) struct InputView {
+    pub(super) name: String,
+    pub(super) counters: SourceCounters,
+    pub(super) progress: Option<Progress>,
+    pub(super) is_down: bool,
+    pub(super) ended: bool,
+    pub(super) error: Option<String>,
+}
+
+/// How metering stands.
+#[derive(Clone, Debug, Default)]
+pub(super) struct MeteringView {
+    pub(super) counters: MeterCounters,
+    pub(super) now: Timestamp,
+    pub(super) top: Vec<FlowRow>,
+    pub(super) matching: u64,
+    pub(super) frozen: Option<FlowRow>,
+}
+
+/// All that a worker did.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Done {
+    pub(super) reading: Option<ReadingView>,
+    pub(super) counters: Option<MeterCounters>,
+    pub(super) largest: Vec<FlowRecord>,
+    pub(super) last: Timestamp,
+}
+
+/// What is wanted of workers.
+#[derive(Clone, Debug)]
+pub(super) struct Wants {
+    /// Flow records as they end.
+    pub(super) records: bool,
+    /// Views, of the flows that the query asks for.
+    pub(super) views: Option<Arc<Mutex<Query>>>,
+    /// Rows of the list of largest flows.
+    pub(super) largest: usize,
+}
+
+/// Where the packets read go.
+pub(super) trait Target {
+    fn packets(&mut self, packets: &[Packet]);
+
+    /// No packet before `now` is to be expected; `reading` is how reading stands.
+    fn advance(&mut self, now: Timestamp, reading: &ReadingView);
+
+    /// There are no more packets.
+    fn finish(self) -> Done;
+}
+
+/// Nobody listens any more when the main thread is on its way out; then nothing is to be told.
+pub(super) fn tell(sender: &Sender<Message>, message: Message) {
+    let _ = sender.send(message);
+}

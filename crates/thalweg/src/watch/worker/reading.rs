@@ -1,0 +1,86 @@
+//! The reading side of a worker.
+
+use crossbeam_channel::Sender;
+use thalweg_measure::meter::intake::Intake;
+use thalweg_wire::{Bytes, Packet, Source, SourceCounters, Timestamp};
+
+use super::{Done, InputView, Message, ReadingView, Target, View, tell};
+use crate::watch::inputs::Input;
+use crate::watch::reader::{Consumer, Limits, Pace, read};
+
+/// The reading side of a worker.
+#[derive(Debug)]
+pub(in crate::watch) struct Reading {
+    worker: usize,
+    sender: Sender<Message>,
+    intake: Intake,
+    view: ReadingView,
+}
+
+impl Reading {
+    pub(in crate::watch) fn new(worker: usize, intake: Intake, sender: Sender<Message>) -> Reading {
+        Reading { worker, sender, intake, view: ReadingView::default() }
+    }
+
+    /// Reads the inputs one after the other.
+    pub(in crate::watch) fn run(
+        mut self,
+        inputs: Vec<Input>,
+        mut pace: Option<Pace>,
+        limits: Limits<'_>,
+        target: impl Target,
+    ) -> Done {
+        self.view.inputs = inputs.iter().map(InputView::waiting).collect();
+        let mut both = Both { view: self.view, target, input: 0 };
+        for (number, mut input) in inputs.into_iter().enumerate() {
+            both.input = number;
+            let result = read(&mut input, &mut self.intake, pace.as_mut(), limits, &mut both);
+            let view = &mut both.view.inputs[number];
+            view.counters = input.counters();
+            view.ended = true;
+            view.error = result.err().map(|error| error.to_string());
+        }
+        both.view.intake = self.intake.counters();
+        let mut done = both.target.finish();
+        done.reading = Some(both.view.clone());
+        let view = View { worker: self.worker, reading: Some(both.view), metering: None };
+        tell(&self.sender, Message::View(Box::new(view)));
+        done
+    }
+}
+
+impl InputView {
+    fn waiting(input: &Input) -> InputView {
+        let (counters, progress) = (SourceCounters::default(), input.progress());
+        InputView { name: input.name.clone(), counters, progress, is_down: false, ended: false, error: None }
+    }
+}
+
+/// Keeps account of what is read, and passes it on.
+struct Both<T> {
+    view: ReadingView,
+    target: T,
+    input: usize,
+}
+
+impl<T: Target> Consumer for Both<T> {
+    fn packets(&mut self, packets: &[Packet]) {
+        if let (Some(first), Some(last)) = (packets.first(), packets.last()) {
+            if self.view.first == Timestamp::default() {
+                self.view.first = first.time;
+            }
+            let bytes = packets.iter().map(|packet| u64::from(packet.ip_length)).sum();
+            self.view.history.add(last.time, packets.len() as u64, Bytes(bytes));
+            self.target.packets(packets);
+        }
+    }
+
+    fn pause(&mut self, input: &mut Input, intake: &Intake, now: Timestamp) {
+        self.view.intake = intake.counters();
+        let view = &mut self.view.inputs[self.input];
+        view.counters = input.counters();
+        view.progress = input.progress();
+        view.is_down = input.is_down();
+        self.target.advance(now, &self.view);
+    }
+}
