@@ -75,6 +75,11 @@ impl HashSeed {
         HashSeed([splitmix(number, 1), splitmix(number, 2), splitmix(number, 3)])
     }
 
+    /// A seed from 192 bits, as random as the caller has them.
+    pub const fn from_words(words: [u64; 3]) -> HashSeed {
+        HashSeed(words)
+    }
+
     /// A 64-bit hash of 128 bits.
     ///
     /// Folded multiplications in the manner of wyhash (Wang Yi 2020), secret words xored in first. The same on

@@ -198,6 +198,20 @@ proptest! {
     }
 }
 
+/// Whoever knew the seed could make IPv6 flows whose hashes collide; they are told apart all the same.
+#[test]
+fn ipv6_flows_with_the_same_hash_are_two_flows() {
+    let seed = HashSeed::from_words([5, 6, 7]);
+    let key = |host: u64| FlowKey::v6(5 << 64 | u128::from(host), 9 << 64, 1, 2, Protocol::UDP);
+    assert_eq!(key(1).symmetric_hash(&seed), key(2).symmetric_hash(&seed));
+    let mut table = FlowTable::new(options(), None, seed).unwrap();
+    let mut output = Output::default();
+    for host in [1, 2, 1, 2, 1] {
+        table.update(&[packet(SECOND, key(host), 100, TcpFlags::default())], &mut output);
+    }
+    assert_eq!([1, 2].map(|host| table.get(&key(host)).unwrap().packets()), [3, 2]);
+}
+
 #[test]
 fn time_that_passes_without_packets_ends_idle_flows() {
     let (mut table, mut output) = (table(options(), 1), Output::default());
