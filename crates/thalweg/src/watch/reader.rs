@@ -22,6 +22,9 @@ pub(super) trait Consumer {
     /// Called after each batch and now and then without any. No packet before `now` is to be expected; zero if
     /// nothing is known of the time.
     fn pause(&mut self, input: &mut Input, intake: &Intake, now: Timestamp);
+
+    /// Called within a batch that is replayed, while the next packet is not due yet.
+    fn tick(&mut self, intake: &Intake, now: Timestamp);
 }
 
 /// When reading ends.
@@ -49,7 +52,8 @@ impl Pace {
     /// How long a packet of this time has yet to wait.
     fn wait(&mut self, time: Timestamp) -> Duration {
         let (first, started) = *self.begun.get_or_insert_with(|| (time, Instant::now()));
-        let due = Duration::from_secs_f64((time - first).as_secs_f64() / self.speed);
+        let due = (time - first).as_secs_f64() / self.speed;
+        let due = Duration::try_from_secs_f64(due).unwrap_or(Duration::MAX);
         due.saturating_sub(started.elapsed())
     }
 }
@@ -71,18 +75,17 @@ pub(super) fn read(
         let live = input.is_live();
         let Some(batch) = input.next_batch()? else { break };
         let silent = batch.frames.is_empty();
-        let last = batch.frames.last().map(|frame| frame.time);
         if let (Some(duration), Some(first), None) = (limits.duration, batch.frames.first(), end) {
             end = Some(first.time + duration);
         }
         let (batch, ended) = before(batch, end);
-        match pace.as_deref_mut() {
+        let last = match pace.as_deref_mut() {
             None => consume(&batch, intake, &mut packets, consumer),
             Some(pace) => replay(&batch, pace, intake, &mut packets, limits.stop, consumer),
-        }
+        };
         let now = match silent && live {
             true => wall_clock().saturating_sub(SILENCE_MARGIN),
-            false => last.unwrap_or_default(),
+            false => last,
         };
         consumer.pause(input, intake, now);
         if ended || end.is_some_and(|end| live && wall_clock() > end + SILENCE_MARGIN) {
@@ -92,13 +95,20 @@ pub(super) fn read(
     Ok(())
 }
 
-fn consume(batch: &Batch<'_>, intake: &mut Intake, packets: &mut Vec<Packet>, consumer: &mut impl Consumer) {
+/// Gives the time of the last frame, zero if there is none.
+fn consume(
+    batch: &Batch<'_>,
+    intake: &mut Intake,
+    packets: &mut Vec<Packet>,
+    consumer: &mut impl Consumer,
+) -> Timestamp {
     packets.clear();
     intake.take(batch, packets);
     consumer.packets(packets);
+    batch.frames.last().map(|frame| frame.time).unwrap_or_default()
 }
 
-/// Hands on each frame when it is due, and those due together at once.
+/// Hands on each frame when it is due, and those due together at once. Gives the time of the last one.
 fn replay(
     batch: &Batch<'_>,
     pace: &mut Pace,
@@ -106,22 +116,25 @@ fn replay(
     packets: &mut Vec<Packet>,
     stop: &AtomicBool,
     consumer: &mut impl Consumer,
-) {
+) -> Timestamp {
+    let mut now = Timestamp::default();
     let mut frames = batch.frames;
     while let Some(first) = frames.first() {
         if stop.load(Ordering::Relaxed) {
-            return;
+            break;
         }
         let wait = pace.wait(first.time);
         if wait > Duration::ZERO {
+            consumer.tick(intake, now);
             std::thread::sleep(wait.min(NAP));
             continue;
         }
         let due = frames.iter().position(|frame| pace.wait(frame.time) > Duration::ZERO);
-        let (now, later) = frames.split_at(due.unwrap_or(frames.len()));
-        consume(&Batch { frames: now, ..*batch }, intake, packets, consumer);
+        let (these, later) = frames.split_at(due.unwrap_or(frames.len()));
+        now = consume(&Batch { frames: these, ..*batch }, intake, packets, consumer);
         frames = later;
     }
+    now
 }
 
 /// The frames before `end`, and whether there were others.

@@ -42,9 +42,9 @@ impl Totals {
     pub(super) fn add(&mut self, done: Done, top: usize) {
         if let Some(reading) = done.reading {
             self.intake += reading.intake;
-            if self.first == Timestamp::default() || reading.first < self.first {
-                self.first = reading.first;
-            }
+            // Zero: no packet was read.
+            let firsts = [self.first, reading.first].into_iter().filter(|first| *first > Timestamp::default());
+            self.first = firsts.min().unwrap_or_default();
             // Several rings of one interface fail together: once is enough to say so.
             let mut failed = BTreeMap::new();
             for input in reading.inputs {

@@ -76,11 +76,15 @@ impl<T: Target> Consumer for Both<T> {
     }
 
     fn pause(&mut self, input: &mut Input, intake: &Intake, now: Timestamp) {
-        self.view.intake = intake.counters();
         let view = &mut self.view.inputs[self.input];
         view.counters = input.counters();
         view.progress = input.progress();
         view.is_down = input.is_down();
+        self.tick(intake, now);
+    }
+
+    fn tick(&mut self, intake: &Intake, now: Timestamp) {
+        self.view.intake = intake.counters();
         self.target.advance(now, &self.view);
     }
 }

@@ -1,0 +1,123 @@
+//! What stands below the options in `--help`, in the man pages and in the reference: examples and exit codes.
+
+use std::fmt::Write;
+
+use clap::Command;
+use clap::builder::Styles;
+use clap_mangen::roff::{Roff, bold, roman};
+
+use super::exit_code::ExitCode;
+
+/// A command line that does something useful.
+pub(super) struct Example {
+    /// What it does.
+    pub(super) about: &'static str,
+    /// What to type.
+    pub(super) command: &'static str,
+}
+
+const PROGRAM: [Example; 3] = [
+    Example { about: "What runs on an interface, as it runs", command: "sudo thalweg watch eth0" },
+    Example { about: "What ran in a capture file", command: "thalweg watch trace.pcap" },
+    Example { about: "All about watching", command: "thalweg watch --help" },
+];
+
+const WATCH: [Example; 7] = [
+    Example { about: "A capture file", command: "thalweg watch trace.pcap" },
+    Example { about: "At the pace it was recorded at", command: "thalweg watch --replay trace.pcap" },
+    Example {
+        about: "What another program captures",
+        command: "sudo tcpdump -i eth0 -U -w - | thalweg watch -",
+    },
+    Example { about: "An interface, for ten seconds", command: "sudo thalweg watch --duration 10s eth0" },
+    Example { about: "Only some packets", command: "sudo thalweg watch -f 'tcp port 443' eth0" },
+    Example {
+        about: "Who sends more than 1 Gbit/s, through jq",
+        command: "thalweg watch --json -R 1gbps trace.pcap | jq -r '\n    \
+                  select(.type == \"cheetah\") | \"\\(.flow.src) \\(.rate_bps)\"'",
+    },
+    Example {
+        about: "The published algorithm, long packets only",
+        command: "thalweg watch --detector cfinf --packet-length-threshold 600 trace.pcap",
+    },
+];
+
+const SYNTH: [Example; 3] = [
+    Example {
+        about: "A small trace and its truth",
+        command: "thalweg synth -o trace.pcap --truth truth.csv",
+    },
+    Example {
+        about: "As many packets and flows as the dissertation's trace",
+        command: "thalweg synth --packets 38M -o trace.pcap --truth truth.csv",
+    },
+    Example { about: "Without a file between", command: "thalweg synth -o - | thalweg watch -" },
+];
+
+const CONFIG: [Example; 2] = [
+    Example { about: "A file to edit", command: "thalweg config > lab.toml" },
+    Example { about: "Whether it is right", command: "thalweg config --check lab.toml" },
+];
+
+/// Examples for a command, or for the whole program.
+pub(super) fn examples(command: Option<&str>) -> &'static [Example] {
+    match command {
+        None => &PROGRAM,
+        Some("watch") => &WATCH,
+        Some("synth") => &SYNTH,
+        Some("config") => &CONFIG,
+        Some(_) => &[],
+    }
+}
+
+/// Adds the lesson to the help of the program and of its commands.
+pub(super) fn add_to(program: Command) -> Command {
+    program.after_long_help(help(None)).mut_subcommands(|command| {
+        let name = command.get_name().to_owned();
+        let text = help(Some(&name));
+        match examples(Some(&name)) {
+            [] => command.after_long_help(text),
+            _ => command
+                .after_long_help(text)
+                .after_help(format!("For more, with examples: thalweg {name} --help")),
+        }
+    })
+}
+
+/// As `--help` shows it.
+fn help(command: Option<&str>) -> String {
+    let styles = Styles::default();
+    let header = styles.get_header();
+    let mut text = String::new();
+    let examples = examples(command);
+    if !examples.is_empty() {
+        let _ = writeln!(text, "{header}Examples:{header:#}");
+        for Example { about, command } in examples {
+            let _ = writeln!(text, "  {about}:\n    {}", command.replace('\n', "\n    "));
+        }
+        text.push('\n');
+    }
+    let _ = write!(text, "{header}Exit codes:{header:#}");
+    for code in ExitCode::ALL {
+        let _ = write!(text, "\n  {}  {}", code as u8, code.meaning());
+    }
+    text
+}
+
+/// As a man page has it.
+pub(super) fn roff(command: Option<&str>) -> Roff {
+    let mut roff = Roff::new();
+    let examples = examples(command);
+    if !examples.is_empty() {
+        roff.control("SH", ["EXAMPLES"]);
+        for Example { about, command } in examples {
+            roff.control("TP", []).text([roman(format!("{about}:"))]);
+            roff.control("nf", []).text([bold(*command)]).control("fi", []);
+        }
+    }
+    roff.control("SH", ["EXIT STATUS"]);
+    for code in ExitCode::ALL {
+        roff.control("TP", []).text([bold((code as u8).to_string())]).text([roman(code.meaning())]);
+    }
+    roff
+}

@@ -1,0 +1,89 @@
+//! `docs/reference/command-line.md`, from the definition of the command line.
+
+use std::fmt::Write;
+
+use clap::{Arg, Command};
+
+use super::{command, lesson};
+use crate::config::paragraph::wrapped;
+use crate::config::print::REFERENCE_WIDTH;
+
+const INTRODUCTION: &str = "\
+# Command line
+
+<!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test reference -->
+
+`thalweg COMMAND --help` says the same, `-h` in short, and `thalweg man COMMAND` prints it as a manual page. Settings
+that stay the same from run to run can stand in a [configuration file](configuration.md). How the program ends is told
+by its [exit code](exit-codes.md).
+";
+
+/// The page.
+pub fn command_line() -> String {
+    let mut root = command();
+    root.build();
+    let mut page = INTRODUCTION.to_owned();
+    for command in root.get_subcommands() {
+        describe(&mut page, command);
+    }
+    page
+}
+
+fn describe(page: &mut String, command: &Command) {
+    let about = command.get_long_about().or(command.get_about()).map(ToString::to_string).unwrap_or_default();
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ");
+    let _ = write!(page, "\n## thalweg {}\n\n", command.get_name());
+    for paragraph in about.lines() {
+        page.push_str(&wrapped(paragraph, "", "", REFERENCE_WIDTH));
+    }
+    let _ = write!(page, "\n    {usage}\n");
+    let mut headings: Vec<Option<&str>> = Vec::new();
+    for argument in shown(command) {
+        if !headings.contains(&argument.get_help_heading()) {
+            headings.push(argument.get_help_heading());
+        }
+    }
+    for heading in headings {
+        if let Some(heading) = heading {
+            let _ = write!(page, "\n### {heading}\n");
+        }
+        page.push('\n');
+        for argument in shown(command).filter(|argument| argument.get_help_heading() == heading) {
+            list(page, argument);
+        }
+    }
+    let examples = lesson::examples(Some(command.get_name()));
+    if !examples.is_empty() {
+        page.push_str("\n### Examples\n\n```sh\n");
+        for example in examples {
+            let _ = writeln!(page, "# {}\n{}", example.about, example.command);
+        }
+        page.push_str("```\n");
+    }
+}
+
+fn shown(command: &Command) -> impl Iterator<Item = &Arg> {
+    command.get_arguments().filter(|argument| argument.get_id() != "help")
+}
+
+fn list(page: &mut String, argument: &Arg) {
+    let help = argument.get_long_help().or(argument.get_help()).map(ToString::to_string).unwrap_or_default();
+    let end = if help.ends_with(['.', ']']) { "" } else { "." };
+    let item = format!("`{}`: {help}{end}", typed(argument));
+    page.push_str(&wrapped(&item, "- ", "  ", REFERENCE_WIDTH));
+    for choice in argument.get_possible_values() {
+        if let Some(help) = choice.get_help() {
+            let _ = writeln!(page, "  - `{}`: {help}", choice.get_name());
+        }
+    }
+}
+
+/// As it is typed: `-T, --flight-duration <TIME>`, `[SOURCE]...`.
+fn typed(argument: &Arg) -> String {
+    let long_form = argument.to_string();
+    match argument.get_short() {
+        Some(short) => format!("-{short}, {long_form}"),
+        None => long_form,
+    }
+}

@@ -1,0 +1,283 @@
+//! `thalweg synth`.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
+use thalweg_wire::capture_file::pcap::Precision;
+use thalweg_wire::{BitRate, Bytes, LinkType, Nanos, Timestamp};
+
+use crate::config::value::parse;
+use crate::synth::{SynthError, SynthOptions, SynthSummary, generate};
+
+/// Stands for standard output.
+const STANDARD_OUTPUT: &str = "-";
+
+/// Write a synthetic header trace with planted cheetah flows, and the truth about it.
+///
+/// Writes packets like those of a backbone link as a pcap file: heavy-tailed flow sizes, IPv4 and some IPv6,
+/// TCP with true sequence numbers. Planted among them are cheetah flows and flows that come near to being
+/// cheetahs; the truth names them with what they really moved. The same options give the same bytes everywhere.
+#[derive(Args, Debug)]
+pub(super) struct SynthArgs {
+    /// Where the trace goes, as pcap; `-` for standard output.
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    output: PathBuf,
+
+    /// Where the truth goes, as CSV; nowhere by default.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    truth: Option<PathBuf>,
+
+    /// Print the summary as JSON.
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+
+    #[command(flatten)]
+    traffic: TrafficArgs,
+
+    #[command(flatten)]
+    planted: PlantedArgs,
+
+    #[command(flatten)]
+    file: FileArgs,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Traffic")]
+struct TrafficArgs {
+    /// Packets in all, such as 250000, 500k or 38M [default: 1M].
+    #[arg(short = 'n', long, value_name = "N", value_parser = count)]
+    packets: Option<u64>,
+
+    /// Flows in all; both directions are one flow [default: 1.5M for every 38M packets].
+    #[arg(long, value_name = "N", value_parser = count)]
+    flows: Option<u64>,
+
+    /// From the first packet to the last [default: 60s for every 38M packets, at least 10 T].
+    #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
+    duration: Option<Nanos>,
+
+    /// Seed of everything that is left to chance [default: 1].
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// Share of flows over IPv6, 0 to 1 [default: 0.03].
+    #[arg(long, value_name = "SHARE")]
+    ipv6_share: Option<f64>,
+
+    /// Share of background flows over UDP, 0 to 1 [default: 0.15].
+    #[arg(long, value_name = "SHARE")]
+    udp_share: Option<f64>,
+
+    /// Shape of the Pareto distribution of flow sizes [default: that which gives their mean].
+    #[arg(long, value_name = "SHAPE")]
+    pareto_shape: Option<f64>,
+
+    /// Share of packets that are a flood, each of a 5-tuple of its own [default: 0].
+    #[arg(long, value_name = "SHARE")]
+    flood_share: Option<f64>,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Planted flows")]
+struct PlantedArgs {
+    /// Flows that are cheetahs [default: one for every 25,000 packets].
+    #[arg(long, value_name = "N", value_parser = count)]
+    cheetahs: Option<u64>,
+
+    /// Flows that come near to being cheetahs [default: one for every 25,000 packets].
+    #[arg(long, value_name = "N", value_parser = count)]
+    near_misses: Option<u64>,
+
+    /// T: a flow that moves more than R*T bytes within T is a cheetah [default: 100ms].
+    #[arg(short = 'T', long, value_name = "TIME", value_parser = parse::<Nanos>)]
+    flight_duration: Option<Nanos>,
+
+    /// R: the rate above which a flow is a cheetah [default: 50mbps].
+    #[arg(short = 'R', long, value_name = "RATE", value_parser = parse::<BitRate>)]
+    rate_threshold: Option<BitRate>,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "File")]
+struct FileArgs {
+    /// Most bytes kept of each packet [default: 64B].
+    #[arg(long, value_name = "SIZE", value_parser = snap_length)]
+    snap_length: Option<u32>,
+
+    /// What packets begin with [default: raw-ip].
+    #[arg(long, value_enum, value_name = "NAME")]
+    link_type: Option<LinkName>,
+
+    /// Precision of time stamps [default: nanoseconds].
+    #[arg(long, value_enum, value_name = "NAME")]
+    precision: Option<PrecisionName>,
+
+    /// When the trace begins, in seconds since 1970 [default: 1403182800, which is 2014-06-19 13:00 UTC].
+    #[arg(long, value_name = "SECONDS")]
+    start: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LinkName {
+    /// An IP header.
+    RawIp,
+    /// An Ethernet header.
+    Ethernet,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PrecisionName {
+    /// As tcpdump writes unless told otherwise.
+    Microseconds,
+    /// Fine enough for fast links.
+    Nanoseconds,
+}
+
+impl SynthArgs {
+    /// Does it.
+    ///
+    /// # Errors
+    /// If the options contradict themselves, or a file cannot be written.
+    pub(super) fn run(self) -> anyhow::Result<()> {
+        let options = self.options();
+        let goes_to_stdout = self.output == Path::new(STANDARD_OUTPUT);
+        let mut trace: Box<dyn Write> = match goes_to_stdout {
+            true => Box::new(io::stdout()),
+            false => Box::new(create(&self.output)?),
+        };
+        let mut truth: Box<dyn Write> = match &self.truth {
+            Some(path) => Box::new(BufWriter::new(create(path)?)),
+            None => Box::new(io::sink()),
+        };
+        let bar = progress_bar(options.packets);
+        let summary = generate(&options, &mut trace, &mut truth, &mut |packets| bar.set_position(packets));
+        bar.finish_and_clear();
+        let summary = summary.map_err(told_apart)?;
+        trace.flush().context("cannot write the trace")?;
+        truth.flush().context("cannot write the truth")?;
+        let text = if self.json { in_json(&summary)? } else { in_words(&summary) };
+        match goes_to_stdout {
+            true => io::stderr().write_all(text.as_bytes()).context("cannot write the summary"),
+            false => super::print(text),
+        }
+    }
+
+    /// What is typed over the defaults.
+    fn options(&self) -> SynthOptions {
+        let SynthArgs { traffic, planted, file, .. } = self;
+        let default = SynthOptions::default();
+        SynthOptions {
+            packets: traffic.packets.unwrap_or(default.packets),
+            flows: traffic.flows,
+            duration: traffic.duration,
+            seed: traffic.seed.unwrap_or(default.seed),
+            ipv6_share: traffic.ipv6_share.unwrap_or(default.ipv6_share),
+            udp_share: traffic.udp_share.unwrap_or(default.udp_share),
+            pareto_shape: traffic.pareto_shape,
+            flood_share: traffic.flood_share.unwrap_or(default.flood_share),
+            cheetahs: planted.cheetahs,
+            near_misses: planted.near_misses,
+            flight_duration: planted.flight_duration.unwrap_or(default.flight_duration),
+            rate_threshold: planted.rate_threshold.unwrap_or(default.rate_threshold),
+            snap_length: file.snap_length.unwrap_or(default.snap_length),
+            link_type: file.link_type.map_or(default.link_type, LinkName::link_type),
+            precision: file.precision.map_or(default.precision, PrecisionName::precision),
+            start: file.start.map_or(default.start, |seconds| Timestamp::new(seconds, 0)),
+        }
+    }
+}
+
+impl LinkName {
+    fn link_type(self) -> LinkType {
+        match self {
+            LinkName::RawIp => LinkType::RawIp,
+            LinkName::Ethernet => LinkType::Ethernet,
+        }
+    }
+}
+
+impl PrecisionName {
+    fn precision(self) -> Precision {
+        match self {
+            PrecisionName::Microseconds => Precision::Micros,
+            PrecisionName::Nanoseconds => Precision::Nanos,
+        }
+    }
+}
+
+fn create(path: &Path) -> anyhow::Result<File> {
+    File::create(path).with_context(|| format!("cannot create {}", path.display()))
+}
+
+/// Wrong options and failures to write, as [`super::exit_code::ExitCode::of`] looks for them.
+fn told_apart(error: SynthError) -> anyhow::Error {
+    match error {
+        SynthError::Options(error) => error.into(),
+        SynthError::Trace(error) => anyhow::Error::new(error).context("cannot write the trace"),
+        SynthError::Truth(error) => anyhow::Error::new(error).context("cannot write the truth"),
+    }
+}
+
+/// On a terminal; standard error, for the trace may go to standard output.
+fn progress_bar(packets: u64) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} packets  {per_sec}  {eta} left")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(packets).with_style(style)
+}
+
+fn in_json(summary: &SynthSummary) -> anyhow::Result<String> {
+    Ok(serde_json::to_string(summary)? + "\n")
+}
+
+fn in_words(summary: &SynthSummary) -> String {
+    let SynthSummary { packets, flows, bytes, ipv6_packets, cheetahs, near_misses, duration } = summary;
+    format!(
+        "{packets} packets ({ipv6_packets} over IPv6) of {flows} flows in {duration}, {} at the IP layer\n\
+         {cheetahs} cheetahs and {near_misses} near misses\n",
+        Bytes(*bytes)
+    )
+}
+
+/// A number of things: `250000`, `500k`, `38M`, `1.5M`.
+fn count(text: &str) -> Result<u64, String> {
+    let (number, scale) = match text.char_indices().next_back() {
+        Some((end, 'k' | 'K')) => (&text[..end], 1e3),
+        Some((end, 'M')) => (&text[..end], 1e6),
+        Some((end, 'G')) => (&text[..end], 1e9),
+        _ => (text, 1.0),
+    };
+    let is_number = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let count = number.parse::<f64>().ok().map(|number| number * scale);
+    match count.filter(|&count| is_number && count.fract() == 0.0 && count < u64::MAX as f64) {
+        Some(count) => Ok(count as u64),
+        None => Err("expected a whole number, such as 250000, 500k or 38M".to_owned()),
+    }
+}
+
+fn snap_length(text: &str) -> Result<u32, String> {
+    let Bytes(length) = parse(text)?;
+    u32::try_from(length).map_err(|_| format!("expected at most {} bytes", u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_read_as_people_write_them() {
+        assert_eq!(count("250000"), Ok(250_000));
+        assert_eq!(count("500k"), Ok(500_000));
+        assert_eq!(count("1.5M"), Ok(1_500_000));
+        assert_eq!(count("4G"), Ok(4_000_000_000));
+        for text in ["", "M", "-1", "1e6", "0.5", "12Q", "inf", "µ"] {
+            assert!(count(text).is_err(), "{text}");
+        }
+    }
+}

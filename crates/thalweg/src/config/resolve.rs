@@ -1,0 +1,261 @@
+//! Flags over file over defaults: what a run is to do.
+
+use std::fmt;
+
+use thalweg_capture::live::{LiveError, LiveOptions};
+use thalweg_measure::detect::CheetahThreshold;
+use thalweg_measure::detect::cfinf::CfinfParameters;
+use thalweg_measure::meter::flow_table::FlowTableOptions;
+use thalweg_wire::Bytes;
+use thiserror::Error;
+
+use super::key::{KEYS, Key, merge};
+use super::parse::Config;
+use super::settings::{DetectorName, Settings, ShowChoice};
+use super::value::Value;
+use crate::watch::options::{Detector, Show, WatchOptions};
+
+/// Keys that only one detector looks at.
+const SLIDING_WINDOW_ONLY: [&str; 1] = ["tracks"];
+const CFINF_ONLY: [&str; 4] =
+    ["packet_length_threshold", "sampling_probability", "flow_cache_entries", "protocol_filter"];
+/// Keys that every detector looks at, but not `none`.
+const DETECTORS_ONLY: [&str; 2] = ["flight_duration", "rate_threshold"];
+
+/// What was typed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Request {
+    /// Files or interfaces.
+    pub sources: Vec<String>,
+    /// Pace of a replay.
+    pub replay: Option<f64>,
+    /// Flags that have a key in the configuration file.
+    pub settings: Settings,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A flag.
+    Flag(String),
+    /// The configuration file.
+    File {
+        /// Its name.
+        file: String,
+        /// Its line, from 1.
+        line: usize,
+        /// The key.
+        key: &'static str,
+    },
+    /// The default of a flag.
+    Default(String),
+}
+
+/// Why flags and configuration file make no sense together.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum OptionsError {
+    /// A flag without effect.
+    #[error("{flag} has no effect here: it is for {needs}")]
+    NoEffect {
+        /// The flag.
+        flag: String,
+        /// What it would need, to be read after "it is for".
+        needs: &'static str,
+    },
+    /// A value out of its range, or values that contradict each other.
+    #[error("{}: {reason}", listed(origins))]
+    OutOfRange {
+        /// Where the values come from.
+        origins: Vec<Origin>,
+        /// What is wrong with them.
+        reason: String,
+    },
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Flag(flag) => f.write_str(flag),
+            Origin::File { file, line, key } => write!(f, "{key} ({file}, line {line})"),
+            Origin::Default(flag) => write!(f, "{flag} (default)"),
+        }
+    }
+}
+
+fn listed(origins: &[Origin]) -> String {
+    let origins: Vec<String> = origins.iter().map(Origin::to_string).collect();
+    origins.join(" and ")
+}
+
+/// What is meant by flags over file over defaults.
+///
+/// # Errors
+/// When a flag would have no effect, when a value is out of its range, or when values contradict each other.
+pub fn resolve(
+    request: &Request,
+    config: &Config,
+    stdout_is_terminal: bool,
+) -> Result<WatchOptions, OptionsError> {
+    let set = merge(&merge(&request.settings, &config.settings), &Settings::defaults());
+    let resolution = Resolution { typed: &request.settings, config, set };
+    resolution.refuse_flags_without_effect()?;
+    Ok(WatchOptions {
+        sources: request.sources.clone(),
+        show: resolution.show(stdout_is_terminal)?,
+        replay: request.replay,
+        workers: resolution.set.input.workers.map(Into::into),
+        filter: resolution.set.input.filter.clone(),
+        peel_tunnels: sure(resolution.set.input.peel_tunnels),
+        duration: resolution.set.input.duration,
+        flow_table: resolution.flow_table()?,
+        threshold: resolution.threshold()?,
+        detector: resolution.detector()?,
+        live: resolution.live()?,
+        seed: resolution.set.input.seed,
+        top: sure(resolution.set.output.top).get(),
+    })
+}
+
+struct Resolution<'a> {
+    typed: &'a Settings,
+    config: &'a Config,
+    /// With a value wherever there is a default.
+    set: Settings,
+}
+
+impl Resolution<'_> {
+    fn refuse_flags_without_effect(&self) -> Result<(), OptionsError> {
+        let detector = sure(self.set.detection.detector);
+        if detector != DetectorName::SlidingWindow {
+            self.refuse_typed(&SLIDING_WINDOW_ONLY, "the detector sliding-window")?;
+        }
+        if detector != DetectorName::Cfinf {
+            self.refuse_typed(&CFINF_ONLY, "the detector cfinf (--detector cfinf)")?;
+        }
+        if detector == DetectorName::None {
+            self.refuse_typed(&DETECTORS_ONLY, "the detectors sliding-window and cfinf")?;
+        }
+        if self.typed.output.flows == Some(true) && sure(self.set.output.show) != ShowChoice::Json {
+            self.refuse_typed(&["flows"], "JSON output (--json)")?;
+        }
+        Ok(())
+    }
+
+    fn refuse_typed(&self, names: &[&str], needs: &'static str) -> Result<(), OptionsError> {
+        match named(names).find(|key| key.get(self.typed).is_some()) {
+            Some(key) => Err(OptionsError::NoEffect { flag: key.flag(), needs }),
+            None => Ok(()),
+        }
+    }
+
+    fn show(&self, stdout_is_terminal: bool) -> Result<Show, OptionsError> {
+        match sure(self.set.output.show) {
+            ShowChoice::Json => Ok(Show::Json { flows: sure(self.set.output.flows) }),
+            ShowChoice::LiveView if !stdout_is_terminal => {
+                Err(self.out_of_range(&["show"], "the live view needs a terminal as standard output"))
+            }
+            ShowChoice::Summary => Ok(Show::Summary),
+            ShowChoice::Auto if !stdout_is_terminal => Ok(Show::Summary),
+            ShowChoice::Auto | ShowChoice::LiveView => Ok(Show::LiveView),
+        }
+    }
+
+    fn threshold(&self) -> Result<CheetahThreshold, OptionsError> {
+        let threshold = CheetahThreshold {
+            flight_duration: sure(self.set.detection.flight_duration),
+            rate_threshold: sure(self.set.detection.rate_threshold),
+        };
+        let wrong = |error| self.out_of_range(&["flight_duration", "rate_threshold"], error);
+        threshold.validate().map_err(wrong)?;
+        Ok(threshold)
+    }
+
+    fn detector(&self) -> Result<Detector, OptionsError> {
+        let set = &self.set.detection;
+        Ok(match sure(set.detector) {
+            DetectorName::SlidingWindow => Detector::SlidingWindow { tracks: sure(set.tracks).get() },
+            DetectorName::Cfinf => Detector::Cfinf(CfinfParameters {
+                threshold: self.threshold()?,
+                packet_length_threshold: self
+                    .whole(set.packet_length_threshold, "packet_length_threshold")?,
+                sampling_probability: sure(set.sampling_probability).0,
+                dropped_protocols: sure(set.protocol_filter.clone()).0,
+                flow_cache_entries: sure(set.flow_cache_entries).0,
+            }),
+            DetectorName::None => Detector::None,
+        })
+    }
+
+    fn flow_table(&self) -> Result<FlowTableOptions, OptionsError> {
+        let set = &self.set.flow_table;
+        let options = FlowTableOptions {
+            capacity: sure(set.flow_capacity).0,
+            idle_timeout: sure(set.idle_timeout),
+            active_timeout: sure(set.active_timeout),
+            linger: sure(set.linger),
+        };
+        // The flow table hosts the sliding windows, and they end with the flow.
+        let flight_duration = sure(self.set.detection.flight_duration);
+        let slides = sure(self.set.detection.detector) == DetectorName::SlidingWindow;
+        if slides && options.idle_timeout < flight_duration {
+            let (idle, flight) = (options.idle_timeout.write(), flight_duration.write());
+            let reason = format!("a flow is to be kept for {idle} but watched for {flight}");
+            return Err(self.out_of_range(&["idle_timeout", "flight_duration"], reason));
+        }
+        Ok(options)
+    }
+
+    fn live(&self) -> Result<LiveOptions, OptionsError> {
+        let set = &self.set.live;
+        let options = LiveOptions {
+            snap_length: self.whole(set.snap_length, "snap_length")?,
+            ring_size: sure(set.ring_size),
+            block_timeout: sure(set.block_timeout),
+            promiscuous: sure(set.promiscuous),
+            ..LiveOptions::new("")
+        };
+        options.validate().map_err(|error| match &error {
+            // It names its fields as this program names its keys, with spaces.
+            LiveError::BadOption { option, expected, .. } => {
+                self.out_of_range(&[&option.replace(' ', "_")], format!("expected {expected}"))
+            }
+            _ => self.out_of_range(&[], error),
+        })?;
+        Ok(options)
+    }
+
+    /// A length that has to fit 32 bits, as all lengths of packets do.
+    fn whole(&self, length: Option<Bytes>, name: &str) -> Result<u32, OptionsError> {
+        let wrong = |_| self.out_of_range(&[name], format!("expected at most {} bytes", u32::MAX));
+        u32::try_from(sure(length).0).map_err(wrong)
+    }
+
+    fn out_of_range(&self, names: &[&str], reason: impl ToString) -> OptionsError {
+        // In the order of the names, which is that of the reason.
+        let keys = names.iter().flat_map(|name| named(std::slice::from_ref(name)));
+        OptionsError::OutOfRange {
+            origins: keys.map(|key| self.origin(key)).collect(),
+            reason: reason.to_string(),
+        }
+    }
+
+    fn origin(&self, key: &Key) -> Origin {
+        if key.get(self.typed).is_some() {
+            return Origin::Flag(key.flag());
+        }
+        match self.config.line_of(key.name) {
+            Some(line) => Origin::File { file: self.config.file.clone(), line, key: key.name },
+            None => Origin::Default(key.flag()),
+        }
+    }
+}
+
+fn named(names: &[&str]) -> impl Iterator<Item = &'static Key> {
+    KEYS.iter().filter(|key| names.contains(&key.name))
+}
+
+/// A value that has a default.
+fn sure<T>(value: Option<T>) -> T {
+    value.expect("defaults were merged in")
+}

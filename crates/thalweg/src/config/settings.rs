@@ -1,0 +1,284 @@
+//! What can be set, by flag or by the configuration file: every value optional, none with a default yet.
+//!
+//! One structure serves both: clap fills it from flags, [`super::Config`] from a file. The comments on the
+//! fields are the text of `--help`, of the default file and of the reference, so each says what is meant and
+//! why the default is what it is; the default itself is added from [`Settings::defaults`].
+
+use std::num::NonZeroUsize;
+
+use clap::{Args, ValueEnum};
+use thalweg_capture::live::LiveOptions;
+use thalweg_measure::detect::CheetahThreshold;
+use thalweg_measure::detect::cfinf::CfinfParameters;
+use thalweg_measure::meter::flow_table::FlowTableOptions;
+use thalweg_wire::{BitRate, Bytes, Nanos};
+
+use super::value::{FlowCount, Probability, Protocols, parse, parse_negated};
+
+/// Tracks of the sliding-window detector: 32 MiB.
+const DEFAULT_TRACKS: NonZeroUsize = NonZeroUsize::new(32_768).unwrap();
+const DEFAULT_TOP: NonZeroUsize = NonZeroUsize::new(10).unwrap();
+
+/// What can be set, a field a section.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    /// `[output]`.
+    #[command(flatten)]
+    pub output: OutputSettings,
+    /// `[input]`.
+    #[command(flatten)]
+    pub input: InputSettings,
+    /// `[detection]`.
+    #[command(flatten)]
+    pub detection: DetectionSettings,
+    /// `[flow_table]`.
+    #[command(flatten)]
+    pub flow_table: FlowTableSettings,
+    /// `[live]`.
+    #[command(flatten)]
+    pub live: LiveSettings,
+}
+
+/// What to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ShowChoice {
+    /// The live view on a terminal, else the summary.
+    Auto,
+    /// A full-screen table of the strongest flows, as they run
+    LiveView,
+    /// A report at the end
+    Summary,
+    /// One JSON object a line: cheetahs as they are found, the summary at the end
+    Json,
+}
+
+/// How cheetahs are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DetectorName {
+    /// Looks at every window of length T; misses none
+    SlidingWindow,
+    /// CFINF as published: looks at one flight after the other
+    Cfinf,
+    /// Finds none
+    None,
+}
+
+/// `[output]`.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+#[command(next_help_heading = "Output")]
+pub struct OutputSettings {
+    /// What to show.
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub show: Option<ShowChoice>,
+
+    /// With JSON, also write each flow as it ends.
+    ///
+    /// Off by default: a busy link ends tens of thousands of flows a second.
+    #[arg(long, value_name = "BOOL", value_parser = parse::<bool>,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub flows: Option<bool>,
+
+    /// Rows of each list in the summary.
+    #[arg(long, value_name = "N", value_parser = parse::<NonZeroUsize>)]
+    pub top: Option<NonZeroUsize>,
+}
+
+/// `[input]`.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+#[command(next_help_heading = "Input")]
+pub struct InputSettings {
+    /// Measure only packets that match, in tcpdump's language.
+    ///
+    /// One argument, as in 'tcp port 443 and net 10.0.0.0/8'; see pcap-filter(7). libpcap compiles it, and has
+    /// to be installed for this alone. On interfaces it runs in the kernel.
+    #[arg(short, long, value_name = "EXPR", value_parser = parse::<String>)]
+    pub filter: Option<String>,
+
+    /// Look into tunnels, and measure the flows inside.
+    ///
+    /// GRE, ERSPAN, VXLAN, Geneve and IP in IP; mirrored traffic often arrives in them. Off by default, because
+    /// the flows of a tunnel's ends are what the network between them carries.
+    #[arg(long, value_name = "BOOL", value_parser = parse::<bool>,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub peel_tunnels: Option<bool>,
+
+    /// Threads that meter.
+    ///
+    /// Each has a flow table of its own, and the flows that hash to it: none waits for another. On an interface
+    /// each has a ring of its own too.
+    #[arg(short, long, value_name = "N", value_parser = parse::<NonZeroUsize>)]
+    pub workers: Option<NonZeroUsize>,
+
+    /// Stop when this much time has passed since the first packet.
+    ///
+    /// By the time stamps of the packets, so that it means the same for a file and an interface.
+    #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
+    pub duration: Option<Nanos>,
+
+    /// Seed of hashes and of sampling, to repeat a run.
+    ///
+    /// Only CFINF's sampling makes results depend on it. Another each run by default, so that nobody can prepare
+    /// packets whose hashes collide.
+    #[arg(long, value_name = "N", value_parser = parse::<u64>)]
+    pub seed: Option<u64>,
+}
+
+/// `[detection]`.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+#[command(next_help_heading = "Detection")]
+pub struct DetectionSettings {
+    /// T, the length of a flight.
+    ///
+    /// A flow that moves more than R*T bytes within T is a cheetah. The default is that of the dissertation
+    /// which defines cheetahs.
+    #[arg(short = 'T', long, value_name = "TIME", value_parser = parse::<Nanos>)]
+    pub flight_duration: Option<Nanos>,
+
+    /// R, the flight rate above which a flow is a cheetah.
+    ///
+    /// In bits per second of the IP layer, one direction of a flow at a time. The default is that of the same
+    /// dissertation, for links of 10 Gbit/s.
+    #[arg(short = 'R', long, value_name = "RATE", value_parser = parse::<BitRate>)]
+    pub rate_threshold: Option<BitRate>,
+
+    /// How cheetahs are found.
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub detector: Option<DetectorName>,
+
+    /// sliding-window: flows that can be followed at once.
+    ///
+    /// Flows that move more than a 64th of R*T bytes within T need 1 KiB each. The default, 32 MiB, is enough
+    /// for a link of 100 Gbit/s. Flows that find no room are counted.
+    #[arg(long, value_name = "N", value_parser = parse::<NonZeroUsize>)]
+    pub tracks: Option<NonZeroUsize>,
+
+    /// cfinf: L, shorter packets begin no flow.
+    ///
+    /// In bytes of the IP layer. The default keeps all.
+    #[arg(long, value_name = "SIZE", value_parser = parse::<Bytes>)]
+    pub packet_length_threshold: Option<Bytes>,
+
+    /// cfinf: S, the probability that a packet begins a flow.
+    ///
+    /// Drawn for packets of no flow yet that passed the other tests. The default keeps all.
+    #[arg(long, value_name = "P", value_parser = parse::<Probability>)]
+    pub sampling_probability: Option<Probability>,
+
+    /// cfinf: entries in the flow cache.
+    ///
+    /// When it is full, the least recently used makes room. The default was best in the dissertation's
+    /// evaluation.
+    #[arg(long, value_name = "N", value_parser = parse::<FlowCount>)]
+    pub flow_cache_entries: Option<FlowCount>,
+
+    /// cfinf: protocols that begin no flow.
+    ///
+    /// Names or numbers; an empty list drops none. By default those that the published algorithm drops.
+    #[arg(long, value_name = "LIST", value_parser = parse::<Protocols>)]
+    pub protocol_filter: Option<Protocols>,
+}
+
+/// `[flow_table]`.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+#[command(next_help_heading = "Flow table")]
+pub struct FlowTableSettings {
+    /// Most flows at once, for each worker.
+    ///
+    /// When the table is full, the least recently used flow makes room; it is handed on, and counted. A flow
+    /// takes about 162 bytes, so that the default comes to 170 MB when all are in use.
+    #[arg(long, value_name = "N", value_parser = parse::<FlowCount>)]
+    pub flow_capacity: Option<FlowCount>,
+
+    /// A flow ends after this long without a packet.
+    ///
+    /// At least T, if the detector is sliding-window. The default is that of Cisco's exporters.
+    #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
+    pub idle_timeout: Option<Nanos>,
+
+    /// Longer flows are handed on in parts of this length.
+    ///
+    /// So that they are known of before they end. The default is that of Cisco's exporters.
+    #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
+    pub active_timeout: Option<Nanos>,
+
+    /// How long a flow is kept after TCP has ended it.
+    ///
+    /// So that late packets do not begin a flow of their own. The default is longer than the last segments take
+    /// to be sent again.
+    #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
+    pub linger: Option<Nanos>,
+}
+
+/// `[live]`.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+#[command(next_help_heading = "Live capture")]
+pub struct LiveSettings {
+    /// Bytes kept of each packet, from the link header on.
+    ///
+    /// From 64 to 261888. The default holds the headers of TCP over IPv6 in a tunnel over IPv6, with TCP options
+    /// and VLAN tags.
+    #[arg(long, value_name = "SIZE", value_parser = parse::<Bytes>)]
+    pub snap_length: Option<Bytes>,
+
+    /// Memory for the packets that wait to be read, for each worker.
+    ///
+    /// In blocks of 256 KiB, at least two, and less than 4 GiB. The default bridges a pause of 20 ms at ten
+    /// million packets/s.
+    #[arg(long, value_name = "SIZE", value_parser = parse::<Bytes>)]
+    pub ring_size: Option<Bytes>,
+
+    /// How long the kernel may gather packets before it hands them over.
+    ///
+    /// From 1 ms to 1 s. The default is a tenth of the default T, so that it adds little to the delay of a
+    /// detection.
+    #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
+    pub block_timeout: Option<Nanos>,
+
+    /// Take only packets that are addressed to this host.
+    ///
+    /// Without this the interface is in promiscuous mode, because a mirror port brings only packets that are
+    /// addressed to others.
+    #[arg(long = "no-promiscuous", value_name = "BOOL", value_parser = parse_negated,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub promiscuous: Option<bool>,
+}
+
+impl Settings {
+    /// Every default, as the parts that they are for define it; `None` where the default is to have no value.
+    pub fn defaults() -> Settings {
+        let CheetahThreshold { flight_duration, rate_threshold } = CheetahThreshold::default();
+        let cfinf = CfinfParameters::default();
+        let table = FlowTableOptions::default();
+        let live = LiveOptions::new("");
+        Settings {
+            output: OutputSettings {
+                show: Some(ShowChoice::Auto),
+                flows: Some(false),
+                top: Some(DEFAULT_TOP),
+            },
+            input: InputSettings { peel_tunnels: Some(false), ..InputSettings::default() },
+            detection: DetectionSettings {
+                flight_duration: Some(flight_duration),
+                rate_threshold: Some(rate_threshold),
+                detector: Some(DetectorName::SlidingWindow),
+                tracks: Some(DEFAULT_TRACKS),
+                packet_length_threshold: Some(Bytes(cfinf.packet_length_threshold.into())),
+                sampling_probability: Some(Probability(cfinf.sampling_probability)),
+                flow_cache_entries: Some(FlowCount(cfinf.flow_cache_entries)),
+                protocol_filter: Some(Protocols(cfinf.dropped_protocols)),
+            },
+            flow_table: FlowTableSettings {
+                flow_capacity: Some(FlowCount(table.capacity)),
+                idle_timeout: Some(table.idle_timeout),
+                active_timeout: Some(table.active_timeout),
+                linger: Some(table.linger),
+            },
+            live: LiveSettings {
+                snap_length: Some(Bytes(live.snap_length.into())),
+                ring_size: Some(live.ring_size),
+                block_timeout: Some(live.block_timeout),
+                promiscuous: Some(live.promiscuous),
+            },
+        }
+    }
+}

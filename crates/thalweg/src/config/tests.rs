@@ -1,0 +1,348 @@
+//! What files and flags come to, and what is said of wrong ones.
+
+use proptest::prelude::*;
+use thalweg_measure::detect::CheetahThreshold;
+use thalweg_measure::detect::cfinf::CfinfParameters;
+use thalweg_measure::meter::flow_table::FlowTableOptions;
+use thalweg_wire::{BitRate, Bytes, Nanos, Protocol};
+
+use super::key::{KEYS, Key, merge};
+use super::settings::{DetectorName, Settings};
+use super::*;
+use crate::watch::options::{Detector, Show, WatchOptions};
+
+fn parsed(text: &str) -> Config {
+    Config::parse(text, "lab.toml").unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn refused(text: &str) -> String {
+    Config::parse(text, "lab.toml").unwrap_err().to_string()
+}
+
+/// With a terminal as standard output.
+fn resolved(text: &str) -> Result<WatchOptions, OptionsError> {
+    resolve(&Request::default(), &parsed(text), true)
+}
+
+fn resolution_refused(text: &str) -> String {
+    resolved(text).unwrap_err().to_string()
+}
+
+/// Settings from lines `key = text`, as flags would set them.
+fn typed(pairs: &[(&str, &str)]) -> Request {
+    let mut settings = Settings::default();
+    for (name, text) in pairs {
+        let key = KEYS.iter().find(|key| key.name == *name).unwrap();
+        assert!(key.set(&mut settings, text), "{name} = {text}");
+    }
+    Request { settings, ..Request::default() }
+}
+
+/// Two values that a key may have.
+fn samples(key: &Key) -> [&'static str; 2] {
+    match key.name {
+        "show" => ["json", "summary"],
+        "detector" => ["cfinf", "none"],
+        "filter" => ["tcp", "host \"a\" and 'b' \\"],
+        "rate_threshold" => ["1gbps", "800kbps"],
+        "sampling_probability" => ["0.5", "0.25"],
+        "protocol_filter" => ["", "udp,proto-200"],
+        "snap_length" | "ring_size" | "packet_length_threshold" => ["1MiB", "600B"],
+        _ => match key.form() {
+            value::Form::Boolean => ["true", "false"],
+            value::Form::Integer => ["1", "77"],
+            _ => ["20ms", "3s"],
+        },
+    }
+}
+
+#[test]
+fn without_flags_and_file_everything_is_at_the_default_of_the_part_it_is_for() {
+    let options = resolved("").unwrap();
+    assert_eq!(options.show, Show::LiveView);
+    assert_eq!(options.flow_table, FlowTableOptions::default());
+    assert_eq!(options.threshold, CheetahThreshold::default());
+    assert_eq!(options.detector, Detector::SlidingWindow { tracks: 32_768 });
+    assert_eq!(options.live, thalweg_capture::live::LiveOptions::new(""));
+    assert_eq!((options.top, options.workers, options.seed), (10, None, None));
+    let Detector::Cfinf(cfinf) = resolved("[detection]\ndetector = 'cfinf'").unwrap().detector else {
+        panic!("another detector");
+    };
+    assert_eq!(cfinf, CfinfParameters::default());
+}
+
+#[test]
+fn the_output_depends_on_the_terminal_unless_it_is_chosen() {
+    let shown = |text, terminal| resolve(&Request::default(), &parsed(text), terminal).map(|it| it.show);
+    assert_eq!(shown("", true), Ok(Show::LiveView));
+    assert_eq!(shown("", false), Ok(Show::Summary));
+    assert_eq!(shown("output.show = 'summary'", true), Ok(Show::Summary));
+    assert_eq!(shown("output.show = 'json'\noutput.flows = true", true), Ok(Show::Json { flows: true }));
+    assert_eq!(
+        shown("\noutput.show = 'live-view'", false).unwrap_err().to_string(),
+        "show (lab.toml, line 2): the live view needs a terminal as standard output"
+    );
+}
+
+#[test]
+fn a_file_sets_every_part_of_the_options() {
+    let options = resolved(
+        "input = { filter = 'udp', peel_tunnels = true, workers = 4, duration = '10s', seed = 0xff }\n\
+         [output]\ntop = 3\n\
+         [detection]\nflight_duration = '20ms'\nrate_threshold = 1_000_000\ndetector = 'cfinf'\n\
+         packet_length_threshold = 600\nsampling_probability = 0.5\nflow_cache_entries = 99\n\
+         protocol_filter = ['udp', '89']\n\
+         [flow_table]\nflow_capacity = 1000\nidle_timeout = '2s'\nactive_timeout = '1min'\nlinger = '5ms'\n\
+         [live]\nsnap_length = '128B'\nring_size = '1MiB'\nblock_timeout = '1ms'\npromiscuous = false\n",
+    )
+    .unwrap();
+    assert_eq!(options.filter.as_deref(), Some("udp"));
+    assert_eq!((options.peel_tunnels, options.workers, options.seed), (true, Some(4), Some(255)));
+    assert_eq!((options.duration, options.top), (Some(Nanos::from_secs(10)), 3));
+    let threshold =
+        CheetahThreshold { flight_duration: Nanos::from_millis(20), rate_threshold: BitRate(1_000_000) };
+    assert_eq!(options.threshold, threshold);
+    assert_eq!(
+        options.detector,
+        Detector::Cfinf(CfinfParameters {
+            threshold,
+            packet_length_threshold: 600,
+            sampling_probability: 0.5,
+            dropped_protocols: vec![Protocol::UDP, Protocol(89)],
+            flow_cache_entries: 99,
+        })
+    );
+    assert_eq!(
+        options.flow_table,
+        FlowTableOptions {
+            capacity: 1000,
+            idle_timeout: Nanos::from_secs(2),
+            active_timeout: Nanos::from_secs(60),
+            linger: Nanos::from_millis(5),
+        }
+    );
+    assert_eq!((options.live.snap_length, options.live.ring_size), (128, Bytes(1 << 20)));
+    assert_eq!((options.live.block_timeout, options.live.promiscuous), (Nanos::from_millis(1), false));
+}
+
+#[test]
+fn the_default_file_sets_every_default_and_its_examples_are_valid() {
+    let file = default_file();
+    assert_eq!(merge(&parsed(&file).settings, &Settings::default()), Settings::defaults());
+    let mut uncommented = file.clone();
+    for key in KEYS.iter().filter(|key| key.get(&Settings::defaults()).is_none()) {
+        uncommented = uncommented.replace(&format!("# {} = ", key.name), &format!("{} = ", key.name));
+    }
+    assert_eq!(parsed(&uncommented).key_count(), KEYS.len());
+}
+
+#[test]
+fn everything_wrong_with_a_file_is_told_at_once_in_the_order_of_lines() {
+    let text = "[outptu]\n\
+                top = 1\n\
+                [detection]\n\
+                rate_treshold = '50mbps'\n\
+                flight_duration = 100\n\
+                workers = 4\n\
+                sampling_probability = 1.5\n\
+                [live]\n\
+                promiscuous = 'no'\n";
+    assert_eq!(
+        refused(text),
+        "lab.toml:1: unknown section [outptu]; did you mean output?\n\
+         lab.toml:4: unknown key rate_treshold; did you mean rate_threshold?\n\
+         lab.toml:5: flight_duration is 100: expected a time longer than zero, such as 200us, 100ms, 1.5s or 30min, \
+         in quotes\n\
+         lab.toml:6: unknown key workers; it belongs in [input]\n\
+         lab.toml:7: sampling_probability is 1.5: expected a probability above 0 and at most 1, such as 0.5\n\
+         lab.toml:9: promiscuous is 'no': expected true or false"
+    );
+}
+
+#[test]
+fn each_mistake_in_a_file_has_its_own_words() {
+    for (text, message) in [
+        ("top = 5", "1: unknown key top; it belongs in [output]"),
+        ("zzz = 5", "1: unknown key zzz"),
+        ("\n[zzz]", "2: unknown section [zzz]"),
+        ("output = 5", "1: output is a section: write [output] on a line of its own, and its keys below it"),
+        ("[[output]]", "1: output is a section: write [output] on a line of its own, and its keys below it"),
+        ("[output]\nTOP = 1", "2: unknown key TOP; did you mean top?"),
+        ("[flow_table]\nidle-timeout = '1s'", "2: unknown key idle-timeout; did you mean idle_timeout?"),
+        ("[output]\ntop = 0", "2: top is 0: expected an integer of at least 1"),
+        ("[output]\ntop = '5'", "2: top is '5': expected an integer of at least 1"),
+        ("[input]\nseed = -1", "2: seed is -1: expected an integer from 0 to 2^64 - 1"),
+        (
+            "[output]\nshow = 'all'",
+            "2: show is 'all': expected one of auto, live-view, summary, json, in quotes",
+        ),
+        (
+            "[live]\nring_size = '64 apples'",
+            "2: ring_size is '64 apples': expected an amount of data, such as 600, 192B, 1.5GB or 64MiB, in quotes \
+             if it has a unit",
+        ),
+        (
+            "[detection]\nprotocol_filter = ['icmp', '']",
+            "2: protocol_filter is ['icmp', '']: expected a list of names or numbers of IP protocols, such as icmp, \
+             icmp6, 89, each in quotes",
+        ),
+        (
+            "[flow_table]\nflow_capacity = 3000000000",
+            "2: flow_capacity is 3000000000: expected an integer from 1 to 2147483648",
+        ),
+    ] {
+        assert_eq!(refused(text), format!("lab.toml:{message}"), "{text}");
+    }
+}
+
+#[test]
+fn syntax_errors_name_the_line() {
+    for (text, line) in
+        [("[output]\ntop = ", 2), ("\n\n[detection]\nflight_duration = 100ms", 4), ("[output", 1)]
+    {
+        let message = refused(text);
+        assert!(message.starts_with(&format!("lab.toml:{line}: not valid TOML: ")), "{message}");
+        assert_eq!(message.lines().count(), 1, "{message}");
+    }
+    let twice = refused("[output]\ntop = 1\ntop = 2");
+    assert!(twice.starts_with("lab.toml:3: not valid TOML: duplicate key"), "{twice}");
+}
+
+#[test]
+fn long_and_hostile_names_are_shown_short_and_harmless() {
+    let message = refused(&format!("\"\\u001b[31m{}\" = 1", "x".repeat(1_000_000)));
+    assert_eq!(message, format!("lab.toml:1: unknown key \\u{{1b}}[31m{}...", "x".repeat(35)));
+}
+
+#[test]
+fn values_that_do_not_go_together_are_told_with_where_they_come_from() {
+    for (text, message) in [
+        (
+            "[detection]\nflight_duration = '20s'",
+            "--idle-timeout (default) and flight_duration (lab.toml, line 2): a flow is to be kept for 15s but watched \
+             for 20s",
+        ),
+        (
+            "[detection]\nrate_threshold = '0bps'",
+            "--flight-duration (default) and rate_threshold (lab.toml, line 2): a flight of 100 ms at 0 bit/s is less \
+             than one byte: raise the flight duration or the rate threshold",
+        ),
+        ("[live]\nblock_timeout = '5s'", "block_timeout (lab.toml, line 2): expected 1 ms to 1 s"),
+        (
+            "[live]\nring_size = 1",
+            "ring_size (lab.toml, line 2): expected at least two blocks and less than 4 GiB",
+        ),
+        ("[live]\nsnap_length = '1TB'", "snap_length (lab.toml, line 2): expected at most 4294967295 bytes"),
+    ] {
+        assert_eq!(resolution_refused(text), message, "{text}");
+    }
+    let flag = resolve(&typed(&[("snap_length", "63")]), &Config::default(), true).unwrap_err().to_string();
+    assert!(flag.starts_with("--snap-length: expected at least 64 bytes"), "{flag}");
+}
+
+#[test]
+fn a_detector_without_windows_does_not_bind_the_idle_timeout() {
+    assert!(resolved("[detection]\nflight_duration = '20s'\ndetector = 'cfinf'").is_ok());
+}
+
+#[test]
+fn a_flag_without_effect_is_refused_but_a_key_waits() {
+    for (name, text, file, needs) in [
+        ("tracks", "9", "detection.detector = 'cfinf'", "the detector sliding-window"),
+        ("sampling_probability", "0.5", "", "the detector cfinf (--detector cfinf)"),
+        ("flight_duration", "1s", "detection.detector = 'none'", "the detectors sliding-window and cfinf"),
+        ("flows", "true", "output.show = 'summary'", "JSON output (--json)"),
+    ] {
+        let request = typed(&[(name, text)]);
+        let error = resolve(&request, &parsed(file), true).unwrap_err();
+        let flag = KEYS.iter().find(|key| key.name == name).unwrap().flag();
+        assert_eq!(error, OptionsError::NoEffect { flag, needs });
+
+        let key = KEYS.iter().find(|key| key.name == name).unwrap();
+        let line = format!("{}.{name} = {}", key.section.name, key.form().in_toml(text));
+        assert!(resolve(&Request::default(), &parsed(&format!("{file}\n{line}")), true).is_ok(), "{line}");
+    }
+    let json = typed(&[("flows", "true")]);
+    assert_eq!(
+        resolve(&json, &parsed("output.show = 'json'"), true).unwrap().show,
+        Show::Json { flows: true }
+    );
+    let cfinf = typed(&[("flow_cache_entries", "7"), ("detector", "cfinf")]);
+    assert!(resolve(&cfinf, &parsed("detection.tracks = 5"), true).is_ok());
+    assert_eq!(cfinf.settings.detection.detector, Some(DetectorName::Cfinf));
+}
+
+/// Which of a key's samples is set: neither, the first, the second.
+fn choices() -> impl Strategy<Value = Vec<Option<bool>>> {
+    proptest::collection::vec(proptest::option::of(any::<bool>()), KEYS.len())
+}
+
+fn chosen(choices: &[Option<bool>]) -> impl Iterator<Item = (&'static Key, &'static str)> {
+    KEYS.iter().zip(choices).filter_map(|(key, choice)| Some((key, samples(key)[usize::from((*choice)?)])))
+}
+
+fn file_of(choices: &[Option<bool>]) -> String {
+    chosen(choices)
+        .map(|(key, text)| format!("{}.{} = {}\n", key.section.name, key.name, key.form().in_toml(text)))
+        .collect()
+}
+
+/// Pieces of which configuration files are made, and some of which they are not.
+fn piece() -> impl Strategy<Value = String> {
+    let known: Vec<String> = KEYS
+        .iter()
+        .flat_map(|key| [key.name.to_owned(), format!("[{}]", key.section.name)])
+        .chain(
+            ["=", "\n", "'1s'", "\"", "5", "true", "[", "]", "{", "}", ".", ",", "#", "1e9"]
+                .map(String::from),
+        )
+        .collect();
+    prop_oneof![4 => proptest::sample::select(known), 1 => any::<String>()]
+}
+
+proptest! {
+    #[test]
+    fn flags_override_the_file_and_the_file_the_defaults(in_file in choices(), in_flags in choices()) {
+        let config = parsed(&file_of(&in_file));
+        let pairs: Vec<_> = chosen(&in_flags).map(|(key, text)| (key.name, text)).collect();
+        let request = typed(&pairs);
+        let defaults = Settings::defaults();
+        let merged = merge(&merge(&request.settings, &config.settings), &defaults);
+        for ((key, in_file), in_flags) in KEYS.iter().zip(&in_file).zip(&in_flags) {
+            let expected = match in_flags.or(*in_file) {
+                // Samples are written in other units than values are printed in.
+                Some(choice) => {
+                    let mut alone = Settings::default();
+                    prop_assert!(key.set(&mut alone, samples(key)[usize::from(choice)]));
+                    key.get(&alone)
+                }
+                None => key.get(&defaults),
+            };
+            prop_assert_eq!(key.get(&merged), expected, "{:?}", key);
+        }
+        // Whatever is set, the answer is options or an error.
+        let _ = resolve(&request, &config, true);
+    }
+
+    #[test]
+    fn any_text_gives_settings_or_problems_with_lines(pieces in proptest::collection::vec(piece(), 0..40)) {
+        let text = pieces.concat();
+        match Config::parse(&text, "lab.toml") {
+            Ok(config) => { let _ = resolve(&Request::default(), &config, false); }
+            Err(ConfigError::Wrong { problems, .. }) => {
+                prop_assert!(!problems.is_empty());
+                let last = 1 + text.bytes().filter(|&byte| byte == b'\n').count();
+                prop_assert!(problems.iter().all(|problem| (1..=last).contains(&problem.line)));
+            }
+            Err(error) => prop_assert!(false, "{}", error),
+        }
+    }
+
+    #[test]
+    fn a_damaged_file_gives_settings_or_problems(at in 0..4000usize, junk in any::<char>()) {
+        let mut text: Vec<char> = default_file().chars().collect();
+        let at = at % text.len();
+        text[at] = junk;
+        let _ = Config::parse(&text.into_iter().collect::<String>(), "lab.toml");
+    }
+}
