@@ -48,6 +48,8 @@ pub(super) enum InputError {
     Filter(#[from] FilterError),
     #[error("files and interfaces cannot be watched together: {file} is a file, {interface} an interface")]
     Mixed { file: String, interface: String },
+    #[error("only files can be replayed, and {interface} is an interface")]
+    Replay { interface: String },
 }
 
 impl Inputs {
@@ -69,6 +71,9 @@ impl Inputs {
             }
             let open = |name: &&String| Input::open_file(name, options.filter.as_deref());
             return Ok(Inputs::Files(files.iter().map(open).collect::<Result<_, _>>()?));
+        }
+        if let (Some(_), [interface, ..]) = (options.replay, interfaces.as_slice()) {
+            return Err(InputError::Replay { interface: interface.to_string() });
         }
         let workers = workers_each(options.workers, interfaces.len());
         let mut rings = Vec::new();

@@ -43,7 +43,8 @@ impl Totals {
         if let Some(reading) = done.reading {
             self.intake += reading.intake;
             // Zero: no packet was read.
-            let firsts = [self.first, reading.first].into_iter().filter(|first| *first > Timestamp::default());
+            let firsts =
+                [self.first, reading.first].into_iter().filter(|first| *first > Timestamp::default());
             self.first = firsts.min().unwrap_or_default();
             // Several rings of one interface fail together: once is enough to say so.
             let mut failed = BTreeMap::new();

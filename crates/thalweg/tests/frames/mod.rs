@@ -32,7 +32,7 @@ pub(crate) fn ipv4(src: u8, dst: u8, protocol: u8, payload: &[u8]) -> Vec<u8> {
 /// A fragment from 10.0.0.1 to 10.0.0.2, identification 0x1234; the offset in bytes.
 pub(crate) fn ipv4_fragment(offset: u16, more_follow: bool, protocol: u8, payload: &[u8]) -> Vec<u8> {
     let mut packet = ipv4(1, 2, protocol, payload);
-    let field = offset / 8 | u16::from(more_follow) << 13;
+    let field = (offset / 8) | (u16::from(more_follow) << 13);
     packet[6..8].copy_from_slice(&field.to_be_bytes());
     packet
 }

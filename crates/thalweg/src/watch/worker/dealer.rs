@@ -35,7 +35,7 @@ impl Target for Dealer {
         let workers = self.meters.len() as u64;
         for packet in packets {
             let hash = packet.key.symmetric_hash(&self.seed) >> 32;
-            self.hands[(hash * workers >> 32) as usize].push(*packet);
+            self.hands[((hash * workers) >> 32) as usize].push(*packet);
         }
     }
 
