@@ -3,13 +3,17 @@
 //! An exact list of the least recently used moves an entry to its front at every packet: three cache lines
 //! written in places that have nothing to do with the packet. Here a slot is put once into the bucket of the
 //! tick at which it was last used, and stays there while it is used again; whoever takes it out finds that it
-//! has been used since and puts it back at its newer tick. A slot is linked once at most, so the number of
-//! such moves is at most one for each packet, and far fewer in fact: about one a slot and idle timeout.
+//! has been used since and puts it back at its newer tick. A slot is in once at most (its owner keeps note of
+//! that), so the number of such moves is at most one for each packet, and far fewer in fact: about one a slot and
+//! idle timeout.
 //!
-//! The order is exact to one tick. Links belong to slots, not to what occupies them: a slot that is freed and
-//! used anew stays linked where it is, which is never later than its newest use.
+//! The order is exact to one tick. Places belong to slots, not to what occupies them: a slot that is freed and
+//! used anew stays where it is, which is never later than its newest use.
 //!
-//! Memory: 4 bytes a slot and 16 KiB.
+//! A bucket is a list of chunks of one cache line, all full but the first, so that slots are added to and taken
+//! from memory that is at hand, many at a time. Memory: 4.3 bytes a slot and 300 KiB.
+
+use bytemuck::{Pod, Zeroable};
 
 use crate::memory::{LargeArray, MemoryError};
 use thalweg_wire::Bytes;
@@ -19,103 +23,187 @@ const BUCKETS: usize = 4096;
 /// Ticks from the oldest to the newest that a caller may span.
 pub(crate) const SPAN: u64 = 2048;
 
-/// Link of a slot that is in no bucket; zero, as fresh memory is.
-const UNLINKED: u32 = 0;
-/// Link of the last slot of a bucket.
-const END: u32 = 1;
-/// Links above are slot numbers, offset by this.
-const OFFSET: u32 = 2;
+/// Slots of one chunk: with the link, a cache line.
+const CHUNK: usize = 15;
+/// No chunk.
+const NONE: u32 = 0;
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C, align(64))]
+struct Chunk {
+    next: u32,
+    slots: [u32; CHUNK],
+}
+
+/// A bucket: its first chunk and how many slots that holds.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    chunk: u32,
+    filled: u32,
+}
 
 /// Slots by the tick of their last use.
 #[derive(Debug)]
 pub(crate) struct Ages {
-    /// First slot of each bucket, as a link.
-    heads: Vec<u32>,
-    /// Next slot in the same bucket, as a link.
-    links: LargeArray<u32>,
+    buckets: Vec<Bucket>,
+    /// Chunk 0 is [`NONE`].
+    chunks: LargeArray<Chunk>,
+    /// First of the chunks that are free again.
+    free: u32,
+    /// Chunks from here on have never been used.
+    fresh: u32,
     /// No bucket of an earlier tick holds anything.
     oldest: u64,
-    linked: usize,
+    slots: usize,
 }
 
 impl Ages {
+    /// Room for `capacity` slots: every bucket has one chunk at most that is not full.
     pub(crate) fn new(capacity: usize) -> Result<Self, MemoryError> {
-        Ok(Ages { heads: vec![END; BUCKETS], links: LargeArray::zeroed(capacity)?, oldest: 0, linked: 0 })
+        let chunks = LargeArray::zeroed(capacity / CHUNK + BUCKETS + 2)?;
+        let buckets = vec![Bucket { chunk: NONE, filled: 0 }; BUCKETS];
+        Ok(Ages { buckets, chunks, free: NONE, fresh: 1, oldest: 0, slots: 0 })
     }
 
     pub(crate) fn bytes(&self) -> Bytes {
-        Bytes(self.links.bytes().0 + (BUCKETS * size_of::<u32>()) as u64)
+        Bytes(self.chunks.bytes().0 + (BUCKETS * size_of::<Bucket>()) as u64)
     }
 
-    /// Puts `slot` in at `tick`, unless it is in already (then at an earlier tick, which will do). A tick before
-    /// the oldest counts as the oldest.
+    /// Puts `slot`, which is not in, in at `tick`. A tick before the oldest counts as the oldest, one too far
+    /// ahead as the last of the wheel: earlier will do. An empty wheel takes what comes within [`SPAN`] ticks before
+    /// its first, for slots that were taken out together go back in in any order.
     #[inline]
-    pub(crate) fn link(&mut self, slot: u32, tick: u64) {
-        if self.links[slot as usize] != UNLINKED {
-            return;
-        }
-        if self.linked == 0 {
-            self.oldest = tick;
+    pub(crate) fn put(&mut self, slot: u32, tick: u64) {
+        if self.slots == 0 {
+            self.oldest = tick.saturating_sub(SPAN);
         }
         let tick = tick.clamp(self.oldest, self.oldest + BUCKETS as u64 - 1);
-        let head = &mut self.heads[tick as usize % BUCKETS];
-        self.links[slot as usize] = *head;
-        *head = slot + OFFSET;
-        self.linked += 1;
+        let bucket = &mut self.buckets[tick as usize % BUCKETS];
+        if bucket.chunk == NONE || bucket.filled as usize == CHUNK {
+            let chunk = match self.free {
+                NONE => {
+                    self.fresh += 1;
+                    self.fresh - 1
+                }
+                free => {
+                    self.free = self.chunks[free as usize].next;
+                    free
+                }
+            };
+            self.chunks[chunk as usize].next = bucket.chunk;
+            *bucket = Bucket { chunk, filled: 0 };
+        }
+        self.chunks[bucket.chunk as usize].slots[bucket.filled as usize] = slot;
+        bucket.filled += 1;
+        self.slots += 1;
     }
 
-    /// The tick that the last slot taken out was linked at; no earlier one holds anything.
+    /// The tick that the last slot taken out was put in at; no earlier one holds anything.
     pub(crate) fn oldest(&self) -> u64 {
         self.oldest
     }
 
-    /// Takes out a slot of the oldest tick, if that is before `limit`.
+    /// Takes out slots of the oldest ticks before `limit`, as many as fit into `taken`; gives those.
     #[inline]
-    pub(crate) fn take_before(&mut self, limit: u64) -> Option<u32> {
-        while self.linked > 0 && self.oldest < limit {
-            let head = &mut self.heads[self.oldest as usize % BUCKETS];
-            if *head != END {
-                let slot = *head - OFFSET;
-                *head = std::mem::replace(&mut self.links[slot as usize], UNLINKED);
-                self.linked -= 1;
-                return Some(slot);
+    pub(crate) fn take_before<'a>(&mut self, limit: u64, taken: &'a mut [u32]) -> &'a [u32] {
+        let mut count = 0;
+        while count < taken.len() && self.slots > 0 && self.oldest < limit {
+            let bucket = &mut self.buckets[self.oldest as usize % BUCKETS];
+            if bucket.chunk == NONE {
+                self.oldest += 1;
+                continue;
             }
-            self.oldest += 1;
+            bucket.filled -= 1;
+            let chunk = &mut self.chunks[bucket.chunk as usize];
+            taken[count] = chunk.slots[bucket.filled as usize];
+            count += 1;
+            self.slots -= 1;
+            if bucket.filled == 0 {
+                let emptied = std::mem::replace(&mut bucket.chunk, chunk.next);
+                bucket.filled = CHUNK as u32;
+                chunk.next = self.free;
+                self.free = emptied;
+            }
         }
-        None
+        &taken[..count]
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// Every slot before `limit`, in the order in which they come.
+    fn taken(ages: &mut Ages, limit: u64) -> Vec<u32> {
+        let mut all = Vec::new();
+        while let [slot] = ages.take_before(limit, &mut [0]) {
+            all.push(*slot);
+        }
+        all
+    }
 
     #[test]
     fn slots_come_out_oldest_first_and_never_too_early() {
         let mut ages = Ages::new(8).unwrap();
         for (slot, tick) in [(0, 100), (1, 102), (2, 101), (3, 102)] {
-            ages.link(slot, tick);
+            ages.put(slot, tick);
         }
-        ages.link(0, 105);
-        assert_eq!(ages.take_before(100), None);
-        assert_eq!(ages.take_before(101), Some(0));
-        ages.link(0, 105);
-        assert_eq!(ages.take_before(102), Some(2));
-        assert_eq!(ages.take_before(102), None);
-        let mut rest = [ages.take_before(103), ages.take_before(103)];
-        rest.sort();
-        assert_eq!(rest, [Some(1), Some(3)]);
-        assert_eq!(ages.take_before(u64::MAX), Some(0));
-        assert_eq!(ages.take_before(u64::MAX), None);
+        assert_eq!(taken(&mut ages, 100), []);
+        assert_eq!(taken(&mut ages, 101), [0]);
+        ages.put(0, 105);
+        assert_eq!(taken(&mut ages, 102), [2]);
+        assert_eq!(taken(&mut ages, 103).len(), 2);
+        assert_eq!(taken(&mut ages, u64::MAX), [0]);
+        assert_eq!(taken(&mut ages, u64::MAX), []);
     }
 
     #[test]
     fn an_empty_wheel_starts_anywhere() {
         let mut ages = Ages::new(2).unwrap();
-        ages.link(1, 1 << 50);
-        assert_eq!(ages.take_before(1 << 50), None);
-        assert_eq!(ages.take_before((1 << 50) + 1), Some(1));
-        ages.link(0, 3);
-        assert_eq!(ages.take_before(4), Some(0));
+        ages.put(1, 1 << 50);
+        assert_eq!(taken(&mut ages, 1 << 50), []);
+        assert_eq!(taken(&mut ages, (1 << 50) + 1), [1]);
+        ages.put(0, 3);
+        assert_eq!(taken(&mut ages, 4), [0]);
+    }
+
+    proptest! {
+        /// Against a plain list of pairs; all slots in use now and then, so that chunks run short if they can.
+        #[test]
+        fn gives_what_a_plain_list_gives(
+            capacity in 1u32..100,
+            steps in prop::collection::vec((0u64..40, 0usize..120, 0u64..60), 1..40),
+        ) {
+            let mut ages = Ages::new(capacity as usize).unwrap();
+            let mut list: Vec<(u64, u32)> = Vec::new();
+            let (mut now, mut done) = (1_000, 0);
+            for (pause, puts, delay) in steps {
+                now += pause;
+                let out: Vec<u32> = (0..capacity).filter(|slot| list.iter().all(|(_, s)| s != slot)).collect();
+                for slot in out.into_iter().take(puts) {
+                    let tick = now - u64::from(slot) % 3;
+                    ages.put(slot, tick);
+                    list.push((tick.max(done), slot));
+                }
+                let limit = now.saturating_sub(delay);
+                let mut room = [0; 7];
+                loop {
+                    let given = ages.take_before(limit, &mut room).to_vec();
+                    for slot in &given {
+                        let least = list.iter().map(|(tick, _)| *tick).min().unwrap();
+                        let place = list.iter().position(|(_, s)| s == slot).unwrap();
+                        let (tick, _) = list.swap_remove(place);
+                        prop_assert!(tick == least && tick < limit);
+                    }
+                    if given.len() < room.len() {
+                        break;
+                    }
+                }
+                prop_assert!(list.iter().all(|(tick, _)| *tick >= limit));
+                done = if list.is_empty() { 0 } else { done.max(limit) };
+            }
+        }
     }
 }

@@ -131,6 +131,11 @@ impl State {
     /// Part of it has been handed on already.
     pub(super) const CUT: State = State(8);
 
+    /// The slot is in the order of ages, and in that of flows that TCP has ended. These two belong to the slot and
+    /// outlive what occupies it.
+    pub(super) const AGED: State = State(64);
+    pub(super) const LINGERS: State = State(128);
+
     /// This direction is a cheetah.
     #[inline(always)]
     pub(super) const fn cheetah(direction: Direction) -> State {
@@ -151,6 +156,12 @@ impl Entry {
 
     pub(super) fn clear(&mut self, state: State) {
         self.state &= !state.0;
+    }
+
+    /// Nothing but what belongs to the slot.
+    pub(super) fn wipe(&mut self) {
+        let kept = self.state & (State::AGED.0 | State::LINGERS.0);
+        *self = Entry { state: kept, ..Entry::zeroed() };
     }
 
     pub(super) fn words(&self) -> Words {

@@ -20,7 +20,7 @@
 //! packet with an earlier time stamp is counted all the same, and its flow's first and last time take it in.
 //!
 //! **Memory** is fixed at construction, about 162 bytes a flow: 64 for the entry, 32 for IPv6 addresses, 40 for
-//! what active timeouts need, 8 for the two orders of age, 11 for the index. **Cost** a packet: two cache lines,
+//! what active timeouts need, 9 for the two orders of age, 11 for the index. **Cost** a packet: two cache lines,
 //! both fetched ahead over groups of 32 packets.
 
 mod options;
@@ -36,8 +36,8 @@ use crate::detect::{Cheetah, CheetahEnd, Finding};
 use crate::memory::{LargeArray, prefetch};
 use thalweg_wire::{Bytes, Direction, FlowKey, HashSeed, Packet, TcpFlags, Timestamp};
 
-/// Packets whose cache lines are fetched together. The misses of 32 packets keep all fill buffers of a core
-/// busy (10 to 16 of them) without pushing each other out of the first-level cache.
+/// Packets of a group. The misses of 32 packets keep all fill buffers of a core busy (10 to 16 of them) without
+/// pushing each other out of the first-level cache.
 const GROUP: usize = 32;
 
 /// No slot; the end of the list of free ones.
@@ -176,25 +176,25 @@ impl FlowTable {
     }
 
     /// Counts packets, in their order, and hands on what ended meanwhile.
+    ///
+    /// Groups of packets go through three stages, each a group behind the one before, so that the memory that one
+    /// stage waits for is fetched while the others compute.
     pub fn update(&mut self, packets: &[Packet], output: &mut Output) {
-        let mut lookups = [Lookup::NOTHING; GROUP];
-        for group in packets.chunks(GROUP) {
-            for (packet, lookup) in group.iter().zip(&mut lookups) {
-                *lookup = self.prepare(packet);
+        let groups = packets.len().div_ceil(GROUP);
+        let group = |number: usize| &packets[number * GROUP..packets.len().min((number + 1) * GROUP)];
+        let mut lookups = [[Lookup::NOTHING; GROUP]; 3];
+        for step in 0..groups + 2 {
+            if step < groups {
+                self.prepare(group(step), &mut lookups[step % 3]);
             }
-            for lookup in &mut lookups[..group.len()] {
-                self.locate(lookup);
+            if (1..=groups).contains(&step) {
+                let number = step - 1;
+                self.locate(&mut lookups[number % 3][..group(number).len()]);
             }
-            if let Some(detector) = &self.detector {
-                for lookup in &lookups[..group.len()] {
-                    self.prefetch_track(detector, lookup);
-                }
+            if step >= 2 {
+                let number = step - 2;
+                self.count_all(group(number), &lookups[number % 3], output);
             }
-            for (packet, lookup) in group.iter().zip(&lookups) {
-                self.count(packet, lookup, output);
-            }
-            let latest = group.iter().map(|packet| packet.time).max().unwrap_or_default();
-            self.advance(latest, output);
         }
     }
 
@@ -204,25 +204,70 @@ impl FlowTable {
             return;
         }
         self.clock = now;
+        let mut taken = [0; GROUP];
         let idle_before = self.age_tick(now.saturating_sub(self.options.idle_timeout).0);
-        while let Some(slot) = self.ages.take_before(idle_before) {
-            let entry = &self.entries[slot as usize];
-            let tick = self.age_tick(entry.last);
-            match entry.is(State::OCCUPIED) {
-                true if tick < idle_before => self.end(slot, EndReason::Idle, output),
-                true => self.ages.link(slot, tick),
-                false => {}
+        while let slots @ [_, ..] = self.ages.take_before(idle_before, &mut taken) {
+            self.prefetch_ends(slots);
+            for slot in slots {
+                self.take_aged(*slot, idle_before, output);
             }
         }
         let lingered_before = self.linger_tick(now.saturating_sub(self.options.linger).0);
-        while let Some(slot) = self.closing.take_before(lingered_before) {
-            let entry = &self.entries[slot as usize];
-            let tick = self.linger_tick(entry.last);
-            match entry.is(State::CLOSING) {
-                true if tick < lingered_before => self.end(slot, EndReason::Fin, output),
-                true => self.closing.link(slot, tick),
-                false => {}
+        while let slots @ [_, ..] = self.closing.take_before(lingered_before, &mut taken) {
+            self.prefetch_ends(slots);
+            for slot in slots {
+                self.take_lingering(*slot, lingered_before, output);
             }
+        }
+    }
+
+    /// A slot was taken out of the order of ages: its flow has been idle, or goes back in.
+    fn take_aged(&mut self, slot: u32, idle_before: u64, output: &mut Output) {
+        let tick = self.age_tick(self.entries[slot as usize].last);
+        let entry = &mut self.entries[slot as usize];
+        entry.clear(State::AGED);
+        match entry.is(State::OCCUPIED) {
+            true if tick < idle_before => self.end(slot, EndReason::Idle, output),
+            true => self.put_aged(slot, tick),
+            false => {}
+        }
+    }
+
+    /// A slot was taken out of the order of flows that TCP has ended: its flow has lingered, or goes back in.
+    fn take_lingering(&mut self, slot: u32, lingered_before: u64, output: &mut Output) {
+        let tick = self.linger_tick(self.entries[slot as usize].last);
+        let entry = &mut self.entries[slot as usize];
+        entry.clear(State::LINGERS);
+        match entry.is(State::CLOSING) {
+            true if tick < lingered_before => self.end(slot, EndReason::Fin, output),
+            true => self.put_lingering(slot, tick),
+            false => {}
+        }
+    }
+
+    fn put_aged(&mut self, slot: u32, tick: u64) {
+        let entry = &mut self.entries[slot as usize];
+        if !entry.is(State::AGED) {
+            entry.set(State::AGED);
+            self.ages.put(slot, tick);
+        }
+    }
+
+    fn put_lingering(&mut self, slot: u32, tick: u64) {
+        let entry = &mut self.entries[slot as usize];
+        if !entry.is(State::LINGERS) {
+            entry.set(State::LINGERS);
+            self.closing.put(slot, tick);
+        }
+    }
+
+    /// Fetches what ending these flows will touch.
+    fn prefetch_ends(&self, slots: &[u32]) {
+        for slot in slots {
+            prefetch(&self.entries[*slot as usize]);
+        }
+        for slot in slots {
+            self.index.prefetch(self.entries[*slot as usize].words().hash(&self.seed));
         }
     }
 
@@ -266,23 +311,45 @@ impl FlowTable {
         entry.is(State::OCCUPIED).then(|| entry.initiator())
     }
 
+    /// First stage: from packets to the buckets of their flows.
     #[inline(always)]
-    fn prepare(&self, packet: &Packet) -> Lookup {
-        let (words, direction) = Words::of(&packet.key, &self.seed);
-        let hash = words.hash(&self.seed);
-        self.index.prefetch(hash);
-        Lookup { words, hash, direction, candidate: NONE }
+    fn prepare(&self, packets: &[Packet], lookups: &mut [Lookup; GROUP]) {
+        for (packet, lookup) in packets.iter().zip(lookups) {
+            let (words, direction) = Words::of(&packet.key, &self.seed);
+            let hash = words.hash(&self.seed);
+            self.index.prefetch(hash);
+            *lookup = Lookup { words, hash, direction, candidate: NONE };
+        }
     }
 
+    /// Second stage: from buckets to entries, most likely the right ones.
     #[inline(always)]
-    fn locate(&self, lookup: &mut Lookup) {
-        if let Some(slot) = self.index.candidate(lookup.hash) {
-            lookup.candidate = slot;
-            prefetch(&self.entries[slot as usize]);
-            if lookup.words.is_v6() {
-                prefetch(&self.v6[slot as usize]);
+    fn locate(&self, lookups: &mut [Lookup]) {
+        for lookup in lookups {
+            if let Some(slot) = self.index.candidate(lookup.hash) {
+                lookup.candidate = slot;
+                prefetch(&self.entries[slot as usize]);
+                if lookup.words.is_v6() {
+                    prefetch(&self.v6[slot as usize]);
+                }
             }
         }
+    }
+
+    /// Third stage: packets are counted, and time goes on.
+    #[inline(always)]
+    fn count_all(&mut self, packets: &[Packet], lookups: &[Lookup; GROUP], output: &mut Output) {
+        if let Some(detector) = &self.detector {
+            for lookup in &lookups[..packets.len()] {
+                self.prefetch_track(detector, lookup);
+            }
+        }
+        let mut latest = self.clock;
+        for (packet, lookup) in packets.iter().zip(lookups) {
+            self.count(packet, lookup, output);
+            latest = latest.max(packet.time);
+        }
+        self.advance(latest, output);
     }
 
     #[inline(always)]
@@ -373,7 +440,7 @@ impl FlowTable {
         let slot = self.take_slot();
         let now = packet.time.0;
         let entry = &mut self.entries[slot as usize];
-        *entry = bytemuck::Zeroable::zeroed();
+        entry.wipe();
         (entry.low, entry.high) = (lookup.words.low, lookup.words.high);
         (entry.first, entry.last) = (now, now);
         entry.track = NO_TRACK;
@@ -384,7 +451,7 @@ impl FlowTable {
         }
         self.index.insert(lookup.hash, slot);
         let tick = self.age_tick(now.max(self.clock.0));
-        self.ages.link(slot, tick);
+        self.put_aged(slot, tick);
         self.live += 1;
         self.counters.flows += 1;
         slot
@@ -403,16 +470,26 @@ impl FlowTable {
     /// Ends the least recently used flow. There is one, for the table is full.
     #[cold]
     fn evict(&mut self, output: &mut Output) {
-        while let Some(slot) = self.ages.take_before(u64::MAX) {
-            let entry = &self.entries[slot as usize];
-            let tick = self.age_tick(entry.last);
-            match entry.is(State::OCCUPIED) {
-                true if tick <= self.ages.oldest() => return self.end(slot, EndReason::Evicted, output),
-                true => self.ages.link(slot, tick),
-                false => {}
+        while let [slot] = *self.ages.take_before(u64::MAX, &mut [0]) {
+            let live = self.live;
+            self.take_least_recent(slot, output);
+            if self.live < live {
+                return;
             }
         }
-        unreachable!("every flow of the table is linked in the order of ages");
+        unreachable!("every flow of the table is in the order of ages");
+    }
+
+    /// A slot of the oldest tick was taken out of the order of ages: its flow is evicted, unless it was used since.
+    fn take_least_recent(&mut self, slot: u32, output: &mut Output) {
+        let tick = self.age_tick(self.entries[slot as usize].last);
+        let entry = &mut self.entries[slot as usize];
+        entry.clear(State::AGED);
+        match entry.is(State::OCCUPIED) {
+            true if tick <= self.ages.oldest() => self.end(slot, EndReason::Evicted, output),
+            true => self.put_aged(slot, tick),
+            false => {}
+        }
     }
 
     /// Before `packet` is counted: what came so far may be a flow, or a part of one, of its own.
@@ -477,7 +554,7 @@ impl FlowTable {
             detector.release(slot, &mut entry.track);
         }
         let hash = entry.words().hash(&self.seed);
-        *entry = bytemuck::Zeroable::zeroed();
+        entry.wipe();
         entry.track = self.free;
         self.free = slot;
         self.index.remove(hash, slot);
@@ -510,7 +587,7 @@ impl FlowTable {
         if entry.tcp_ended() {
             entry.set(State::CLOSING);
             let tick = self.linger_tick(self.entries[slot as usize].last);
-            self.closing.link(slot, tick);
+            self.put_lingering(slot, tick);
         }
     }
 

@@ -1,0 +1,38 @@
+//! Configuration files.
+
+use thalweg::config::{Config, ConfigError, Request, resolve};
+
+/// Name of the file, as messages have it.
+const NAME: &str = "thalweg.toml";
+
+/// Any text is a configuration or is refused, each problem on a line of its own that names the line of the file.
+///
+/// # Panics
+/// If it does not hold.
+pub fn check(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match Config::parse(text, NAME) {
+        Ok(config) => check_config(&config),
+        Err(ConfigError::Wrong { problems, file }) => {
+            assert_eq!(file, NAME);
+            assert!(!problems.is_empty());
+            let message = ConfigError::Wrong { problems: problems.clone(), file }.to_string();
+            let (lines, last_line) = (message.split('\n'), text.split('\n').count());
+            assert_eq!(lines.clone().count(), problems.len(), "{message}");
+            for (line, problem) in lines.zip(&problems) {
+                assert!((1..=last_line).contains(&problem.line), "{message}");
+                assert!(line.starts_with(&format!("{NAME}:{}: ", problem.line)), "{message}");
+                assert!(!line.contains(char::is_control), "{message:?}");
+            }
+        }
+        Err(error) => panic!("nothing was read from a file: {error}"),
+    }
+}
+
+/// Values that are right one by one may contradict each other; then one that the file sets is named.
+fn check_config(config: &Config) {
+    let request = Request { sources: vec!["eth0".to_owned()], ..Request::default() };
+    if let Err(error) = resolve(&request, config, false) {
+        assert!(error.to_string().contains(NAME), "{error}");
+    }
+}

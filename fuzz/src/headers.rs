@@ -1,0 +1,112 @@
+//! Headers of frames, with and without peeling of tunnels.
+//!
+//! The first byte chooses the link type, the second adds to the length on the wire (in units of 8 bytes); the
+//! rest is what was captured.
+
+use thalweg_wire::packet::PacketNotes;
+use thalweg_wire::parse::{Malformed, Parser, Unparsed};
+use thalweg_wire::{Frame, HashSeed, IpVersion, LinkType, Packet, Protocol, Timestamp};
+
+/// Link types by the first byte, modulo their number.
+pub const LINK_TYPES: [LinkType; 9] = [
+    LinkType::Ethernet,
+    LinkType::RawIp,
+    LinkType::Null,
+    LinkType::Loop,
+    LinkType::LinuxSll,
+    LinkType::LinuxSll2,
+    LinkType::Ipv4,
+    LinkType::Ipv6,
+    LinkType::Other(147),
+];
+
+/// Headers end before here: shorter prefixes are tried one by one.
+const LONGEST_PREFIX: usize = 200;
+
+/// Any frame gives a packet that makes sense or says why there is none, and one that was captured less of says
+/// nothing else.
+///
+/// # Panics
+/// If it does not.
+pub fn check(data: &[u8]) {
+    let &[selector, longer, ref bytes @ ..] = data else { return };
+    let link_type = LINK_TYPES[usize::from(selector) % LINK_TYPES.len()];
+    let original_length = bytes.len() as u32 + 8 * u32::from(longer);
+    let frame = Frame { time: Timestamp(7), bytes, original_length, link_type };
+
+    let (outer, inner) = (Parser { peel_tunnels: false }, Parser { peel_tunnels: true });
+    let plain = outer.parse(&frame);
+    let peeled = inner.parse(&frame);
+    for (parser, parsed) in [(outer, plain), (inner, peeled)] {
+        let mut packets = Vec::new();
+        assert_eq!(parser.parse_onto(&frame, &mut packets), parsed.map(|_| ()));
+        assert_eq!(packets.first().copied(), parsed.ok());
+        parsed.iter().for_each(check_packet);
+    }
+    match (plain, peeled) {
+        (Ok(plain), Ok(peeled)) if !peeled.notes.contains(PacketNotes::PEELED) => assert_eq!(plain, peeled),
+        (Ok(plain), Ok(peeled)) => assert!(peeled.ip_length <= plain.ip_length || is_open(&peeled)),
+        (plain, peeled) => assert_eq!(plain, peeled, "peeling makes no difference to what gives no packet"),
+    }
+    match plain {
+        Ok(packet) => check_length(&packet, &frame),
+        Err(Unparsed::UnsupportedLinkType(number)) => assert_eq!(LinkType::Other(number), link_type),
+        Err(Unparsed::Malformed { offset, .. }) => assert!(offset <= original_length),
+        Err(_) => {}
+    }
+    for length in 0..bytes.len().min(LONGEST_PREFIX) {
+        check_prefix(plain, outer.parse(&Frame { bytes: &bytes[..length], ..frame }));
+    }
+}
+
+fn is_open(packet: &Packet) -> bool {
+    packet.notes.contains(PacketNotes::LENGTH_BEYOND_FRAME)
+}
+
+/// What holds of every packet.
+fn check_packet(packet: &Packet) {
+    assert_eq!(packet.time, Timestamp(7));
+    let header_length = match packet.key.version() {
+        IpVersion::V4 => 20,
+        IpVersion::V6 => 40,
+    };
+    assert!(packet.ip_length >= header_length, "{packet:?}");
+    assert!(packet.payload_length <= packet.ip_length - header_length, "{packet:?}");
+    if packet.key.protocol != Protocol::TCP {
+        assert_eq!((packet.tcp_sequence, packet.tcp_flags.0), (0, 0), "{packet:?}");
+    }
+    if packet.notes.contains(PacketNotes::PORTS_NOT_CAPTURED) {
+        assert_eq!((packet.key.src_port, packet.key.dst_port), (0, 0), "{packet:?}");
+    }
+    let (key, seed) = (packet.key, HashSeed::new(1));
+    assert_eq!(key.canonical().0, key.reversed().canonical().0);
+    assert_eq!(key.symmetric_hash(&seed), key.reversed().symmetric_hash(&seed));
+    assert_eq!(key.to_string().parse(), Ok(key));
+}
+
+/// An IP packet fits into its frame unless it says otherwise.
+fn check_length(packet: &Packet, frame: &Frame<'_>) {
+    let beyond = packet.notes.contains(PacketNotes::LENGTH_BEYOND_FRAME);
+    assert!(beyond || packet.ip_length <= frame.original_length, "{packet:?}");
+}
+
+/// A shorter capture of a frame gives the same packet as far as it was captured, or is cut off.
+fn check_prefix(whole: Result<Packet, Unparsed>, part: Result<Packet, Unparsed>) {
+    let cut_off = matches!(part, Err(Unparsed::Malformed { kind: Malformed::Truncated, .. }));
+    // SNAP cannot be told from other LLC before its eighth byte.
+    let is_llc = matches!(part, Err(Unparsed::NonIp { .. }));
+    match (whole, part) {
+        _ if cut_off || is_llc => {}
+        (Ok(whole), Ok(part)) => {
+            assert_eq!(part.key.version(), whole.key.version());
+            assert_eq!((part.key.src(), part.key.dst()), (whole.key.src(), whole.key.dst()));
+            if !part.notes.contains(PacketNotes::LENGTH_FROM_FRAME) {
+                assert_eq!(part.ip_length, whole.ip_length);
+            }
+            if !part.notes.contains(PacketNotes::PORTS_NOT_CAPTURED) {
+                assert_eq!((part.key, part.fragment), (whole.key, whole.fragment));
+            }
+        }
+        (whole, part) => assert_eq!(part, whole),
+    }
+}
