@@ -69,6 +69,8 @@ case $goal in
     [ "$(id -u)" -eq 0 ] || echo "setup: not root: tests that make network namespaces are skipped"
     ;;
   bench)
+    need time time "measures processor time and memory of every contender"
+    need taskset util-linux "keeps every contender on one processor"
     want nfpcapd nfdump "nfpcapd is left out of the comparison"
     want softflowd softflowd "softflowd is left out of the comparison"
     ;;

@@ -73,8 +73,8 @@ pub struct Cheetah {
     pub detected: Timestamp,
     /// Flight rate: `bytes` over `T`; faster if they took less ([`sliding_window`] only).
     pub rate: BitRate,
-    /// Bytes of the flight that gave it away: at least this many passed within `T` before `detected`
-    /// (for [`cfinf`]: within the flight).
+    /// Bytes of the flight that gave it away: more than `R * T`. [`sliding_window`] counts them from the milestone
+    /// before the window on, at most 1/64 and 64 bytes more than passed within `T`; [`cfinf`] over the flight.
     pub bytes: Bytes,
 }
 

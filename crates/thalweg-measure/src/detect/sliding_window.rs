@@ -62,6 +62,10 @@ pub struct SlidingWindow {
     /// Number of quanta: `K`, fewer only where `R * T` has fewer bytes.
     quanta: u64,
     quantum: u64,
+    /// `2^64 / quantum`, rounded up: a count below `exact_below` times this has the number of quanta in its high
+    /// half (its error is below `count / 2^64`, too little to reach the next quantum).
+    reciprocal: u64,
+    exact_below: u64,
     /// Track 0 is nobody's: a flow's track number is zero as long as it has none.
     tracks: LargeArray<Track>,
     /// Where the search for a track goes on.
@@ -100,8 +104,18 @@ impl SlidingWindow {
         threshold.validate()?;
         let volume = threshold.volume().0;
         let quanta = volume.min(K as u64);
+        let quantum = volume / quanta;
         let tracks = LargeArray::zeroed(tracks.clamp(1, u32::MAX as usize - 1) + 1)?;
-        Ok(SlidingWindow { threshold, quanta, quantum: volume / quanta, tracks, hand: 0, untracked: 0 })
+        Ok(SlidingWindow {
+            threshold,
+            quanta,
+            quantum,
+            reciprocal: (u64::MAX / quantum).saturating_add(1),
+            exact_below: if quantum == 1 { 0 } else { u64::MAX / quantum },
+            tracks,
+            hand: 0,
+            untracked: 0,
+        })
     }
 
     /// Milestones that found no track: flows with as many were watched with a gap. Zero means that the
@@ -131,7 +145,17 @@ impl SlidingWindow {
     pub(crate) fn prefetch(&self, track: u32, direction: Direction, bytes: u64) {
         let track = &self.tracks[track as usize];
         prefetch(&track.newest);
-        prefetch(&track.milestones[direction as usize][(bytes / self.quantum + 1) as usize % K]);
+        prefetch(&track.milestones[direction as usize][(self.quanta_in(bytes) + 1) as usize % K]);
+    }
+
+    /// Whole quanta in a count of bytes, `bytes / quantum`, without a division wherever that is exact.
+    #[inline(always)]
+    fn quanta_in(&self, bytes: u64) -> u64 {
+        if bytes < self.exact_below {
+            ((u128::from(bytes) * u128::from(self.reciprocal)) >> 64) as u64
+        } else {
+            bytes / self.quantum
+        }
     }
 
     /// Takes note that a direction's count of bytes went from `before` to `after` at `time`.
@@ -146,7 +170,7 @@ impl SlidingWindow {
         (before, after): (u64, u64),
         time: Timestamp,
     ) -> Option<Flight> {
-        let passed = before.saturating_sub(1) / self.quantum;
+        let passed = self.quanta_in(before.saturating_sub(1));
         if after <= (passed + 1) * self.quantum {
             return None;
         }

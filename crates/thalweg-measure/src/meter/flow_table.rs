@@ -19,7 +19,7 @@
 //! **Time** is the latest time stamp seen, and what [`FlowTable::advance`] is told. It does not go back: a
 //! packet with an earlier time stamp is counted all the same, and its flow's first and last time take it in.
 //!
-//! **Memory** is fixed at construction, about 162 bytes a flow: 64 for the entry, 32 for IPv6 addresses, 40 for
+//! **Memory** is fixed at construction, about 148 bytes a flow: 64 for the entry, 32 for IPv6 addresses, 32 for
 //! what active timeouts need, 9 for the two orders of age, 11 for the index. **Cost** a packet: two cache lines,
 //! both fetched ahead over groups of 32 packets.
 
@@ -31,10 +31,10 @@ use super::ages::{Ages, SPAN};
 use super::entry::{Entry, Handed, State, V6Addresses, Words};
 use super::index::SlotIndex;
 use super::record::{EndReason, FlowRecord, Traffic};
-use crate::detect::sliding_window::{NO_TRACK, SlidingWindow};
+use crate::detect::sliding_window::{Flight, NO_TRACK, SlidingWindow};
 use crate::detect::{Cheetah, CheetahEnd, Finding};
 use crate::memory::{LargeArray, prefetch};
-use thalweg_wire::{Bytes, Direction, FlowKey, HashSeed, Packet, TcpFlags, Timestamp};
+use thalweg_wire::{Bytes, Direction, FlowKey, HashSeed, Nanos, Packet, TcpFlags, Timestamp};
 
 /// Packets of a group. The misses of 32 packets keep all fill buffers of a core busy (10 to 16 of them) without
 /// pushing each other out of the first-level cache.
@@ -94,6 +94,8 @@ pub struct FlowTable {
     /// Flows that TCP has ended, by last use.
     closing: Ages,
     detector: Option<SlidingWindow>,
+    /// Bytes of a direction from which on it is shown to the detector.
+    watched_above: u64,
     /// First of the free slots that have been used before.
     free: u32,
     /// Slots from here on have never been used.
@@ -123,6 +125,9 @@ impl FlowTable {
         seed: HashSeed,
     ) -> Result<Self, FlowTableError> {
         options.validate(detector.as_ref())?;
+        // A flow must not be forgotten, and begin anew, within a window that the detector looks at.
+        let flight_duration = detector.as_ref().map_or(Nanos::ZERO, SlidingWindow::flight_duration);
+        let options = FlowTableOptions { linger: options.linger.max(flight_duration), ..options };
         let capacity = options.capacity as usize;
         Ok(FlowTable {
             index: SlotIndex::new(capacity)?,
@@ -131,6 +136,7 @@ impl FlowTable {
             handed: LargeArray::zeroed(capacity)?,
             ages: Ages::new(capacity)?,
             closing: Ages::new(capacity)?,
+            watched_above: detector.as_ref().map_or(u64::MAX, SlidingWindow::quantum),
             detector,
             seed,
             free: NONE,
@@ -393,30 +399,42 @@ impl FlowTable {
         entry.bytes[way] = after;
         entry.packets[way] = entry.packets[way].wrapping_add(1);
         entry.tcp_flags[way] |= packet.tcp_flags.0;
+        // A part of a flow never has 2^32 packets in one direction, so that its 32-bit counts are exact.
+        let is_long = entry.packets[way] & 0x7FFF_FFFF == 0;
+        if after > self.watched_above
+            && !entry.is(State::cheetah(direction))
+            && let Some(detector) = &mut self.detector
+        {
+            let time = Timestamp(entry.last);
+            let flight = detector.observe(slot, &mut entry.track, direction, (before, after), time);
+            if let Some(flight) = flight {
+                self.report_cheetah(slot, packet.key, direction, flight, output);
+            }
+        }
         if packet.tcp_flags.intersects(TcpFlags::FIN | TcpFlags::RST) {
             self.note_end(slot);
         }
-        if let Some(detector) = &mut self.detector
-            && after > detector.quantum()
-        {
-            let entry = &mut self.entries[slot as usize];
-            if !entry.is(State::cheetah(direction)) {
-                let time = Timestamp(entry.last);
-                let flight = detector.observe(slot, &mut entry.track, direction, (before, after), time);
-                if let Some(flight) = flight {
-                    entry.set(State::cheetah(direction));
-                    self.counters.cheetahs += 1;
-                    let (detected, first) = (time, self.begun(slot));
-                    let (rate, bytes) = (flight.rate, flight.bytes);
-                    let cheetah = Cheetah { key: packet.key, first, detected, rate, bytes };
-                    output.findings.push(Finding::Began(cheetah));
-                }
-            }
-        }
-        // A part of a flow never has 2^32 packets in one direction, so that its 32-bit counts are exact.
-        if self.entries[slot as usize].packets[way] & 0x7FFF_FFFF == 0 {
+        if is_long {
             self.cut(slot, EndReason::Active, output);
         }
+    }
+
+    #[cold]
+    fn report_cheetah(
+        &mut self,
+        slot: u32,
+        key: FlowKey,
+        direction: Direction,
+        flight: Flight,
+        output: &mut Output,
+    ) {
+        self.counters.cheetahs += 1;
+        let first = self.begun(slot);
+        let entry = &mut self.entries[slot as usize];
+        entry.set(State::cheetah(direction));
+        let detected = Timestamp(entry.last);
+        let cheetah = Cheetah { key, first, detected, rate: flight.rate, bytes: flight.bytes };
+        output.findings.push(Finding::Began(cheetah));
     }
 
     /// Whether `slot` has the flow of `key`.

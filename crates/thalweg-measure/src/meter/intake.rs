@@ -116,20 +116,25 @@ impl Intake {
         self.counters
     }
 
-    /// Appends the packets of a batch to `packets`.
+    /// Appends the packets of a batch to `packets`; gives their number and bytes.
     #[inline]
-    pub fn take(&mut self, batch: &Batch<'_>, packets: &mut Vec<Packet>) {
+    pub fn take(&mut self, batch: &Batch<'_>, packets: &mut Vec<Packet>) -> Tally {
         packets.reserve(batch.frames.len());
         let begin = packets.len();
         let mut unusual = false;
+        let mut ip_bytes = 0;
         let counters = &mut self.counters;
         for frame in batch.iter() {
-            counters.frames.add(frame.original_length);
             counters.backwards += u64::from(frame.time < self.latest);
             self.latest = frame.time;
             // Written in place: a packet that is copied right after it was made waits for its own stores.
             match self.parser.parse_onto(&frame, packets) {
-                Ok(()) => unusual |= packets.last().is_some_and(Packet::is_unusual),
+                Ok(()) => {
+                    if let Some(packet) = packets.last() {
+                        unusual |= packet.is_unusual();
+                        ip_bytes += u64::from(packet.ip_length);
+                    }
+                }
                 Err(unparsed) => counters.note_unparsed(unparsed, frame.original_length),
             }
         }
@@ -139,9 +144,11 @@ impl Intake {
                 counters.note(packet, portless);
             }
         }
-        for packet in &packets[begin..] {
-            counters.ip.add(packet.ip_length);
-        }
+        let frame_bytes = batch.frames.iter().map(|frame| u64::from(frame.original_length)).sum();
+        counters.frames += Tally { packets: batch.frames.len() as u64, bytes: Bytes(frame_bytes) };
+        let taken = Tally { packets: (packets.len() - begin) as u64, bytes: Bytes(ip_bytes) };
+        counters.ip += taken;
+        taken
     }
 }
 

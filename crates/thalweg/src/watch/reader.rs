@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use thalweg_measure::meter::intake::Intake;
+use thalweg_measure::meter::intake::{Intake, Tally};
 use thalweg_wire::{Batch, Nanos, Packet, Source, Timestamp};
 
 use super::inputs::{Input, InputError};
@@ -16,8 +16,8 @@ const SILENCE_MARGIN: Nanos = Nanos::from_millis(200);
 
 /// What is done with packets.
 pub(super) trait Consumer {
-    /// Takes some packets, in the order of their capture.
-    fn packets(&mut self, packets: &[Packet]);
+    /// Takes some packets, in the order of their capture; `tally` is their number and bytes.
+    fn packets(&mut self, packets: &[Packet], tally: Tally);
 
     /// Called after each batch and now and then without any. No packet before `now` is to be expected; zero if
     /// nothing is known of the time.
@@ -103,8 +103,8 @@ fn consume(
     consumer: &mut impl Consumer,
 ) -> Timestamp {
     packets.clear();
-    intake.take(batch, packets);
-    consumer.packets(packets);
+    let tally = intake.take(batch, packets);
+    consumer.packets(packets, tally);
     batch.frames.last().map(|frame| frame.time).unwrap_or_default()
 }
 

@@ -83,6 +83,20 @@ proptest! {
         }
     }
 
+    #[test]
+    fn multiplication_counts_quanta_as_division_does(
+        volume in prop_oneof![1u64..1000, 1u64..1 << 40], bytes in any::<u64>(), shift in 0u32..64, near in 0u64..3,
+    ) {
+        let flight_duration = Nanos(8_000_000_000);
+        let detector = SlidingWindow::new(CheetahThreshold { flight_duration, rate_threshold: BitRate(volume) }, 1);
+        let detector = detector.unwrap();
+        let bytes = bytes >> shift;
+        let edge = (bytes / detector.quantum * detector.quantum).saturating_add(near).saturating_sub(1);
+        for bytes in [bytes, edge, detector.exact_below.saturating_add(near).saturating_sub(1)] {
+            prop_assert_eq!(detector.quanta_in(bytes), bytes / detector.quantum);
+        }
+    }
+
     /// A track that was taken from a quiet flow leaves no gap when that flow wakes up.
     #[test]
     fn flows_that_share_one_track_in_turn_are_found_all_the_same(flow in any_flow()) {

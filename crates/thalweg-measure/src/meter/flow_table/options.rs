@@ -9,15 +9,15 @@ use thalweg_wire::Nanos;
 /// Size and timeouts of a flow table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowTableOptions {
-    /// Most flows at once. Default 1,048,576 (170 MB when all are in use).
+    /// Most flows at once. Default 1,048,576 (155 MB when all are in use).
     pub capacity: u32,
     /// A flow ends when no packet came for this long. Default 15 s, as Cisco's exporters and softflowd's
     /// shorter timeouts have it.
     pub idle_timeout: Nanos,
     /// A flow that lasts longer is handed on in parts of this length. Default 30 min, Cisco's default.
     pub active_timeout: Nanos,
-    /// A flow that TCP has ended is handed on when no packet came for this long. Default 1 s: longer than
-    /// retransmissions of the last segments take.
+    /// A flow that TCP has ended is handed on when no packet came for this long, or for the flight duration of
+    /// the detector if that is longer. Default 1 s: longer than retransmissions of the last segments take.
     pub linger: Nanos,
 }
 

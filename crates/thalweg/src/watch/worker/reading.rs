@@ -1,8 +1,8 @@
 //! The reading side of a worker.
 
 use crossbeam_channel::Sender;
-use thalweg_measure::meter::intake::Intake;
-use thalweg_wire::{Bytes, Packet, Source, SourceCounters, Timestamp};
+use thalweg_measure::meter::intake::{Intake, Tally};
+use thalweg_wire::{Packet, Source, SourceCounters, Timestamp};
 
 use super::{Done, InputView, Message, ReadingView, Target, View, tell};
 use crate::watch::inputs::Input;
@@ -64,13 +64,12 @@ struct Both<T> {
 }
 
 impl<T: Target> Consumer for Both<T> {
-    fn packets(&mut self, packets: &[Packet]) {
+    fn packets(&mut self, packets: &[Packet], tally: Tally) {
         if let (Some(first), Some(last)) = (packets.first(), packets.last()) {
             if self.view.first == Timestamp::default() {
                 self.view.first = first.time;
             }
-            let bytes = packets.iter().map(|packet| u64::from(packet.ip_length)).sum();
-            self.view.history.add(last.time, packets.len() as u64, Bytes(bytes));
+            self.view.history.add(last.time, tally.packets, tally.bytes);
             self.target.packets(packets);
         }
     }
