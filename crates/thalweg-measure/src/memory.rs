@@ -59,7 +59,7 @@ impl<T: AnyBitPattern + NoUninit> Deref for LargeArray<T> {
     #[inline(always)]
     #[expect(
         unsafe_code,
-        reason = "a checked cast at each of the ten looks a packet takes is a tenth of its time"
+        reason = "a checked cast costs a division at each of the ten looks that a packet takes"
     )]
     fn deref(&self) -> &[T] {
         // SAFETY: the mapping has `len` times the size of `T` bytes, all initialised, at an address that `zeroed`

@@ -147,8 +147,9 @@ pub struct DetectionSettings {
 
     /// sliding-window: flows that can be followed at once.
     ///
-    /// Flows that move more than a 64th of R*T bytes within T need 1 KiB each. The default, 32 MiB, is enough
-    /// for a link of 100 Gbit/s. Flows that find no room are counted.
+    /// Flows that move more than a 64th of R*T bytes within T need 1 KiB each; a link has at most 128 times its
+    /// rate over R of them. The default, 32 MiB, is enough for 10 Gbit/s at R = 50 Mbit/s, whatever the traffic.
+    /// Flows that find no room are counted.
     #[arg(long, value_name = "N", value_parser = parse::<NonZeroUsize>)]
     pub tracks: Option<NonZeroUsize>,
 
@@ -182,10 +183,10 @@ pub struct DetectionSettings {
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 #[command(next_help_heading = "Flow table")]
 pub struct FlowTableSettings {
-    /// Most flows at once, for each worker.
+    /// Most flows at once; workers share them.
     ///
     /// When the table is full, the least recently used flow makes room; it is handed on, and counted. A flow
-    /// takes about 162 bytes, so that the default comes to 170 MB when all are in use.
+    /// takes about 148 bytes, so that the default comes to 155 MB when all are in use.
     #[arg(long, value_name = "N", value_parser = parse::<FlowCount>)]
     pub flow_capacity: Option<FlowCount>,
 
