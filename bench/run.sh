@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# The whole benchmark, results under bench/results/, experiments under experiments/. Takes 20 to 40 minutes on
+# a quiet machine, 4 GB of disk and 4 GB of memory. `make bench` calls it when the release binary is built.
+#
+#   bench/run.sh                          everything
+#   BENCH_PACKETS=1000000 bench/run.sh    a smaller one: every trace at most so long
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+target=${CARGO_TARGET_DIR:-target}
+limit=${BENCH_PACKETS:-38000000}
+cpus=$(taskset -cp $$ | sed 's/.*[:,-] *//') # the last of those allowed, as the meters choose it
+
+step() { echo "==> $*"; "$@"; }
+bench() { step taskset -c "$cpus" "$target/release/thalweg-bench" "$@"; }
+at_most() { echo $(($1 < limit ? $1 : limit)); }
+
+step cargo build --release -p thalweg -p thalweg-bench
+
+packets=$(at_most 10000000)
+if [ "$limit" -gt 10000000 ]; then packets+=,$limit; fi
+bench meters --packets "$packets" --thalweg "$target/release/thalweg" --traces "$target/bench-traces"
+bench stages --packets "$(at_most 10000000)"
+bench scaling --packets "$(at_most 1000000),$(at_most 10000000),$limit"
+bench detectors --packets "$limit"
+bench flood --packets "$(at_most 10000000)"
+for experiment in cheetah-hash-buckets cheetah-length-filter cheetah-reported; do
+  bench experiment "$experiment" --packets "$limit"
+done

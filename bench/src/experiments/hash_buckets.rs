@@ -1,0 +1,128 @@
+//! Figure 3.3: how many flow entries share a hash bucket.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use thalweg_wire::{Direction, FlowKey, HashSeed, IpVersion};
+
+use super::Outcome;
+use crate::plot::{Labels, grouped_bars};
+use crate::results::{Page, Table, grouped, percent};
+use crate::row;
+use crate::traces::{normal, stream};
+
+/// Flows a bucket in the figure. Its text does not give the number of buckets; if a hash spreads flows evenly,
+/// a share `exp(-load)` of them is alone in a bucket, and the text has 43.2 %.
+const LOAD: f64 = 0.839;
+
+/// Runs it.
+pub(super) fn run(packets: u64, command: &str, plot: &Path) -> anyhow::Result<Outcome> {
+    let mut keys = HashSet::new();
+    stream(&normal(packets), |packets| keys.extend(packets.iter().map(|packet| packet.key)))?;
+    let flows = keys.len() as u64;
+    let buckets = (flows as f64 / LOAD).ceil() as u64;
+    let seed = HashSeed::new(1);
+    let bernstein = histogram(&keys, buckets, |key| bernstein(key) % buckets);
+    let ours =
+        histogram(&keys, buckets, |key| ((u128::from(hash(key, &seed)) * u128::from(buckets)) >> 64) as u64);
+    let longest = bernstein.len().max(ours.len()).max(8);
+    let poisson: Vec<f64> = (0..longest).map(|entries| expected(entries, flows, buckets)).collect();
+    let mut table = Table::new(["entries", "bernstein_buckets", "our_buckets", "poisson_buckets"]);
+    let mut shown = Table::new([
+        "entries in a bucket",
+        "buckets, Bernstein",
+        "buckets, ours",
+        "buckets, Poisson",
+        "flows in such, Bernstein",
+        "flows in such, ours",
+    ]);
+    let at = |histogram: &[u64], entries: usize| histogram.get(entries).copied().unwrap_or(0);
+    for (entries, poisson) in poisson.iter().enumerate() {
+        let (one, other) = (at(&bernstein, entries), at(&ours, entries));
+        row!(table, entries, one, other, format!("{poisson:.1}"));
+        let share = |buckets: u64| percent(buckets * entries as u64, flows);
+        row!(
+            shown,
+            entries,
+            grouped(one),
+            grouped(other),
+            grouped(poisson.round() as u64),
+            share(one),
+            share(other)
+        );
+    }
+    let float = |histogram: &[u64]| histogram.iter().map(|count| *count as f64).collect::<Vec<_>>();
+    let series = [("Bernstein", float(&bernstein)), ("ours", float(&ours)), ("Poisson", poisson)];
+    let title = format!("{} one-way flows in {} buckets", grouped(flows), grouped(buckets));
+    let labels = Labels { title: &title, x: "flow entries in a bucket", y: "buckets" };
+    grouped_bars(plot, labels, &series)?;
+    let mut page = Page::new("Flow entries in a hash bucket", command);
+    page.paragraph(format_args!(
+        "{} packets, {} one-way flows, {} buckets ({LOAD} flows a bucket, as fits the figure).",
+        grouped(packets),
+        grouped(flows),
+        grouped(buckets)
+    ));
+    page.table(&shown);
+    Ok(Outcome { page, table })
+}
+
+/// Buckets by the number of flows in them.
+fn histogram(keys: &HashSet<FlowKey>, buckets: u64, bucket_of: impl Fn(&FlowKey) -> u64) -> Vec<u64> {
+    let mut entries = vec![0u32; buckets as usize];
+    keys.iter().for_each(|key| entries[bucket_of(key) as usize] += 1);
+    let longest = entries.iter().copied().max().unwrap_or(0);
+    let mut histogram = vec![0; longest as usize + 1];
+    entries.iter().for_each(|count| histogram[*count as usize] += 1);
+    histogram
+}
+
+/// Expected number of buckets with so many entries, if every flow chooses its bucket by lot.
+fn expected(entries: usize, flows: u64, buckets: u64) -> f64 {
+    let load = flows as f64 / buckets as f64;
+    (1..=entries).fold(buckets as f64 * (-load).exp(), |expected, k| expected * load / k as f64)
+}
+
+/// Bernstein's hash, 33 times the hash so far plus the next byte from 5381 on, over source and destination
+/// address, source and destination port, and protocol, as they stand in the headers.
+fn bernstein(key: &FlowKey) -> u64 {
+    let address = |words: [u64; 2]| {
+        let number = u128::from(words[0]) << 64 | u128::from(words[1]);
+        let length = if key.version() == IpVersion::V4 { 4 } else { 16 };
+        number.to_be_bytes().into_iter().skip(16 - length)
+    };
+    let (src, dst) = key.address_words();
+    let ports = [key.src_port, key.dst_port].map(u16::to_be_bytes).into_iter().flatten();
+    let bytes = address(src).chain(address(dst)).chain(ports).chain([key.protocol.0]);
+    bytes.fold(5381, |hash: u64, byte| hash.wrapping_mul(33).wrapping_add(byte.into()))
+}
+
+/// The flow table's hash. It is the same for both directions, which are two flows here, as in the published
+/// detector: one of them takes its complement.
+fn hash(key: &FlowKey, seed: &HashSeed) -> u64 {
+    let symmetric = key.symmetric_hash(seed);
+    if key.direction() == Direction::Forward { symmetric } else { !symmetric }
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_wire::Protocol;
+
+    use super::*;
+
+    #[test]
+    fn every_flow_is_in_one_bucket() {
+        let keys: HashSet<_> = (0..1000).map(|n| FlowKey::v4(n, 2, 3, 4, Protocol::TCP)).collect();
+        let histogram = histogram(&keys, 500, |key| bernstein(key) % 500);
+        assert_eq!(histogram.iter().sum::<u64>(), 500);
+        assert_eq!(histogram.iter().zip(0u64..).map(|(buckets, n)| buckets * n).sum::<u64>(), 1000);
+    }
+
+    #[test]
+    fn the_load_gives_the_share_of_the_text() {
+        let (flows, buckets) = (1_788_675, (1_788_675.0 / LOAD) as u64);
+        let alone = expected(1, flows, buckets) / flows as f64;
+        assert!((alone - 0.432).abs() < 0.001, "{alone}");
+        assert!(expected(0, flows, buckets) > 900e3 && expected(1, flows, buckets) > 700e3);
+    }
+}

@@ -1,0 +1,122 @@
+//! Figure 3.4: the share of packets and of flows that the length filter `L` leaves out.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use thalweg::synth::SynthOptions;
+use thalweg_wire::{FlowKey, Packet};
+
+use super::Outcome;
+use crate::plot::{Labels, boxes};
+use crate::results::{Page, Table, grouped};
+use crate::row;
+use crate::statistics::FiveNumbers;
+use crate::traces::{normal, stream};
+
+/// `L`, in bytes of the IP layer.
+const LENGTH_THRESHOLDS: [u32; 3] = [600, 700, 800];
+
+/// Algorithms 1 and 2 with nothing but the length filter, for all `L` at once: a packet without an entry that
+/// is shorter than `L` is dropped, any other makes or finds one. No entry is evicted or deleted.
+#[derive(Debug, Default)]
+struct LengthFilter {
+    /// Of each one-way flow, whether it has an entry.
+    entries: HashMap<FlowKey, [bool; LENGTH_THRESHOLDS.len()]>,
+    packets: u64,
+    dropped: [u64; LENGTH_THRESHOLDS.len()],
+}
+
+impl LengthFilter {
+    fn handle(&mut self, packet: &Packet) {
+        self.packets += 1;
+        let entries = self.entries.entry(packet.key).or_default();
+        for ((entry, dropped), threshold) in entries.iter_mut().zip(&mut self.dropped).zip(LENGTH_THRESHOLDS)
+        {
+            *entry |= packet.ip_length >= threshold;
+            *dropped += u64::from(!*entry);
+        }
+    }
+
+    /// Percentage of packets dropped.
+    fn packets_dropped(&self) -> [f64; LENGTH_THRESHOLDS.len()] {
+        self.dropped.map(|dropped| 100.0 * dropped as f64 / self.packets.max(1) as f64)
+    }
+
+    /// Percentage of flows that never had an entry.
+    fn flows_dropped(&self) -> [f64; LENGTH_THRESHOLDS.len()] {
+        let flows = self.entries.len().max(1) as f64;
+        std::array::from_fn(|number| {
+            let without = self.entries.values().filter(|entries| !entries[number]).count();
+            100.0 * without as f64 / flows
+        })
+    }
+}
+
+/// Runs it over traces of so many seeds.
+pub(super) fn run(packets: u64, seeds: u64, command: &str, plot: &Path) -> anyhow::Result<Outcome> {
+    let mut table = Table::new(["seed", "L_bytes", "packets_dropped_percent", "flows_dropped_percent"]);
+    let (mut of_packets, mut of_flows) = (vec![Vec::new(); 3], vec![Vec::new(); 3]);
+    for seed in 1..=seeds.max(1) {
+        let mut filter = LengthFilter::default();
+        let options = SynthOptions { seed, ..normal(packets) };
+        stream(&options, |packets| packets.iter().for_each(|packet| filter.handle(packet)))?;
+        let dropped = filter.packets_dropped().into_iter().zip(filter.flows_dropped());
+        for (number, (packets, flows)) in dropped.enumerate() {
+            of_packets[number].push(packets);
+            of_flows[number].push(flows);
+            row!(table, seed, LENGTH_THRESHOLDS[number], format!("{packets:.3}"), format!("{flows:.3}"));
+        }
+    }
+    let mut shown = Table::new([
+        "L",
+        "packets dropped, median (least to greatest)",
+        "flows dropped, median (least to greatest)",
+    ]);
+    let mut sample = Vec::new();
+    let range =
+        |numbers: FiveNumbers| format!("{:.1} % ({:.1} to {:.1})", numbers.median, numbers.min, numbers.max);
+    for (what, all) in [("packets", &of_packets), ("flows", &of_flows)] {
+        for (percentages, threshold) in all.iter().zip(LENGTH_THRESHOLDS) {
+            sample.push((format!("{what}, {threshold} B"), FiveNumbers::of(percentages)));
+        }
+    }
+    for (number, threshold) in LENGTH_THRESHOLDS.into_iter().enumerate() {
+        let ranges = [&of_packets, &of_flows].map(|all| range(FiveNumbers::of(&all[number])));
+        row!(shown, format!("{threshold} B"), ranges[0], ranges[1]);
+    }
+    let title = format!("Dropped by the length filter, {} packets, {} seeds", grouped(packets), seeds.max(1));
+    let labels =
+        Labels { title: &title, x: "of what, and length threshold L (bytes)", y: "dropped (percent)" };
+    boxes(plot, labels, &sample)?;
+    let mut page = Page::new("What the length filter leaves out", command);
+    page.paragraph(format_args!("{} traces of {} packets.", seeds.max(1), grouped(packets)));
+    page.table(&shown);
+    Ok(Outcome { page, table })
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_wire::{Fragment, PacketNotes, Protocol, TcpFlags, Timestamp};
+
+    use super::*;
+
+    #[test]
+    fn packets_before_the_first_long_one_are_dropped() {
+        let mut filter = LengthFilter::default();
+        let packet = |port, ip_length| Packet {
+            time: Timestamp(0),
+            key: FlowKey::v4(1, 2, port, 443, Protocol::TCP),
+            ip_length,
+            payload_length: 0,
+            tcp_sequence: 0,
+            tcp_flags: TcpFlags::ACK,
+            fragment: Fragment::Whole,
+            notes: PacketNotes::default(),
+        };
+        for (port, ip_length) in [(1, 40), (1, 650), (1, 40), (2, 40)] {
+            filter.handle(&packet(port, ip_length));
+        }
+        assert_eq!(filter.packets_dropped(), [50.0, 100.0, 100.0]);
+        assert_eq!(filter.flows_dropped(), [50.0, 100.0, 100.0]);
+    }
+}

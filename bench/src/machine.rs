@@ -1,0 +1,98 @@
+//! What a benchmark ran on, and when.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use thalweg_wire::Timestamp;
+
+/// What every result says of its machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Model of the processor.
+    pub processor: String,
+    /// Processors of the system.
+    pub processors: usize,
+    /// Memory in MiB.
+    pub memory_mib: u64,
+    /// Kernel and its version.
+    pub kernel: String,
+}
+
+impl Machine {
+    /// The machine that this runs on, as far as `/proc` tells.
+    pub fn this() -> Machine {
+        let unknown = || "unknown".to_owned();
+        Machine {
+            processor: field("/proc/cpuinfo", "model name").unwrap_or_else(unknown),
+            processors: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_mib: kib("/proc/meminfo", "MemTotal").unwrap_or(0) / 1024,
+            kernel: kernel().map_or_else(unknown, |release| format!("Linux {release}")),
+        }
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Machine { processor, processors, memory_mib, kernel } = self;
+        let gib = *memory_mib as f64 / 1024.0;
+        write!(f, "{processor}, {processors} processors to run on, {gib:.0} GiB, {kernel}")
+    }
+}
+
+/// Version of the kernel, without what its builder appended.
+fn kernel() -> Option<String> {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
+    release.trim().split('-').next().map(str::to_owned)
+}
+
+/// Today in UTC, `YYYY-MM-DD`.
+pub fn today() -> String {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut text = Timestamp(since_epoch.as_nanos() as u64).to_string();
+    text.truncate("YYYY-MM-DD".len());
+    text
+}
+
+/// Memory of this process that is no file's, in bytes.
+pub fn anonymous_memory() -> Option<u64> {
+    kib("/proc/self/status", "RssAnon").map(|kib| kib * 1024)
+}
+
+/// The highest-numbered processor that this process may run on: interrupts tend to gather on the first.
+pub fn last_processor() -> usize {
+    let allowed = field("/proc/self/status", "Cpus_allowed_list").unwrap_or_default();
+    let last = allowed.rsplit([',', '-']).next().and_then(|number| number.trim().parse().ok());
+    last.unwrap_or(0)
+}
+
+/// Bytes that may still be written where `folder` lies, if `df` tells.
+pub fn free_disk(folder: &Path) -> Option<u64> {
+    let df = Command::new("df").args(["--output=avail", "-B1"]).arg(folder).output().ok()?;
+    String::from_utf8_lossy(&df.stdout).lines().nth(1)?.trim().parse().ok()
+}
+
+fn kib(file: &str, name: &str) -> Option<u64> {
+    field(file, name)?.split_whitespace().next()?.parse().ok()
+}
+
+/// What follows `name` and a colon on the first such line.
+fn field(file: &str, name: &str) -> Option<String> {
+    let text = fs::read_to_string(file).ok()?;
+    let mut values = text.lines().filter_map(|line| line.split_once(':'));
+    values.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn today_is_a_date() {
+        let today = today();
+        assert_eq!(today.len(), 10);
+        assert!(today.split('-').all(|part| part.parse::<u32>().is_ok()), "{today}");
+    }
+}

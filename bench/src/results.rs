@@ -1,0 +1,169 @@
+//! Results as people read them (Markdown) and as programs do (CSV).
+
+use std::fmt::{Display, Write as _};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use crate::machine::{Machine, today};
+
+/// Rows under a header, all of the same number of cells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    header: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+/// One row of cells that display themselves.
+#[macro_export]
+macro_rules! row {
+    ($table:expr, $($cell:expr),+ $(,)?) => { $table.push(vec![$($cell.to_string()),+]) };
+}
+
+impl Table {
+    /// No rows yet.
+    pub fn new<const N: usize>(header: [&str; N]) -> Table {
+        Table::with_header(header.map(str::to_owned).to_vec())
+    }
+
+    /// No rows yet, under a header made at run time.
+    pub fn with_header(header: Vec<String>) -> Table {
+        Table { header, rows: Vec::new() }
+    }
+
+    /// Adds a row.
+    ///
+    /// # Panics
+    /// If it has not as many cells as the header.
+    pub fn push(&mut self, row: Vec<String>) {
+        assert_eq!(row.len(), self.header.len(), "a cell for each column");
+        self.rows.push(row);
+    }
+
+    /// As Markdown; every column but the first is aligned right.
+    pub fn markdown(&self) -> String {
+        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+        let rule = std::iter::once("---").chain(self.header.iter().skip(1).map(|_| "---:"));
+        let rule: Vec<String> = rule.map(str::to_owned).collect();
+        [line(&self.header), line(&rule)].into_iter().chain(self.rows.iter().map(|row| line(row))).collect()
+    }
+
+    /// As CSV (RFC 4180).
+    pub fn csv(&self) -> String {
+        let quoted = |cell: &String| match cell.contains([',', '"', '\n']) {
+            true => format!("\"{}\"", cell.replace('"', "\"\"")),
+            false => cell.clone(),
+        };
+        let line = |cells: &Vec<String>| cells.iter().map(quoted).collect::<Vec<_>>().join(",") + "\n";
+        std::iter::once(&self.header).chain(&self.rows).map(line).collect()
+    }
+}
+
+/// A page of results on its way to a file.
+#[derive(Clone, Debug)]
+pub struct Page {
+    text: String,
+}
+
+impl Page {
+    /// A page under `title` that says when and where its numbers came about, and with which `command`.
+    pub fn new(title: &str, command: &str) -> Page {
+        let (today, machine) = (today(), Machine::this());
+        Page { text: format!("# {title}\n\n{today}, {machine}.\n\n    {command}\n") }
+    }
+
+    /// A section under its own heading.
+    pub fn section(&mut self, heading: &str) -> &mut Page {
+        self.write(format_args!("\n## {heading}\n"))
+    }
+
+    /// A paragraph.
+    pub fn paragraph(&mut self, text: impl Display) -> &mut Page {
+        self.write(format_args!("\n{text}\n"))
+    }
+
+    /// A table.
+    pub fn table(&mut self, table: &Table) -> &mut Page {
+        self.write(format_args!("\n{}", table.markdown()))
+    }
+
+    fn write(&mut self, text: std::fmt::Arguments<'_>) -> &mut Page {
+        self.text.write_fmt(text).expect("a string takes everything");
+        self
+    }
+
+    /// The text so far.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// Writes `FOLDER/DATE-SUBJECT.md`, and says so.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn save_page(folder: &Path, subject: &str, page: &Page) -> anyhow::Result<()> {
+    save(&dated(folder, subject, "md"), page.text())
+}
+
+/// Writes `FOLDER/DATE-SUBJECT.csv`, and says so.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn save_rows(folder: &Path, subject: &str, rows: &Table) -> anyhow::Result<()> {
+    save(&dated(folder, subject, "csv"), &rows.csv())
+}
+
+fn dated(folder: &Path, subject: &str, extension: &str) -> PathBuf {
+    folder.join(format!("{}-{subject}.{extension}", today()))
+}
+
+/// Writes a file and the folders that it is in, and says so.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn save(path: &Path, text: &str) -> anyhow::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    eprintln!("wrote {}", path.display());
+    Ok(())
+}
+
+/// A number with its thousands set apart by commas.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let first = digits.len() % 3;
+    let (head, tail) = digits.split_at(first);
+    let groups =
+        tail.as_bytes().chunks(3).map(|group| group.iter().map(|digit| char::from(*digit)).collect());
+    let parts: Vec<String> =
+        Some(head.to_owned()).filter(|head| !head.is_empty()).into_iter().chain(groups).collect();
+    parts.join(",")
+}
+
+/// `part` of `whole` in percent, with one decimal.
+pub fn percent(part: u64, whole: u64) -> String {
+    format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_the_same_in_markdown_and_csv() {
+        let mut table = Table::new(["meter", "flows"]);
+        row!(table, "a, b", 7);
+        assert_eq!(table.markdown(), "| meter | flows |\n| --- | ---: |\n| a, b | 7 |\n");
+        assert_eq!(table.csv(), "meter,flows\n\"a, b\",7\n");
+    }
+
+    #[test]
+    fn thousands_are_set_apart() {
+        for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (38_166_365, "38,166,365")] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}

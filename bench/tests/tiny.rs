@@ -1,0 +1,102 @@
+//! Every benchmark and experiment, small: that none rots. Nothing here looks at a time.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const BENCH: &str = env!("CARGO_BIN_EXE_thalweg-bench");
+
+/// Runs `thalweg-bench` with its results in `output`, passes on what it skipped, and returns the results: all
+/// Markdown files in one text.
+fn bench(output: &Path, arguments: &[&str]) -> String {
+    let ran = Command::new(BENCH).args(arguments).arg("--output").arg(output).output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{arguments:?}: {said}");
+    for line in said.lines().filter(|line| line.starts_with("skipped: ")) {
+        skip(line);
+    }
+    let mut names: Vec<_> = fs::read_dir(output).unwrap().map(|entry| entry.unwrap().path()).collect();
+    names.sort();
+    let pages = names.iter().filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+    pages.map(|path| fs::read_to_string(path).unwrap()).collect()
+}
+
+/// Writes past the test runner's capture.
+fn skip(line: &str) {
+    use std::io::Write;
+    std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
+}
+
+/// The cells of the table row that begins with `name`.
+fn cells<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
+    let row = page.lines().find(|line| line.starts_with(&format!("| {name} |")));
+    row.unwrap_or_else(|| panic!("no row {name} in:\n{page}"))
+        .trim_matches('|')
+        .split('|')
+        .map(str::trim)
+        .collect()
+}
+
+#[test]
+fn meters_agree_with_the_truth_on_packets_and_flows() {
+    for program in ["time", "taskset"] {
+        if Command::new(program).arg("--version").output().is_err() {
+            return skip(&format!("skipped: meters_agree_with_the_truth_on_packets_and_flows: no {program}"));
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (traces, output) = (folder.path().join("traces"), folder.path().join("results"));
+    let traces = traces.to_str().unwrap();
+    let arguments = ["meters", "--packets", "20000", "--runs", "1", "--thalweg", BENCH, "--traces", traces];
+    let page = bench(&output, &arguments);
+    let truth = cells(&page, "the truth");
+    for meter in ["thalweg watch", "plain HashMap"] {
+        let counted = cells(&page, meter);
+        assert_eq!(counted[5..7], truth[5..7], "{meter}");
+    }
+}
+
+#[test]
+fn stages_are_all_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = bench(folder.path(), &["stages", "--packets", "20000", "--runs", "1"]);
+    assert_eq!(page.lines().filter(|line| line.starts_with("| decode")).count(), 5);
+}
+
+#[test]
+fn scaling_measures_every_combination() {
+    let folder = tempfile::tempdir().unwrap();
+    let counts = ["--packets", "5000,10000", "--flows", "100,1000", "--runs", "1"];
+    let page = bench(folder.path(), &[&["scaling"][..], &counts].concat());
+    assert_eq!(
+        page.lines().filter(|line| line.starts_with("| 5,000 |") || line.starts_with("| 10,000 |")).count(),
+        4
+    );
+}
+
+#[test]
+fn detectors_are_held_against_the_truth() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = bench(folder.path(), &["detectors", "--packets", "200000"]);
+    assert_eq!(cells(&page, "sliding window (ours)")[1..4], ["8", "0", "0"]);
+    assert_eq!(cells(&page, "straddling-burst")[1..4], ["2", "2", "0"], "flows, ours, the published one");
+}
+
+#[test]
+fn a_flood_leaves_the_planted_cheetahs_to_be_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = bench(folder.path(), &["flood", "--packets", "300000", "--runs", "1"]);
+    assert!(page.contains("1 of 1 (100.0 %)"), "{page}");
+}
+
+#[test]
+fn every_experiment_writes_result_table_and_plot() {
+    for name in ["cheetah-hash-buckets", "cheetah-length-filter", "cheetah-reported"] {
+        let folder = tempfile::tempdir().unwrap();
+        let page = bench(folder.path(), &["experiment", name, "--packets", "50000", "--seeds", "2"]);
+        assert!(page.contains("plot.svg"), "{page}");
+        assert!(fs::read_to_string(folder.path().join("table.csv")).unwrap().lines().count() > 3);
+        let svg = fs::read_to_string(folder.path().join("plot.svg")).unwrap();
+        assert!(svg.contains("<rect") && svg.trim_end().ends_with("</svg>"));
+    }
+}
