@@ -31,7 +31,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::{CheetahThreshold, ThresholdError};
-use crate::memory::{LargeArray, MemoryError, prefetch};
+use crate::memory::{LargeArray, MemoryError};
 use thalweg_wire::{BitRate, Bytes, Direction, Nanos, Timestamp};
 
 /// Most quanta that `R * T` is divided into.
@@ -40,19 +40,28 @@ const K: usize = 64;
 /// A flow without a track.
 pub(crate) const NO_TRACK: u32 = 0;
 
-/// Tracks looked at for one that can be taken, before a milestone goes unkept.
-const SEARCH: usize = 64;
+/// Tracks looked at for one that can be taken, before a fresh one is.
+const SEARCH: usize = 8;
+
+/// Tracks looked at when there is no fresh one, before a milestone goes unkept.
+const LONG_SEARCH: usize = 64;
+
+/// No milestone was kept yet.
+const NEVER: u64 = u64::MAX;
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
+#[repr(C, align(64))]
 struct Track {
-    /// Times of the last `K` milestones of each direction, milestone `m` at `m % K`.
-    milestones: [[u64; K]; 2],
     /// Time of the newest milestone of either direction; zero if the track is free.
     newest: u64,
+    /// First milestone kept of each direction; [`NEVER`] if there is none. What the ring holds of earlier ones is
+    /// somebody else's.
+    first_kept: [u64; 2],
     /// Slot whose flow has it.
     owner: u32,
-    reserved: u32,
+    reserved: [u32; 9],
+    /// Times of the last `K` milestones of each direction, milestone `m` at `m % K`.
+    milestones: [[u64; K]; 2],
 }
 
 /// The detector's parameters and tracks.
@@ -68,6 +77,8 @@ pub struct SlidingWindow {
     exact_below: u64,
     /// Track 0 is nobody's: a flow's track number is zero as long as it has none.
     tracks: LargeArray<Track>,
+    /// Tracks from here on have never been used: as few are in use as will do, so that they stay in the cache.
+    fresh: usize,
     /// Where the search for a track goes on.
     hand: usize,
     untracked: u64,
@@ -113,6 +124,7 @@ impl SlidingWindow {
             reciprocal: (u64::MAX / quantum).saturating_add(1),
             exact_below: if quantum == 1 { 0 } else { u64::MAX / quantum },
             tracks,
+            fresh: 1,
             hand: 0,
             untracked: 0,
         })
@@ -134,18 +146,11 @@ impl SlidingWindow {
         self.tracks.bytes()
     }
 
-    /// Bytes up to which a direction passes no milestone and need not be shown to [`SlidingWindow::observe`].
+    /// Whether a count of bytes that goes from `before` to `after` passes a milestone. One branch that is rarely
+    /// taken: whether a flow is a fast one is a toss-up at each packet, whether it completes a quantum is not.
     #[inline(always)]
-    pub(crate) fn quantum(&self) -> u64 {
-        self.quantum
-    }
-
-    /// Brings the track's part that [`SlidingWindow::observe`] will look at for a count of `bytes` into the cache.
-    #[inline(always)]
-    pub(crate) fn prefetch(&self, track: u32, direction: Direction, bytes: u64) {
-        let track = &self.tracks[track as usize];
-        prefetch(&track.newest);
-        prefetch(&track.milestones[direction as usize][(self.quanta_in(bytes) + 1) as usize % K]);
+    pub(crate) fn passes_milestone(&self, before: u64, after: u64) -> bool {
+        after > (self.quanta_in(before.saturating_sub(1)) + 1) * self.quantum
     }
 
     /// Whole quanta in a count of bytes, `bytes / quantum`, without a division wherever that is exact.
@@ -158,10 +163,9 @@ impl SlidingWindow {
         }
     }
 
-    /// Takes note that a direction's count of bytes went from `before` to `after` at `time`.
+    /// Takes note that a direction's count of bytes went from `before` to `after` at `time`, and passed a milestone.
     ///
     /// `owner` names the flow, `track` is where it keeps the number of its track.
-    #[inline]
     pub(crate) fn observe(
         &mut self,
         owner: u32,
@@ -170,12 +174,8 @@ impl SlidingWindow {
         (before, after): (u64, u64),
         time: Timestamp,
     ) -> Option<Flight> {
-        let passed = self.quanta_in(before.saturating_sub(1));
-        if after <= (passed + 1) * self.quantum {
-            return None;
-        }
-        let (since, passed) =
-            self.pass(owner, track, direction, (passed + 1, (after - 1) / self.quantum), time)?;
+        let from = self.quanta_in(before.saturating_sub(1)) + 1;
+        let (since, passed) = self.pass(owner, track, direction, (from, self.quanta_in(after - 1)), time)?;
         Some(self.flight(after, since, time - passed))
     }
 
@@ -214,11 +214,14 @@ impl SlidingWindow {
         }
         let track = &mut self.tracks[*number as usize];
         track.newest = track.newest.max(time.0);
+        let first_kept = &mut track.first_kept[direction as usize];
+        *first_kept = from.min(*first_kept);
+        let first_kept = *first_kept;
         let milestones = &mut track.milestones[direction as usize];
         for milestone in from.max((to + 1).saturating_sub(K as u64))..=to {
             milestones[milestone as usize % K] = time.0;
         }
-        let since = (to + 1).checked_sub(self.quanta).filter(|since| *since >= 1)?;
+        let since = (to + 1).checked_sub(self.quanta).filter(|since| *since >= first_kept)?;
         let passed = Timestamp(milestones[since as usize % K]);
         (time - passed < self.threshold.flight_duration).then_some((since.min(from), passed))
     }
@@ -226,15 +229,25 @@ impl SlidingWindow {
     /// A free track, or one that tells nothing any more.
     fn take_track(&mut self, owner: u32, now: Timestamp) -> Option<u32> {
         let stale = now.saturating_sub(self.threshold.flight_duration).0;
-        for _ in 0..SEARCH.min(self.tracks.len() - 1) {
-            self.hand = self.hand % (self.tracks.len() - 1) + 1;
-            let track = &mut self.tracks[self.hand];
-            if track.newest <= stale {
-                *track = Track { milestones: [[0; K]; 2], newest: now.0, owner, reserved: 0 };
-                return Some(self.hand as u32);
+        let looks = if self.fresh < self.tracks.len() { SEARCH } else { LONG_SEARCH };
+        let mut looks = 0..looks.min(self.fresh - 1);
+        let number = match looks.find_map(|_| self.next_if_stale(stale)) {
+            Some(number) => number,
+            None if self.fresh < self.tracks.len() => {
+                self.fresh += 1;
+                self.fresh - 1
             }
-        }
-        None
+            None => return None,
+        };
+        let track = &mut self.tracks[number];
+        (track.newest, track.first_kept, track.owner) = (now.0, [NEVER; 2], owner);
+        Some(number as u32)
+    }
+
+    /// Moves the hand on to the next track in use, and gives it if its newest milestone is no newer than this.
+    fn next_if_stale(&mut self, stale: u64) -> Option<usize> {
+        self.hand = self.hand % (self.fresh - 1) + 1;
+        (self.tracks[self.hand].newest <= stale).then_some(self.hand)
     }
 
     /// Gives the track of a flow that ended back.

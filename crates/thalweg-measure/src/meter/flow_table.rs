@@ -94,8 +94,6 @@ pub struct FlowTable {
     /// Flows that TCP has ended, by last use.
     closing: Ages,
     detector: Option<SlidingWindow>,
-    /// Bytes of a direction from which on it is shown to the detector.
-    watched_above: u64,
     /// First of the free slots that have been used before.
     free: u32,
     /// Slots from here on have never been used.
@@ -136,7 +134,6 @@ impl FlowTable {
             handed: LargeArray::zeroed(capacity)?,
             ages: Ages::new(capacity)?,
             closing: Ages::new(capacity)?,
-            watched_above: detector.as_ref().map_or(u64::MAX, SlidingWindow::quantum),
             detector,
             seed,
             free: NONE,
@@ -345,27 +342,12 @@ impl FlowTable {
     /// Third stage: packets are counted, and time goes on.
     #[inline(always)]
     fn count_all(&mut self, packets: &[Packet], lookups: &[Lookup; GROUP], output: &mut Output) {
-        if let Some(detector) = &self.detector {
-            for lookup in &lookups[..packets.len()] {
-                self.prefetch_track(detector, lookup);
-            }
-        }
         let mut latest = self.clock;
         for (packet, lookup) in packets.iter().zip(lookups) {
             self.count(packet, lookup, output);
             latest = latest.max(packet.time);
         }
         self.advance(latest, output);
-    }
-
-    #[inline(always)]
-    fn prefetch_track(&self, detector: &SlidingWindow, lookup: &Lookup) {
-        if let Some(entry) = self.entries.get(lookup.candidate as usize)
-            && entry.track != NO_TRACK
-            && entry.is(State::OCCUPIED)
-        {
-            detector.prefetch(entry.track, lookup.direction, entry.bytes[lookup.direction as usize]);
-        }
     }
 
     /// Counts one packet in its flow's entry.
@@ -401,9 +383,9 @@ impl FlowTable {
         entry.tcp_flags[way] |= packet.tcp_flags.0;
         // A part of a flow never has 2^32 packets in one direction, so that its 32-bit counts are exact.
         let is_long = entry.packets[way] & 0x7FFF_FFFF == 0;
-        if after > self.watched_above
+        if let Some(detector) = &mut self.detector
+            && detector.passes_milestone(before, after)
             && !entry.is(State::cheetah(direction))
-            && let Some(detector) = &mut self.detector
         {
             let time = Timestamp(entry.last);
             let flight = detector.observe(slot, &mut entry.track, direction, (before, after), time);
