@@ -110,8 +110,7 @@ fn explain(page: &mut Page, contenders: &[Contender]) {
     page.paragraph(
         "Each contender on one processor, in turns; medians over the runs. Rates are packets of the trace over \
          processor time (user and system) and over wall time; the ratio is ours to theirs by processor time. \
-         `nfpcapd` counts each direction as a flow of its own and leaves out packets whose TCP header the snap \
-         length cuts (IPv6 here); its biflows are what `nfdump -B` pairs up. `softflowd` expires no flow while \
+         `nfpcapd` counts each direction as a flow of its own; its biflows are what `nfdump -B` pairs up. `softflowd` expires no flow while \
          it reads a file, and sends no records here. Peak memory is the most resident, mapped file included.",
     );
     for contender in contenders {

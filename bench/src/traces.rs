@@ -20,20 +20,24 @@ use crate::truth::Truth;
 /// Frames taken together, as many as a capture file hands on.
 pub const BATCH_FRAMES: usize = 256;
 
+/// Bytes kept of a packet: all headers whole, TCP over IPv6 with its options too. Some meters leave a packet out
+/// whose TCP header was cut.
+const SNAP_LENGTH: u32 = 96;
+
 /// Most bytes of a packet in a trace: its record header and the snap length.
-const BYTES_PER_PACKET: u64 = 16 + 64;
+const BYTES_PER_PACKET: u64 = 16 + SNAP_LENGTH as u64;
 
 /// Disk that a trace leaves free.
 const SPARE_DISK: u64 = 1 << 30;
 
 /// The default trace of so many packets.
 pub fn normal(packets: u64) -> SynthOptions {
-    SynthOptions { packets, ..SynthOptions::default() }
+    SynthOptions { packets, snap_length: SNAP_LENGTH, ..SynthOptions::default() }
 }
 
 /// A trace of so many packets of which nine in ten are a flood: each the only packet of a random 5-tuple.
 pub fn flooded(packets: u64) -> SynthOptions {
-    SynthOptions { packets, flood_share: 0.9, ..SynthOptions::default() }
+    SynthOptions { packets, flood_share: 0.9, ..normal(packets) }
 }
 
 /// A trace in a file.
@@ -67,7 +71,8 @@ pub struct Contents {
 /// If it cannot be made, above all for want of disk space.
 pub fn file(folder: &Path, name: &str, options: &SynthOptions) -> anyhow::Result<TraceFile> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let stem = format!("{name}-{}-packets-seed-{}", options.packets, options.seed);
+    let SynthOptions { packets, seed, snap_length, .. } = options;
+    let stem = format!("{name}-{packets}-packets-seed-{seed}-snap-{snap_length}");
     let path = folder.join(format!("{stem}.pcap"));
     let contents_path = folder.join(format!("{stem}.json"));
     if let Some(contents) = kept(&path, &contents_path) {
