@@ -11,7 +11,8 @@
 //! [`super::sliding_window`] has neither gap.
 //!
 //! **Where the text leaves a choice.** The packet that closes a flight belongs to it (equation 3.1) and does
-//! not begin the next one. A flight is closed at `d >= T` (equation 3.1: `tau_n - tau_1 >= T`).
+//! not begin the next one. Equation 3.1 closes a flight at `tau_n - tau_1 >= T` and divides its bytes by `T`;
+//! Algorithm 3 closes it at `d > T` and divides by `d`. We close at `d >= T` and divide by `d`.
 //!
 //! Memory: see [`Cfinf::bytes`]; about 100 bytes an entry. Cost: a hash lookup and two list writes a packet.
 

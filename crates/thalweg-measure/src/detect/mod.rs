@@ -87,7 +87,7 @@ pub struct CheetahEnd {
     pub first: Timestamp,
     /// Time of its last packet.
     pub last: Timestamp,
-    /// Packets from first to last.
+    /// Packets from first to last (modulo 2^32 with [`sliding_window`]).
     pub packets: u64,
     /// Bytes from first to last.
     pub bytes: Bytes,

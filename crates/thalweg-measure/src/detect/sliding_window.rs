@@ -19,14 +19,17 @@
 //! flow reported moved more than `(K - 1) * q` bytes within `T`: 63/64 of `V`, less at most `K` bytes of rounding.
 //!
 //! **Memory.** A direction that never moves more than one quantum (9.8 kB at 50 Mbit/s and 100 ms), as nearly
-//! all do, takes none. The others share a fixed number of tracks of 1 KiB (both directions); the track of a
-//! flow that passed no milestone within `T` tells nothing and is taken when another flow needs it. A link of
-//! `C` bit/s needs no more than `2 * C * T / (8 * q)` tracks. When there is none left the milestone is not
-//! kept and counted: the guarantee stands while [`SlidingWindow::untracked`] is zero.
+//! all do, takes none. The others share a fixed number of tracks of 1 KiB (both directions); the track of a flow
+//! that passed no milestone within `T` tells nothing and is taken when another flow needs it. On average a link of
+//! `C` bit/s passes `C * T / (8 * q)` milestones within `T`, which is what it needs in tracks; traffic made for it
+//! can pass more, for a milestone may lack one byte only. When no track is found the milestone is not kept and
+//! counted.
 //!
-//! **Cost.** A comparison a packet; a division for flows beyond the first quantum; one line of memory a quantum.
+//! **What the guarantee stands on.** A flow is what the flow table takes for one: it ends when it idles, when TCP
+//! ends it, and when it is evicted, and begins anew with nothing counted. [`SlidingWindow::untracked`] must be
+//! zero. Time stamps must run forwards; one that runs backwards counts as the latest time seen of its flow.
 //!
-//! Time stamps that run backwards count as the latest time seen of their flow.
+//! **Cost.** Two multiplications and a comparison a packet; two lines of memory a quantum.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -46,18 +49,21 @@ const SEARCH: usize = 8;
 /// Tracks looked at when there is no fresh one, before a milestone goes unkept.
 const LONG_SEARCH: usize = 64;
 
+/// Owner of a free track; no slot has this number.
+const NOBODY: u32 = u32::MAX;
+
 /// No milestone was kept yet.
 const NEVER: u64 = u64::MAX;
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C, align(64))]
 struct Track {
-    /// Time of the newest milestone of either direction; zero if the track is free.
+    /// Time of the newest milestone of either direction.
     newest: u64,
     /// First milestone kept of each direction; [`NEVER`] if there is none. What the ring holds of earlier ones is
     /// somebody else's.
     first_kept: [u64; 2],
-    /// Slot whose flow has it.
+    /// Slot whose flow has it, or [`NOBODY`].
     owner: u32,
     reserved: [u32; 9],
     /// Times of the last `K` milestones of each direction, milestone `m` at `m % K`.
@@ -228,10 +234,9 @@ impl SlidingWindow {
 
     /// A free track, or one that tells nothing any more.
     fn take_track(&mut self, owner: u32, now: Timestamp) -> Option<u32> {
-        let stale = now.saturating_sub(self.threshold.flight_duration).0;
         let looks = if self.fresh < self.tracks.len() { SEARCH } else { LONG_SEARCH };
         let mut looks = 0..looks.min(self.fresh - 1);
-        let number = match looks.find_map(|_| self.next_if_stale(stale)) {
+        let number = match looks.find_map(|_| self.next_if_stale(now)) {
             Some(number) => number,
             None if self.fresh < self.tracks.len() => {
                 self.fresh += 1;
@@ -244,16 +249,18 @@ impl SlidingWindow {
         Some(number as u32)
     }
 
-    /// Moves the hand on to the next track in use, and gives it if its newest milestone is no newer than this.
-    fn next_if_stale(&mut self, stale: u64) -> Option<usize> {
+    /// Moves the hand on to the next track in use, and gives it if it is free or its newest milestone too old.
+    fn next_if_stale(&mut self, now: Timestamp) -> Option<usize> {
         self.hand = self.hand % (self.fresh - 1) + 1;
-        (self.tracks[self.hand].newest <= stale).then_some(self.hand)
+        let track = &self.tracks[self.hand];
+        let is_stale = now - Timestamp(track.newest) >= self.threshold.flight_duration;
+        (track.owner == NOBODY || is_stale).then_some(self.hand)
     }
 
     /// Gives the track of a flow that ended back.
     pub(crate) fn release(&mut self, owner: u32, track: &mut u32) {
         if *track != NO_TRACK && self.tracks[*track as usize].owner == owner {
-            self.tracks[*track as usize].newest = 0;
+            self.tracks[*track as usize].owner = NOBODY;
         }
         *track = NO_TRACK;
     }

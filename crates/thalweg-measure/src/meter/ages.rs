@@ -77,7 +77,7 @@ impl Ages {
         if self.slots == 0 {
             self.oldest = tick.saturating_sub(SPAN);
         }
-        let tick = tick.clamp(self.oldest, self.oldest + BUCKETS as u64 - 1);
+        let tick = tick.clamp(self.oldest, self.oldest.saturating_add(BUCKETS as u64 - 1));
         let bucket = &mut self.buckets[tick as usize % BUCKETS];
         if bucket.chunk == NONE || bucket.filled as usize == CHUNK {
             let chunk = match self.free {

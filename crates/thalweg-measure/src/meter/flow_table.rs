@@ -13,11 +13,14 @@
 //! A flow that lasts longer than the active timeout is handed on in parts ([`EndReason::Active`]).
 //!
 //! **Exact.** The packets and bytes of all records are those of all packets shown to the table. Timeouts are
-//! checked at each packet of a flow, so records do not depend on how packets are batched; only the moment at
-//! which a record is handed on does. Nor do they depend on the hash seed.
+//! checked at each packet of a flow, so as long as time stamps run forwards and the table is not full, records do
+//! not depend on how packets are batched; only the moment at which a record is handed on does. Nor do they depend
+//! on the hash seed.
 //!
 //! **Time** is the latest time stamp seen, and what [`FlowTable::advance`] is told. It does not go back: a
-//! packet with an earlier time stamp is counted all the same, and its flow's first and last time take it in.
+//! packet with an earlier time stamp is counted all the same, and its flow's first and last time take it in. So a
+//! time stamp that is wrong and far ahead ends the flows of its time, and flows that come after it end only when
+//! TCP says so, when the table is full, or with the input; counts stay exact.
 //!
 //! **Memory** is fixed at construction, about 148 bytes a flow: 64 for the entry, 32 for IPv6 addresses, 32 for
 //! what active timeouts need, 9 for the two orders of age, 11 for the index. **Cost** a packet: two cache lines,
@@ -511,15 +514,18 @@ impl FlowTable {
         (entry.first, entry.last) = (packet.time.0, packet.time.0);
     }
 
-    /// The next flow of the same 5-tuple takes the slot over. To the detector, which watches 5-tuples, the count
-    /// of bytes goes on, so that nobody slips past it by ending connections.
+    /// The next flow of the same 5-tuple takes the slot over; nothing is carried over.
     fn begin_anew(&mut self, slot: u32, packet: &Packet, direction: Direction, output: &mut Output) {
         let reason = self.entries[slot as usize].reason(EndReason::Idle);
         self.report_end(slot, output);
         self.cut(slot, reason, output);
-        self.handed[slot as usize].first = packet.time.0;
         let entry = &mut self.entries[slot as usize];
+        if let Some(detector) = &mut self.detector {
+            detector.release(slot, &mut entry.track);
+        }
+        (entry.bytes, entry.packets) = ([0; 2], [0; 2]);
         entry.set_initiator(packet, direction);
+        entry.clear(State::CUT);
         entry.clear(State::CLOSING);
         for direction in [Direction::Forward, Direction::Reverse] {
             entry.clear(State::cheetah(direction));

@@ -102,18 +102,24 @@ pub struct Intake {
     fragments: Fragments,
     counters: IntakeCounters,
     latest: Timestamp,
+    span: Option<(Timestamp, Timestamp)>,
 }
 
 impl Intake {
     /// An intake that has seen nothing yet.
     pub fn new(parser: Parser, seed: HashSeed) -> Self {
-        let (counters, latest) = Default::default();
-        Intake { parser, fragments: Fragments::new(seed), counters, latest }
+        let (counters, latest, span) = Default::default();
+        Intake { parser, fragments: Fragments::new(seed), counters, latest, span }
     }
 
     /// What became of the frames so far.
     pub fn counters(&self) -> IntakeCounters {
         self.counters
+    }
+
+    /// Earliest and latest time stamp of all frames so far; `None` if there were none.
+    pub fn span(&self) -> Option<(Timestamp, Timestamp)> {
+        self.span
     }
 
     /// Appends the packets of a batch to `packets`; gives their number and bytes.
@@ -143,6 +149,10 @@ impl Intake {
                 let portless = self.fragments.resolve(packet);
                 counters.note(packet, portless);
             }
+        }
+        for time in batch.frames.iter().map(|frame| frame.time) {
+            let (first, last) = self.span.unwrap_or((time, time));
+            self.span = Some((first.min(time), last.max(time)));
         }
         let frame_bytes = batch.frames.iter().map(|frame| u64::from(frame.original_length)).sum();
         counters.frames += Tally { packets: batch.frames.len() as u64, bytes: Bytes(frame_bytes) };

@@ -58,7 +58,8 @@ impl Pace {
     }
 }
 
-/// Reads `input` to its end, or until a limit is reached.
+/// Reads `input` to its end, or until a limit is reached. `end` is the time at which the duration asked for is over;
+/// the first packet of the first input sets it.
 ///
 /// # Errors
 /// If the input cannot go on; everything before has been consumed.
@@ -67,18 +68,18 @@ pub(super) fn read(
     intake: &mut Intake,
     mut pace: Option<&mut Pace>,
     limits: Limits<'_>,
+    end: &mut Option<Timestamp>,
     consumer: &mut impl Consumer,
 ) -> Result<(), InputError> {
     let mut packets = Vec::new();
-    let mut end = None;
     while !limits.stop.load(Ordering::Relaxed) {
         let live = input.is_live();
         let Some(batch) = input.next_batch()? else { break };
         let silent = batch.frames.is_empty();
-        if let (Some(duration), Some(first), None) = (limits.duration, batch.frames.first(), end) {
-            end = Some(first.time + duration);
+        if let (Some(duration), Some(first), None) = (limits.duration, batch.frames.first(), *end) {
+            *end = Some(first.time + duration);
         }
-        let (batch, ended) = before(batch, end);
+        let (batch, ended) = before(batch, *end);
         let last = match pace.as_deref_mut() {
             None => consume(&batch, intake, &mut packets, consumer),
             Some(pace) => replay(&batch, pace, intake, &mut packets, limits.stop, consumer),

@@ -29,7 +29,8 @@ fn traffic(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
     if span > Nanos::ZERO {
         let rate = BitRate::of(accounted.bytes, span);
         let packets = intake.frames.packets as f64 / span.as_secs_f64();
-        row(out, "time", format_args!("{span} from {}", totals.first))?;
+        let (first, _) = totals.span.unwrap_or_default();
+        row(out, "time", format_args!("{span} from {first}"))?;
         row(out, "rate", format_args!("{rate}, {} packets/s", grouped(packets as u64)))?;
     }
     row(out, "flows", grouped(totals.meter.table.flows))?;
@@ -61,7 +62,12 @@ fn cheetahs(out: &mut impl Write, totals: &Totals, options: &WatchOptions) -> io
     }
     let more = totals.meter.cheetahs.saturating_sub(shown.len() as u64);
     if more > 0 {
-        writeln!(out, "  and {} more (--top {} shows more, --json all)", grouped(more), options.top * 10)?;
+        writeln!(
+            out,
+            "  and {} more (--top {} shows more, --json all)",
+            grouped(more),
+            (options.top * 10).max(10)
+        )?;
     }
     writeln!(out)
 }

@@ -168,7 +168,9 @@ impl Plan {
                     handles.push(start(Box::new(move || done(metering.run(&dealt)))));
                 }
                 let worker = senders.len();
-                let dealer = Dealer::new(worker, seed, senders, sender.clone(), wants.views.is_some());
+                // Another seed than the tables have: the flows of one worker are to spread over all its buckets.
+                let deal_seed = HashSeed::new(!self.seed);
+                let dealer = Dealer::new(worker, deal_seed, senders, sender.clone(), wants.views.is_some());
                 let reading = reading(worker);
                 handles.push(start(Box::new(move || done(reading.run(files, pace, limits, dealer)))));
                 handles

@@ -23,8 +23,8 @@ pub(super) struct Totals {
     pub(super) cheetahs: CheetahLog,
     /// Largest flow records, the largest first.
     pub(super) largest: Vec<FlowRecord>,
-    pub(super) first: Timestamp,
-    pub(super) last: Timestamp,
+    /// Earliest and latest time stamp of all frames.
+    pub(super) span: Option<(Timestamp, Timestamp)>,
     /// Time that the run took.
     pub(super) elapsed: Duration,
     pub(super) workers: usize,
@@ -42,10 +42,12 @@ impl Totals {
     pub(super) fn add(&mut self, done: Done, top: usize) {
         if let Some(reading) = done.reading {
             self.intake += reading.intake;
-            // Zero: no packet was read.
-            let firsts =
-                [self.first, reading.first].into_iter().filter(|first| *first > Timestamp::default());
-            self.first = firsts.min().unwrap_or_default();
+            self.span = match (self.span, reading.span) {
+                (Some((first, last)), Some((other_first, other_last))) => {
+                    Some((first.min(other_first), last.max(other_last)))
+                }
+                (one, other) => one.or(other),
+            };
             // Several rings of one interface fail together: once is enough to say so.
             let mut failed = BTreeMap::new();
             for input in reading.inputs {
@@ -61,7 +63,6 @@ impl Totals {
             self.meter += counters;
             self.workers += 1;
         }
-        self.last = self.last.max(done.last);
         self.largest.extend(done.largest);
         self.largest.sort_by_key(|record| std::cmp::Reverse((record.bytes(), record.key, record.first)));
         self.largest.truncate(top);
@@ -69,6 +70,6 @@ impl Totals {
 
     /// Packet time from first to last.
     pub(super) fn duration(&self) -> Nanos {
-        self.last - self.first
+        self.span.map_or(Nanos::ZERO, |(first, last)| last - first)
     }
 }

@@ -48,8 +48,8 @@ impl ViewFeed {
         for reading in &self.reading {
             intake += reading.intake;
             history.merge(&reading.history);
-            if reading.first != Timestamp::default() {
-                start = start.min(reading.first);
+            if let Some((first, _)) = reading.span {
+                start = start.min(first);
             }
         }
         let mut meter = MeterCounters::default();

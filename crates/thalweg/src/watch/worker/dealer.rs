@@ -1,6 +1,6 @@
 //! From one reading thread to several metering ones.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
 use thalweg_wire::{HashSeed, Packet, Timestamp};
@@ -25,10 +25,15 @@ pub(in crate::watch) struct Dealer {
     sender: Sender<Message>,
     views: bool,
     next_view: Instant,
+    /// When everybody was dealt what there was.
+    dealt_all: Instant,
 }
 
-/// Packets dealt out to a thread at a time.
+/// Packets dealt out to a thread at a time, if so many come within [`PATIENCE`].
 const HAND: usize = 1024;
+
+/// How long packets wait for others.
+const PATIENCE: Duration = Duration::from_millis(20);
 
 impl Target for Dealer {
     fn packets(&mut self, packets: &[Packet]) {
@@ -45,10 +50,13 @@ impl Target for Dealer {
                 self.deal(number, now);
             }
         }
-        if self.views && Instant::now() >= self.next_view {
+        if self.dealt_all.elapsed() >= PATIENCE {
             for number in 0..self.meters.len() {
                 self.deal(number, now);
             }
+            self.dealt_all = Instant::now();
+        }
+        if self.views && Instant::now() >= self.next_view {
             let view = View { worker: self.worker, reading: Some(reading.clone()), metering: None };
             tell(&self.sender, Message::View(Box::new(view)));
             self.next_view = Instant::now() + VIEW_INTERVAL;
@@ -72,7 +80,8 @@ impl Dealer {
         views: bool,
     ) -> Dealer {
         let hands = meters.iter().map(|_| Vec::with_capacity(2 * HAND)).collect();
-        Dealer { worker, seed, hands, meters, sender, views, next_view: Instant::now() }
+        let now = Instant::now();
+        Dealer { worker, seed, hands, meters, sender, views, next_view: now, dealt_all: now }
     }
 
     fn deal(&mut self, number: usize, now: Timestamp) {

@@ -1,7 +1,7 @@
 //! The metering side of a worker.
 
 use std::sync::PoisonError;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 use thalweg_measure::meter::top::Rates;
@@ -13,8 +13,11 @@ use crate::watch::ledger::Largest;
 use crate::watch::live_view::{FlowRow, Query};
 use crate::watch::meter::Meter;
 
-/// Records sent together.
+/// Records sent together, if so many come within [`RECORD_PATIENCE`].
 const RECORDS_TOGETHER: usize = 512;
+
+/// How long a record waits for others.
+const RECORD_PATIENCE: Duration = Duration::from_millis(50);
 
 /// The metering side of a worker.
 #[derive(Debug)]
@@ -26,6 +29,8 @@ pub(in crate::watch) struct Metering {
     largest: Largest,
     rates: Rates,
     next_view: Instant,
+    /// When records were sent last.
+    records_sent: Instant,
 }
 
 impl Metering {
@@ -36,7 +41,8 @@ impl Metering {
         sender: Sender<Message>,
     ) -> Metering {
         let (largest, rates) = (Largest::new(wants.largest), Rates::default());
-        Metering { worker, sender, wants, meter, largest, rates, next_view: Instant::now() }
+        let now = Instant::now();
+        Metering { worker, sender, wants, meter, largest, rates, next_view: now, records_sent: now }
     }
 
     /// Meters what a reading thread deals out, until there is no more.
@@ -50,8 +56,17 @@ impl Metering {
 
     fn advance_alone(&mut self, now: Timestamp) {
         self.meter.advance(now);
-        self.hand_over(1);
+        self.hand_over_in_time();
         self.show(None);
+    }
+
+    /// Sends what was found; records once there are many, or have waited for a while.
+    fn hand_over_in_time(&mut self) {
+        if self.records_sent.elapsed() < RECORD_PATIENCE {
+            return self.hand_over(RECORDS_TOGETHER);
+        }
+        self.hand_over(1);
+        self.records_sent = Instant::now();
     }
 
     /// Sends what was found, once there are enough records to send.
@@ -128,12 +143,11 @@ impl Target for Metering {
 
     fn advance(&mut self, now: Timestamp, reading: &ReadingView) {
         self.meter.advance(now);
-        self.hand_over(RECORDS_TOGETHER);
+        self.hand_over_in_time();
         self.show(Some(reading));
     }
 
     fn finish(mut self) -> Done {
-        let last = self.meter.table.clock();
         if let Some(query) = self.wants.views.clone() {
             let query = query.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let metering = Some(self.view(&query));
@@ -145,6 +159,6 @@ impl Target for Metering {
         self.meter.finish();
         self.hand_over(1);
         let counters = Some(self.meter.counters());
-        Done { reading: None, counters, largest: self.largest.sorted(), last }
+        Done { reading: None, counters, largest: self.largest.sorted() }
     }
 }

@@ -60,7 +60,8 @@ pub(super) struct ReadingView {
     pub(super) intake: IntakeCounters,
     pub(super) history: History,
     pub(super) inputs: Vec<InputView>,
-    pub(super) first: Timestamp,
+    /// Earliest and latest time stamp, if there was a frame.
+    pub(super) span: Option<(Timestamp, Timestamp)>,
 }
 
 /// How one input stands.
@@ -90,7 +91,6 @@ pub(super) struct Done {
     pub(super) reading: Option<ReadingView>,
     pub(super) counters: Option<MeterCounters>,
     pub(super) largest: Vec<FlowRecord>,
-    pub(super) last: Timestamp,
 }
 
 /// What is wanted of workers.

@@ -32,15 +32,17 @@ impl Reading {
     ) -> Done {
         self.view.inputs = inputs.iter().map(InputView::waiting).collect();
         let mut both = Both { view: self.view, target, input: 0 };
+        let mut end = None;
         for (number, mut input) in inputs.into_iter().enumerate() {
             both.input = number;
-            let result = read(&mut input, &mut self.intake, pace.as_mut(), limits, &mut both);
+            let result = read(&mut input, &mut self.intake, pace.as_mut(), limits, &mut end, &mut both);
             let view = &mut both.view.inputs[number];
             view.counters = input.counters();
             view.ended = true;
             view.error = result.err().map(|error| error.to_string());
         }
         both.view.intake = self.intake.counters();
+        both.view.span = self.intake.span();
         let mut done = both.target.finish();
         done.reading = Some(both.view.clone());
         let view = View { worker: self.worker, reading: Some(both.view), metering: None };
@@ -65,10 +67,7 @@ struct Both<T> {
 
 impl<T: Target> Consumer for Both<T> {
     fn packets(&mut self, packets: &[Packet], tally: Tally) {
-        if let (Some(first), Some(last)) = (packets.first(), packets.last()) {
-            if self.view.first == Timestamp::default() {
-                self.view.first = first.time;
-            }
+        if let Some(last) = packets.last() {
             self.view.history.add(last.time, tally.packets, tally.bytes);
             self.target.packets(packets);
         }
@@ -84,6 +83,7 @@ impl<T: Target> Consumer for Both<T> {
 
     fn tick(&mut self, intake: &Intake, now: Timestamp) {
         self.view.intake = intake.counters();
+        self.view.span = intake.span();
         self.target.advance(now, &self.view);
     }
 }
