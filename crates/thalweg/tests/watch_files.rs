@@ -4,7 +4,7 @@ mod frames;
 mod program;
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -350,6 +350,43 @@ fn a_duration_ends_the_run_after_so_much_packet_time() {
         let summary = run.summary();
         assert_eq!(number(&summary, "packets"), 10, "those of 0 to 900 ms: {arguments:?}");
         assert_eq!(number(&summary, "last_ns"), BEGIN.0 + 900_000_000, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_duration_counts_from_the_first_packet_of_the_first_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = slow_file(&folder, 10);
+    let run = watch(&["--json", "--duration", "950ms", &file, &file]).ended_with(0);
+    assert_eq!(number(&run.summary(), "packets"), 20, "both files begin at the same time");
+    let run = watch(&["--json", "--duration", "450ms", &file, &file]).ended_with(0);
+    assert_eq!(number(&run.summary(), "packets"), 5, "over in the first file");
+}
+
+#[test]
+fn flows_that_end_are_told_while_the_input_is_silent() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = fs::read(slow_file(&folder, 61)).unwrap();
+    for workers in ["1", "2"] {
+        let mut child = Command::new(THALWEG)
+            .args(["watch", "--json", "--flows", "--active-timeout", "1s", "--workers", workers, "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(&bytes).unwrap();
+        input.flush().unwrap();
+        // The input stays open and says no more; a flow that reached its active timeout is told all the same.
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(
+            serde_json::from_str::<Value>(&line).unwrap()["end_reason"],
+            "active",
+            "{workers} workers"
+        );
+        drop(input);
+        child.wait().unwrap();
     }
 }
 

@@ -147,9 +147,9 @@ pub struct DetectionSettings {
 
     /// sliding-window: flows that can be followed at once.
     ///
-    /// Flows that move more than a 64th of R*T bytes within T need 1 KiB each; a link has at most 128 times its
-    /// rate over R of them. The default, 32 MiB, is enough for 10 Gbit/s at R = 50 Mbit/s, whatever the traffic.
-    /// Flows that find no room are counted.
+    /// Flows that move more than a 64th of R*T bytes within T need 1 KiB each; a link has about 64 times its rate
+    /// over R of them on average if all its traffic is such. The default comes to 32 MiB. What finds no room is
+    /// counted.
     #[arg(long, value_name = "N", value_parser = parse::<NonZeroUsize>)]
     pub tracks: Option<NonZeroUsize>,
 

@@ -57,8 +57,8 @@ pub enum Show {
 pub enum Detector {
     /// In every window of length `T`, for up to this many flows at once that move a 64th of `R * T` or more.
     SlidingWindow {
-        /// Flows that can be followed at once. Default 32,768 (32 MiB): enough for a link of
-        /// 10 Gbit/s at 50 Mbit/s, whatever its traffic.
+        /// Flows that can be followed at once. Default 32,768 (32 MiB): twice what 10 Gbit/s
+        /// of such flows need on average at 50 Mbit/s.
         tracks: usize,
     },
     /// By consecutive flights, as published; the threshold is that of [`WatchOptions::threshold`].
