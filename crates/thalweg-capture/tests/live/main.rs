@@ -146,7 +146,7 @@ fn a_filter_means_the_same_on_an_interface_as_on_a_file() {
     ] {
         let mut source =
             match network.open(&LiveOptions { filter: Some(expression.into()), ..options("twl0") }) {
-                Err(LiveError::Filter(error)) => return eprintln!("skipped: {error}"),
+                Err(LiveError::Filter(error)) => return network::skip(error),
                 opened => opened.unwrap(),
             };
         frames.iter().for_each(|frame| network.send_frame(frame));

@@ -465,7 +465,7 @@ fn tcpdump_and_capinfos_read_the_trace() {
         match output {
             Ok(output) => Some(String::from_utf8(output.stdout).unwrap()),
             Err(_) => {
-                println!("skipped: {program} is not installed");
+                skip(format_args!("{program} is not installed"));
                 None
             }
         }
@@ -478,4 +478,11 @@ fn tcpdump_and_capinfos_read_the_trace() {
         assert!(correct >= 4_900, "{correct} right checksums");
         assert!(!text.contains("incorrect") && !text.contains("bad cksum") && !text.contains("bad udp"));
     }
+}
+
+/// Says so where a test cannot run: on standard error itself, for the test runner hides what `eprintln!` writes.
+fn skip(reason: impl std::fmt::Display) {
+    let name = std::thread::current().name().unwrap_or("a test").to_owned();
+    let _ =
+        std::io::Write::write_all(&mut std::io::stderr(), format!("skipped: {name}: {reason}\n").as_bytes());
 }
