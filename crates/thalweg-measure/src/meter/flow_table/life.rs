@@ -1,0 +1,269 @@
+//! The life of an entry: how flows begin, are cut, begin anew and end.
+
+use super::{FlowTable, Lookup, NONE, Output};
+use crate::detect::sliding_window::{Flight, NO_TRACK};
+use crate::detect::{Cheetah, CheetahEnd, Finding};
+use crate::memory::prefetch;
+use crate::meter::entry::{Entry, Handed, State, V6Addresses};
+use crate::meter::record::{EndReason, FlowRecord};
+use thalweg_wire::{Bytes, Direction, FlowKey, Packet, TcpFlags, Timestamp};
+
+impl FlowTable {
+    /// A slot was taken out of the order of ages: its flow has been idle, or goes back in.
+    pub(super) fn take_aged(&mut self, slot: u32, idle_before: u64, output: &mut Output) {
+        let tick = self.age_tick(self.entries[slot as usize].last);
+        let entry = &mut self.entries[slot as usize];
+        entry.clear(State::AGED);
+        match entry.is(State::OCCUPIED) {
+            true if tick < idle_before => self.end(slot, EndReason::Idle, output),
+            true => self.put_aged(slot, tick),
+            false => {}
+        }
+    }
+
+    /// A slot was taken out of the order of flows that TCP has ended: its flow has lingered, or goes back in.
+    pub(super) fn take_lingering(&mut self, slot: u32, lingered_before: u64, output: &mut Output) {
+        let tick = self.linger_tick(self.entries[slot as usize].last);
+        let entry = &mut self.entries[slot as usize];
+        entry.clear(State::LINGERS);
+        match entry.is(State::CLOSING) {
+            true if tick < lingered_before => self.end(slot, EndReason::Fin, output),
+            true => self.put_lingering(slot, tick),
+            false => {}
+        }
+    }
+
+    fn put_aged(&mut self, slot: u32, tick: u64) {
+        let entry = &mut self.entries[slot as usize];
+        if !entry.is(State::AGED) {
+            entry.set(State::AGED);
+            self.ages.put(slot, tick);
+        }
+    }
+
+    fn put_lingering(&mut self, slot: u32, tick: u64) {
+        let entry = &mut self.entries[slot as usize];
+        if !entry.is(State::LINGERS) {
+            entry.set(State::LINGERS);
+            self.closing.put(slot, tick);
+        }
+    }
+
+    /// Fetches what ending these flows will touch.
+    pub(super) fn prefetch_ends(&self, slots: &[u32]) {
+        for slot in slots {
+            prefetch(&self.entries[*slot as usize]);
+        }
+        for slot in slots {
+            self.index.prefetch(self.entries[*slot as usize].words().hash(&self.seed));
+        }
+    }
+
+    /// An entry without packets yet for a flow that has none.
+    pub(super) fn begin(&mut self, packet: &Packet, lookup: &Lookup, output: &mut Output) -> u32 {
+        if self.live == self.options.capacity {
+            self.evict(output);
+        }
+        let slot = self.take_slot();
+        let now = packet.time.0;
+        let entry = &mut self.entries[slot as usize];
+        entry.wipe();
+        (entry.low, entry.high) = (lookup.words.low, lookup.words.high);
+        (entry.first, entry.last) = (now, now);
+        entry.track = NO_TRACK;
+        entry.set(State::OCCUPIED);
+        entry.set_initiator(packet, lookup.direction);
+        if lookup.words.is_v6() {
+            self.v6[slot as usize] = V6Addresses::of(&packet.key);
+        }
+        self.index.insert(lookup.hash, slot);
+        let tick = self.age_tick(now.max(self.clock.0));
+        self.put_aged(slot, tick);
+        self.live += 1;
+        self.counters.flows += 1;
+        slot
+    }
+
+    fn take_slot(&mut self) -> u32 {
+        if self.free == NONE {
+            self.fresh += 1;
+            return self.fresh - 1;
+        }
+        let slot = self.free;
+        self.free = self.entries[slot as usize].track;
+        slot
+    }
+
+    /// Ends the least recently used flow. There is one, for the table is full.
+    #[cold]
+    fn evict(&mut self, output: &mut Output) {
+        while let [slot] = *self.ages.take_before(u64::MAX, &mut [0]) {
+            let live = self.live;
+            self.take_least_recent(slot, output);
+            if self.live < live {
+                return;
+            }
+        }
+        unreachable!("every flow of the table is in the order of ages");
+    }
+
+    /// A slot of the oldest tick was taken out of the order of ages: its flow is evicted, unless it was used since.
+    fn take_least_recent(&mut self, slot: u32, output: &mut Output) {
+        let tick = self.age_tick(self.entries[slot as usize].last);
+        let entry = &mut self.entries[slot as usize];
+        entry.clear(State::AGED);
+        match entry.is(State::OCCUPIED) {
+            true if tick <= self.ages.oldest() => self.end(slot, EndReason::Evicted, output),
+            true => self.put_aged(slot, tick),
+            false => {}
+        }
+    }
+
+    /// Before `packet` is counted: what came so far may be a flow, or a part of one, of its own.
+    #[cold]
+    pub(super) fn turn_over(
+        &mut self,
+        slot: u32,
+        packet: &Packet,
+        direction: Direction,
+        output: &mut Output,
+    ) {
+        let entry = &self.entries[slot as usize];
+        let quiet = packet.time - Timestamp(entry.last);
+        let idle = quiet > self.options.idle_timeout;
+        let syn = packet.tcp_flags.contains(TcpFlags::SYN);
+        let closed = entry.is(State::CLOSING) && (syn || quiet > self.options.linger);
+        if idle || closed {
+            self.begin_anew(slot, packet, direction, output);
+        } else if packet.time - Timestamp(entry.first) >= self.options.active_timeout {
+            self.cut(slot, EndReason::Active, output);
+        } else {
+            return;
+        }
+        let entry = &mut self.entries[slot as usize];
+        (entry.first, entry.last) = (packet.time.0, packet.time.0);
+    }
+
+    /// The next flow of the same 5-tuple takes the slot over; nothing is carried over.
+    fn begin_anew(&mut self, slot: u32, packet: &Packet, direction: Direction, output: &mut Output) {
+        let reason = self.entries[slot as usize].reason(EndReason::Idle);
+        self.report_end(slot, output);
+        self.cut(slot, reason, output);
+        let entry = &mut self.entries[slot as usize];
+        if let Some(detector) = &mut self.detector {
+            detector.release(slot, &mut entry.track);
+        }
+        (entry.bytes, entry.packets) = ([0; 2], [0; 2]);
+        entry.set_initiator(packet, direction);
+        entry.clear(State::CUT);
+        entry.clear(State::CLOSING);
+        for direction in [Direction::Forward, Direction::Reverse] {
+            entry.clear(State::cheetah(direction));
+        }
+        self.counters.flows += 1;
+    }
+
+    /// Hands on what came since the last record.
+    pub(super) fn cut(&mut self, slot: u32, reason: EndReason, output: &mut Output) {
+        let record = self.record(slot, reason);
+        self.hand_on(record, output);
+        let begun = self.begun(slot).0;
+        let entry = &mut self.entries[slot as usize];
+        self.handed[slot as usize] = Handed { bytes: entry.bytes, packets: entry.packets, first: begun };
+        if reason != EndReason::Active {
+            entry.tcp_flags = [0; 2];
+        }
+        entry.first = entry.last;
+        entry.set(State::CUT);
+    }
+
+    /// Ends a flow and frees its slot.
+    pub(super) fn end(&mut self, slot: u32, reason: EndReason, output: &mut Output) {
+        let reason = self.entries[slot as usize].reason(reason);
+        self.report_end(slot, output);
+        let record = self.record(slot, reason);
+        if record.packets() > 0 {
+            self.hand_on(record, output);
+        }
+        let entry = &mut self.entries[slot as usize];
+        if let Some(detector) = &mut self.detector {
+            detector.release(slot, &mut entry.track);
+        }
+        let hash = entry.words().hash(&self.seed);
+        entry.wipe();
+        entry.track = self.free;
+        self.free = slot;
+        self.index.remove(hash, slot);
+        self.live -= 1;
+    }
+
+    fn hand_on(&mut self, record: FlowRecord, output: &mut Output) {
+        self.counters.records[record.end_reason as usize] += 1;
+        output.records.push(record);
+    }
+
+    #[cold]
+    pub(super) fn report_cheetah(
+        &mut self,
+        slot: u32,
+        key: FlowKey,
+        direction: Direction,
+        flight: Flight,
+        output: &mut Output,
+    ) {
+        self.counters.cheetahs += 1;
+        let first = self.begun(slot);
+        let entry = &mut self.entries[slot as usize];
+        entry.set(State::cheetah(direction));
+        let detected = Timestamp(entry.last);
+        let cheetah = Cheetah { key, first, detected, rate: flight.rate, bytes: flight.bytes };
+        output.findings.push(Finding::Began(cheetah));
+    }
+
+    /// Reports the end of each direction that was a cheetah.
+    fn report_end(&self, slot: u32, output: &mut Output) {
+        let entry = &self.entries[slot as usize];
+        for direction in [Direction::Forward, Direction::Reverse] {
+            if entry.is(State::cheetah(direction)) {
+                let key = self.key(slot, direction);
+                let way = direction as usize;
+                let (first, last) = (self.begun(slot), Timestamp(entry.last));
+                let (packets, bytes) = (u64::from(entry.packets[way]), Bytes(entry.bytes[way]));
+                output.findings.push(Finding::Ended(CheetahEnd { key, first, last, packets, bytes }));
+            }
+        }
+    }
+
+    /// A FIN or RST was seen: if it ended the flow, the linger begins.
+    #[cold]
+    pub(super) fn note_end(&mut self, slot: u32) {
+        let entry = &mut self.entries[slot as usize];
+        if entry.tcp_ended() {
+            entry.set(State::CLOSING);
+            let tick = self.linger_tick(self.entries[slot as usize].last);
+            self.put_lingering(slot, tick);
+        }
+    }
+}
+
+impl Entry {
+    /// The initiator sends the first packet, unless that is an answer to a SYN.
+    fn set_initiator(&mut self, packet: &Packet, direction: Direction) {
+        let answers = packet.tcp_flags.contains(TcpFlags::SYN | TcpFlags::ACK);
+        let initiator = if answers { direction.opposite() } else { direction };
+        self.clear(State::INITIATOR_IS_HIGH);
+        if initiator == Direction::Reverse {
+            self.set(State::INITIATOR_IS_HIGH);
+        }
+    }
+
+    /// Why a flow ends: what TCP said of it goes before what the table found.
+    fn reason(&self, otherwise: EndReason) -> EndReason {
+        let flags = TcpFlags(self.tcp_flags[0] | self.tcp_flags[1]);
+        match self.is(State::CLOSING) {
+            true if flags.contains(TcpFlags::RST) => EndReason::Rst,
+            true => EndReason::Fin,
+            false => otherwise,
+        }
+    }
+}
