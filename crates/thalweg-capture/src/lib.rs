@@ -8,3 +8,7 @@ pub mod file;
 pub mod filter;
 pub mod live;
 pub mod privileges;
+
+#[cfg(test)]
+#[path = "../tests/skip/mod.rs"]
+mod skip;

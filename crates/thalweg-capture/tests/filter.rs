@@ -1,5 +1,7 @@
 //! Capture filters in front of a source, and against tcpdump's own verdict.
 
+mod skip;
+
 use std::convert::Infallible;
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -56,7 +58,7 @@ impl Source for Memory {
 fn has_libpcap() -> bool {
     let probe = Filter::compile("ip", LinkType::Ethernet, 0);
     if let Err(error) = &probe {
-        skip(error);
+        skip::skip(error);
     }
     probe.is_ok()
 }
@@ -219,7 +221,7 @@ proptest! {
         }
         for expression in EXPRESSIONS {
             let Some(theirs) = tcpdump(expression, pcap_of(&frames)) else {
-                skip("there is no tcpdump to compare with");
+                skip::skip("there is no tcpdump to compare with");
                 return Ok(());
             };
             let filter = Filter::compile(expression, LinkType::Ethernet, 0).unwrap();
@@ -228,11 +230,4 @@ proptest! {
             prop_assert_eq!(ours, theirs, "{}", expression);
         }
     }
-}
-
-/// Says so where a test cannot run: on standard error itself, for the test runner hides what `eprintln!` writes.
-fn skip(reason: impl std::fmt::Display) {
-    let name = std::thread::current().name().unwrap_or("a test").to_owned();
-    let _ =
-        std::io::Write::write_all(&mut std::io::stderr(), format!("skipped: {name}: {reason}\n").as_bytes());
 }

@@ -1,6 +1,8 @@
 //! Captures that other people made, where a folder of them lies beside the checkout: every packet in them is
 //! accounted for, with `capinfos` as the judge.
 
+mod skip;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -43,7 +45,7 @@ fn judged(path: &Path) -> Option<Contents> {
 fn every_packet_of_other_peoples_captures_is_read() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/captures");
     let Ok(entries) = std::fs::read_dir(&folder) else {
-        skip(format_args!("there is no folder {}", folder.display()));
+        skip::skip(format_args!("there is no folder {}", folder.display()));
         return;
     };
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -51,17 +53,10 @@ fn every_packet_of_other_peoples_captures_is_read() {
     paths.sort();
     for path in &paths {
         let Some(judged) = judged(path) else {
-            skip("capinfos is not installed");
+            skip::skip("capinfos is not installed");
             return;
         };
         assert_eq!(ours(path), judged, "{}", path.display());
     }
     println!("{} captures agree with capinfos", paths.len());
-}
-
-/// Says so where a test cannot run: on standard error itself, for the test runner hides what `eprintln!` writes.
-fn skip(reason: impl std::fmt::Display) {
-    let name = std::thread::current().name().unwrap_or("a test").to_owned();
-    let _ =
-        std::io::Write::write_all(&mut std::io::stderr(), format!("skipped: {name}: {reason}\n").as_bytes());
 }

@@ -414,7 +414,7 @@ fn run_tool(name: &str, arguments: &[&str], input: &[u8]) -> Option<Vec<u8>> {
         .stderr(Stdio::piped())
         .spawn();
     let Ok(mut child) = child else {
-        skip(format_args!("{name} is not installed"));
+        crate::skip::skip(format_args!("{name} is not installed"));
         return None;
     };
     let mut stdin = child.stdin.take().unwrap();
@@ -489,11 +489,4 @@ fn what_tcpdump_editcap_and_mergecap_write_is_read() {
         assert_eq!(read, [frames.clone(), frames].concat());
         assert_eq!(source.decoder.interfaces().len(), 2);
     }
-}
-
-/// Says so where a test cannot run: on standard error itself, for the test runner hides what `eprintln!` writes.
-fn skip(reason: impl std::fmt::Display) {
-    let name = std::thread::current().name().unwrap_or("a test").to_owned();
-    let _ =
-        std::io::Write::write_all(&mut std::io::stderr(), format!("skipped: {name}: {reason}\n").as_bytes());
 }

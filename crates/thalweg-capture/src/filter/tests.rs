@@ -5,7 +5,7 @@ fn has_libpcap() -> bool {
     match Libpcap::get() {
         Ok(_) => true,
         Err(error) => {
-            skip(error);
+            crate::skip::skip(error);
             false
         }
     }
@@ -96,11 +96,4 @@ fn filters_are_compiled_by_many_threads_at_once() {
             });
         }
     });
-}
-
-/// Says so where a test cannot run: on standard error itself, for the test runner hides what `eprintln!` writes.
-fn skip(reason: impl std::fmt::Display) {
-    let name = std::thread::current().name().unwrap_or("a test").to_owned();
-    let _ =
-        std::io::Write::write_all(&mut std::io::stderr(), format!("skipped: {name}: {reason}\n").as_bytes());
 }

@@ -4,6 +4,8 @@
 #![expect(unsafe_code, reason = "setns(2), and frames written to a packet socket")]
 
 mod network;
+#[path = "../skip/mod.rs"]
+mod skip;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -146,7 +148,7 @@ fn a_filter_means_the_same_on_an_interface_as_on_a_file() {
     ] {
         let mut source =
             match network.open(&LiveOptions { filter: Some(expression.into()), ..options("twl0") }) {
-                Err(LiveError::Filter(error)) => return network::skip(error),
+                Err(LiveError::Filter(error)) => return skip::skip(error),
                 opened => opened.unwrap(),
             };
         frames.iter().for_each(|frame| network.send_frame(frame));

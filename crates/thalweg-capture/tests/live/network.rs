@@ -34,7 +34,7 @@ impl Network {
         let name = |end| format!("twl-{}-{number}-{end}", std::process::id());
         let network = Network { reader: name("r"), sender: name("s") };
         if !try_ip(&["netns", "add", &network.reader]) {
-            skip("needs root and ip(8) to make network namespaces");
+            crate::skip::skip("needs root and ip(8) to make network namespaces");
             return None;
         }
         ip(&["netns", "add", &network.sender]);
@@ -223,11 +223,4 @@ fn ip(arguments: &[&str]) {
 
 fn try_ip(arguments: &[&str]) -> bool {
     Command::new("ip").args(arguments).stderr(std::process::Stdio::null()).status().is_ok_and(|s| s.success())
-}
-
-/// Says so where a test cannot run: on standard error itself, for the test runner hides what `eprintln!` writes.
-pub(crate) fn skip(reason: impl std::fmt::Display) {
-    let name = std::thread::current().name().unwrap_or("a test").to_owned();
-    let _ =
-        std::io::Write::write_all(&mut std::io::stderr(), format!("skipped: {name}: {reason}\n").as_bytes());
 }
