@@ -216,7 +216,7 @@ impl FlowTable {
         while let slots @ [_, ..] = self.ages.take_before(idle_before, &mut taken) {
             self.prefetch_ends(slots);
             for slot in slots {
-                self.take_aged(*slot, idle_before, output);
+                self.take_aged(*slot, idle_before, EndReason::Idle, output);
             }
         }
         let lingered_before = self.linger_tick(now.saturating_sub(self.options.linger).0);
@@ -251,21 +251,18 @@ impl FlowTable {
         Some(self.record(self.find(key, &lookup)?, EndReason::EndOfInput))
     }
 
-    /// Bytes by direction since the entry of a slot began, and when that was; for rates between two looks.
+    /// Bytes from and to the initiator since the flow of a slot began, and when that was; for rates between two
+    /// looks.
     pub(super) fn progress(&self, slot: u32) -> ([u64; 2], Timestamp) {
         let entry = &self.entries[slot as usize];
-        (entry.bytes, self.begun(slot))
+        let way = entry.initiator();
+        let bytes = [way, way.opposite()].map(|way| entry.bytes[way as usize]);
+        (bytes, self.begun(slot))
     }
 
     /// Slots that have ever been used: they are the first ones.
     pub(super) fn slots(&self) -> u32 {
         self.fresh
-    }
-
-    /// What is in a slot, with the direction of its initiator.
-    pub(super) fn occupant(&self, slot: u32) -> Option<Direction> {
-        let entry = &self.entries[slot as usize];
-        entry.is(State::OCCUPIED).then(|| entry.initiator())
     }
 
     /// First stage: from packets to the buckets of their flows.

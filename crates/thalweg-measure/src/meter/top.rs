@@ -2,7 +2,7 @@
 
 use super::flow_table::FlowTable;
 use super::record::FlowRecord;
-use thalweg_wire::{BitRate, Bytes, Direction, Timestamp};
+use thalweg_wire::{BitRate, Bytes, Nanos, Timestamp};
 
 /// A flow in progress with its rate since the last look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,12 +44,9 @@ impl Rates {
             let before =
                 if begun > self.looked || seen[0] > bytes[0] || seen[1] > bytes[1] { [0; 2] } else { *seen };
             *seen = bytes;
-            let initiator = table.occupant(slot).unwrap_or(Direction::Forward);
-            let rate = |way: Direction| BitRate::of(Bytes(bytes[way as usize] - before[way as usize]), span);
-            let (forward, reverse) = match span.0 {
-                0 => Default::default(),
-                _ => (rate(initiator), rate(initiator.opposite())),
-            };
+            let rate = |way: usize| BitRate::of(Bytes(bytes[way] - before[way]), span);
+            let (forward, reverse) =
+                if span == Nanos::ZERO { Default::default() } else { (rate(0), rate(1)) };
             visit(FlowRate { flow, forward, reverse });
         }
         self.looked = now;

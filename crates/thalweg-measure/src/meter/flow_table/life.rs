@@ -9,13 +9,14 @@ use crate::meter::record::{EndReason, FlowRecord};
 use thalweg_wire::{Bytes, Direction, FlowKey, Packet, TcpFlags, Timestamp};
 
 impl FlowTable {
-    /// A slot was taken out of the order of ages: its flow has been idle, or goes back in.
-    pub(super) fn take_aged(&mut self, slot: u32, idle_before: u64, output: &mut Output) {
+    /// A slot was taken out of the order of ages: its flow ends if it was last used before the tick `before`, or
+    /// goes back in.
+    pub(super) fn take_aged(&mut self, slot: u32, before: u64, reason: EndReason, output: &mut Output) {
         let tick = self.age_tick(self.entries[slot as usize].last);
         let entry = &mut self.entries[slot as usize];
         entry.clear(State::AGED);
         match entry.is(State::OCCUPIED) {
-            true if tick < idle_before => self.end(slot, EndReason::Idle, output),
+            true if tick < before => self.end(slot, reason, output),
             true => self.put_aged(slot, tick),
             false => {}
         }
@@ -99,24 +100,12 @@ impl FlowTable {
     fn evict(&mut self, output: &mut Output) {
         while let [slot] = *self.ages.take_before(u64::MAX, &mut [0]) {
             let live = self.live;
-            self.take_least_recent(slot, output);
+            self.take_aged(slot, self.ages.oldest() + 1, EndReason::Evicted, output);
             if self.live < live {
                 return;
             }
         }
         unreachable!("every flow of the table is in the order of ages");
-    }
-
-    /// A slot of the oldest tick was taken out of the order of ages: its flow is evicted, unless it was used since.
-    fn take_least_recent(&mut self, slot: u32, output: &mut Output) {
-        let tick = self.age_tick(self.entries[slot as usize].last);
-        let entry = &mut self.entries[slot as usize];
-        entry.clear(State::AGED);
-        match entry.is(State::OCCUPIED) {
-            true if tick <= self.ages.oldest() => self.end(slot, EndReason::Evicted, output),
-            true => self.put_aged(slot, tick),
-            false => {}
-        }
     }
 
     /// Before `packet` is counted: what came so far may be a flow, or a part of one, of its own.

@@ -49,15 +49,22 @@ impl Metering {
     pub(in crate::watch) fn run(mut self, batches: &Receiver<Dealt>) -> Done {
         while let Ok(Dealt { packets, now }) = batches.recv() {
             self.packets(&packets);
-            self.advance_alone(now);
+            self.go_on(now, None);
         }
         self.finish()
     }
 
-    fn advance_alone(&mut self, now: Timestamp) {
+    /// Lets time pass, and tells what there is to tell.
+    fn go_on(&mut self, now: Timestamp, reading: Option<&ReadingView>) {
         self.meter.advance(now);
         self.hand_over_in_time();
-        self.show(None);
+        self.show(reading);
+    }
+
+    /// What the live view asks for, if there is one.
+    fn query(&self) -> Option<Query> {
+        let views = self.wants.views.as_ref()?;
+        Some(views.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
     /// Sends what was found; records once there are many, or have waited for a while.
@@ -90,12 +97,11 @@ impl Metering {
 
     /// Sends how things stand, if it is time to.
     fn show(&mut self, reading: Option<&ReadingView>) {
-        let Some(query) = &self.wants.views else { return };
         let begun = Instant::now();
-        if begun < self.next_view {
+        if self.wants.views.is_none() || begun < self.next_view {
             return;
         }
-        let query = query.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(query) = self.query() else { return };
         let metering = Some(self.view(&query));
         let view = View { worker: self.worker, reading: reading.cloned(), metering };
         tell(&self.sender, Message::View(Box::new(view)));
@@ -142,14 +148,11 @@ impl Target for Metering {
     }
 
     fn advance(&mut self, now: Timestamp, reading: &ReadingView) {
-        self.meter.advance(now);
-        self.hand_over_in_time();
-        self.show(Some(reading));
+        self.go_on(now, Some(reading));
     }
 
     fn finish(mut self) -> Done {
-        if let Some(query) = self.wants.views.clone() {
-            let query = query.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(query) = self.query() {
             let metering = Some(self.view(&query));
             tell(
                 &self.sender,
