@@ -1,0 +1,91 @@
+//! Count-Min: never too low, and rarely much too high.
+//!
+//! Cormode and Muthukrishnan 2005, "An improved data stream summary: the count-min sketch and its applications".
+//! Each key adds its weight to one counter of each row; the least of them is the estimate.
+//!
+//! **Guarantee** (their theorem 1), for weights of zero or more and p = 1: the estimate is never below the truth,
+//! and above it by more than eps L1, eps = e/w, with probability at most delta = exp(-d).
+//!
+//! When weights are negative, or updates sampled, the least counter means nothing. Then rows are read as K-ary
+//! reads them, each without the mean of the others, and their median is the estimate, unbiased, with the bound of
+//! [`crate::noise`].
+//!
+//! Memory: d w counters of 4 or 8 bytes. An update touches d cache lines.
+
+use crate::counters::{Counter, Reading};
+use crate::digest::{Digest, Hasher};
+use crate::estimate::{Bound, Estimate};
+use crate::k_ary::mean_free;
+use crate::noise::Noise;
+use crate::rows::{RowSketch, Rows};
+use crate::shape::{Shape, ShapeError, check_guarantee};
+
+/// A Count-Min sketch with counters of type `C`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CountMin<C: Counter = i32> {
+    pub(crate) rows: Rows<C>,
+}
+
+impl<C: Counter> CountMin<C> {
+    /// An empty sketch.
+    pub fn new(shape: Shape, hasher: Hasher) -> CountMin<C> {
+        CountMin { rows: Rows::new(shape, hasher) }
+    }
+
+    /// The smallest shape that keeps the error below `eps` L1 with probability 1 - `delta`: w = e/eps,
+    /// d = ln(1/delta).
+    ///
+    /// # Errors
+    /// If they are not between 0 and 1, or ask for a sketch larger than there is.
+    pub fn shape_for(eps: f64, delta: f64) -> Result<Shape, ShapeError> {
+        check_guarantee("eps", eps)?;
+        check_guarantee("delta", delta)?;
+        Shape::at_least(eps, delta, -delta.ln(), std::f64::consts::E / eps)
+    }
+
+    /// Error as a share of L1, eps, and the probability of more, delta, that a shape gives.
+    pub fn guarantee(shape: Shape) -> (f64, f64) {
+        (std::f64::consts::E / shape.width() as f64, (-(shape.rows() as f64)).exp())
+    }
+
+    fn has_minimum(&self) -> bool {
+        !self.rows.account.is_sampled() && !self.rows.account.has_negative()
+    }
+}
+
+impl<C: Counter> RowSketch for CountMin<C> {
+    type Counter = C;
+    const SIGNED: bool = false;
+
+    fn rows(&self) -> &Rows<C> {
+        &self.rows
+    }
+
+    #[inline(always)]
+    fn rows_mut(&mut self) -> &mut Rows<C> {
+        &mut self.rows
+    }
+
+    fn noise(&self) -> Noise {
+        crate::k_ary::noise(&self.rows)
+    }
+
+    fn estimate(&self, digest: Digest, noise: &Noise) -> Estimate {
+        if !self.has_minimum() {
+            let estimate = noise.around(mean_free(&self.rows.counters, digest, noise));
+            return if self.rows.account.has_negative() { estimate } else { estimate.at_least_zero() };
+        }
+        let value = self.rough_estimate(digest) as f64;
+        if self.saturations() > 0 {
+            return Estimate { value, bound: Bound::Unknown };
+        }
+        let (eps, delta) = Self::guarantee(self.shape());
+        let lower = value - eps * self.rows.account.total() as f64;
+        Estimate::within(value, lower.max(0.0), value, 1.0 - delta)
+    }
+
+    #[inline(always)]
+    fn reading(&self) -> Reading {
+        if self.has_minimum() { Reading::Least } else { Reading::Median }
+    }
+}

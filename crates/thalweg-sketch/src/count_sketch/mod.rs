@@ -1,0 +1,114 @@
+//! Count Sketch: unbiased, with an error that follows the L2 norm.
+//!
+//! Charikar, Chen, Farach-Colton 2002, "Finding frequent items in data streams". Each key adds its weight, with a
+//! sign of its own in each row, to one counter of each row; the median of the counters, signs undone, is the
+//! estimate. Collisions cancel instead of adding up.
+//!
+//! **Guarantee**: the interval of [`crate::noise`]; before any data, an error of more than eps L2,
+//! eps = sqrt(c/w), has the probability that the median of d rows fails which each fail with 1/c (their lemma 4,
+//! with c = 8). The sum of a row's squares estimates F2 (Alon, Matias, Szegedy 1996), with relative variance 2/w.
+//!
+//! Memory: d w counters of 4 or 8 bytes. An update touches d cache lines.
+
+use crate::account::Account;
+use crate::counters::Counter;
+use crate::digest::{Digest, Hasher};
+use crate::estimate::{Bound, CHEBYSHEV, Estimate, median_failure};
+use crate::noise::{Noise, energy_variance};
+use crate::rows::{RowSketch, Rows, median_over_rows, signed_energy};
+use crate::shape::{Shape, ShapeError, check_guarantee};
+
+/// A Count Sketch with counters of type `C`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CountSketch<C: Counter = i32> {
+    pub(crate) rows: Rows<C>,
+}
+
+impl<C: Counter> CountSketch<C> {
+    /// An empty sketch.
+    pub fn new(shape: Shape, hasher: Hasher) -> CountSketch<C> {
+        CountSketch { rows: Rows::new(shape, hasher) }
+    }
+
+    /// The smallest shape that keeps the error below `eps` L2 with probability 1 - `delta`.
+    ///
+    /// # Errors
+    /// If they are not between 0 and 1, or ask for a sketch larger than there is.
+    pub fn shape_for(eps: f64, delta: f64) -> Result<Shape, ShapeError> {
+        shape_for(eps, delta)
+    }
+
+    /// Error as a share of L2, eps, and the probability of more, delta, that a shape gives.
+    pub fn guarantee(shape: Shape) -> (f64, f64) {
+        guarantee(shape, shape.width() as f64)
+    }
+
+    /// Sum of the squares of all keys' weights, F2 = L2^2.
+    pub fn f2(&self) -> Estimate {
+        f2(&self.rows, signed_energy(&self.rows.counters))
+    }
+}
+
+impl<C: Counter> RowSketch for CountSketch<C> {
+    type Counter = C;
+    const SIGNED: bool = true;
+
+    fn rows(&self) -> &Rows<C> {
+        &self.rows
+    }
+
+    #[inline(always)]
+    fn rows_mut(&mut self) -> &mut Rows<C> {
+        &mut self.rows
+    }
+
+    fn noise(&self) -> Noise {
+        let shape = self.shape();
+        let energy = signed_energy(&self.rows.counters);
+        let noise = Noise::new(energy, shape.rows(), shape.width(), shape.width() as f64, &self.rows.account);
+        if self.saturations() > 0 { noise.without_bound() } else { noise }
+    }
+
+    fn estimate(&self, digest: Digest, noise: &Noise) -> Estimate {
+        let counters = &self.rows.counters;
+        let estimate = noise.around(median_over_rows(counters, |row| {
+            let slice = counters.slice(row, digest);
+            slice.signed(counters.get(row, slice)) as f64
+        }));
+        if self.rows.account.has_negative() { estimate } else { estimate.at_least_zero() }
+    }
+}
+
+/// The smallest odd number of rows whose median fails seldom enough, each wide enough for `eps`.
+pub(crate) fn shape_for(eps: f64, delta: f64) -> Result<Shape, ShapeError> {
+    check_guarantee("eps", eps)?;
+    check_guarantee("delta", delta)?;
+    let fails_seldom = |&rows: &usize| median_failure(rows, 1.0 / CHEBYSHEV) <= delta;
+    let rows = (1..).step_by(2).take(100).find(fails_seldom).map_or(f64::INFINITY, |rows| rows as f64);
+    Shape::at_least(eps, delta, rows, CHEBYSHEV / (eps * eps) + 1.0)
+}
+
+pub(crate) fn guarantee(shape: Shape, spread: f64) -> (f64, f64) {
+    ((CHEBYSHEV / spread).sqrt(), median_failure(shape.rows(), 1.0 / CHEBYSHEV))
+}
+
+/// F2 from the median sum of squares, less what sampling added to it.
+pub(crate) fn f2<C: Counter>(rows: &Rows<C>, energy: f64) -> Estimate {
+    f2_from(energy, rows.counters.shape(), &rows.account, rows.counters.saturations())
+}
+
+pub(crate) fn f2_from(energy: f64, shape: Shape, account: &Account, saturations: u64) -> Estimate {
+    let added = account.sampling_energy();
+    let deviation = (CHEBYSHEV * energy_variance(energy, shape.width(), account.own_variance())).sqrt();
+    let value = (energy - added).max(0.0);
+    if saturations > 0 {
+        return Estimate { value, bound: Bound::Unknown };
+    }
+    if deviation > 0.5 {
+        let bound = if account.is_sampled() { Bound::NotConverged } else { Bound::Unknown };
+        return Estimate { value, bound };
+    }
+    let confidence = 1.0 - median_failure(shape.rows(), 1.0 / CHEBYSHEV);
+    let (lower, upper) = (energy / (1.0 + deviation) - added, energy / (1.0 - deviation) - added);
+    Estimate::within(value, lower, upper, confidence).at_least_zero()
+}

@@ -1,0 +1,325 @@
+//! The matrix of counters under every row-wise sketch, and the two ways to add to it: one row, or all rows of
+//! many keys.
+//!
+//! Counters saturate at the ends of their type and never wrap; each time that happens it is counted. A saturated
+//! counter breaks linearity, so bounds are only promised while [`Counters::saturations`] is zero.
+
+mod counter;
+mod kernel;
+
+pub use counter::Counter;
+pub use kernel::Reading;
+
+#[cfg(target_arch = "x86_64")]
+use kernel::avx2;
+use kernel::{LANES, add_rows, read_lanes};
+
+use crate::digest::Digest;
+use crate::memory::prefetch;
+use crate::shape::{Shape, Slice, Slices};
+
+/// Rows of counters.
+#[derive(Clone, Debug)]
+pub(crate) struct Counters<C> {
+    shape: Shape,
+    slices: Slices,
+    /// Row after row.
+    cells: Vec<C>,
+    saturations: u64,
+    /// No counter leaves its range before weights of this much have come.
+    room: i64,
+    /// Weights are looked at one by one until so many additions were made; then room is measured again.
+    careful: usize,
+}
+
+impl<C: Counter> Counters<C> {
+    pub(crate) fn new(shape: Shape) -> Counters<C> {
+        Self::from_cells(shape, vec![C::default(); shape.counters()], 0)
+    }
+
+    /// Counters as they were saved; `cells` has as many as the shape says.
+    pub(crate) fn from_cells(shape: Shape, cells: Vec<C>, saturations: u64) -> Counters<C> {
+        assert_eq!(cells.len(), shape.counters());
+        Counters { shape, slices: shape.slices(), cells, saturations, room: 0, careful: 0 }
+    }
+
+    #[inline(always)]
+    pub(crate) fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    pub(crate) fn cells(&self) -> &[C] {
+        &self.cells
+    }
+
+    pub(crate) fn row(&self, row: usize) -> &[C] {
+        let width = self.shape.width();
+        &self.cells[row * width..][..width]
+    }
+
+    /// Additions that went beyond a counter's range.
+    pub(crate) fn saturations(&self) -> u64 {
+        self.saturations
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.cells.fill(C::default());
+        (self.saturations, self.room, self.careful) = (0, 0, 0);
+    }
+
+    #[inline(always)]
+    fn place(&self, row: usize, slice: Slice) -> usize {
+        row * self.shape.width() + slice.column
+    }
+
+    #[inline(always)]
+    pub(crate) fn slice(&self, row: usize, digest: Digest) -> Slice {
+        self.slices.of(digest, row)
+    }
+
+    /// Index of the counter of `row` for a key, and its sign.
+    #[inline(always)]
+    pub(crate) fn locate(&self, row: usize, digest: Digest) -> (usize, Slice) {
+        let slice = self.slices.of(digest, row);
+        (self.place(row, slice), slice)
+    }
+
+    /// The counter of `row` for a key.
+    #[inline(always)]
+    pub(crate) fn get(&self, row: usize, slice: Slice) -> i64 {
+        self.cells[self.place(row, slice)].get()
+    }
+
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, index: usize) {
+        prefetch(&self.cells[index]);
+    }
+
+    /// Asks for all counters of a key.
+    #[inline(always)]
+    pub(crate) fn prefetch_rows(&self, digest: Digest) {
+        for row in 0..self.shape.rows() {
+            prefetch(&self.cells[self.place(row, self.slices.of(digest, row))]);
+        }
+    }
+
+    /// Adds to the counter at `index`.
+    #[inline(always)]
+    pub(crate) fn add_at(&mut self, index: usize, weight: i64) {
+        let cell = &mut self.cells[index];
+        match cell.plus(weight) {
+            Some(sum) => *cell = sum,
+            None => {
+                *cell = C::end(weight);
+                self.saturations += 1;
+            }
+        }
+        self.room = self.room.saturating_sub_unsigned(weight.unsigned_abs());
+    }
+
+    /// Adds `weight(i)` to all rows of the key of `digests[i]`, with the row's sign if `SIGNED`.
+    ///
+    /// The weights' magnitudes add up to `magnitude`. While that is known to leave every counter in range, the
+    /// additions are made without a look at each.
+    #[inline(always)]
+    pub(crate) fn add_all<const SIGNED: bool>(
+        &mut self,
+        digests: &[Digest],
+        magnitude: u64,
+        weight: impl Fn(usize) -> i64,
+    ) {
+        if !self.slices.is_short || !self.has_room(magnitude, digests.len()) {
+            return self.add_carefully::<SIGNED>(digests, weight);
+        }
+        match self.shape.rows() {
+            1 => self.add_rows::<1, SIGNED>(digests, weight),
+            2 => self.add_rows::<2, SIGNED>(digests, weight),
+            3 => self.add_rows::<3, SIGNED>(digests, weight),
+            4 => self.add_rows::<4, SIGNED>(digests, weight),
+            5 => self.add_rows::<5, SIGNED>(digests, weight),
+            6 => self.add_rows::<6, SIGNED>(digests, weight),
+            7 => self.add_rows::<7, SIGNED>(digests, weight),
+            _ => self.add_rows::<8, SIGNED>(digests, weight),
+        }
+    }
+
+    /// Takes `magnitude` from the room that is left, if there is so much.
+    #[inline(always)]
+    fn has_room(&mut self, magnitude: u64, additions: usize) -> bool {
+        match i64::try_from(magnitude) {
+            Ok(magnitude) if magnitude <= self.room => {
+                self.room -= magnitude;
+                true
+            }
+            _ => self.make_room(magnitude, additions),
+        }
+    }
+
+    /// Measures the room anew, unless that was done just now: looking at all counters takes as long as adding to
+    /// as many.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, magnitude: u64, additions: usize) -> bool {
+        if self.careful == 0 {
+            let fullest = self.cells.iter().map(|cell| cell.get().unsigned_abs()).max().unwrap_or(0);
+            // One less, so that a weight that is cut at the end of an `i64` does not pass.
+            let room = C::end(1).get().unsigned_abs().saturating_sub(fullest + 1);
+            self.room = i64::try_from(room).unwrap_or(i64::MAX);
+            self.careful = self.cells.len();
+            if let Some(room) = room.checked_sub(magnitude) {
+                self.room = i64::try_from(room).unwrap_or(i64::MAX);
+                self.careful = 0;
+                return true;
+            }
+        }
+        self.careful = self.careful.saturating_sub(additions);
+        false
+    }
+
+    fn add_carefully<const SIGNED: bool>(&mut self, digests: &[Digest], weight: impl Fn(usize) -> i64) {
+        for (number, &digest) in digests.iter().enumerate() {
+            for row in 0..self.shape.rows() {
+                let (index, slice) = self.locate(row, digest);
+                let weight = weight(number);
+                self.add_at(index, if SIGNED { slice.signed(weight) } else { weight });
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn add_rows<const ROWS: usize, const SIGNED: bool>(
+        &mut self,
+        digests: &[Digest],
+        weight: impl Fn(usize) -> i64,
+    ) {
+        let mut cells = self.cells.chunks_exact_mut(self.shape.width());
+        let rows: [&mut [C]; ROWS] = std::array::from_fn(|_| cells.next().unwrap_or_default());
+        #[cfg(target_arch = "x86_64")]
+        if avx2::is_here() {
+            return avx2::add_rows::<C, ROWS, SIGNED>(rows, &self.slices, digests, weight);
+        }
+        add_rows::<C, ROWS, SIGNED>(rows, &self.slices, digests, weight);
+    }
+
+    /// What the rows say of the keys of `digests`, roughly: their median, or their least counter.
+    #[inline(always)]
+    pub(crate) fn read_all<const SIGNED: bool>(
+        &self,
+        digests: &[Digest],
+        reading: Reading,
+        mut take: impl FnMut(usize, i64),
+    ) {
+        match (self.slices.is_short, self.shape.rows()) {
+            (true, 1) => self.read_rows::<1, SIGNED>(digests, reading, take),
+            (true, 2) => self.read_rows::<2, SIGNED>(digests, reading, take),
+            (true, 3) => self.read_rows::<3, SIGNED>(digests, reading, take),
+            (true, 4) => self.read_rows::<4, SIGNED>(digests, reading, take),
+            (true, 5) => self.read_rows::<5, SIGNED>(digests, reading, take),
+            (true, 6) => self.read_rows::<6, SIGNED>(digests, reading, take),
+            (true, 7) => self.read_rows::<7, SIGNED>(digests, reading, take),
+            (true, 8) => self.read_rows::<8, SIGNED>(digests, reading, take),
+            _ => {
+                for (number, &digest) in digests.iter().enumerate() {
+                    take(number, self.read::<SIGNED>(digest, reading));
+                }
+            }
+        }
+    }
+
+    /// The same for one key.
+    pub(crate) fn read<const SIGNED: bool>(&self, digest: Digest, reading: Reading) -> i64 {
+        let mut values = [C::default(); Shape::MAX_ROWS];
+        let values = &mut values[..self.shape.rows()];
+        for (row, value) in values.iter_mut().enumerate() {
+            let (index, slice) = self.locate(row, digest);
+            let cell = self.cells[index];
+            *value = if SIGNED && slice.minus { cell.opposite() } else { cell };
+        }
+        values.sort_unstable();
+        let middle = values.len() / 2;
+        let value = match reading {
+            Reading::Least => values[0],
+            Reading::Median if values.len() % 2 == 1 => values[middle],
+            Reading::Median => values[middle - 1].middle(values[middle]),
+        };
+        value.get()
+    }
+
+    #[inline(always)]
+    fn read_rows<const ROWS: usize, const SIGNED: bool>(
+        &self,
+        digests: &[Digest],
+        reading: Reading,
+        mut take: impl FnMut(usize, i64),
+    ) {
+        let mut cells = self.cells.chunks_exact(self.shape.width());
+        let rows: [&[C]; ROWS] = std::array::from_fn(|_| cells.next().unwrap_or_default());
+        for (number, digests) in digests.chunks(LANES).enumerate() {
+            let mut lanes = [Digest::default(); LANES];
+            lanes[..digests.len()].copy_from_slice(digests);
+            #[cfg(target_arch = "x86_64")]
+            let values = if avx2::is_here() {
+                avx2::read_lanes::<C, ROWS, SIGNED>(rows, &self.slices, &lanes, reading)
+            } else {
+                read_lanes::<C, ROWS, SIGNED>(rows, &self.slices, &lanes, reading)
+            };
+            #[cfg(not(target_arch = "x86_64"))]
+            let values = read_lanes::<C, ROWS, SIGNED>(rows, &self.slices, &lanes, reading);
+            for (lane, value) in values[..digests.len()].iter().enumerate() {
+                take(number * LANES + lane, value.get());
+            }
+        }
+    }
+
+    /// Applies `join` to each pair of counters; a result out of range saturates.
+    pub(crate) fn join(&mut self, other: &Counters<C>, join: impl Fn(i64, i64) -> i128) {
+        debug_assert_eq!(self.shape, other.shape);
+        let mut saturations = 0;
+        for (mine, theirs) in self.cells.iter_mut().zip(&other.cells) {
+            let sum = join(mine.get(), theirs.get());
+            *mine = i64::try_from(sum).ok().and_then(|sum| C::default().plus(sum)).unwrap_or_else(|| {
+                saturations += 1;
+                C::end(if sum < 0 { -1 } else { 1 })
+            });
+        }
+        self.saturations += other.saturations + saturations;
+        (self.room, self.careful) = (0, 0);
+    }
+
+    /// Multiplies each counter, rounding to the nearest number; halves go away from zero.
+    pub(crate) fn scale(&mut self, factor: f64) {
+        for cell in &mut self.cells {
+            let (scaled, moved) = C::nearest(cell.get() as f64 * factor);
+            *cell = scaled;
+            self.saturations += u64::from(moved);
+        }
+        (self.room, self.careful) = (0, 0);
+    }
+
+    /// Sum of the squares of a row.
+    pub(crate) fn energy(&self, row: usize) -> f64 {
+        self.row(row).iter().map(|cell| (cell.get() as f64) * (cell.get() as f64)).sum()
+    }
+
+    /// Sum of a row.
+    pub(crate) fn sum(&self, row: usize) -> f64 {
+        self.row(row).iter().map(|cell| cell.get() as i128).sum::<i128>() as f64
+    }
+}
+
+/// The middle one of some values, or the mean of the middle two; they end up in order.
+pub(crate) fn median(values: &mut [f64]) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 { values[middle] } else { values[middle - 1] / 2.0 + values[middle] / 2.0 }
+}
+
+/// Equal if they count the same; what room is left is not looked at.
+impl<C: Counter> PartialEq for Counters<C> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.shape, self.saturations) == (other.shape, other.saturations) && self.cells == other.cells
+    }
+}
+
+#[cfg(test)]
+mod tests;

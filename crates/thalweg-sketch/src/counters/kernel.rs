@@ -1,0 +1,137 @@
+//! The two loops that everything spends its time in: adding to one counter of each row, and reading a key's rows.
+//!
+//! Both are written once, for a number of rows that the compiler knows, and compiled twice: portably, and for
+//! processors with AVX2. Columns are masked to the rows' common width, which is a power of two: the compiler sees that
+//! no index is out of range, and no check is left in the loops. The results are the same to the last bit.
+
+use super::counter::Counter;
+use crate::digest::Digest;
+use crate::shape::Slices;
+
+/// Adds to one counter of each row for each digest.
+#[inline(always)]
+pub(super) fn add_rows<C: Counter, const ROWS: usize, const SIGNED: bool>(
+    rows: [&mut [C]; ROWS],
+    slices: &Slices,
+    digests: &[Digest],
+    weight: impl Fn(usize) -> i64,
+) {
+    let width = rows[0].len();
+    assert!(width > 0 && rows.iter().all(|row| row.len() == width));
+    let at: [(usize, u32); ROWS] = std::array::from_fn(|row| slices.at(row));
+    for (number, digest) in digests.iter().enumerate() {
+        let weights = C::both_signs(weight(number));
+        for row in 0..ROWS {
+            let (word, shift) = at[row];
+            let slice = digest.0[word] >> shift;
+            let cell = &mut rows[row][(slice >> 1) as usize & (width - 1)];
+            *cell = cell.plus_in_range(weights[if SIGNED { (slice & 1) as usize } else { 0 }]);
+        }
+    }
+}
+
+/// Keys that are read side by side.
+pub(super) const LANES: usize = 8;
+
+/// How the counters of a key become one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// The least.
+    Least,
+    /// The median; of an even number of rows half-way between the middle two.
+    Median,
+}
+
+/// Reads eight keys side by side: the network that sorts their rows is made of minima and maxima of vectors.
+#[inline(always)]
+pub(super) fn read_lanes<C: Counter, const ROWS: usize, const SIGNED: bool>(
+    rows: [&[C]; ROWS],
+    slices: &Slices,
+    digests: &[Digest; LANES],
+    reading: Reading,
+) -> [C; LANES] {
+    let width = rows[0].len();
+    assert!(width > 0 && rows.iter().all(|row| row.len() == width));
+    let mut values = [[C::default(); LANES]; ROWS];
+    for row in 0..ROWS {
+        let (word, shift) = slices.at(row);
+        for (value, digest) in values[row].iter_mut().zip(digests) {
+            let slice = digest.0[word] >> shift;
+            let cell = rows[row][(slice >> 1) as usize & (width - 1)];
+            *value = if SIGNED && slice & 1 == 1 { cell.opposite() } else { cell };
+        }
+    }
+    for end in (1..ROWS).rev() {
+        for row in 0..end {
+            let (first, second) = values.split_at_mut(row + 1);
+            for (a, b) in first[row].iter_mut().zip(&mut second[0]) {
+                (*a, *b) = ((*a).min(*b), (*a).max(*b));
+            }
+        }
+    }
+    match reading {
+        Reading::Least => values[0],
+        Reading::Median if ROWS % 2 == 1 => values[ROWS / 2],
+        Reading::Median => {
+            std::array::from_fn(|lane| values[ROWS / 2 - 1][lane].middle(values[ROWS / 2][lane]))
+        }
+    }
+}
+
+/// The same loops for processors with AVX2, which all have shifts by a variable in one step (BMI2).
+#[cfg(target_arch = "x86_64")]
+pub(super) mod avx2 {
+    use super::{Counter, Digest, LANES, Reading, Slices};
+
+    /// Whether this processor has what the loop is compiled for.
+    #[inline(always)]
+    pub(in super::super) fn is_here() -> bool {
+        std::arch::is_x86_feature_detected!("avx2")
+            && std::arch::is_x86_feature_detected!("bmi1")
+            && std::arch::is_x86_feature_detected!("bmi2")
+    }
+
+    #[inline(always)]
+    #[expect(unsafe_code, reason = "a function compiled for a processor's features")]
+    pub(in super::super) fn add_rows<C: Counter, const ROWS: usize, const SIGNED: bool>(
+        rows: [&mut [C]; ROWS],
+        slices: &Slices,
+        digests: &[Digest],
+        weight: impl Fn(usize) -> i64,
+    ) {
+        // SAFETY: callers have asked `is_here`.
+        unsafe { compiled_add_rows::<C, ROWS, SIGNED>(rows, slices, digests, weight) }
+    }
+
+    #[inline(always)]
+    #[expect(unsafe_code, reason = "a function compiled for a processor's features")]
+    pub(in super::super) fn read_lanes<C: Counter, const ROWS: usize, const SIGNED: bool>(
+        rows: [&[C]; ROWS],
+        slices: &Slices,
+        digests: &[Digest; LANES],
+        reading: Reading,
+    ) -> [C; LANES] {
+        // SAFETY: callers have asked `is_here`.
+        unsafe { compiled_read_lanes::<C, ROWS, SIGNED>(rows, slices, digests, reading) }
+    }
+
+    #[target_feature(enable = "avx2,bmi1,bmi2")]
+    fn compiled_read_lanes<C: Counter, const ROWS: usize, const SIGNED: bool>(
+        rows: [&[C]; ROWS],
+        slices: &Slices,
+        digests: &[Digest; LANES],
+        reading: Reading,
+    ) -> [C; LANES] {
+        super::read_lanes::<C, ROWS, SIGNED>(rows, slices, digests, reading)
+    }
+
+    #[target_feature(enable = "avx2,bmi1,bmi2")]
+    fn compiled_add_rows<C: Counter, const ROWS: usize, const SIGNED: bool>(
+        rows: [&mut [C]; ROWS],
+        slices: &Slices,
+        digests: &[Digest],
+        weight: impl Fn(usize) -> i64,
+    ) {
+        super::add_rows::<C, ROWS, SIGNED>(rows, slices, digests, weight);
+    }
+}

@@ -1,0 +1,111 @@
+//! One hash a key: 128 bits, of which every sketch takes the slices it needs.
+//!
+//! The hash is XXH3-128 with a seed, as its author published it (Collet, xxHash specification 0.2): the same on
+//! every machine and in every language that has the library, so that a state written in one place is read and
+//! merged in another. Its name and version are part of every saved state ([`HASH_NAME`]).
+//!
+//! The guarantees of this crate take the hash for a random function. For whom the seed is unknown to that is a
+//! good model; who knows the seed can prepare keys that collide, so a program that watches hostile traffic draws
+//! its seed at random (and saves it with the state).
+
+use xxhash_rust::xxh3::xxh3_128_with_seed;
+
+/// What saved states call the hash.
+pub const HASH_NAME: &str = "XXH3-128";
+
+/// The hash that all sketches share, with its seed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Hasher {
+    seed: u64,
+}
+
+impl Hasher {
+    /// The hash with this seed.
+    pub const fn new(seed: u64) -> Hasher {
+        Hasher { seed }
+    }
+
+    /// Seed that tells this hash from others.
+    pub const fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The digest of a key's bytes.
+    #[inline(always)]
+    pub fn digest(&self, key: &[u8]) -> Digest {
+        let hash = xxh3_128_with_seed(key, self.seed);
+        Digest([hash as u64, (hash >> 64) as u64])
+    }
+}
+
+/// A key's hash: the low and the high half of XXH3-128.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, bytemuck::Pod, bytemuck::Zeroable,
+)]
+#[repr(transparent)]
+pub struct Digest(pub [u64; 2]);
+
+impl Digest {
+    /// Bits at the top of the second word that no row uses: they choose a key's depth in UnivMon.
+    pub const DEPTH_BITS: u32 = 16;
+
+    /// The level of a key among nested substreams, each of which keeps half of the keys of the one before:
+    /// leading ones of the second word, at most `deepest`.
+    #[inline(always)]
+    pub const fn depth(self, deepest: u32) -> u32 {
+        let ones = self.0[1].leading_ones();
+        if ones < deepest { ones } else { deepest }
+    }
+
+    /// 64 bits that tell keys apart in a table.
+    #[inline(always)]
+    pub const fn fingerprint(self) -> u64 {
+        self.0[0] ^ self.0[1].rotate_left(32)
+    }
+}
+
+/// What can be counted by a sketch: a small value with canonical bytes, which are hashed and stored.
+pub trait Key: Copy + Eq {
+    /// The bytes; equal keys have equal bytes, and different keys different ones.
+    fn as_bytes(&self) -> &[u8];
+
+    /// The key with these bytes, if there is one: the inverse of [`Key::as_bytes`].
+    fn from_bytes(bytes: &[u8]) -> Option<Self>;
+}
+
+impl<const N: usize> Key for [u8; N] {
+    #[inline(always)]
+    fn as_bytes(&self) -> &[u8] {
+        self
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// XXH3-128 of 13 bytes with a seed, from the reference implementation (`xxhsum`'s library).
+    #[test]
+    fn halves_of_the_published_hash_are_the_words() {
+        let hash = xxh3_128_with_seed(b"thalweg-flows", 7);
+        assert_eq!(Hasher::new(7).digest(b"thalweg-flows").0, [hash as u64, (hash >> 64) as u64]);
+        assert_ne!(Hasher::new(8).digest(b"thalweg-flows"), Hasher::new(7).digest(b"thalweg-flows"));
+    }
+
+    #[test]
+    fn half_of_the_keys_are_one_level_deeper() {
+        let hasher = Hasher::new(1);
+        let mut at_depth = [0u32; 5];
+        for key in 0u32..40_000 {
+            at_depth[hasher.digest(&key.to_le_bytes()).depth(4) as usize] += 1;
+        }
+        // 40,000 coins; five standard deviations of the first bin are 500.
+        for (depth, expected) in [20_000, 10_000, 5_000, 2_500, 2_500].into_iter().enumerate() {
+            assert!(at_depth[depth].abs_diff(expected) < 500, "{at_depth:?}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! An estimate travels with its bound.
+
+use std::fmt;
+
+/// A value read from a sketch, and how far the truth may be from it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The value.
+    pub value: f64,
+    /// Where the truth lies, and how surely.
+    pub bound: Bound,
+}
+
+/// What is known of the truth behind an estimate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Bound {
+    /// The truth lies in `lower..=upper` with probability at least `confidence`.
+    Interval {
+        /// The truth is at least this.
+        lower: f64,
+        /// The truth is at most this.
+        upper: f64,
+        /// Probability that both hold, over the choice of the hash's seed and the draws of the sampler; 1 if they
+        /// always do.
+        confidence: f64,
+    },
+    /// Too little was sampled for a bound to hold (see [`crate::nitro`]).
+    NotConverged,
+    /// Nobody has a bound for this kind of estimate; it is as good as experiments say.
+    Unknown,
+}
+
+impl Estimate {
+    /// A value that is known exactly.
+    pub const fn exact(value: f64) -> Estimate {
+        Estimate { value, bound: Bound::Interval { lower: value, upper: value, confidence: 1.0 } }
+    }
+
+    /// A value within bounds.
+    pub const fn within(value: f64, lower: f64, upper: f64, confidence: f64) -> Estimate {
+        Estimate { value, bound: Bound::Interval { lower, upper, confidence } }
+    }
+
+    /// Lower bound, if there is one.
+    pub const fn lower(&self) -> Option<f64> {
+        match self.bound {
+            Bound::Interval { lower, .. } => Some(lower),
+            _ => None,
+        }
+    }
+
+    /// Upper bound, if there is one.
+    pub const fn upper(&self) -> Option<f64> {
+        match self.bound {
+            Bound::Interval { upper, .. } => Some(upper),
+            _ => None,
+        }
+    }
+
+    /// Probability that the bounds hold, if there are bounds.
+    pub const fn confidence(&self) -> Option<f64> {
+        match self.bound {
+            Bound::Interval { confidence, .. } => Some(confidence),
+            _ => None,
+        }
+    }
+
+    /// Whether `truth` is within the bounds; `None` where there are none.
+    pub fn holds(&self, truth: f64) -> Option<bool> {
+        match self.bound {
+            Bound::Interval { lower, upper, .. } => Some(lower <= truth && truth <= upper),
+            _ => None,
+        }
+    }
+
+    /// The same estimate of a quantity that cannot be below zero.
+    #[must_use]
+    pub fn at_least_zero(self) -> Estimate {
+        let bound = match self.bound {
+            Bound::Interval { lower, upper, confidence } => {
+                Bound::Interval { lower: lower.max(0.0), upper: upper.max(0.0), confidence }
+            }
+            other => other,
+        };
+        Estimate { value: self.value.max(0.0), bound }
+    }
+}
+
+/// `1234 [1200, 1260] 97 %`, `1234 (not converged)`, `1234 (no bound)`.
+impl fmt::Display for Estimate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let decimals = f.precision().unwrap_or(0);
+        write!(f, "{:.decimals$}", self.value)?;
+        match self.bound {
+            Bound::Interval { lower, upper, confidence } => {
+                write!(f, " [{lower:.decimals$}, {upper:.decimals$}] {:.1} %", confidence * 100.0)
+            }
+            Bound::NotConverged => f.write_str(" (not converged)"),
+            Bound::Unknown => f.write_str(" (no bound)"),
+        }
+    }
+}
+
+/// The factor c of Chebyshev's inequality that all intervals of row-wise sketches use: a row is further than
+/// sqrt(c * variance) from the truth with probability at most 1/c.
+///
+/// Eight makes a row wrong one time in eight, and the median of five rows one time in sixty.
+pub const CHEBYSHEV: f64 = 8.0;
+
+/// Chance that the median of `rows` independent rows is wrong when each is wrong with probability `row_failure`:
+/// at least half of them have to be, P(Bin(rows, q) >= rows/2).
+///
+/// An odd number of rows has one median; of an even number we take the mean of the middle two, so that exactly
+/// half being wrong counts as failure too.
+pub fn median_failure(rows: usize, row_failure: f64) -> f64 {
+    let (n, q) = (rows as u32, row_failure.clamp(0.0, 1.0));
+    let mut choose = 1.0;
+    let mut tail = 0.0;
+    for wrong in 0..=n {
+        if 2 * wrong >= n {
+            tail += choose * q.powi(wrong as i32) * (1.0 - q).powi((n - wrong) as i32);
+        }
+        choose *= f64::from(n - wrong) / f64::from(wrong + 1);
+    }
+    tail.min(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_five_rows_fails_one_time_in_sixty() {
+        // By hand: 10 q^3 (1-q)^2 + 5 q^4 (1-q) + q^5 with q = 1/8.
+        let by_hand = (10.0 * 49.0 + 5.0 * 7.0 + 1.0) / 32_768.0;
+        assert!((median_failure(5, 1.0 / CHEBYSHEV) - by_hand).abs() < 1e-12);
+        assert!((1.0 / 64.0..1.0 / 60.0).contains(&by_hand));
+    }
+
+    #[test]
+    fn one_row_fails_as_often_as_it_does() {
+        assert!((median_failure(1, 0.25) - 0.25).abs() < 1e-12);
+        // Of two rows one suffices to spoil their mean.
+        assert!((median_failure(2, 0.25) - (1.0 - 0.75 * 0.75)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn an_estimate_says_what_is_known_of_it() {
+        let estimate = Estimate::within(-3.0, -8.0, 2.0, 0.97);
+        assert_eq!(estimate.holds(2.5), Some(false));
+        assert_eq!(estimate.to_string(), "-3 [-8, 2] 97.0 %");
+        assert_eq!(estimate.at_least_zero(), Estimate::within(0.0, 0.0, 2.0, 0.97));
+        let unsure = Estimate { value: 5.0, bound: Bound::NotConverged };
+        assert_eq!((unsure.to_string().as_str(), unsure.holds(5.0)), ("5 (not converged)", None));
+    }
+}

@@ -1,0 +1,170 @@
+//! Which (packet, row) pairs are updated: geometric gaps over the flattened sequence.
+//!
+//! NitroSketch (Liu et al. 2019, algorithm 1) sees a stream as the sequence of pairs (packet 0, row 0),
+//! (packet 0, row 1), ... and draws the distance to the next pair to update, instead of tossing a coin at each:
+//! the distance is geometric, P(g) = p (1-p)^(g-1) for g = 1, 2, ..., so that each pair is updated with
+//! probability p, independently of all others. Work is done for sampled pairs only.
+//!
+//! A draw is a uniform 64-bit number, looked up in the distribution function, which is kept to 64 bits: a table
+//! of 1,024 entries says where to begin, and it is seldom more than one step from there. A short table of ready
+//! draws, as fast as this is, biases the rate; here a gap's probability is right to 2^-64.
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+use super::probability::Probability;
+
+/// Draws the pairs to update.
+#[derive(Clone, Debug)]
+pub(crate) struct Sampler {
+    probability: Probability,
+    draws: Xoshiro256PlusPlus,
+    gaps: Gaps,
+    /// Pairs to skip before the next one to update.
+    skip: u64,
+}
+
+impl Sampler {
+    pub(crate) fn new(probability: Probability, seed: u64) -> Sampler {
+        let mut sampler = Sampler {
+            probability,
+            draws: Xoshiro256PlusPlus::seed_from_u64(seed),
+            gaps: Gaps::new(probability),
+            skip: 0,
+        };
+        sampler.skip = sampler.gap() - 1;
+        sampler
+    }
+
+    #[inline(always)]
+    pub(crate) fn probability(&self) -> Probability {
+        self.probability
+    }
+
+    /// Samples with another probability from the next pair on. The gap under way is drawn anew, which changes
+    /// nothing for the pairs to come: geometric gaps have no memory.
+    pub(crate) fn set_probability(&mut self, probability: Probability) {
+        if probability != self.probability {
+            self.probability = probability;
+            self.gaps = Gaps::new(probability);
+            self.skip = self.gap() - 1;
+        }
+    }
+
+    /// The next pair to update, counted from the beginning of a sequence of `pairs`; `None` if it is not in it.
+    /// Ask until then, with the same sequence: what is left of the gap goes into the next.
+    #[inline(always)]
+    pub(crate) fn next(&mut self, position: &mut u64, pairs: u64) -> Option<u64> {
+        let pair = *position + self.skip;
+        if pair >= pairs {
+            self.skip = pair - pairs;
+            return None;
+        }
+        *position = pair + 1;
+        self.skip = self.gap() - 1;
+        Some(pair)
+    }
+
+    #[inline(always)]
+    fn gap(&mut self) -> u64 {
+        self.gaps.look_up(self.draws.next_u64())
+    }
+}
+
+/// The geometric distribution function, by its inverse.
+#[derive(Clone, Debug)]
+struct Gaps {
+    /// `below[g - 1]` is P(gap <= g) as a share of 2^64; the last is all ones.
+    below: Vec<u64>,
+    /// The gap at the beginning of each of 1,024 equal parts of the draws.
+    first: Vec<u16>,
+}
+
+const PARTS_LOG2: u32 = 10;
+
+impl Gaps {
+    fn new(probability: Probability) -> Gaps {
+        let mut below = Vec::new();
+        // P(gap > g) = (1 - p)^g, in units of 2^-64, by exact steps: rest -= rest / 2^k, rounded up so that it ends.
+        let mut rest = 1u128 << 64;
+        while rest > 1 {
+            rest -= rest.div_ceil(u128::from(probability.inverse()));
+            below.push(((1u128 << 64) - rest - 1) as u64);
+        }
+        below.pop();
+        below.push(u64::MAX);
+        let mut first = Vec::with_capacity(1 << PARTS_LOG2);
+        let mut gap = 1;
+        for part in 0..1u64 << PARTS_LOG2 {
+            while below[gap - 1] < part << (u64::BITS - PARTS_LOG2) {
+                gap += 1;
+            }
+            first.push(gap as u16);
+        }
+        Gaps { below, first }
+    }
+
+    /// The gap of a uniform draw.
+    #[inline(always)]
+    fn look_up(&self, draw: u64) -> u64 {
+        let mut gap = usize::from(self.first[(draw >> (u64::BITS - PARTS_LOG2)) as usize]);
+        // One step without a branch, since nobody can predict it; more are rare.
+        gap += usize::from(self.below[gap - 1] < draw);
+        while self.below[gap - 1] < draw {
+            gap += 1;
+        }
+        gap as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_distribution_function_is_geometric_to_sixty_bits() {
+        for log2 in 0..=10 {
+            let probability = Probability::new(log2).unwrap();
+            let gaps = Gaps::new(probability);
+            for gap in [1usize, 2, 3, 10, 100, 1000] {
+                let Some(&below) = gaps.below.get(gap - 1) else { continue };
+                let expected = 1.0 - (1.0 - probability.get()).powi(gap as i32);
+                let found = (below as f64 + 1.0) / 2f64.powi(64);
+                assert!((found - expected).abs() < 1e-12, "p = {probability}, gap {gap}: {found} {expected}");
+            }
+            assert_eq!(*gaps.below.last().unwrap(), u64::MAX);
+        }
+    }
+
+    #[test]
+    fn a_draw_finds_the_gap_whose_part_it_lies_in() {
+        let gaps = Gaps::new(Probability::PAPER_LEAST);
+        let mut draws = Xoshiro256PlusPlus::seed_from_u64(1);
+        for draw in (0..10_000).map(|_| draws.next_u64()).chain([0, 1, u64::MAX, u64::MAX - 1]) {
+            let slow = gaps.below.iter().position(|&below| draw <= below).unwrap() as u64 + 1;
+            assert_eq!(gaps.look_up(draw), slow);
+        }
+    }
+
+    /// Counts of 2,000,000 p pairs: each is within five standard deviations but once in 1.7 million.
+    #[test]
+    fn pairs_are_sampled_at_the_rate_whatever_the_pieces() {
+        for log2 in 0..=10 {
+            let probability = Probability::new(log2).unwrap();
+            for piece in [1u64, 7, 160, 5000] {
+                let mut sampler = Sampler::new(probability, 9);
+                let (mut seen, mut sampled) = (0u64, 0u64);
+                while seen < 2_000_000 {
+                    let mut position = 0;
+                    while sampler.next(&mut position, piece).is_some() {
+                        sampled += 1;
+                    }
+                    seen += piece;
+                }
+                let expected = seen as f64 * probability.get();
+                let deviation = (expected * (1.0 - probability.get())).sqrt();
+                assert!((sampled as f64 - expected).abs() <= 5.0 * deviation, "{probability}, {piece}");
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! How far a row-wise estimate may be from the truth, read off the sketch itself.
+//!
+//! Let f_y be the weight of key y, and F_y what a sketch has counted of it: each weight v enters as v/p with
+//! probability p, row by row, so E\[F_y\] = f_y and Var\[F_y\] is the sum of v^2 (1/p - 1), at most a f_y with
+//! a = max(v) (max(1/p) - 1). At p = 1, a is zero and F_y = f_y.
+//!
+//! **One row.** A row's estimate of x is F_x plus what collides with it, each y with probability 1/w and with a
+//! random sign (Count Sketch; Charikar, Chen, Farach-Colton 2002) or with its mean taken off (K-ary; Krishnamurthy
+//! et al. 2003). It is unbiased, and with pairwise independent columns its variance is at most
+//!
+//! > V = E / w + a f_x,   E = sum over y of E\[F_y^2\] = L2^2 + Q,   Q = sum over all weights of v^2 (1/p - 1).
+//!
+//! (K-ary: w - 1 instead of w.) By Chebyshev's inequality the row errs by more than sqrt(c V) with probability at
+//! most 1/c, and the median of d rows with the probability that half of them do ([`median_failure`]).
+//!
+//! **E is what the row's own squares add up to**, in expectation: sampling noise shows in the counters as
+//! collisions do. So the bound needs no knowledge of the stream. The median of the rows' sums of squares has a
+//! relative variance of at most
+//!
+//! > r = 2/w + 4 a/sqrt(E) + a^2/E
+//!
+//! a row (2/w for collisions, Alon, Matias, Szegedy 1996; for sampling: 4 a times the sum of f_y^3, at most
+//! 4 a L2^3, over E^2; the kurtosis of the draws, at most Q a^2 over E^2). The sketch has **converged** when
+//! sqrt(c r) <= 1/2, that is when its reading of its own noise is good to a factor of two; before that it claims
+//! no bound. E is then raised by 1/(1 - sqrt(c r)). Both medians hold together with probability at least
+//! 1 - 2 [`median_failure`]`(d, 1/c)`: 0.967 for five rows with c = 8.
+//!
+//! **The interval.** (F - f)^2 <= c (E/w + a f) is solved for f, as Wilson's interval is: with h = c a/2,
+//!
+//! > f in F + h +- sqrt(h^2 + c (E/w + a F)).
+//!
+//! This bound is per instance. The worst case over streams with unit weights follows from L1 <= L2^2: with
+//! w >= 2 c / (eps^2 p) and L2 >= 2 c / (eps^2 p), V <= L2^2/(w p) + L2/p <= eps^2 L2^2 / c. With c = 4 that is the
+//! condition w = 8 eps^-2 p^-1, L2 >= 8 eps^-2 p^-1 of NitroSketch (Liu et al. 2019); with c = 5.5 the one that
+//! its AlwaysCorrect mode tests, 121 (1 + eps sqrt(p)) eps^-4 p^-2 for the sum of squares.
+
+use crate::account::Account;
+use crate::estimate::{Bound, CHEBYSHEV, Estimate, median_failure};
+use crate::shape::Shape;
+
+/// The noise of one sketch at one moment; read once for many estimates.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Noise {
+    /// E, as the rows have it.
+    energy: f64,
+    width: usize,
+    /// Collisions divide E by this: w or w - 1.
+    spread: f64,
+    /// Variance of a row from collisions: an upper bound of E/w.
+    collisions: f64,
+    /// a: variance of a key's own count, for each unit of it.
+    own: f64,
+    /// What is known of all estimates.
+    quality: Quality,
+    /// Mean of each row's counters, for rows without signs.
+    pub(crate) means: [f64; Shape::MAX_ROWS],
+}
+
+/// Whether estimates have a bound.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Quality {
+    /// They have, with this probability.
+    Bounded(f64),
+    /// Not yet.
+    NotConverged,
+    /// Rows too narrow, counters saturated, or a sampled stream subtracted from another.
+    Unbounded,
+}
+
+impl Noise {
+    /// From the median energy E of `rows` rows, whose collisions divide it by `spread` (w or w - 1).
+    pub(crate) fn new(energy: f64, rows: usize, width: usize, spread: f64, account: &Account) -> Noise {
+        let own = account.own_variance();
+        let deviation = (CHEBYSHEV * energy_variance(energy, width, own)).sqrt();
+        let narrow = (CHEBYSHEV * 2.0 / width as f64).sqrt() > 0.5;
+        let quality = if narrow || (account.has_negative && account.is_sampled()) {
+            Quality::Unbounded
+        } else if deviation > 0.5 && account.is_sampled() {
+            Quality::NotConverged
+        } else {
+            Quality::Bounded(1.0 - 2.0 * median_failure(rows, 1.0 / CHEBYSHEV))
+        };
+        let collisions = energy / (1.0 - deviation.min(0.5)) / spread;
+        Noise { energy, width, spread, collisions, own, quality, means: [0.0; Shape::MAX_ROWS] }
+    }
+
+    /// No bound is to be claimed: a counter was saturated.
+    pub(crate) fn without_bound(self) -> Noise {
+        Noise { quality: Quality::Unbounded, ..self }
+    }
+
+    /// Standard deviation of one row, apart from the sampling of the key itself; an upper bound.
+    pub fn deviation(&self) -> f64 {
+        self.collisions.sqrt()
+    }
+
+    /// Whether too little was sampled for bounds to hold.
+    pub fn is_converged(&self) -> bool {
+        self.quality != Quality::NotConverged
+    }
+
+    pub(crate) fn spread(&self) -> f64 {
+        self.spread
+    }
+
+    /// A lower bound of E if updates had been sampled with own variance `own`; zero if that has no bound.
+    pub(crate) fn least_energy(&self, own: f64) -> f64 {
+        let deviation = (CHEBYSHEV * energy_variance(self.energy, self.width, own)).sqrt();
+        if deviation > 0.5 { 0.0 } else { self.energy / (1.0 + deviation) }
+    }
+
+    /// a, the own variance of a key for each unit of its count.
+    pub(crate) fn own(&self) -> f64 {
+        self.own
+    }
+
+    /// The noise of a difference, which `self` is read off, with that of its two windows (see [`crate::change`]).
+    pub(crate) fn of_difference(&self, now: &Noise, before: &Noise, fed: [&Account; 2]) -> Noise {
+        let own = now.own.max(before.own);
+        let met: f64 = fed.iter().map(|account| account.magnitude() as f64 / self.width as f64).sum();
+        let met = own * (now.energy.sqrt() + before.energy.sqrt() + met);
+        let variance = 2.0 / self.width as f64 + if met > 0.0 { 6.0 * met / self.energy } else { 0.0 };
+        let deviation = (CHEBYSHEV * variance).sqrt();
+        let quality = match (self.quality, now.quality, before.quality) {
+            (_, Quality::Bounded(one), Quality::Bounded(other)) if deviation <= 0.5 => {
+                Quality::Bounded(1.0 - (1.0 - one) - if own > 0.0 { 1.0 - other } else { 0.0 })
+            }
+            (_, Quality::Unbounded, _) | (_, _, Quality::Unbounded) => Quality::Unbounded,
+            _ if own > 0.0 => Quality::NotConverged,
+            _ => Quality::Unbounded,
+        };
+        Noise { own, quality, collisions: self.energy / (1.0 - deviation.min(0.5)) / self.spread, ..*self }
+    }
+
+    /// The interval around the median of the rows.
+    pub(crate) fn around(&self, value: f64) -> Estimate {
+        self.with_variance(value, CHEBYSHEV * self.own / 2.0, self.own * value.max(0.0))
+    }
+
+    /// The interval around the median of the rows, for a key whose own sampling variance is known.
+    pub(crate) fn around_difference(&self, value: f64, own_variance: f64) -> Estimate {
+        self.with_variance(value, 0.0, own_variance)
+    }
+
+    fn with_variance(&self, value: f64, shift: f64, own_variance: f64) -> Estimate {
+        let bound = match self.quality {
+            Quality::Bounded(confidence) => {
+                let variance = self.collisions + own_variance;
+                let half = (shift * shift + CHEBYSHEV * variance).sqrt();
+                Bound::Interval { lower: value + shift - half, upper: value + shift + half, confidence }
+            }
+            Quality::NotConverged => Bound::NotConverged,
+            Quality::Unbounded => Bound::Unknown,
+        };
+        Estimate { value, bound }
+    }
+}
+
+/// r: an upper bound of the relative variance of a row's sum of squares.
+pub(crate) fn energy_variance(energy: f64, width: usize, own: f64) -> f64 {
+    let sampling = if own > 0.0 { 4.0 * own / energy.sqrt() + own * own / energy } else { 0.0 };
+    2.0 / width as f64 + sampling
+}

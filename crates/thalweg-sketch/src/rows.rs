@@ -1,0 +1,209 @@
+//! What Count-Min, Count Sketch and K-ary have in common: rows of counters, one hash, an account.
+
+use crate::account::{Account, Sums};
+use crate::counters::{Counter, Counters, Reading};
+use crate::digest::{Digest, Hasher, Key};
+use crate::estimate::Estimate;
+use crate::merge::MergeError;
+use crate::nitro::Probability;
+use crate::noise::Noise;
+use crate::shape::Shape;
+
+/// Counters of one sketch, with the hash that places keys in them and the account of what came.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rows<C: Counter> {
+    pub(crate) hasher: Hasher,
+    pub(crate) counters: Counters<C>,
+    pub(crate) account: Account,
+}
+
+impl<C: Counter> Rows<C> {
+    pub(crate) fn new(shape: Shape, hasher: Hasher) -> Rows<C> {
+        Rows { hasher, counters: Counters::new(shape), account: Account::default() }
+    }
+
+    pub(crate) fn check(&self, other: &Rows<C>) -> Result<(), MergeError> {
+        let (mine, theirs) = (self.counters.shape(), other.counters.shape());
+        if mine != theirs {
+            return Err(MergeError::Shape { mine, theirs });
+        }
+        let (mine, theirs) = (self.hasher.seed(), other.hasher.seed());
+        if mine != theirs {
+            return Err(MergeError::Seed { mine, theirs });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn merge(&mut self, other: &Rows<C>) -> Result<(), MergeError> {
+        self.check(other)?;
+        self.counters.join(&other.counters, |mine, theirs| i128::from(mine) + i128::from(theirs));
+        self.account.merge(&other.account);
+        Ok(())
+    }
+
+    pub(crate) fn subtract(&mut self, other: &Rows<C>) -> Result<(), MergeError> {
+        self.check(other)?;
+        self.counters.join(&other.counters, |mine, theirs| i128::from(mine) - i128::from(theirs));
+        self.account.subtract(&other.account);
+        Ok(())
+    }
+
+    pub(crate) fn scale(&mut self, factor: f64) {
+        self.counters.scale(factor);
+        self.account.scale(factor);
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.counters.clear();
+        self.account = Account::default();
+    }
+}
+
+/// A sketch that is rows of counters, linear in its stream: one counter of each row holds a key's weight.
+///
+/// Count-Min, Count Sketch and K-ary are; what differs is how a row is read.
+pub trait RowSketch: Sized {
+    /// Type of its counters.
+    type Counter: Counter;
+
+    /// Whether each row gives a key a sign.
+    const SIGNED: bool;
+
+    /// Its counters.
+    fn rows(&self) -> &Rows<Self::Counter>;
+
+    /// Its counters, to change.
+    fn rows_mut(&mut self) -> &mut Rows<Self::Counter>;
+
+    /// How noisy it is now. Looks at every counter: ask once for many estimates.
+    fn noise(&self) -> Noise;
+
+    /// The weight of the key of `digest`, with `noise` as [`RowSketch::noise`] gave it.
+    fn estimate(&self, digest: Digest, noise: &Noise) -> Estimate;
+
+    /// How the rows of a key become one number when a rough one will do.
+    fn reading(&self) -> Reading {
+        Reading::Median
+    }
+
+    /// Hands to `take` the number and the weight of each key of `digests`, roughly and without a bound: what a top-k
+    /// is offered for each packet.
+    #[inline(always)]
+    fn rough_estimates(&self, digests: &[Digest], take: impl FnMut(usize, i64)) {
+        let counters = &self.rows().counters;
+        if Self::SIGNED {
+            counters.read_all::<true>(digests, self.reading(), take);
+        } else {
+            counters.read_all::<false>(digests, self.reading(), take);
+        }
+    }
+
+    /// The same of one key.
+    fn rough_estimate(&self, digest: Digest) -> i64 {
+        let counters = &self.rows().counters;
+        match Self::SIGNED {
+            true => counters.read::<true>(digest, self.reading()),
+            false => counters.read::<false>(digest, self.reading()),
+        }
+    }
+
+    /// The weight of a key. For many keys ask [`RowSketch::noise`] once and [`RowSketch::estimate`] for each.
+    fn estimate_key(&self, key: &impl Key) -> Estimate {
+        self.estimate(self.hasher().digest(key.as_bytes()), &self.noise())
+    }
+
+    /// Its hash.
+    fn hasher(&self) -> Hasher {
+        self.rows().hasher
+    }
+
+    /// Its rows and columns.
+    fn shape(&self) -> Shape {
+        self.rows().counters.shape()
+    }
+
+    /// What it was fed.
+    fn account(&self) -> &Account {
+        &self.rows().account
+    }
+
+    /// Additions that went beyond a counter's range; no bound is claimed once there was one.
+    fn saturations(&self) -> u64 {
+        self.rows().counters.saturations()
+    }
+
+    /// Memory of its counters, in bytes.
+    fn bytes(&self) -> u64 {
+        self.shape().bytes(Self::Counter::BYTES)
+    }
+
+    /// Adds `weight` to a key.
+    fn add(&mut self, key: &impl Key, weight: i64) {
+        let digest = self.hasher().digest(key.as_bytes());
+        self.add_batch(&[digest], &Sums::of([weight]), |_| weight);
+    }
+
+    /// Adds `weight(i)` to the key of `digests[i]`; `sums` are those of all these weights.
+    #[inline(always)]
+    fn add_batch(&mut self, digests: &[Digest], sums: &Sums, weight: impl Fn(usize) -> i64) {
+        let rows = self.rows_mut();
+        rows.account.enter(sums, Probability::ONE);
+        if Self::SIGNED {
+            rows.counters.add_all::<true>(digests, sums.magnitude, weight);
+        } else {
+            rows.counters.add_all::<false>(digests, sums.magnitude, weight);
+        }
+    }
+
+    /// Makes it the sketch of both streams.
+    ///
+    /// # Errors
+    /// If shapes or seeds differ; then nothing has changed.
+    fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
+        self.rows_mut().merge(other.rows())
+    }
+
+    /// Makes it the sketch of the difference: this stream less the other.
+    ///
+    /// # Errors
+    /// If shapes or seeds differ; then nothing has changed.
+    fn subtract(&mut self, other: &Self) -> Result<(), MergeError> {
+        self.rows_mut().subtract(other.rows())
+    }
+
+    /// Multiplies all weights seen so far, each counter rounded to the nearest number: decay, for factors below 1.
+    fn scale(&mut self, factor: f64) {
+        self.rows_mut().scale(factor);
+    }
+
+    /// Forgets the stream.
+    fn clear(&mut self) {
+        self.rows_mut().clear();
+    }
+}
+
+/// The median over rows of their sums of squares, for a sketch whose rows have signs.
+pub(crate) fn signed_energy<C: Counter>(counters: &Counters<C>) -> f64 {
+    median_over_rows(counters, |row| counters.energy(row))
+}
+
+/// The same for a sketch without signs: the sum of squares with its mean taken off,
+/// (w * sum of C^2 - S^2) / (w - 1) (Krishnamurthy et al. 2003, section 3.1).
+pub(crate) fn unsigned_energy<C: Counter>(counters: &Counters<C>) -> f64 {
+    let width = counters.shape().width() as f64;
+    median_over_rows(counters, |row| {
+        let sum = counters.sum(row);
+        ((width * counters.energy(row) - sum * sum) / (width - 1.0)).max(0.0)
+    })
+}
+
+/// The median of what the rows say.
+#[inline(always)]
+pub(crate) fn median_over_rows<C: Counter>(counters: &Counters<C>, row: impl Fn(usize) -> f64) -> f64 {
+    let mut values = [0.0; Shape::MAX_ROWS];
+    let rows = counters.shape().rows();
+    for (number, value) in values[..rows].iter_mut().enumerate() {
+        *value = row(number);
+    }
+    crate::counters::median(&mut values[..rows])
+}

@@ -1,0 +1,140 @@
+//! The matrix of small distinct counters: rows of cells, a cell of 2^c registers, all in one array.
+//!
+//! A cell of 64 registers is one cache line, and lies in one.
+
+use crate::digest::Digest;
+use crate::hyper_log_log::estimator::{numerator, sigma};
+use crate::hyper_log_log::{join, place, raise};
+use crate::memory::prefetch;
+use crate::shape::{Shape, Slices};
+
+/// Registers that are read together when a cell is: the smallest cell has as many.
+const LANES: usize = 16;
+
+/// Exponent bits of 1.0: a float with the exponent n less is 2^-n.
+const ONE_EXPONENT: u32 = 127;
+
+/// A cache line of registers; it is here for its alignment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C, align(64))]
+struct Line([u8; 64]);
+
+/// Rows of cells.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Cells {
+    shape: Shape,
+    slices: Slices,
+    precision: u8,
+    /// Row after row.
+    lines: Vec<Line>,
+    /// What registers of rank 0 count for under the fraction bar of the estimate, less their number, by their
+    /// number.
+    zeros_count_for: Vec<f64>,
+}
+
+impl Cells {
+    pub(super) fn new(shape: Shape, precision: u8) -> Cells {
+        let registers = shape.counters() << precision;
+        let in_cell = 1u32 << precision;
+        let counts_for = |zeros: u32| {
+            let (zeros, all) = (f64::from(zeros), f64::from(in_cell));
+            all * sigma(zeros / all) - zeros
+        };
+        Cells {
+            shape,
+            slices: shape.slices(),
+            precision,
+            lines: vec![Line([0; 64]); registers.div_ceil(size_of::<Line>())],
+            zeros_count_for: (0..=in_cell).map(counts_for).collect(),
+        }
+    }
+
+    pub(super) fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    pub(super) fn precision(&self) -> u8 {
+        self.precision
+    }
+
+    pub(super) fn registers(&self) -> &[u8] {
+        bytemuck::must_cast_slice(&self.lines)
+    }
+
+    pub(super) fn registers_mut(&mut self) -> &mut [u8] {
+        bytemuck::must_cast_slice_mut(&mut self.lines)
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        size_of_val(self.lines.as_slice()) as u64
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.lines.fill(Line([0; 64]));
+    }
+
+    pub(super) fn join(&mut self, other: &Cells) {
+        join(self.registers_mut(), other.registers());
+    }
+
+    /// Number of the first register of a key's cell.
+    #[inline(always)]
+    fn cell(&self, row: usize, key: Digest) -> usize {
+        (row * self.shape.width() + self.slices.of(key, row).column) << self.precision
+    }
+
+    /// Number of the register of `row` that counts a peer of a key, and its rank; the register is asked for.
+    #[inline(always)]
+    pub(super) fn locate(&self, row: usize, key: Digest, peer: Digest) -> (usize, u8) {
+        let (register, rank) = place(peer, self.precision);
+        let number = self.cell(row, key) + register;
+        prefetch(&self.registers()[number]);
+        (number, rank)
+    }
+
+    /// Raises a register to `rank`; whether it grew.
+    #[inline(always)]
+    pub(super) fn raise(&mut self, number: usize, rank: u8) -> bool {
+        raise(&mut self.registers_mut()[number], rank)
+    }
+
+    /// Number of peers in the cell of `row` where a key is.
+    #[inline(always)]
+    pub(super) fn peers(&self, row: usize, key: Digest) -> f64 {
+        let cell = self.cell(row, key);
+        self.read(&self.registers()[cell..][..1 << self.precision])
+    }
+
+    /// Number of peers in the least cell of a key.
+    pub(super) fn least(&self, key: Digest) -> f64 {
+        (0..self.shape.rows()).map(|row| self.peers(row, key)).fold(f64::INFINITY, f64::min)
+    }
+
+    /// Numbers of peers in all cells of a row.
+    pub(super) fn row(&self, row: usize) -> impl Iterator<Item = f64> {
+        let in_row = self.shape.width() << self.precision;
+        self.registers()[row * in_row..][..in_row]
+            .chunks_exact(1 << self.precision)
+            .map(|cell| self.read(cell))
+    }
+
+    /// The estimate of [`crate::hyper_log_log`] for one cell, in a few vector operations.
+    ///
+    /// Registers of the last rank are taken for what they say: the series tau, which is for them, is worth less
+    /// than rounding below 2^50 peers.
+    #[inline(always)]
+    fn read(&self, cell: &[u8]) -> f64 {
+        let mut sums = [0f32; LANES];
+        let mut zeros = [0u8; LANES];
+        for ranks in cell.as_chunks::<LANES>().0 {
+            for lane in 0..LANES {
+                sums[lane] += f32::from_bits((ONE_EXPONENT - u32::from(ranks[lane])) << 23);
+                zeros[lane] += u8::from(ranks[lane] == 0);
+            }
+        }
+        let sum: f32 = sums.iter().sum();
+        let zeros: usize = zeros.iter().map(|&zeros| usize::from(zeros)).sum();
+        let value = numerator(cell.len() as f64) / (f64::from(sum) + self.zeros_count_for[zeros]);
+        value.max((cell.len() - zeros) as f64)
+    }
+}

@@ -1,0 +1,278 @@
+//! The keys with the largest estimates, beside a sketch that cannot list its keys.
+//!
+//! Twice k candidates at most: when there are so many, the smaller half goes, and the smallest estimate that
+//! stays becomes the threshold. Whoever does not pass it is turned away before any lookup, which is what almost
+//! every offer comes to; a candidate that is there already costs one lookup and a store. A heap would reorder
+//! itself at every one of these. Halving costs O(k) and comes after k newcomers, so an offer costs O(1) on average.
+//!
+//! Candidates are as good as the estimates offered: a key whose estimate has never passed the threshold is not
+//! there. All of the k largest are candidates as long as every key is offered with its current estimate when its
+//! weight grows, and estimates are exact; with errors, keys within the error of the k-th may be missed.
+//!
+//! Memory: 2 k entries of a key, a fingerprint and an estimate, and 4 bytes for each of at least 4 k places.
+
+use crate::digest::{Digest, Key};
+use crate::memory::prefetch;
+
+/// Up to k keys with the largest estimates, and as many on probation.
+#[derive(Clone, Debug)]
+pub struct TopK<K> {
+    k: usize,
+    candidates: Vec<Candidate<K>>,
+    /// Open addressing: one more than the candidate's number, or zero; a power of two of places.
+    places: Vec<u32>,
+    /// Estimates up to this are turned away.
+    threshold: i64,
+}
+
+/// A key and its estimate when it was last offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate<K> {
+    /// The key.
+    pub key: K,
+    /// Its digest.
+    pub digest: Digest,
+    /// The estimate.
+    pub estimate: i64,
+}
+
+impl<K: Key> TopK<K> {
+    /// Keys, at most; more are taken for so many.
+    pub const MAX_K: usize = 1 << 24;
+
+    /// Room for the `k` largest; at least one.
+    pub fn new(k: usize) -> TopK<K> {
+        let k = k.clamp(1, Self::MAX_K);
+        let places = vec![0; (4 * k).next_power_of_two()];
+        TopK { k, candidates: Vec::with_capacity(2 * k), places, threshold: 0 }
+    }
+
+    /// The largest k for which [`TopK::bytes`] is at most `memory_bytes`; at least one.
+    pub fn for_memory(memory_bytes: u64) -> TopK<K> {
+        let mut k = (memory_bytes / Self::bytes_for(1).max(1)).clamp(1, Self::MAX_K as u64) as usize;
+        // Places come in powers of two, so that a few more may fit than one at a time would tell, or fewer.
+        while k > 1 && Self::bytes_for(k) > memory_bytes {
+            k -= (k / 16).max(1);
+        }
+        TopK::new(k)
+    }
+
+    /// Keys that are wanted.
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
+    /// Memory that `k` keys take.
+    pub fn bytes_for(k: usize) -> u64 {
+        (2 * k * size_of::<Candidate<K>>() + (4 * k).next_power_of_two() * size_of::<u32>()) as u64
+    }
+
+    /// Memory that it takes.
+    pub fn bytes(&self) -> u64 {
+        Self::bytes_for(self.k)
+    }
+
+    /// Estimates up to this are turned away.
+    #[inline(always)]
+    pub fn threshold(&self) -> i64 {
+        self.threshold
+    }
+
+    /// Asks for the memory that an offer looks at first.
+    #[inline(always)]
+    pub fn prefetch(&self, digest: Digest) {
+        prefetch(&self.places[digest.fingerprint() as usize & (self.places.len() - 1)]);
+    }
+
+    /// Takes notice of a key's estimate. Negative ones and zero are never kept.
+    #[inline(always)]
+    pub fn offer(&mut self, key: &K, digest: Digest, estimate: i64) {
+        self.offer_with(digest, estimate, || *key);
+    }
+
+    /// The same, with a key that is made only when it is looked at.
+    #[inline(always)]
+    pub fn offer_with(&mut self, digest: Digest, estimate: i64, key: impl FnOnce() -> K) {
+        if estimate > self.threshold {
+            self.take(digest, estimate, &key());
+        }
+    }
+
+    #[inline(never)]
+    fn take(&mut self, digest: Digest, estimate: i64, key: &K) {
+        let place = match self.find(key, digest) {
+            Ok(known) => {
+                self.candidates[known].estimate = estimate;
+                return;
+            }
+            Err(place) => place,
+        };
+        self.candidates.push(Candidate { key: *key, digest, estimate });
+        self.places[place] = self.candidates.len() as u32;
+        if self.candidates.len() == 2 * self.k {
+            self.halve();
+        }
+    }
+
+    /// The candidate's number, or the free place where it would be noted.
+    fn find(&self, key: &K, digest: Digest) -> Result<usize, usize> {
+        let mask = self.places.len() - 1;
+        let mut place = digest.fingerprint() as usize & mask;
+        loop {
+            match self.places[place] {
+                0 => return Err(place),
+                number => {
+                    let candidate = &self.candidates[number as usize - 1];
+                    if candidate.digest == digest && candidate.key == *key {
+                        return Ok(number as usize - 1);
+                    }
+                }
+            }
+            place = (place + 1) & mask;
+        }
+    }
+
+    /// Keeps the k largest, of equal ones those with the smaller digest.
+    fn halve(&mut self) {
+        let k = self.k;
+        if self.candidates.len() > k {
+            self.candidates.select_nth_unstable_by(k - 1, Candidate::before);
+            self.candidates.truncate(k);
+            self.threshold = self.candidates[k - 1].estimate.max(0);
+        }
+        self.places.fill(0);
+        let mask = self.places.len() - 1;
+        for (number, candidate) in self.candidates.iter().enumerate() {
+            let mut place = candidate.digest.fingerprint() as usize & mask;
+            while self.places[place] != 0 {
+                place = (place + 1) & mask;
+            }
+            self.places[place] = number as u32 + 1;
+        }
+    }
+
+    /// The k candidates with the largest estimates, largest first.
+    pub fn largest(&self) -> Vec<Candidate<K>> {
+        let mut largest = self.candidates.clone();
+        largest.sort_unstable_by(Candidate::before);
+        largest.truncate(self.k);
+        largest
+    }
+
+    /// All candidates, in no order: up to twice k.
+    pub fn candidates(&self) -> &[Candidate<K>] {
+        &self.candidates
+    }
+
+    /// Asks anew for every estimate, after the sketch was merged, scaled or emptied; keeps the k largest above zero.
+    pub fn refresh(&mut self, estimate: impl Fn(Digest) -> i64) {
+        for candidate in &mut self.candidates {
+            candidate.estimate = estimate(candidate.digest);
+        }
+        self.candidates.retain(|candidate| candidate.estimate > 0);
+        self.threshold = 0;
+        self.halve();
+    }
+
+    /// Takes in the candidates of another, with estimates from the sketch that both belong to now.
+    pub fn merge(&mut self, other: &TopK<K>, estimate: impl Fn(Digest) -> i64) {
+        self.refresh(&estimate);
+        for candidate in &other.candidates {
+            self.offer(&candidate.key, candidate.digest, estimate(candidate.digest));
+        }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.candidates.clear();
+        self.places.fill(0);
+        self.threshold = 0;
+    }
+}
+
+impl<K> Candidate<K> {
+    /// Larger estimates first; the order of equal ones is the same in every run.
+    fn before(&self, other: &Self) -> std::cmp::Ordering {
+        other.estimate.cmp(&self.estimate).then(self.digest.cmp(&other.digest))
+    }
+}
+
+/// Equal if the same keys are wanted and known with the same estimates.
+impl<K: Key> PartialEq for TopK<K> {
+    fn eq(&self, other: &Self) -> bool {
+        let sorted = |of: &Self| {
+            let mut all = of.candidates.clone();
+            all.sort_unstable_by(Candidate::before);
+            all
+        };
+        self.k == other.k && self.threshold == other.threshold && sorted(self) == sorted(other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digest::Hasher;
+
+    fn offer(top: &mut TopK<[u8; 4]>, key: u32, estimate: i64) {
+        let key = key.to_be_bytes();
+        top.offer(&key, Hasher::new(1).digest(&key), estimate);
+    }
+
+    #[test]
+    fn the_largest_are_kept_whatever_their_order() {
+        for order in [1u32, 7, 911, 997] {
+            let mut top = TopK::new(10);
+            for step in 0..1000u32 {
+                let key = step * order % 1009;
+                offer(&mut top, key, i64::from(key));
+            }
+            let offered = |key: &u32| (0..1000u32).any(|step| step * order % 1009 == *key);
+            let expected: Vec<u32> = (0..1009).rev().filter(offered).take(10).collect();
+            let found: Vec<u32> =
+                top.largest().iter().map(|candidate| u32::from_be_bytes(candidate.key)).collect();
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn a_key_that_grows_is_one_candidate() {
+        let mut top = TopK::new(3);
+        for estimate in 1..100 {
+            offer(&mut top, 5, estimate);
+            offer(&mut top, estimate as u32 + 10, 2);
+        }
+        let largest = top.largest();
+        assert_eq!(largest[0].estimate, 99);
+        assert_eq!(largest.iter().filter(|candidate| candidate.key == 5u32.to_be_bytes()).count(), 1);
+    }
+
+    #[test]
+    fn nothing_at_or_below_the_threshold_is_looked_at() {
+        let mut top = TopK::new(2);
+        (1..=4).for_each(|key| offer(&mut top, key, 10 * i64::from(key)));
+        assert_eq!(top.threshold(), 30);
+        let before = top.clone();
+        offer(&mut top, 9, 30);
+        assert_eq!(top, before);
+    }
+
+    #[test]
+    fn refreshing_forgets_what_is_no_more() {
+        let mut top = TopK::new(4);
+        (1..=4).for_each(|key| offer(&mut top, key, 10));
+        let gone = Hasher::new(1).digest(&2u32.to_be_bytes());
+        top.refresh(|digest| if digest == gone { 0 } else { 5 });
+        assert_eq!(top.largest().len(), 3);
+        assert!(top.largest().iter().all(|candidate| candidate.estimate == 5));
+    }
+
+    #[test]
+    fn its_memory_is_what_was_offered_at_most() {
+        for memory in [0u64, 1_000, 65_536, 1 << 20] {
+            let top = TopK::<[u8; 13]>::for_memory(memory);
+            assert!(top.bytes() <= memory || top.k() == 1, "{memory}: {}", top.bytes());
+            assert!(TopK::<[u8; 13]>::bytes_for(top.k() * 2 + 2) > memory);
+        }
+    }
+}

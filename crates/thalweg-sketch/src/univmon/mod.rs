@@ -1,0 +1,447 @@
+//! UnivMon: one state that answers many questions: distinct keys, entropy, moments, heavy hitters.
+//!
+//! Liu, Manousis, Vorsanger, Sekar, Braverman 2016, "One sketch to rule them all"; the theory is Braverman and
+//! Ostrovsky 2010, "Zero-one frequency laws". Level 0 sees all keys, and each level the half of the keys of the
+//! one before that a coin of the key's hash sends on. Each level is a Count Sketch with its k largest keys, Q_j.
+//! A sum of g(f) over all keys is built from the deepest level up (algorithm 2):
+//!
+//! > Y_last = sum over Q_last of g(f);  Y_j = 2 Y_(j+1) + sum over Q_j of (1 - 2 \[key is in level j+1\]) g(f).
+//!
+//! **Each packet updates one level, the deepest that its key reaches**, where the paper updates all levels down to
+//! that one. With the same hash at all levels, the paper's level j is the sum of ours from j down, counter by
+//! counter, as sketches are linear: nothing is lost, and a packet costs d additions instead of 2 d on average.
+//! A key's weight lies in one level's counters, so that it is estimated there, among fewer keys than at level j;
+//! Q_j is the k largest of what levels j and deeper remember.
+//!
+//! **Guarantee.** Weights of single keys and F2 have the intervals of [`crate::noise`], each level with its own
+//! noise. For other sums the theory promises 1 +- eps for polynomial memory, which says nothing of a given state:
+//! they come without a bound. Where a level holds at most k keys it holds all of them, and from there up
+//! the error of a count is that of a sample of k keys, about 1/sqrt(k).
+//!
+//! Memory: levels times (d w counters and a top-k). An update touches d cache lines, and a look at d for the top-k.
+
+use crate::account::{Account, Sums};
+use crate::count_sketch;
+use crate::counters::{Counter, Counters, Reading};
+use crate::digest::{Digest, Hasher, Key};
+use crate::estimate::{Bound, Estimate};
+use crate::merge::MergeError;
+use crate::nitro::{Place, Probability, RowWise};
+use crate::noise::Noise;
+use crate::rows::{median_over_rows, signed_energy};
+use crate::shape::{Shape, ShapeError};
+use crate::top_k::{Candidate, TopK};
+
+#[cfg(test)]
+mod tests;
+
+/// Levels, the shape of each, and the keys that each remembers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnivMonShape {
+    levels: usize,
+    shape: Shape,
+    k: usize,
+}
+
+impl UnivMonShape {
+    /// Levels, at most: the first, and one for each of the digest's depth bits.
+    pub const MAX_LEVELS: usize = Digest::DEPTH_BITS as usize + 1;
+
+    /// `levels` Count Sketches of `shape`, each with the `k` largest of its keys.
+    ///
+    /// # Errors
+    /// If `levels` is not in 1..=17.
+    pub fn new(levels: usize, shape: Shape, k: usize) -> Result<UnivMonShape, ShapeError> {
+        if !(1..=Self::MAX_LEVELS).contains(&levels) {
+            return Err(ShapeError::Levels { levels });
+        }
+        Ok(UnivMonShape { levels, shape, k: k.max(1) })
+    }
+
+    /// The widest that fits into `memory_bytes`, counters and candidates together: a quarter at most is for candidates.
+    ///
+    /// # Errors
+    /// If `levels` or `rows` is out of range, or not even the narrowest fits.
+    pub fn for_memory<K: Key, C: Counter>(
+        memory_bytes: u64,
+        levels: usize,
+        rows: usize,
+    ) -> Result<UnivMonShape, ShapeError> {
+        let smallest = UnivMonShape::new(levels, Shape::new(rows, Shape::MIN_WIDTH)?, 1)?;
+        let level_bytes = memory_bytes / levels as u64;
+        let k = TopK::<K>::for_memory(level_bytes / 4).k();
+        let shape = Shape::for_memory(level_bytes.saturating_sub(TopK::<K>::bytes_for(k)), rows, C::BYTES)
+            .map_err(|_| ShapeError::Memory { bytes: memory_bytes, least: smallest.bytes::<K, C>() })?;
+        UnivMonShape::new(levels, shape, k)
+    }
+
+    /// Levels.
+    pub const fn levels(self) -> usize {
+        self.levels
+    }
+
+    /// Rows and columns of each level.
+    pub const fn shape(self) -> Shape {
+        self.shape
+    }
+
+    /// Keys that each level remembers.
+    pub const fn k(self) -> usize {
+        self.k
+    }
+
+    /// Memory, in bytes.
+    pub fn bytes<K: Key, C: Counter>(self) -> u64 {
+        self.levels as u64 * (self.shape.bytes(C::BYTES) + TopK::<K>::bytes_for(self.k))
+    }
+}
+
+/// A UnivMon over keys `K` with counters of type `C`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnivMon<K: Key, C: Counter = i32> {
+    pub(crate) hasher: Hasher,
+    pub(crate) shape: UnivMonShape,
+    pub(crate) account: Account,
+    /// The level with number z has the keys of depth z, the last one all deeper ones too.
+    pub(crate) levels: Vec<Level<K, C>>,
+}
+
+/// Counters of the keys whose deepest level this is, and the largest of them.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Level<K: Key, C: Counter> {
+    pub(crate) counters: Counters<C>,
+    pub(crate) top: TopK<K>,
+}
+
+impl<K: Key, C: Counter> UnivMon<K, C> {
+    /// An empty one.
+    pub fn new(shape: UnivMonShape, hasher: Hasher) -> UnivMon<K, C> {
+        let level = || Level { counters: Counters::new(shape.shape), top: TopK::new(shape.k) };
+        let levels = (0..shape.levels).map(|_| level()).collect();
+        UnivMon { hasher, shape, account: Account::default(), levels }
+    }
+
+    /// Its hash.
+    pub fn hasher(&self) -> Hasher {
+        self.hasher
+    }
+
+    /// Its shape.
+    pub fn shape(&self) -> UnivMonShape {
+        self.shape
+    }
+
+    /// What it was fed.
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// Memory, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.shape.bytes::<K, C>()
+    }
+
+    /// Additions that went beyond a counter's range.
+    pub fn saturations(&self) -> u64 {
+        self.levels.iter().map(|level| level.counters.saturations()).sum()
+    }
+
+    /// Adds `weight` to a key.
+    pub fn add(&mut self, key: &K, weight: i64) {
+        let digest = self.hasher.digest(key.as_bytes());
+        let sums = Sums::of([weight]);
+        self.account.enter(&sums, Probability::ONE);
+        self.add_all(&[digest], &sums, |_| weight);
+        self.offer(&[digest], |_| *key);
+    }
+
+    #[inline(always)]
+    fn level_of(&self, digest: Digest) -> usize {
+        digest.depth(self.levels.len() as u32 - 1) as usize
+    }
+
+    /// The weight of a key.
+    pub fn estimate_key(&self, key: &K) -> Estimate {
+        let digest = self.hasher.digest(key.as_bytes());
+        let level = &self.levels[self.level_of(digest)];
+        self.estimate_in(level, digest, &self.noise_of(level))
+    }
+
+    fn noise_of(&self, level: &Level<K, C>) -> Noise {
+        let shape = self.shape.shape;
+        let energy = signed_energy(&level.counters);
+        let noise = Noise::new(energy, shape.rows(), shape.width(), shape.width() as f64, &self.account);
+        if self.saturations() > 0 { noise.without_bound() } else { noise }
+    }
+
+    fn estimate_in(&self, level: &Level<K, C>, digest: Digest, noise: &Noise) -> Estimate {
+        let estimate = noise.around(median_over_rows(&level.counters, |row| {
+            let slice = level.counters.slice(row, digest);
+            slice.signed(level.counters.get(row, slice)) as f64
+        }));
+        if self.account.has_negative() { estimate } else { estimate.at_least_zero() }
+    }
+
+    /// The k keys with the largest estimates, largest first.
+    pub fn largest(&self) -> Vec<(K, Estimate)> {
+        let mut all = Vec::new();
+        for level in &self.levels {
+            let noise = self.noise_of(level);
+            let estimated =
+                |candidate: &Candidate<K>| (candidate.key, self.estimate_in(level, candidate.digest, &noise));
+            all.extend(level.top.candidates().iter().map(estimated));
+        }
+        all.sort_by(|a, b| b.1.value.total_cmp(&a.1.value).then_with(|| a.0.as_bytes().cmp(b.0.as_bytes())));
+        all.truncate(self.shape.k);
+        all
+    }
+
+    /// The sum of g(f) over the weights f of all keys (algorithm 2 of the paper).
+    pub fn g_sum(&self, g: impl Fn(f64) -> f64) -> f64 {
+        let mut largest: Vec<(i64, usize)> = Vec::new();
+        let mut sum = 0.0;
+        for (number, level) in self.levels.iter().enumerate().rev() {
+            let weight =
+                |candidate: &Candidate<K>| level.counters.read::<true>(candidate.digest, Reading::Median);
+            let here = level.top.candidates().iter().map(weight).filter(|&weight| weight > 0);
+            largest.extend(here.map(|weight| (weight, number)));
+            if largest.len() > self.shape.k {
+                largest.select_nth_unstable_by(self.shape.k - 1, |a, b| b.cmp(a));
+                largest.truncate(self.shape.k);
+            }
+            let terms = largest.iter().map(|&(weight, level)| {
+                let term = g(weight as f64);
+                if level == number { term } else { -term }
+            });
+            sum = if number + 1 == self.levels.len() { 0.0 } else { 2.0 * sum };
+            sum += terms.sum::<f64>();
+        }
+        sum
+    }
+
+    /// Distinct keys. A [`crate::HyperLogLog`] is better at this; when updates are sampled, small keys are missed.
+    pub fn distinct(&self) -> Estimate {
+        Estimate { value: self.g_sum(|_| 1.0).max(0.0), bound: Bound::Unknown }
+    }
+
+    /// Entropy of the distribution of weights over keys, in bits: log2 N - (1/N) sum of f log2 f, N their sum
+    /// (Lall et al. 2006). Zero for an empty stream.
+    pub fn entropy(&self) -> Estimate {
+        let total = self.account.total() as f64;
+        if total <= 0.0 {
+            return Estimate::exact(0.0);
+        }
+        let sum = self.g_sum(|weight| if weight > 0.0 { weight * weight.log2() } else { 0.0 });
+        let value = (total.log2() - sum / total).clamp(0.0, total.log2().max(0.0));
+        Estimate { value, bound: Bound::Unknown }
+    }
+
+    /// Sum of the squares of all keys' weights, F2 = L2^2: levels have no key in common, so their rows' sums of
+    /// squares add up.
+    pub fn f2(&self) -> Estimate {
+        count_sketch::f2_from(self.energy(), self.shape.shape, &self.account, self.saturations())
+    }
+
+    fn energy(&self) -> f64 {
+        median_over_rows(&self.levels[0].counters, |row| {
+            self.levels.iter().map(|level| level.counters.energy(row)).sum()
+        })
+    }
+
+    /// Makes it that of both streams.
+    ///
+    /// # Errors
+    /// If levels, shapes or seeds differ; then nothing has changed.
+    pub fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
+        self.check(other)?;
+        for (mine, theirs) in self.levels.iter_mut().zip(&other.levels) {
+            mine.counters.join(&theirs.counters, |mine, theirs| i128::from(mine) + i128::from(theirs));
+            let counters = &mine.counters;
+            mine.top.merge(&theirs.top, |digest| counters.read::<true>(digest, Reading::Median));
+        }
+        self.account.merge(&other.account);
+        Ok(())
+    }
+
+    /// Makes it that of the difference, this stream less the other. Candidates are those of both.
+    ///
+    /// # Errors
+    /// If levels, shapes or seeds differ; then nothing has changed.
+    pub fn subtract(&mut self, other: &Self) -> Result<(), MergeError> {
+        self.check(other)?;
+        for (mine, theirs) in self.levels.iter_mut().zip(&other.levels) {
+            mine.counters.join(&theirs.counters, |mine, theirs| i128::from(mine) - i128::from(theirs));
+            let counters = &mine.counters;
+            mine.top.merge(&theirs.top, |digest| counters.read::<true>(digest, Reading::Median));
+        }
+        self.account.subtract(&other.account);
+        Ok(())
+    }
+
+    fn check(&self, other: &Self) -> Result<(), MergeError> {
+        let (mine, theirs) = (self.shape.levels, other.shape.levels);
+        if mine != theirs {
+            return Err(MergeError::Levels { mine, theirs });
+        }
+        let (mine, theirs) = (self.shape.shape, other.shape.shape);
+        if mine != theirs {
+            return Err(MergeError::Shape { mine, theirs });
+        }
+        let (mine, theirs) = (self.hasher.seed(), other.hasher.seed());
+        if mine != theirs {
+            return Err(MergeError::Seed { mine, theirs });
+        }
+        Ok(())
+    }
+
+    /// Multiplies all weights seen so far: decay, for factors below 1.
+    pub fn scale(&mut self, factor: f64) {
+        for level in &mut self.levels {
+            level.counters.scale(factor);
+            let counters = &level.counters;
+            level.top.refresh(|digest| counters.read::<true>(digest, Reading::Median));
+        }
+        self.account.scale(factor);
+    }
+
+    /// Forgets the stream.
+    pub fn clear(&mut self) {
+        for level in &mut self.levels {
+            level.counters.clear();
+            level.top.clear();
+        }
+        self.account = Account::default();
+    }
+}
+
+/// Digests that are sorted by level together.
+const GROUP: usize = 256;
+
+impl<K: Key, C: Counter> RowWise<K> for UnivMon<K, C> {
+    #[inline(always)]
+    fn hasher(&self) -> Hasher {
+        self.hasher
+    }
+
+    #[inline(always)]
+    fn depth(&self) -> usize {
+        self.shape.shape.rows()
+    }
+
+    fn account(&self) -> &Account {
+        &self.account
+    }
+
+    #[inline(always)]
+    fn account_mut(&mut self) -> &mut Account {
+        &mut self.account
+    }
+
+    fn noise(&self) -> Noise {
+        let shape = self.shape.shape;
+        let noise =
+            Noise::new(self.energy(), shape.rows(), shape.width(), shape.width() as f64, &self.account);
+        if self.saturations() > 0 { noise.without_bound() } else { noise }
+    }
+
+    #[inline(always)]
+    fn add_all(&mut self, digests: &[Digest], sums: &Sums, weight: impl Fn(usize) -> i64) {
+        let mut by_level = ByLevel::default();
+        for (first, digests) in (0..).step_by(GROUP).zip(digests.chunks(GROUP)) {
+            by_level.sort(digests, self.levels.len());
+            for (level, digests, places) in by_level.levels(&mut self.levels) {
+                level.counters.add_all::<true>(digests, sums.magnitude, |place| {
+                    weight(first + usize::from(places[place]))
+                });
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn place(&self, row: usize, digest: Digest) -> Place {
+        let level = self.level_of(digest);
+        let (index, slice) = self.levels[level].counters.locate(row, digest);
+        Place { index: index as u32, level: level as u16, minus: slice.minus }
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, place: Place) {
+        self.levels[usize::from(place.level)].counters.prefetch(place.index as usize);
+    }
+
+    #[inline(always)]
+    fn prefetch_offer(&self, digest: Digest) {
+        self.levels[self.level_of(digest)].counters.prefetch_rows(digest);
+    }
+
+    #[inline(always)]
+    fn add_at(&mut self, place: Place, weight: i64) {
+        let level = &mut self.levels[usize::from(place.level)];
+        level.counters.add_at(place.index as usize, place.signed(weight));
+    }
+
+    #[inline(always)]
+    fn offer(&mut self, digests: &[Digest], key: impl Fn(usize) -> K) {
+        let mut by_level = ByLevel::default();
+        for (first, digests) in (0..).step_by(GROUP).zip(digests.chunks(GROUP)) {
+            by_level.sort(digests, self.levels.len());
+            for (level, digests, places) in by_level.levels(&mut self.levels) {
+                level.counters.read_all::<true>(digests, Reading::Median, |place, estimate| {
+                    let key = || key(first + usize::from(places[place]));
+                    level.top.offer_with(digests[place], estimate, key);
+                });
+            }
+        }
+    }
+}
+
+/// Digests of a batch, gathered level by level, so that each level gets a loop of its own.
+struct ByLevel {
+    digests: [Digest; GROUP],
+    /// Where each was in the batch.
+    places: [u8; GROUP],
+    /// Where each level ends.
+    ends: [u16; UnivMonShape::MAX_LEVELS],
+}
+
+impl Default for ByLevel {
+    fn default() -> ByLevel {
+        let ends = [0; UnivMonShape::MAX_LEVELS];
+        ByLevel { digests: [Digest::default(); GROUP], places: [0; GROUP], ends }
+    }
+}
+
+impl ByLevel {
+    /// Sorts by counting.
+    #[inline(always)]
+    fn sort(&mut self, digests: &[Digest], levels: usize) {
+        let deepest = levels as u32 - 1;
+        let mut next = [0u16; UnivMonShape::MAX_LEVELS + 1];
+        for digest in digests {
+            next[digest.depth(deepest) as usize + 1] += 1;
+        }
+        for level in 0..levels {
+            next[level + 1] += next[level];
+        }
+        self.ends.copy_from_slice(&next[1..]);
+        for (place, &digest) in digests.iter().enumerate() {
+            let next = &mut next[digest.depth(deepest) as usize];
+            self.digests[usize::from(*next)] = digest;
+            self.places[usize::from(*next)] = place as u8;
+            *next += 1;
+        }
+    }
+
+    /// Each level that has some, with its digests and their places in the batch.
+    #[inline(always)]
+    fn levels<'a, L>(
+        &'a self,
+        levels: &'a mut [L],
+    ) -> impl Iterator<Item = (&'a mut L, &'a [Digest], &'a [u8])> {
+        let mut begin = 0;
+        levels.iter_mut().zip(&self.ends).filter_map(move |(level, &end)| {
+            let span = std::mem::replace(&mut begin, usize::from(end))..usize::from(end);
+            (!span.is_empty()).then(|| (level, &self.digests[span.clone()], &self.places[span]))
+        })
+    }
+}

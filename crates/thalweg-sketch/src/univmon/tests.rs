@@ -1,0 +1,152 @@
+use std::collections::HashMap;
+
+use super::*;
+use crate::nitro::{Mode, Nitro};
+
+type Exact = HashMap<[u8; 4], i64>;
+
+/// `packets` packets whose key of rank r comes about 1/r as often as the first.
+fn zipf(packets: usize, keys: u32, seed: u64) -> Vec<[u8; 4]> {
+    use rand_xoshiro::rand_core::{Rng, SeedableRng};
+    let mut draws = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(seed);
+    let total: f64 = (1..=keys).map(|rank| 1.0 / f64::from(rank)).sum();
+    let mut cumulative = Vec::new();
+    let mut sum = 0.0;
+    for rank in 1..=keys {
+        sum += 1.0 / f64::from(rank) / total;
+        cumulative.push(sum);
+    }
+    let mut draw = || {
+        let uniform = (draws.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+        (cumulative.partition_point(|&below| below < uniform) as u32).to_be_bytes()
+    };
+    (0..packets).map(|_| draw()).collect()
+}
+
+fn exact(packets: &[[u8; 4]]) -> Exact {
+    let mut counts = Exact::new();
+    packets.iter().for_each(|key| *counts.entry(*key).or_default() += 1);
+    counts
+}
+
+fn shape(width: usize, k: usize) -> UnivMonShape {
+    UnivMonShape::new(12, Shape::new(5, width).unwrap(), k).unwrap()
+}
+
+#[test]
+fn with_room_for_every_key_every_sum_is_exact() {
+    let packets = zipf(20_000, 300, 1);
+    let truth = exact(&packets);
+    let mut univmon: UnivMon<[u8; 4]> = UnivMon::new(shape(16_384, 400), Hasher::new(3));
+    packets.iter().for_each(|key| univmon.add(key, 1));
+    let sum = |g: &dyn Fn(f64) -> f64| truth.values().map(|&count| g(count as f64)).sum::<f64>();
+    for g in [&|_| 1.0, &|f| f, &|f: f64| f * f, &|f: f64| f * f.log2()] as [&dyn Fn(f64) -> f64; 4] {
+        let (found, expected) = (univmon.g_sum(g), sum(g));
+        assert!((found - expected).abs() <= 1e-9 * expected, "{found} {expected}");
+    }
+    assert_eq!(univmon.distinct().value, truth.len() as f64);
+}
+
+#[test]
+fn entropy_and_distinct_come_near_the_truth_with_few_candidates() {
+    let packets = zipf(200_000, 50_000, 2);
+    let truth = exact(&packets);
+    let total = packets.len() as f64;
+    let entropy: f64 =
+        truth.values().map(|&count| count as f64 / total).map(|share| -share * share.log2()).sum();
+    let mut nitro = Nitro::new(
+        UnivMon::<[u8; 4]>::new(shape(8192, 512), Hasher::new(9)),
+        Mode::Fixed(Probability::ONE),
+        1,
+    );
+    nitro.update(packets.as_slice());
+    let univmon = nitro.sketch();
+    assert!((univmon.entropy().value / entropy - 1.0).abs() < 0.05, "{} {entropy}", univmon.entropy());
+    // A sample of 512 keys counts with a standard deviation of 4.4 %.
+    let distinct = univmon.distinct().value / truth.len() as f64;
+    assert!((distinct - 1.0).abs() < 0.2, "{distinct}");
+    let f2: f64 = truth.values().map(|&count| (count * count) as f64).sum();
+    assert_eq!(univmon.f2().holds(f2), Some(true), "{} {f2}", univmon.f2());
+}
+
+#[test]
+fn the_largest_keys_are_found_with_their_bounds() {
+    let packets = zipf(100_000, 10_000, 5);
+    let truth = exact(&packets);
+    let mut nitro = Nitro::new(
+        UnivMon::<[u8; 4]>::new(shape(4096, 100), Hasher::new(4)),
+        Mode::Fixed(Probability::ONE),
+        1,
+    );
+    nitro.update(packets.as_slice());
+    let largest = nitro.sketch().largest();
+    for (rank, (key, estimate)) in largest.iter().take(20).enumerate() {
+        assert_eq!(estimate.holds(truth[key] as f64), Some(true), "rank {rank}: {estimate} {}", truth[key]);
+        assert!(u32::from_be_bytes(*key) < 40, "rank {rank}");
+    }
+}
+
+#[test]
+fn parts_merge_to_the_whole() {
+    let packets = zipf(30_000, 5_000, 7);
+    let new = || UnivMon::<[u8; 4]>::new(shape(1024, 64), Hasher::new(4));
+    let (mut whole, mut parts) = (new(), [new(), new(), new()]);
+    for (number, key) in packets.iter().enumerate() {
+        whole.add(key, 1);
+        parts[number % 3].add(key, 1);
+    }
+    let [mut merged, second, third] = parts;
+    merged.merge(&second).unwrap();
+    merged.merge(&third).unwrap();
+    for (mine, whole) in merged.levels.iter().zip(&whole.levels) {
+        assert_eq!(mine.counters, whole.counters);
+    }
+    assert_eq!(merged.account, whole.account);
+    assert_eq!(merged.largest()[..20], whole.largest()[..20]);
+    merged.subtract(&whole).unwrap();
+    assert!(merged.levels.iter().all(|level| level.counters.cells().iter().all(|&cell| cell == 0)));
+}
+
+#[test]
+fn those_of_other_shapes_or_seeds_do_not_merge() {
+    let new = |width, seed| UnivMon::<[u8; 4]>::new(shape(width, 8), Hasher::new(seed));
+    assert!(matches!(new(64, 1).merge(&new(128, 1)), Err(MergeError::Shape { .. })));
+    assert!(matches!(new(64, 1).merge(&new(64, 2)), Err(MergeError::Seed { .. })));
+    let fewer = UnivMonShape::new(3, Shape::new(5, 64).unwrap(), 8).unwrap();
+    let other = UnivMon::<[u8; 4]>::new(fewer, Hasher::new(1));
+    assert_eq!(new(64, 1).merge(&other), Err(MergeError::Levels { mine: 12, theirs: 3 }));
+}
+
+#[test]
+fn an_empty_one_knows_that_it_is() {
+    let univmon = UnivMon::<[u8; 4]>::new(shape(256, 8), Hasher::new(1));
+    assert_eq!((univmon.distinct().value, univmon.entropy().value, univmon.f2().value), (0.0, 0.0, 0.0));
+    assert!(univmon.largest().is_empty());
+}
+
+#[test]
+fn sampled_entropy_is_near_the_truth() {
+    let packets = zipf(400_000, 20_000, 11);
+    let truth = exact(&packets);
+    let total = packets.len() as f64;
+    let entropy: f64 =
+        truth.values().map(|&count| count as f64 / total).map(|share| -share * share.log2()).sum();
+    let mut nitro = Nitro::new(
+        UnivMon::<[u8; 4]>::new(shape(8192, 512), Hasher::new(9)),
+        Mode::Fixed(Probability::new(4).unwrap()),
+        1,
+    );
+    nitro.update(packets.as_slice());
+    let found = nitro.sketch().entropy().value;
+    assert!((found / entropy - 1.0).abs() < 0.1, "{found} {entropy}");
+}
+
+#[test]
+fn its_memory_is_what_was_offered_at_most() {
+    for memory in [100_000u64, 1 << 20, 4 << 20] {
+        let shape = UnivMonShape::for_memory::<[u8; 13], i32>(memory, 16, 5).unwrap();
+        assert!(shape.bytes::<[u8; 13], i32>() <= memory, "{shape:?}");
+    }
+    assert!(UnivMonShape::for_memory::<[u8; 13], i32>(1000, 16, 5).is_err());
+    assert_eq!(UnivMonShape::new(18, Shape::new(1, 4).unwrap(), 1), Err(ShapeError::Levels { levels: 18 }));
+}
