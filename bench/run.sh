@@ -24,6 +24,7 @@ bench stages --packets "$(at_most 10000000)"
 bench scaling --packets "$(at_most 1000000),$(at_most 10000000),$limit"
 bench detectors --packets "$limit"
 bench flood --packets "$(at_most 10000000)"
+bench sketches --packets "$(at_most 10000000)" --build "$target/bench-peers" --keys "$target/bench-keys"
 for experiment in cheetah-hash-buckets cheetah-length-filter cheetah-reported; do
   bench experiment "$experiment" --packets "$limit"
 done

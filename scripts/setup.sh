@@ -20,8 +20,9 @@ failed=
 need() { present "$1" || { required+=("$1|$2|$3"); packages+=("$2"); }; }
 want() { present "$1" || { optional+=("$1|$2|$3"); packages+=("$2"); }; }
 
-present() { # a program, or a shared library named libNAME.so
+present() { # a program, a shared library named libNAME.so, or what pkg-config knows as NAME.pc
   case $1 in
+    *.pc) pkg-config --exists "${1%.pc}" 2>/dev/null ;;
     lib*.so) ldconfig -p 2>/dev/null | grep "^[[:space:]]*$1" >/dev/null ;;
     *) command -v "$1" >/dev/null ;;
   esac
@@ -73,6 +74,9 @@ case $goal in
     need taskset util-linux "keeps every contender on one processor"
     want nfpcapd nfdump "nfpcapd is left out of the comparison"
     want softflowd softflowd "softflowd is left out of the comparison"
+    want make make "DPDK's sketch is left out of the comparison"
+    want pkg-config pkg-config "DPDK's sketch is left out of the comparison"
+    want libdpdk.pc libdpdk-dev "DPDK's sketch is left out of the comparison"
     ;;
   fuzz)
     need c++ build-essential "builds libFuzzer"

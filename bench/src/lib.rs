@@ -7,6 +7,7 @@
 //! | [`scaling`] | does cost grow linearly with packets, and how with live flows? |
 //! | [`detectors`] | what do the published detector and ours find, miss and report falsely, and how late? |
 //! | [`flood`] | what does a flood of random 5-tuples cost? |
+//! | [`sketches`] | how fast are sketches, ours and others', and how far off at that speed? |
 //! | [`experiments`] | the dissertation's own study, figure by figure, on a trace of ours |
 //!
 //! Traces come from `thalweg synth`'s library; its truth is what everything is held against. Results are
@@ -23,6 +24,7 @@ pub mod meters;
 pub mod plot;
 pub mod results;
 pub mod scaling;
+pub mod sketches;
 pub mod stages;
 pub mod statistics;
 pub mod timed;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 use thalweg::watch::options::{Detector, Show, WatchOptions};
-use thalweg_bench::{detectors, experiments, flood, hash_map_meter, meters, scaling, stages};
+use thalweg_bench::{detectors, experiments, flood, hash_map_meter, meters, scaling, sketches, stages};
 use thalweg_capture::live::LiveOptions;
 use thalweg_measure::detect::CheetahThreshold;
 use thalweg_measure::meter::flow_table::FlowTableOptions;
@@ -29,6 +29,8 @@ enum Command {
     Detectors(detectors::DetectorsOptions),
     /// What a flood of random 5-tuples costs
     Flood(flood::FloodOptions),
+    /// Sketches, ours and others', side by side on the same keys
+    Sketches(sketches::SketchesOptions),
     /// Repeat a figure of a paper
     Experiment(experiments::ExperimentOptions),
     /// Meter a capture file with a plain `HashMap`; one of the contenders
@@ -54,6 +56,7 @@ fn main() -> anyhow::Result<()> {
         Command::Scaling(options) => scaling::run(&options),
         Command::Detectors(options) => detectors::run(&options),
         Command::Flood(options) => flood::run(&options),
+        Command::Sketches(options) => sketches::run(&options),
         Command::Experiment(options) => experiments::run(&options),
         Command::HashMapMeter { file } => {
             let totals = hash_map_meter::meter_file(&file)?;

@@ -101,7 +101,8 @@ fn present(contenders: Vec<Contender>) -> Vec<Contender> {
         .collect()
 }
 
-fn skip(name: &str, reason: &str) {
+/// Says that a contender is left out, and why.
+pub(crate) fn skip(name: &str, reason: &str) {
     // Standard error itself: a test runner hides what `eprintln!` writes.
     let _ = std::io::stderr().write_all(format!("skipped: {name}: {reason}\n").as_bytes());
 }

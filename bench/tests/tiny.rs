@@ -90,6 +90,19 @@ fn a_flood_leaves_the_planted_cheetahs_to_be_found() {
 }
 
 #[test]
+fn sketches_are_measured_with_their_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["sketches", "--packets", "20000", "--flows", "2000", "--runs", "2", "--no-peers"];
+    let page = bench(folder.path(), &arguments);
+    let textbook: Vec<_> = page.lines().filter(|line| line.starts_with("| textbook |")).collect();
+    assert_eq!(textbook.len(), 10, "{page}");
+    for row in textbook.iter().filter(|row| row.starts_with("| textbook | 1 |")) {
+        let error: f64 = row.split('|').nth(5).unwrap().trim().trim_end_matches(" %").parse().unwrap();
+        assert!(error < 10.0, "2,000 flows in 8,192 counters: {row}");
+    }
+}
+
+#[test]
 fn every_experiment_writes_result_table_and_plot() {
     for name in ["cheetah-hash-buckets", "cheetah-length-filter", "cheetah-reported"] {
         let folder = tempfile::tempdir().unwrap();

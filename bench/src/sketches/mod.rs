@@ -1,0 +1,168 @@
+//! Sketches side by side on the same keys: how many updates a second, and how far off its estimates then are.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | [`keys`], [`zipf`] | streams of flow keys of any skew, seeded, in memory and on disk |
+//! | [`truth`] | what the sketches estimate, exactly |
+//! | [`textbook`] | sketches the way the papers put them |
+//! | [`contender`] | what is compared, and what a run comes to |
+//! | [`contenders`] | those that run in this process |
+//! | [`peers`] | sketches of others, in processes of their own |
+//!
+//! The time of a run is the processor time of the updates alone, keys already in memory; its error is that of
+//! the same run. Contenders take turns, so that whatever else the machine does hits all of them.
+
+pub mod contender;
+pub mod contenders;
+pub mod keys;
+pub mod peers;
+mod report;
+pub mod textbook;
+pub mod truth;
+pub mod zipf;
+
+use std::path::PathBuf;
+
+use anyhow::ensure;
+
+use crate::machine::last_processor;
+use crate::meters::skip;
+use crate::results::{Page, grouped, save_page, save_rows};
+
+use contender::{LEVELS, Outcome, ROWS, TOP, WIDTH};
+use keys::{KeyStream, StreamOptions};
+use peers::Peer;
+use truth::Truth;
+
+/// What to run.
+#[derive(Clone, Debug, clap::Args)]
+pub struct SketchesOptions {
+    /// Length of the stream, in packets (13 bytes of memory each)
+    #[arg(long, default_value_t = 10_000_000)]
+    pub packets: usize,
+    /// Flows that packets are drawn from
+    #[arg(long, default_value_t = 1_000_000)]
+    pub flows: u64,
+    /// Exponent of Zipf's law; 0 draws all flows alike
+    #[arg(long, default_value_t = 1.0)]
+    pub exponent: f64,
+    /// Runs of each contender
+    #[arg(long, default_value_t = 3)]
+    pub runs: usize,
+    /// Leave out the sketches of others
+    #[arg(long)]
+    pub no_peers: bool,
+    /// The processor for programs of others; by default the last one
+    #[arg(long)]
+    pub cpu: Option<usize>,
+    /// Sources of the programs of others
+    #[arg(long, default_value = "bench/peers")]
+    pub peers: PathBuf,
+    /// Where these programs are built
+    #[arg(long, default_value = "target/bench-peers")]
+    pub build: PathBuf,
+    /// Where the stream is written for them
+    #[arg(long, default_value = "target/bench-keys")]
+    pub keys: PathBuf,
+    /// Where results go
+    #[arg(long, default_value = "bench/results")]
+    pub output: PathBuf,
+}
+
+/// Runs the benchmark and writes its results.
+///
+/// # Errors
+/// If the stream cannot be made, nothing is to be run, or the results cannot be written.
+pub fn run(options: &SketchesOptions) -> anyhow::Result<()> {
+    let SketchesOptions { packets, flows, exponent, runs, .. } = *options;
+    ensure!(runs > 0 && packets > 0, "nothing to run");
+    let cpu = options.cpu.unwrap_or_else(last_processor);
+    let stream = KeyStream::generate(StreamOptions::zipf(packets, flows, exponent))?;
+    let truth = stream.truth();
+    let (mut programs, mut absent) = if options.no_peers { Default::default() } else { build(options) };
+    let outcomes = measure(options, &stream, &truth, &mut programs, &mut absent, cpu)?;
+
+    let peers = if options.no_peers { " --no-peers" } else { "" };
+    let command = format!(
+        "thalweg-bench sketches --packets {packets} --flows {flows} --exponent {exponent} --runs {runs}{peers} \
+         (processor {cpu})"
+    );
+    let mut page = Page::new("Sketches side by side", &command);
+    explain(&mut page, &stream, &truth);
+    for (peer, reason) in absent {
+        page.paragraph(format_args!("Left out: {}: {reason}.", peer.name()));
+    }
+    report::sections(&mut page, &outcomes);
+    save_page(&options.output, "sketches", &page)?;
+    save_rows(&options.output, "sketches", &report::rows(&outcomes))
+}
+
+/// Programs that were built.
+type Programs = Vec<(Peer, PathBuf)>;
+/// Peers that do not take part, and why.
+type Absent = Vec<(Peer, String)>;
+
+fn build(options: &SketchesOptions) -> (Programs, Absent) {
+    let (mut programs, mut absent) = (Vec::new(), Vec::new());
+    for peer in Peer::ALL {
+        match peer.build(&options.peers, &options.build) {
+            Ok(program) => programs.push((peer, program)),
+            Err(error) => leave_out(peer, &error, &mut absent),
+        }
+    }
+    (programs, absent)
+}
+
+fn leave_out(peer: Peer, error: &anyhow::Error, absent: &mut Absent) {
+    let reason = format!("{error:#}");
+    skip(peer.name(), &reason);
+    absent.push((peer, reason));
+}
+
+/// The outcomes of each run. A program that fails takes no further part.
+fn measure(
+    options: &SketchesOptions,
+    stream: &KeyStream,
+    truth: &Truth,
+    programs: &mut Programs,
+    absent: &mut Absent,
+    cpu: usize,
+) -> anyhow::Result<Vec<Vec<Outcome>>> {
+    let largest = truth.top(TOP);
+    let contenders = contenders::all();
+    let file = (!programs.is_empty()).then(|| stream.save(&options.keys, truth, TOP)).transpose()?;
+    let mut outcomes = vec![Vec::new(); options.runs];
+    for (run, outcomes) in outcomes.iter_mut().enumerate() {
+        eprintln!("run {} of {}", run + 1, options.runs);
+        outcomes.extend(contenders.iter().map(|contender| contender.run(&stream.keys, &largest)));
+        let Some(file) = &file else { continue };
+        programs.retain(|(peer, program)| match peer.run(program, file, cpu) {
+            Ok(more) => {
+                outcomes.extend(more);
+                true
+            }
+            Err(error) => {
+                leave_out(*peer, &error, absent);
+                false
+            }
+        });
+    }
+    Ok(outcomes)
+}
+
+fn explain(page: &mut Page, stream: &KeyStream, truth: &Truth) {
+    page.paragraph(format_args!(
+        "{} keys of 13 bytes, {} flows of {} by Zipf's law with exponent {}; the {TOP} largest have {:.1} % of \
+         the packets. Sketches of {ROWS} rows by {WIDTH} counters; UnivMon has {LEVELS} levels of them. One \
+         thread; processor time of the updates alone, keys in memory, medians over the runs. Ratios are to the \
+         textbook version of the same sketch (with a heap, if it has one) that counts every packet. Errors are \
+         the mean of |estimate - count| / count over the {TOP} largest flows in the same runs; of a flow that a \
+         heap names, the heap's word is taken. p is the probability that a row is counted, or a whole packet \
+         where the remark says so.",
+        grouped(stream.keys.len() as u64),
+        grouped(truth.distinct() as u64),
+        grouped(stream.options.flows),
+        stream.options.exponent,
+        100.0 * truth.top(TOP).iter().map(|(_, count)| count).sum::<u64>() as f64 / truth.l1() as f64,
+    ));
+}
