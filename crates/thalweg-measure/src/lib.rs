@@ -2,10 +2,12 @@
 //!
 //! `meter/` counts: frames become packets ([`meter::intake`]), packets are counted in flows
 //! ([`meter::flow_table`]), ended flows are handed on as records ([`meter::record`]). `detect/` finds: which
-//! flows are cheetahs ([`detect`]). Time and seeds are arguments; the same packets give the same output.
+//! flows are cheetahs ([`detect`]). `tasks/` summarises: what sketches say of the traffic, window by window, in a
+//! fixed memory ([`tasks`]). Time and seeds are arguments; the same packets give the same output.
 
 pub mod detect;
 mod memory;
 pub mod meter;
+pub mod tasks;
 
 pub use memory::MemoryError;

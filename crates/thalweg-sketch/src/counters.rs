@@ -111,7 +111,7 @@ impl<C: Counter> Counters<C> {
             Some(sum) => *cell = sum,
             None => {
                 *cell = C::end(weight);
-                self.saturations += 1;
+                self.saturations = self.saturations.saturating_add(1);
             }
         }
         self.room = self.room.saturating_sub_unsigned(weight.unsigned_abs());
@@ -233,7 +233,7 @@ impl<C: Counter> Counters<C> {
         for (row, value) in values.iter_mut().enumerate() {
             let (index, slice) = self.locate(row, digest);
             let cell = self.cells[index];
-            *value = if SIGNED && slice.minus { cell.opposite() } else { cell };
+            *value = cell.signed(SIGNED && slice.minus);
         }
         values.sort_unstable();
         let middle = values.len() / 2;
@@ -282,7 +282,7 @@ impl<C: Counter> Counters<C> {
                 C::end(if sum < 0 { -1 } else { 1 })
             });
         }
-        self.saturations += other.saturations + saturations;
+        self.saturations = self.saturations.saturating_add(other.saturations).saturating_add(saturations);
         (self.room, self.careful) = (0, 0);
     }
 
@@ -291,7 +291,7 @@ impl<C: Counter> Counters<C> {
         for cell in &mut self.cells {
             let (scaled, moved) = C::nearest(cell.get() as f64 * factor);
             *cell = scaled;
-            self.saturations += u64::from(moved);
+            self.saturations = self.saturations.saturating_add(moved.into());
         }
         (self.room, self.careful) = (0, 0);
     }

@@ -41,6 +41,7 @@ mod noise;
 mod rows;
 mod shape;
 mod spread;
+pub mod state;
 mod top_k;
 mod univmon;
 

@@ -161,3 +161,6 @@ pub(crate) fn energy_variance(energy: f64, width: usize, own: f64) -> f64 {
     let sampling = if own > 0.0 { 4.0 * own / energy.sqrt() + own * own / energy } else { 0.0 };
     2.0 / width as f64 + sampling
 }
+
+#[cfg(test)]
+mod tests;

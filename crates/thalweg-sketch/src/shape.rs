@@ -115,12 +115,14 @@ impl Shape {
 
     /// The smallest shape with at least these many rows and columns; `eps` and `delta` are what asked for them.
     pub(crate) fn at_least(eps: f64, delta: f64, rows: f64, width: f64) -> Result<Shape, ShapeError> {
-        let too_large = ShapeError::TooLarge { eps, delta, rows: rows.ceil(), width: width.ceil() };
+        // What follows from the guarantee of a shape, rounded up in its last digits, asks for that shape.
+        let [rows, width] = [rows, width].map(|number| (number * (1.0 - 1e-9)).ceil());
+        let too_large = ShapeError::TooLarge { eps, delta, rows, width };
         if rows > Self::MAX_ROWS as f64 || width > Self::MAX_WIDTH as f64 {
             return Err(too_large);
         }
-        let width = (width.ceil() as usize).max(Self::MIN_WIDTH).next_power_of_two();
-        Shape::new((rows.ceil() as usize).max(1), width).map_err(|_| too_large)
+        let width = (width as usize).max(Self::MIN_WIDTH).next_power_of_two();
+        Shape::new((rows as usize).max(1), width).map_err(|_| too_large)
     }
 
     /// Rows, called d in most papers.

@@ -47,14 +47,32 @@ impl<K: Key> TopK<K> {
         TopK { k, candidates: Vec::with_capacity(2 * k), places, threshold: 0 }
     }
 
+    /// One as it was saved; `None` if a key is there twice. It takes memory for these candidates only, and more when
+    /// more come, so that a `k` that a stranger claims costs nothing.
+    pub(crate) fn restored(k: usize, threshold: i64, candidates: Vec<Candidate<K>>) -> Option<TopK<K>> {
+        let places = vec![0; (2 * candidates.len()).next_power_of_two().max(4)];
+        let mut top = TopK { k, candidates: Vec::with_capacity(candidates.len()), places, threshold };
+        for candidate in candidates {
+            let place = top.find(&candidate.key, candidate.digest).err()?;
+            top.candidates.push(candidate);
+            top.places[place] = top.candidates.len() as u32;
+        }
+        Some(top)
+    }
+
     /// The largest k for which [`TopK::bytes`] is at most `memory_bytes`; at least one.
     pub fn for_memory(memory_bytes: u64) -> TopK<K> {
-        let mut k = (memory_bytes / Self::bytes_for(1).max(1)).clamp(1, Self::MAX_K as u64) as usize;
-        // Places come in powers of two, so that a few more may fit than one at a time would tell, or fewer.
-        while k > 1 && Self::bytes_for(k) > memory_bytes {
-            k -= (k / 16).max(1);
+        // Places come in powers of two, so that k does not follow by division.
+        let (mut fits, mut too_many) = (1, Self::MAX_K + 1);
+        while too_many - fits > 1 {
+            let k = usize::midpoint(fits, too_many);
+            if Self::bytes_for(k) <= memory_bytes {
+                fits = k;
+            } else {
+                too_many = k;
+            }
         }
-        TopK::new(k)
+        TopK::new(fits)
     }
 
     /// Keys that are wanted.
@@ -107,10 +125,24 @@ impl<K: Key> TopK<K> {
             }
             Err(place) => place,
         };
+        self.make_room();
         self.candidates.push(Candidate { key: *key, digest, estimate });
         self.places[place] = self.candidates.len() as u32;
         if self.candidates.len() == 2 * self.k {
             self.halve();
+        } else if 2 * self.candidates.len() > self.places.len() {
+            self.places = vec![0; 2 * self.places.len()];
+            self.note_places();
+        }
+    }
+
+    /// Candidates grow by doubling, as in any vector, but never beyond twice k.
+    #[inline(always)]
+    fn make_room(&mut self) {
+        let taken = self.candidates.len();
+        if taken == self.candidates.capacity() {
+            let room = (2 * taken).max(4).min(2 * self.k);
+            self.candidates.reserve_exact(room.saturating_sub(taken));
         }
     }
 
@@ -141,6 +173,11 @@ impl<K: Key> TopK<K> {
             self.threshold = self.candidates[k - 1].estimate.max(0);
         }
         self.places.fill(0);
+        self.note_places();
+    }
+
+    /// Notes every candidate in the empty table.
+    fn note_places(&mut self) {
         let mask = self.places.len() - 1;
         for (number, candidate) in self.candidates.iter().enumerate() {
             let mut place = candidate.digest.fingerprint() as usize & mask;

@@ -35,7 +35,7 @@ impl<C: Counter> CountSketch<C> {
     /// # Errors
     /// If they are not between 0 and 1, or ask for a sketch larger than there is.
     pub fn shape_for(eps: f64, delta: f64) -> Result<Shape, ShapeError> {
-        shape_for(eps, delta)
+        shape_for(eps, delta, |spread| spread)
     }
 
     /// Error as a share of L2, eps, and the probability of more, delta, that a shape gives.
@@ -79,13 +79,14 @@ impl<C: Counter> RowSketch for CountSketch<C> {
     }
 }
 
-/// The smallest odd number of rows whose median fails seldom enough, each wide enough for `eps`.
-pub(crate) fn shape_for(eps: f64, delta: f64) -> Result<Shape, ShapeError> {
+/// The smallest odd number of rows whose median fails seldom enough, each wide enough for `eps`: collisions are to
+/// divide the variance by c/eps^2, which takes rows of `width_for` that.
+pub(crate) fn shape_for(eps: f64, delta: f64, width_for: impl Fn(f64) -> f64) -> Result<Shape, ShapeError> {
     check_guarantee("eps", eps)?;
     check_guarantee("delta", delta)?;
     let fails_seldom = |&rows: &usize| median_failure(rows, 1.0 / CHEBYSHEV) <= delta;
     let rows = (1..).step_by(2).take(100).find(fails_seldom).map_or(f64::INFINITY, |rows| rows as f64);
-    Shape::at_least(eps, delta, rows, CHEBYSHEV / (eps * eps) + 1.0)
+    Shape::at_least(eps, delta, rows, width_for(CHEBYSHEV / (eps * eps)))
 }
 
 pub(crate) fn guarantee(shape: Shape, spread: f64) -> (f64, f64) {

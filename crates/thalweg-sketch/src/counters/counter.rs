@@ -3,7 +3,9 @@
 use std::fmt::Debug;
 
 /// The type of a counter: `i32` for packets, `i64` for bytes.
-pub trait Counter: sealed::Sealed + Copy + Debug + Default + Ord + Send + Sync + bytemuck::Pod {
+pub trait Counter:
+    sealed::Sealed + Copy + Debug + Default + Ord + Send + Sync + TryFrom<i64> + bytemuck::Pod
+{
     /// Its size in bytes.
     const BYTES: usize;
 
@@ -16,8 +18,8 @@ pub trait Counter: sealed::Sealed + Copy + Debug + Default + Ord + Send + Sync +
     /// A number that is known to be in range, and its opposite.
     fn both_signs(weight: i64) -> [Self; 2];
 
-    /// The opposite; the lowest number has none, and stays.
-    fn opposite(self) -> Self;
+    /// The number, or its opposite; the lowest has the highest. Without a branch: nobody predicts signs.
+    fn signed(self, minus: bool) -> Self;
 
     /// Half-way between two.
     fn middle(self, other: Self) -> Self;
@@ -59,8 +61,9 @@ impl Counter for i32 {
     }
 
     #[inline(always)]
-    fn opposite(self) -> i32 {
-        self.saturating_neg()
+    fn signed(self, minus: bool) -> i32 {
+        let mask = -i32::from(minus);
+        (self ^ mask).saturating_sub(mask)
     }
 
     #[inline(always)]
@@ -89,7 +92,7 @@ impl Counter for i64 {
     /// A weight at an end of its type was cut there on its way: the product with 1/p, or the opposite of the least.
     #[inline(always)]
     fn plus(self, weight: i64) -> Option<i64> {
-        let is_cut = weight == i64::MAX || weight == i64::MIN;
+        let is_cut = weight.unsigned_abs() >= i64::MAX as u64;
         if is_cut { None } else { self.checked_add(weight) }
     }
 
@@ -104,8 +107,9 @@ impl Counter for i64 {
     }
 
     #[inline(always)]
-    fn opposite(self) -> i64 {
-        self.saturating_neg()
+    fn signed(self, minus: bool) -> i64 {
+        let mask = -i64::from(minus);
+        (self ^ mask).saturating_sub(mask)
     }
 
     #[inline(always)]

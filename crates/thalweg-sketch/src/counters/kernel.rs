@@ -58,7 +58,7 @@ pub(super) fn read_lanes<C: Counter, const ROWS: usize, const SIGNED: bool>(
         for (value, digest) in values[row].iter_mut().zip(digests) {
             let slice = digest.0[word] >> shift;
             let cell = rows[row][(slice >> 1) as usize & (width - 1)];
-            *value = if SIGNED && slice & 1 == 1 { cell.opposite() } else { cell };
+            *value = cell.signed(SIGNED && slice & 1 == 1);
         }
     }
     for end in (1..ROWS).rev() {

@@ -47,7 +47,7 @@ impl Oracle {
         for row in 0..self.shape.rows() {
             let (column, minus) = self.slice(digest, row);
             let signed = if SIGNED && minus { -i128::from(weight) } else { i128::from(weight) };
-            let is_cut = signed >= i128::from(i64::MAX) || signed <= i128::from(i64::MIN);
+            let is_cut = signed.abs() >= i128::from(i64::MAX);
             let cell = self.cells.entry((row, column)).or_default();
             let sum = *cell + if is_cut { 4 * signed } else { signed };
             let [least, most] = self.ends;

@@ -34,7 +34,7 @@ impl<C: Counter> KAry<C> {
     /// # Errors
     /// If they are not between 0 and 1, or ask for a sketch larger than there is.
     pub fn shape_for(eps: f64, delta: f64) -> Result<Shape, ShapeError> {
-        count_sketch::shape_for(eps, delta)
+        count_sketch::shape_for(eps, delta, |spread| spread + 1.0)
     }
 
     /// Error as a share of L2, eps, and the probability of more, delta, that a shape gives.

@@ -10,9 +10,10 @@
 //!
 //! > c ((L2^2 + Q + n v^2 (1/p - 1)) / w + max(a, v (1/p - 1)) L2),
 //!
-//! and L2 does not fall while weights are not negative. So the test takes the smallest p for which this holds, from
-//! the L2 measured, for as long as n packets; then it is asked again. L2^2 is taken low, as the median energy
-//! divided by 1 + sqrt(c r), less Q; what holds for it holds for more, as eps^2 > c/w and both sides grow with L2.
+//! and L2 does not fall while weights are not negative (once one was, p stays 1). So the test takes the smallest p
+//! for which this holds, from the L2 measured, for as long as n packets; then it is asked again. L2^2 is taken low,
+//! as the median energy divided by 1 + sqrt(c r), less Q; what holds for it holds for more, as eps^2 > c/w and both
+//! sides grow with L2.
 //!
 //! The published test (Liu et al. 2019, section 5; Theorem for AlwaysCorrect) asks once, and bounds L1 of all
 //! the future by L2^2; for a given shape that is the case L2 >= 2 c / (eps^2 p), w >= 2 c / (eps^2 p), which implies
@@ -61,6 +62,9 @@ impl Target {
         if probability == Probability::ONE {
             return true;
         }
+        if account.has_negative() {
+            return false;
+        }
         let heaviest = account.heaviest();
         let own = account.own_variance().max(heaviest * probability.excess());
         let l2_squared = noise.least_energy(own) - account.sampling_energy();
@@ -70,3 +74,6 @@ impl Target {
         l2_squared > 0.0 && CHEBYSHEV * variance <= self.eps * self.eps * l2_squared
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,7 +30,9 @@ pub use batch::Batch;
 pub use convergence::Target;
 pub use line_rate::LineRate;
 pub use probability::{ParseProbabilityError, Probability};
+pub(crate) use row_wise::largest;
 pub use row_wise::{Place, RowWise, WithTopK};
+pub use sampler::table_bytes;
 
 use line_rate::Epoch;
 use sampler::Sampler;
@@ -271,3 +273,6 @@ impl Divisor {
         (quotient, number - quotient * self.divisor)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,10 @@
 //!
 //! A draw is a uniform 64-bit number, looked up in the distribution function, which is kept to 64 bits: a table
 //! of 1,024 entries says where to begin, and it is seldom more than one step from there. A short table of ready
-//! draws, as fast as this is, biases the rate; here a gap's probability is right to 2^-64.
+//! draws, as fast as this is, biases the rate; here a gap's probability is right to 2^-64. The tables are made when
+//! a probability is first used, and shared by all samplers ([`table_bytes`]).
+
+use std::sync::OnceLock;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -19,7 +22,7 @@ use super::probability::Probability;
 pub(crate) struct Sampler {
     probability: Probability,
     draws: Xoshiro256PlusPlus,
-    gaps: Gaps,
+    gaps: &'static Gaps,
     /// Pairs to skip before the next one to update.
     skip: u64,
 }
@@ -29,7 +32,7 @@ impl Sampler {
         let mut sampler = Sampler {
             probability,
             draws: Xoshiro256PlusPlus::seed_from_u64(seed),
-            gaps: Gaps::new(probability),
+            gaps: Gaps::of(probability),
             skip: 0,
         };
         sampler.skip = sampler.gap() - 1;
@@ -46,7 +49,7 @@ impl Sampler {
     pub(crate) fn set_probability(&mut self, probability: Probability) {
         if probability != self.probability {
             self.probability = probability;
-            self.gaps = Gaps::new(probability);
+            self.gaps = Gaps::of(probability);
             self.skip = self.gap() - 1;
         }
     }
@@ -82,7 +85,24 @@ struct Gaps {
 
 const PARTS_LOG2: u32 = 10;
 
+/// Memory of the tables that sampling with probabilities down to `least` takes, in bytes; however many sample.
+pub fn table_bytes(least: Probability) -> u64 {
+    let used = (0..=least.log2_inverse()).filter_map(Probability::new);
+    used.map(|probability| Gaps::of(probability).bytes()).sum()
+}
+
 impl Gaps {
+    /// The one for a probability.
+    fn of(probability: Probability) -> &'static Gaps {
+        static ALL: [OnceLock<Gaps>; Probability::LEAST.log2_inverse() as usize + 1] =
+            [const { OnceLock::new() }; Probability::LEAST.log2_inverse() as usize + 1];
+        ALL[usize::from(probability.log2_inverse())].get_or_init(|| Gaps::new(probability))
+    }
+
+    fn bytes(&self) -> u64 {
+        (size_of_val(&*self.below) + size_of_val(&*self.first)) as u64
+    }
+
     fn new(probability: Probability) -> Gaps {
         let mut below = Vec::new();
         // P(gap > g) = (1 - p)^g, in units of 2^-64, by exact steps: rest -= rest / 2^k, rounded up so that it ends.
@@ -93,6 +113,7 @@ impl Gaps {
         }
         below.pop();
         below.push(u64::MAX);
+        below.shrink_to_fit();
         let mut first = Vec::with_capacity(1 << PARTS_LOG2);
         let mut gap = 1;
         for part in 0..1u64 << PARTS_LOG2 {

@@ -236,6 +236,11 @@ impl<K: Key> Spread<K> {
         self.missed_in_parts.max(self.top.threshold().unsigned_abs())
     }
 
+    /// What [`Spread::missed_up_to`] says apart from the threshold of the candidates.
+    pub(crate) fn missed_in_parts(&self) -> u64 {
+        self.missed_in_parts
+    }
+
     /// Makes it that of both streams. Candidates of both are estimated anew.
     ///
     /// # Errors

@@ -143,7 +143,7 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
 
     /// Additions that went beyond a counter's range.
     pub fn saturations(&self) -> u64 {
-        self.levels.iter().map(|level| level.counters.saturations()).sum()
+        self.levels.iter().fold(0, |sum, level| sum.saturating_add(level.counters.saturations()))
     }
 
     /// Adds `weight` to a key.

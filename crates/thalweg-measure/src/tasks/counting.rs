@@ -1,0 +1,336 @@
+//! How packets get into the sketches of a task: the hot path.
+//!
+//! A task looks at a whole batch at a time, so that choosing among the kinds of tasks costs one virtual call a batch.
+//! Sampled sketches make keys of the packets that they sample only.
+
+use std::fmt::Debug;
+use std::marker::PhantomData;
+
+use thalweg_sketch::{
+    Batch, CountSketch, Counter, Digest, HyperLogLog, KAry, Key, Mode, Nitro, RowSketch, RowWise, Spread,
+    UnivMon,
+};
+use thalweg_sketch::{Hasher, Sums};
+use thalweg_wire::{Packet, Timestamp};
+
+use super::flow_bytes::FlowBytes;
+use super::hierarchy::{LEVELS, Levels};
+use super::key::{KeyDefinition, Side};
+use super::plan::Plan;
+use super::spec::TaskSpec;
+use super::state::{Ranked, TaskState};
+
+/// What a worker counts of a task.
+pub(super) trait Count: Debug + Send {
+    /// Counts a batch.
+    fn packets(&mut self, packets: &[Packet]);
+
+    /// Lets time pass.
+    fn advance(&mut self, _now: Timestamp) {}
+
+    /// A copy of what was counted; begins anew.
+    fn hand_on(&mut self) -> TaskState;
+}
+
+/// What `worker` counts of `task`.
+pub(super) fn counting(plan: &Plan, task: usize, worker: usize) -> Box<dyn Count> {
+    let planned = &plan.tasks()[task];
+    let key = planned.spec.key();
+    let (_, width) = planned.size.sampled();
+    let mode = plan.sampling().mode(width, plan.sampled_sketches());
+    // Each sampler draws from a stream of its own.
+    let seed = |level: usize| {
+        let place = (worker as u64) << 32 | (task as u64) << 8 | level as u64;
+        plan.options().seed ^ place.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    };
+    match plan.empty(task) {
+        TaskState::HeavyPackets(sketch) => Box::new(Sampled::new(sketch, key, mode, seed(0))),
+        TaskState::HeavyBytes(sketch) => Box::new(Sampled::new(sketch, key, mode, seed(0))),
+        TaskState::ChangePackets(sketch) => Box::new(Sampled::new(sketch, key, mode, seed(0))),
+        TaskState::ChangeBytes(sketch) => Box::new(Sampled::new(sketch, key, mode, seed(0))),
+        TaskState::Entropy(sketch) => Box::new(Sampled::new(sketch, key, mode, seed(0))),
+        TaskState::MomentsPackets(sketch) => Box::new(Sampled::new(sketch, key, mode, seed(0))),
+        TaskState::MomentsBytes(sketch) => Box::new(Sampled::new(sketch, key, mode, seed(0))),
+        TaskState::Distinct(counter) => Box::new(Distinct { counter, key }),
+        TaskState::Spread(spread) => Box::new(Spreading { spread, key, peer: peer(&planned.spec) }),
+        TaskState::HierarchyPackets(levels) => Box::new(Leveled::new(levels, &planned.spec, mode, seed)),
+        TaskState::HierarchyBytes(levels) => Box::new(Leveled::new(levels, &planned.spec, mode, seed)),
+    }
+}
+
+fn peer(spec: &TaskSpec) -> KeyDefinition {
+    KeyDefinition::Address(side(spec).opposite())
+}
+
+fn side(spec: &TaskSpec) -> Side {
+    spec.key().side().expect("spread and hhh are of one side")
+}
+
+/// What counters of this type count of a packet.
+pub(super) trait Weighed: Counter {
+    fn weight(packet: &Packet) -> i64;
+
+    /// What the weights of packets add up to.
+    #[inline(always)]
+    fn sums(packets: &[Packet]) -> Sums {
+        Sums::of(packets.iter().map(Self::weight))
+    }
+}
+
+/// Packets.
+impl Weighed for i32 {
+    #[inline(always)]
+    fn weight(_packet: &Packet) -> i64 {
+        1
+    }
+
+    #[inline(always)]
+    fn sums(packets: &[Packet]) -> Sums {
+        Sums::ones(packets.len())
+    }
+}
+
+/// Bytes.
+impl Weighed for i64 {
+    #[inline(always)]
+    fn weight(packet: &Packet) -> i64 {
+        i64::from(packet.ip_length)
+    }
+}
+
+/// Packets as keys and weights.
+struct Keyed<'a, C> {
+    packets: &'a [Packet],
+    key: KeyDefinition,
+    weight: PhantomData<C>,
+}
+
+impl<C: Weighed> Batch for Keyed<'_, C> {
+    type Key = FlowBytes;
+
+    fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    #[inline(always)]
+    fn key(&self, number: usize) -> FlowBytes {
+        self.key.of(&self.packets[number].key)
+    }
+
+    #[inline(always)]
+    fn weight(&self, number: usize) -> i64 {
+        C::weight(&self.packets[number])
+    }
+
+    #[inline(always)]
+    fn sums(&self, from: usize, to: usize) -> Sums {
+        C::sums(&self.packets[from..to])
+    }
+}
+
+/// A sketch whose updates may be sampled, as a task has it.
+pub(super) trait Linear: RowWise<FlowBytes> + Clone + Debug + Send + Into<TaskState> {
+    type Counter: Weighed;
+
+    fn forget(&mut self);
+}
+
+/// The state that a sketch is.
+macro_rules! is_state {
+    ($($sketch:ty => $state:ident),* $(,)?) => {
+        $(impl From<$sketch> for TaskState {
+            fn from(sketch: $sketch) -> TaskState {
+                TaskState::$state(sketch)
+            }
+        })*
+    };
+}
+
+is_state! {
+    Ranked<CountSketch<i32>> => HeavyPackets,
+    Ranked<CountSketch<i64>> => HeavyBytes,
+    Ranked<KAry<i32>> => ChangePackets,
+    Ranked<KAry<i64>> => ChangeBytes,
+    UnivMon<FlowBytes, i32> => Entropy,
+    CountSketch<i32> => MomentsPackets,
+    CountSketch<i64> => MomentsBytes,
+    Levels<i32> => HierarchyPackets,
+    Levels<i64> => HierarchyBytes,
+}
+
+impl<C: Weighed> Linear for CountSketch<C>
+where
+    TaskState: From<CountSketch<C>>,
+{
+    type Counter = C;
+
+    fn forget(&mut self) {
+        RowSketch::clear(self);
+    }
+}
+
+impl<S, C> Linear for Ranked<S>
+where
+    S: RowSketch<Counter = C> + Clone + Debug + Send,
+    C: Weighed,
+    TaskState: From<Ranked<S>>,
+{
+    type Counter = C;
+
+    fn forget(&mut self) {
+        self.clear();
+    }
+}
+
+impl Linear for UnivMon<FlowBytes, i32> {
+    type Counter = i32;
+
+    fn forget(&mut self) {
+        self.clear();
+    }
+}
+
+/// A sketch whose updates are sampled.
+#[derive(Debug)]
+struct Sampled<S> {
+    nitro: Nitro<S>,
+    key: KeyDefinition,
+}
+
+impl<S: Linear> Sampled<S> {
+    fn new(sketch: S, key: KeyDefinition, mode: Mode, seed: u64) -> Sampled<S> {
+        Sampled { nitro: Nitro::new(sketch, mode, seed), key }
+    }
+
+    #[inline(always)]
+    fn update(&mut self, packets: &[Packet]) {
+        self.nitro.update(&Keyed::<S::Counter> { packets, key: self.key, weight: PhantomData });
+    }
+
+    /// A copy of the sketch; begins anew.
+    fn take(&mut self) -> S {
+        let sketch = self.nitro.sketch().clone();
+        self.nitro.sketch_mut().forget();
+        self.nitro.begin_window();
+        sketch
+    }
+}
+
+impl<S: Linear> Count for Sampled<S> {
+    fn packets(&mut self, packets: &[Packet]) {
+        self.update(packets);
+    }
+
+    fn advance(&mut self, now: Timestamp) {
+        self.nitro.advance(now.0);
+    }
+
+    fn hand_on(&mut self) -> TaskState {
+        self.take().into()
+    }
+}
+
+/// A sketch for each length of prefix.
+#[derive(Debug)]
+struct Leveled<C: Counter> {
+    levels: [Sampled<Ranked<CountSketch<C>>>; LEVELS.len()],
+}
+
+impl<C: Weighed> Leveled<C>
+where
+    Ranked<CountSketch<C>>: Linear<Counter = C>,
+{
+    fn new(levels: Levels<C>, spec: &TaskSpec, mode: Mode, seed: impl Fn(usize) -> u64) -> Leveled<C> {
+        let mut number = 0;
+        let levels = levels.into_levels().map(|sketch| {
+            let key = KeyDefinition::Prefix(side(spec), LEVELS[number]);
+            number += 1;
+            Sampled::new(sketch, key, mode, seed(number))
+        });
+        Leveled { levels }
+    }
+}
+
+impl<C: Weighed> Count for Leveled<C>
+where
+    Ranked<CountSketch<C>>: Linear<Counter = C>,
+    TaskState: From<Levels<C>>,
+{
+    fn packets(&mut self, packets: &[Packet]) {
+        for level in &mut self.levels {
+            level.update(packets);
+        }
+    }
+
+    fn advance(&mut self, now: Timestamp) {
+        for level in &mut self.levels {
+            level.nitro.advance(now.0);
+        }
+    }
+
+    fn hand_on(&mut self) -> TaskState {
+        Levels::from_levels(self.levels.each_mut().map(Sampled::take)).into()
+    }
+}
+
+/// Packets whose digests are made together: 4 KiB of them.
+const GROUP: usize = 256;
+
+/// Digests of the keys of up to [`GROUP`] packets.
+#[inline(always)]
+fn digests(packets: &[Packet], key: KeyDefinition, hasher: Hasher, digests: &mut [Digest; GROUP]) {
+    for (digest, packet) in digests.iter_mut().zip(packets) {
+        *digest = hasher.digest(key.of(&packet.key).as_bytes());
+    }
+}
+
+/// Different keys.
+#[derive(Debug)]
+struct Distinct {
+    counter: HyperLogLog,
+    key: KeyDefinition,
+}
+
+impl Count for Distinct {
+    fn packets(&mut self, packets: &[Packet]) {
+        let mut keys = [Digest::default(); GROUP];
+        for group in packets.chunks(GROUP) {
+            digests(group, self.key, self.counter.hasher(), &mut keys);
+            self.counter.add_batch(&keys[..group.len()]);
+        }
+    }
+
+    fn hand_on(&mut self) -> TaskState {
+        let counter = self.counter.clone();
+        self.counter.clear();
+        TaskState::Distinct(counter)
+    }
+}
+
+/// Different peers of each key.
+#[derive(Debug)]
+struct Spreading {
+    spread: Spread<FlowBytes>,
+    key: KeyDefinition,
+    peer: KeyDefinition,
+}
+
+impl Count for Spreading {
+    fn packets(&mut self, packets: &[Packet]) {
+        let (mut keys, mut peers) = ([Digest::default(); GROUP], [Digest::default(); GROUP]);
+        let hasher = self.spread.hasher();
+        for group in packets.chunks(GROUP) {
+            digests(group, self.key, hasher, &mut keys);
+            digests(group, self.peer, hasher, &mut peers);
+            let key = self.key;
+            let key = |number: usize| key.of(&group[number].key);
+            self.spread.add_batch(&keys[..group.len()], &peers[..group.len()], key);
+        }
+    }
+
+    fn hand_on(&mut self) -> TaskState {
+        let spread = self.spread.clone();
+        self.spread.clear();
+        TaskState::Spread(spread)
+    }
+}

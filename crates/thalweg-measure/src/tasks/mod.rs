@@ -1,0 +1,77 @@
+//! Measurement tasks: what sketches say of the traffic, window by window, in a fixed memory.
+//!
+//! The five tasks of the NitroSketch paper (Liu et al. 2019, section 2) and two more, over any definition of a flow
+//! ([`spec`] has the list). A [`Plan`] divides the memory once; each worker counts with a [`Monitor`] and hands on a
+//! [`WindowState`] whenever a window is over; [`Windows`] puts those of all workers together, keeps the last ones and
+//! says what they come to.
+//!
+//! ```text
+//!     packets ──► Monitor ──► WindowState ──► Windows ──► WindowReport
+//!                 (a worker)                  (one for all)
+//! ```
+//!
+//! Windows follow the packets' time: they begin at multiples of their length since 1970. A packet that is older than
+//! the window under way is counted in that one, and counted as late.
+//!
+//! ```
+//! use thalweg_measure::tasks::{Monitor, Plan, TaskList, TasksOptions, Windows};
+//! # let batches: Vec<Vec<thalweg_wire::Packet>> = Vec::new();
+//!
+//! let tasks = "heavy:0.1%,distinct:src,change:30s".parse::<TaskList>()?.0;
+//! let plan = Plan::new(TasksOptions { tasks, ..TasksOptions::default() })?;
+//! let (mut monitor, mut windows) = (Monitor::new(&plan, 0), Windows::new(&plan));
+//! for packets in batches {
+//!     monitor.packets(&packets, |window| windows.add(window));
+//!     while let Some(report) = windows.next_report() {
+//!         println!("{} packets, {:?}", report.tally.packets, report.results);
+//!     }
+//! }
+//! monitor.finish(|window| windows.add(window));
+//! windows.finish();
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | task | sketch | a packet costs |
+//! |---|---|---|
+//! | `heavy` | Count Sketch and its largest keys | d rows, sampled |
+//! | `change` | K-ary and its largest keys; two periods are subtracted | d rows, sampled |
+//! | `entropy` | UnivMon | d rows, sampled |
+//! | `moments` | Count Sketch | d rows, sampled |
+//! | `hhh` | four Count Sketches and their largest keys | 4 d rows, sampled |
+//! | `distinct` | HyperLogLog | one register |
+//! | `spread` | HyperLogLogs in the cells of a Count-Min | three cache lines |
+
+pub mod flow_bytes;
+pub mod flow_name;
+pub mod hierarchy;
+pub mod key;
+pub mod monitor;
+pub mod options;
+pub mod plan;
+pub mod report;
+pub mod size;
+pub mod spec;
+pub mod state;
+pub mod windows;
+
+mod answer;
+mod counting;
+mod nearest;
+mod periods;
+#[cfg(test)]
+mod tests;
+
+pub use flow_bytes::FlowBytes;
+pub use flow_name::FlowName;
+pub use key::{KeyDefinition, ParseKeyError, PrefixLengths, Side};
+pub use monitor::Monitor;
+pub use options::{ParseSamplingError, Sampling, TasksOptions};
+pub use plan::{Plan, PlanError, PlannedTask};
+pub use report::{
+    ChangedKey, Changes, Entropy, HeavyHitters, HeavyKey, HeavyPrefix, HeavyPrefixes, Moments, Period,
+    SpreadKey, Spreaders, TaskResult, TaskValue, WindowReport,
+};
+pub use size::TaskSize;
+pub use spec::{ParseTaskError, Share, TaskList, TaskSpec, Weight};
+pub use state::{KeptWindow, SketchRef, TaskState, WindowState, WindowTally};
+pub use windows::Windows;

@@ -1,0 +1,141 @@
+//! What one worker counts: all tasks, one window at a time.
+
+use thalweg_wire::{Bytes, Nanos, Packet, Timestamp};
+
+use super::counting::{Count, counting};
+use super::plan::Plan;
+use super::state::{WindowState, WindowTally};
+
+/// The tasks of one worker.
+#[derive(Debug)]
+pub struct Monitor {
+    worker: usize,
+    tasks: Vec<Box<dyn Count>>,
+    window: Nanos,
+    /// The window under way; `None` before the first packet and the first moment.
+    current: Option<Window>,
+}
+
+/// The window under way.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    index: u64,
+    start: Timestamp,
+    end: Timestamp,
+    tally: WindowTally,
+}
+
+impl Window {
+    /// The window that `time` is in.
+    fn of(time: Timestamp, length: Nanos) -> Window {
+        let index = time.0 / length.0;
+        let start = Timestamp(index * length.0);
+        Window { index, start, end: start + length, tally: WindowTally::default() }
+    }
+
+    /// Whether `time` is after it. The last window there is never ends.
+    #[inline(always)]
+    fn is_over(&self, time: Timestamp) -> bool {
+        time >= self.end && self.end.0 < u64::MAX
+    }
+}
+
+impl Monitor {
+    /// Worker number `worker`, from zero, of those in the plan.
+    ///
+    /// # Panics
+    /// If the plan has fewer workers.
+    pub fn new(plan: &Plan, worker: usize) -> Monitor {
+        assert!(worker < plan.options().workers, "the plan is for fewer workers");
+        let tasks = (0..plan.tasks().len()).map(|task| counting(plan, task, worker)).collect();
+        Monitor { worker, tasks, window: plan.window(), current: None }
+    }
+
+    /// Counts packets. Each window that is over is handed on at once, before what follows is counted: `hand_on` may
+    /// wait until somebody takes it, so that however many windows a batch spans, no more than one is on its way.
+    pub fn packets(&mut self, packets: &[Packet], mut hand_on: impl FnMut(WindowState)) {
+        let mut rest = packets;
+        while let Some(first) = rest.first() {
+            self.go_on_to(first.time, &mut hand_on);
+            let Some(window) = &mut self.current else { return };
+            let inside;
+            (inside, rest) = rest.split_at(window.take(rest));
+            for task in &mut self.tasks {
+                task.packets(inside);
+            }
+        }
+    }
+
+    /// Lets time pass up to `now`: the window under way is handed on if it is over. Call it about every batch, and on
+    /// packets' time: a packet that is older than the window under way is late.
+    pub fn advance(&mut self, now: Timestamp, mut hand_on: impl FnMut(WindowState)) {
+        self.go_on_to(now, &mut hand_on);
+        for task in &mut self.tasks {
+            task.advance(now);
+        }
+    }
+
+    /// Hands on the window under way, however much of it is over.
+    pub fn finish(mut self, mut hand_on: impl FnMut(WindowState)) {
+        if let Some(window) = self.current {
+            hand_on(self.finished(window));
+        }
+    }
+
+    /// Begins the window that `now` is in, unless that is not after the one under way.
+    #[inline(always)]
+    fn go_on_to(&mut self, now: Timestamp, hand_on: &mut impl FnMut(WindowState)) {
+        match self.current {
+            Some(window) if !window.is_over(now) => {}
+            _ => self.begin(now, hand_on),
+        }
+    }
+
+    #[cold]
+    fn begin(&mut self, now: Timestamp, hand_on: &mut impl FnMut(WindowState)) {
+        let next = Window::of(now, self.window);
+        if let Some(window) = self.current {
+            hand_on(self.finished(window));
+            // However far the clock has jumped, what lies in between is one stretch.
+            let between = next.index - window.index - 1;
+            if between > 0 {
+                let (index, tally) = (next.index - 1, WindowTally::default());
+                hand_on(WindowState {
+                    worker: self.worker,
+                    index,
+                    windows: between,
+                    tally,
+                    states: Vec::new(),
+                });
+            }
+        }
+        self.current = Some(next);
+    }
+
+    fn finished(&mut self, window: Window) -> WindowState {
+        let Window { index, tally, .. } = window;
+        let states = match tally.packets {
+            0 => Vec::new(),
+            _ => self.tasks.iter_mut().map(|task| task.hand_on()).collect(),
+        };
+        WindowState { worker: self.worker, index, windows: 1, tally, states }
+    }
+}
+
+impl Window {
+    /// How many of the packets, from the first on, come before the window's end. They are entered in its tally.
+    #[inline(always)]
+    fn take(&mut self, packets: &[Packet]) -> usize {
+        let (mut bytes, mut late, mut taken) = (0, 0, 0);
+        for packet in packets {
+            if self.is_over(packet.time) {
+                break;
+            }
+            bytes += u64::from(packet.ip_length);
+            late += u64::from(packet.time < self.start);
+            taken += 1;
+        }
+        self.tally += WindowTally { packets: taken as u64, bytes: Bytes(bytes), late };
+        taken
+    }
+}

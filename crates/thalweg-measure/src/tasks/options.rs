@@ -1,0 +1,123 @@
+//! What is to be measured, in how much memory, and how exactly.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thalweg_sketch::{LineRate, Mode, Probability, Target};
+use thalweg_wire::{Bytes, Nanos};
+use thiserror::Error;
+
+use super::spec::TaskSpec;
+
+/// What is to be measured, in how much memory, and how exactly.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TasksOptions {
+    /// The tasks; at least one, none of them twice.
+    pub tasks: Vec<TaskSpec>,
+    /// Memory of all sketches of all workers and windows together. Default 2 MiB.
+    pub memory: Bytes,
+    /// Length of a window. At least [`super::Plan::SHORTEST_WINDOW`]. Windows begin at multiples of it since
+    /// 1970. Default 10 s.
+    pub window: Nanos,
+    /// Finished windows that are kept; at least one. Default 3.
+    pub kept_windows: usize,
+    /// How packets are sampled. Default: all are counted.
+    pub sampling: Sampling,
+    /// Seed of hashes and samplers. Equal seeds give equal results, and states that can be merged.
+    pub seed: u64,
+    /// Monitors that count at the same time; at least one. Default 1.
+    pub workers: usize,
+}
+
+impl Default for TasksOptions {
+    fn default() -> TasksOptions {
+        TasksOptions {
+            tasks: Vec::new(),
+            memory: Bytes(2 << 20),
+            window: Nanos::from_secs(10),
+            kept_windows: 3,
+            sampling: Sampling::default(),
+            seed: 0,
+            workers: 1,
+        }
+    }
+}
+
+/// How much of the counting is left to chance, in tasks whose sketches are linear: all but `distinct` and `spread`,
+/// which look at each packet, since one that was not looked at is not there.
+///
+/// Written `1/16`, `line-rate`, `correct`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Sampling {
+    /// Each row of a sketch counts a packet with this probability; 1 for all.
+    Fixed(Probability),
+    /// AlwaysLineRate: as few as the rate of packets demands. The tasks share [`LineRate`]'s budget of time.
+    LineRate,
+    /// AlwaysCorrect: all, until fewer keep the error.
+    Correct,
+}
+
+/// All packets are counted.
+impl Default for Sampling {
+    fn default() -> Sampling {
+        Sampling::Fixed(Probability::ONE)
+    }
+}
+
+impl Sampling {
+    /// The smallest probability that it may come to.
+    pub(super) fn least(self) -> Probability {
+        match self {
+            Sampling::Fixed(probability) => probability,
+            Sampling::LineRate => LineRate::default().least,
+            Sampling::Correct => Target::for_width(1).least,
+        }
+    }
+
+    /// The mode of one of `sketches` sketches, which is `width` wide.
+    pub(super) fn mode(self, width: usize, sketches: usize) -> Mode {
+        match self {
+            Sampling::Fixed(probability) => Mode::Fixed(probability),
+            Sampling::LineRate => {
+                let all = LineRate::default();
+                Mode::AlwaysLineRate(LineRate { share: all.share / sketches.max(1) as f64, ..all })
+            }
+            Sampling::Correct => Mode::AlwaysCorrect(Target::for_width(width)),
+        }
+    }
+}
+
+/// As it is read.
+impl fmt::Display for Sampling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Sampling::Fixed(probability) => probability.fmt(f),
+            Sampling::LineRate => f.pad("line-rate"),
+            Sampling::Correct => f.pad("correct"),
+        }
+    }
+}
+
+/// Text that is no way of sampling.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("`{text}` is no way of sampling: expected 1, 1/2, 1/4, ... 1/1024, line-rate or correct")]
+pub struct ParseSamplingError {
+    /// What was given.
+    pub text: String,
+}
+
+impl FromStr for Sampling {
+    type Err = ParseSamplingError;
+
+    fn from_str(text: &str) -> Result<Sampling, ParseSamplingError> {
+        match text.trim() {
+            "line-rate" => Ok(Sampling::LineRate),
+            "correct" => Ok(Sampling::Correct),
+            probability => probability
+                .parse()
+                .map(Sampling::Fixed)
+                .map_err(|_| ParseSamplingError { text: text.to_owned() }),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::tasks::PrefixLengths;
+
+fn any_key() -> impl Strategy<Value = KeyDefinition> {
+    let side = || prop_oneof![Just(Side::Source), Just(Side::Destination)];
+    prop_oneof![
+        Just(KeyDefinition::FiveTuple),
+        side().prop_map(KeyDefinition::Address),
+        Just(KeyDefinition::DestinationPort),
+        (side(), 1..=32u8, 1..=128u8)
+            .prop_map(|(side, v4, v6)| KeyDefinition::Prefix(side, PrefixLengths::new(v4, v6).unwrap())),
+    ]
+}
+
+fn any_spec() -> impl Strategy<Value = TaskSpec> {
+    let weight = prop_oneof![Just(Weight::Packets), Just(Weight::Bytes)];
+    let share = (0.0..100.0f64).prop_filter_map("a share is above zero", Share::from_percent);
+    // Lengths of time are read through f64, which holds integers up to 2^53.
+    (0..7, any_key(), weight, share, 1..1u64 << 53, any::<u64>()).prop_map(
+        |(kind, key, weight, share, period, threshold)| {
+            let side = key.side().unwrap_or(Side::Destination);
+            match kind {
+                0 => TaskSpec::Heavy { share, key, weight },
+                1 => TaskSpec::Change { period: Nanos(period), share, key, weight },
+                2 => TaskSpec::Distinct { key },
+                3 => TaskSpec::Entropy { key },
+                4 if key.side().is_some() => TaskSpec::Spread { key, side, threshold },
+                5 => TaskSpec::Moments { key, weight },
+                _ => TaskSpec::Hierarchy { share, side, weight },
+            }
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn what_is_shown_reads_back(specs in prop::collection::vec(any_spec(), 0..5)) {
+        let list = TaskList(specs);
+        prop_assert_eq!(list.to_string().parse(), Ok(list));
+    }
+
+    #[test]
+    fn no_text_is_too_strange(text in ".*") {
+        let _ = text.parse::<TaskList>();
+    }
+}
+
+fn read(text: &str) -> TaskSpec {
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn error(text: &str) -> String {
+    text.parse::<TaskList>().unwrap_err().to_string()
+}
+
+#[test]
+fn the_list_of_the_manual_is_read() {
+    let list: TaskList = "heavy:0.1%,entropy:src,distinct:5tuple,change:30s,spread:dst>1000".parse().unwrap();
+    assert_eq!(list.to_string(), "heavy:0.1%,entropy:src,distinct,change:30s,spread:dst>1000");
+    let key = KeyDefinition::FiveTuple;
+    assert_eq!(
+        list.0[..1],
+        [TaskSpec::Heavy { share: Share::from_percent(0.1).unwrap(), key, weight: Weight::Packets }]
+    );
+    let share = TaskSpec::DEFAULT_CHANGE;
+    assert_eq!(
+        list.0[3],
+        TaskSpec::Change { period: Nanos::from_secs(30), share, key, weight: Weight::Packets }
+    );
+    let key = KeyDefinition::Address(Side::Destination);
+    assert_eq!(list.0[4], TaskSpec::Spread { key, side: Side::Destination, threshold: 1000 });
+}
+
+#[test]
+fn what_is_taken_for_granted_may_be_said() {
+    for (long, short) in [
+        ("heavy:0.001", "heavy:0.1%"),
+        ("heavy: 1 % :5tuple:packets", "heavy:1%"),
+        ("heavy:1%:bytes:src/24", "heavy:1%:src/24:bytes"),
+        ("heavy:1%:src/24/48", "heavy:1%:src/24"),
+        ("change:30s>1%", "change:30s"),
+        ("change:120s > 5%:dst", "change:2m>5%:dst"),
+        ("spread:src", "spread:src>1000"),
+        ("hhh:1%:src:packets", "hhh:1%"),
+        ("moments:5tuple", "moments"),
+    ] {
+        assert_eq!(read(long).to_string(), short);
+        assert_eq!(read(long), read(short));
+    }
+    assert_eq!("".parse(), Ok(TaskList::default()));
+}
+
+#[test]
+fn what_is_wrong_is_said_with_what_was_expected() {
+    for (text, expected) in [
+        ("heavi:1%", "unknown task `heavi` (did you mean heavy?)"),
+        ("xyzzy", "unknown task `xyzzy`: expected one of heavy, change,"),
+        ("heavy:1%,,moments", "unknown task ``"),
+        ("heavy", "heavy: expected a share"),
+        ("heavy:0%", "heavy has `0%`: expected a share"),
+        ("heavy:101%", "heavy has `101%`"),
+        ("heavy:NaN", "heavy has `NaN`"),
+        ("hhh:src", "hhh has `src`: expected a share"),
+        ("change", "change: expected a length of time"),
+        ("change:0s", "change has `0s`"),
+        ("change:30s>0", "change has `30s>0`"),
+        ("spread:5tuple>10", "spread has `5tuple>10`: expected src or dst"),
+        ("spread:dst>many", "spread has `dst>many`"),
+        ("distinct:scr", "distinct: `scr` is no flow key (did you mean src?)"),
+        ("heavy:1%:src/40", "heavy: `src/40` is no prefix"),
+        ("entropy:src:bytes", "entropy: `bytes` is not for this task: expected a flow key"),
+        ("hhh:1%:dst+port", "hhh: `dst+port` is not for this task: expected src or dst"),
+        ("spread:dst>10:src", "spread: `src` is not for this task: expected nothing more"),
+        ("heavy:1%:src:dst", "heavy: `dst` comes after another of its kind"),
+        ("heavy:1%:bytes:bytes", "heavy: `bytes` comes after another of its kind"),
+    ] {
+        assert!(error(text).starts_with(expected), "{text}: {}", error(text));
+    }
+}

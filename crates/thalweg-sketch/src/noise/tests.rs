@@ -1,0 +1,105 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::nitro::Probability;
+
+fn sampled(heaviest: f64, log2_inverse: u8) -> Account {
+    Account { heaviest, coarsest: Probability::new(log2_inverse).unwrap(), ..Account::default() }
+}
+
+fn interval(estimate: Estimate) -> (f64, f64) {
+    (estimate.lower().unwrap(), estimate.upper().unwrap())
+}
+
+proptest! {
+    /// The ends are where (F - f)^2 = c (E/w + a f), E raised for its own error.
+    #[test]
+    fn the_interval_is_what_chebyshev_allows(energy in 1e6..1e12f64, log2 in 0..=10u8, value in 0.0..1e6f64) {
+        let account = sampled(1.0, log2);
+        let noise = Noise::new(energy, 5, 1024, 1024.0, &account);
+        let a = account.own_variance();
+        let r = 2.0 / 1024.0 + 4.0 * a / energy.sqrt() + a * a / energy;
+        prop_assume!(8.0 * r < 0.25);
+        let raised = energy / (1.0 - (8.0 * r).sqrt());
+        let (lower, upper) = interval(noise.around(value));
+        prop_assert!(lower < value && value < upper);
+        for f in [lower, upper] {
+            let (left, right) = ((value - f).powi(2), 8.0 * (raised / 1024.0 + a * f));
+            let scale = raised / 128.0 + 8.0 * a * value;
+            prop_assert!((left - right).abs() < 1e-6 * scale, "{} is not {}", left, right);
+        }
+    }
+
+    /// Without sampling, c times the variance that collisions have.
+    #[test]
+    fn the_interval_at_p_of_one_is_that_of_collisions(energy in 0.0..1e12f64, value in -1e6..1e6f64) {
+        let noise = Noise::new(energy, 5, 1024, 1023.0, &Account::default());
+        let half = (8.0 * energy / (1.0 - (16.0f64 / 1024.0).sqrt()) / 1023.0).sqrt();
+        let (lower, upper) = interval(noise.around(value));
+        prop_assert!((lower - (value - half)).abs() <= 1e-9 * (half + value.abs()));
+        prop_assert!((upper - (value + half)).abs() <= 1e-9 * (half + value.abs()));
+        prop_assert!(noise.is_converged());
+    }
+
+    /// The exact variance of a row's sum of squares, by the law of total variance and the cumulants of sampled weights:
+    /// r is not below it.
+    #[test]
+    fn r_bounds_the_variance_of_a_row_s_sum_of_squares(
+        flows in prop::collection::vec((1..20_000u32, 1..1500u32), 1..12), log2 in 0..=10u8, width_log2 in 2..=16u32,
+    ) {
+        let p = Probability::new(log2).unwrap().get();
+        let width = f64::from(1u32 << width_log2);
+        let (mut energy, mut of_squares, mut own_squares) = (0.0, 0.0, 0.0);
+        let mut heaviest = 0.0f64;
+        for &(packets, weight) in &flows {
+            let (n, v) = (f64::from(packets), f64::from(weight));
+            let (k1, k2) = (n * v, n * v * v * (1.0 - p) / p);
+            let k3 = n * v.powi(3) * (1.0 - p) * (1.0 - 2.0 * p) / (p * p);
+            let k4 = n * v.powi(4) * (1.0 - p) * (1.0 - 6.0 * p * (1.0 - p)) / p.powi(3);
+            let square = k2 + k1 * k1;
+            let fourth = k4 + 3.0 * k2 * k2 + 4.0 * k3 * k1 + 6.0 * k2 * k1 * k1 + k1.powi(4);
+            energy += square;
+            of_squares += fourth - square * square;
+            own_squares += square * square;
+            heaviest = heaviest.max(v);
+        }
+        let exact = (2.0 / width * (energy * energy - own_squares) + of_squares) / (energy * energy);
+        let own = heaviest * (1.0 / p - 1.0);
+        let r = energy_variance(energy, 1 << width_log2, own);
+        prop_assert!(exact <= r * (1.0 + 1e-9), "{} above {}", exact, r);
+    }
+}
+
+#[test]
+fn no_bound_is_claimed_where_there_is_none() {
+    let short = Noise::new(1e4, 5, 1024, 1024.0, &sampled(1.0, 4));
+    assert!(!short.is_converged());
+    assert_eq!(short.around(7.0).bound, Bound::NotConverged);
+    let exact = Noise::new(1e4, 5, 1024, 1024.0, &sampled(1.0, 0));
+    assert!(exact.around(7.0).confidence().is_some());
+    let narrow = Noise::new(1e9, 5, 32, 32.0, &Account::default());
+    assert_eq!(narrow.around(7.0).bound, Bound::Unknown);
+    let negative = Account { has_negative: true, ..sampled(1.0, 4) };
+    assert_eq!(Noise::new(1e12, 5, 1024, 1024.0, &negative).around(7.0).bound, Bound::Unknown);
+    assert_eq!(exact.without_bound().around(7.0).bound, Bound::Unknown);
+    let empty = Noise::new(0.0, 5, 1024, 1024.0, &Account::default());
+    assert_eq!(interval(empty.around(0.0)), (0.0, 0.0));
+}
+
+/// sqrt(c r) <= 1/2 in the number of packets of one key, p = 1/16: r = 1/512 + 60/n + 225/n^2 = 1/32 at n = 2,055.
+#[test]
+fn convergence_is_where_the_noise_is_known_to_a_factor_of_two() {
+    let is_converged = |l2: f64| Noise::new(l2 * l2, 5, 1024, 1024.0, &sampled(1.0, 4)).is_converged();
+    assert!(!is_converged(2_050.0) && is_converged(2_060.0));
+    let bytes = |l2: f64| Noise::new(l2 * l2, 5, 1024, 1024.0, &sampled(1500.0, 4)).is_converged();
+    assert!(!bytes(1500.0 * 2_050.0) && bytes(1500.0 * 2_060.0));
+}
+
+/// Both medians hold with 1 - 2 median_failure; five rows: 0.967.
+#[test]
+fn the_confidence_of_five_rows_is_what_the_doc_says() {
+    let noise = Noise::new(1e9, 5, 1024, 1024.0, &Account::default());
+    let confidence = noise.around(1.0).confidence().unwrap();
+    assert!((confidence - (1.0 - 2.0 * 526.0 / 32_768.0)).abs() < 1e-12);
+    assert_eq!(format!("{confidence:.3}"), "0.968");
+}

@@ -1,0 +1,182 @@
+//! What every state begins with: 80 bytes of numbers in fixed places, then three texts.
+//!
+//! A number that a kind of summary has no use for is zero. A reader need not check that: decoding builds the header
+//! anew from what was read and compares the two ([`Header::check`]).
+
+use super::bytes::{Reader, put_bytes};
+use super::error::StateError;
+use super::meta::{Kind, Meta};
+use super::{HASH_VERSION, MAGIC, VERSION};
+use crate::account::Account;
+use crate::digest::{HASH_NAME, Hasher};
+use crate::nitro::Probability;
+use crate::shape::Shape;
+use crate::top_k::TopK;
+
+/// The numbers in fixed places.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Header {
+    pub(super) kind: Kind,
+    /// Bytes of a counter: 4, 8, or 0 for registers.
+    pub(super) counter_bytes: u8,
+    pub(super) rows: u8,
+    pub(super) width_log2: u8,
+    /// Binary logarithm of the registers of a distinct counter.
+    pub(super) precision: u8,
+    pub(super) levels: u8,
+    /// Keys that a top-k wants; 0 if there is none.
+    pub(super) k: u32,
+    pub(super) hasher: Hasher,
+    pub(super) account: Account,
+}
+
+/// Where things are, for errors; the encoder writes them in this order.
+pub(super) const AT_KIND: usize = 10;
+pub(super) const AT_COUNTER_BYTES: usize = 11;
+pub(super) const AT_SHAPE: usize = 12;
+pub(super) const AT_PRECISION: usize = 14;
+pub(super) const AT_LEVELS: usize = 15;
+pub(super) const AT_K: usize = 16;
+const AT_COARSEST: usize = 22;
+const LENGTH: usize = 80;
+
+/// Bit of the flags that says that a weight was below zero.
+const HAS_NEGATIVE: u8 = 1;
+
+impl Header {
+    /// Of a summary of registers or counters, with nothing else said.
+    pub(super) fn new(kind: Kind, hasher: Hasher) -> Header {
+        let account = Account::default();
+        Header {
+            kind,
+            counter_bytes: 0,
+            rows: 0,
+            width_log2: 0,
+            precision: 0,
+            levels: 0,
+            k: 0,
+            hasher,
+            account,
+        }
+    }
+
+    /// The same with a shape.
+    pub(super) fn with_shape(self, shape: Shape) -> Header {
+        Header { rows: shape.rows() as u8, width_log2: shape.width().trailing_zeros() as u8, ..self }
+    }
+
+    /// Appends the header, and the texts behind it.
+    pub(super) fn put(&self, meta: &Meta, out: &mut Vec<u8>) {
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&VERSION.to_le_bytes());
+        let sizes = [self.counter_bytes, self.rows, self.width_log2, self.precision, self.levels];
+        out.push(self.kind as u8);
+        out.extend_from_slice(&sizes);
+        out.extend_from_slice(&self.k.to_le_bytes());
+        out.extend_from_slice(&HASH_VERSION.to_le_bytes());
+        let flags = if self.account.has_negative { HAS_NEGATIVE } else { 0 };
+        out.extend_from_slice(&[self.account.coarsest.log2_inverse(), flags]);
+        out.extend_from_slice(&self.hasher.seed().to_le_bytes());
+        out.extend_from_slice(&self.account.total.to_le_bytes());
+        out.extend_from_slice(&self.account.magnitude.to_le_bytes());
+        out.extend_from_slice(&self.account.heaviest.to_le_bytes());
+        out.extend_from_slice(&self.account.sampling_energy.to_le_bytes());
+        out.extend_from_slice(&meta.start_ns.to_le_bytes());
+        out.extend_from_slice(&meta.end_ns.to_le_bytes());
+        for text in [HASH_NAME, &meta.key_kind, &meta.label] {
+            put_bytes(text.as_bytes(), out);
+        }
+    }
+
+    /// Reads what is behind magic and version.
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<(Header, Meta), StateError> {
+        let [kind, counter_bytes, rows, width_log2, precision, levels] = reader.array("sizes")?;
+        let kind = Kind::of(kind).ok_or(StateError::UnknownKind { offset: AT_KIND, found: kind })?;
+        let k = u32::from_le_bytes(reader.array("k")?);
+        let hash_version = u16::from_le_bytes(reader.array("version of the hash")?);
+        let [coarsest, flags] = reader.array("sampling")?;
+        let hasher = Hasher::new(u64::from_le_bytes(reader.array("seed")?));
+        let most = Probability::LEAST.log2_inverse();
+        let account = Account {
+            total: i64::from_le_bytes(reader.array("total")?),
+            magnitude: u64::from_le_bytes(reader.array("magnitude")?),
+            heaviest: zero_or_more(reader, "heaviest weight")?,
+            has_negative: flags & HAS_NEGATIVE != 0,
+            coarsest: Probability::new(coarsest).ok_or_else(|| {
+                StateError::range(AT_COARSEST, "binary logarithm of 1/p", coarsest, 0, most.into())
+            })?,
+            sampling_energy: zero_or_more(reader, "sampling energy")?,
+        };
+        let start_ns = u64::from_le_bytes(reader.array("start of the window")?);
+        let end_ns = u64::from_le_bytes(reader.array("end of the window")?);
+        let offset = reader.offset();
+        let name = reader.text("name of the hash")?;
+        if (name, hash_version) != (HASH_NAME, HASH_VERSION) {
+            return Err(StateError::UnknownHash { offset, name: name.to_owned(), version: hash_version });
+        }
+        let key_kind = reader.text("kind of keys")?.to_owned();
+        let label = reader.text("label")?.to_owned();
+        let header = Header { kind, counter_bytes, rows, width_log2, precision, levels, k, hasher, account };
+        Ok((header, Meta { key_kind, label, start_ns, end_ns }))
+    }
+
+    /// Whether `bytes` begin with this header and no more: nothing where its kind has nothing.
+    pub(super) fn check(&self, meta: &Meta, bytes: &[u8]) -> Result<(), StateError> {
+        let mut expected = Vec::with_capacity(LENGTH);
+        self.put(meta, &mut expected);
+        match expected.iter().zip(bytes).position(|(expected, found)| expected != found) {
+            Some(offset) => {
+                Err(StateError::Unused { offset, found: bytes[offset], expected: expected[offset] })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Rows and columns.
+    pub(super) fn shape(&self) -> Result<Shape, StateError> {
+        let width = 1usize.checked_shl(self.width_log2.into()).unwrap_or(0);
+        let shape = Shape::new(self.rows.into(), width);
+        shape.map_err(|source| StateError::Shape { offset: AT_SHAPE, source })
+    }
+
+    /// Keys wanted by a top-k that has to be there.
+    pub(super) fn wanted(&self) -> Result<usize, StateError> {
+        let most = TopK::<[u8; 0]>::MAX_K;
+        match self.k as usize {
+            k if (1..=most).contains(&k) => Ok(k),
+            _ => Err(StateError::range(AT_K, "k", self.k, 1, most as i128)),
+        }
+    }
+}
+
+fn zero_or_more(reader: &mut Reader<'_>, field: &'static str) -> Result<f64, StateError> {
+    let offset = reader.offset();
+    let found = f64::from_le_bytes(reader.array(field)?);
+    if found.is_nan() || found.is_sign_negative() {
+        return Err(StateError::Negative { offset, field, found });
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_where_errors_say() {
+        let header = Header {
+            counter_bytes: 0xC0,
+            precision: 0xAA,
+            levels: 0xBB,
+            k: 0xDDDD_DDDD,
+            account: Account { coarsest: Probability::LEAST, ..Account::default() },
+            ..Header::new(Kind::Spread, Hasher::new(0)).with_shape(Shape::new(3, 64).unwrap())
+        };
+        let mut out = Vec::new();
+        header.put(&Meta::default(), &mut out);
+        assert_eq!((out[AT_KIND], out[AT_COUNTER_BYTES]), (6, 0xC0));
+        assert_eq!((&out[AT_SHAPE..AT_SHAPE + 2], out[AT_PRECISION]), (&[3, 6][..], 0xAA));
+        assert_eq!((out[AT_LEVELS], &out[AT_K..AT_K + 4], out[AT_COARSEST]), (0xBB, &[0xDD; 4][..], 10));
+        assert_eq!(out[LENGTH], HASH_NAME.len() as u8);
+    }
+}

@@ -1,0 +1,62 @@
+//! A key for programs that do not know what the keys are.
+
+use std::fmt;
+
+use crate::digest::Key;
+
+/// Any key of up to [`KeyBytes::MAX_LENGTH`] bytes: what merges, shows and compares states of any keys.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct KeyBytes {
+    length: u8,
+    /// Zeros beyond the length, so that equal keys are equal.
+    bytes: [u8; KeyBytes::MAX_LENGTH],
+}
+
+impl KeyBytes {
+    /// The longest key.
+    pub const MAX_LENGTH: usize = 64;
+}
+
+impl Key for KeyBytes {
+    fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<KeyBytes> {
+        let mut key = KeyBytes { length: u8::try_from(bytes.len()).ok()?, bytes: [0; Self::MAX_LENGTH] };
+        key.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(key)
+    }
+}
+
+/// Hexadecimal: `0a000001`.
+impl fmt::Display for KeyBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for KeyBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KeyBytes({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_its_bytes_whatever_their_number() {
+        for length in 0..=KeyBytes::MAX_LENGTH {
+            let bytes: Vec<u8> = (0..length as u8).collect();
+            let key = KeyBytes::from_bytes(&bytes).unwrap();
+            assert_eq!(key.as_bytes(), bytes);
+        }
+        for length in [65, 255, 256, 300] {
+            assert_eq!(KeyBytes::from_bytes(&vec![0; length]), None);
+        }
+        assert_ne!(KeyBytes::from_bytes(&[0]), KeyBytes::from_bytes(&[0, 0]));
+        assert_eq!(KeyBytes::from_bytes(&[10, 0, 0, 255]).unwrap().to_string(), "0a0000ff");
+    }
+}

@@ -1,0 +1,346 @@
+//! Saved states: what one machine has counted, for another to read, merge and compare.
+//!
+//! A versioned binary format, little-endian, the same on every machine; `docs/reference/sketch-state.md` describes it
+//! byte for byte, so that other languages can read, query and merge. A state says of itself all that a merge has to
+//! know: kind, shape, hash with its version and seed, what the keys are, how it was sampled.
+//!
+//! **Guarantee.** What was encoded decodes to an equal state, and what decodes encodes to the same bytes: there is one
+//! encoding of a state. Damage is found by a checksum over everything, XXH3-64, which misses one change in 2^64. Bytes
+//! are judged as a stranger's, checksum or not: nothing panics, and no memory is taken for what the bytes left cannot
+//! fill.
+//!
+//! **Size.** Counters are varints, always: most counters of a sketch are small numbers, so that after ten million
+//! packets of Zipf traffic a state is a quarter (UnivMon, packets) to two fifths (bytes) of its memory; it is at most
+//! a quarter larger. One form, a loop of a few lines in any language, one or two milliseconds for a MiB. A plain array
+//! would be read in one step but be three times as large; a choice between forms would have to be canonical too.
+//! Registers are bytes already.
+//!
+//! ```
+//! use thalweg_sketch::state::{AnyState, KeyBytes, Linear, Meta};
+//! use thalweg_sketch::{CountSketch, Hasher, RowSketch, Shape};
+//!
+//! let mut sketch = CountSketch::<i32>::new(Shape::new(5, 1024)?, Hasher::new(7));
+//! sketch.add(b"10.0.0.1", 1_000);
+//! let meta = Meta { key_kind: "src".to_owned(), ..Meta::default() };
+//! let bytes = AnyState::<KeyBytes>::from(Linear::CountSketch(sketch.into())).encode(&meta);
+//!
+//! let (meta, mut state) = AnyState::<KeyBytes>::decode(&bytes)?;
+//! let (theirs, other) = AnyState::<KeyBytes>::decode(&bytes)?;
+//! meta.check(&theirs)?;
+//! state.merge(&other)?;
+//! assert_eq!(state.account().unwrap().total(), 2_000);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod bytes;
+mod error;
+mod header;
+mod key_bytes;
+mod linear;
+mod meta;
+mod tables;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::account::Account;
+use crate::digest::{Hasher, Key};
+use crate::estimate::Estimate;
+use crate::hyper_log_log::HyperLogLog;
+use crate::hyper_log_log::size::{RegistersError, check_precision};
+use crate::shape::Shape;
+use crate::spread::Spread;
+use bytes::{Reader, put_varint};
+pub use error::{CombineError, StateError};
+use header::{AT_COUNTER_BYTES, AT_PRECISION, Header};
+pub use key_bytes::KeyBytes;
+pub use linear::{Linear, RowState};
+pub use meta::{Kind, Meta};
+use tables::{put_top, read_top};
+
+/// What every state begins with. As in PNG, the first byte is no text, and line ends of all kinds follow the name, so
+/// that a transfer that changes any of them is found out at once.
+pub const MAGIC: [u8; 8] = *b"\x89TSK\r\n\x1a\n";
+
+/// The format's version that is written, and the only one that is read.
+pub const VERSION: u16 = 1;
+
+/// Version of the hash together with the rules that cut it into columns, signs, depths and ranks.
+pub const HASH_VERSION: u16 = 1;
+
+/// Bytes of the checksum at the end.
+const CHECKSUM_BYTES: usize = 8;
+
+/// The state of any summary over keys `K`; [`KeyBytes`] where the keys are not known.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum AnyState<K: Key> {
+    /// Linear in its stream, with counters of 32 bits.
+    I32(Linear<K, i32>),
+    /// Linear in its stream, with counters of 64 bits.
+    I64(Linear<K, i64>),
+    /// Distinct keys.
+    HyperLogLog(HyperLogLog),
+    /// Distinct peers of each key.
+    Spread(Spread<K>),
+}
+
+impl<K: Key> From<Linear<K, i32>> for AnyState<K> {
+    fn from(linear: Linear<K, i32>) -> Self {
+        AnyState::I32(linear)
+    }
+}
+
+impl<K: Key> From<Linear<K, i64>> for AnyState<K> {
+    fn from(linear: Linear<K, i64>) -> Self {
+        AnyState::I64(linear)
+    }
+}
+
+impl<K: Key> From<HyperLogLog> for AnyState<K> {
+    fn from(counter: HyperLogLog) -> Self {
+        AnyState::HyperLogLog(counter)
+    }
+}
+
+impl<K: Key> From<Spread<K>> for AnyState<K> {
+    fn from(spread: Spread<K>) -> Self {
+        AnyState::Spread(spread)
+    }
+}
+
+/// The checksum of a state: XXH3-64 without a seed, of everything before it.
+pub fn checksum(bytes: &[u8]) -> u64 {
+    xxh3_64(bytes)
+}
+
+impl<K: Key> AnyState<K> {
+    /// What kind it is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            AnyState::I32(linear) => linear.kind(),
+            AnyState::I64(linear) => linear.kind(),
+            AnyState::HyperLogLog(_) => Kind::HyperLogLog,
+            AnyState::Spread(_) => Kind::Spread,
+        }
+    }
+
+    /// Bits of its counters, if it has counters.
+    pub fn counter_bits(&self) -> Option<u32> {
+        match self {
+            AnyState::I32(_) => Some(i32::BITS),
+            AnyState::I64(_) => Some(i64::BITS),
+            AnyState::HyperLogLog(_) | AnyState::Spread(_) => None,
+        }
+    }
+
+    /// Its hash.
+    pub fn hasher(&self) -> Hasher {
+        match self {
+            AnyState::I32(linear) => linear.hasher(),
+            AnyState::I64(linear) => linear.hasher(),
+            AnyState::HyperLogLog(counter) => counter.hasher(),
+            AnyState::Spread(spread) => spread.hasher(),
+        }
+    }
+
+    /// Its rows and columns, if it has any; of a UnivMon those of each level.
+    pub fn shape(&self) -> Option<Shape> {
+        match self {
+            AnyState::I32(linear) => Some(linear.shape()),
+            AnyState::I64(linear) => Some(linear.shape()),
+            AnyState::HyperLogLog(_) => None,
+            AnyState::Spread(spread) => Some(spread.shape()),
+        }
+    }
+
+    /// What it was fed, if it keeps account.
+    pub fn account(&self) -> Option<&Account> {
+        match self {
+            AnyState::I32(linear) => Some(linear.account()),
+            AnyState::I64(linear) => Some(linear.account()),
+            AnyState::HyperLogLog(_) | AnyState::Spread(_) => None,
+        }
+    }
+
+    /// Additions that went beyond a counter's range; registers have no such thing.
+    pub fn saturations(&self) -> u64 {
+        match self {
+            AnyState::I32(linear) => linear.saturations(),
+            AnyState::I64(linear) => linear.saturations(),
+            AnyState::HyperLogLog(_) | AnyState::Spread(_) => 0,
+        }
+    }
+
+    /// Memory that it takes, in bytes; see [`AnyState::encode`] for what it takes on a disk.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            AnyState::I32(linear) => linear.bytes(),
+            AnyState::I64(linear) => linear.bytes(),
+            AnyState::HyperLogLog(counter) => counter.bytes(),
+            AnyState::Spread(spread) => spread.bytes(),
+        }
+    }
+
+    /// The keys with the largest estimates, largest first: of weights, or of peers in a [`Spread`]. None if it
+    /// remembers none.
+    pub fn largest(&self) -> Vec<(K, Estimate)> {
+        match self {
+            AnyState::I32(linear) => linear.largest(),
+            AnyState::I64(linear) => linear.largest(),
+            AnyState::HyperLogLog(_) => Vec::new(),
+            AnyState::Spread(spread) => spread.above(0),
+        }
+    }
+
+    /// Makes it that of both streams. Check or merge what is said about them too: [`Meta::merge`].
+    ///
+    /// # Errors
+    /// If they differ in anything but what they counted; then nothing has changed.
+    pub fn merge(&mut self, other: &Self) -> Result<(), CombineError> {
+        match (self, other) {
+            (AnyState::I32(mine), AnyState::I32(theirs)) => mine.merge(theirs),
+            (AnyState::I64(mine), AnyState::I64(theirs)) => mine.merge(theirs),
+            (AnyState::HyperLogLog(mine), AnyState::HyperLogLog(theirs)) => Ok(mine.merge(theirs)?),
+            (AnyState::Spread(mine), AnyState::Spread(theirs)) => Ok(mine.merge(theirs)?),
+            (mine, theirs) => Err(mine.difference(theirs)),
+        }
+    }
+
+    /// Makes it that of the difference: this stream less the other. Candidates are those of both that grew. What is
+    /// said about them stays with whom it is said of; see [`Meta::check`].
+    ///
+    /// # Errors
+    /// If they differ in anything but what they counted, or are not linear in their stream; then nothing has changed.
+    pub fn subtract(&mut self, other: &Self) -> Result<(), CombineError> {
+        match (self, other) {
+            (AnyState::I32(mine), AnyState::I32(theirs)) => mine.subtract(theirs),
+            (AnyState::I64(mine), AnyState::I64(theirs)) => mine.subtract(theirs),
+            (mine, theirs) => Err(mine.difference(theirs)),
+        }
+    }
+
+    /// Why two states of which one would have to be of another variant cannot be put together.
+    fn difference(&self, other: &Self) -> CombineError {
+        let (mine, theirs) = (self.kind(), other.kind());
+        match (self.counter_bits(), other.counter_bits()) {
+            _ if mine != theirs => CombineError::Kind { mine, theirs },
+            (Some(mine), Some(theirs)) => CombineError::Counter { mine, theirs },
+            _ => CombineError::NotLinear { kind: mine },
+        }
+    }
+
+    /// Its bytes, with what `meta` says about it.
+    pub fn encode(&self, meta: &Meta) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.header().put(meta, &mut out);
+        match self {
+            AnyState::I32(linear) => linear.put(&mut out),
+            AnyState::I64(linear) => linear.put(&mut out),
+            AnyState::HyperLogLog(counter) => out.extend_from_slice(counter.registers()),
+            AnyState::Spread(spread) => put_spread(spread, &mut out),
+        }
+        let checksum = checksum(&out);
+        out.extend_from_slice(&checksum.to_le_bytes());
+        out
+    }
+
+    fn header(&self) -> Header {
+        let header = Header::new(self.kind(), self.hasher());
+        match self {
+            AnyState::I32(linear) => linear.header(),
+            AnyState::I64(linear) => linear.header(),
+            AnyState::HyperLogLog(counter) => Header { precision: counter.precision(), ..header },
+            AnyState::Spread(spread) => {
+                let (precision, k) = (spread.cell_precision(), spread.candidates().k() as u32);
+                Header { precision, k, ..header }.with_shape(spread.shape())
+            }
+        }
+    }
+
+    /// The state that has these bytes, and what is said about it.
+    ///
+    /// # Errors
+    /// If they are not those of a state of this version, with keys of this type: what is wrong, and where.
+    pub fn decode(bytes: &[u8]) -> Result<(Meta, Self), StateError> {
+        let mut reader = Reader::new(check_frame(bytes)?);
+        reader.take((MAGIC.len() + size_of_val(&VERSION)) as u64, "magic and version")?;
+        let (header, meta) = Header::read(&mut reader)?;
+        let state = Self::read(&header, &mut reader)?;
+        state.header().check(&meta, bytes)?;
+        match reader.left() {
+            0 => Ok((meta, state)),
+            left => Err(StateError::Trailing { offset: reader.offset(), left }),
+        }
+    }
+
+    fn read(header: &Header, reader: &mut Reader<'_>) -> Result<Self, StateError> {
+        match (header.kind, header.counter_bytes) {
+            (Kind::HyperLogLog, _) => Ok(AnyState::HyperLogLog(read_distinct(header, reader)?)),
+            (Kind::Spread, _) => Ok(AnyState::Spread(read_spread(header, reader)?)),
+            (_, 4) => Ok(AnyState::I32(Linear::read(header, reader)?)),
+            (_, 8) => Ok(AnyState::I64(Linear::read(header, reader)?)),
+            (_, found) => Err(StateError::Counter { offset: AT_COUNTER_BYTES, found }),
+        }
+    }
+}
+
+/// Whether magic, version and checksum are right; the bytes before the checksum.
+fn check_frame(bytes: &[u8]) -> Result<&[u8], StateError> {
+    let Some(rest) = bytes.strip_prefix(&MAGIC) else {
+        let found = bytes[..bytes.len().min(MAGIC.len())].to_vec();
+        let is_almost = found.get(1..4) == Some(&MAGIC[1..4]);
+        return Err(if is_almost { StateError::TextMode { found } } else { StateError::NotAState { found } });
+    };
+    let offset = MAGIC.len();
+    let Some((version, rest)) = rest.split_first_chunk() else {
+        return Err(StateError::Truncated { offset, field: "version", needed: 2, left: rest.len() });
+    };
+    match u16::from_le_bytes(*version) {
+        VERSION => {}
+        found => return Err(StateError::UnknownVersion { found }),
+    }
+    let Some((_, sum)) = rest.split_last_chunk::<CHECKSUM_BYTES>() else {
+        let (offset, needed) = (offset + size_of_val(version), CHECKSUM_BYTES as u64);
+        return Err(StateError::Truncated { offset, field: "checksum", needed, left: rest.len() });
+    };
+    let (found, offset) = (u64::from_le_bytes(*sum), bytes.len() - CHECKSUM_BYTES);
+    let body = &bytes[..offset];
+    match checksum(body) {
+        expected if expected == found => Ok(body),
+        expected => Err(StateError::Checksum { offset, found, expected }),
+    }
+}
+
+fn read_distinct(header: &Header, reader: &mut Reader<'_>) -> Result<HyperLogLog, StateError> {
+    check_registers(header, HyperLogLog::MIN_PRECISION, HyperLogLog::MAX_PRECISION)?;
+    let offset = reader.offset();
+    let registers = reader.take(1 << header.precision, "registers")?;
+    let counter = HyperLogLog::from_registers(header.precision, header.hasher, registers.to_vec());
+    counter.map_err(|source| StateError::Registers { offset, source })
+}
+
+/// Appends registers, what parts have missed, and candidates.
+fn put_spread<K: Key>(spread: &Spread<K>, out: &mut Vec<u8>) {
+    out.extend_from_slice(spread.registers());
+    put_varint(spread.missed_in_parts(), out);
+    put_top(spread.candidates(), out);
+}
+
+fn read_spread<K: Key>(header: &Header, reader: &mut Reader<'_>) -> Result<Spread<K>, StateError> {
+    check_registers(header, Spread::<K>::MIN_CELL_PRECISION, Spread::<K>::MAX_CELL_PRECISION)?;
+    let (shape, k, hasher) = (header.shape()?, header.wanted()?, header.hasher);
+    let offset = reader.offset();
+    let registers = reader.take((shape.counters() as u64) << header.precision, "registers")?;
+    let missed = reader.varint("estimates missed in parts")?;
+    let top = read_top(k, hasher, reader)?;
+    let spread = Spread::from_registers(shape, header.precision, hasher, registers, top, missed);
+    spread.map_err(|source| StateError::Registers { offset, source })
+}
+
+/// Whether the precision is one that the kind has.
+fn check_registers(header: &Header, least: u8, most: u8) -> Result<(), StateError> {
+    let precision = check_precision(header.precision, least, most);
+    let in_header =
+        |source| StateError::Registers { offset: AT_PRECISION, source: RegistersError::Size(source) };
+    precision.map(|_| ()).map_err(in_header)
+}
