@@ -7,3 +7,4 @@ pub mod capture_file;
 pub mod config;
 pub mod filter;
 pub mod headers;
+pub mod sketch_state;

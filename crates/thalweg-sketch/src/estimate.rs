@@ -74,6 +74,31 @@ impl Estimate {
         }
     }
 
+    /// The estimate of an increasing function of the quantity.
+    #[must_use]
+    pub fn map(self, increasing: impl Fn(f64) -> f64) -> Estimate {
+        let bound = match self.bound {
+            Bound::Interval { lower, upper, confidence } => {
+                Bound::Interval { lower: increasing(lower), upper: increasing(upper), confidence }
+            }
+            other => other,
+        };
+        Estimate { value: increasing(self.value), bound }
+    }
+
+    /// The estimate of the difference of two quantities: bounds hold if both do.
+    #[must_use]
+    pub fn less(self, other: Estimate) -> Estimate {
+        let value = self.value - other.value;
+        match (self.bound, other.bound) {
+            (
+                Bound::Interval { lower, upper, confidence },
+                Bound::Interval { lower: least, upper: most, confidence: holds },
+            ) => Estimate::within(value, lower - most, upper - least, (confidence + holds - 1.0).max(0.0)),
+            (Bound::Interval { .. }, bound) | (bound, _) => Estimate { value, bound },
+        }
+    }
+
     /// The same estimate of a quantity that cannot be below zero.
     #[must_use]
     pub fn at_least_zero(self) -> Estimate {
@@ -151,7 +176,13 @@ mod tests {
         assert_eq!(estimate.holds(2.5), Some(false));
         assert_eq!(estimate.to_string(), "-3 [-8, 2] 97.0 %");
         assert_eq!(estimate.at_least_zero(), Estimate::within(0.0, 0.0, 2.0, 0.97));
+        assert_eq!(estimate.map(|value| 2.0 * value), Estimate::within(-6.0, -16.0, 4.0, 0.97));
+        let other = Estimate::within(10.0, 9.0, 12.0, 0.98);
+        let less = other.less(estimate);
+        assert_eq!((less.value, less.lower(), less.upper()), (13.0, Some(7.0), Some(20.0)));
+        assert!((less.confidence().unwrap() - 0.95).abs() < 1e-12);
         let unsure = Estimate { value: 5.0, bound: Bound::NotConverged };
+        assert_eq!(estimate.less(unsure).bound, Bound::NotConverged);
         assert_eq!((unsure.to_string().as_str(), unsure.holds(5.0)), ("5 (not converged)", None));
     }
 }

@@ -12,6 +12,7 @@
 //!
 //! [`Nitro`] samples the row updates of those that are linear in their stream, which makes them one to two orders of
 //! magnitude faster and keeps their guarantees. Every answer is an [`Estimate`]: a value and where the truth lies.
+//! What one machine has counted, another reads and merges: [`state`].
 //!
 //! ```
 //! use thalweg_sketch::{CountSketch, Hasher, Mode, Nitro, Probability, RowSketch, Shape};

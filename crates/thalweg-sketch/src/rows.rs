@@ -172,7 +172,11 @@ pub trait RowSketch: Sized {
     }
 
     /// Multiplies all weights seen so far, each counter rounded to the nearest number: decay, for factors below 1.
+    ///
+    /// # Panics
+    /// If the factor is infinite or no number.
     fn scale(&mut self, factor: f64) {
+        assert!(factor.is_finite(), "a factor that is no number");
         self.rows_mut().scale(factor);
     }
 

@@ -16,7 +16,7 @@ const WIDTH: usize = 16;
 /// 4,000 packets of 31 keys. X has a quarter of them; the others have from 25 to 175 each, of 100 and 1500 bytes.
 fn stream() -> Vec<Packet> {
     let packet = |number: u32| {
-        let key = if number % 4 == 0 { 0 } else { 1 + (number * number / 8 + number) % 30 };
+        let key = if number.is_multiple_of(4) { 0 } else { 1 + (number * number / 8 + number) % 30 };
         (key.to_be_bytes(), if number * 7 % 10 < 6 { 100 } else { 1500 })
     };
     (0..4000).map(packet).collect()
@@ -163,7 +163,8 @@ fn estimates_stay_unbiased_while_p_follows_the_rate() {
         .map(|seed| {
             let sketch = CountSketch::<i32>::new(shape(), Hasher::new(seed));
             let mut nitro = Nitro::new(sketch, Mode::AlwaysLineRate(line_rate), !seed);
-            (seen.clear(), q = 0.0, own = 0.0);
+            seen.clear();
+            (q, own) = (0.0, 0.0);
             let mut now_ns = 0;
             for (number, batch) in stream.chunks(100).enumerate() {
                 nitro.advance::<[u8; 4]>(now_ns);

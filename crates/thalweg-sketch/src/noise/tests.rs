@@ -103,3 +103,12 @@ fn the_confidence_of_five_rows_is_what_the_doc_says() {
     assert!((confidence - (1.0 - 2.0 * 526.0 / 32_768.0)).abs() < 1e-12);
     assert_eq!(format!("{confidence:.3}"), "0.968");
 }
+
+#[test]
+fn collisions_divide_by_w_with_signs_and_by_one_less_without() {
+    use crate::{CountMin, CountSketch, Hasher, KAry, RowSketch};
+    let (shape, hasher) = (Shape::new(3, 128).unwrap(), Hasher::new(1));
+    assert_eq!(RowSketch::noise(&CountSketch::<i32>::new(shape, hasher)).spread(), 128.0);
+    assert_eq!(RowSketch::noise(&KAry::<i32>::new(shape, hasher)).spread(), 127.0);
+    assert_eq!(RowSketch::noise(&CountMin::<i32>::new(shape, hasher)).spread(), 127.0);
+}

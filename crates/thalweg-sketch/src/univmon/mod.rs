@@ -295,7 +295,11 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
     }
 
     /// Multiplies all weights seen so far: decay, for factors below 1.
+    ///
+    /// # Panics
+    /// If the factor is infinite or no number.
     pub fn scale(&mut self, factor: f64) {
+        assert!(factor.is_finite(), "a factor that is no number");
         for level in &mut self.levels {
             level.counters.scale(factor);
             let counters = &level.counters;

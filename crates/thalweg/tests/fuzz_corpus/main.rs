@@ -66,6 +66,11 @@ fn every_configuration_of_the_corpus_is_read_or_refused_with_its_lines() {
 }
 
 #[test]
+fn every_sketch_state_of_the_corpus_is_read_or_refused_and_has_one_form() {
+    run("sketch_state", fuzz::sketch_state::check);
+}
+
+#[test]
 fn the_corpus_has_every_seed() {
     let write = std::env::var("THALWEG_SEEDS").is_ok_and(|value| value == "write");
     for (target, name, bytes) in seeds::all() {

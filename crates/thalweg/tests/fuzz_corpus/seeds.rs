@@ -21,6 +21,7 @@ pub(crate) fn all() -> Vec<Seed> {
         of("pcapng", pcapng_files()),
         of("filter", filters()),
         of("config", configurations()),
+        of("sketch_state", sketch_states()),
     ]
     .concat()
 }
@@ -320,4 +321,42 @@ fn configurations() -> Vec<(&'static str, Vec<u8>)> {
         ("crlf", "[output]\r\ntop = 3\r\n[wrong]\r\n"),
     ];
     seeds.map(|(name, text)| (name, text.as_bytes().to_vec())).into()
+}
+
+/// The golden files of the format, right and wrong.
+fn sketch_states() -> Vec<(&'static str, Vec<u8>)> {
+    macro_rules! golden {
+        ($($name:literal),+) => {
+            vec![$((
+                $name,
+                include_bytes!(concat!("../../../thalweg-sketch/tests/golden/", $name, ".tsk")).to_vec(),
+            )),+]
+        };
+    }
+    let mut seeds = golden!(
+        "example",
+        "empty",
+        "count-min-32",
+        "count-min-64",
+        "count-min-saturated",
+        "count-sketch-32",
+        "count-sketch-64",
+        "k-ary-32-sampled",
+        "k-ary-64-difference",
+        "univmon-32",
+        "univmon-64",
+        "hyper-log-log",
+        "spread"
+    );
+    let damaged = golden!(
+        "damaged/lines-of-unix",
+        "damaged/another-format",
+        "damaged/version-2",
+        "damaged/cut-short",
+        "damaged/unknown-kind",
+        "damaged/unknown-hash",
+        "damaged/a-counter-short"
+    );
+    seeds.extend(damaged.into_iter().map(|(name, bytes)| (name.trim_start_matches("damaged/"), bytes)));
+    seeds
 }
