@@ -14,6 +14,8 @@ pub struct Account {
     pub(crate) has_negative: bool,
     pub(crate) coarsest: Probability,
     pub(crate) sampling_energy: f64,
+    pub(crate) own_variance: f64,
+    pub(crate) rounding: f64,
 }
 
 /// What a batch of weights adds up to.
@@ -92,10 +94,15 @@ impl Account {
         self.sampling_energy
     }
 
-    /// a, the variance that sampling adds to a key's own count, for each unit of that count: at most
-    /// v (1/p - 1) with the heaviest v and the smallest p.
-    pub fn own_variance(&self) -> f64 {
-        self.heaviest * self.coarsest.excess()
+    /// a, the variance that sampling adds to a key's own count, for each unit of that count: the most that
+    /// v (1/p - 1) came to, with the heaviest v of a batch and its p.
+    pub const fn own_variance(&self) -> f64 {
+        self.own_variance
+    }
+
+    /// What scaling may have moved a counter by, as counters are whole numbers: up to half of one each time.
+    pub const fn rounding(&self) -> f64 {
+        self.rounding
     }
 
     /// Enters a batch that was sampled with `probability`.
@@ -108,6 +115,7 @@ impl Account {
         if sums.magnitude > 0 {
             self.coarsest = self.coarsest.min(probability);
             self.sampling_energy += sums.squares * probability.excess();
+            self.own_variance = self.own_variance.max(sums.heaviest as f64 * probability.excess());
         }
     }
 
@@ -128,14 +136,18 @@ impl Account {
         self.heaviest = self.heaviest.max(other.heaviest);
         self.coarsest = self.coarsest.min(other.coarsest);
         self.sampling_energy += other.sampling_energy;
+        self.own_variance = self.own_variance.max(other.own_variance);
+        self.rounding += other.rounding;
     }
 
-    /// All counters were multiplied by `factor`.
-    pub(crate) fn scale(&mut self, factor: f64) {
+    /// All counters were multiplied by `factor`, and moved by `moved` at most to be whole again.
+    pub(crate) fn scale(&mut self, factor: f64, moved: f64) {
         self.total = (self.total as f64 * factor).round() as i64;
         self.magnitude = (self.magnitude as f64 * factor.abs()).round() as u64;
         self.heaviest *= factor.abs();
         self.has_negative |= factor < 0.0 && self.magnitude > 0;
         self.sampling_energy *= factor * factor;
+        self.own_variance *= factor.abs();
+        self.rounding = self.rounding * factor.abs() + moved;
     }
 }

@@ -74,7 +74,8 @@ impl<'a, S: RowSketch + Clone> Change<'a, S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CountSketch, Hasher, KAry, Mode, Nitro, Probability, RowWise, Shape};
+    use crate::nitro::RowWise;
+    use crate::{CountSketch, Hasher, KAry, Mode, Nitro, Probability, Shape};
 
     fn window<S: RowSketch>(mut sketch: S, size: impl Fn(u32) -> i64) -> S {
         (0..2000u32).for_each(|key| sketch.add(&key.to_be_bytes(), size(key)));
@@ -125,12 +126,9 @@ mod tests {
             let (later, earlier) = (sampled(growing, 2 * seed), sampled(before, 2 * seed + 1));
             let change = Change::between(&later, &earlier).unwrap();
             for (key, expected) in [(0u32, 0.0), (1, 0.0), (5, 9000.0 - 1666.0), (150, 0.0)] {
-                match change.estimate_key(&key.to_be_bytes()).holds(expected) {
-                    Some(holds) => {
-                        bounded += 1;
-                        wrong += u32::from(!holds);
-                    }
-                    None => {}
+                if let Some(holds) = change.estimate_key(&key.to_be_bytes()).holds(expected) {
+                    bounded += 1;
+                    wrong += u32::from(!holds);
                 }
             }
         }

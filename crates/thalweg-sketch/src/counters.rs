@@ -286,14 +286,21 @@ impl<C: Counter> Counters<C> {
         (self.room, self.careful) = (0, 0);
     }
 
-    /// Multiplies each counter, rounding to the nearest number; halves go away from zero.
-    pub(crate) fn scale(&mut self, factor: f64) {
+    /// Multiplies each counter, rounding to the nearest number; halves go away from zero. The furthest that one was
+    /// moved by that.
+    pub(crate) fn scale(&mut self, factor: f64) -> f64 {
+        let mut furthest = 0.0f64;
         for cell in &mut self.cells {
-            let (scaled, moved) = C::nearest(cell.get() as f64 * factor);
+            let exact = cell.get() as f64 * factor;
+            let (scaled, moved) = C::nearest(exact);
             *cell = scaled;
-            self.saturations = self.saturations.saturating_add(moved.into());
+            match moved {
+                true => self.saturations = self.saturations.saturating_add(1),
+                false => furthest = furthest.max((exact - scaled.get() as f64).abs()),
+            }
         }
         (self.room, self.careful) = (0, 0);
+        furthest
     }
 
     /// Sum of the squares of a row.

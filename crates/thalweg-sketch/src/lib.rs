@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | [`CountMin`] | the weight of a key | never too low; eps L1 |
 //! | [`CountSketch`] | the weight of a key; L2 | unbiased; eps L2 |
-//! | [`KAry`] | the change of a key's weight between two windows | unbiased; eps L2 of the change |
+//! | [`KAry`] | the change of a key's weight between two windows | each row unbiased; eps L2 of the change |
 //! | [`UnivMon`] | distinct keys, entropy, moments, heavy hitters, from one state | |
 //! | [`TopK`] | which keys are largest, beside any of these | |
 //! | [`HyperLogLog`] | distinct keys | 1.04/sqrt(m) |
@@ -56,7 +56,7 @@ pub use estimate::{Bound, CHEBYSHEV, Estimate, median_failure};
 pub use hyper_log_log::{HyperLogLog, RegistersError, SizeError};
 pub use k_ary::KAry;
 pub use merge::MergeError;
-pub use nitro::{Batch, LineRate, Mode, Nitro, Probability, RowWise, Target, WithTopK};
+pub use nitro::{Batch, LineRate, Mode, Nitro, Probability, Target, WithTopK};
 pub use noise::Noise;
 pub use rows::{RowSketch, Rows};
 pub use shape::{Shape, ShapeError};

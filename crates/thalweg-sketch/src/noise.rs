@@ -29,6 +29,10 @@
 //!
 //! > f in F + h +- sqrt(h^2 + c (E/w + a F)).
 //!
+//! **After scaling** counters are whole numbers again, each moved by half of one at most, and by more if that was done
+//! before. The square root of E may then be off by that times sqrt(w), and an estimate by that much; both are
+//! added.
+//!
 //! This bound is per instance. The worst case over streams with unit weights follows from L1 <= L2^2: with
 //! w >= 2 c / (eps^2 p) and L2 >= 2 c / (eps^2 p), V <= L2^2/(w p) + L2/p <= eps^2 L2^2 / c. With c = 4 that is the
 //! condition w = 8 eps^-2 p^-1, L2 >= 8 eps^-2 p^-1 of NitroSketch (Liu et al. 2019); with c = 5.5 the one that
@@ -50,6 +54,8 @@ pub struct Noise {
     collisions: f64,
     /// a: variance of a key's own count, for each unit of it.
     own: f64,
+    /// What scaling may have moved an estimate by.
+    pub(crate) rounding: f64,
     /// What is known of all estimates.
     quality: Quality,
     /// Mean of each row's counters, for rows without signs.
@@ -80,8 +86,10 @@ impl Noise {
         } else {
             Quality::Bounded(1.0 - 2.0 * median_failure(rows, 1.0 / CHEBYSHEV))
         };
-        let collisions = energy / (1.0 - deviation.min(0.5)) / spread;
-        Noise { energy, width, spread, collisions, own, quality, means: [0.0; Shape::MAX_ROWS] }
+        let rounding = account.rounding();
+        let norm = (energy / (1.0 - deviation.min(0.5))).sqrt() + rounding * (width as f64).sqrt();
+        let collisions = norm * norm / spread;
+        Noise { energy, width, spread, collisions, own, rounding, quality, means: [0.0; Shape::MAX_ROWS] }
     }
 
     /// No bound is to be claimed: a counter was saturated.
@@ -106,7 +114,12 @@ impl Noise {
     /// A lower bound of E if updates had been sampled with own variance `own`; zero if that has no bound.
     pub(crate) fn least_energy(&self, own: f64) -> f64 {
         let deviation = (CHEBYSHEV * energy_variance(self.energy, self.width, own)).sqrt();
-        if deviation > 0.5 { 0.0 } else { self.energy / (1.0 + deviation) }
+        if deviation > 0.5 {
+            return 0.0;
+        }
+        let rounded = self.rounding * (self.width as f64).sqrt();
+        let norm = ((self.energy / (1.0 + deviation)).sqrt() - rounded).max(0.0);
+        norm * norm
     }
 
     /// a, the own variance of a key for each unit of its count.
@@ -129,7 +142,9 @@ impl Noise {
             _ if own > 0.0 => Quality::NotConverged,
             _ => Quality::Unbounded,
         };
-        Noise { own, quality, collisions: self.energy / (1.0 - deviation.min(0.5)) / self.spread, ..*self }
+        let norm =
+            (self.energy / (1.0 - deviation.min(0.5))).sqrt() + self.rounding * (self.width as f64).sqrt();
+        Noise { own, quality, collisions: norm * norm / self.spread, ..*self }
     }
 
     /// The interval around the median of the rows.
@@ -146,7 +161,7 @@ impl Noise {
         let bound = match self.quality {
             Quality::Bounded(confidence) => {
                 let variance = self.collisions + own_variance;
-                let half = (shift * shift + CHEBYSHEV * variance).sqrt();
+                let half = (shift * shift + CHEBYSHEV * variance).sqrt() + self.rounding;
                 Bound::Interval { lower: value + shift - half, upper: value + shift + half, confidence }
             }
             Quality::NotConverged => Bound::NotConverged,

@@ -49,8 +49,8 @@ impl<C: Counter> Rows<C> {
     }
 
     pub(crate) fn scale(&mut self, factor: f64) {
-        self.counters.scale(factor);
-        self.account.scale(factor);
+        let moved = self.counters.scale(factor);
+        self.account.scale(factor, moved);
     }
 
     pub(crate) fn clear(&mut self) {
@@ -172,6 +172,7 @@ pub trait RowSketch: Sized {
     }
 
     /// Multiplies all weights seen so far, each counter rounded to the nearest number: decay, for factors below 1.
+    /// Rounding moves each counter by up to a half, which bounds do not know of: they hold for keys that weigh more.
     ///
     /// # Panics
     /// If the factor is infinite or no number.

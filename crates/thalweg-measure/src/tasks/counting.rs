@@ -6,9 +6,9 @@
 use std::fmt::Debug;
 use std::marker::PhantomData;
 
+use thalweg_sketch::nitro::RowWise;
 use thalweg_sketch::{
-    Batch, CountSketch, Counter, Digest, HyperLogLog, KAry, Key, Mode, Nitro, RowSketch, RowWise, Spread,
-    UnivMon,
+    Batch, CountSketch, Counter, Digest, HyperLogLog, KAry, Key, Mode, Nitro, RowSketch, Spread, UnivMon,
 };
 use thalweg_sketch::{Hasher, Sums};
 use thalweg_wire::{Packet, Timestamp};

@@ -80,8 +80,9 @@ impl<C: Counter> RowSketch for CountMin<C> {
             return Estimate { value, bound: Bound::Unknown };
         }
         let (eps, delta) = Self::guarantee(self.shape());
-        let lower = value - eps * self.rows.account.total() as f64;
-        Estimate::within(value, lower.max(0.0), value, 1.0 - delta)
+        let rounding = self.rows.account.rounding();
+        let lower = value - eps * self.rows.account.total() as f64 - rounding;
+        Estimate::within(value, lower.max(0.0), value + rounding, 1.0 - delta)
     }
 
     #[inline(always)]

@@ -110,6 +110,9 @@ pub(crate) fn f2_from(energy: f64, shape: Shape, account: &Account, saturations:
         return Estimate { value, bound };
     }
     let confidence = 1.0 - median_failure(shape.rows(), 1.0 / CHEBYSHEV);
-    let (lower, upper) = (energy / (1.0 + deviation) - added, energy / (1.0 - deviation) - added);
+    let rounded = account.rounding() * (shape.width() as f64).sqrt();
+    let least = ((energy / (1.0 + deviation)).sqrt() - rounded).max(0.0);
+    let most = (energy / (1.0 - deviation)).sqrt() + rounded;
+    let (lower, upper) = (least * least - added, most * most - added);
     Estimate::within(value, lower, upper, confidence).at_least_zero()
 }

@@ -81,6 +81,8 @@ pub(crate) fn noise<C: Counter>(rows: &Rows<C>) -> Noise {
     for (row, mean) in noise.means[..shape.rows()].iter_mut().enumerate() {
         *mean = rows.counters.sum(row) / width;
     }
+    // The mean may have been moved as far as the counter.
+    noise.rounding *= 2.0 / (1.0 - 1.0 / width);
     if rows.counters.saturations() > 0 { noise.without_bound() } else { noise }
 }
 

@@ -15,10 +15,11 @@
 //! as the median energy divided by 1 + sqrt(c r), less Q; what holds for it holds for more, as eps^2 > c/w and both
 //! sides grow with L2.
 //!
-//! The published test (Liu et al. 2019, section 5; Theorem for AlwaysCorrect) asks once, and bounds L1 of all
-//! the future by L2^2; for a given shape that is the case L2 >= 2 c / (eps^2 p), w >= 2 c / (eps^2 p), which implies
-//! ours. Asking again, with the L1 that came, lets sampling begin earlier on skewed traffic, and takes p back when a
-//! flood of small flows drives Q up faster than L2^2.
+//! The published test (Liu et al. 2019, section 5) asks once, and bounds L1 of all the future by L2^2; for a given shape
+//! that is the case L2 >= 2 c / (eps^2 p), w >= 2 c / (eps^2 p), which implies ours for eps up to 0.3 and n up to L2^2/2.
+//! Asking again, with the L1 that came, lets sampling begin earlier on skewed traffic, and takes p back when a flood of
+//! small flows drives Q up faster than L2^2. A weight heavier than all before is counted exactly, and the test asked
+//! again: it did not speak of such.
 
 use crate::account::Account;
 use crate::estimate::CHEBYSHEV;

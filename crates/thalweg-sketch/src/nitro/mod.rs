@@ -17,7 +17,7 @@
 //! rows' updates fit into a budget of time. *AlwaysCorrect*: p = 1 until the [`convergence`] test says that sampling
 //! keeps the error below eps L2; the test is repeated, and p goes back up if a stream turns so that it fails.
 
-use crate::digest::{Digest, Key};
+use crate::digest::Digest;
 
 mod batch;
 pub mod convergence;
@@ -67,7 +67,8 @@ pub struct Nitro<S> {
 /// What the modes have seen.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pace {
-    /// AlwaysLineRate: the epoch under way.
+    /// AlwaysLineRate: the time, and the epoch under way.
+    now_ns: Option<u64>,
     epoch: Option<Epoch>,
     /// AlwaysCorrect: packets so far, and when to test next.
     packets: u64,
@@ -118,16 +119,9 @@ impl<S> Nitro<S> {
     }
 
     /// Lets time pass, in nanoseconds of any clock that does not go back; call it about every batch.
-    /// Only AlwaysLineRate looks at it.
-    pub fn advance<K: Key>(&mut self, now_ns: u64)
-    where
-        S: RowWise<K>,
-    {
-        let Mode::AlwaysLineRate(line_rate) = self.mode else { return };
-        let epoch = self.pace.epoch.get_or_insert(Epoch::beginning(now_ns));
-        if let Some(probability) = line_rate.next(epoch, now_ns, self.sketch.depth()) {
-            self.sampler.set_probability(probability);
-        }
+    /// Only AlwaysLineRate looks at it, when the next batch comes.
+    pub fn advance(&mut self, now_ns: u64) {
+        self.pace.now_ns = Some(now_ns);
     }
 
     /// Counts a batch.
@@ -140,7 +134,11 @@ impl<S> Nitro<S> {
         if let Mode::AlwaysCorrect(target) = self.mode {
             return self.update_correctly(batch, target);
         }
-        if let Some(epoch) = &mut self.pace.epoch {
+        if let (Mode::AlwaysLineRate(line_rate), Some(now_ns)) = (self.mode, self.pace.now_ns) {
+            let epoch = self.pace.epoch.get_or_insert(Epoch::beginning(now_ns));
+            if let Some(probability) = line_rate.next(epoch, now_ns, self.sketch.depth()) {
+                self.sampler.set_probability(probability);
+            }
             epoch.packets += batch.len() as u64;
         }
         self.update_part(batch, 0, batch.len());
@@ -162,10 +160,28 @@ impl<S> Nitro<S> {
             }
             let left = usize::try_from(self.pace.next_test - self.pace.packets).unwrap_or(usize::MAX);
             let to = batch.len().min(from.saturating_add(left));
+            if !self.was_tested_for(batch, from, to) {
+                self.sampler.set_probability(Probability::ONE);
+                self.pace.next_test = self.pace.packets + (to - from) as u64;
+            }
             self.update_part(batch, from, to);
             self.pace.packets += (to - from) as u64;
             from = to;
         }
+    }
+
+    /// Whether the test spoke of such weights: none negative, none heavier than all before. If not, they are counted
+    /// exactly, and the test is asked again.
+    fn was_tested_for<B>(&self, batch: &B, from: usize, to: usize) -> bool
+    where
+        B: Batch + ?Sized,
+        S: RowWise<B::Key>,
+    {
+        if self.sampler.probability() == Probability::ONE {
+            return true;
+        }
+        let sums = batch.sums(from, to);
+        !sums.has_negative && sums.heaviest as f64 <= self.sketch.account().heaviest()
     }
 
     #[inline(always)]

@@ -149,11 +149,13 @@ impl<S: RowSketch, K: Key> WithTopK<S, K> {
 }
 
 /// The candidates with the largest estimates now, largest first, each with its bound: as many as are wanted.
-pub(crate) fn largest<S: RowSketch, K: Key>(sketch: &S, top: &TopK<K>) -> Vec<(K, crate::estimate::Estimate)> {
+pub(crate) fn largest<S: RowSketch, K: Key>(
+    sketch: &S,
+    top: &TopK<K>,
+) -> Vec<(K, crate::estimate::Estimate)> {
     let noise = sketch.noise();
-    let estimated = |candidate: &crate::top_k::Candidate<K>| {
-        (candidate.key, sketch.estimate(candidate.digest, &noise))
-    };
+    let estimated =
+        |candidate: &crate::top_k::Candidate<K>| (candidate.key, sketch.estimate(candidate.digest, &noise));
     let mut all: Vec<_> = top.candidates().iter().map(estimated).collect();
     all.sort_by(|a, b| b.1.value.total_cmp(&a.1.value).then_with(|| a.0.as_bytes().cmp(b.0.as_bytes())));
     all.truncate(top.k());

@@ -167,12 +167,12 @@ fn estimates_stay_unbiased_while_p_follows_the_rate() {
             (q, own) = (0.0, 0.0);
             let mut now_ns = 0;
             for (number, batch) in stream.chunks(100).enumerate() {
-                nitro.advance::<[u8; 4]>(now_ns);
+                nitro.advance(now_ns);
+                nitro.update(batch);
                 let excess = nitro.probability().excess();
                 seen.push(nitro.probability());
                 q += squares(batch) * excess;
                 own += sum_of(batch, X, |weight| (weight as f64).powi(2)) * excess;
-                nitro.update(batch);
                 now_ns += gaps_ns[number % gaps_ns.len()];
             }
             let found = nitro.sketch().rows.account.sampling_energy();

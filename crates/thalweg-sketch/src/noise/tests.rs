@@ -4,7 +4,8 @@ use super::*;
 use crate::nitro::Probability;
 
 fn sampled(heaviest: f64, log2_inverse: u8) -> Account {
-    Account { heaviest, coarsest: Probability::new(log2_inverse).unwrap(), ..Account::default() }
+    let coarsest = Probability::new(log2_inverse).unwrap();
+    Account { heaviest, coarsest, own_variance: heaviest * coarsest.excess(), ..Account::default() }
 }
 
 fn interval(estimate: Estimate) -> (f64, f64) {

@@ -1,4 +1,4 @@
-//! What every state begins with: 80 bytes of numbers in fixed places, then three texts.
+//! What every state begins with: 96 bytes of numbers in fixed places, then three texts.
 //!
 //! A number that a kind of summary has no use for is zero. A reader need not check that: decoding builds the header
 //! anew from what was read and compares the two ([`Header::check`]).
@@ -38,7 +38,7 @@ pub(super) const AT_PRECISION: usize = 14;
 pub(super) const AT_LEVELS: usize = 15;
 pub(super) const AT_K: usize = 16;
 const AT_COARSEST: usize = 22;
-const LENGTH: usize = 80;
+const LENGTH: usize = 96;
 
 /// Bit of the flags that says that a weight was below zero.
 const HAS_NEGATIVE: u8 = 1;
@@ -81,6 +81,8 @@ impl Header {
         out.extend_from_slice(&self.account.magnitude.to_le_bytes());
         out.extend_from_slice(&self.account.heaviest.to_le_bytes());
         out.extend_from_slice(&self.account.sampling_energy.to_le_bytes());
+        out.extend_from_slice(&self.account.own_variance.to_le_bytes());
+        out.extend_from_slice(&self.account.rounding.to_le_bytes());
         out.extend_from_slice(&meta.start_ns.to_le_bytes());
         out.extend_from_slice(&meta.end_ns.to_le_bytes());
         for text in [HASH_NAME, &meta.key_kind, &meta.label] {
@@ -106,6 +108,8 @@ impl Header {
                 StateError::range(AT_COARSEST, "binary logarithm of 1/p", coarsest, 0, most.into())
             })?,
             sampling_energy: zero_or_more(reader, "sampling energy")?,
+            own_variance: zero_or_more(reader, "own variance")?,
+            rounding: zero_or_more(reader, "rounding")?,
         };
         let start_ns = u64::from_le_bytes(reader.array("start of the window")?);
         let end_ns = u64::from_le_bytes(reader.array("end of the window")?);

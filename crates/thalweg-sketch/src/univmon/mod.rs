@@ -300,12 +300,13 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
     /// If the factor is infinite or no number.
     pub fn scale(&mut self, factor: f64) {
         assert!(factor.is_finite(), "a factor that is no number");
+        let mut moved = 0.0f64;
         for level in &mut self.levels {
-            level.counters.scale(factor);
+            moved = moved.max(level.counters.scale(factor));
             let counters = &level.counters;
             level.top.refresh(|digest| counters.read::<true>(digest, Reading::Median));
         }
-        self.account.scale(factor);
+        self.account.scale(factor, moved);
     }
 
     /// Forgets the stream.

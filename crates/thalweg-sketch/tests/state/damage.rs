@@ -30,11 +30,11 @@ fn damaged() -> Vec<(&'static str, Vec<u8>, &'static str)> {
         ("cut-short", state[..end].to_vec(), "damaged or cut short"),
         ("flipped-bit", [&state[..100], &[state[100] ^ 1], &state[101..]].concat(), "damaged or cut short"),
         ("unknown-kind", forged(&state, 10, &[99]), "offset 10: unknown kind of summary 99"),
-        ("unknown-hash", forged(&state, FIXED + 1, b"XXH9"), "offset 80: hash \"XXH9-128\", version 1"),
+        ("unknown-hash", forged(&state, FIXED + 1, b"XXH9"), "offset 96: hash \"XXH9-128\", version 1"),
         (
             "a-counter-short",
-            sealed(state[..100].to_vec()),
-            "offset 99: counters: 24 bytes are needed at least, 1 are left",
+            sealed(state[..116].to_vec()),
+            "offset 115: counters: 24 bytes are needed at least, 1 are left",
         ),
     ]
 }
@@ -130,7 +130,7 @@ fn candidates_are_in_order_and_once_and_not_too_many() {
     assert_eq!(read, Err(StateError::Key { offset: top + 2, length: 3 }));
 }
 
-/// 88 bytes that claim the largest of everything: refused before there is memory for it.
+/// 115 bytes that claim the largest of everything: refused before there is memory for it.
 #[test]
 fn a_claim_without_bytes_costs_nothing() {
     for (name, sizes) in [

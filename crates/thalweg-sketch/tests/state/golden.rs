@@ -71,7 +71,7 @@ fn columns_and_signs_are_those_of_the_reference() {
     let meta = Meta::default();
     let state = samples::State::from(Linear::CountSketch(sketch.into())).encode(&meta);
     // Numbers, the texts `XXH3-128`, none and none, saturations; then a byte each: 0 is 0, 1 is -1, 2 is 1.
-    let counters = &state[80 + 9 + 1 + 1 + 1..state.len() - 8];
+    let counters = &state[96 + 9 + 1 + 1 + 1..state.len() - 8];
     let expected = [10_565, -1_903, 13_122, 6_388, 2_516, -5_966, 3_859, -12_082];
     for (row, (counters, expected)) in counters.chunks(shape.width()).zip(expected).enumerate() {
         let column = counters.iter().position(|&counter| counter != 0).unwrap();

@@ -12,7 +12,7 @@ mod samples;
 use thalweg_sketch::state::checksum;
 
 /// Bytes before the texts of a state.
-const FIXED: usize = 80;
+const FIXED: usize = 96;
 
 /// The state with other bytes in the place of some, and a checksum that says that all is well.
 fn forged(state: &[u8], offset: usize, bytes: &[u8]) -> Vec<u8> {

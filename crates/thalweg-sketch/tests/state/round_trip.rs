@@ -1,10 +1,11 @@
 //! Random summaries of every kind.
 
 use proptest::prelude::*;
+use thalweg_sketch::nitro::RowWise;
 use thalweg_sketch::state::{AnyState, KeyBytes, Kind, Linear, Meta, RowState};
 use thalweg_sketch::{
     CountMin, CountSketch, Counter, Hasher, HyperLogLog, KAry, Key as _, Mode, Nitro, Probability, RowSketch,
-    RowWise, Shape, Spread, UnivMon, UnivMonShape, WithTopK,
+    Shape, Spread, UnivMon, UnivMonShape, WithTopK,
 };
 
 use crate::samples::{Host, State, host};

@@ -6,7 +6,8 @@ const C: f64 = 8.0;
 
 fn account(heaviest: f64, coarsest: u8, sampling_energy: f64) -> Account {
     let coarsest = Probability::new(coarsest).unwrap();
-    Account { heaviest, coarsest, sampling_energy, magnitude: 1, ..Account::default() }
+    let own_variance = heaviest * coarsest.excess();
+    Account { heaviest, coarsest, sampling_energy, own_variance, magnitude: 1, ..Account::default() }
 }
 
 fn noise(energy: f64, width: usize, account: &Account) -> Noise {
