@@ -2,5 +2,7 @@
 
 pub mod cli;
 pub mod config;
+mod figures;
+pub mod sketch;
 pub mod synth;
 pub mod watch;

@@ -39,9 +39,16 @@ fn help_fits_a_terminal_of_80_columns_and_teaches() {
         }
     }
     let help = said(&["watch", "--help"]);
-    for part in
-        ["Output:", "Input:", "Detection:", "Flow table:", "Live capture:", "Examples:", "Exit codes:"]
-    {
+    for part in [
+        "Output:",
+        "Input:",
+        "Measurement tasks:",
+        "Detection:",
+        "Flow table:",
+        "Live capture:",
+        "Examples:",
+        "Exit codes:",
+    ] {
         assert!(help.lines().any(|line| line == part), "{part}");
     }
 }
@@ -121,6 +128,41 @@ fn wrong_usage_is_told_from_failure() {
         (&["watch", "--tracks=1", "--detector=none", "-"], 2, "thalweg: --tracks has no effect here"),
         (&["watch", "--ring-size=1", "-"], 2, "thalweg: --ring-size: expected at least two blocks"),
         (&["watch", "--show=live-view", "-"], 2, "thalweg: --show: the live view needs a terminal"),
+        (
+            &["watch", "--tasks=hevy:1%", "-"],
+            2,
+            "thalweg: invalid value 'hevy:1%' for '--tasks <LIST>': unknown task `hevy` (did you mean heavy?)",
+        ),
+        (
+            &["watch", "--tasks=distinct:port", "-"],
+            2,
+            "thalweg: invalid value 'distinct:port' for '--tasks <LIST>': distinct: `port` is no flow key",
+        ),
+        (
+            &["watch", "--tasks=heavy:1%", "--memory=1KiB", "-"],
+            2,
+            "thalweg: --memory: 1.02 kB are too little",
+        ),
+        (
+            &["watch", "--tasks=change:15s", "-"],
+            2,
+            "thalweg: --tasks and --window (default): change:15s: a period must be a whole number of windows",
+        ),
+        (
+            &["watch", "--no-table", "-"],
+            2,
+            "thalweg: --no-table: without it there is nothing left to measure",
+        ),
+        (
+            &["watch", "--memory=1MiB", "-"],
+            2,
+            "thalweg: --memory has no effect here: it is for measurement tasks",
+        ),
+        (
+            &["watch", "--no-table", "--tasks=distinct", "--tracks=9", "-"],
+            2,
+            "thalweg: --tracks has no effect here: it is for the flow table",
+        ),
         (&["synth", "-o", "/dev/null", "--udp-share", "7"], 2, "thalweg: UDP share 7: expected 0 to 1\n"),
         (&["watch", "/nonexistent.pcap"], 1, "thalweg: cannot open /nonexistent.pcap: "),
         (&["synth", "-o", "/nonexistent/trace.pcap"], 1, "thalweg: cannot create /nonexistent/trace.pcap: "),

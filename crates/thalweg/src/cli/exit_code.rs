@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::{io, process};
 
+use thalweg_measure::tasks::PlanError;
+
 use crate::config::{ConfigError, OptionsError};
 use crate::synth::SynthOptionsError;
 use crate::watch::Outcome;
@@ -43,7 +45,10 @@ impl ExitCode {
         if is_broken_pipe(error) {
             ExitCode::Complete
         } else if causes.any(|cause| {
-            cause.is::<ConfigError>() || cause.is::<OptionsError>() || cause.is::<SynthOptionsError>()
+            cause.is::<ConfigError>()
+                || cause.is::<OptionsError>()
+                || cause.is::<PlanError>()
+                || cause.is::<SynthOptionsError>()
         }) {
             ExitCode::Usage
         } else {

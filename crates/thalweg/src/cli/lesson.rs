@@ -22,7 +22,7 @@ const PROGRAM: [Example; 3] = [
     Example { about: "All about watching", command: "thalweg watch --help" },
 ];
 
-const WATCH: [Example; 7] = [
+const WATCH: [Example; 9] = [
     Example { about: "A capture file", command: "thalweg watch trace.pcap" },
     Example { about: "At the pace it was recorded at", command: "thalweg watch --replay trace.pcap" },
     Example {
@@ -40,6 +40,14 @@ const WATCH: [Example; 7] = [
         about: "The published algorithm, long packets only",
         command: "thalweg watch --detector cfinf --packet-length-threshold 600 trace.pcap",
     },
+    Example {
+        about: "Heavy hitters, entropy, distinct flows, every second",
+        command: "thalweg watch --tasks heavy:0.1%,entropy:src,distinct --window 1s trace.pcap",
+    },
+    Example {
+        about: "In 2 MiB, on any traffic: who sends to more than 1,000 hosts",
+        command: "sudo thalweg watch --no-table --tasks 'spread:src>1000' --memory 2MiB eth0",
+    },
 ];
 
 const SYNTH: [Example; 3] = [
@@ -54,6 +62,15 @@ const SYNTH: [Example; 3] = [
     Example { about: "Without a file between", command: "thalweg synth -o - | thalweg watch -" },
 ];
 
+const SKETCH: [Example; 3] = [
+    Example { about: "What a window had", command: "thalweg sketch show states/*heavy*.tsk" },
+    Example {
+        about: "Three collectors' windows as one",
+        command: "thalweg sketch merge a.tsk b.tsk c.tsk -o network.tsk",
+    },
+    Example { about: "What changed in a minute", command: "thalweg sketch diff 12-00.tsk 12-01.tsk" },
+];
+
 const CONFIG: [Example; 2] = [
     Example { about: "A file to edit", command: "thalweg config > lab.toml" },
     Example { about: "Whether it is right", command: "thalweg config --check lab.toml" },
@@ -64,6 +81,7 @@ pub(super) fn examples(command: Option<&str>) -> &'static [Example] {
     match command {
         None => &PROGRAM,
         Some("watch") => &WATCH,
+        Some("sketch") => &SKETCH,
         Some("synth") => &SYNTH,
         Some("config") => &CONFIG,
         Some(_) => &[],

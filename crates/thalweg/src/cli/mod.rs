@@ -2,7 +2,7 @@
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `watch`, `synth`, `settings_file` | a command's arguments, and what they are turned into |
+//! | `watch`, `sketch`, `synth`, `settings_file` | a command's arguments, and what they are turned into |
 //! | `generated` | `completions` and `man`, made from the same arguments |
 //! | `lesson` | the examples and exit codes at the end of `--help`, of the man pages and of the reference |
 //! | `reference` | the reference page |
@@ -13,6 +13,7 @@ mod generated;
 mod lesson;
 pub mod reference;
 mod settings_file;
+mod sketch;
 mod synth;
 mod watch;
 
@@ -41,6 +42,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Watch(Box<watch::WatchArgs>),
+    Sketch(sketch::SketchArgs),
     Synth(Box<synth::SynthArgs>),
     Config(settings_file::ConfigArgs),
     Completions(generated::CompletionsArgs),
@@ -65,6 +67,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Watch(args) => args.run(),
+        Command::Sketch(args) => args.run().map(|()| ExitCode::Complete),
         Command::Synth(args) => args.run().map(|()| ExitCode::Complete),
         Command::Config(args) => args.run().map(|()| ExitCode::Complete),
         Command::Completions(args) => args.run().map(|()| ExitCode::Complete),

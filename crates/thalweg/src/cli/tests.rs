@@ -29,8 +29,8 @@ fn every_flag_sets_its_key() {
     for key in &KEYS {
         let defaults = Settings::defaults();
         let (text, flag) = match key.name {
-            // Its flag says the opposite.
-            "promiscuous" => ("true".to_owned(), "--no-promiscuous=false".to_owned()),
+            // Their flags say the opposite.
+            "promiscuous" | "table" => ("true".to_owned(), format!("{}=false", key.flag())),
             _ => {
                 let text = key.get(&defaults).unwrap_or_else(|| key.sample.to_owned());
                 (text.clone(), format!("{}={text}", key.flag()))

@@ -78,11 +78,23 @@ pub enum ProblemKind {
         /// What was expected.
         expected: String,
     },
+    /// A value that has words of its own for what is wrong with it.
+    #[error("{key}: {reason}")]
+    Refused {
+        /// The key.
+        key: &'static str,
+        /// What is wrong.
+        reason: Words,
+    },
 }
 
 /// Text from the file, shown shortened and without control characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name(pub String);
+
+/// A sentence that quotes the file, shown as a [`Name`] is but longer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Words(pub String);
 
 /// What may have been meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,16 +110,25 @@ pub enum Hint {
 
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const LONGEST: usize = 40;
-        let mut characters = self.0.chars();
-        for character in characters.by_ref().take(LONGEST) {
-            match character.is_control() {
-                true => write!(f, "{}", character.escape_default())?,
-                false => write!(f, "{character}")?,
-            }
-        }
-        if characters.next().is_some() { f.write_str("...") } else { Ok(()) }
+        write_harmless(f, &self.0, 40)
     }
+}
+
+impl fmt::Display for Words {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_harmless(f, &self.0, 240)
+    }
+}
+
+fn write_harmless(f: &mut fmt::Formatter<'_>, text: &str, longest: usize) -> fmt::Result {
+    let mut characters = text.chars();
+    for character in characters.by_ref().take(longest) {
+        match character.is_control() {
+            true => write!(f, "{}", character.escape_default())?,
+            false => write!(f, "{character}")?,
+        }
+    }
+    if characters.next().is_some() { f.write_str("...") } else { Ok(()) }
 }
 
 impl fmt::Display for Hint {

@@ -7,7 +7,7 @@ use clap::builder::PossibleValue;
 use clap::{Arg, Args, Command};
 
 use super::settings::Settings;
-use super::value::{Form, Value};
+use super::value::{Complaint, Form, Value};
 
 /// A part of the configuration file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,16 +44,18 @@ const INPUT: Section =
     Section { name: "input", about: "Which packets are measured, and by how many threads." };
 const DETECTION: Section =
     Section { name: "detection", about: "What makes a flow a cheetah, and how cheetahs are found." };
+const TASKS: Section =
+    Section { name: "tasks", about: "What sketches measure, window by window, in a fixed memory." };
 const FLOW_TABLE: Section =
     Section { name: "flow_table", about: "How many flows are kept, and for how long." };
 const LIVE: Section = Section { name: "live", about: "Capture from interfaces." };
 
 /// The sections, in the order of the printed file.
-pub static SECTIONS: [&Section; 5] = [&OUTPUT, &INPUT, &DETECTION, &FLOW_TABLE, &LIVE];
+pub static SECTIONS: [&Section; 6] = [&OUTPUT, &INPUT, &TASKS, &DETECTION, &FLOW_TABLE, &LIVE];
 
 /// Everything that can be set, by section.
 #[rustfmt::skip]
-pub static KEYS: [Key; 24] = [
+pub static KEYS: [Key; 31] = [
     key(&OUTPUT, "show", &At(|s| &mut s.output.show)),
     key(&OUTPUT, "flows", &At(|s| &mut s.output.flows)),
     key(&OUTPUT, "top", &At(|s| &mut s.output.top)),
@@ -62,6 +64,15 @@ pub static KEYS: [Key; 24] = [
     key(&INPUT, "workers", &At(|s| &mut s.input.workers)).unset("1 for files, one a core for interfaces", "4"),
     key(&INPUT, "duration", &At(|s| &mut s.input.duration)).unset("until the input ends", "10s"),
     key(&INPUT, "seed", &At(|s| &mut s.input.seed)).unset("another each run", "1"),
+    key(&TASKS, "tasks", &At(|s| &mut s.tasks.tasks)).unset("none", "heavy:0.1%,entropy:src,distinct"),
+    key(&TASKS, "memory", &At(|s| &mut s.tasks.memory)),
+    key(&TASKS, "window", &At(|s| &mut s.tasks.window)),
+    key(&TASKS, "keep_windows", &At(|s| &mut s.tasks.keep_windows)),
+    key(&TASKS, "sampling", &At(|s| &mut s.tasks.sampling)),
+    key(&TASKS, "table", &At(|s| &mut s.tasks.table)).meaning_is(
+        "Whether to keep the exact flow table, and look for cheetahs, beside the tasks.\n\n\
+         Without it memory stays at the bound of the sketches, whatever the traffic."),
+    key(&TASKS, "save_states", &At(|s| &mut s.tasks.save_states)).unset("no states are saved", "states"),
     key(&DETECTION, "flight_duration", &At(|s| &mut s.detection.flight_duration)),
     key(&DETECTION, "rate_threshold", &At(|s| &mut s.detection.rate_threshold)),
     key(&DETECTION, "detector", &At(|s| &mut s.detection.detector)),
@@ -110,6 +121,11 @@ impl Key {
     /// What is expected, to be read after "expected".
     pub fn expected(&self) -> String {
         self.field.expected()
+    }
+
+    /// What is wrong with text that [`Key::set`] refuses.
+    pub fn complaint(&self, text: &str) -> Complaint {
+        self.field.complaint(text)
     }
 
     /// Sets it from text as [`Value::read`] has it; `false` if that is not as expected.
@@ -166,6 +182,7 @@ pub fn merge(first: &Settings, second: &Settings) -> Settings {
 trait Field {
     fn form(&self) -> Form;
     fn expected(&self) -> String;
+    fn complaint(&self, text: &str) -> Complaint;
     fn set(&self, settings: &mut Settings, text: &str) -> bool;
     fn get(&self, settings: &mut Settings) -> Option<String>;
     /// Takes from `other` what `settings` does not have.
@@ -182,6 +199,10 @@ impl<T: Value> Field for At<T> {
 
     fn expected(&self) -> String {
         T::expected()
+    }
+
+    fn complaint(&self, text: &str) -> Complaint {
+        T::complaint(text)
     }
 
     fn set(&self, settings: &mut Settings, text: &str) -> bool {
@@ -231,9 +252,8 @@ mod tests {
         let defaults = Settings::defaults();
         for key in &KEYS {
             let mut settings = Settings::default();
-            let text = key.get(&defaults).unwrap_or_else(|| "7s".to_owned());
-            let is_read = key.set(&mut settings, &text) || key.set(&mut settings, "7");
-            assert!(is_read, "{key:?}");
+            let text = key.get(&defaults).unwrap_or_else(|| key.sample.to_owned());
+            assert!(key.set(&mut settings, &text), "{key:?}");
             let set: Vec<&Key> = KEYS.iter().filter(|key| key.get(&settings).is_some()).collect();
             assert_eq!(set.len(), 1, "{set:?}");
             assert_eq!(set[0].name, key.name);

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use toml::de::{DeTable, DeValue};
 
-use super::error::{ConfigError, Hint, Name, Problem, ProblemKind};
+use super::error::{ConfigError, Hint, Name, Problem, ProblemKind, Words};
 use super::key::{KEYS, Key, SECTIONS};
 use super::settings::Settings;
-use super::value::Form;
+use super::value::{Complaint, Form};
 
 /// Longest name for which a near one is searched: searching takes time in proportion.
 const LONGEST_GUESSED: usize = 64;
@@ -107,10 +107,13 @@ impl Reader<'_> {
     }
 
     fn read_value(&mut self, key: &'static Key, value: &DeValue<'_>, span: &Range<usize>) {
-        let is_set = text_of(value, key.form()).is_some_and(|text| key.set(&mut self.config.settings, &text));
-        if is_set {
+        let text = text_of(value, key.form());
+        if text.as_deref().is_some_and(|text| key.set(&mut self.config.settings, text)) {
             self.config.lines.push((key.name, self.line(span)));
             return;
+        }
+        if let Some(Complaint::Own(reason)) = text.map(|text| key.complaint(&text)) {
+            return self.complain(span, ProblemKind::Refused { key: key.name, reason: Words(reason) });
         }
         let found = self.text.get(span.clone()).unwrap_or_default();
         let (found, expected) = (Name(found.to_owned()), expected(key));

@@ -6,6 +6,7 @@ use thalweg_capture::live::{LiveError, LiveOptions};
 use thalweg_measure::detect::CheetahThreshold;
 use thalweg_measure::detect::cfinf::CfinfParameters;
 use thalweg_measure::meter::flow_table::FlowTableOptions;
+use thalweg_measure::tasks::{Plan, PlanError, TasksOptions};
 use thalweg_wire::Bytes;
 use thiserror::Error;
 
@@ -21,6 +22,12 @@ const CFINF_ONLY: [&str; 4] =
     ["packet_length_threshold", "sampling_probability", "flow_cache_entries", "protocol_filter"];
 /// Keys that every detector looks at, but not `none`.
 const DETECTORS_ONLY: [&str; 2] = ["flight_duration", "rate_threshold"];
+
+/// Keys that only the flow table and its detectors look at.
+const TABLE_ONLY: [&str; 6] =
+    ["flows", "detector", "flow_capacity", "idle_timeout", "active_timeout", "linger"];
+/// Keys that only measurement tasks look at.
+const TASKS_ONLY: [&str; 5] = ["memory", "window", "keep_windows", "sampling", "save_states"];
 
 /// What was typed.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -110,6 +117,9 @@ pub fn resolve(
         duration: resolution.set.input.duration,
         flow_table: resolution.flow_table()?,
         threshold: resolution.threshold()?,
+        tasks: resolution.tasks()?,
+        table: sure(resolution.set.tasks.table),
+        save_states: resolution.set.tasks.save_states.clone().map(Into::into),
         detector: resolution.detector()?,
         live: resolution.live()?,
         seed: resolution.set.input.seed,
@@ -126,6 +136,16 @@ struct Resolution<'a> {
 
 impl Resolution<'_> {
     fn refuse_flags_without_effect(&self) -> Result<(), OptionsError> {
+        if !self.has_tasks() {
+            self.refuse_typed(&TASKS_ONLY, "measurement tasks (--tasks)")?;
+        }
+        if !self.has_table() {
+            let needs = "the flow table and its detectors, not for --no-table";
+            self.refuse_typed(&TABLE_ONLY, needs)?;
+            self.refuse_typed(&SLIDING_WINDOW_ONLY, needs)?;
+            self.refuse_typed(&CFINF_ONLY, needs)?;
+            return self.refuse_typed(&DETECTORS_ONLY, needs);
+        }
         let detector = sure(self.set.detection.detector);
         if detector != DetectorName::SlidingWindow {
             self.refuse_typed(&SLIDING_WINDOW_ONLY, "the detector sliding-window")?;
@@ -142,6 +162,14 @@ impl Resolution<'_> {
         Ok(())
     }
 
+    fn has_tasks(&self) -> bool {
+        self.set.tasks.tasks.as_ref().is_some_and(|tasks| !tasks.0.is_empty())
+    }
+
+    fn has_table(&self) -> bool {
+        sure(self.set.tasks.table)
+    }
+
     fn refuse_typed(&self, names: &[&str], needs: &'static str) -> Result<(), OptionsError> {
         match named(names).find(|key| key.get(self.typed).is_some()) {
             Some(key) => Err(OptionsError::NoEffect { flag: key.flag(), needs }),
@@ -151,7 +179,7 @@ impl Resolution<'_> {
 
     fn show(&self, stdout_is_terminal: bool) -> Result<Show, OptionsError> {
         match sure(self.set.output.show) {
-            ShowChoice::Json => Ok(Show::Json { flows: sure(self.set.output.flows) }),
+            ShowChoice::Json => Ok(Show::Json { flows: self.has_table() && sure(self.set.output.flows) }),
             ShowChoice::LiveView if !stdout_is_terminal => {
                 Err(self.out_of_range(&["show"], "the live view needs a terminal as standard output"))
             }
@@ -171,8 +199,36 @@ impl Resolution<'_> {
         Ok(threshold)
     }
 
+    /// Validated for as many workers as are known of now; interfaces may have more.
+    fn tasks(&self) -> Result<Option<TasksOptions>, OptionsError> {
+        if !self.has_tasks() {
+            return match self.has_table() {
+                true => Ok(None),
+                false => Err(self
+                    .out_of_range(&["table"], "without it there is nothing left to measure (add --tasks)")),
+            };
+        }
+        let set = &self.set.tasks;
+        let options = TasksOptions {
+            tasks: set.tasks.clone().unwrap_or_default().0,
+            memory: sure(set.memory),
+            window: sure(set.window),
+            kept_windows: sure(set.keep_windows).get(),
+            sampling: sure(set.sampling),
+            seed: 0,
+            workers: self.set.input.workers.map_or(1, Into::into),
+        };
+        match Plan::new(options.clone()) {
+            Ok(_) => Ok(Some(options)),
+            Err(error) => Err(self.out_of_range(names_in(&error), error)),
+        }
+    }
+
     fn detector(&self) -> Result<Detector, OptionsError> {
         let set = &self.set.detection;
+        if !self.has_table() {
+            return Ok(Detector::None);
+        }
         Ok(match sure(set.detector) {
             DetectorName::SlidingWindow => Detector::SlidingWindow { tracks: sure(set.tracks).get() },
             DetectorName::Cfinf => Detector::Cfinf(CfinfParameters {
@@ -197,7 +253,7 @@ impl Resolution<'_> {
         };
         // The flow table hosts the sliding windows, and they end with the flow.
         let flight_duration = sure(self.set.detection.flight_duration);
-        let slides = sure(self.set.detection.detector) == DetectorName::SlidingWindow;
+        let slides = self.has_table() && sure(self.set.detection.detector) == DetectorName::SlidingWindow;
         if slides && options.idle_timeout < flight_duration {
             let (idle, flight) = (options.idle_timeout.write(), flight_duration.write());
             let reason = format!("a flow is to be kept for {idle} but watched for {flight}");
@@ -248,6 +304,16 @@ impl Resolution<'_> {
             Some(line) => Origin::File { file: self.config.file.clone(), line, key: key.name },
             None => Origin::Default(key.flag()),
         }
+    }
+}
+
+/// The keys that are to blame.
+fn names_in(error: &PlanError) -> &'static [&'static str] {
+    match error {
+        PlanError::Memory { .. } => &["memory"],
+        PlanError::Period { .. } => &["tasks", "window"],
+        PlanError::ShortWindow { .. } => &["window"],
+        _ => &["tasks"],
     }
 }
 

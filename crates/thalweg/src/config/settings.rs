@@ -11,6 +11,7 @@ use thalweg_capture::live::LiveOptions;
 use thalweg_measure::detect::CheetahThreshold;
 use thalweg_measure::detect::cfinf::CfinfParameters;
 use thalweg_measure::meter::flow_table::FlowTableOptions;
+use thalweg_measure::tasks::{Sampling, TaskList, TasksOptions};
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
 use super::value::{FlowCount, Probability, Protocols, parse, parse_negated};
@@ -28,6 +29,9 @@ pub struct Settings {
     /// `[input]`.
     #[command(flatten)]
     pub input: InputSettings,
+    /// `[tasks]`.
+    #[command(flatten)]
+    pub tasks: TasksSettings,
     /// `[detection]`.
     #[command(flatten)]
     pub detection: DetectionSettings,
@@ -117,10 +121,67 @@ pub struct InputSettings {
 
     /// Seed of hashes and of sampling, to repeat a run.
     ///
-    /// Only CFINF's sampling makes results depend on it. Another each run by default, so that nobody can prepare
-    /// packets whose hashes collide.
+    /// Sketches and CFINF's sampling make results depend on it; saved states can be merged if they have the same.
+    /// Another each run by default, so that nobody can prepare packets whose hashes collide.
     #[arg(long, value_name = "N", value_parser = parse::<u64>)]
     pub seed: Option<u64>,
+}
+
+/// `[tasks]`.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+#[command(next_help_heading = "Measurement tasks")]
+pub struct TasksSettings {
+    /// What sketches are to measure, separated by commas.
+    ///
+    /// heavy:0.1% keys with at least this share of all traffic; change:30s>1% keys whose traffic has changed from
+    /// one period of 30 s to the next, by this share of both; distinct how many different keys; entropy of the
+    /// distribution of packets over keys; spread:dst>1000 destinations with more peers than this; moments L1 and L2
+    /// of the keys' sizes; hhh:1% prefixes with at least this share beyond that of longer ones.
+    ///
+    /// Behind a colon each takes a key (5tuple, src, dst, dst+port, src/24, dst/16; 5tuple by default, src or dst
+    /// for hhh), and packets or bytes to count: heavy:1%:src:bytes. In a shell, > needs quotes.
+    #[arg(long, value_name = "LIST", value_parser = parse::<TaskList>)]
+    pub tasks: Option<TaskList>,
+
+    /// Memory of all sketches together.
+    ///
+    /// Of all tasks, workers and kept windows; divided before the first packet, and never exceeded. More of it makes
+    /// the bounds of the answers narrower.
+    #[arg(long, value_name = "SIZE", value_parser = parse::<Bytes>)]
+    pub memory: Option<Bytes>,
+
+    /// Length of a window, at the end of which tasks answer.
+    ///
+    /// Windows follow the packets' time, and begin at multiples of their length since 1970. A period of change has to
+    /// be a whole number of them.
+    #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
+    pub window: Option<Nanos>,
+
+    /// Finished windows that are kept, for answers over all of them together.
+    #[arg(long, value_name = "N", value_parser = parse::<NonZeroUsize>)]
+    pub keep_windows: Option<NonZeroUsize>,
+
+    /// How many of a sketch's updates are made.
+    ///
+    /// 1 all of them; 1/16 each with this probability, as NitroSketch does: several times faster, with wider bounds;
+    /// line-rate as few as the rate of packets demands; correct all until fewer keep the error. distinct and spread
+    /// look at each packet always.
+    #[arg(long, value_name = "HOW", value_parser = parse::<Sampling>)]
+    pub sampling: Option<Sampling>,
+
+    /// Do without the exact flow table and without detectors.
+    ///
+    /// Then memory stays at the bound of the sketches, whatever the traffic. Needs --tasks.
+    #[arg(long = "no-table", value_name = "BOOL", value_parser = parse_negated,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub table: Option<bool>,
+
+    /// Save the sketches of each finished window in a folder, a file a task.
+    ///
+    /// thalweg sketch shows, merges and compares them. States of several collectors can be merged if all ran with
+    /// the same --seed, --tasks and sizes.
+    #[arg(long, value_name = "FOLDER", value_parser = parse::<String>)]
+    pub save_states: Option<String>,
 }
 
 /// `[detection]`.
@@ -251,6 +312,7 @@ impl Settings {
         let cfinf = CfinfParameters::default();
         let table = FlowTableOptions::default();
         let live = LiveOptions::new("");
+        let tasks = TasksOptions::default();
         Settings {
             output: OutputSettings {
                 show: Some(ShowChoice::Auto),
@@ -258,6 +320,15 @@ impl Settings {
                 top: Some(DEFAULT_TOP),
             },
             input: InputSettings { peel_tunnels: Some(false), ..InputSettings::default() },
+            tasks: TasksSettings {
+                tasks: None,
+                memory: Some(tasks.memory),
+                window: Some(tasks.window),
+                keep_windows: NonZeroUsize::new(tasks.kept_windows),
+                sampling: Some(tasks.sampling),
+                table: Some(true),
+                save_states: None,
+            },
             detection: DetectionSettings {
                 flight_duration: Some(flight_duration),
                 rate_threshold: Some(rate_threshold),

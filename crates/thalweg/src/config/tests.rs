@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use thalweg_measure::detect::CheetahThreshold;
 use thalweg_measure::detect::cfinf::CfinfParameters;
 use thalweg_measure::meter::flow_table::FlowTableOptions;
+use thalweg_measure::tasks::{TaskList, TasksOptions};
 use thalweg_wire::{BitRate, Bytes, Nanos, Protocol};
 
 use super::key::{KEYS, Key, merge};
@@ -47,7 +48,9 @@ fn samples(key: &Key) -> [&'static str; 2] {
         "rate_threshold" => ["1gbps", "800kbps"],
         "sampling_probability" => ["0.5", "0.25"],
         "protocol_filter" => ["", "udp,proto-200"],
-        "snap_length" | "ring_size" | "packet_length_threshold" => ["1MiB", "600B"],
+        "snap_length" | "ring_size" | "packet_length_threshold" | "memory" => ["1MiB", "600B"],
+        "tasks" => ["heavy:0.1%", "distinct:src,entropy:dst"],
+        "sampling" => ["1/16", "correct"],
         _ => match key.form() {
             value::Form::Boolean => ["true", "false"],
             value::Form::Integer => ["1", "77"],
@@ -123,6 +126,70 @@ fn a_file_sets_every_part_of_the_options() {
     );
     assert_eq!((options.live.snap_length, options.live.ring_size), (128, Bytes(1 << 20)));
     assert_eq!((options.live.block_timeout, options.live.promiscuous), (Nanos::from_millis(1), false));
+}
+
+#[test]
+fn a_file_sets_what_tasks_measure_and_in_how_much_memory() {
+    let options = resolved(
+        "[tasks]\ntasks = ['heavy:0.1%', 'change:30s>2%:src:bytes']\nmemory = '1MiB'\nwindow = '15s'\n\
+         keep_windows = 2\nsampling = '1/16'\ntable = false\nsave_states = 'states'\n\
+         [output]\nshow = 'json'\nflows = true\n[input]\nworkers = 2\n",
+    )
+    .unwrap();
+    let list: TaskList = "heavy:0.1%,change:30s>2%:src:bytes".parse().unwrap();
+    let tasks = TasksOptions {
+        tasks: list.0,
+        memory: Bytes(1 << 20),
+        window: Nanos::from_secs(15),
+        kept_windows: 2,
+        sampling: "1/16".parse().unwrap(),
+        seed: 0,
+        workers: 2,
+    };
+    assert_eq!(options.tasks, Some(tasks));
+    assert_eq!((options.table, options.save_states), (false, Some("states".into())));
+    assert_eq!((options.show, options.detector), (Show::Json { flows: false }, Detector::None));
+    assert_eq!(resolved("").unwrap().tasks, None);
+}
+
+#[test]
+fn wrong_tasks_are_refused_with_what_was_probably_meant() {
+    for (text, message) in [
+        (
+            "[tasks]\ntasks = ['hevy:1%']",
+            "2: tasks: unknown task `hevy` (did you mean heavy?): expected one of heavy, change,",
+        ),
+        (
+            "[tasks]\ntasks = ['distinct', 'entropy:scr']",
+            "2: tasks: entropy: `scr` is no flow key (did you mean src?): expected 5tuple,",
+        ),
+        ("[tasks]\ntasks = 'heavy:1%'", "2: tasks is 'heavy:1%': expected a list of measurement tasks,"),
+        (
+            "[tasks]\nsampling = '1/3'",
+            "2: sampling is '1/3': expected 1, 1/2, 1/4, ... 1/1024, line-rate or correct",
+        ),
+    ] {
+        let refused = refused(text);
+        assert!(refused.starts_with(&format!("lab.toml:{message}")), "{refused}");
+    }
+    for (text, message) in [
+        ("[tasks]\ntable = false", "table (lab.toml, line 2): without it there is nothing left to measure"),
+        (
+            "[tasks]\ntasks = ['heavy:1%']\nmemory = '1KiB'",
+            "memory (lab.toml, line 3): 1.02 kB are too little for these tasks, 1 worker(s) and 3 kept window(s)",
+        ),
+        (
+            "[tasks]\ntasks = ['change:15s']",
+            "tasks (lab.toml, line 2) and --window (default): change:15s: a period must be a whole number of windows",
+        ),
+        (
+            "[tasks]\ntasks = ['distinct', 'distinct']",
+            "tasks (lab.toml, line 2): the task distinct is there twice",
+        ),
+    ] {
+        let refused = resolution_refused(text);
+        assert!(refused.starts_with(message), "{refused}");
+    }
 }
 
 #[test]
@@ -252,6 +319,7 @@ fn a_flag_without_effect_is_refused_but_a_key_waits() {
         ("sampling_probability", "0.5", "", "the detector cfinf (--detector cfinf)"),
         ("flight_duration", "1s", "detection.detector = 'none'", "the detectors sliding-window and cfinf"),
         ("flows", "true", "output.show = 'summary'", "JSON output (--json)"),
+        ("window", "1s", "", "measurement tasks (--tasks)"),
     ] {
         let request = typed(&[(name, text)]);
         let error = resolve(&request, &parsed(file), true).unwrap_err();

@@ -6,6 +6,7 @@
 use std::num::NonZeroUsize;
 
 use clap::ValueEnum;
+use thalweg_measure::tasks::{Sampling, TaskList};
 use thalweg_wire::{BitRate, Bytes, Nanos, Protocol};
 
 use super::settings::{DetectorName, ShowChoice};
@@ -56,6 +57,20 @@ pub trait Value: Sized + Clone + PartialEq {
 
     /// Writes it as [`Value::read`] reads it.
     fn write(&self) -> String;
+
+    /// What is wrong with text that [`Value::read`] refuses.
+    fn complaint(_text: &str) -> Complaint {
+        Complaint::Expected(Self::expected())
+    }
+}
+
+/// What is wrong with a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Complaint {
+    /// Something else was expected: to be read after "expected".
+    Expected(String),
+    /// What is wrong, in words of the value's own.
+    Own(String),
 }
 
 /// Reads a flag's value.
@@ -63,7 +78,10 @@ pub trait Value: Sized + Clone + PartialEq {
 /// # Errors
 /// Says what is expected.
 pub(crate) fn parse<T: Value>(text: &str) -> Result<T, String> {
-    T::read(text).ok_or_else(|| format!("expected {}", T::expected()))
+    T::read(text).ok_or_else(|| match T::complaint(text) {
+        Complaint::Expected(expected) => format!("expected {expected}"),
+        Complaint::Own(complaint) => complaint,
+    })
 }
 
 /// Reads the value of a flag that says the opposite of its key, as `--no-promiscuous` does.
@@ -261,6 +279,43 @@ impl Value for Protocols {
     fn write(&self) -> String {
         let names: Vec<String> = self.0.iter().map(Protocol::to_string).collect();
         names.join(",")
+    }
+}
+
+impl Value for TaskList {
+    const FORM: Form = Form::List;
+
+    fn expected() -> String {
+        "measurement tasks, such as heavy:0.1%, entropy:src, distinct".to_owned()
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn write(&self) -> String {
+        self.to_string()
+    }
+
+    fn complaint(text: &str) -> Complaint {
+        text.parse::<Self>()
+            .map_or_else(|error| Complaint::Own(error.to_string()), |_| Complaint::Expected(Self::expected()))
+    }
+}
+
+impl Value for Sampling {
+    const FORM: Form = Form::Text;
+
+    fn expected() -> String {
+        "1, 1/2, 1/4, ... 1/1024, line-rate or correct".to_owned()
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn write(&self) -> String {
+        self.to_string()
     }
 }
 

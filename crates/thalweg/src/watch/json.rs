@@ -9,6 +9,8 @@ use thalweg_measure::meter::record::{EndReason, FlowRecord};
 use thalweg_wire::parse::Malformed;
 use thalweg_wire::{FlowKey, TcpFlags};
 
+use super::meter::MeterCounters;
+use super::tasks::json::{TasksSummary, WindowLine};
 use super::totals::Totals;
 
 /// One line.
@@ -18,6 +20,8 @@ pub(super) enum Line<'a> {
     Cheetah(CheetahLine),
     CheetahEnd(CheetahEndLine),
     Flow(FlowLine),
+    Window(WindowLine),
+    KeptWindows(WindowLine),
     Summary(Box<Summary<'a>>),
 }
 
@@ -72,8 +76,8 @@ pub(super) struct Summary<'a> {
     frame_bytes: u64,
     ip_packets: u64,
     ip_bytes: u64,
-    flows: u64,
-    cheetahs: u64,
+    #[serde(flatten)]
+    table: Option<TableCounts>,
     first_ns: u64,
     last_ns: u64,
     non_ip: u64,
@@ -94,15 +98,31 @@ pub(super) struct Summary<'a> {
     length_from_frame: u64,
     length_beyond_frame: u64,
     peeled: u64,
+    #[serde(flatten)]
+    ends: Option<TableEnds>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tasks: Option<TasksSummary>,
+    memory_bytes: u64,
+    workers: usize,
+    elapsed_seconds: f64,
+    cut_short: Vec<CutShortLine<'a>>,
+}
+
+/// What only the flow table and its detector know of.
+#[derive(Debug, Serialize)]
+struct TableCounts {
+    flows: u64,
+    cheetahs: u64,
+}
+
+/// How flows ended, and what detectors did.
+#[derive(Debug, Serialize)]
+struct TableEnds {
     records: serde_json::Map<String, serde_json::Value>,
     evicted: u64,
     untracked: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     cfinf: Option<CfinfSummary>,
-    memory_bytes: u64,
-    workers: usize,
-    elapsed_seconds: f64,
-    cut_short: Vec<CutShortLine<'a>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -182,21 +202,42 @@ impl From<&FlowRecord> for FlowLine {
     }
 }
 
+impl From<&MeterCounters> for TableEnds {
+    fn from(meter: &MeterCounters) -> TableEnds {
+        TableEnds {
+            records: EndReason::ALL.iter().map(|end| count(end.name(), meter.table.ended(*end))).collect(),
+            evicted: meter.table.ended(EndReason::Evicted),
+            untracked: meter.untracked,
+            cfinf: meter.cfinf.map(|cfinf| CfinfSummary {
+                protocol_drops: cfinf.protocol_drops,
+                length_drops: cfinf.length_drops,
+                sampling_drops: cfinf.sampling_drops,
+                entries_created: cfinf.created,
+                entries_deleted: cfinf.deleted,
+                evictions: cfinf.evictions,
+            }),
+        }
+    }
+}
+
+fn count(name: &str, count: u64) -> (String, serde_json::Value) {
+    (name.to_owned(), count.into())
+}
+
 impl<'a> From<&'a Totals> for Summary<'a> {
     fn from(totals: &'a Totals) -> Summary<'a> {
-        let Totals { intake, meter, source, .. } = totals;
+        let Totals { intake, source, .. } = totals;
+        let meter = totals.meter.as_ref();
         let accounted = intake.accounted();
         let malformed = intake.malformed_total();
         let kinds = Malformed::ALL.iter().zip(&intake.malformed);
-        let count = |name: &str, count: u64| (name.to_owned(), count.into());
         Summary {
             packets: intake.frames.packets,
             bytes: accounted.bytes.0,
             frame_bytes: intake.frames.bytes.0,
             ip_packets: intake.ip.packets,
             ip_bytes: intake.ip.bytes.0,
-            flows: meter.table.flows,
-            cheetahs: meter.cheetahs,
+            table: meter.map(|meter| TableCounts { flows: meter.table.flows, cheetahs: meter.cheetahs }),
             first_ns: totals.span.unwrap_or_default().0.0,
             last_ns: totals.span.unwrap_or_default().1.0,
             non_ip: intake.non_ip.packets,
@@ -219,18 +260,9 @@ impl<'a> From<&'a Totals> for Summary<'a> {
             length_from_frame: intake.length_from_frame,
             length_beyond_frame: intake.length_beyond_frame,
             peeled: intake.peeled,
-            records: EndReason::ALL.iter().map(|end| count(end.name(), meter.table.ended(*end))).collect(),
-            evicted: meter.table.ended(EndReason::Evicted),
-            untracked: meter.untracked,
-            cfinf: meter.cfinf.map(|cfinf| CfinfSummary {
-                protocol_drops: cfinf.protocol_drops,
-                length_drops: cfinf.length_drops,
-                sampling_drops: cfinf.sampling_drops,
-                entries_created: cfinf.created,
-                entries_deleted: cfinf.deleted,
-                evictions: cfinf.evictions,
-            }),
-            memory_bytes: meter.memory.0,
+            ends: meter.map(TableEnds::from),
+            tasks: totals.tasks.as_ref().map(TasksSummary::from),
+            memory_bytes: totals.memory().0,
             workers: totals.workers,
             elapsed_seconds: totals.elapsed.as_secs_f64(),
             cut_short: totals

@@ -1,7 +1,7 @@
 //! `thalweg watch`: packets in, heavy flows out.
 //!
 //! ```text
-//! inputs ──► reader ──► (dealt out by flow) ──► meter ──► ledger, totals ──► report, json, live_view
+//! inputs ──► reader ──► (dealt out by flow) ──► meter, tasks ──► ledger, totals ──► report, json, live_view
 //! ```
 //!
 //! `options` says what to do, `worker` puts reading and metering into threads, `run` starts them and shows what
@@ -17,6 +17,7 @@ pub mod options;
 mod reader;
 mod report;
 mod run;
+mod tasks;
 mod totals;
 mod view_feed;
 mod worker;

@@ -1,9 +1,12 @@
 //! What `thalweg watch` is to do: flags and configuration file, resolved and validated.
 
+use std::path::PathBuf;
+
 use thalweg_capture::live::LiveOptions;
 use thalweg_measure::detect::CheetahThreshold;
 use thalweg_measure::detect::cfinf::CfinfParameters;
 use thalweg_measure::meter::flow_table::FlowTableOptions;
+use thalweg_measure::tasks::TasksOptions;
 use thalweg_wire::Nanos;
 
 /// Everything that a run depends on.
@@ -29,10 +32,16 @@ pub struct WatchOptions {
     pub threshold: CheetahThreshold,
     /// How cheetahs are found.
     pub detector: Detector,
+    /// Measurement tasks, if there are any; their seed and their number of workers are filled in from the others.
+    pub tasks: Option<TasksOptions>,
+    /// Whether to keep the flow table, and to look for cheetahs. Default yes; without it there are tasks.
+    pub table: bool,
+    /// Where to save the states of each finished window. Default nowhere.
+    pub save_states: Option<PathBuf>,
     /// Live capture; its interface name and filter are filled in from the above.
     pub live: LiveOptions,
     /// Seed of hashes and sampling. Default from the system, once a run; results do not depend on it, except
-    /// where `S` samples.
+    /// where `S` samples, and those of tasks.
     pub seed: Option<u64>,
     /// Rows of each list in the report. Default 10.
     pub top: usize,

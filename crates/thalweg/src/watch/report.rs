@@ -8,15 +8,23 @@ use thalweg_measure::meter::record::{EndReason, FlowRecord};
 use thalweg_wire::parse::Malformed;
 use thalweg_wire::{BitRate, Nanos};
 
+use super::meter::MeterCounters;
 use super::options::{Detector, WatchOptions};
+use super::tasks::{self, TaskLedger};
 use super::totals::Totals;
+use crate::figures::grouped;
 
 /// Writes the report.
 pub(super) fn write(out: &mut impl Write, totals: &Totals, options: &WatchOptions) -> io::Result<()> {
     traffic(out, totals)?;
-    cheetahs(out, totals, options)?;
-    largest(out, totals)?;
-    table(out, totals)?;
+    if let Some(meter) = &totals.meter {
+        cheetahs(out, totals, meter, options)?;
+        largest(out, totals)?;
+        table(out, totals, meter)?;
+    }
+    if let Some(ledger) = &totals.tasks {
+        tasks(out, totals, ledger, options.top)?;
+    }
     oddities(out, totals)
 }
 
@@ -33,11 +41,18 @@ fn traffic(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
         row(out, "time", format_args!("{span} from {first}"))?;
         row(out, "rate", format_args!("{rate}, {} packets/s", grouped(packets as u64)))?;
     }
-    row(out, "flows", grouped(totals.meter.table.flows))?;
+    if let Some(meter) = &totals.meter {
+        row(out, "flows", grouped(meter.table.flows))?;
+    }
     writeln!(out)
 }
 
-fn cheetahs(out: &mut impl Write, totals: &Totals, options: &WatchOptions) -> io::Result<()> {
+fn cheetahs(
+    out: &mut impl Write,
+    totals: &Totals,
+    meter: &MeterCounters,
+    options: &WatchOptions,
+) -> io::Result<()> {
     let threshold = options.threshold;
     if options.detector == Detector::None {
         return Ok(());
@@ -49,7 +64,7 @@ fn cheetahs(out: &mut impl Write, totals: &Totals, options: &WatchOptions) -> io
     writeln!(
         out,
         "Cheetah flows: {} (over {} in {within} of {})",
-        grouped(totals.meter.cheetahs),
+        grouped(meter.cheetahs),
         threshold.rate_threshold,
         threshold.flight_duration
     )?;
@@ -60,7 +75,7 @@ fn cheetahs(out: &mut impl Write, totals: &Totals, options: &WatchOptions) -> io
     for (cheetah, end) in &shown {
         writeln!(out, "  {}", CheetahRow(cheetah, end.as_ref()))?;
     }
-    let more = totals.meter.cheetahs.saturating_sub(shown.len() as u64);
+    let more = meter.cheetahs.saturating_sub(shown.len() as u64);
     if more > 0 {
         writeln!(
             out,
@@ -115,8 +130,7 @@ impl Display for FlowRow<'_> {
     }
 }
 
-fn table(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
-    let meter = &totals.meter;
+fn table(out: &mut impl Write, totals: &Totals, meter: &MeterCounters) -> io::Result<()> {
     writeln!(out, "Flow table")?;
     let room = format_args!("{} flows in at most {}", grouped(meter.capacity), meter.memory).to_string();
     let workers = if totals.workers > 1 { format!(", {} workers", totals.workers) } else { String::new() };
@@ -127,6 +141,11 @@ fn table(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
         .map(|reason| format!("{} {}", grouped(meter.table.ended(*reason)), end_in_words(*reason)))
         .collect();
     row(out, "records", if ends.is_empty() { "none".to_owned() } else { ends.join(", ") })?;
+    speed(out, totals)
+}
+
+/// How long it took.
+fn speed(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
     let seconds = totals.elapsed.as_secs_f64();
     let rate = totals.intake.frames.packets as f64 / seconds.max(1e-9);
     row(out, "measured in", format_args!("{seconds:.2} s, {} packets/s", grouped(rate as u64)))
@@ -143,9 +162,25 @@ fn end_in_words(reason: EndReason) -> &'static str {
     }
 }
 
+fn tasks(out: &mut impl Write, totals: &Totals, ledger: &TaskLedger, top: usize) -> io::Result<()> {
+    match totals.meter {
+        Some(_) => {
+            writeln!(out)?;
+            tasks::report::overview(out, ledger)?;
+        }
+        None => {
+            tasks::report::overview(out, ledger)?;
+            speed(out, totals)?;
+        }
+    }
+    tasks::report::answers(out, ledger, top)
+}
+
 /// What was not measured, or was odd: only what happened at all.
 fn oddities(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
-    let Totals { intake, source, meter, .. } = totals;
+    let Totals { intake, source, .. } = totals;
+    let meter = totals.meter.unwrap_or_default();
+    let ledger = totals.tasks.as_ref();
     let mut lines: Vec<(u64, String)> = vec![
         (
             source.kernel_drops,
@@ -160,6 +195,14 @@ fn oddities(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
             meter.table.ended(EndReason::Evicted),
             "flows evicted from a full table: their later packets count as new flows (raise --flow-capacity)"
                 .into(),
+        ),
+        (
+            ledger.map_or(0, |ledger| ledger.tally.late),
+            "packets older than the window under way: counted in that one".into(),
+        ),
+        (
+            ledger.map_or(0, |ledger| ledger.saturations),
+            "additions beyond the range of a sketch's counter: its answers have no bound".into(),
         ),
         (intake.non_ip.packets, format!("frames without IP ({})", intake.non_ip.bytes)),
         (intake.unsupported_link.packets, "frames of a link type that is not taken apart".into()),
@@ -185,30 +228,6 @@ fn oddities(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
     Ok(())
 }
 
-fn row(out: &mut impl Write, name: &str, value: impl Display) -> io::Result<()> {
+pub(super) fn row(out: &mut impl Write, name: &str, value: impl Display) -> io::Result<()> {
     writeln!(out, "  {name:<12} {value}")
-}
-
-/// A number with its thousands set apart by commas.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn thousands_are_set_apart() {
-        let texts = [0, 999, 1000, 38_000_000].map(grouped);
-        assert_eq!(texts, ["0", "999", "1,000", "38,000,000"]);
-    }
 }

@@ -14,6 +14,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use thalweg_capture::privileges::drop_privileges;
 use thalweg_measure::meter::flow_table::Output;
 use thalweg_measure::meter::intake::Intake;
+use thalweg_measure::tasks::{Plan as TaskPlan, TasksOptions};
 use thalweg_wire::HashSeed;
 use thalweg_wire::parse::Parser;
 
@@ -24,9 +25,12 @@ use super::meter::Meter;
 use super::options::{Show, WatchOptions};
 use super::reader::{Limits, Pace};
 use super::report;
+use super::tasks::json::WindowLine;
+use super::tasks::{Collector, Finished, Monitoring, Saving, TaskLedger, Turn};
 use super::totals::Totals;
 use super::view_feed::ViewFeed;
 use super::worker::{BATCHES_IN_FLIGHT, Dealer, Dealt, Message, Metering, Reading, Wants};
+use crate::figures::grouped;
 
 /// Messages on their way to the main thread, at most; a worker whose message does not fit in waits.
 const MESSAGES_IN_FLIGHT: usize = 256;
@@ -57,9 +61,13 @@ pub enum Outcome {
 pub fn run(options: &WatchOptions) -> anyhow::Result<Outcome> {
     let seed = options.seed.unwrap_or_else(random_seed);
     let inputs = Inputs::open(options)?;
-    let plan = Plan::new(inputs, options, seed)?;
+    let mut plan = Plan::new(inputs, options, seed)?;
     if plan.live {
         drop_privileges().context("cannot give up the privileges that capturing needed")?;
+    }
+    if let (Some(folder), Some(_)) = (&options.save_states, &plan.tasks) {
+        // As the user who will write there.
+        plan.saving = Some(Saving::into(folder)?);
     }
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -80,6 +88,11 @@ pub fn run(options: &WatchOptions) -> anyhow::Result<Outcome> {
 /// The last words: report or summary line, and warnings.
 fn finish(totals: &Totals, options: &WatchOptions) -> anyhow::Result<Outcome> {
     let mut out = BufWriter::new(io::stdout().lock());
+    let together = totals.tasks.as_ref().and_then(|tasks| tasks.together.as_ref());
+    if let (Show::Json { .. }, Some(together)) = (options.show, together) {
+        json_line(&mut out, &Line::KeptWindows(WindowLine::from(together)))
+            .context("cannot write to standard output")?;
+    }
     match options.show {
         Show::Json { .. } => json_line(&mut out, &Line::Summary(Box::new(Summary::from(totals)))),
         Show::LiveView | Show::Summary => report::write(&mut out, totals, options),
@@ -100,8 +113,10 @@ fn random_seed() -> u64 {
 /// What is to run: readings and meters, memory allocated, nothing started.
 struct Plan {
     inputs: Inputs,
-    /// One for each metering thread.
-    meters: Vec<Meter>,
+    /// One for each metering thread; `None` without a flow table.
+    meters: Vec<Option<Meter>>,
+    tasks: Option<TaskPlan>,
+    saving: Option<Saving>,
     parser: Parser,
     seed: u64,
     pace: Option<Pace>,
@@ -114,10 +129,13 @@ impl Plan {
             Inputs::Files(_) => (false, options.workers.unwrap_or(1).max(1)),
             Inputs::Rings(rings) => (true, rings.len()),
         };
-        let meters =
-            (0..workers).map(|_| Meter::new(options, workers, seed)).collect::<anyhow::Result<_>>()?;
+        let tasks = options.tasks.clone().map(|tasks| TaskPlan::new(TasksOptions { seed, workers, ..tasks }));
+        let tasks = tasks.transpose().context("the measurement tasks cannot be planned")?;
+        let meter = |_| options.table.then(|| Meter::new(options, workers, seed)).transpose();
+        let meters = (0..workers).map(meter).collect::<anyhow::Result<_>>()?;
         let pace = options.replay.filter(|_| !live).map(Pace::new);
-        Ok(Plan { inputs, meters, parser: Parser { peel_tunnels: options.peel_tunnels }, seed, pace, live })
+        let parser = Parser { peel_tunnels: options.peel_tunnels };
+        Ok(Plan { inputs, meters, tasks, saving: None, parser, seed, pace, live })
     }
 
     /// Threads that tell the main thread something.
@@ -137,13 +155,22 @@ impl Plan {
         wants: &Wants,
         limits: Limits<'env>,
         sender: &Sender<Message>,
+        turns: Vec<Turn>,
     ) -> Vec<ScopedJoinHandle<'scope, ()>> {
         let deals = self.deals();
         let seed = HashSeed::new(self.seed);
         let intake = || Intake::new(self.parser, seed);
         let pace = self.pace;
         let reading = |worker| Reading::new(worker, intake(), sender.clone());
-        let metering = |worker, meter| Metering::new(worker, meter, wants.clone(), sender.clone());
+        let tasks = self.tasks;
+        let metering = |worker, meter| {
+            let turns = turns.get(worker).cloned();
+            let monitoring = tasks.as_ref().zip(turns);
+            let monitoring =
+                monitoring.map(|(plan, turns)| Monitoring::new(plan, worker, turns, sender.clone()));
+            Metering::new(worker, meter, monitoring, wants.clone(), sender.clone())
+        };
+        let window = tasks.as_ref().map(|plan| plan.options().window);
         let meters = self.meters.into_iter().enumerate();
         let start = |work: Box<dyn FnOnce() -> Message + Send + 'scope>| {
             let sender = sender.clone();
@@ -170,7 +197,8 @@ impl Plan {
                 let worker = senders.len();
                 // Another seed than the tables have: the flows of one worker are to spread over all its buckets.
                 let deal_seed = HashSeed::new(!self.seed);
-                let dealer = Dealer::new(worker, deal_seed, senders, sender.clone(), wants.views.is_some());
+                let views = wants.views.is_some();
+                let dealer = Dealer::new(worker, deal_seed, senders, sender.clone(), views, window);
                 let reading = reading(worker);
                 handles.push(start(Box::new(move || done(reading.run(files, pace, limits, dealer)))));
                 handles
@@ -191,48 +219,103 @@ fn done(done: super::worker::Done) -> Message {
     Message::Done(Box::new(done))
 }
 
-/// Runs the plan; `hear` gets every message as it comes, and `None` now and then when there is none.
+/// What the main thread hears of.
+enum Heard<'a> {
+    /// Nothing for a while.
+    Silence,
+    /// A worker's message.
+    Message(&'a Message),
+    /// A window of all workers that is over.
+    Window(&'a Finished),
+}
+
+/// Runs the plan; `hear` gets everything as it comes.
+///
+/// # Errors
+/// If states cannot be saved; then everything has been stopped.
 fn run_plan(
-    plan: Plan,
+    mut plan: Plan,
     options: &WatchOptions,
     wants: Wants,
     stop: &AtomicBool,
-    mut hear: impl FnMut(Option<&Message>, &Totals),
-) -> Totals {
+    mut hear: impl FnMut(Heard<'_>, &Totals),
+) -> anyhow::Result<Totals> {
     let (sender, receiver) = bounded(MESSAGES_IN_FLIGHT);
-    let mut totals = Totals::default();
+    let mut totals = Totals { tasks: plan.tasks.as_ref().map(TaskLedger::new), ..Totals::default() };
+    let (mut collector, turns) = plan.tasks.as_ref().map(Collector::new).unzip();
+    let turns = turns.unwrap_or_default();
+    let saving = plan.saving.take();
+    let mut saved = Ok(());
+    let mut save = |collector: &Collector, finished: &Finished| {
+        if let (Some(saving), Ok(()), Some(window)) = (&saving, &saved, collector.window_of(finished)) {
+            saved = saving.save(collector.plan(), window);
+            if saved.is_err() {
+                stop.store(true, Ordering::Relaxed);
+            }
+        }
+    };
     std::thread::scope(|scope| {
         let limits = Limits { stop, duration: options.duration };
-        let handles = plan.start(scope, &wants, limits, &sender);
+        let handles = plan.start(scope, &wants, limits, &sender, turns);
         drop(sender);
-        collect(&receiver, options, &mut totals, &mut hear);
+        collect(&receiver, options, collector.as_mut(), &mut totals, &mut save, &mut hear);
         for handle in handles {
             if let Err(panic) = handle.join() {
                 std::panic::resume_unwind(panic);
             }
         }
     });
-    totals
+    if let Some(tasks) = &mut totals.tasks {
+        tasks.together = collector.and_then(|collector| collector.together());
+    }
+    saved.map(|()| totals)
 }
 
 fn collect(
     receiver: &Receiver<Message>,
     options: &WatchOptions,
+    mut collector: Option<&mut Collector>,
     totals: &mut Totals,
-    hear: &mut impl FnMut(Option<&Message>, &Totals),
+    save: &mut impl FnMut(&Collector, &Finished),
+    hear: &mut impl FnMut(Heard<'_>, &Totals),
 ) {
+    let mut window_is_over =
+        |collector: &Collector, finished: Finished, totals: &mut Totals, hear: &mut _| {
+            save(collector, &finished);
+            window_is_over(finished, totals, hear);
+        };
     loop {
         match receiver.recv_timeout(PROGRESS_INTERVAL) {
             Err(RecvTimeoutError::Disconnected) => return,
-            Err(RecvTimeoutError::Timeout) => hear(None, totals),
+            Err(RecvTimeoutError::Timeout) => hear(Heard::Silence, totals),
             Ok(Message::Done(done)) => totals.add(*done, options.top),
+            Ok(Message::Window(state)) => {
+                if let Some(collector) = &mut collector {
+                    collector
+                        .add(*state, |collector, finished| window_is_over(collector, finished, totals, hear));
+                }
+            }
+            Ok(Message::NoMoreWindows(worker)) => {
+                if let Some(collector) = &mut collector {
+                    let take =
+                        |collector: &Collector, finished| window_is_over(collector, finished, totals, hear);
+                    collector.worker_has_gone(worker, take);
+                }
+            }
             Ok(message) => {
                 if let Message::Output(Output { findings, .. }) = &message {
                     findings.iter().for_each(|finding| totals.cheetahs.add(finding));
                 }
-                hear(Some(&message), totals);
+                hear(Heard::Message(&message), totals);
             }
         }
+    }
+}
+
+fn window_is_over(finished: Finished, totals: &mut Totals, hear: &mut impl FnMut(Heard<'_>, &Totals)) {
+    hear(Heard::Window(&finished), totals);
+    if let Some(tasks) = &mut totals.tasks {
+        tasks.add(finished);
     }
 }
 
@@ -240,9 +323,9 @@ fn collect(
 fn show_summary(plan: Plan, options: &WatchOptions, stop: &AtomicBool) -> anyhow::Result<Totals> {
     let mut progress = FileProgress::new(&plan);
     let wants = Wants { records: false, views: progress.views(), largest: options.top };
-    let totals = run_plan(plan, options, wants, stop, |message, _| progress.hear(message));
+    let totals = run_plan(plan, options, wants, stop, |heard, _| progress.hear(&heard));
     progress.bar.finish_and_clear();
-    Ok(totals)
+    totals
 }
 
 /// Lines of JSON as things happen.
@@ -251,11 +334,14 @@ fn show_json(plan: Plan, options: &WatchOptions, stop: &AtomicBool, flows: bool)
     let wants = Wants { records: flows, views: progress.views(), largest: options.top };
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout());
     let mut written = Ok(());
-    let totals = run_plan(plan, options, wants, stop, |message, _| {
-        progress.hear(message);
+    let totals = run_plan(plan, options, wants, stop, |heard, _| {
+        progress.hear(&heard);
         if written.is_ok() {
-            written = match message {
-                Some(Message::Output(output)) => output_lines(&mut out, output),
+            written = match heard {
+                Heard::Message(Message::Output(output)) => output_lines(&mut out, output),
+                Heard::Window(finished) => {
+                    json_line(&mut out, &Line::Window(finished.into())).and_then(|()| out.flush())
+                }
                 _ => out.flush(),
             };
             if written.is_err() {
@@ -265,7 +351,7 @@ fn show_json(plan: Plan, options: &WatchOptions, stop: &AtomicBool, flows: bool)
     });
     progress.bar.finish_and_clear();
     written.and_then(|()| out.flush()).context("cannot write to standard output")?;
-    Ok(totals)
+    totals
 }
 
 fn output_lines(out: &mut impl Write, output: &Output) -> io::Result<()> {
@@ -290,23 +376,23 @@ fn show_live(plan: Plan, options: &WatchOptions, stop: &AtomicBool) -> anyhow::R
     let (asked, queries) = unbounded::<Query>();
     let query = Arc::new(Mutex::new(Query::default()));
     let wants = Wants { records: false, views: Some(Arc::clone(&query)), largest: options.top };
-    let mut feed = ViewFeed::new(plan.workers(), plan.live, plan.pace.is_some());
+    let mut feed = ViewFeed::new(plan.workers(), plan.live, plan.pace.is_some(), options.table);
     std::thread::scope(|scope| {
         let running = scope.spawn(move || {
             let current = || query.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let totals = run_plan(plan, options, wants, stop, |message, totals| {
+            let totals = run_plan(plan, options, wants, stop, |heard, totals| {
                 if let Some(latest) = queries.try_iter().last() {
                     *query.lock().unwrap_or_else(PoisonError::into_inner) = latest;
                 }
-                if let Some(Message::View(view)) = message {
+                if let Heard::Message(Message::View(view)) = heard {
                     feed.add((**view).clone());
                     // A terminal that does not keep up gets a later one; the view may have been left already.
-                    let _ = snapshots.try_send(feed.snapshot(&current(), &totals.cheetahs, false));
+                    let _ = snapshots.try_send(feed.snapshot(&current(), totals, false));
                 }
             });
-            let _ =
-                snapshots.send_timeout(feed.snapshot(&current(), &totals.cheetahs, true), LAST_SNAPSHOT_WAIT);
-            totals
+            let totals = totals?;
+            let _ = snapshots.send_timeout(feed.snapshot(&current(), &totals, true), LAST_SNAPSHOT_WAIT);
+            Ok(totals)
         });
         let left = live_view::run(&shown, &asked, stop, Theme::from_environment());
         stop.store(true, Ordering::Relaxed);
@@ -315,7 +401,7 @@ fn show_live(plan: Plan, options: &WatchOptions, stop: &AtomicBool) -> anyhow::R
             Err(panic) => std::panic::resume_unwind(panic),
         };
         left.context("cannot show the live view (try --summary or --json)")?;
-        Ok(totals)
+        totals
     })
 }
 
@@ -340,13 +426,13 @@ impl FileProgress {
         (!self.bar.is_hidden()).then(|| Arc::new(Mutex::new(nothing)))
     }
 
-    fn hear(&mut self, message: Option<&Message>) {
-        let Some(Message::View(view)) = message else { return };
+    fn hear(&mut self, heard: &Heard<'_>) {
+        let Heard::Message(Message::View(view)) = heard else { return };
         let Some(reading) = &view.reading else { return };
         let progress = reading.inputs.iter().filter_map(|input| input.progress);
         let (done, total) = progress.fold((0, 0), |sum, part| (sum.0 + part.done, sum.1 + part.total));
         self.bar.set_length(total);
         self.bar.set_position(done);
-        self.bar.set_message(format!("{} packets", report::grouped(reading.intake.frames.packets)));
+        self.bar.set_message(format!("{} packets", grouped(reading.intake.frames.packets)));
     }
 }

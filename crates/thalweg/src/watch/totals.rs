@@ -5,17 +5,21 @@ use std::time::Duration;
 
 use thalweg_measure::meter::intake::IntakeCounters;
 use thalweg_measure::meter::record::FlowRecord;
-use thalweg_wire::{Nanos, SourceCounters, Timestamp};
+use thalweg_wire::{Bytes, Nanos, SourceCounters, Timestamp};
 
 use super::ledger::CheetahLog;
 use super::meter::MeterCounters;
+use super::tasks::TaskLedger;
 use super::worker::Done;
 
 /// A run from its first packet to its last.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Totals {
     pub(super) intake: IntakeCounters,
-    pub(super) meter: MeterCounters,
+    /// `None` without a flow table.
+    pub(super) meter: Option<MeterCounters>,
+    /// `None` without tasks.
+    pub(super) tasks: Option<TaskLedger>,
     /// Of all inputs together.
     pub(super) source: SourceCounters,
     /// Inputs that could not be read to their end, and why.
@@ -60,12 +64,18 @@ impl Totals {
             self.cut_short.extend(failed.into_iter().map(|(name, reason)| CutShort { name, reason }));
         }
         if let Some(counters) = done.counters {
-            self.meter += counters;
-            self.workers += 1;
+            *self.meter.get_or_insert_default() += counters;
         }
+        self.workers += usize::from(done.has_metered);
         self.largest.extend(done.largest);
         self.largest.sort_by_key(|record| std::cmp::Reverse((record.bytes(), record.key, record.first)));
         self.largest.truncate(top);
+    }
+
+    /// Bound of the memory of tables, detectors and sketches.
+    pub(super) fn memory(&self) -> Bytes {
+        let sketches = self.tasks.as_ref().map_or(Bytes(0), |tasks| tasks.plan.bytes());
+        Bytes(self.meter.map_or(0, |meter| meter.memory.0) + sketches.0)
     }
 
     /// Packet time from first to last.

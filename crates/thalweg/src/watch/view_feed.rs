@@ -3,13 +3,17 @@
 use thalweg_measure::meter::intake::IntakeCounters;
 use thalweg_measure::meter::record::EndReason;
 use thalweg_measure::meter::top::FlowRate;
+use thalweg_measure::tasks::PlannedTask;
 use thalweg_wire::{BitRate, Bytes, SourceCounters, Timestamp};
 
-use super::ledger::{CheetahLog, History};
+use super::ledger::History;
 use super::live_view::{
-    CheetahRow, Counter, FlowRow, Query, RateSample, Severity, Snapshot, SourceRow, SourceState,
+    CheetahRow, Counter, FlowRow, Query, RateSample, Severity, Snapshot, SourceRow, SourceState, TaskRow,
+    TasksView,
 };
 use super::meter::MeterCounters;
+use super::tasks::{TaskHistory, TaskLedger};
+use super::totals::Totals;
 use super::worker::{InputView, MeteringView, ReadingView, View, keep_first};
 
 /// Cheetahs shown in the list.
@@ -22,13 +26,14 @@ pub(super) struct ViewFeed {
     metering: Vec<MeteringView>,
     replaying: bool,
     live: bool,
+    has_table: bool,
 }
 
 impl ViewFeed {
-    pub(super) fn new(workers: usize, live: bool, replaying: bool) -> ViewFeed {
+    pub(super) fn new(workers: usize, live: bool, replaying: bool, has_table: bool) -> ViewFeed {
         let (reading, metering) =
             (vec![ReadingView::default(); workers], vec![MeteringView::default(); workers]);
-        ViewFeed { reading, metering, replaying, live }
+        ViewFeed { reading, metering, replaying, live, has_table }
     }
 
     pub(super) fn add(&mut self, view: View) {
@@ -41,7 +46,8 @@ impl ViewFeed {
     }
 
     /// How everything stands.
-    pub(super) fn snapshot(&self, query: &Query, log: &CheetahLog, ended: bool) -> Snapshot {
+    pub(super) fn snapshot(&self, query: &Query, totals: &Totals, ended: bool) -> Snapshot {
+        let log = &totals.cheetahs;
         let (mut intake, mut source) = (IntakeCounters::default(), SourceCounters::default());
         let mut history = History::default();
         let mut start = Timestamp(u64::MAX);
@@ -55,7 +61,7 @@ impl ViewFeed {
         let mut meter = MeterCounters::default();
         let (mut top, mut matching, mut now) = (Vec::new(), 0, Timestamp::default());
         for metering in &self.metering {
-            meter += metering.counters;
+            meter += metering.counters.unwrap_or_default();
             top.extend_from_slice(&metering.top);
             matching += metering.matching;
             now = now.max(metering.now);
@@ -88,8 +94,10 @@ impl ViewFeed {
             top,
             matching,
             frozen: self.metering.iter().find_map(|metering| metering.frozen.clone()),
-            counters: counters(&intake, &source, &meter),
+            counters: counters(&intake, &source, self.has_table.then_some(&meter), totals.tasks.as_ref()),
             sources,
+            tasks: totals.tasks.as_ref().map(TasksView::from),
+            no_table: !self.has_table,
             ended,
         }
     }
@@ -132,22 +140,64 @@ fn rate_sample((packets, bytes): (u64, Bytes)) -> RateSample {
     RateSample { bit_rate: BitRate::of(bytes, History::SLICE), packet_rate }
 }
 
-fn counters(intake: &IntakeCounters, source: &SourceCounters, meter: &MeterCounters) -> Vec<Counter> {
+fn counters(
+    intake: &IntakeCounters,
+    source: &SourceCounters,
+    meter: Option<&MeterCounters>,
+    tasks: Option<&TaskLedger>,
+) -> Vec<Counter> {
     use Severity::{Loss, Note, Warning};
     let counter = |label, count, severity| Counter { label, count, severity };
-    vec![
-        counter("kernel drops", source.kernel_drops, Loss),
-        counter("untracked", meter.untracked, Loss),
-        counter("malformed", intake.malformed_total().packets, Warning),
-        counter("evicted", meter.table.ended(EndReason::Evicted), Warning),
-        counter("backwards", intake.backwards, Warning),
-        counter("unknown link", intake.unsupported_link.packets, Warning),
-        counter("long claims", intake.length_beyond_frame, Warning),
-        counter("non-IP", intake.non_ip.packets, Note),
-        counter("no ports", intake.ports_not_captured + intake.portless_fragments, Note),
-        counter("peeled", intake.peeled, Note),
-        counter("filtered", source.filtered, Note),
-    ]
+    let of_the_table = meter.map(|meter| {
+        [
+            counter("untracked", meter.untracked, Loss),
+            counter("evicted", meter.table.ended(EndReason::Evicted), Warning),
+        ]
+    });
+    let of_tasks = tasks.map(|tasks| {
+        [counter("late", tasks.tally.late, Warning), counter("saturated", tasks.saturations, Warning)]
+    });
+    let [untracked, evicted] = of_the_table.map_or([None; 2], |counters| counters.map(Some));
+    let [late, saturated] = of_tasks.map_or([None; 2], |counters| counters.map(Some));
+    let all = [
+        Some(counter("kernel drops", source.kernel_drops, Loss)),
+        untracked,
+        Some(counter("malformed", intake.malformed_total().packets, Warning)),
+        evicted,
+        late,
+        saturated,
+        Some(counter("backwards", intake.backwards, Warning)),
+        Some(counter("unknown link", intake.unsupported_link.packets, Warning)),
+        Some(counter("long claims", intake.length_beyond_frame, Warning)),
+        Some(counter("non-IP", intake.non_ip.packets, Note)),
+        Some(counter("no ports", intake.ports_not_captured + intake.portless_fragments, Note)),
+        Some(counter("peeled", intake.peeled, Note)),
+        Some(counter("filtered", source.filtered, Note)),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+impl From<&TaskLedger> for TasksView {
+    fn from(ledger: &TaskLedger) -> TasksView {
+        let row = |(planned, history): (&PlannedTask, &TaskHistory)| TaskRow {
+            spec: planned.spec,
+            size: planned.size,
+            latest: history.latest.as_ref().map(|answer| answer.result.value.clone()),
+            start: history.latest.as_ref().map_or(Timestamp::default(), |answer| answer.start),
+            end: history.latest.as_ref().map_or(Timestamp::default(), |answer| answer.end),
+            sampled: history.latest.as_ref().and_then(|answer| answer.health.sampled),
+            figures: history.figures.iter().copied().collect(),
+        };
+        TasksView {
+            rows: ledger.plan.tasks().iter().zip(&ledger.tasks).map(row).collect(),
+            window: ledger.window(),
+            windows: ledger.windows,
+            empty_windows: ledger.empty_windows,
+            packets: ledger.last.as_ref().map_or(0, |last| last.report.tally.packets),
+            memory: ledger.plan.bytes(),
+            memory_bound: ledger.plan.options().memory,
+        }
+    }
 }
 
 impl From<FlowRate> for FlowRow {

@@ -2,7 +2,7 @@
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `model` | what is shown ([`Snapshot`]) and what is asked for ([`Query`]) |
+//! | `model`, `tasks_view` | what is shown ([`Snapshot`]) and what is asked for ([`Query`]) |
 //! | `view` | the state between two frames, and what keys do to it |
 //! | `cursor`, `filter_box`, `frozen` | the selected row, the filter being typed, the flow frozen on |
 //! | `draw/` | state to cells: header, tables, detail, help |
@@ -18,6 +18,7 @@ mod draw;
 mod filter_box;
 mod frozen;
 mod model;
+mod tasks_view;
 mod terminal;
 mod theme;
 mod view;
@@ -28,6 +29,7 @@ mod tests;
 pub use model::{
     CheetahRow, Counter, FlowRow, Query, RateSample, Severity, Snapshot, SortBy, SourceRow, SourceState,
 };
+pub use tasks_view::{TaskRow, TasksView};
 pub use terminal::run;
 pub use theme::Theme;
 pub use view::{Action, LiveView};

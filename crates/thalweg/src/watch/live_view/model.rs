@@ -8,6 +8,7 @@ use std::cmp::{Ordering, Reverse};
 
 use thalweg_wire::{BitRate, Bytes, FlowKey, Nanos, Progress, TcpFlags, Timestamp};
 
+use super::tasks_view::TasksView;
 use crate::watch::flow_filter::FlowFilter;
 
 /// One live flow, both directions. Index 0 of a pair is from the initiator, index 1 to it.
@@ -183,6 +184,10 @@ pub struct Snapshot {
     pub frozen: Option<FlowRow>,
     /// What was not measured, or was odd.
     pub counters: Vec<Counter>,
+    /// Measurement tasks, if there are any.
+    pub tasks: Option<TasksView>,
+    /// Whether there is no flow table, and nothing known of flows and cheetahs.
+    pub no_table: bool,
     /// Where the packets come from.
     pub sources: Vec<SourceRow>,
     /// Whether every source has ended: there will be no other snapshot. This one stays on the screen, so it

@@ -10,6 +10,11 @@ use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::style::{Color, Modifier};
+use thalweg_measure::tasks::{
+    Entropy, FlowName, HeavyHitters, HeavyKey, KeyDefinition, Plan, Side, SpreadKey, Spreaders, TaskList,
+    TaskValue, TasksOptions,
+};
+use thalweg_sketch::{Bound, Estimate, Probability};
 use thalweg_wire::{BitRate, Bytes, FlowKey, Nanos, Progress, TcpFlags, Timestamp};
 
 use super::*;
@@ -122,7 +127,100 @@ fn snapshot() -> Snapshot {
             counter("backwards", 0, Severity::Warning),
         ],
         sources: vec![SourceRow { name: "eth0".to_owned(), ..SourceRow::default() }],
+        tasks: None,
+        no_table: false,
         ended: false,
+    }
+}
+
+fn task_row(spec: &str, latest: Option<TaskValue>, sampled: Option<Probability>) -> TaskRow {
+    let list: TaskList = spec.parse().unwrap();
+    let options = TasksOptions { tasks: list.0, ..TasksOptions::default() };
+    let planned = Plan::new(options).unwrap().tasks()[0];
+    let figures = match latest {
+        Some(TaskValue::Change(_)) | None => Vec::new(),
+        _ => (0..90).map(|n: u32| f64::from(40 + n * n * 7 % 61)).collect(),
+    };
+    let (start, end) = (at_ms(50_000), at_ms(60_000));
+    TaskRow { spec: planned.spec, size: planned.size, latest, start, end, sampled, figures }
+}
+
+fn heavy_key(text: &str, packets: f64, bound: Bound) -> HeavyKey {
+    let flow = key(text);
+    HeavyKey {
+        key: KeyDefinition::FiveTuple.of(&flow),
+        name: FlowName::Flow(flow),
+        estimate: Estimate { value: packets, bound },
+        share: packets / 812_345.0,
+    }
+}
+
+fn tasks() -> TasksView {
+    let within = |value: f64, off: f64| Estimate::within(value, value - off, value + off, 0.967);
+    let interval = |value, off| within(value, off).bound;
+    let mut keys = vec![
+        heavy_key("tcp 10.0.0.17:51034 > 192.168.100.200:5201", 254_321.0, interval(254_321.0, 2_100.0)),
+        heavy_key(
+            "udp [2001:db8:85a3::8a2e:370:7334]:40000 > [2a00:1450:4001:810::200e]:443",
+            98_765.0,
+            interval(98_765.0, 2_100.0),
+        ),
+        heavy_key("esp 203.0.113.7 > 198.51.100.250", 23_000.0, Bound::NotConverged),
+    ];
+    for n in 0..40 {
+        let name = format!("tcp 172.16.{n}.{}:{} > 10.0.0.80:443", n * 5, 32_768 + n * 613);
+        let packets = f64::from(20_000 / (n + 1));
+        keys.push(heavy_key(&name, packets, interval(packets, 2_100.0)));
+    }
+    let heavy = HeavyHitters { total: 812_345, keys, room: 256 };
+    let bits = Estimate { value: 11.375, bound: Bound::Unknown };
+    let scan: std::net::IpAddr = "198.51.100.7".parse().unwrap();
+    let spreader = SpreadKey {
+        key: KeyDefinition::Address(Side::Source).of(&key("tcp 198.51.100.7:1 > 10.0.0.1:80")),
+        name: FlowName::Address(scan),
+        peers: within(14_200.0, 900.0),
+    };
+    let spread = Spreaders { keys: vec![spreader], missed_up_to: 23 };
+    let sixteenth = Some(Probability::at_most(1.0 / 16.0));
+    TasksView {
+        rows: vec![
+            task_row("heavy:0.1%", Some(TaskValue::Heavy(heavy)), sixteenth),
+            task_row(
+                "entropy:src",
+                Some(TaskValue::Entropy(Entropy { bits, normalised: Some(0.81) })),
+                Some(Probability::ONE),
+            ),
+            task_row("distinct", Some(TaskValue::Distinct(within(12_425.0, 131.0))), None),
+            task_row("change:30s", None, None),
+            task_row("spread:src>1000", Some(TaskValue::Spread(spread)), None),
+        ],
+        window: Nanos::from_secs(10),
+        windows: 6,
+        empty_windows: 2,
+        packets: 812_345,
+        memory: Bytes(2_091_008),
+        memory_bound: Bytes(2 << 20),
+    }
+}
+
+fn with_tasks() -> Snapshot {
+    Snapshot { tasks: Some(tasks()), ..snapshot() }
+}
+
+/// As with `--no-table`.
+fn tasks_alone() -> Snapshot {
+    let full = with_tasks();
+    Snapshot {
+        no_table: true,
+        top: Vec::new(),
+        matching: 0,
+        cheetahs: Vec::new(),
+        flows_live: 0,
+        flow_capacity: 0,
+        flows_ended: 0,
+        cheetahs_live: 0,
+        cheetahs_total: 0,
+        ..full
     }
 }
 
@@ -252,6 +350,50 @@ fn the_cheetahs_are_as_recorded() {
     assert_eq!(press(&mut view, KeyCode::Char('c')), Action::None);
     check("cheetahs", &mut view, 80, 24);
     check("cheetahs", &mut view, 120, 40);
+}
+
+#[test]
+fn the_tasks_are_as_recorded_at_every_size() {
+    for (width, height) in [(62, 12), (80, 24), (120, 40), (200, 50)] {
+        let mut view = view_of(with_tasks());
+        press_quietly(&mut view, KeyCode::Char('t'));
+        check("tasks", &mut view, width, height);
+    }
+}
+
+#[test]
+fn one_task_is_as_recorded() {
+    let mut view = view_of(with_tasks());
+    press_quietly(&mut view, KeyCode::Char('t'));
+    press_quietly(&mut view, KeyCode::Enter);
+    press_quietly(&mut view, KeyCode::Down);
+    check("one_task", &mut view, 80, 24);
+    press_quietly(&mut view, KeyCode::Esc);
+    press_quietly(&mut view, KeyCode::Down);
+    check("one_task_scalar", &mut view, 80, 24);
+}
+
+#[test]
+fn without_a_flow_table_the_tasks_are_the_main_view() {
+    check("no_table", &mut view_of(tasks_alone()), 80, 24);
+    check("no_table", &mut view_of(tasks_alone()), 62, 12);
+    let mut view = view_of(tasks_alone());
+    for code in [KeyCode::Char('c'), KeyCode::Char('/'), KeyCode::Char('s'), KeyCode::Esc] {
+        press_quietly(&mut view, code);
+        assert!(screen(&mut view, 80, 24).contains(" tasks after 6 windows"), "{code:?}");
+    }
+}
+
+#[test]
+fn t_goes_to_the_tasks_and_back_if_there_are_any() {
+    let mut view = view_of(with_tasks());
+    press_quietly(&mut view, KeyCode::Char('t'));
+    assert!(screen(&mut view, 80, 24).contains(" tasks after 6 windows"));
+    press_quietly(&mut view, KeyCode::Char('t'));
+    assert!(screen(&mut view, 80, 24).contains("flows by rate"));
+    let mut without = super::tests::view();
+    press_quietly(&mut without, KeyCode::Char('t'));
+    assert!(screen(&mut without, 80, 24).contains("flows by rate"));
 }
 
 #[test]
@@ -460,7 +602,7 @@ fn the_selection_follows_its_flow_when_rows_change_places() {
 
 fn any_key() -> impl Strategy<Value = KeyCode> {
     let letters =
-        prop::sample::select("?h /srScjkgG1.:x".chars().collect::<Vec<_>>()).prop_map(KeyCode::Char);
+        prop::sample::select("?h /srSctjkgG1.:x".chars().collect::<Vec<_>>()).prop_map(KeyCode::Char);
     let named = prop::sample::select(vec![
         KeyCode::Enter,
         KeyCode::Esc,
@@ -494,6 +636,8 @@ fn any_snapshot() -> impl Strategy<Value = Snapshot> {
     prop_oneof![
         Just(snapshot()),
         Just(several_sources()),
+        Just(with_tasks()),
+        Just(tasks_alone()),
         Just(Snapshot::default()),
         Just(extreme(several_sources())),
     ]

@@ -5,6 +5,7 @@
 
 use ratatui::Frame;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use thalweg_measure::tasks::FlowName;
 use thalweg_wire::{FlowKey, Timestamp};
 
 use super::cursor::{Cursor, Step};
@@ -12,8 +13,10 @@ use super::draw;
 use super::filter_box::{Edit, FilterBox};
 use super::frozen::Frozen;
 use super::model::{FlowRow, Query, Snapshot};
+use super::tasks_view::TaskRow;
 use super::theme::Theme;
 use crate::watch::flow_filter::{FlowFilter, FlowFilterError};
+use crate::watch::tasks::report::Table;
 
 /// The live view: takes snapshots and keys, draws frames, says what it wants to see.
 #[derive(Debug)]
@@ -31,6 +34,10 @@ pub struct LiveView {
     pub(super) rows: Vec<FlowRow>,
     pub(super) flows: Cursor<FlowKey>,
     pub(super) cheetahs: Cursor<(FlowKey, Timestamp)>,
+    /// By their number.
+    pub(super) tasks: Cursor<usize>,
+    /// Keys of the chosen task.
+    pub(super) task_keys: Cursor<FlowName>,
 }
 
 /// What the lower part of the screen has.
@@ -38,6 +45,10 @@ pub struct LiveView {
 pub(super) enum Pane {
     Flows,
     Cheetahs,
+    /// All measurement tasks, and the chosen one's keys.
+    Tasks,
+    /// One measurement task.
+    OneTask,
     /// One flow; and the pane to go back to.
     Detail {
         from_cheetahs: bool,
@@ -77,6 +88,8 @@ impl LiveView {
             rows: Vec::new(),
             flows: Cursor::default(),
             cheetahs: Cursor::default(),
+            tasks: Cursor::default(),
+            task_keys: Cursor::default(),
         }
     }
 
@@ -99,6 +112,22 @@ impl LiveView {
         if self.held.is_none() {
             self.refresh_rows();
         }
+    }
+
+    /// Whether there are measurement tasks.
+    pub(super) fn has_tasks(&self) -> bool {
+        self.shown().snapshot.tasks.is_some()
+    }
+
+    /// The chosen task, the first where none is chosen.
+    pub(super) fn task(&self) -> Option<&TaskRow> {
+        self.shown().snapshot.tasks.as_ref()?.rows.get(self.tasks.index().unwrap_or(0))
+    }
+
+    /// The keys of the chosen task's latest answer.
+    pub(super) fn task_table(&self) -> Option<Table> {
+        let row = self.task()?;
+        Some(Table::of(&row.spec, row.latest.as_ref()?))
     }
 
     /// Takes the end of all snapshots: whatever the last one said, nothing more will come.
@@ -173,6 +202,8 @@ impl LiveView {
             KeyCode::Char('q') => return Action::Quit,
             KeyCode::Char('?' | 'h') => self.help = true,
             KeyCode::Char(' ') => self.toggle_pause(),
+            KeyCode::Char('t') => return self.toggle_tasks(),
+            KeyCode::Char('/' | 's' | 'r' | 'S' | 'c') if self.shown().snapshot.no_table => {}
             KeyCode::Char('/') => return self.open_filter_box(),
             KeyCode::Char('s') => return self.set_sort(|query| query.sort = query.sort.next()),
             KeyCode::Char('r' | 'S') => return self.set_sort(|query| query.descending = !query.descending),
@@ -191,8 +222,29 @@ impl LiveView {
                 let names = self.cheetah_names();
                 self.cheetahs.step(step, &names);
             }
+            Pane::Tasks => {
+                let tasks: Vec<usize> = (0..self.task_count()).collect();
+                // The first is chosen if none is.
+                if self.tasks.index().is_none() {
+                    self.tasks.step(Step::First, &tasks);
+                }
+                self.tasks.step(step, &tasks);
+                self.task_keys.reset();
+            }
+            Pane::OneTask => {
+                let names = self.task_key_names();
+                self.task_keys.step(step, &names);
+            }
             Pane::Detail { .. } => {}
         }
+    }
+
+    fn task_count(&self) -> usize {
+        self.shown().snapshot.tasks.as_ref().map_or(0, |tasks| tasks.rows.len())
+    }
+
+    fn task_key_names(&self) -> Vec<FlowName> {
+        self.task_table().map_or_else(Vec::new, |table| table.rows.iter().map(|row| row.name).collect())
     }
 
     fn toggle_pause(&mut self) {
@@ -224,7 +276,16 @@ impl LiveView {
     fn toggle_cheetahs(&mut self) -> Action {
         match self.pane {
             Pane::Cheetahs => self.leave_to(Pane::Flows),
-            Pane::Flows | Pane::Detail { .. } => self.leave_to(Pane::Cheetahs),
+            _ => self.leave_to(Pane::Cheetahs),
+        }
+    }
+
+    fn toggle_tasks(&mut self) -> Action {
+        match self.pane {
+            Pane::Tasks | Pane::OneTask if self.shown().snapshot.no_table => self.leave_to(Pane::Tasks),
+            Pane::Tasks | Pane::OneTask => self.leave_to(Pane::Flows),
+            _ if self.has_tasks() => self.leave_to(Pane::Tasks),
+            _ => Action::None,
         }
     }
 
@@ -235,7 +296,11 @@ impl LiveView {
             Pane::Cheetahs => {
                 self.cheetah_names().get(self.cheetahs.index().unwrap_or(0)).map(|(key, _)| *key)
             }
-            Pane::Detail { .. } => None,
+            Pane::Tasks => {
+                self.pane = Pane::OneTask;
+                None
+            }
+            Pane::OneTask | Pane::Detail { .. } => None,
         };
         let Some(key) = key else { return Action::None };
         for shown in std::iter::once(&mut self.latest).chain(&mut self.held) {
@@ -249,7 +314,14 @@ impl LiveView {
     fn escape(&mut self) -> Action {
         match self.pane {
             Pane::Detail { from_cheetahs: true } => self.leave_to(Pane::Cheetahs),
-            Pane::Detail { from_cheetahs: false } | Pane::Cheetahs => self.leave_to(Pane::Flows),
+            Pane::OneTask => self.leave_to(Pane::Tasks),
+            Pane::Tasks if self.shown().snapshot.no_table => {
+                self.tasks.reset();
+                Action::None
+            }
+            Pane::Detail { from_cheetahs: false } | Pane::Cheetahs | Pane::Tasks => {
+                self.leave_to(Pane::Flows)
+            }
             Pane::Flows if !self.query.filter.is_empty() => self.set_filter(FlowFilter::default()),
             Pane::Flows => {
                 self.flows.reset();
@@ -281,6 +353,14 @@ impl LiveView {
         self.flows.follow(&keys_of(&self.rows));
         let names = self.cheetah_names();
         self.cheetahs.follow(&names);
+        let names = self.task_key_names();
+        self.task_keys.follow(&names);
+        // Without a flow table the tasks are all there is to see.
+        match self.pane {
+            Pane::Flows | Pane::Cheetahs if self.shown().snapshot.no_table => self.pane = Pane::Tasks,
+            Pane::Tasks | Pane::OneTask if !self.has_tasks() => self.pane = Pane::Flows,
+            _ => {}
+        }
     }
 
     /// A flow can be a cheetah more than once, so time tells them apart.

@@ -12,6 +12,7 @@ use super::{Done, Message, MeteringView, ReadingView, Target, VIEW_INTERVAL, Vie
 use crate::watch::ledger::Largest;
 use crate::watch::live_view::{FlowRow, Query};
 use crate::watch::meter::Meter;
+use crate::watch::tasks::Monitoring;
 
 /// Records sent together, if so many come within [`RECORD_PATIENCE`].
 const RECORDS_TOGETHER: usize = 512;
@@ -25,7 +26,10 @@ pub(in crate::watch) struct Metering {
     worker: usize,
     sender: Sender<Message>,
     wants: Wants,
-    meter: Meter,
+    /// `None` without a flow table.
+    meter: Option<Meter>,
+    /// `None` without tasks.
+    monitoring: Option<Monitoring>,
     largest: Largest,
     rates: Rates,
     next_view: Instant,
@@ -36,27 +40,46 @@ pub(in crate::watch) struct Metering {
 impl Metering {
     pub(in crate::watch) fn new(
         worker: usize,
-        meter: Meter,
+        meter: Option<Meter>,
+        monitoring: Option<Monitoring>,
         wants: Wants,
         sender: Sender<Message>,
     ) -> Metering {
         let (largest, rates) = (Largest::new(wants.largest), Rates::default());
         let now = Instant::now();
-        Metering { worker, sender, wants, meter, largest, rates, next_view: now, records_sent: now }
+        Metering {
+            worker,
+            sender,
+            wants,
+            meter,
+            monitoring,
+            largest,
+            rates,
+            next_view: now,
+            records_sent: now,
+        }
     }
 
     /// Meters what a reading thread deals out, until there is no more.
     pub(in crate::watch) fn run(mut self, batches: &Receiver<Dealt>) -> Done {
-        while let Ok(Dealt { packets, now }) = batches.recv() {
+        while let Ok(Dealt { packets, now, latest }) = batches.recv() {
             self.packets(&packets);
             self.go_on(now, None);
+            if let Some(monitoring) = &mut self.monitoring {
+                monitoring.advance(latest);
+            }
         }
         self.finish()
     }
 
     /// Lets time pass, and tells what there is to tell.
     fn go_on(&mut self, now: Timestamp, reading: Option<&ReadingView>) {
-        self.meter.advance(now);
+        if let Some(meter) = &mut self.meter {
+            meter.advance(now);
+        }
+        if let Some(monitoring) = &mut self.monitoring {
+            monitoring.advance(now);
+        }
         self.hand_over_in_time();
         self.show(reading);
     }
@@ -78,7 +101,7 @@ impl Metering {
 
     /// Sends what was found, once there are enough records to send.
     fn hand_over(&mut self, least_records: usize) {
-        let output = &mut self.meter.output;
+        let Some(Meter { output, .. }) = &mut self.meter else { return };
         if output.records.is_empty() && output.findings.is_empty() {
             return;
         }
@@ -110,14 +133,14 @@ impl Metering {
     }
 
     fn view(&mut self, query: &Query) -> MeteringView {
-        let now = self.meter.table.clock();
-        let counters = self.meter.counters();
-        if query.limit == 0 {
+        let counters = self.meter.as_ref().map(Meter::counters);
+        let now = self.now();
+        let Some(meter) = self.meter.as_ref().filter(|_| query.limit > 0) else {
             return MeteringView { counters, now, ..MeteringView::default() };
-        }
+        };
         let (mut top, mut matching, mut frozen) = (Vec::new(), 0, None);
         let frozen_key = query.frozen.map(|key| key.canonical().0);
-        self.rates.look(&self.meter.table, now, |rate| {
+        self.rates.look(&meter.table, now, |rate| {
             let row = FlowRow::from(rate);
             if frozen_key == Some(row.key.canonical().0) {
                 frozen = Some(row.clone());
@@ -135,6 +158,14 @@ impl Metering {
     }
 }
 
+impl Metering {
+    /// The latest time that was heard of.
+    fn now(&self) -> Timestamp {
+        let clock = self.monitoring.as_ref().map(Monitoring::clock);
+        self.meter.as_ref().map(|meter| meter.table.clock()).max(clock).unwrap_or_default()
+    }
+}
+
 /// Keeps the first rows in the order of the query.
 pub(in crate::watch) fn keep_first(rows: &mut Vec<FlowRow>, query: &Query) {
     rows.sort_by(|a, b| query.compare(a, b));
@@ -143,7 +174,12 @@ pub(in crate::watch) fn keep_first(rows: &mut Vec<FlowRow>, query: &Query) {
 
 impl Target for Metering {
     fn packets(&mut self, packets: &[Packet]) {
-        self.meter.packets(packets);
+        if let Some(meter) = &mut self.meter {
+            meter.packets(packets);
+        }
+        if let Some(monitoring) = &mut self.monitoring {
+            monitoring.packets(packets);
+        }
         self.hand_over(RECORDS_TOGETHER);
     }
 
@@ -159,9 +195,14 @@ impl Target for Metering {
                 Message::View(Box::new(View { worker: self.worker, reading: None, metering })),
             );
         }
-        self.meter.finish();
+        if let Some(meter) = &mut self.meter {
+            meter.finish();
+        }
+        if let Some(monitoring) = &mut self.monitoring {
+            monitoring.finish();
+        }
         self.hand_over(1);
-        let counters = Some(self.meter.counters());
-        Done { reading: None, counters, largest: self.largest.sorted() }
+        let counters = self.meter.as_ref().map(Meter::counters);
+        Done { reading: None, counters, has_metered: true, largest: self.largest.sorted() }
     }
 }

@@ -19,6 +19,7 @@ use crossbeam_channel::Sender;
 use thalweg_measure::meter::flow_table::Output;
 use thalweg_measure::meter::intake::IntakeCounters;
 use thalweg_measure::meter::record::FlowRecord;
+use thalweg_measure::tasks::WindowState;
 use thalweg_wire::{Packet, Progress, SourceCounters, Timestamp};
 
 pub(super) use dealer::{Dealer, Dealt};
@@ -42,6 +43,10 @@ pub(super) enum Message {
     Output(Output),
     /// How things stand.
     View(Box<View>),
+    /// A window that is over for a worker.
+    Window(Box<WindowState>),
+    /// A worker that will end no more windows.
+    NoMoreWindows(usize),
     /// The last word of a worker.
     Done(Box<Done>),
 }
@@ -78,7 +83,8 @@ pub(super) struct InputView {
 /// How metering stands.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MeteringView {
-    pub(super) counters: MeterCounters,
+    /// `None` without a flow table.
+    pub(super) counters: Option<MeterCounters>,
     pub(super) now: Timestamp,
     pub(super) top: Vec<FlowRow>,
     pub(super) matching: u64,
@@ -89,7 +95,10 @@ pub(super) struct MeteringView {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Done {
     pub(super) reading: Option<ReadingView>,
+    /// `None` without a flow table.
     pub(super) counters: Option<MeterCounters>,
+    /// Whether it had packets to count.
+    pub(super) has_metered: bool,
     pub(super) largest: Vec<FlowRecord>,
 }
 

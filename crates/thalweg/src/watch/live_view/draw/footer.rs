@@ -17,6 +17,9 @@ pub(super) fn draw(view: &LiveView, frame: &mut Frame, area: Rect) {
     let theme = view.theme;
     let mut spans = state(view);
     for (key, meaning) in keys(view) {
+        if *key == "t" && !view.has_tasks() {
+            continue;
+        }
         if width_of(&spans) + key.len() + meaning.len() + 2 > usize::from(area.width) {
             break;
         }
@@ -49,6 +52,7 @@ fn keys(view: &LiveView) -> &'static [(&'static str, &'static str)] {
             ("?", "help"),
             ("/", "filter"),
             ("s", "sort"),
+            ("t", "tasks"),
             ("enter", "one flow"),
             ("c", "cheetahs"),
         ],
@@ -58,13 +62,27 @@ fn keys(view: &LiveView) -> &'static [(&'static str, &'static str)] {
             ("/", "filter"),
             ("s", "sort"),
             ("space", "pause"),
+            ("t", "tasks"),
             ("enter", "one flow"),
             ("c", "cheetahs"),
         ],
         Pane::Cheetahs => {
             &[("q", "quit"), ("?", "help"), ("esc", "flows"), ("enter", "one flow"), ("space", "pause")]
         }
-        Pane::Detail { .. } => &[("q", "quit"), ("?", "help"), ("esc", "back"), ("space", "pause")],
+        Pane::Tasks if view.shown().snapshot.no_table => {
+            &[("q", "quit"), ("?", "help"), ("↑↓", "choose"), ("enter", "one task"), ("space", "pause")]
+        }
+        Pane::Tasks => &[
+            ("q", "quit"),
+            ("?", "help"),
+            ("esc", "flows"),
+            ("↑↓", "choose"),
+            ("enter", "one task"),
+            ("space", "pause"),
+        ],
+        Pane::OneTask | Pane::Detail { .. } => {
+            &[("q", "quit"), ("?", "help"), ("esc", "back"), ("space", "pause")]
+        }
     }
 }
 

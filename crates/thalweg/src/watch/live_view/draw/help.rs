@@ -10,10 +10,11 @@ use super::super::view::LiveView;
 use super::panel;
 
 /// What the keys do; an empty key begins a paragraph.
-const KEYS: [(&str, &str); 13] = [
+const KEYS: [(&str, &str); 14] = [
     ("↑ ↓ j k", "choose a row; PgUp PgDn Home End too"),
-    ("enter", "stay on the chosen flow: both directions, history"),
+    ("enter", "stay on the chosen flow or task"),
     ("c", "list of cheetah flows, and back"),
+    ("t", "measurement tasks (--tasks), and back"),
     ("/", "filter; works while you type"),
     ("s", "sort by rate, bytes, packets, age, last packet"),
     ("r", "reverse the order"),

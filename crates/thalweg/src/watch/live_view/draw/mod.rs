@@ -5,7 +5,7 @@
 //! title       program, sources, packet time
 //! panels      rates with sparklines; the flow table and its cheetahs
 //! counters    what was not measured, or was odd
-//! pane        flows, cheetahs, or one flow
+//! pane        flows, cheetahs, one flow, measurement tasks, or one of them
 //! filter box  while one is typed: the line, and what is wrong with it
 //! footer      state and keys
 //! ```
@@ -20,6 +20,8 @@ mod header;
 mod help;
 mod panels;
 mod quantity;
+mod task_keys;
+mod tasks;
 
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
@@ -55,6 +57,8 @@ pub(super) fn draw(view: &mut LiveView, frame: &mut Frame) {
     match view.pane {
         Pane::Flows => flow_table::draw(view, frame, pane),
         Pane::Cheetahs => cheetah_table::draw(view, frame, pane),
+        Pane::Tasks => tasks::draw(view, frame, pane),
+        Pane::OneTask => task_keys::draw_alone(view, frame, pane),
         Pane::Detail { .. } => detail::draw(view, frame, pane),
     }
     footer::draw_filter_box(view, frame, filter_box);

@@ -9,6 +9,7 @@ use ratatui::widgets::{Paragraph, RenderDirection, Sparkline};
 use thalweg_wire::{BitRate, Nanos};
 
 use super::super::model::{RateSample, Snapshot};
+use super::super::tasks_view::TasksView;
 use super::super::theme::Theme;
 use super::super::view::LiveView;
 use super::bar::gauge;
@@ -40,6 +41,9 @@ pub(super) fn draw(view: &LiveView, frame: &mut Frame, area: Rect) {
     let [traffic, flows] =
         Layout::horizontal([Constraint::Min(0), Constraint::Length(flows_width)]).areas(area);
     draw_traffic(view.theme, snapshot, frame, traffic);
+    if let Some(tasks) = snapshot.tasks.as_ref().filter(|_| snapshot.no_table) {
+        return draw_sketches(view.theme, tasks, frame, flows);
+    }
     draw_flows(view.theme, snapshot, frame, flows);
 }
 
@@ -47,8 +51,12 @@ fn draw_line(theme: Theme, snapshot: &Snapshot, frame: &mut Frame, area: Rect) {
     let mut spans = vec![
         Span::styled(format!("{:>12}", snapshot.bit_rate), theme.strong()),
         Span::raw(format!("  {:>12}", packet_rate(snapshot.packet_rate))),
-        Span::raw(format!("  {:>5} live flows  ", short(snapshot.flows_live))),
     ];
+    if let Some(tasks) = snapshot.tasks.as_ref().filter(|_| snapshot.no_table) {
+        spans.push(Span::raw(format!("  {}", windows_in_words(tasks))));
+        return frame.render_widget(Line::from(spans), area);
+    }
+    spans.extend([Span::raw(format!("  {:>5} live flows  ", short(snapshot.flows_live)))]);
     spans.extend(cheetahs(theme, snapshot));
     frame.render_widget(Line::from(spans), area);
 }
@@ -147,6 +155,36 @@ fn draw_flows(theme: Theme, snapshot: &Snapshot, frame: &mut Frame, area: Rect) 
         lines.insert(1, Line::styled(room, theme.muted()));
     }
     frame.render_widget(Paragraph::new(lines), inner);
+}
+
+/// What stands in the place of the flows when there is no flow table.
+fn draw_sketches(theme: Theme, tasks: &TasksView, frame: &mut Frame, area: Rect) {
+    let block = panel(theme, "sketches");
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    let fraction = fraction(tasks.memory.0, tasks.memory_bound.0);
+    let mut memory = vec![Span::raw(format!(" {} ", tasks.memory))];
+    let taken = width_of(&memory);
+    memory.extend(gauge(theme, fraction, inner.width.saturating_sub(taken as u16 + 6), theme.good()));
+    memory.push(Span::raw(percent(fraction)));
+    let empty = match tasks.empty_windows {
+        0 => String::new(),
+        empty => format!(", {} empty", short(empty)),
+    };
+    let lines = vec![
+        Line::from(memory),
+        Line::raw(format!(" {}{empty}", windows_in_words(tasks))),
+        Line::styled(
+            format!(" {}, no flow table", counted(&grouped(tasks.rows.len() as u64), "task", "tasks")),
+            theme.muted(),
+        ),
+    ];
+    frame.render_widget(Paragraph::new(lines), inner);
+}
+
+/// `6 windows of 10.0 s`.
+fn windows_in_words(tasks: &TasksView) -> String {
+    format!("{} of {}", counted(&grouped(tasks.windows), "window", "windows"), tasks.window)
 }
 
 /// ` 12.3k live ━━━━━━──────  43 %`: how full the flow table is.

@@ -1,0 +1,121 @@
+//! Figures as people read them, and as JSON has them.
+
+use serde::Serialize;
+use thalweg_sketch::{Bound, Estimate};
+use thalweg_wire::Timestamp;
+
+/// A number with its thousands set apart by commas.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// With thousands set apart.
+pub(crate) fn number(value: f64, decimals: usize) -> String {
+    let text = format!("{:.decimals$}", value.abs());
+    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
+    // Beyond what an integer holds the digits say nothing any more.
+    let whole = whole.parse().map_or_else(|_| format!("{:.3e}", value.abs()), grouped);
+    let is_zero = text.bytes().all(|byte| matches!(byte, b'0' | b'.'));
+    format!("{}{whole}{fraction}", if value < 0.0 && !is_zero { "-" } else { "" })
+}
+
+/// `98.3 %`; 100 % only if it is certain.
+pub(crate) fn percent(probability: f64) -> String {
+    match probability {
+        1.0 => "100 %".to_owned(),
+        _ => format!("{:.1} %", (probability * 1000.0).floor() / 10.0),
+    }
+}
+
+/// `11,900 to 12,700`, or in two words that there is none.
+pub(crate) fn interval(estimate: &Estimate, decimals: usize) -> String {
+    match estimate.bound {
+        Bound::Interval { lower, upper, .. } => {
+            format!("{} to {}", number(lower, decimals), number(upper, decimals))
+        }
+        Bound::NotConverged => "no bound yet".to_owned(),
+        _ => "no bound".to_owned(),
+    }
+}
+
+/// `, within 11,900 to 12,700 with probability 98.3 %`, or why there is no such thing.
+pub(crate) fn bound_in_words(estimate: &Estimate, decimals: usize) -> String {
+    match estimate.bound {
+        Bound::Interval { lower, upper, .. } if lower == upper => String::new(),
+        Bound::Interval { lower, upper, confidence } => format!(
+            ", within {} to {} with probability {}",
+            number(lower, decimals),
+            number(upper, decimals),
+            percent(confidence)
+        ),
+        Bound::NotConverged => ", no bound yet: too little was sampled".to_owned(),
+        _ => ", no bound is known".to_owned(),
+    }
+}
+
+/// A moment to the millisecond, in UTC.
+pub(crate) fn moment(time: Timestamp) -> String {
+    let text = time.to_string();
+    format!("{} {}", &text[..10], &text[11..23])
+}
+
+/// An estimate and where the truth lies.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Number {
+    value: f64,
+    lower: Option<f64>,
+    upper: Option<f64>,
+    confidence: Option<f64>,
+    bound: &'static str,
+}
+
+impl From<&Estimate> for Number {
+    fn from(estimate: &Estimate) -> Number {
+        let bound = match estimate.bound {
+            Bound::Interval { .. } => "interval",
+            Bound::NotConverged => "not_converged",
+            _ => "unknown",
+        };
+        Number {
+            value: estimate.value,
+            lower: estimate.lower(),
+            upper: estimate.upper(),
+            confidence: estimate.confidence(),
+            bound,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_their_sign_and_their_thousands_apart() {
+        assert_eq!([0, 999, 1000, 38_000_000].map(grouped), ["0", "999", "1,000", "38,000,000"]);
+        let texts = [0.4, -0.4, 1_234.5, -9_999_999.0, 1e30].map(|value| number(value, 0));
+        assert_eq!(texts, ["0", "0", "1,234", "-9,999,999", "1.000e30"]);
+        assert_eq!([12.3456, -0.0001].map(|value| number(value, 3)), ["12.346", "0.000"]);
+    }
+
+    #[test]
+    fn a_bound_is_told_with_its_probability_or_told_to_be_missing() {
+        let within = Estimate::within(1_000.0, 900.0, 1_100.0, 0.98437);
+        assert_eq!(bound_in_words(&within, 0), ", within 900 to 1,100 with probability 98.4 %");
+        assert_eq!(interval(&within, 0), "900 to 1,100");
+        assert_eq!(bound_in_words(&Estimate::exact(5.0), 0), "");
+        let unsure = Estimate { bound: Bound::NotConverged, ..within };
+        assert_eq!(bound_in_words(&unsure, 0), ", no bound yet: too little was sampled");
+        let unknown = Estimate { bound: Bound::Unknown, ..within };
+        assert_eq!(interval(&unknown, 0), "no bound");
+        assert_eq!([1.0, 0.9999].map(percent), ["100 %", "99.9 %"]);
+    }
+}

@@ -1,0 +1,146 @@
+//! What one task has to say: its keys in a table, or its figures over the windows.
+
+use ratatui::Frame;
+use ratatui::layout::{Alignment, Constraint, Rect};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Cell, Paragraph, Row, Table};
+use thalweg_measure::tasks::TaskValue;
+
+use super::super::tasks_view::TaskRow;
+use super::super::theme::Theme;
+use super::super::view::LiveView;
+use super::endpoint::elided;
+use super::flow_table::row_styles;
+use super::quantity::{clock, short};
+use super::tasks::draw_scalar;
+use super::{rule, width_of};
+use crate::figures::{interval, number, percent};
+use crate::watch::tasks::report::{self, TableRow};
+
+/// Columns of an estimate and of its bound: short as in `12.3k`, or in full.
+const SHORT: [u16; 3] = [7, 8, 13];
+const FULL: [u16; 3] = [14, 22, 30];
+
+/// Wider than this, the numbers would be far from their key.
+const MOST_KEY_WIDTH: u16 = 90;
+
+/// Draws the chosen task under the list of all.
+pub(super) fn draw(view: &mut LiveView, frame: &mut Frame, area: Rect) {
+    draw_task(view, false, frame, area);
+}
+
+/// Draws the chosen task where the list would be; a key can be chosen.
+pub(super) fn draw_alone(view: &mut LiveView, frame: &mut Frame, area: Rect) {
+    draw_task(view, true, frame, area);
+}
+
+fn draw_task(view: &mut LiveView, alone: bool, frame: &mut Frame, area: Rect) {
+    let theme = view.theme;
+    let (Some(row), table) = (view.task().cloned(), view.task_table()) else { return };
+    let block = rule(theme, title(theme, &row), Line::from(aside(&row, table.as_ref(), area.width)));
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    let is_scalar =
+        matches!(row.latest, Some(TaskValue::Distinct(_) | TaskValue::Entropy(_) | TaskValue::Moments(_)));
+    match table {
+        Some(_) if is_scalar => draw_scalar(theme, &row, frame, inner),
+        Some(table) if !table.rows.is_empty() => {
+            let height = usize::from(inner.height.saturating_sub(1));
+            let sight = match alone {
+                true => view.task_keys.in_sight(height, table.rows.len()),
+                false => 0..height.min(table.rows.len()),
+            };
+            let chosen = if alone { view.task_keys.index() } else { None };
+            draw_keys(theme, &table, (sight, chosen), frame, inner);
+        }
+        _ => {
+            let message = if row.latest.is_some() { "no such key" } else { "nothing to say yet" };
+            frame
+                .render_widget(Paragraph::new(format!("\n{message}")).centered().style(theme.muted()), inner);
+        }
+    }
+}
+
+fn title(theme: Theme, row: &TaskRow) -> Line<'static> {
+    let mut spans = vec![Span::styled(format!(" {} ", row.spec), theme.strong())];
+    if row.latest.is_some() {
+        spans.push(Span::raw(format!("{} to {} ", &clock(row.start)[..8], &clock(row.end)[..8])));
+    }
+    Line::from(spans)
+}
+
+/// How sure the bounds are, and how large the sketches.
+fn aside(row: &TaskRow, table: Option<&report::Table>, width: u16) -> Vec<Span<'static>> {
+    let mut spans = Vec::new();
+    let of_scalar = match &row.latest {
+        Some(TaskValue::Distinct(estimate)) => estimate.confidence(),
+        Some(TaskValue::Entropy(entropy)) => entropy.bits.confidence(),
+        Some(TaskValue::Moments(moments)) => moments.l2.confidence(),
+        _ => None,
+    };
+    let rows = table.map_or(&[][..], |table| &table.rows);
+    let of_rows = rows.iter().filter_map(|row| row.estimate.confidence()).min_by(f64::total_cmp);
+    if let Some(confidence) = of_scalar.or(of_rows) {
+        spans.push(Span::raw(format!(" bounds hold: {} ", percent(confidence))));
+    }
+    let size = Span::raw(format!(" {} ", row.size));
+    if usize::from(width) > 50 + width_of(&spans) + size.width() {
+        spans.push(size);
+    }
+    spans
+}
+
+fn draw_keys(
+    theme: Theme,
+    table: &report::Table,
+    (sight, chosen): (std::ops::Range<usize>, Option<usize>),
+    frame: &mut Frame,
+    area: Rect,
+) {
+    let is_full = area.width >= 112;
+    let widths = if is_full { FULL } else { SHORT };
+    let key_width =
+        area.width.saturating_sub(2 + widths.iter().map(|width| width + 1).sum::<u16>()).min(MOST_KEY_WIDTH);
+    let rows = sight.map(|index| {
+        let (text, style) = row_styles(theme, chosen == Some(index));
+        row(text, &table.rows[index], is_full, usize::from(key_width)).style(style)
+    });
+    let aside =
+        if is_full || table.aside_name.len() <= usize::from(SHORT[1]) { table.aside_name } else { "" };
+    let header = ["key", table.unit, aside, "bound"].into_iter().enumerate().map(|(column, name)| {
+        let line = Line::styled(name, theme.muted());
+        Cell::from(if column == 0 { line } else { line.alignment(Alignment::Right) })
+    });
+    let mut header: Vec<Cell> = header.collect();
+    header.insert(0, Cell::from(""));
+    let columns = [1, key_width].into_iter().chain(widths).map(Constraint::Length);
+    frame.render_widget(Table::new(rows, columns).header(Row::new(header)), area);
+}
+
+fn row(theme: Theme, row: &TableRow, is_full: bool, key_width: usize) -> Row<'static> {
+    let right = |text: String| Cell::from(Line::from(text).alignment(Alignment::Right));
+    let estimate = &row.estimate;
+    let (value, aside, bound) = match is_full {
+        true => (number(estimate.value, 0), row.aside.clone(), interval(estimate, 0)),
+        false => {
+            let bound = match (estimate.lower(), estimate.upper()) {
+                (Some(lower), Some(upper)) => format!("{}..{}", signed_short(lower), signed_short(upper)),
+                _ => interval(estimate, 0),
+            };
+            let aside = Some(row.aside.clone()).filter(|aside| aside.len() <= usize::from(SHORT[1]));
+            (signed_short(estimate.value), aside.unwrap_or_default(), bound)
+        }
+    };
+    Row::new([
+        Cell::from(""),
+        Cell::from(elided(&row.name.to_string(), key_width)),
+        right(value).style(theme.strong()),
+        right(aside).style(theme.muted()),
+        right(bound).style(theme.muted()),
+    ])
+}
+
+fn signed_short(value: f64) -> String {
+    let text = short(value.abs().round() as u64);
+    if value <= -0.5 { format!("-{text}") } else { text }
+}

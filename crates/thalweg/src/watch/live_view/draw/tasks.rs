@@ -1,0 +1,156 @@
+//! The list of measurement tasks, each with its latest answer and how it was in the windows before; below it what
+//! more the chosen one has to say.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use thalweg_measure::tasks::{TaskSpec, TaskValue};
+use thalweg_sketch::Estimate;
+
+use super::super::tasks_view::{TaskRow, TasksView};
+use super::super::theme::Theme;
+use super::super::view::LiveView;
+use super::flow_table::row_styles;
+use super::panels::draw_history;
+use super::quantity::{clock, grouped};
+use super::{counted, rule, task_keys};
+use crate::figures::{interval, number};
+use crate::watch::tasks::report::Table;
+
+/// Columns of a task's name, its answer, and what lies between.
+const NAME_WIDTH: u16 = 20;
+const ANSWER_WIDTH: u16 = 46;
+
+/// Draws both parts.
+pub(super) fn draw(view: &mut LiveView, frame: &mut Frame, area: Rect) {
+    let Some(tasks) = &view.shown().snapshot.tasks else { return };
+    let count = tasks.rows.len();
+    // At least as much for the keys as for the list.
+    let listed = (count as u16 + 2).min(area.height.div_ceil(2).max(4));
+    let [list, keys] = Layout::vertical([Constraint::Length(listed), Constraint::Min(0)]).areas(area);
+    let block = rule(view.theme, title(view.theme, tasks), Line::from(window(tasks)));
+    let inner = block.inner(list);
+    frame.render_widget(block, list);
+    let [header, rows] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(inner);
+    draw_header(view.theme, frame, header);
+    let sight = view.tasks.in_sight(usize::from(rows.height), count);
+    let chosen = view.tasks.index().unwrap_or(0);
+    for (line, number) in rows.rows().zip(sight) {
+        let Some(row) = view.shown().snapshot.tasks.as_ref().and_then(|tasks| tasks.rows.get(number)) else {
+            break;
+        };
+        draw_row(view.theme, row, number == chosen, frame, line);
+    }
+    task_keys::draw(view, frame, keys);
+}
+
+fn title(theme: Theme, tasks: &TasksView) -> Line<'static> {
+    let windows = counted(&grouped(tasks.windows), "window", "windows");
+    Line::from(vec![
+        Span::styled(" tasks ", theme.strong()),
+        Span::raw(format!("after {windows} of {} ", tasks.window)),
+    ])
+}
+
+/// What the last window was.
+fn window(tasks: &TasksView) -> String {
+    let last = tasks.rows.iter().filter(|row| !matches!(row.spec, TaskSpec::Change { .. }));
+    match last.filter(|row| row.latest.is_some()).map(|row| (row.start, row.end)).max() {
+        Some((start, end)) => {
+            let packets = counted(&grouped(tasks.packets), "packet", "packets");
+            format!(" {} to {}, {packets} ", &clock(start)[..8], &clock(end)[..8])
+        }
+        None => " the first window is under way ".to_owned(),
+    }
+}
+
+fn columns(area: Rect) -> [Rect; 3] {
+    let answer = if area.width >= 100 { ANSWER_WIDTH + 12 } else { ANSWER_WIDTH };
+    Layout::horizontal([
+        Constraint::Length(2 + NAME_WIDTH),
+        Constraint::Length(answer.min(area.width.saturating_sub(NAME_WIDTH + 2))),
+        Constraint::Min(0),
+    ])
+    .areas(area)
+}
+
+fn draw_header(theme: Theme, frame: &mut Frame, area: Rect) {
+    let [name, answer, history] = columns(area);
+    frame.render_widget(Line::styled("  task", theme.muted()), name);
+    frame.render_widget(Line::styled("answer, bound", theme.muted()), answer);
+    frame.render_widget(Line::styled("windows", theme.muted()).right_aligned(), history);
+}
+
+fn draw_row(theme: Theme, row: &TaskRow, is_chosen: bool, frame: &mut Frame, area: Rect) {
+    let (text, style) = row_styles(theme, is_chosen);
+    let [_, answer, history] = columns(area);
+    frame.render_widget(Line::styled(format!("  {}", row.spec), style), area);
+    let sampled = row.sampled.filter(|sampled| sampled.inverse() > 1);
+    let sampled = sampled.map_or_else(String::new, |sampled| format!("  p {sampled}"));
+    let mut words = vec![Span::styled(answer_in_words(row), style)];
+    words.push(Span::styled(sampled, text.muted()));
+    frame.render_widget(Line::from(words).style(style), answer);
+    let filler = Line::styled(" ".repeat(usize::from(history.width)), style);
+    frame.render_widget(filler, history);
+    draw_figures(theme, &row.figures, frame, history);
+}
+
+/// A sparkline of figures, the newest at its right. They begin at zero.
+pub(super) fn draw_figures(theme: Theme, figures: &[f64], frame: &mut Frame, area: Rect) {
+    const STEPS: f64 = 1e6;
+    let newest_first = figures.iter().rev().take(usize::from(area.width));
+    let most = newest_first.clone().copied().fold(0.0, f64::max);
+    let step = |figure: &f64| if most > 0.0 { (figure.max(0.0) / most * STEPS) as u64 } else { 0 };
+    draw_history(frame, area, newest_first.map(step).collect(), theme.outward());
+}
+
+/// The answer in a line.
+pub(super) fn answer_in_words(row: &TaskRow) -> String {
+    let estimate = |estimate: &Estimate, unit: &str, decimals: usize| {
+        format!("{} {unit}, {}", number(estimate.value, decimals), interval(estimate, decimals))
+    };
+    match &row.latest {
+        None if matches!(row.spec, TaskSpec::Change { .. }) => "after two whole periods".to_owned(),
+        None => "after the first window".to_owned(),
+        Some(TaskValue::Distinct(distinct)) => estimate(distinct, "keys", 0),
+        Some(TaskValue::Entropy(entropy)) => estimate(&entropy.bits, "bits", 3),
+        Some(TaskValue::Moments(moments)) => estimate(&moments.l2, "L2", 0),
+        Some(value) => Table::of(&row.spec, value).summary,
+    }
+}
+
+/// What a scalar task has below the list: its figures, large.
+pub(super) fn draw_scalar(theme: Theme, row: &TaskRow, frame: &mut Frame, area: Rect) {
+    let [words, history] = Layout::vertical([Constraint::Length(2), Constraint::Min(0)]).areas(area);
+    let most = row.figures.iter().copied().fold(0.0, f64::max);
+    let least = row.figures.iter().copied().fold(f64::INFINITY, f64::min);
+    let decimals = if matches!(row.spec, TaskSpec::Entropy { .. }) { 3 } else { 0 };
+    let range = match row.figures.len() {
+        0 => String::new(),
+        windows => format!(
+            "{} to {} in {}",
+            number(least, decimals),
+            number(most, decimals),
+            counted(&grouped(windows as u64), "window", "windows")
+        ),
+    };
+    let lines = vec![
+        Line::raw(format!("  {}", more_in_words(row))),
+        Line::styled(format!("  {range}"), theme.muted()),
+    ];
+    frame.render_widget(Paragraph::new(lines), words);
+    draw_figures(theme, &row.figures, frame, history);
+}
+
+fn more_in_words(row: &TaskRow) -> String {
+    let answer = answer_in_words(row);
+    match &row.latest {
+        Some(TaskValue::Entropy(entropy)) => match entropy.normalised {
+            Some(share) => format!("{answer}; {:.0} % of the most that so many keys can have", share * 100.0),
+            None => answer,
+        },
+        Some(TaskValue::Moments(moments)) => format!("{answer}; L1 {} exactly", grouped(moments.l1)),
+        _ => answer,
+    }
+}

@@ -1,0 +1,118 @@
+//! What is remembered of finished windows: the latest answer of each task, how it was in the windows before, and
+//! what went wrong.
+
+use std::collections::VecDeque;
+
+use thalweg_measure::tasks::{Plan, TaskResult, TaskValue, WindowReport, WindowTally};
+use thalweg_wire::{Nanos, Timestamp};
+
+use super::collector::{Finished, Health};
+
+/// Windows whose figures are remembered: as many as a wide terminal has columns.
+const HISTORY: usize = 240;
+
+/// What is remembered of the tasks of a run.
+#[derive(Clone, Debug)]
+pub(in crate::watch) struct TaskLedger {
+    pub(in crate::watch) plan: Plan,
+    /// One for each task.
+    pub(in crate::watch) tasks: Vec<TaskHistory>,
+    /// The last window that was over.
+    pub(in crate::watch) last: Option<Finished>,
+    /// All kept windows together, once there will be no others.
+    pub(in crate::watch) together: Option<Finished>,
+    /// Windows with packets.
+    pub(in crate::watch) windows: u64,
+    /// Windows without, between the first and the last with packets.
+    pub(in crate::watch) empty_windows: u64,
+    /// Packets of all windows.
+    pub(in crate::watch) tally: WindowTally,
+    /// Additions beyond a counter's range.
+    pub(in crate::watch) saturations: u64,
+}
+
+/// What is remembered of a task.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(in crate::watch) struct TaskHistory {
+    /// What it said last.
+    pub(in crate::watch) latest: Option<Answer>,
+    /// The figure of each window in which it spoke, oldest first.
+    pub(in crate::watch) figures: VecDeque<f64>,
+}
+
+/// What a task said.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::watch) struct Answer {
+    pub(in crate::watch) start: Timestamp,
+    pub(in crate::watch) end: Timestamp,
+    pub(in crate::watch) result: TaskResult,
+    pub(in crate::watch) health: Health,
+}
+
+impl TaskLedger {
+    /// Nothing yet.
+    pub(in crate::watch) fn new(plan: &Plan) -> TaskLedger {
+        TaskLedger {
+            plan: plan.clone(),
+            tasks: vec![TaskHistory::default(); plan.tasks().len()],
+            last: None,
+            together: None,
+            windows: 0,
+            empty_windows: 0,
+            tally: WindowTally::default(),
+            saturations: 0,
+        }
+    }
+
+    /// Takes a window that is over.
+    pub(in crate::watch) fn add(&mut self, finished: Finished) {
+        let report = &finished.report;
+        match report.tally.packets {
+            0 => self.empty_windows += report.windows,
+            _ => self.windows += 1,
+        }
+        self.tally += report.tally;
+        self.saturations += finished.health.iter().map(|health| health.saturations).sum::<u64>();
+        for result in &report.results {
+            let health = finished.health.get(result.task).copied().unwrap_or_default();
+            self.tasks[result.task].add(report, result, health);
+        }
+        self.last = Some(finished);
+    }
+
+    /// Length of a window.
+    pub(in crate::watch) fn window(&self) -> Nanos {
+        self.plan.options().window
+    }
+}
+
+impl TaskHistory {
+    fn add(&mut self, report: &WindowReport, result: &TaskResult, health: Health) {
+        let figure = figure(&result.value);
+        // A stretch of windows without packets is as long in the history as it was, as far as that goes.
+        let windows = if matches!(result.value, TaskValue::Change(_)) { 1 } else { report.windows };
+        for _ in 0..windows.min(HISTORY as u64) {
+            self.figures.push_back(figure);
+        }
+        self.figures.drain(..self.figures.len().saturating_sub(HISTORY));
+        let (start, end) = match &result.value {
+            TaskValue::Change(changes) => (changes.before.start, changes.now.end),
+            _ => (report.start, report.end),
+        };
+        self.latest = Some(Answer { start, end, result: result.clone(), health });
+    }
+}
+
+/// One number that says how a window was: the estimate, or how many keys there are.
+pub(in crate::watch) fn figure(value: &TaskValue) -> f64 {
+    match value {
+        TaskValue::Heavy(heavy) => heavy.keys.len() as f64,
+        TaskValue::Change(changes) => changes.keys.len() as f64,
+        TaskValue::Distinct(estimate) => estimate.value,
+        TaskValue::Entropy(entropy) => entropy.bits.value,
+        TaskValue::Spread(spreaders) => spreaders.keys.len() as f64,
+        TaskValue::Moments(moments) => moments.l2.value,
+        TaskValue::Hierarchy(prefixes) => prefixes.prefixes.len() as f64,
+        _ => 0.0,
+    }
+}
