@@ -10,8 +10,12 @@
 //! **Each packet updates one level, the deepest that its key reaches**, where the paper updates all levels down to
 //! that one. With the same hash at all levels, the paper's level j is the sum of ours from j down, counter by
 //! counter, as sketches are linear: nothing is lost, and a packet costs d additions instead of 2 d on average.
-//! A key's weight lies in one level's counters, so that it is estimated there, among fewer keys than at level j;
-//! Q_j is the k largest of what levels j and deeper remember.
+//! A key's weight lies in one level's counters, so that it is estimated there, among fewer keys than at level j.
+//!
+//! **Q_j is all keys that are surely large**, of those that levels j and deeper remember: larger than what any of these
+//! levels has turned away, and than its noise. The sum is unbiased for any Q_j that does not depend on the coin that
+//! sends keys on to level j + 1; the k largest by noisy estimates do depend on it, since levels differ in noise and in how
+//! many equal keys they have to choose from. Smaller keys are counted further down, as a sample.
 //!
 //! **Guarantee.** Weights of single keys and F2 have the intervals of [`crate::noise`], each level with its own
 //! noise. For other sums the theory promises 1 +- eps for polynomial memory, which says nothing of a given state:
@@ -198,23 +202,23 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
 
     /// The sum of g(f) over the weights f of all keys (algorithm 2 of the paper).
     pub fn g_sum(&self, g: impl Fn(f64) -> f64) -> f64 {
-        let mut largest: Vec<(i64, usize)> = Vec::new();
+        // Q_j: weights of keys that are surely large, and the level of each.
+        let mut large: Vec<(i64, usize)> = Vec::new();
+        let mut sure = 0;
         let mut sum = 0.0;
         for (number, level) in self.levels.iter().enumerate().rev() {
+            let is_deepest = number + 1 == self.levels.len();
+            sure = sure.max(if is_deepest { 0 } else { level.sure() });
             let weight =
                 |candidate: &Candidate<K>| level.counters.read::<true>(candidate.digest, Reading::Median);
             let here = level.top.candidates().iter().map(weight).filter(|&weight| weight > 0);
-            largest.extend(here.map(|weight| (weight, number)));
-            if largest.len() > self.shape.k {
-                largest.select_nth_unstable_by(self.shape.k - 1, |a, b| b.cmp(a));
-                largest.truncate(self.shape.k);
-            }
-            let terms = largest.iter().map(|&(weight, level)| {
+            large.extend(here.map(|weight| (weight, number)));
+            large.retain(|&(weight, _)| weight > sure);
+            let terms = large.iter().map(|&(weight, level)| {
                 let term = g(weight as f64);
                 if level == number { term } else { -term }
             });
-            sum = if number + 1 == self.levels.len() { 0.0 } else { 2.0 * sum };
-            sum += terms.sum::<f64>();
+            sum = 2.0 * sum + terms.sum::<f64>();
         }
         sum
     }
@@ -316,6 +320,19 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
             level.top.clear();
         }
         self.account = Account::default();
+    }
+}
+
+impl<K: Key, C: Counter> Level<K, C> {
+    /// Keys with larger estimates than this are all among the candidates, and are large indeed: none was turned away,
+    /// and noise does not reach so far. Three times what nine of ten counters hold at most is about five standard
+    /// deviations of a row where many keys collide, and nothing where few do.
+    fn sure(&self) -> i64 {
+        let mut sizes: Vec<u64> =
+            self.counters.cells().iter().map(|cell| cell.get().unsigned_abs()).collect();
+        let place = sizes.len() * 9 / 10;
+        let (_, noise, _) = sizes.select_nth_unstable(place);
+        self.top.threshold().max(i64::try_from(noise.saturating_mul(3)).unwrap_or(i64::MAX))
     }
 }
 
