@@ -75,7 +75,7 @@ impl<'a, S: RowSketch + Clone> Change<'a, S> {
 mod tests {
     use super::*;
     use crate::nitro::RowWise;
-    use crate::{CountSketch, Hasher, KAry, Mode, Nitro, Probability, Shape};
+    use crate::{CountSketch, Hasher, KAry, Mode, Nitro, Probability, Shape, WithTopK};
 
     fn window<S: RowSketch>(mut sketch: S, size: impl Fn(u32) -> i64) -> S {
         (0..2000u32).for_each(|key| sketch.add(&key.to_be_bytes(), size(key)));
@@ -134,6 +134,32 @@ mod tests {
         }
         assert!(bounded >= 400, "{bounded} of 800 had a bound");
         assert!(wrong <= 90, "{wrong} of {bounded} were wrong");
+    }
+
+    /// Counters grow with all traffic, 500,000 packets over 1,024 of them; a burst at the beginning must not look small
+    /// beside what comes later.
+    #[test]
+    fn a_key_that_came_early_in_a_window_stays_among_the_largest() {
+        let sketch = KAry::<i32>::new(Shape::new(5, 1024).unwrap(), Hasher::new(1));
+        let mut nitro = Nitro::new(WithTopK::new(sketch, 64), Mode::Fixed(Probability::ONE), 1);
+        let packets: Vec<[u8; 4]> =
+            (0..400).map(|_| [0xFF; 4]).chain((0..500_000u32).map(u32::to_be_bytes)).collect();
+        nitro.update(packets.as_slice());
+        assert!(nitro.sketch().top.candidates().iter().any(|candidate| candidate.key == [0xFF; 4]));
+    }
+
+    #[test]
+    fn nothing_is_promised_of_f2_when_sampled_windows_are_subtracted() {
+        let sampled = |seed| {
+            let sketch = CountSketch::<i32>::new(Shape::new(5, 1024).unwrap(), Hasher::new(1));
+            let mut nitro = Nitro::new(sketch, Mode::Fixed(Probability::new(1).unwrap()), seed);
+            nitro.update([[1u8; 4]; 40_000].as_slice());
+            nitro.into_sketch()
+        };
+        let (mut now, before) = (sampled(1), sampled(2));
+        assert!(now.f2().lower().is_some());
+        now.subtract(&before).unwrap();
+        assert_eq!(now.f2().bound, crate::Bound::Unknown);
     }
 
     #[test]

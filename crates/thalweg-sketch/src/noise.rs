@@ -22,7 +22,8 @@
 //! a row (2/w for collisions, Alon, Matias, Szegedy 1996; for sampling: 4 a times the sum of f_y^3, at most
 //! 4 a L2^3, over E^2; the kurtosis of the draws, at most Q a^2 over E^2). The sketch has **converged** when
 //! sqrt(c r) <= 1/2, that is when its reading of its own noise is good to a factor of two; before that it claims
-//! no bound. E is then raised by 1/(1 - sqrt(c r)). Both medians hold together with probability at least
+//! no bound. E is then raised by 1/(1 - sqrt(c r)). (A lower end of E is the reading over 1 + sqrt(c r), with r at that
+//! lower E, where it is larger.) Both medians hold together with probability at least
 //! 1 - 2 [`median_failure`]`(d, 1/c)`: 0.967 for five rows with c = 8.
 //!
 //! **The interval.** (F - f)^2 <= c (E/w + a f) is solved for f, as Wilson's interval is: with h = c a/2,
@@ -118,7 +119,9 @@ impl Noise {
             return 0.0;
         }
         let rounded = self.rounding * (self.width as f64).sqrt();
-        let norm = ((self.energy / (1.0 + deviation)).sqrt() - rounded).max(0.0);
+        // A lower energy has a larger relative variance.
+        let low = energy_variance(self.energy / (1.0 + deviation), self.width, own);
+        let norm = ((self.energy / (1.0 + (CHEBYSHEV * low).sqrt())).sqrt() - rounded).max(0.0);
         norm * norm
     }
 

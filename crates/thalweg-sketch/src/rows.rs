@@ -89,8 +89,10 @@ pub trait RowSketch: Sized {
     /// Hands to `take` the number and the weight of each key of `digests`, roughly and without a bound: what a top-k
     /// is offered for each packet.
     #[inline(always)]
-    fn rough_estimates(&self, digests: &[Digest], take: impl FnMut(usize, i64)) {
+    fn rough_estimates(&self, digests: &[Digest], mut take: impl FnMut(usize, i64)) {
         let counters = &self.rows().counters;
+        let mean = self.rough_mean();
+        let take = |number, counter: i64| take(number, counter.saturating_sub(mean));
         if Self::SIGNED {
             counters.read_all::<true>(digests, self.reading(), take);
         } else {
@@ -101,9 +103,20 @@ pub trait RowSketch: Sized {
     /// The same of one key.
     fn rough_estimate(&self, digest: Digest) -> i64 {
         let counters = &self.rows().counters;
-        match Self::SIGNED {
+        let counter = match Self::SIGNED {
             true => counters.read::<true>(digest, self.reading()),
             false => counters.read::<false>(digest, self.reading()),
+        };
+        counter.saturating_sub(self.rough_mean())
+    }
+
+    /// What collisions add to a counter on average. It grows with the stream: with it, a key that came early would look
+    /// small beside one that comes now.
+    #[inline(always)]
+    fn rough_mean(&self) -> i64 {
+        match (Self::SIGNED, self.reading()) {
+            (false, Reading::Median) => self.account().total() / self.shape().width() as i64,
+            _ => 0,
         }
     }
 
@@ -172,7 +185,7 @@ pub trait RowSketch: Sized {
     }
 
     /// Multiplies all weights seen so far, each counter rounded to the nearest number: decay, for factors below 1.
-    /// Rounding moves each counter by up to a half, which bounds do not know of: they hold for keys that weigh more.
+    /// Rounding moves each counter by up to a half; the account keeps it ([`Account::rounding`]), and bounds widen by it.
     ///
     /// # Panics
     /// If the factor is infinite or no number.

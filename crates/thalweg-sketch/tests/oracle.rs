@@ -246,7 +246,9 @@ fn once_a_counter_was_saturated_no_bound_is_claimed() {
         sketch.add(&[1u8; 2], most / 3 * 2);
         assert_eq!(sketch.saturations(), 3);
         assert_eq!(sketch.estimate_key(&[2u8; 2]).bound, Bound::Unknown);
-        assert_eq!(sketch.rough_estimate(sketch.hasher().digest(&[1u8; 2])), most);
+        // But for the mean of a row without signs, all of it.
+        let rough = sketch.rough_estimate(sketch.hasher().digest(&[1u8; 2]));
+        assert!(rough <= most && rough > most / 100 * 97, "{rough}");
         sketch.clear();
         assert_eq!(sketch.saturations(), 0);
     }

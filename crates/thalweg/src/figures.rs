@@ -46,6 +46,15 @@ pub(crate) fn interval(estimate: &Estimate, decimals: usize) -> String {
     }
 }
 
+/// Lower and upper bound; or, for the same two columns, that there are none.
+pub(crate) fn bounds(estimate: &Estimate, decimals: usize) -> [String; 2] {
+    match estimate.bound {
+        Bound::Interval { lower, upper, .. } => [lower, upper].map(|bound| number(bound, decimals)),
+        Bound::NotConverged => ["no bound".to_owned(), "yet".to_owned()],
+        _ => ["no bound".to_owned(), String::new()],
+    }
+}
+
 /// `, within 11,900 to 12,700 with probability 98.3 %`, or why there is no such thing.
 pub(crate) fn bound_in_words(estimate: &Estimate, decimals: usize) -> String {
     match estimate.bound {
@@ -111,11 +120,13 @@ mod tests {
         let within = Estimate::within(1_000.0, 900.0, 1_100.0, 0.98437);
         assert_eq!(bound_in_words(&within, 0), ", within 900 to 1,100 with probability 98.4 %");
         assert_eq!(interval(&within, 0), "900 to 1,100");
+        assert_eq!(bounds(&within, 0), ["900", "1,100"]);
         assert_eq!(bound_in_words(&Estimate::exact(5.0), 0), "");
         let unsure = Estimate { bound: Bound::NotConverged, ..within };
         assert_eq!(bound_in_words(&unsure, 0), ", no bound yet: too little was sampled");
         let unknown = Estimate { bound: Bound::Unknown, ..within };
         assert_eq!(interval(&unknown, 0), "no bound");
+        assert_eq!([unsure, unknown].map(|it| bounds(&it, 0).join("|")), ["no bound|yet", "no bound|"]);
         assert_eq!([1.0, 0.9999].map(percent), ["100 %", "99.9 %"]);
     }
 }

@@ -31,8 +31,17 @@ fn example() -> String {
 
 #[test]
 fn help_fits_a_terminal_of_80_columns_and_teaches() {
-    for arguments in [&["-h"][..], &["--help"], &["watch", "-h"], &["watch", "--help"], &["synth", "--help"]]
-    {
+    for arguments in [
+        &["-h"][..],
+        &["--help"],
+        &["watch", "-h"],
+        &["watch", "--help"],
+        &["synth", "--help"],
+        &["sketch", "--help"],
+        &["sketch", "show", "--help"],
+        &["sketch", "merge", "--help"],
+        &["sketch", "diff", "--help"],
+    ] {
         let help = said(arguments);
         for line in help.lines() {
             assert!(line.chars().count() <= 80, "{arguments:?}: {line}");
@@ -76,6 +85,9 @@ fn man_pages_have_the_usual_sections() {
         );
     }
     assert!(said(&["man"]).contains("thalweg\\-synth"));
+    assert!(said(&["man", "sketch"]).contains("thalweg\\-sketch\\-merge"));
+    let page = said(&["man", "sketch-merge"]);
+    assert!(page.contains(".TH THALWEG-SKETCH-MERGE 1") && page.contains("\\-\\-output"), "{page}");
 }
 
 #[test]

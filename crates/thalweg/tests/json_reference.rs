@@ -5,7 +5,7 @@ mod program;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use program::{Run, root, watch};
+use program::{Run, root, thalweg_in, watch};
 use serde_json::Value;
 
 /// Paths of keys by type of line: `summary` has `packets`, `records.idle`, `cut_short[].reason`.
@@ -14,22 +14,39 @@ type Keys = BTreeMap<String, BTreeSet<String>>;
 /// One of each kind, so that each has something to say of the example.
 const ALL_TASKS: &str = "heavy:5%,change:4s,distinct:src,entropy:src,spread:src>0,moments:bytes,hhh:5%";
 
-/// A line of each type is written by one of these: all flows, either detector, an input that is cut short, tasks.
-fn runs() -> [Run; 5] {
+/// A line of each type is written by one of these: all flows, either detector, an input that is cut short, tasks, and
+/// what tasks have saved.
+fn runs() -> Vec<Run> {
     let example = root().join("examples/two-hosts.pcap");
     let bytes = fs::read(&example).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let short = folder.path().join("short.pcap");
     fs::write(&short, &bytes[..bytes.len() - 10]).unwrap();
     let (example, short) = (example.to_str().unwrap(), short.to_str().unwrap());
-    [
+    let states = folder.path().join("states");
+    let save = ["--save-states", states.to_str().unwrap()];
+    let saved = |tasks: &str, window: &str| {
+        let arguments = ["--json", "--seed", "1", "--window", window, "--tasks", tasks];
+        watch(&[&arguments[..], &save, &[example]].concat()).ended_with(0)
+    };
+    let mut runs = vec![
         watch(&["--json", "--flows", example]).ended_with(0),
         watch(&["--json", "--detector", "cfinf", example]).ended_with(0),
         watch(&["--json", short]).ended_with(3),
-        watch(&["--json", "--seed", "1", "--window", "2s", "--tasks", ALL_TASKS, example]).ended_with(0),
-        watch(&["--json", "--seed", "1", "--window", "1min", "--tasks", "distinct:dst+port", example])
-            .ended_with(0),
-    ]
+        saved(ALL_TASKS, "2s"),
+        saved("distinct:dst+port", "1min"),
+    ];
+    let mut files: Vec<_> =
+        fs::read_dir(&states).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    files.sort();
+    let show: Vec<_> =
+        ["sketch", "show", "--json"].into_iter().chain(files.iter().map(String::as_str)).collect();
+    runs.push(thalweg_in(&states, &show).ended_with(0));
+    let [before, now] = ["20261121T221608Z-heavy_5.tsk", "20261121T221614Z-heavy_5.tsk"];
+    for top in ["1", "20"] {
+        runs.push(thalweg_in(&states, &["sketch", "diff", "--json", "-n", top, before, now]).ended_with(0));
+    }
+    runs
 }
 
 fn page() -> String {
@@ -39,8 +56,7 @@ fn page() -> String {
 /// The keys in the first column of the page's tables, by the heading above. Tables of parts go with what has such a
 /// part: the flow with each `flow`, an estimate with each key of that type, what tasks say with each `tasks`.
 fn documented(page: &str) -> Keys {
-    let mut keys = Keys::new();
-    let mut estimates = BTreeSet::new();
+    let (mut keys, mut estimates) = (Keys::new(), Keys::new());
     let mut heading = "";
     for line in page.lines() {
         if let Some(text) = line.strip_prefix("## ") {
@@ -48,19 +64,21 @@ fn documented(page: &str) -> Keys {
         } else if let Some((key, rest)) = line.strip_prefix("| `").and_then(|rest| rest.split_once("` | ")) {
             keys.entry(heading.to_owned()).or_default().insert(key.to_owned());
             if rest.starts_with("estimate |") {
-                estimates.insert(key.to_owned());
+                estimates.entry(heading.to_owned()).or_default().insert(key.to_owned());
             }
         }
     }
+    let of_estimate = keys.remove("An estimate").expect("a table of an estimate");
+    for (heading, estimates) in &estimates {
+        let parts =
+            estimates.iter().flat_map(|key| of_estimate.iter().map(move |part| format!("{key}.{part}")));
+        keys.get_mut(heading).unwrap().extend(parts);
+    }
     let mut part = |heading: &str| keys.remove(heading).unwrap_or_else(|| panic!("no table of {heading}"));
-    let of_estimate = part("An estimate");
     let of_flow = part("The flow");
-    let whole = |keys: BTreeSet<String>| -> BTreeSet<String> {
-        let parts = keys.iter().filter(|key| estimates.contains(*key));
-        let parts = parts.flat_map(|key| of_estimate.iter().map(move |part| format!("{key}.{part}")));
-        parts.chain(keys.iter().cloned()).map(|key| format!("tasks[].{key}")).collect()
-    };
-    let (of_task, of_change) = (whole(part("What a task says")), whole(part("What change says")));
+    let in_tasks =
+        |keys: BTreeSet<String>| -> BTreeSet<_> { keys.iter().map(|key| format!("tasks[].{key}")).collect() };
+    let (of_task, of_change) = (in_tasks(part("What a task says")), in_tasks(part("What change says")));
     keys.retain(|_, keys| keys.contains("type"));
     for (name, keys) in &mut keys {
         match name.as_str() {

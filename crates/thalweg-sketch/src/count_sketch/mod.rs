@@ -102,7 +102,7 @@ pub(crate) fn f2_from(energy: f64, shape: Shape, account: &Account, saturations:
     let added = account.sampling_energy();
     let deviation = (CHEBYSHEV * energy_variance(energy, shape.width(), account.own_variance())).sqrt();
     let value = (energy - added).max(0.0);
-    if saturations > 0 {
+    if saturations > 0 || (account.has_negative() && account.is_sampled()) {
         return Estimate { value, bound: Bound::Unknown };
     }
     if deviation > 0.5 {
@@ -111,7 +111,11 @@ pub(crate) fn f2_from(energy: f64, shape: Shape, account: &Account, saturations:
     }
     let confidence = 1.0 - median_failure(shape.rows(), 1.0 / CHEBYSHEV);
     let rounded = account.rounding() * (shape.width() as f64).sqrt();
-    let least = ((energy / (1.0 + deviation)).sqrt() - rounded).max(0.0);
+    // A lower energy has a larger relative variance.
+    let low = energy / (1.0 + deviation);
+    let low =
+        energy / (1.0 + (CHEBYSHEV * energy_variance(low, shape.width(), account.own_variance())).sqrt());
+    let least = (low.sqrt() - rounded).max(0.0);
     let most = (energy / (1.0 - deviation)).sqrt() + rounded;
     let (lower, upper) = (least * least - added, most * most - added);
     Estimate::within(value, lower, upper, confidence).at_least_zero()

@@ -136,6 +136,25 @@ impl<S: RowSketch, K: Key> WithTopK<S, K> {
         Ok(())
     }
 
+    /// Makes it that of the difference, this stream less the other, with the candidates of both that grew.
+    ///
+    /// # Errors
+    /// If shapes or seeds differ; then nothing has changed.
+    pub fn subtract(&mut self, other: &Self) -> Result<(), crate::merge::MergeError> {
+        self.sketch.subtract(&other.sketch)?;
+        self.top.merge(&other.top, |digest| self.sketch.rough_estimate(digest));
+        Ok(())
+    }
+
+    /// Multiplies all weights seen so far: decay, for factors below 1.
+    ///
+    /// # Panics
+    /// If the factor is infinite or no number.
+    pub fn scale(&mut self, factor: f64) {
+        self.sketch.scale(factor);
+        self.top.refresh(|digest| self.sketch.rough_estimate(digest));
+    }
+
     /// Forgets the stream.
     pub fn clear(&mut self) {
         self.sketch.clear();

@@ -202,10 +202,17 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
 
     /// The sum of g(f) over the weights f of all keys (algorithm 2 of the paper).
     pub fn g_sum(&self, g: impl Fn(f64) -> f64) -> f64 {
+        let [large, small] = self.g_sums(|weight| [g(weight)])[0];
+        large + small
+    }
+
+    /// Sums of several g at once, each in two parts: over the keys that are surely large at the first level, one by
+    /// one, and over all others, by their sample.
+    fn g_sums<const N: usize>(&self, g: impl Fn(f64) -> [f64; N]) -> [[f64; 2]; N] {
         // Q_j: weights of keys that are surely large, and the level of each.
         let mut large: Vec<(i64, usize)> = Vec::new();
         let mut sure = 0;
-        let mut sum = 0.0;
+        let mut sums = [0.0; N];
         for (number, level) in self.levels.iter().enumerate().rev() {
             let is_deepest = number + 1 == self.levels.len();
             sure = sure.max(if is_deepest { 0 } else { level.sure() });
@@ -214,13 +221,20 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
             let here = level.top.candidates().iter().map(weight).filter(|&weight| weight > 0);
             large.extend(here.map(|weight| (weight, number)));
             large.retain(|&(weight, _)| weight > sure);
-            let terms = large.iter().map(|&(weight, level)| {
-                let term = g(weight as f64);
-                if level == number { term } else { -term }
-            });
-            sum = 2.0 * sum + terms.sum::<f64>();
+            sums = sums.map(|sum| 2.0 * sum);
+            for &(weight, level) in &large {
+                let sign = if level == number { 1.0 } else { -1.0 };
+                sums.iter_mut().zip(g(weight as f64)).for_each(|(sum, term)| *sum += sign * term);
+            }
         }
-        sum
+        let mut parts = sums.map(|sum| [0.0, sum]);
+        for &(weight, _) in &large {
+            for ([large, small], term) in parts.iter_mut().zip(g(weight as f64)) {
+                *large += term;
+                *small -= term;
+            }
+        }
+        parts
     }
 
     /// Distinct keys. A [`crate::HyperLogLog`] is better at this; when updates are sampled, small keys are missed.
@@ -230,13 +244,23 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
 
     /// Entropy of the distribution of weights over keys, in bits: log2 N - (1/N) sum of f log2 f, N their sum
     /// (Lall et al. 2006). Zero for an empty stream.
+    ///
+    /// The keys that are not surely large are known by a sample, which has too many or too few of them by chance; but
+    /// their weights are known to add up to N less those of the large ones, and so the sample's part is scaled to
+    /// that. Not when updates were sampled: then the smallest keys are missing from it altogether.
     pub fn entropy(&self) -> Estimate {
         let total = self.account.total() as f64;
         if total <= 0.0 {
             return Estimate::exact(0.0);
         }
-        let sum = self.g_sum(|weight| if weight > 0.0 { weight * weight.log2() } else { 0.0 });
-        let value = (total.log2() - sum / total).clamp(0.0, total.log2().max(0.0));
+        let [[large, small], [large_weight, small_weight]] =
+            self.g_sums(|weight| [if weight > 0.0 { weight * weight.log2() } else { 0.0 }, weight]);
+        let is_whole = !self.account.is_sampled() && !self.account.has_negative();
+        let scale = match is_whole && small_weight > 0.0 {
+            true => (total - large_weight).max(0.0) / small_weight,
+            false => 1.0,
+        };
+        let value = (total.log2() - (large + small * scale) / total).clamp(0.0, total.log2().max(0.0));
         Estimate { value, bound: Bound::Unknown }
     }
 

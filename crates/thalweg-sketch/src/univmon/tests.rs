@@ -166,3 +166,18 @@ fn many_equal_keys_are_counted_without_bias() {
         .sum();
     assert!((mean / 20_000.0 - 1.0).abs() < 0.13, "{mean}");
 }
+
+/// What a sample of levels misjudges, the number of keys, must not show in the entropy: all weight is known.
+#[test]
+fn the_entropy_of_equal_keys_is_that_of_their_number() {
+    for width in [64, 256, 1024] {
+        for seed in 0..10 {
+            let sketch = UnivMon::<[u8; 4]>::new(shape(width, width / 8), Hasher::new(seed));
+            let mut nitro = Nitro::new(sketch, Mode::Fixed(Probability::ONE), 1);
+            let packets: Vec<[u8; 4]> = (0..50_000u32).map(|number| (number % 500).to_be_bytes()).collect();
+            nitro.update(packets.as_slice());
+            let found = nitro.sketch().entropy().value;
+            assert!((found - 500f64.log2()).abs() < 0.2, "width {width}, seed {seed}: {found}");
+        }
+    }
+}

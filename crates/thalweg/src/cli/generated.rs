@@ -1,7 +1,7 @@
 //! `thalweg completions` and `thalweg man`: what is made from the definition of the command line.
 
-use clap::Args;
 use clap::builder::PossibleValuesParser;
+use clap::{Args, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold};
@@ -18,13 +18,26 @@ pub(super) struct CompletionsArgs {
     shell: Shell,
 }
 
+/// Commands that have a page; of a command's own commands those of its page and theirs joined by `-`.
+const PAGES: [&str; 9] = [
+    "watch",
+    "sketch",
+    "sketch-show",
+    "sketch-merge",
+    "sketch-diff",
+    "synth",
+    "config",
+    "completions",
+    "man",
+];
+
 /// Print a manual page.
 ///
 /// To read one: thalweg man watch | man -l -
 #[derive(Args, Debug)]
 pub(super) struct ManArgs {
     /// A command's page, instead of that of the whole program.
-    #[arg(value_parser = PossibleValuesParser::new(["watch", "synth", "config", "completions", "man"]))]
+    #[arg(value_parser = PossibleValuesParser::new(PAGES))]
     command: Option<String>,
 }
 
@@ -50,12 +63,17 @@ impl ManArgs {
     }
 }
 
+/// The command of a page.
+fn find<'a>(root: &'a Command, page: &str) -> Option<&'a Command> {
+    page.split('-').try_fold(root, |command, name| command.find_subcommand(name))
+}
+
 /// A manual page in roff.
 fn page(name: Option<&str>) -> anyhow::Result<Vec<u8>> {
     let mut root = command();
     // Gives commands their full names.
     root.build();
-    let described = name.and_then(|name| root.find_subcommand(name)).unwrap_or(&root).clone();
+    let described = name.and_then(|name| find(&root, name)).unwrap_or(&root).clone();
     let usage = described.clone().render_usage().to_string();
     let title = described.get_display_name().unwrap_or("thalweg").to_uppercase();
     let has_subcommands = described.has_subcommands();

@@ -63,7 +63,10 @@ const SYNTH: [Example; 3] = [
 ];
 
 const SKETCH: [Example; 3] = [
-    Example { about: "What a window had", command: "thalweg sketch show states/*heavy*.tsk" },
+    Example {
+        about: "What was counted, window by window",
+        command: "thalweg sketch show states/*heavy*.tsk",
+    },
     Example {
         about: "Three collectors' windows as one",
         command: "thalweg sketch merge a.tsk b.tsk c.tsk -o network.tsk",

@@ -24,16 +24,19 @@ pub fn command_line() -> String {
     root.build();
     let mut page = INTRODUCTION.to_owned();
     for command in root.get_subcommands() {
-        describe(&mut page, command);
+        describe(&mut page, command, "##");
     }
     page
 }
 
-fn describe(page: &mut String, command: &Command) {
+/// Describes a command, and below it its own commands; `level` is that of its heading.
+fn describe(page: &mut String, command: &Command, level: &str) {
     let about = command.get_long_about().or(command.get_about()).map(ToString::to_string).unwrap_or_default();
+    // clap takes the full stop off a description of one line.
+    let about = if about.contains('\n') { about } else { format!("{}.", about.trim_end_matches('.')) };
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ");
-    let _ = write!(page, "\n## thalweg {}\n\n", command.get_name());
+    let _ = write!(page, "\n{level} {}\n\n", command.get_bin_name().unwrap_or(command.get_name()));
     for paragraph in about.lines() {
         page.push_str(&wrapped(paragraph, "", "", REFERENCE_WIDTH));
     }
@@ -46,16 +49,19 @@ fn describe(page: &mut String, command: &Command) {
     }
     for heading in headings {
         if let Some(heading) = heading {
-            let _ = write!(page, "\n### {heading}\n");
+            let _ = write!(page, "\n{level}# {heading}\n");
         }
         page.push('\n');
         for argument in shown(command).filter(|argument| argument.get_help_heading() == heading) {
             list(page, argument);
         }
     }
+    for command in command.get_subcommands() {
+        describe(page, command, &format!("{level}#"));
+    }
     let examples = lesson::examples(Some(command.get_name()));
     if !examples.is_empty() {
-        page.push_str("\n### Examples\n\n```sh\n");
+        let _ = write!(page, "\n{level}# Examples\n\n```sh\n");
         for example in examples {
             let _ = writeln!(page, "# {}\n{}", example.about, example.command);
         }
@@ -70,7 +76,9 @@ fn shown(command: &Command) -> impl Iterator<Item = &Arg> {
 fn list(page: &mut String, argument: &Arg) {
     let help = argument.get_long_help().or(argument.get_help()).map(ToString::to_string).unwrap_or_default();
     let end = if help.ends_with(['.', ']']) { "" } else { "." };
-    let item = format!("`{}`: {help}{end}", typed(argument));
+    let defaults = argument.get_default_values().iter().filter(|_| argument.get_action().takes_values());
+    let defaults: String = defaults.map(|value| format!(" [default: {}]", value.display())).collect();
+    let item = format!("`{}`: {help}{end}{defaults}", typed(argument));
     page.push_str(&wrapped(&item, "- ", "  ", REFERENCE_WIDTH));
     for choice in argument.get_possible_values() {
         if let Some(help) = choice.get_help() {

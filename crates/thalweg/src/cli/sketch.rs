@@ -74,7 +74,7 @@ struct TellingArgs {
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     top: usize,
 
-    /// JSON, one line a state.
+    /// JSON instead of text, one line a state or comparison.
     #[arg(long)]
     json: bool,
 }

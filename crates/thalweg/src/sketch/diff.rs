@@ -3,12 +3,13 @@
 use std::io::{self, Write};
 
 use thalweg_sketch::state::{AnyState, CombineError, KeyBytes, Linear, RowState};
-use thalweg_sketch::{Change, Counter, Estimate, Key, RowSketch, UnivMon};
+use thalweg_sketch::{Bound, Change, Counter, Estimate, Key, RowSketch, UnivMon};
 
 use super::file::State;
 use super::names::Names;
-use super::show::{Quantity, of_keys, quantities, row};
-use crate::figures::{grouped, interval, number, percent};
+use super::show::{Quantity, counted, quantities, row, saturated, what, window};
+use super::table;
+use crate::figures::{bounds, interval, number};
 
 /// What changed.
 #[derive(Debug)]
@@ -36,9 +37,9 @@ impl Difference<'_> {
     /// # Errors
     /// If they differ in anything but what they counted.
     pub(super) fn between<'a>(before: &'a State, now: &'a State) -> Result<Difference<'a>, CombineError> {
-        now.meta.check(&before.meta)?;
+        before.meta.check(&now.meta)?;
         // Says what differs, for all kinds alike.
-        now.state.clone().merge(&before.state)?;
+        before.state.clone().merge(&now.state)?;
         let names = Names::of(&now.meta.key_kind);
         let mut keys = match (&before.state, &now.state) {
             (AnyState::I32(before), AnyState::I32(now)) => of_linear(before, now, names)?,
@@ -120,35 +121,35 @@ fn each_once<T>(mut keys: Vec<(KeyBytes, T)>) -> Vec<(KeyBytes, T)> {
 /// Writes it; `top` is the length of its list of keys.
 pub(super) fn write(out: &mut impl Write, difference: &Difference<'_>, top: usize) -> io::Result<()> {
     let Difference { before, now, quantities, keys } = difference;
-    let key_kind = of_keys(&now.meta.key_kind);
-    writeln!(out, "{} of {key_kind}: from {} to {}", now.state.kind(), before.path.display(), now.path.display())?;
+    writeln!(out, "{}", what(now))?;
+    for (name, side) in [("before", before), ("now", now)] {
+        let window = window(&side.meta).map_or_else(String::new, |window| format!(", {window}"));
+        row(out, name, &format!("{}{window}", side.name))?;
+    }
     if let (Some(before), Some(now)) = (before.state.account(), now.state.account()) {
-        let [from, to] = [before, now].map(|account| grouped(account.magnitude()));
-        row(out, "counted", &format!("{from}, then {to}"))?;
+        row(out, "counted", &format!("{}; then {}", counted(before), counted(now)))?;
+    }
+    for (name, side) in [("before", before), ("now", now)] {
+        if side.state.saturations() > 0 {
+            row(out, "saturated", &format!("{name}: {}", saturated(&side.state)))?;
+        }
     }
     for (from, to) in quantities {
-        let Quantity { name, unit, decimals, .. } = *to;
-        let [from, to] = [from, to].map(|quantity| {
-            let bound = interval(&quantity.estimate, decimals);
-            format!("{} ({bound})", number(quantity.estimate.value, decimals))
-        });
-        row(out, name, format!("{from}, then {to} {unit}").trim_end())?;
+        row(out, to.name, &format!("{}; then {}", in_brief(from), in_brief(to)))?;
     }
-    if keys.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "  {:>15}  {:>31}  {:>31}  key", "change", "bound", "from > to")?;
-    for ChangedKey { name, from, to, change } in keys.iter().take(top) {
-        let from_to = format!("{} > {}", number(from.value, 0), number(to.value, 0));
-        let (value, bound) = (number(change.value, 0), interval(change, 0));
-        writeln!(out, "  {value:>15}  {bound:>31}  {from_to:>31}  {name}")?;
-    }
-    if keys.len() > top {
-        writeln!(out, "  and {} more (--top shows more)", grouped((keys.len() - top) as u64))?;
-    }
-    let least = keys.iter().filter_map(|key| key.change.confidence()).min_by(f64::total_cmp);
-    match least {
-        Some(confidence) => writeln!(out, "  each bound holds with probability {} or more", percent(confidence)),
-        None => Ok(()),
+    let rows = keys.iter().map(|ChangedKey { name, from, to, change }| {
+        let [lower, upper] = bounds(change, 0);
+        let [before, now] = [from, to].map(|estimate| number(estimate.value, 0));
+        (*change, [number(change.value, 0), lower, upper, before, now, name.clone()])
+    });
+    table::write(out, ["change", "lower", "upper", "before", "now", "key"], rows, top)
+}
+
+/// `1,841 keys (1,821 to 1,861)`.
+fn in_brief(quantity: &Quantity) -> String {
+    let Quantity { estimate, decimals, .. } = *quantity;
+    match estimate.bound {
+        Bound::Interval { lower, upper, .. } if lower == upper => quantity.value(),
+        _ => format!("{} ({})", quantity.value(), interval(&estimate, decimals)),
     }
 }

@@ -3,34 +3,61 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
+use thalweg_sketch::state::KeyBytes;
+use thalweg_sketch::{Account, Estimate};
 
 use super::diff::Difference;
 use super::file::State;
 use super::names::Names;
-use super::show::{Quantity, quantities, size};
+use super::show::{Quantity, missed_up_to, quantities, size};
 use crate::figures::Number;
 
 /// A state.
 #[derive(Debug, Serialize)]
 pub(super) struct StateLine {
     r#type: &'static str,
-    file: String,
     kind: String,
-    keys_are: String,
-    label: String,
-    start_ns: u64,
-    end_ns: u64,
+    key_kind: String,
+    #[serde(flatten)]
+    what: Counted,
     size: String,
     seed: u64,
     memory_bytes: u64,
     file_bytes: u64,
+    quantities: Vec<QuantityLine>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missed_up_to: Option<u64>,
+    unlisted: usize,
+    keys: Vec<KeyLine>,
+}
+
+/// What a state has counted.
+#[derive(Debug, Serialize)]
+struct Counted {
+    file: String,
+    label: String,
+    start_ns: u64,
+    end_ns: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     counted: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sampled: Option<f64>,
     saturations: u64,
-    quantities: Vec<QuantityLine>,
-    keys: Vec<KeyLine>,
+}
+
+impl From<&State> for Counted {
+    fn from(saved: &State) -> Counted {
+        let State { name, meta, state, .. } = saved;
+        Counted {
+            file: name.clone(),
+            label: meta.label.clone(),
+            start_ns: meta.start_ns,
+            end_ns: meta.end_ns,
+            counted: state.account().map(Account::magnitude),
+            sampled: state.account().map(|account| account.coarsest().get()),
+            saturations: state.saturations(),
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -47,29 +74,27 @@ struct KeyLine {
 
 impl StateLine {
     pub(super) fn of(saved: &State, top: usize) -> StateLine {
-        let State { path, file_bytes, meta, state } = saved;
+        let State { file_bytes, meta, state, .. } = saved;
         let names = Names::of(&meta.key_kind);
         let quantity = |of: Quantity| QuantityLine { name: of.name, estimate: Number::from(&of.estimate) };
-        let largest = state.largest().into_iter().take(top);
+        let largest = state.largest();
+        let key = |(key, estimate): &(KeyBytes, Estimate)| KeyLine {
+            key: names.name(key),
+            estimate: Number::from(estimate),
+        };
         StateLine {
             r#type: "sketch",
-            file: path.display().to_string(),
             kind: state.kind().to_string(),
-            keys_are: meta.key_kind.clone(),
-            label: meta.label.clone(),
-            start_ns: meta.start_ns,
-            end_ns: meta.end_ns,
+            key_kind: meta.key_kind.clone(),
+            what: Counted::from(saved),
             size: size(state),
             seed: state.hasher().seed(),
             memory_bytes: state.bytes(),
             file_bytes: *file_bytes,
-            counted: state.account().map(|account| account.magnitude()),
-            sampled: state.account().map(|account| account.coarsest().get()),
-            saturations: state.saturations(),
             quantities: quantities(state).into_iter().map(quantity).collect(),
-            keys: largest
-                .map(|(key, estimate)| KeyLine { key: names.name(&key), estimate: Number::from(&estimate) })
-                .collect(),
+            missed_up_to: missed_up_to(state),
+            unlisted: largest.len().saturating_sub(top),
+            keys: largest.iter().take(top).map(key).collect(),
         }
     }
 }
@@ -78,11 +103,12 @@ impl StateLine {
 #[derive(Debug, Serialize)]
 pub(super) struct DifferenceLine {
     r#type: &'static str,
-    before: String,
-    now: String,
     kind: String,
-    keys_are: String,
+    key_kind: String,
+    before: Counted,
+    now: Counted,
     quantities: Vec<ChangedQuantityLine>,
+    unlisted: usize,
     keys: Vec<ChangedKeyLine>,
 }
 
@@ -109,7 +135,7 @@ impl DifferenceLine {
             from: Number::from(&from.estimate),
             to: Number::from(&to.estimate),
         });
-        let keys = keys.iter().take(top).map(|key| ChangedKeyLine {
+        let listed = keys.iter().take(top).map(|key| ChangedKeyLine {
             key: key.name.clone(),
             change: Number::from(&key.change),
             from: Number::from(&key.from),
@@ -117,12 +143,13 @@ impl DifferenceLine {
         });
         DifferenceLine {
             r#type: "sketch_difference",
-            before: before.path.display().to_string(),
-            now: now.path.display().to_string(),
             kind: now.state.kind().to_string(),
-            keys_are: now.meta.key_kind.clone(),
+            key_kind: now.meta.key_kind.clone(),
+            before: Counted::from(*before),
+            now: Counted::from(*now),
             quantities: quantities.collect(),
-            keys: keys.collect(),
+            unlisted: keys.len().saturating_sub(top),
+            keys: listed.collect(),
         }
     }
 }

@@ -9,6 +9,7 @@ mod file;
 mod json;
 mod names;
 mod show;
+mod table;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -54,9 +55,7 @@ pub fn merge(files: &[PathBuf], output: &Path, label: Option<String>) -> anyhow:
     let mut whole = State::read(first)?;
     for file in rest {
         let part = State::read(file)?;
-        whole
-            .merge(&part)
-            .with_context(|| format!("{} cannot be merged with {}", file.display(), first.display()))?;
+        whole.merge(&part).with_context(|| format!("{} and {} cannot be merged", whole.name, part.name))?;
     }
     if let Some(label) = label {
         whole.meta.label = label;
@@ -71,7 +70,7 @@ pub fn merge(files: &[PathBuf], output: &Path, label: Option<String>) -> anyhow:
 pub fn diff(before: &Path, now: &Path, telling: Telling, out: &mut impl Write) -> anyhow::Result<()> {
     let (earlier, later) = (State::read(before)?, State::read(now)?);
     let difference = diff::Difference::between(&earlier, &later)
-        .with_context(|| format!("{} and {} cannot be compared", before.display(), now.display()))?;
+        .with_context(|| format!("{} and {} cannot be compared", earlier.name, later.name))?;
     match telling.json {
         true => json::line(out, &json::DifferenceLine::of(&difference, telling.top)),
         false => diff::write(out, &difference, telling.top),

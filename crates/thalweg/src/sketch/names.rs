@@ -24,9 +24,24 @@ impl Names {
     }
 }
 
+/// A text of a stranger's with its control characters made visible, so that it can neither command a terminal nor
+/// pretend to be another line.
+pub(super) fn visible(text: &str) -> String {
+    let each = |character: char| match character.is_control() {
+        true => character.escape_default().to_string(),
+        false => character.to_string(),
+    };
+    text.chars().map(each).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_label_cannot_command_a_terminal() {
+        assert_eq!(visible("Zürich: a\x1b[2J\nb\u{9b}"), "Zürich: a\\u{1b}[2J\\nb\\u{9b}");
+    }
 
     #[test]
     fn keys_of_our_kinds_have_names_and_others_their_bytes() {

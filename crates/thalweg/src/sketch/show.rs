@@ -2,13 +2,14 @@
 
 use std::io::{self, Write};
 
-use thalweg_sketch::Estimate;
-use thalweg_sketch::state::{AnyState, KeyBytes, Linear};
+use thalweg_sketch::state::{AnyState, KeyBytes, Linear, Meta};
+use thalweg_sketch::{Account, Estimate};
 use thalweg_wire::{Bytes, Timestamp};
 
 use super::file::State;
-use super::names::Names;
-use crate::figures::{bound_in_words, grouped, interval, moment, number, percent};
+use super::names::{Names, visible};
+use super::table;
+use crate::figures::{bound_in_words, bounds, grouped, moment, number};
 
 /// A quantity that a state knows beside its keys.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +18,18 @@ pub(super) struct Quantity {
     pub(super) unit: &'static str,
     pub(super) estimate: Estimate,
     pub(super) decimals: usize,
+}
+
+impl Quantity {
+    /// `1,841 keys`.
+    pub(super) fn value(&self) -> String {
+        let value = number(self.estimate.value, self.decimals);
+        match (value.as_str(), self.unit) {
+            (_, "") => value,
+            ("1", unit) => format!("1 {}", unit.trim_end_matches('s')),
+            (_, unit) => format!("{value} {unit}"),
+        }
+    }
 }
 
 /// What a state can be asked for without naming a key.
@@ -72,63 +85,78 @@ pub(super) fn size(state: &AnyState<KeyBytes>) -> String {
 
 /// Writes what a state says; `top` is the length of its list of keys.
 pub(super) fn write(out: &mut impl Write, saved: &State, top: usize) -> io::Result<()> {
-    let State { path, file_bytes, meta, state } = saved;
-    writeln!(out, "{}", path.display())?;
-    row(out, "sketch", &format!("{} of {}, {}", state.kind(), of_keys(&meta.key_kind), size(state)))?;
+    let State { name, file_bytes, meta, state } = saved;
+    writeln!(out, "{name}")?;
+    row(out, "sketch", &what(saved))?;
     if !meta.label.is_empty() {
-        row(out, "label", &meta.label)?;
+        row(out, "label", &visible(&meta.label))?;
     }
-    if meta.has_window() {
-        let [start, end] = [meta.start_ns, meta.end_ns].map(|time| moment(Timestamp(time)));
-        row(out, "window", &format!("{start} to {end}"))?;
+    if let Some(window) = window(meta) {
+        row(out, "window", &window)?;
     }
     if let Some(account) = state.account() {
-        let sampled = match account.is_sampled() {
-            true => format!(", sampled with p = {}", account.coarsest()),
-            false => String::new(),
-        };
-        let weight = grouped(account.magnitude());
-        row(out, "counted", &format!("{weight}{sampled}"))?;
+        row(out, "counted", &counted(account))?;
     }
     if state.saturations() > 0 {
-        let saturations = grouped(state.saturations());
-        row(out, "saturated", &format!("{saturations} additions beyond a counter's range: no bound holds"))?;
+        row(out, "saturated", &saturated(state))?;
     }
     row(out, "memory", &format!("{}, {} in the file", Bytes(state.bytes()), Bytes(*file_bytes)))?;
-    row(out, "hash", &format!("{}, seed {:#x}", thalweg_sketch::HASH_NAME, state.hasher().seed()))?;
-    for Quantity { name, unit, estimate, decimals } in quantities(state) {
-        let value = format!("{} {unit}", number(estimate.value, decimals));
-        row(out, name, &format!("{}{}", value.trim_end(), bound_in_words(&estimate, decimals)))?;
+    row(out, "hash", &format!("{}, seed {}", thalweg_sketch::HASH_NAME, state.hasher().seed()))?;
+    for quantity in quantities(state) {
+        let bound = bound_in_words(&quantity.estimate, quantity.decimals);
+        row(out, quantity.name, &format!("{}{bound}", quantity.value()))?;
     }
-    keys(out, saved, top)
-}
-
-fn keys(out: &mut impl Write, saved: &State, top: usize) -> io::Result<()> {
-    let largest = saved.state.largest();
-    if largest.is_empty() || top == 0 {
-        return Ok(());
+    if let Some(peers) = missed_up_to(state).filter(|&peers| peers > 0) {
+        row(out, "incomplete", &format!("keys of up to {} peers may be missing", grouped(peers)))?;
     }
-    let names = Names::of(&saved.meta.key_kind);
-    let unit = if matches!(saved.state, AnyState::Spread(_)) { "peers" } else { "count" };
-    writeln!(out, "  {unit:>15}  {:>31}  key", "bound")?;
-    for (key, estimate) in largest.iter().take(top) {
-        let (value, bound) = (number(estimate.value, 0), interval(estimate, 0));
-        writeln!(out, "  {value:>15}  {bound:>31}  {}", names.name(key))?;
-    }
-    if largest.len() > top {
-        writeln!(out, "  and {} more (--top shows more)", grouped((largest.len() - top) as u64))?;
-    }
-    let least = largest.iter().filter_map(|(_, estimate)| estimate.confidence()).min_by(f64::total_cmp);
-    match least {
-        Some(confidence) => writeln!(out, "  each bound holds with probability {} or more", percent(confidence)),
-        None => Ok(()),
-    }
+    let names = Names::of(&meta.key_kind);
+    let of_keys = if matches!(state, AnyState::Spread(_)) { "peers" } else { "count" };
+    let rows = state.largest().into_iter().map(|(key, estimate)| {
+        let [lower, upper] = bounds(&estimate, 0);
+        (estimate, [number(estimate.value, 0), lower, upper, names.name(&key)])
+    });
+    table::write(out, [of_keys, "lower", "upper", "key"], rows, top)
 }
 
 pub(super) fn row(out: &mut impl Write, name: &str, value: &str) -> io::Result<()> {
     writeln!(out, "  {name:<12} {value}")
 }
 
-pub(super) fn of_keys(key_kind: &str) -> &str {
-    if key_kind.is_empty() { "unnamed keys" } else { key_kind }
+/// `Count Sketch of src, 5 x 8192 counters of 32 bits`.
+pub(super) fn what(saved: &State) -> String {
+    let keys = match saved.meta.key_kind.as_str() {
+        "" => "unnamed keys".to_owned(),
+        key_kind => visible(key_kind),
+    };
+    format!("{} of {keys}, {}", saved.state.kind(), size(&saved.state))
+}
+
+/// `2014-06-19 13:00:00.000 to 2014-06-19 13:00:10.000 UTC`, if there is one.
+pub(super) fn window(meta: &Meta) -> Option<String> {
+    let [start, end] = [meta.start_ns, meta.end_ns].map(|time| moment(Timestamp(time)));
+    meta.has_window().then(|| format!("{start} to {end} UTC"))
+}
+
+/// `17,945, sampled with p = 1/16`.
+pub(super) fn counted(account: &Account) -> String {
+    let weight = grouped(account.magnitude());
+    match account.is_sampled() {
+        true => format!("{weight}, sampled with p = {}", account.coarsest()),
+        false => weight,
+    }
+}
+
+/// How often counters were at the end of their range.
+pub(super) fn saturated(state: &AnyState<KeyBytes>) -> String {
+    let (count, noun) =
+        (state.saturations(), if state.saturations() == 1 { "addition" } else { "additions" });
+    format!("{} {noun} beyond a counter's range: no bound holds", grouped(count))
+}
+
+/// Keys with so many peers or fewer may be missing; of a spread only.
+pub(super) fn missed_up_to(state: &AnyState<KeyBytes>) -> Option<u64> {
+    match state {
+        AnyState::Spread(spread) => Some(spread.missed_up_to()),
+        _ => None,
+    }
 }

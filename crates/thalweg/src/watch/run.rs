@@ -289,10 +289,10 @@ fn collect(
             Err(RecvTimeoutError::Disconnected) => return,
             Err(RecvTimeoutError::Timeout) => hear(Heard::Silence, totals),
             Ok(Message::Done(done)) => totals.add(*done, options.top),
-            Ok(Message::Window(state)) => {
+            Ok(Message::Windows(states)) => {
                 if let Some(collector) = &mut collector {
                     collector
-                        .add(*state, |collector, finished| window_is_over(collector, finished, totals, hear));
+                        .add(states, |collector, finished| window_is_over(collector, finished, totals, hear));
                 }
             }
             Ok(Message::NoMoreWindows(worker)) => {

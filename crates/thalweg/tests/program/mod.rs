@@ -19,6 +19,12 @@ pub(crate) struct Run {
     pub(crate) stderr: String,
 }
 
+/// Runs `thalweg` with these arguments in a folder, with nothing to read on standard input.
+pub(crate) fn thalweg_in(folder: &Path, arguments: &[&str]) -> Run {
+    let mut command = Command::new(THALWEG);
+    Run::from(command.args(arguments).current_dir(folder).stdin(Stdio::null()).output().unwrap())
+}
+
 /// Runs `thalweg watch` with these arguments.
 pub(crate) fn watch(arguments: &[&str]) -> Run {
     watch_stdin(arguments, b"")

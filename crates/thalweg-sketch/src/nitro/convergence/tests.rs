@@ -18,10 +18,11 @@ fn noise(energy: f64, width: usize, account: &Account) -> Noise {
 fn holds(eps: f64, energy: f64, width: f64, account: &Account, packets: f64, k: i32) -> bool {
     let (v, excess) = (account.heaviest(), 2f64.powi(k) - 1.0);
     let a = account.own_variance().max(v * excess);
-    let r = 2.0 / width + 4.0 * a / energy.sqrt() + a * a / energy;
-    if C * r > 0.25 {
+    let r = |energy: f64| 2.0 / width + 4.0 * a / energy.sqrt() + a * a / energy;
+    if C * r(energy) > 0.25 {
         return false;
     }
+    let r = r(energy / (1.0 + (C * r(energy)).sqrt()));
     let q = account.sampling_energy();
     let l2_squared = energy / (1.0 + (C * r).sqrt()) - q;
     let left = C * ((l2_squared + q + packets * v * v * excess) / width + a * l2_squared.sqrt());

@@ -12,8 +12,10 @@ use thalweg_sketch::{Account, Probability, RowSketch};
 #[derive(Debug)]
 pub(in crate::watch) struct Collector {
     windows: Windows,
-    /// Where each worker finds its turns. One at a time: what does not fit in is there already.
+    /// Where each worker finds its turns.
     turns: Vec<Sender<()>>,
+    /// Workers that have a turn whose windows have not come yet.
+    has_turn: Vec<bool>,
     /// The last window that each worker has handed on.
     through: Vec<Option<u64>>,
     /// Workers from which no more windows come.
@@ -45,9 +47,10 @@ impl Collector {
     pub(in crate::watch) fn new(plan: &Plan) -> (Collector, Vec<Turn>) {
         let workers = plan.options().workers;
         let (turns, places): (Vec<_>, _) = (0..workers).map(|_| bounded(1)).unzip();
-        let collector = Collector {
+        let mut collector = Collector {
             windows: Windows::new(plan),
             turns,
+            has_turn: vec![false; workers],
             through: vec![None; workers],
             has_gone: vec![false; workers],
         };
@@ -55,10 +58,13 @@ impl Collector {
         (collector, places)
     }
 
-    /// Takes a window of a worker; `take` gets each that is complete with that.
-    pub(in crate::watch) fn add(&mut self, state: WindowState, take: impl FnMut(&Collector, Finished)) {
-        self.through[state.worker] = Some(state.index);
-        self.windows.add(state);
+    /// Takes what a worker has handed on in its turn; `take` gets each window that is complete with that.
+    pub(in crate::watch) fn add(&mut self, states: Vec<WindowState>, take: impl FnMut(&Collector, Finished)) {
+        for state in states {
+            self.has_turn[state.worker] = false;
+            self.through[state.worker] = Some(state.index);
+            self.windows.add(state);
+        }
         self.go_on(take);
     }
 
@@ -119,11 +125,11 @@ impl Collector {
         }
     }
 
-    fn give_turns(&self) {
+    fn give_turns(&mut self) {
         for (worker, turn) in self.turns.iter().enumerate() {
-            if !self.windows.is_ahead(worker) {
-                // It has one, or it has gone.
-                let _ = turn.try_send(());
+            if !self.has_turn[worker] && !self.windows.is_ahead(worker) {
+                // One that has gone takes no more.
+                self.has_turn[worker] = turn.try_send(()).is_ok();
             }
         }
     }

@@ -72,7 +72,9 @@ impl Monitoring {
     pub(in crate::watch) fn finish(&mut self) {
         let Some(monitor) = self.monitor.take() else { return };
         self.wait_for_turn();
-        monitor.finish(|state| tell(&self.sender, Message::Window(Box::new(state))));
+        let mut over = Vec::new();
+        monitor.finish(|state| over.push(state));
+        tell(&self.sender, Message::Windows(over));
         tell(&self.sender, Message::NoMoreWindows(self.worker));
     }
 
@@ -94,8 +96,12 @@ impl Monitoring {
             self.wait_for_turn();
         }
         self.end = Timestamp(now.0 / self.window.0 * self.window.0) + self.window;
-        if let Some(monitor) = &mut self.monitor {
-            monitor.advance(now, |state| tell(&self.sender, Message::Window(Box::new(state))));
+        let Some(monitor) = &mut self.monitor else { return };
+        let mut over = Vec::new();
+        monitor.advance(now, |state| over.push(state));
+        // One message a turn, so that it is known when a turn is over.
+        if !over.is_empty() {
+            tell(&self.sender, Message::Windows(over));
         }
     }
 

@@ -5,12 +5,12 @@ use std::io::{self, Write};
 use thalweg_measure::tasks::{
     Changes, FlowName, HeavyHitters, HeavyPrefixes, PlannedTask, Spreaders, TaskSpec, TaskValue, Weight,
 };
-use thalweg_sketch::{Bound, Estimate};
+use thalweg_sketch::Estimate;
 use thalweg_wire::{Nanos, Timestamp};
 
 use super::collector::{Finished, Health};
 use super::ledger::{Answer, TaskLedger};
-use crate::figures::{bound_in_words, grouped, number, percent};
+use crate::figures::{bound_in_words, bounds, grouped, number, percent};
 use crate::watch::report::row;
 
 /// Writes what was measured, and in how much memory.
@@ -236,15 +236,6 @@ fn keys(count: usize, room: usize) -> String {
 
 fn share_in_words(share: f64) -> String {
     format!("{:.2} %", share * 100.0)
-}
-
-/// Lower and upper bound; or, for the same two columns, that there are none.
-fn bounds(estimate: &Estimate, decimals: usize) -> [String; 2] {
-    match estimate.bound {
-        Bound::Interval { lower, upper, .. } => [lower, upper].map(|bound| number(bound, decimals)),
-        Bound::NotConverged => ["no bound".to_owned(), "yet".to_owned()],
-        _ => ["no bound".to_owned(), String::new()],
-    }
 }
 
 /// Time of day, in as many digits as windows need.

@@ -55,7 +55,7 @@ impl Bench {
             let take =
                 |_: &Collector, it: Finished| finished.push((it.report.index, it.report.tally.packets));
             match message {
-                Message::Window(state) => self.collector.add(*state, take),
+                Message::Windows(states) => self.collector.add(states, take),
                 Message::NoMoreWindows(worker) => self.collector.worker_has_gone(worker, take),
                 other => panic!("{other:?}"),
             }
@@ -136,8 +136,8 @@ fn the_ledger_remembers_the_latest_and_counts_the_rest() {
     let mut ledger = TaskLedger::new(bench.collector.plan());
     for seconds in [10, 11, 14] {
         bench.workers[0].packets(&[packet(seconds, 1), packet(seconds, seconds as u32)]);
-        while let Ok(Message::Window(state)) = bench.told.try_recv() {
-            bench.collector.add(*state, |_, finished| ledger.add(finished));
+        while let Ok(Message::Windows(states)) = bench.told.try_recv() {
+            bench.collector.add(states, |_, finished| ledger.add(finished));
         }
     }
     assert_eq!((ledger.windows, ledger.empty_windows, ledger.tally.packets), (2, 2, 4));

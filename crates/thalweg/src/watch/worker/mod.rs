@@ -43,8 +43,8 @@ pub(super) enum Message {
     Output(Output),
     /// How things stand.
     View(Box<View>),
-    /// A window that is over for a worker.
-    Window(Box<WindowState>),
+    /// What a worker hands on at the end of a window: that, and a stretch without packets if one follows.
+    Windows(Vec<WindowState>),
     /// A worker that will end no more windows.
     NoMoreWindows(usize),
     /// The last word of a worker.
