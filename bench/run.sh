@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The whole benchmark, results under bench/results/, experiments under experiments/. Takes 20 to 40 minutes on
+# The whole benchmark, results under bench/results/, experiments under experiments/. Takes 30 to 50 minutes on
 # a quiet machine, 4 GB of disk and 4 GB of memory. `make bench` calls it when the release binary is built.
 #
 #   bench/run.sh                          everything
@@ -23,8 +23,12 @@ bench meters --packets "$packets" --thalweg "$target/release/thalweg" --traces "
 bench stages --packets "$(at_most 10000000)"
 bench scaling --packets "$(at_most 1000000),$(at_most 10000000),$limit"
 bench detectors --packets "$limit"
+bench tasks --packets "$limit"
 bench flood --packets "$(at_most 10000000)"
 bench sketches --packets "$(at_most 10000000)" --build "$target/bench-peers" --keys "$target/bench-keys"
 for experiment in cheetah-hash-buckets cheetah-length-filter cheetah-reported; do
   bench experiment "$experiment" --packets "$limit"
+done
+for experiment in nitro-throughput nitro-memory nitro-convergence nitro-skew nitro-packet-sampling; do
+  bench experiment "$experiment" --packets "$(at_most 10000000)"
 done

@@ -8,7 +8,7 @@
 //! | [`detectors`] | what do the published detector and ours find, miss and report falsely, and how late? |
 //! | [`flood`] | what does a flood of random 5-tuples cost? |
 //! | [`sketches`] | how fast are sketches, ours and others', and how far off at that speed? |
-//! | [`experiments`] | the dissertation's own study, figure by figure, on a trace of ours |
+//! | [`experiments`] | studies of papers, figure by figure and claim by claim, on traces of ours |
 //!
 //! Traces come from `thalweg synth`'s library; its truth is what everything is held against. Results are
 //! Markdown to read and CSV to compute with ([`results`]).
@@ -27,6 +27,7 @@ pub mod scaling;
 pub mod sketches;
 pub mod stages;
 pub mod statistics;
+pub mod tasks;
 pub mod timed;
 pub mod traces;
 pub mod truth;

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 use thalweg::watch::options::{Detector, Show, WatchOptions};
-use thalweg_bench::{detectors, experiments, flood, hash_map_meter, meters, scaling, sketches, stages};
+use thalweg_bench::{
+    detectors, experiments, flood, hash_map_meter, meters, scaling, sketches, stages, tasks,
+};
 use thalweg_capture::live::LiveOptions;
 use thalweg_measure::detect::CheetahThreshold;
 use thalweg_measure::meter::flow_table::FlowTableOptions;
@@ -27,6 +29,8 @@ enum Command {
     Scaling(scaling::ScalingOptions),
     /// What detectors find, miss and report falsely, and how late
     Detectors(detectors::DetectorsOptions),
+    /// What measurement tasks cost
+    Tasks(tasks::TasksBenchOptions),
     /// What a flood of random 5-tuples costs
     Flood(flood::FloodOptions),
     /// Sketches, ours and others', side by side on the same keys
@@ -55,6 +59,7 @@ fn main() -> anyhow::Result<()> {
         Command::Stages(options) => stages::run(&options),
         Command::Scaling(options) => scaling::run(&options),
         Command::Detectors(options) => detectors::run(&options),
+        Command::Tasks(options) => tasks::run(&options),
         Command::Flood(options) => flood::run(&options),
         Command::Sketches(options) => sketches::run(&options),
         Command::Experiment(options) => experiments::run(&options),
@@ -82,6 +87,9 @@ fn watch_options(file: PathBuf) -> WatchOptions {
         flow_table: FlowTableOptions::default(),
         threshold: CheetahThreshold::default(),
         detector: Detector::SlidingWindow { tracks: 32_768 },
+        tasks: None,
+        table: true,
+        save_states: None,
         live: LiveOptions::new(""),
         seed: None,
         top: 10,

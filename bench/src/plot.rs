@@ -1,4 +1,6 @@
-//! Two sorts of plots, as SVG: grouped bars over numbers, and boxes over names.
+//! Three sorts of plots, as SVG: grouped bars over numbers, boxes over names, and lines over names.
+
+mod lines;
 
 use std::path::Path;
 
@@ -8,6 +10,8 @@ use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
 use crate::statistics::FiveNumbers;
+
+pub use lines::{Panel, Unit, line_panels};
 
 const SIZE: (u32, u32) = (860, 480);
 const FONT: &str = "sans-serif";
@@ -121,9 +125,16 @@ fn draw<F>(path: &Path, contents: F) -> anyhow::Result<()>
 where
     F: FnOnce(&Root<'_>) -> Result<(), DrawError>,
 {
+    draw_sized(path, SIZE, contents)
+}
+
+fn draw_sized<F>(path: &Path, size: (u32, u32), contents: F) -> anyhow::Result<()>
+where
+    F: FnOnce(&Root<'_>) -> Result<(), DrawError>,
+{
     let mut svg = String::new();
     {
-        let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
         let drawn = root.fill(&WHITE).map_err(DrawError::from).and_then(|()| contents(&root));
         drawn
             .and_then(|()| root.present().map_err(DrawError::from))

@@ -34,6 +34,11 @@ pub fn quantile(sample: &[f64], share: f64) -> f64 {
     sorted[below] + (sorted[above] - sorted[below]) * place.fract()
 }
 
+/// The mean of a sample; zero if it is empty.
+pub fn mean(sample: &[f64]) -> f64 {
+    sample.iter().sum::<f64>() / sample.len().max(1) as f64
+}
+
 /// The middle of a sample; zero if it is empty.
 pub fn median(sample: &[f64]) -> f64 {
     quantile(sample, 0.5)

@@ -64,6 +64,16 @@ fn stages_are_all_measured() {
 }
 
 #[test]
+fn tasks_are_all_timed_with_every_sampling() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = bench(folder.path(), &["tasks", "--packets", "20000", "--runs", "1"]);
+    for task in ["`heavy:0.1%`", "`hhh:1%`", "`spread:dst>1000`"] {
+        let cells = cells(&page, task);
+        assert!(cells.len() >= 5 && cells[1..5].iter().all(|cell| cell.parse::<f64>().is_ok()), "{cells:?}");
+    }
+}
+
+#[test]
 fn scaling_measures_every_combination() {
     let folder = tempfile::tempdir().unwrap();
     let counts = ["--packets", "5000,10000", "--flows", "100,1000", "--runs", "1"];
@@ -95,8 +105,12 @@ fn sketches_are_measured_with_their_errors() {
     let arguments = ["sketches", "--packets", "20000", "--flows", "2000", "--runs", "2", "--no-peers"];
     let page = bench(folder.path(), &arguments);
     let textbook: Vec<_> = page.lines().filter(|line| line.starts_with("| textbook |")).collect();
-    assert_eq!(textbook.len(), 10, "{page}");
-    for row in textbook.iter().filter(|row| row.starts_with("| textbook | 1 |")) {
+    assert_eq!(textbook.len(), 11, "{page}");
+    let ours: Vec<_> = page.lines().filter(|line| line.starts_with("| thalweg |")).collect();
+    assert_eq!(ours.len(), 3 * 5 + 1, "{page}");
+    assert_eq!(cells(&page, "Count-Min")[2..4], ["150", "200"], "aims");
+    let exact = |row: &&&str| row.split('|').nth(2) == Some(" 1 ");
+    for row in textbook.iter().chain(&ours).filter(exact) {
         let error: f64 = row.split('|').nth(5).unwrap().trim().trim_end_matches(" %").parse().unwrap();
         assert!(error < 10.0, "2,000 flows in 8,192 counters: {row}");
     }
@@ -104,7 +118,10 @@ fn sketches_are_measured_with_their_errors() {
 
 #[test]
 fn every_experiment_writes_result_table_and_plot() {
-    for name in ["cheetah-hash-buckets", "cheetah-length-filter", "cheetah-reported"] {
+    let nitro = ["throughput", "memory", "convergence", "skew", "packet-sampling"];
+    let nitro = nitro.map(|name| format!("nitro-{name}"));
+    let cheetah = ["cheetah-hash-buckets", "cheetah-length-filter", "cheetah-reported"];
+    for name in cheetah.into_iter().chain(nitro.iter().map(String::as_str)) {
         let folder = tempfile::tempdir().unwrap();
         let page = bench(folder.path(), &["experiment", name, "--packets", "50000", "--seeds", "2"]);
         assert!(page.contains("plot.svg"), "{page}");

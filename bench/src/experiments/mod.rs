@@ -1,10 +1,12 @@
-//! The dissertation's study of its monitor, figure by figure, on a trace of ours.
+//! Studies of papers, repeated on traces of ours: the dissertation's monitor figure by figure, NitroSketch claim by
+//! claim.
 //!
 //! Each experiment has a folder under `experiments/`: `README.md` says what the source claims, and the command
 //! writes `RESULT.md`, `table.csv` and `plot.svg` beside it.
 
 mod hash_buckets;
 mod length_filter;
+mod nitro;
 mod reported;
 
 use std::path::{Path, PathBuf};
@@ -17,12 +19,13 @@ pub struct ExperimentOptions {
     /// Which
     #[arg(value_enum)]
     pub name: Experiment,
-    /// Length of the trace, in packets
-    #[arg(long, default_value_t = 38_000_000)]
-    pub packets: u64,
-    /// Traces (of other seeds) or sampling seeds that a box is made from
-    #[arg(long, default_value_t = 10)]
-    pub seeds: u64,
+    /// Length of the trace, in packets; by default 38,000,000, and 10,000,000 for nitro-*
+    #[arg(long)]
+    pub packets: Option<u64>,
+    /// Traces (of other seeds), seeds or runs that a box or a median is made from; by default as many as take a
+    /// minute or two
+    #[arg(long)]
+    pub seeds: Option<u64>,
     /// Where the results go; by default its folder under `experiments/`
     #[arg(long)]
     pub output: Option<PathBuf>,
@@ -37,6 +40,16 @@ pub enum Experiment {
     CheetahLengthFilter,
     /// Figure 3.6a: cheetahs reported with filter and sampling
     CheetahReported,
+    /// NitroSketch: updates a second over p
+    NitroThroughput,
+    /// NitroSketch: error of every task over memory
+    NitroMemory,
+    /// NitroSketch: error over packets seen, and whether bounds hold
+    NitroConvergence,
+    /// NitroSketch: streams of any skew, and a flood
+    NitroSkew,
+    /// NitroSketch: beside packets sampled into an exact table
+    NitroPacketSampling,
 }
 
 /// What an experiment came to.
@@ -52,6 +65,24 @@ impl Experiment {
             Experiment::CheetahHashBuckets => "cheetah-hash-buckets",
             Experiment::CheetahLengthFilter => "cheetah-length-filter",
             Experiment::CheetahReported => "cheetah-reported",
+            Experiment::NitroThroughput => "nitro-throughput",
+            Experiment::NitroMemory => "nitro-memory",
+            Experiment::NitroConvergence => "nitro-convergence",
+            Experiment::NitroSkew => "nitro-skew",
+            Experiment::NitroPacketSampling => "nitro-packet-sampling",
+        }
+    }
+
+    /// Packets and seeds, unless told otherwise.
+    const fn defaults(self) -> (u64, u64) {
+        match self {
+            Experiment::CheetahHashBuckets
+            | Experiment::CheetahLengthFilter
+            | Experiment::CheetahReported => (38_000_000, 10),
+            Experiment::NitroThroughput | Experiment::NitroMemory => (10_000_000, 3),
+            Experiment::NitroConvergence => (10_000_000, 20),
+            Experiment::NitroSkew => (10_000_000, 10),
+            Experiment::NitroPacketSampling => (10_000_000, 5),
         }
     }
 }
@@ -62,6 +93,7 @@ impl Experiment {
 /// If the trace is refused or the results cannot be written.
 pub fn run(options: &ExperimentOptions) -> anyhow::Result<()> {
     let ExperimentOptions { name, packets, seeds, .. } = *options;
+    let (packets, seeds) = (packets.unwrap_or(name.defaults().0), seeds.unwrap_or(name.defaults().1).max(1));
     let output = options.output.clone().unwrap_or_else(|| Path::new("experiments").join(name.folder()));
     let plot = output.join("plot.svg");
     let command = format!("thalweg-bench experiment {} --packets {packets} --seeds {seeds}", name.folder());
@@ -69,6 +101,11 @@ pub fn run(options: &ExperimentOptions) -> anyhow::Result<()> {
         Experiment::CheetahHashBuckets => hash_buckets::run(packets, &command, &plot),
         Experiment::CheetahLengthFilter => length_filter::run(packets, seeds, &command, &plot),
         Experiment::CheetahReported => reported::run(packets, seeds, &command, &plot),
+        Experiment::NitroThroughput => nitro::throughput::run(packets, seeds, &command, &plot),
+        Experiment::NitroMemory => nitro::memory::run(packets, seeds, &command, &plot),
+        Experiment::NitroConvergence => nitro::convergence::run(packets, seeds, &command, &plot),
+        Experiment::NitroSkew => nitro::skew::run(packets, seeds, &command, &plot),
+        Experiment::NitroPacketSampling => nitro::packet_sampling::run(packets, seeds, &command, &plot),
     };
     let Outcome { mut page, table } = outcome?;
     page.paragraph("![plot](plot.svg)");

@@ -15,6 +15,10 @@ pub const WIDTH: usize = 8_192;
 pub const TOP: usize = 100;
 /// Levels of UnivMon.
 pub const LEVELS: usize = 16;
+/// Flows that each level of UnivMon notes.
+pub const LEVEL_TOP: usize = 1_000;
+/// Binary logarithm of the registers of HyperLogLog.
+pub const PRECISION: u8 = 14;
 
 /// What kind of sketch it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -30,6 +34,8 @@ pub enum Family {
     KAry,
     /// Levels of Count Sketch with a heap each.
     UnivMon,
+    /// The highest rank of a hash in each register: flows alone, no packets.
+    HyperLogLog,
 }
 
 impl Family {
@@ -40,6 +46,7 @@ impl Family {
             Family::CountSketch => "Count Sketch",
             Family::KAry => "K-ary",
             Family::UnivMon => "UnivMon",
+            Family::HyperLogLog => "HyperLogLog",
         }
     }
 }
@@ -90,7 +97,13 @@ impl Subject {
 
     /// With [`LEVELS`] levels, each with a heap.
     pub fn with_levels(self) -> Subject {
-        Subject { memory_bytes: self.memory_bytes * LEVELS, ..self.with_top() }
+        Subject { memory_bytes: self.memory_bytes * LEVELS, top: LEVEL_TOP, ..self }
+    }
+
+    /// With registers of a byte each instead of rows of counters.
+    pub fn of_registers(self) -> Subject {
+        let width = 1 << PRECISION;
+        Subject { rows: 1, width, memory_bytes: width, ..self }.noting("error of the number of flows")
     }
 
     /// With a remark.
@@ -114,7 +127,8 @@ pub struct Outcome {
     pub packets: u64,
     /// Processor time of the updates alone.
     pub seconds: f64,
-    /// Mean of `|estimate - count| / count` over the [`TOP`] largest flows, in this run.
+    /// Mean of `|estimate - count| / count` over the [`TOP`] largest flows, in this run; of what only counts flows,
+    /// the relative error of that.
     pub error: f64,
     /// How many of them its heap names, if it has one.
     pub found: Option<usize>,
@@ -132,11 +146,21 @@ pub trait Summary {
     /// Takes a whole stream, the way its users should.
     fn update_all(&mut self, keys: &[Key]);
 
-    /// Packets of a flow; the heap's word, if there is a heap and it names the flow.
-    fn estimate(&self, key: &Key) -> f64;
+    /// Packets of a flow; the heap's word, if there is a heap and it names the flow. NaN if it tells nothing of
+    /// single flows.
+    fn estimate(&self, _key: &Key) -> f64 {
+        f64::NAN
+    }
 
     /// The flows that its heap names, if it has one.
-    fn top(&self) -> Option<Vec<Key>>;
+    fn top(&self) -> Option<Vec<Key>> {
+        None
+    }
+
+    /// Flows, if it counts nothing else.
+    fn distinct(&self) -> Option<f64> {
+        None
+    }
 }
 
 impl<S: Sketch> Summary for S {
@@ -168,16 +192,20 @@ impl Contender {
         Contender { subject, build: Box::new(move || Box::new(build())) }
     }
 
-    /// One run over a stream; `largest` are its [`TOP`] largest flows.
-    pub fn run(&self, keys: &[Key], largest: &[(Key, u64)]) -> Outcome {
+    /// One run over a stream of so many `flows`, of which `largest` are the [`TOP`] largest.
+    pub fn run(&self, keys: &[Key], largest: &[(Key, u64)], flows: usize) -> Outcome {
         let mut summary = (self.build)();
         let seconds = nanos_of(|| summary.update_all(keys)) / 1e9;
         let named = summary.top();
+        let error = match summary.distinct() {
+            Some(distinct) => (distinct / flows as f64 - 1.0).abs(),
+            None => mean_relative_error(largest, |key| summary.estimate(key)),
+        };
         Outcome {
             subject: self.subject.clone(),
             packets: keys.len() as u64,
             seconds,
-            error: mean_relative_error(largest, |key| summary.estimate(key)),
+            error,
             found: named.map(|named| largest.iter().filter(|(key, _)| named.contains(key)).count()),
         }
     }

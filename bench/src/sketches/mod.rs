@@ -7,14 +7,17 @@
 //! | [`textbook`] | sketches the way the papers put them |
 //! | [`contender`] | what is compared, and what a run comes to |
 //! | [`contenders`] | those that run in this process |
+//! | [`ours`] | Thalweg's among them |
 //! | [`peers`] | sketches of others, in processes of their own |
 //!
 //! The time of a run is the processor time of the updates alone, keys already in memory; its error is that of
 //! the same run. Contenders take turns, so that whatever else the machine does hits all of them.
 
+mod aims;
 pub mod contender;
 pub mod contenders;
 pub mod keys;
+pub mod ours;
 pub mod peers;
 mod report;
 pub mod textbook;
@@ -31,6 +34,7 @@ use crate::results::{Page, grouped, save_page, save_rows};
 
 use contender::{LEVELS, Outcome, ROWS, TOP, WIDTH};
 use keys::{KeyStream, StreamOptions};
+use ours::BATCH;
 use peers::Peer;
 use truth::Truth;
 
@@ -128,13 +132,13 @@ fn measure(
     absent: &mut Absent,
     cpu: usize,
 ) -> anyhow::Result<Vec<Vec<Outcome>>> {
-    let largest = truth.top(TOP);
+    let (largest, flows) = (truth.top(TOP), truth.distinct());
     let contenders = contenders::all();
     let file = (!programs.is_empty()).then(|| stream.save(&options.keys, truth, TOP)).transpose()?;
     let mut outcomes = vec![Vec::new(); options.runs];
     for (run, outcomes) in outcomes.iter_mut().enumerate() {
         eprintln!("run {} of {}", run + 1, options.runs);
-        outcomes.extend(contenders.iter().map(|contender| contender.run(&stream.keys, &largest)));
+        outcomes.extend(contenders.iter().map(|contender| contender.run(&stream.keys, &largest, flows)));
         let Some(file) = &file else { continue };
         programs.retain(|(peer, program)| match peer.run(program, file, cpu) {
             Ok(more) => {
@@ -153,11 +157,13 @@ fn measure(
 fn explain(page: &mut Page, stream: &KeyStream, truth: &Truth) {
     page.paragraph(format_args!(
         "{} keys of 13 bytes, {} flows of {} by Zipf's law with exponent {}; the {TOP} largest have {:.1} % of \
-         the packets. Sketches of {ROWS} rows by {WIDTH} counters; UnivMon has {LEVELS} levels of them. One \
+         the packets. Sketches of {ROWS} rows by {WIDTH} counters; UnivMon has {LEVELS} levels of them. Ours take \
+         slices of {BATCH} keys. One \
          thread; processor time of the updates alone, keys in memory, medians over the runs. Ratios are to the \
          textbook version of the same sketch (with a heap, if it has one) that counts every packet. Errors are \
          the mean of |estimate - count| / count over the {TOP} largest flows in the same runs; of a flow that a \
-         heap names, the heap's word is taken. p is the probability that a row is counted, or a whole packet \
+         heap names, the textbook takes the heap's word. HyperLogLog's error is that of the number of flows. \
+         p is the probability that a row is counted, or a whole packet \
          where the remark says so.",
         grouped(stream.keys.len() as u64),
         grouped(truth.distinct() as u64),

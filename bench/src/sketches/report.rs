@@ -1,7 +1,9 @@
 //! Outcomes as a page to read and rows to compute with.
 
+use super::aims::AIMS;
 use super::contender::{Family, Outcome, Subject, TOP};
 use super::contenders::TEXTBOOK;
+use super::ours::OURS;
 use crate::results::{Page, Table};
 use crate::row;
 use crate::statistics::median;
@@ -14,10 +16,13 @@ struct Runs<'a> {
     found: Option<f64>,
 }
 
-/// Adds a section for each kind of sketch, without and with a heap.
+/// Adds what was aimed at, and a section for each kind of sketch, without and with a heap.
 pub(super) fn sections(page: &mut Page, outcomes: &[Vec<Outcome>]) {
     let runs = by_subject(outcomes);
-    for family in [Family::CountMin, Family::CountSketch, Family::KAry, Family::UnivMon] {
+    page.section("Aims").table(&aims(&runs));
+    let families =
+        [Family::CountMin, Family::CountSketch, Family::KAry, Family::UnivMon, Family::HyperLogLog];
+    for family in families {
         for heap in [false, true] {
             let same: Vec<&Runs<'_>> =
                 runs.iter().filter(|runs| runs.subject.task() == (family, heap)).collect();
@@ -103,6 +108,43 @@ impl<'a> Runs<'a> {
     }
 }
 
+/// The speeds that were aimed at, and what ours came to.
+fn aims(runs: &[Runs<'_>]) -> Table {
+    let mut table = Table::new([
+        "sketch",
+        "p",
+        "aim, M updates/s",
+        "far aim",
+        "measured",
+        "textbook",
+        "ratio",
+        "error to the textbook's at p = 1",
+    ]);
+    for aim in &AIMS {
+        let find = |contender, p: f64| {
+            let is_it = |runs: &&Runs<'_>| {
+                let Subject { contender: whose, p: its, .. } = runs.subject;
+                whose == contender && runs.subject.task() == (aim.sketch, aim.top) && *its == p
+            };
+            runs.iter().find(is_it)
+        };
+        let p = 1.0 / f64::from(aim.one_in);
+        let (Some(ours), Some(textbook)) = (find(OURS, p), find(TEXTBOOK, 1.0)) else { continue };
+        row!(
+            table,
+            aim.what,
+            probability(p),
+            aim.aim,
+            aim.far_aim,
+            format!("{:.1}", ours.rate),
+            format!("{:.1}", textbook.rate),
+            format!("{:.2}", ours.rate / textbook.rate),
+            format!("{:.2}", ours.error / textbook.error),
+        );
+    }
+    table
+}
+
 fn table(runs: &[&Runs<'_>]) -> Table {
     let mut table = Table::new([
         "contender",
@@ -110,6 +152,7 @@ fn table(runs: &[&Runs<'_>]) -> Table {
         "M updates/s",
         "to the textbook's",
         "error of the top 100",
+        "error to the textbook's",
         "found of them",
         "rows x width",
         "counters, KiB",
@@ -118,14 +161,17 @@ fn table(runs: &[&Runs<'_>]) -> Table {
     ]);
     let textbook = runs.iter().find(|runs| runs.subject.contender == TEXTBOOK && runs.subject.p == 1.0);
     for Runs { subject, rate, error, found } in runs {
-        let ratio = textbook.map_or_else(|| "-".to_owned(), |book| format!("{:.2}", rate / book.rate));
+        let ratio = |to: fn(&Runs<'_>) -> f64, what: f64| {
+            textbook.map_or_else(|| "-".to_owned(), |book| format!("{:.2}", what / to(book)))
+        };
         row!(
             table,
             subject.contender,
             probability(subject.p),
             format!("{rate:.1}"),
-            ratio,
+            ratio(|book| book.rate, *rate),
             format!("{:.2} %", 100.0 * error),
+            ratio(|book| book.error, *error),
             found.map_or_else(|| "-".to_owned(), |found| found.to_string()),
             format!("{} x {}", subject.rows, subject.width),
             subject.memory_bytes / 1024,
@@ -168,7 +214,7 @@ mod tests {
         let mut page = Page::new("", "");
         sections(&mut page, &outcomes);
         let lines: Vec<&str> = page.text().lines().filter(|line| line.contains(" x 8192")).collect();
-        assert!(lines[0].starts_with("| textbook | 1 | 10.0 | 1.00 | 1.23 % | - |"), "{lines:?}");
+        assert!(lines[0].starts_with("| textbook | 1 | 10.0 | 1.00 | 1.23 % | 1.00 | - |"), "{lines:?}");
         assert!(lines[1].starts_with("| fast | 1 | 20.0 | 2.00 |"), "{lines:?}");
         assert!(lines[2].starts_with("| fast | 1/16 | 50.0 | 5.00 |"), "{lines:?}");
         assert_eq!(rows(&outcomes).csv().lines().count(), 1 + 9);

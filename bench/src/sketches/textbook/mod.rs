@@ -6,6 +6,7 @@
 
 mod count_min;
 mod count_sketch;
+mod hyper_log_log;
 mod k_ary;
 mod nitro;
 mod top;
@@ -16,6 +17,7 @@ mod tests;
 
 pub use count_min::CountMin;
 pub use count_sketch::CountSketch;
+pub use hyper_log_log::HyperLogLog;
 pub use k_ary::KAry;
 pub use nitro::NitroCountSketch;
 pub use top::{Top, WithTop};

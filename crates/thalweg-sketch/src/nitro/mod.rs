@@ -43,6 +43,9 @@ const GROUP: usize = 64;
 /// Packets that go through together at p = 1: the digests take 4 KiB.
 const EXACT_GROUP: usize = 256;
 
+/// Keys that are about a cache line: one is asked for, a group ahead.
+const A_LINE: usize = 4;
+
 /// How p is chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
@@ -209,8 +212,11 @@ impl<S> Nitro<S> {
         for begin in (from..to).step_by(EXACT_GROUP) {
             let end = to.min(begin + EXACT_GROUP);
             let digests = &mut digests[..end - begin];
-            for (place, digest) in digests.iter_mut().enumerate() {
-                *digest = batch.digest(begin + place, hasher);
+            for (first, digests) in (begin..).step_by(A_LINE).zip(digests.chunks_mut(A_LINE)) {
+                batch.prefetch((first + EXACT_GROUP).min(to - 1));
+                for (number, digest) in (first..).zip(digests) {
+                    *digest = batch.digest(number, hasher);
+                }
             }
             let sums = batch.sums(begin, end);
             self.sketch.account_mut().enter(&sums, Probability::ONE);

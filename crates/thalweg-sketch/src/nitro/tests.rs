@@ -156,7 +156,13 @@ fn sketches_sampled_apart_merge_to_one_that_is_unbiased() {
 #[test]
 fn estimates_stay_unbiased_while_p_follows_the_rate() {
     let stream = stream();
-    let line_rate = LineRate { epoch_ns: 1000, share: 1.0, row_ns: 20.0, least: Probability::LEAST };
+    let line_rate = LineRate {
+        epoch_ns: 1000,
+        share: 1.0,
+        row_ns: 20.0,
+        sampled_row_ns: 20.0,
+        least: Probability::LEAST,
+    };
     let gaps_ns = [15_000, 400, 90, 2600, 30, 1100, 7000, 60];
     let (mut seen, mut q, mut own) = (Vec::new(), 0.0, 0.0);
     let rows: Vec<_> = (0..600)

@@ -1,0 +1,298 @@
+//! Error against packets seen: when a sampled sketch has a bound, and whether the bound holds.
+
+use std::path::Path;
+
+use thalweg_sketch::{CountSketch, Hasher, Key as _, Noise, Probability, RowSketch, Shape, Target};
+
+use super::samples::{Case, Samples};
+use super::{Feed, ROWS, Sampling, TOP, WIDTH, any_flows, percent, told, zipf};
+use crate::experiments::Outcome;
+use crate::plot::{Labels, Panel, Unit, line_panels};
+use crate::results::{Page, Table, grouped};
+use crate::row;
+use crate::sketches::keys::Key;
+use crate::sketches::truth::Truth;
+
+const MODES: [Sampling; 6] = [
+    Sampling::VANILLA,
+    Sampling::Fixed(Probability::PAPER_LEAST),
+    Sampling::LineRate(1),
+    Sampling::LineRate(10),
+    Sampling::LineRate(40),
+    Sampling::Correct,
+];
+
+/// All runs of one mode at one moment.
+#[derive(Clone, Debug, Default)]
+struct Moment {
+    runs: u64,
+    /// 1/p in use, least and greatest.
+    one_in: Option<(u64, u64)>,
+    answers: u64,
+    /// With an interval.
+    bounded: u64,
+    /// Of these, where the truth is outside.
+    outside: u64,
+    /// Further from the truth than AlwaysCorrect allows.
+    beyond_target: u64,
+    /// The largest error, in units of L2.
+    worst: f64,
+}
+
+/// Moments in their order, those of all modes together: packets, mode, and all runs of it.
+type Moments = Vec<(String, Sampling, Moment)>;
+
+/// What one run says at one moment.
+struct Answers {
+    moment: Moment,
+    error: f64,
+}
+
+/// Name and exponent of Zipf's law: the less skewed, the later a sampled sketch converges.
+const STREAMS: [(&str, f64); 2] = [("Zipf 1.0", 1.0), ("Zipf 0.8", 0.8)];
+
+/// Runs it: `seeds` runs of each mode on each stream.
+pub(in crate::experiments) fn run(
+    packets: u64,
+    seeds: u64,
+    command: &str,
+    plot: &Path,
+) -> anyhow::Result<Outcome> {
+    let places: Vec<String> = checkpoints(packets).into_iter().map(|upto| grouped(upto as u64)).collect();
+    let names = MODES.map(Sampling::name);
+    let mut samples = Samples::over("packets");
+    let mut page = Page::new("Error against packets seen", command);
+    explain(&mut page, seeds);
+    for (stream, exponent) in STREAMS {
+        let (told, moments) = follow(stream, exponent, packets, seeds, &mut samples)?;
+        page.section(stream).paragraph(format_args!("{told}. In all moments together:"));
+        page.table(&in_all(&moments));
+        page.paragraph("Mean relative error of the 100 largest flows so far:");
+        page.table(&samples.pivot(stream, "error of the top 100", &places, &names, percent));
+        page.paragraph("The sampled modes along the way:").table(&along(&moments));
+    }
+    draw(plot, &samples, &places, &names)?;
+    Ok(Outcome { page, table: samples.table() })
+}
+
+/// All modes at all moments of one stream, and the stream in words.
+fn follow(
+    name: &str,
+    exponent: f64,
+    packets: u64,
+    seeds: u64,
+    samples: &mut Samples,
+) -> anyhow::Result<(String, Moments)> {
+    let stream = zipf(packets, exponent, 0.0)?;
+    let mut truth = Truth::default();
+    let mut runs: Vec<(Sampling, u64, Feed<CountSketch>)> = Vec::new();
+    for sampling in MODES {
+        for seed in 1..=seeds {
+            let sketch = CountSketch::new(Shape::new(ROWS, WIDTH)?, Hasher::new(seed));
+            runs.push((sampling, seed, Feed::new(sketch, sampling, WIDTH, seed)));
+        }
+    }
+    let mut moments = Moments::new();
+    let mut seen = 0;
+    for upto in checkpoints(packets) {
+        let new = &stream.keys[seen..upto];
+        seen = upto;
+        truth.extend(new);
+        let (l2, largest, any) = (truth.l2(), truth.top(TOP), any_flows(&truth, TOP));
+        let place = grouped(upto as u64);
+        for (sampling, seed, feed) in &mut runs {
+            feed.take(new);
+            let Answers { moment, error } = ask(feed, l2, &largest, &any);
+            let case = Case { stream: name, place: &place, method: &sampling.name(), seed: *seed };
+            samples.add(
+                case,
+                &[
+                    ("error of the top 100", error),
+                    ("one in", feed.nitro.probability().inverse() as f64),
+                    ("answers with a bound", moment.bounded as f64 / moment.answers as f64),
+                    ("outside of it", moment.outside as f64 / moment.answers as f64),
+                    ("largest error, L2", moment.worst),
+                ],
+            );
+            match moments.last_mut() {
+                Some((last, mode, all)) if *last == place && mode == sampling => all.join(&moment),
+                _ => moments.push((place.clone(), *sampling, moment)),
+            }
+        }
+    }
+    Ok((told(&stream, &truth), moments))
+}
+
+/// 10,000, 20,000, 50,000 and so on, and the end.
+fn checkpoints(packets: u64) -> Vec<usize> {
+    let steps = (4..).flat_map(|power| [1, 2, 5].map(|step| step * 10u64.pow(power)));
+    steps.take_while(|step| *step < packets).chain([packets]).map(|step| step as usize).collect()
+}
+
+fn ask(feed: &Feed<CountSketch>, l2: f64, largest: &[(Key, u64)], any: &[(Key, u64)]) -> Answers {
+    let (sketch, eps) = (feed.sketch(), Target::for_width(WIDTH).eps);
+    let noise: Noise = RowSketch::noise(sketch);
+    let hasher = RowSketch::hasher(sketch);
+    let one_in = feed.nitro.probability().inverse();
+    let mut moment = Moment { runs: 1, one_in: Some((one_in, one_in)), ..Moment::default() };
+    let mut relative = 0.0;
+    for (number, (key, count)) in largest.iter().chain(any).enumerate() {
+        let count = *count as f64;
+        let estimate = sketch.estimate(hasher.digest(key.as_bytes()), &noise);
+        let error = (estimate.value - count).abs();
+        relative += if number < largest.len() { error / count } else { 0.0 };
+        moment.answers += 1;
+        moment.bounded += u64::from(estimate.holds(count).is_some());
+        moment.outside += u64::from(estimate.holds(count) == Some(false));
+        moment.beyond_target += u64::from(error > eps * l2);
+        moment.worst = moment.worst.max(error / l2);
+    }
+    Answers { moment, error: relative / largest.len() as f64 }
+}
+
+impl Moment {
+    fn join(&mut self, other: &Moment) {
+        self.runs += other.runs;
+        self.one_in = match (self.one_in, other.one_in) {
+            (Some(one), Some(another)) => Some((one.0.min(another.0), one.1.max(another.1))),
+            (one, another) => one.or(another),
+        };
+        self.answers += other.answers;
+        self.bounded += other.bounded;
+        self.outside += other.outside;
+        self.beyond_target += other.beyond_target;
+        self.worst = self.worst.max(other.worst);
+    }
+}
+
+fn explain(page: &mut Page, seeds: u64) {
+    let eps = Target::for_width(WIDTH).eps;
+    page.paragraph(format_args!(
+        "Count Sketch of {ROWS} rows by {WIDTH} counters, {seeds} runs of each mode, which differ in the \
+         seeds of hash and draws. At each of the moments every run is asked for the {TOP} largest flows so far and \
+         for {TOP} flows chosen by lot. An interval is to hold with a probability of at least 0.967. AlwaysCorrect \
+         keeps errors below eps L2, eps = {eps:.4}; all modes are held against that. AlwaysLineRate may use 2 % of \
+         a core and decides every millisecond."
+    ));
+}
+
+/// The modes that choose p, moment by moment.
+fn along(moments: &[(String, Sampling, Moment)]) -> Table {
+    let mut table = Table::new([
+        "packets",
+        "mode",
+        "p in use",
+        "answers with a bound",
+        "outside of it",
+        "beyond eps L2",
+        "largest error, L2",
+    ]);
+    for (place, sampling, moment) in moments {
+        if *sampling == Sampling::VANILLA {
+            continue;
+        }
+        let p = match moment.one_in {
+            Some((1, 1)) => "1".to_owned(),
+            Some((least, greatest)) if least == greatest => format!("1/{least}"),
+            Some((least, greatest)) => format!("1/{greatest} to 1/{least}").replace("1/1 ", "1 "),
+            None => "-".to_owned(),
+        };
+        let Moment { answers, bounded, outside, beyond_target, worst, .. } = moment;
+        row!(
+            table,
+            place,
+            sampling.name(),
+            p,
+            format!("{bounded} of {answers}"),
+            outside,
+            beyond_target,
+            format!("{worst:.4}")
+        );
+    }
+    table
+}
+
+/// All moments of a mode together.
+fn in_all(moments: &[(String, Sampling, Moment)]) -> Table {
+    let mut table = Table::new([
+        "mode",
+        "answers",
+        "with a bound",
+        "outside of it",
+        "beyond eps L2",
+        "largest error, L2",
+    ]);
+    for sampling in MODES {
+        let mut all = Moment::default();
+        moments.iter().filter(|(_, mode, _)| *mode == sampling).for_each(|(_, _, moment)| all.join(moment));
+        let Moment { answers, bounded, outside, beyond_target, worst, .. } = all;
+        row!(
+            table,
+            sampling.name(),
+            grouped(answers),
+            grouped(bounded),
+            grouped(outside),
+            grouped(beyond_target),
+            format!("{worst:.4}")
+        );
+    }
+    table
+}
+
+fn draw(path: &Path, samples: &Samples, places: &[String], names: &[String]) -> anyhow::Result<()> {
+    let lines = |stream, measure| samples.lines(stream, measure, places, names);
+    let [(skewed, _), (flatter, _)] = STREAMS;
+    let short: Vec<String> = places.iter().map(|place| shortened(place)).collect();
+    let panels = [
+        Panel::logarithmic(
+            &format!("Error of the 100 largest flows, {skewed}"),
+            "mean relative error",
+            Unit::Share,
+            lines(skewed, "error of the top 100"),
+        ),
+        Panel::logarithmic(
+            &format!("Rows counted: one in, {skewed}"),
+            "1/p",
+            Unit::Plain,
+            lines(skewed, "one in"),
+        ),
+        Panel::linear(
+            &format!("Answers with a bound, {flatter}"),
+            "share",
+            Unit::Share,
+            lines(flatter, "answers with a bound"),
+        ),
+        Panel::logarithmic(
+            &format!("Largest error, {flatter}"),
+            "of L2",
+            Unit::Share,
+            lines(flatter, "largest error, L2"),
+        ),
+    ];
+    let legend: Vec<&str> = names.iter().map(String::as_str).collect();
+    let labels = Labels { title: "Error against packets seen", x: "packets", y: "" };
+    line_panels(path, labels, &short, &legend, &panels)
+}
+
+/// 20,000 as 20k.
+fn shortened(number: &str) -> String {
+    match number.strip_suffix(",000") {
+        Some(thousands) => match thousands.strip_suffix(",000") {
+            Some(millions) => format!("{millions}M"),
+            None => format!("{thousands}k"),
+        },
+        None => number.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_end_with_the_stream() {
+        assert_eq!(checkpoints(60_000), [10_000, 20_000, 50_000, 60_000]);
+        assert_eq!(checkpoints(5_000), [5_000]);
+        assert_eq!(["10,000", "2,000,000", "38,123"].map(shortened), ["10k", "2M", "38,123"]);
+    }
+}

@@ -1,0 +1,202 @@
+//! What NitroSketch claims (Liu et al. 2019), on key streams of ours: one module an experiment.
+//!
+//! All draw 13-byte keys by Zipf's law from a tenth as many flows as there are packets. AlwaysLineRate is driven in
+//! virtual time, packets at even distances, so that everything but a speed is the same in every run.
+
+mod samples;
+
+pub(super) mod convergence;
+pub(super) mod memory;
+pub(super) mod packet_sampling;
+pub(super) mod skew;
+pub(super) mod throughput;
+
+use thalweg_sketch::nitro::RowWise;
+use thalweg_sketch::{LineRate, Mode, Nitro, Probability, Target};
+use xxhash_rust::xxh64::xxh64;
+
+use crate::results::grouped;
+use crate::sketches::keys::{Key, KeyStream, StreamOptions};
+use crate::sketches::ours::BATCH;
+use crate::sketches::truth::Truth;
+
+/// Rows of every sketch.
+const ROWS: usize = 5;
+/// Counters of a row, unless memory decides.
+const WIDTH: usize = 8_192;
+/// Flows that errors are taken over.
+const TOP: usize = 100;
+/// Heavy is a flow with more than this share of the packets.
+const HEAVY: f64 = 0.0005;
+/// Candidates beside a sketch; of Zipf's law with exponent 1, some 140 flows are heavy.
+const CANDIDATES: usize = 256;
+
+/// AlwaysLineRate with a tenth of a core, as is the default, decided every
+/// millisecond.
+const LINE_RATE: LineRate = LineRate {
+    epoch_ns: 1_000_000,
+    share: 0.1,
+    row_ns: 1.5,
+    sampled_row_ns: 12.0,
+    least: Probability::PAPER_LEAST,
+};
+
+/// How a sketch is sampled.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Sampling {
+    /// Always with this p.
+    Fixed(Probability),
+    /// AlwaysLineRate, with packets that come at this rate, in millions a second.
+    LineRate(u32),
+    /// AlwaysCorrect.
+    Correct,
+}
+
+impl Sampling {
+    /// Nothing is left to chance.
+    const VANILLA: Sampling = Sampling::Fixed(Probability::ONE);
+
+    fn name(self) -> String {
+        match self {
+            Sampling::Fixed(Probability::ONE) => "vanilla".to_owned(),
+            Sampling::Fixed(probability) => format!("p = {probability}"),
+            Sampling::LineRate(rate) => format!("AlwaysLineRate, {rate} Mpps"),
+            Sampling::Correct => "AlwaysCorrect".to_owned(),
+        }
+    }
+
+    fn mode(self, width: usize) -> Mode {
+        match self {
+            Sampling::Fixed(probability) => Mode::Fixed(probability),
+            Sampling::LineRate(_) => Mode::AlwaysLineRate(LINE_RATE),
+            Sampling::Correct => Mode::AlwaysCorrect(Target::for_width(width)),
+        }
+    }
+}
+
+/// A sampled sketch in virtual time.
+#[derive(Clone, Debug)]
+struct Feed<S> {
+    nitro: Nitro<S>,
+    packets: u64,
+    /// Packets a microsecond.
+    rate: u64,
+}
+
+impl<S: RowWise<Key>> Feed<S> {
+    /// Around an empty sketch whose rows have `width` counters; `seed` decides the draws.
+    fn new(sketch: S, sampling: Sampling, width: usize, seed: u64) -> Feed<S> {
+        let rate = if let Sampling::LineRate(rate) = sampling { rate.max(1).into() } else { 1 };
+        Feed { nitro: Nitro::new(sketch, sampling.mode(width), seed), packets: 0, rate }
+    }
+
+    /// Counts packets, each slice at its time.
+    fn take(&mut self, keys: &[Key]) {
+        for keys in keys.chunks(BATCH) {
+            self.nitro.advance(self.packets * 1_000 / self.rate);
+            self.nitro.update(keys);
+            self.packets += keys.len() as u64;
+        }
+    }
+
+    fn sketch(&self) -> &S {
+        self.nitro.sketch()
+    }
+}
+
+/// A stream of Zipf's law, a share of it a random flood.
+fn zipf(packets: u64, exponent: f64, flood: f64) -> anyhow::Result<KeyStream> {
+    let flows = (packets / 10).max(1_000);
+    KeyStream::generate(StreamOptions { flood, ..StreamOptions::zipf(packets as usize, flows, exponent) })
+}
+
+/// In words, for pages.
+fn told(stream: &KeyStream, truth: &Truth) -> String {
+    let StreamOptions { flows, exponent, .. } = stream.options;
+    format!(
+        "{} packets of {} flows, drawn from {} by Zipf's law with exponent {exponent}",
+        grouped(truth.l1()),
+        grouped(truth.distinct() as u64),
+        grouped(flows),
+    )
+}
+
+/// `count` flows chosen by lot, whatever their sizes.
+fn any_flows(truth: &Truth, count: usize) -> Vec<(Key, u64)> {
+    let mut flows: Vec<(u64, Key, u64)> =
+        truth.counts().map(|(key, packets)| (xxh64(key, 1), *key, packets)).collect();
+    if count < flows.len() {
+        flows.select_nth_unstable(count);
+        flows.truncate(count);
+    }
+    flows.sort_unstable();
+    flows.into_iter().map(|(_, key, packets)| (key, packets)).collect()
+}
+
+/// How many of the flows that were reported are heavy, and the other way round.
+struct Found {
+    recall: f64,
+    precision: f64,
+}
+
+impl Found {
+    /// `heavy` is the truth. Nothing to find is found; nothing reported is not wrong.
+    fn of(reported: &[Key], heavy: &[Key]) -> Found {
+        let both = reported.iter().filter(|key| heavy.contains(key)).count() as f64;
+        let share = |of: usize| if of == 0 { 1.0 } else { both / of as f64 };
+        Found { recall: share(heavy.len()), precision: share(reported.len()) }
+    }
+}
+
+/// The keys alone.
+fn keys_of(flows: &[(Key, u64)]) -> Vec<Key> {
+    flows.iter().map(|(key, _)| *key).collect()
+}
+
+/// A share, in percent with as many digits as tell something.
+fn percent(share: f64) -> String {
+    match 100.0 * share {
+        number if number.is_nan() => "-".to_owned(),
+        0.0 => "0 %".to_owned(),
+        number if number.abs() < 0.001 => "< 0.001 %".to_owned(),
+        number if number.abs() < 0.1 => format!("{number:.3} %"),
+        number if number.abs() < 10.0 => format!("{number:.2} %"),
+        number => format!("{number:.1} %"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flows_by_lot_are_the_same_each_time_and_not_the_largest() {
+        let truth = zipf(20_000, 1.0, 0.0).unwrap().truth();
+        let flows = any_flows(&truth, 50);
+        assert_eq!(flows, any_flows(&truth, 50));
+        assert_eq!(flows.len(), 50);
+        assert!(flows.iter().all(|(key, count)| truth.count(key) == *count));
+        assert_eq!(any_flows(&truth, 1 << 20).len(), truth.distinct());
+    }
+
+    #[test]
+    fn recall_and_precision_are_shares_of_the_truth_and_of_the_report() {
+        let keys = |numbers: &[u8]| numbers.iter().map(|number| [*number; 13]).collect::<Vec<Key>>();
+        let found = Found::of(&keys(&[1, 2, 3, 9]), &keys(&[1, 2]));
+        assert_eq!((found.recall, found.precision), (1.0, 0.5));
+        let found = Found::of(&[], &keys(&[1]));
+        assert_eq!((found.recall, found.precision), (0.0, 1.0));
+    }
+
+    #[test]
+    fn virtual_time_lowers_p_as_the_rate_says() {
+        use thalweg_sketch::{CountSketch, Hasher, Shape};
+        // A fiftieth of a core at 40 million packets a second: 0.5 ns a packet, five rows of 3 ns; 1/32 fits.
+        for (rate, inverse) in [(1, 1), (10, 8), (40, 32)] {
+            let sketch = CountSketch::<i32>::new(Shape::new(5, 64).unwrap(), Hasher::new(1));
+            let mut feed = Feed::new(sketch, Sampling::LineRate(rate), 64, 1);
+            feed.take(&vec![[0; 13]; 200_000]);
+            assert_eq!(feed.nitro.probability().inverse(), inverse, "{rate}");
+        }
+    }
+}

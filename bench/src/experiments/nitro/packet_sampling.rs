@@ -1,0 +1,255 @@
+//! Against packet sampling: as many packets processed, into an exact table instead of a sketch.
+
+use std::path::Path;
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use thalweg_sketch::{CountSketch, Hasher, Key as _, Probability, RowSketch, Shape, TopK, WithTopK};
+
+use super::samples::{Case, Samples};
+use super::{CANDIDATES, Feed, Found, HEAVY, ROWS, Sampling, TOP, WIDTH, keys_of, percent, zipf};
+use crate::experiments::Outcome;
+use crate::plot::{Labels, Panel, Unit, line_panels};
+use crate::results::{Page, Table, grouped};
+use crate::row;
+use crate::sketches::keys::{Key, KeyStream, StreamOptions};
+use crate::sketches::truth::{KeyMap, Truth, mean_relative_error};
+
+/// k of p = 2^-k.
+const LOG2_ONE_IN: [u8; 6] = [0, 2, 4, 6, 8, 10];
+/// What a flow takes in a hash map: a 13-byte key and an 8-byte count in 24 bytes and one of control, at a load of
+/// 7/8 at most.
+const ENTRY_BYTES: u64 = 29;
+const STEADY: &str = "steady";
+const METHODS: [&str; 3] =
+    ["Nitro Count Sketch", "sampled packets, any memory", "sampled packets, equal memory"];
+
+/// Runs it.
+pub(in crate::experiments) fn run(
+    packets: u64,
+    seeds: u64,
+    command: &str,
+    plot: &Path,
+) -> anyhow::Result<Outcome> {
+    let mut samples = Samples::over("p");
+    let streams = [
+        (STEADY, zipf(packets, 1.0, 0.0)?.keys),
+        ("turning", turning(packets)?),
+        ("flooded", flooded(packets)?),
+    ];
+    let mut heavy_flows = Vec::new();
+    for (stream, keys) in &streams {
+        let asked = Asked::about(keys);
+        heavy_flows.push(asked.heavy.len());
+        for probability in LOG2_ONE_IN.into_iter().filter_map(Probability::new) {
+            let place = probability.to_string();
+            for seed in 1..=seeds {
+                let scores = [
+                    nitro(&asked, probability, seed)?,
+                    sampled(&asked, probability, usize::MAX, seed),
+                    sampled(&asked, probability, entries_in_equal_memory()?, seed),
+                ];
+                for (method, score) in METHODS.into_iter().zip(&scores) {
+                    samples.add(Case { stream, place: &place, method, seed }, score);
+                }
+            }
+        }
+    }
+    let mut page = Page::new("Against packet sampling", command);
+    explain(&mut page, packets, seeds, &heavy_flows)?;
+    page.section("Work").table(&work());
+    let places: Vec<String> =
+        LOG2_ONE_IN.into_iter().filter_map(Probability::new).map(|p| p.to_string()).collect();
+    for (measure, heading) in MEASURES {
+        for (stream, _) in &streams {
+            let show = |value: f64| match measure {
+                "KiB" => format!("{value:.0}"),
+                _ => percent(value),
+            };
+            let table = samples.pivot(stream, measure, &places, &METHODS, show);
+            page.section(&format!("{heading}, {stream}")).table(&table);
+        }
+    }
+    draw(plot, &samples, &places)?;
+    Ok(Outcome { page, table: samples.table() })
+}
+
+const MEASURES: [(&str, &str); 5] = [
+    ("error of the top 100", "Error of the 100 largest flows"),
+    ("recall", "Recall of flows above 0.05 %"),
+    ("precision", "Precision of flows above 0.05 %"),
+    ("processed", "Packets processed"),
+    ("KiB", "Memory, KiB"),
+];
+
+/// Halfway all flows are replaced by new ones: the second half's begin when tables are full.
+fn turning(packets: u64) -> anyhow::Result<Vec<Key>> {
+    let half = |population| {
+        let flows = (packets / 10).max(1_000);
+        let options = StreamOptions::zipf(packets as usize / 2, flows, 1.0);
+        KeyStream::generate(StreamOptions { population, seed: population, ..options })
+    };
+    Ok([half(1)?.keys, half(2)?.keys].concat())
+}
+
+/// A flood of random flows, a quarter of all packets, before everything else.
+fn flooded(packets: u64) -> anyhow::Result<Vec<Key>> {
+    let flood = zipf(packets / 4, 1.0, 1.0)?.keys;
+    Ok([flood, zipf(packets - packets / 4, 1.0, 0.0)?.keys].concat())
+}
+
+/// A stream, and what is asked about it.
+struct Asked<'a> {
+    keys: &'a [Key],
+    top: Vec<(Key, u64)>,
+    heavy: Vec<Key>,
+}
+
+impl Asked<'_> {
+    fn about(keys: &[Key]) -> Asked<'_> {
+        let truth = Truth::of(keys);
+        Asked { keys, top: truth.top(TOP), heavy: keys_of(&truth.above(HEAVY)) }
+    }
+
+    fn score(
+        &self,
+        estimate: impl Fn(&Key) -> f64,
+        named: impl Iterator<Item = (Key, f64)>,
+        processed: f64,
+        bytes: u64,
+    ) -> Score {
+        let threshold = HEAVY * self.keys.len() as f64;
+        let reported: Vec<Key> = named.filter(|(_, value)| *value > threshold).map(|(key, _)| key).collect();
+        let Found { recall, precision } = Found::of(&reported, &self.heavy);
+        [
+            ("error of the top 100", mean_relative_error(&self.top, estimate)),
+            ("recall", recall),
+            ("precision", precision),
+            ("processed", processed),
+            ("KiB", bytes as f64 / 1024.0),
+        ]
+    }
+}
+
+type Score = [(&'static str, f64); 5];
+
+fn shape() -> anyhow::Result<Shape> {
+    Ok(Shape::new(ROWS, WIDTH)?)
+}
+
+/// Of the sketch with its candidates.
+fn sketch_bytes() -> anyhow::Result<u64> {
+    Ok(shape()?.bytes(size_of::<i32>()) + TopK::<Key>::bytes_for(CANDIDATES))
+}
+
+fn entries_in_equal_memory() -> anyhow::Result<usize> {
+    Ok((sketch_bytes()? / ENTRY_BYTES) as usize)
+}
+
+/// Share of the packets that Nitro looks at: those of which a row is sampled.
+fn looked_at(probability: Probability) -> f64 {
+    1.0 - (1.0 - probability.get()).powi(ROWS as i32)
+}
+
+fn nitro(asked: &Asked<'_>, probability: Probability, seed: u64) -> anyhow::Result<Score> {
+    let sketch = WithTopK::new(CountSketch::<i32>::new(shape()?, Hasher::new(seed)), CANDIDATES);
+    let mut feed = Feed::new(sketch, Sampling::Fixed(probability), WIDTH, seed);
+    feed.take(asked.keys);
+    let with_top = feed.sketch();
+    let noise = with_top.sketch.noise();
+    let hasher = RowSketch::hasher(&with_top.sketch);
+    let estimate = |key: &Key| with_top.sketch.estimate(hasher.digest(key.as_bytes()), &noise).value;
+    let largest = with_top.largest().into_iter().map(|(key, estimate)| (key, estimate.value));
+    Ok(asked.score(estimate, largest, looked_at(probability), sketch_bytes()?))
+}
+
+/// Each packet is counted with the probability that Nitro looks at it, in a table of up to `capacity` flows that
+/// takes no new one when it is full.
+fn sampled(asked: &Asked<'_>, probability: Probability, capacity: usize, seed: u64) -> Score {
+    let share = looked_at(probability);
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut table: KeyMap<u64> = KeyMap::default();
+    let mut processed = 0u64;
+    for key in asked.keys {
+        let uniform = (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+        if uniform >= share {
+            continue;
+        }
+        processed += 1;
+        if table.len() < capacity {
+            *table.entry(*key).or_default() += 1;
+        } else if let Some(count) = table.get_mut(key) {
+            *count += 1;
+        }
+    }
+    let scaled = |count: u64| count as f64 / share;
+    let estimate = |key: &Key| scaled(table.get(key).copied().unwrap_or(0));
+    let named = table.iter().map(|(key, count)| (*key, scaled(*count)));
+    let processed = processed as f64 / asked.keys.len() as f64;
+    asked.score(estimate, named, processed, table.len() as u64 * ENTRY_BYTES)
+}
+
+fn explain(page: &mut Page, packets: u64, seeds: u64, heavy: &[usize]) -> anyhow::Result<()> {
+    page.paragraph(format_args!(
+        "{} packets by Zipf's law with exponent 1 over up to {} flows, three ways: *steady*; *turning*, where all \
+         flows are replaced halfway; *flooded*, where the first quarter is random flows of one packet each. {}, {} \
+         and {} flows are above 0.05 %. Nitro looks at a packet if a row of it is sampled, 1 - (1-p)^{ROWS} of all; \
+         packet sampling takes as many, by lot, into an exact table, and multiplies. The sketch has {} counters and \
+         {CANDIDATES} candidates, {} KiB; a table of equal memory has {} flows and turns further ones away. \
+         Medians over {seeds} seeds.",
+        grouped(packets),
+        grouped((packets / 10).max(1_000)),
+        heavy[0],
+        heavy[1],
+        heavy[2],
+        shape()?,
+        sketch_bytes()? / 1024,
+        grouped(entries_in_equal_memory()? as u64),
+    ));
+    Ok(())
+}
+
+/// What a probability of rows means for packets.
+fn work() -> Table {
+    let mut table = Table::new(["p", "packets looked at", "one in", "counters updated for each packet"]);
+    for probability in LOG2_ONE_IN.into_iter().filter_map(Probability::new) {
+        let share = looked_at(probability);
+        row!(
+            table,
+            probability,
+            percent(share),
+            format!("{:.1}", 1.0 / share),
+            format!("{:.4}", ROWS as f64 * probability.get())
+        );
+    }
+    table
+}
+
+fn draw(path: &Path, samples: &Samples, places: &[String]) -> anyhow::Result<()> {
+    let lines = |stream: &str, measure: &str| samples.lines(stream, measure, places, &METHODS);
+    let panel = |stream: &str| {
+        let title = format!("Error of the 100 largest flows, {stream}");
+        let lines = lines(stream, MEASURES[0].0);
+        Panel::logarithmic(&title, "mean relative error", Unit::Share, lines)
+    };
+    let memory = Panel::logarithmic("Memory, steady", "KiB", Unit::Plain, lines(STEADY, "KiB"));
+    let panels = [panel(STEADY), panel("turning"), panel("flooded"), memory];
+    let labels = Labels { title: "Against packet sampling", x: "probability that a row is counted", y: "" };
+    line_panels(path, labels, places, &METHODS, &panels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_of_all_packets_is_exact_until_it_is_full() {
+        let keys = flooded(40_000).unwrap();
+        let asked = Asked::about(&keys);
+        let exact = sampled(&asked, Probability::ONE, usize::MAX, 1);
+        assert_eq!(exact.map(|(_, value)| value)[..4], [0.0, 1.0, 1.0, 1.0]);
+        // 10,000 flows of the flood come first.
+        let full = sampled(&asked, Probability::ONE, 5_000, 1);
+        assert_eq!(full.map(|(_, value)| value)[..2], [1.0, 0.0]);
+    }
+}

@@ -1,0 +1,222 @@
+//! Streams of any skew: errors in units of L2, and claims that do not hold.
+
+use std::path::Path;
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use thalweg_sketch::{CountSketch, Hasher, Key as _, Probability, RowSketch, Shape, Sums};
+
+use super::samples::{Case, Samples};
+use super::{Feed, ROWS, Sampling, TOP, WIDTH, any_flows, percent, zipf};
+use crate::experiments::Outcome;
+use crate::plot::{Labels, Panel, Unit, line_panels};
+use crate::results::{Page, Table, grouped};
+use crate::row;
+use crate::sketches::keys::Key;
+use crate::sketches::truth::Truth;
+
+/// Name, exponent of Zipf's law, share of the flood.
+const STREAMS: [(&str, f64, f64); 7] = [
+    ("uniform", 0.0, 0.0),
+    ("Zipf 0.6", 0.6, 0.0),
+    ("Zipf 0.8", 0.8, 0.0),
+    ("Zipf 1.0", 1.0, 0.0),
+    ("Zipf 1.2", 1.2, 0.0),
+    ("Zipf 1.4", 1.4, 0.0),
+    ("flood", 1.0, 0.9),
+];
+/// Sampled as coarsely as the paper samples.
+const LEAST: Probability = Probability::PAPER_LEAST;
+/// A short stream is so much shorter: the window of a fast detector.
+const SHORT: u64 = 100;
+
+/// Who counts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Method {
+    /// Rows are left out, and known to be.
+    Nitro(Sampling),
+    /// Whole packets are left out, and those that are left count for those that are not; the sketch is not told.
+    Skipping,
+}
+
+const METHODS: [Method; 5] = [
+    Method::Nitro(Sampling::VANILLA),
+    Method::Nitro(Sampling::Fixed(LEAST)),
+    Method::Nitro(Sampling::LineRate(40)),
+    Method::Nitro(Sampling::Correct),
+    Method::Skipping,
+];
+
+/// Runs it: every stream short and long.
+pub(in crate::experiments) fn run(
+    packets: u64,
+    seeds: u64,
+    command: &str,
+    plot: &Path,
+) -> anyhow::Result<Outcome> {
+    let mut samples = Samples::means_over("stream");
+    let lengths = [packets / SHORT, packets];
+    let names = lengths.map(|length| format!("{} packets", grouped(length)));
+    let mut facts = Table::new(["stream", "packets", "flows", "L2", "L2 / packets", "p of AlwaysCorrect"]);
+    for (stream, exponent, flood) in STREAMS {
+        let keys = zipf(packets, exponent, flood)?.keys;
+        for (length, name) in lengths.into_iter().zip(&names) {
+            let keys = &keys[..length as usize];
+            let truth = Truth::of(keys);
+            let asked = [truth.top(TOP), any_flows(&truth, TOP)];
+            let mut last = Probability::ONE;
+            for method in METHODS {
+                for seed in 1..=seeds {
+                    let (sketch, probability) = method.count(keys, seed)?;
+                    if method == Method::Nitro(Sampling::Correct) {
+                        last = probability;
+                    }
+                    let case = Case { stream: name, place: stream, method: &method.name(), seed };
+                    samples.add(case, &score(&sketch, truth.l2(), &asked));
+                }
+            }
+            row!(
+                facts,
+                stream,
+                grouped(truth.l1()),
+                grouped(truth.distinct() as u64),
+                grouped(truth.l2().round() as u64),
+                format!("{:.4}", truth.l2() / truth.l1() as f64),
+                last
+            );
+        }
+    }
+    let mut page = Page::new("Skew", command);
+    explain(&mut page, packets, seeds);
+    page.section("Streams").table(&facts);
+    let (places, methods) = (STREAMS.map(|(name, _, _)| name.to_owned()), METHODS.map(Method::name));
+    for (measure, heading) in MEASURES {
+        for name in &names {
+            let table = samples.pivot(name, measure, &places, &methods, percent);
+            page.section(&format!("{heading}, {name}")).table(&table);
+        }
+    }
+    draw(plot, &samples, &names, &places, &methods)?;
+    Ok(Outcome { page, table: samples.table() })
+}
+
+/// What is measured, and how it is called.
+const MEASURES: [(&str, &str); 5] = [
+    ("mean error, L2", "Mean error of the 100 largest flows, of L2"),
+    ("largest error, L2", "Largest error, of L2"),
+    ("answers with a bound", "Answers with a bound"),
+    ("outside of it", "Of these, outside of the bound"),
+    ("beyond the vanilla bound", "Answers further off than a vanilla sketch is to be"),
+];
+
+impl Method {
+    fn name(self) -> String {
+        match self {
+            Method::Nitro(sampling) => sampling.name(),
+            Method::Skipping => format!("packets skipped, {LEAST}"),
+        }
+    }
+
+    /// The sketch after the stream, and the p in use at the end.
+    fn count(self, keys: &[Key], seed: u64) -> anyhow::Result<(CountSketch, Probability)> {
+        let sketch = CountSketch::new(Shape::new(ROWS, WIDTH)?, Hasher::new(seed));
+        match self {
+            Method::Nitro(sampling) => {
+                let mut feed = Feed::new(sketch, sampling, WIDTH, seed);
+                feed.take(keys);
+                let probability = feed.nitro.probability();
+                Ok((feed.nitro.into_sketch(), probability))
+            }
+            Method::Skipping => Ok((skipping(sketch, keys, seed), LEAST)),
+        }
+    }
+}
+
+/// Counts one packet in so many, chosen by lot, with that weight, in all rows.
+fn skipping(mut sketch: CountSketch, keys: &[Key], seed: u64) -> CountSketch {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let (hasher, one_in) = (RowSketch::hasher(&sketch), LEAST.inverse());
+    for key in keys {
+        if random.next_u64() % one_in == 0 {
+            let weight = one_in as i64;
+            sketch.add_batch(&[hasher.digest(key.as_bytes())], &Sums::of([weight]), |_| weight);
+        }
+    }
+    sketch
+}
+
+fn score(sketch: &CountSketch, l2: f64, asked: &[Vec<(Key, u64)>; 2]) -> [(&'static str, f64); 5] {
+    let noise = RowSketch::noise(sketch);
+    let (eps, _) = CountSketch::<i32>::guarantee(RowSketch::shape(sketch));
+    let [largest, any] = asked;
+    let (mut sum, mut worst) = (0.0, 0.0f64);
+    let (mut bounded, mut outside, mut beyond) = (0, 0, 0);
+    for (number, (key, count)) in largest.iter().chain(any).enumerate() {
+        let count = *count as f64;
+        let estimate = sketch.estimate(RowSketch::hasher(sketch).digest(key.as_bytes()), &noise);
+        let error = (estimate.value - count).abs() / l2;
+        sum += if number < largest.len() { error } else { 0.0 };
+        worst = worst.max(error);
+        bounded += i32::from(estimate.holds(count).is_some());
+        outside += i32::from(estimate.holds(count) == Some(false));
+        beyond += i32::from(error > eps);
+    }
+    let answers = (largest.len() + any.len()) as f64;
+    let outside = if bounded > 0 { f64::from(outside) / f64::from(bounded) } else { f64::NAN };
+    [
+        (MEASURES[0].0, sum / largest.len() as f64),
+        (MEASURES[1].0, worst),
+        (MEASURES[2].0, f64::from(bounded) / answers),
+        (MEASURES[3].0, outside),
+        (MEASURES[4].0, f64::from(beyond) / answers),
+    ]
+}
+
+fn explain(page: &mut Page, packets: u64, seeds: u64) {
+    let shape = Shape::new(ROWS, WIDTH).expect("a shape in range");
+    let (eps, delta) = CountSketch::<i32>::guarantee(shape);
+    page.paragraph(format_args!(
+        "Streams of {} packets and their first {}, of up to {} flows; in the flood nine packets of ten are each the \
+         only one of their flow, the others follow Zipf 1.0. Count Sketch of {shape} counters; asked for the {TOP} \
+         largest flows and {TOP} chosen by lot; means over {seeds} seeds of hash and draws. Vanilla, it is to be \
+         off by less than {} of L2 with a probability of {:.3}; its intervals, read off the sketch, are to hold \
+         with 0.967. Where packets are skipped the sketch is told nothing of it, and claims what it would claim of \
+         a stream without losses.",
+        grouped(packets),
+        grouped(packets / SHORT),
+        grouped((packets / 10).max(1_000)),
+        percent(eps),
+        1.0 - delta,
+    ));
+}
+
+fn draw(
+    path: &Path,
+    samples: &Samples,
+    names: &[String; 2],
+    places: &[String],
+    methods: &[String],
+) -> anyhow::Result<()> {
+    let lines = |name: &str, measure| samples.lines(name, measure, places, methods);
+    let title = |what: &str, name: &str| format!("{what}, {name}");
+    let [short, long] = names;
+    let (mean, beyond) = (MEASURES[0].0, MEASURES[4].0);
+    let panels = [
+        Panel::logarithmic(&title("Mean error", short), "of L2", Unit::Share, lines(short, mean)),
+        Panel::logarithmic(&title("Mean error", long), "of L2", Unit::Share, lines(long, mean)),
+        Panel::linear(
+            &title("Beyond the vanilla bound", short),
+            "answers",
+            Unit::Share,
+            lines(short, beyond),
+        ),
+        Panel::linear(
+            &title("Answers with a bound", short),
+            "answers",
+            Unit::Share,
+            lines(short, MEASURES[2].0),
+        ),
+    ];
+    let legend: Vec<&str> = methods.iter().map(String::as_str).collect();
+    line_panels(path, Labels { title: "Skew", x: "stream", y: "" }, places, &legend, &panels)
+}
