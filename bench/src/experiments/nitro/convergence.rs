@@ -171,7 +171,7 @@ fn explain(page: &mut Page, seeds: u64) {
         "Count Sketch of {ROWS} rows by {WIDTH} counters, {seeds} runs of each mode, which differ in the \
          seeds of hash and draws. At each of the moments every run is asked for the {TOP} largest flows so far and \
          for {TOP} flows chosen by lot. An interval is to hold with a probability of at least 0.967. AlwaysCorrect \
-         keeps errors below eps L2, eps = {eps:.4}; all modes are held against that. AlwaysLineRate may use 2 % of \
+         keeps errors below eps L2, eps = {eps:.4}; all modes are held against that. AlwaysLineRate may use a tenth of \
          a core and decides every millisecond."
     ));
 }
