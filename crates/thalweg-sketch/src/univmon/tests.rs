@@ -181,3 +181,23 @@ fn the_entropy_of_equal_keys_is_that_of_their_number() {
         }
     }
 }
+
+/// 400 seeds, p = 1/8, a key of 600 among 200 of 20: its variance is at most a f + E/w = 7 * 600 + 800, so the mean of
+/// 400 has a standard error of 3.6, and 18 is five of them. F2 likewise: 360,000 + 80,000, which sampling and collisions
+/// move by less than 15 % in a run.
+#[test]
+fn sampled_weights_and_f2_are_unbiased() {
+    let packets: Vec<[u8; 4]> = (0..4_600u32)
+        .map(|number| if number < 600 { [0xFF; 4] } else { (number % 200).to_be_bytes() })
+        .collect();
+    let (mut weight, mut f2) = (0.0, 0.0);
+    for seed in 0..400 {
+        let sketch = UnivMon::<[u8; 4]>::new(shape(512, 64), Hasher::new(seed));
+        let mut nitro = Nitro::new(sketch, Mode::Fixed(Probability::new(3).unwrap()), !seed);
+        nitro.update(packets.as_slice());
+        weight += nitro.sketch().estimate_key(&[0xFF; 4]).value / 400.0;
+        f2 += nitro.sketch().f2().value / 400.0;
+    }
+    assert!((weight - 600.0).abs() < 18.0, "{weight}");
+    assert!((f2 / 440_000.0 - 1.0).abs() < 0.0375, "{f2}");
+}
