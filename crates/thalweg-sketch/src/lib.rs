@@ -32,6 +32,7 @@ mod count_min;
 mod count_sketch;
 mod counters;
 mod digest;
+mod energy;
 mod estimate;
 mod hyper_log_log;
 mod k_ary;

@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use crate::digest::Hasher;
 use crate::shape::Shape;
 
 /// What differs between two summaries that were to be merged or subtracted.
@@ -40,4 +41,19 @@ pub enum MergeError {
         /// Of the other.
         theirs: u8,
     },
+}
+
+impl MergeError {
+    pub(crate) fn unless_same_shape(mine: Shape, theirs: Shape) -> Result<(), MergeError> {
+        if mine == theirs { Ok(()) } else { Err(MergeError::Shape { mine, theirs }) }
+    }
+
+    pub(crate) fn unless_same_precision(mine: u8, theirs: u8) -> Result<(), MergeError> {
+        if mine == theirs { Ok(()) } else { Err(MergeError::Precision { mine, theirs }) }
+    }
+
+    pub(crate) fn unless_same_seed(mine: Hasher, theirs: Hasher) -> Result<(), MergeError> {
+        let (mine, theirs) = (mine.seed(), theirs.seed());
+        if mine == theirs { Ok(()) } else { Err(MergeError::Seed { mine, theirs }) }
+    }
 }

@@ -40,15 +40,14 @@
 //! its AlwaysCorrect mode tests, 121 (1 + eps sqrt(p)) eps^-4 p^-2 for the sum of squares.
 
 use crate::account::Account;
+use crate::energy::Energy;
 use crate::estimate::{Bound, CHEBYSHEV, Estimate, median_failure};
 use crate::shape::Shape;
 
 /// The noise of one sketch at one moment; read once for many estimates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Noise {
-    /// E, as the rows have it.
-    energy: f64,
-    width: usize,
+    energy: Energy,
     /// Collisions divide E by this: w or w - 1.
     spread: f64,
     /// Variance of a row from collisions: an upper bound of E/w.
@@ -75,22 +74,28 @@ enum Quality {
 }
 
 impl Noise {
-    /// From the median energy E of `rows` rows, whose collisions divide it by `spread` (w or w - 1).
-    pub(crate) fn new(energy: f64, rows: usize, width: usize, spread: f64, account: &Account) -> Noise {
-        let own = account.own_variance();
-        let deviation = (CHEBYSHEV * energy_variance(energy, width, own)).sqrt();
-        let narrow = (CHEBYSHEV * 2.0 / width as f64).sqrt() > 0.5;
-        let quality = if narrow || (account.has_negative && account.is_sampled()) {
+    /// From the median energy E of `rows` rows, whose collisions divide it by `spread` (w or w - 1). Nothing is promised
+    /// once a counter was saturated.
+    pub(crate) fn new(
+        energy: f64,
+        rows: usize,
+        width: usize,
+        spread: f64,
+        account: &Account,
+        saturations: u64,
+    ) -> Noise {
+        let energy = Energy::new(energy, width, account);
+        let narrow = !energy.with_own_variance(0.0).is_known();
+        let quality = if narrow || saturations > 0 || (account.has_negative && account.is_sampled()) {
             Quality::Unbounded
-        } else if deviation > 0.5 && account.is_sampled() {
-            Quality::NotConverged
-        } else {
+        } else if energy.is_known() {
             Quality::Bounded(1.0 - 2.0 * median_failure(rows, 1.0 / CHEBYSHEV))
+        } else {
+            Quality::NotConverged
         };
-        let rounding = account.rounding();
-        let norm = (energy / (1.0 - deviation.min(0.5))).sqrt() + rounding * (width as f64).sqrt();
-        let collisions = norm * norm / spread;
-        Noise { energy, width, spread, collisions, own, rounding, quality, means: [0.0; Shape::MAX_ROWS] }
+        let (own, rounding) = (account.own_variance(), account.rounding());
+        let collisions = energy.most() / spread;
+        Noise { energy, spread, collisions, own, rounding, quality, means: [0.0; Shape::MAX_ROWS] }
     }
 
     /// No bound is to be claimed: a counter was saturated.
@@ -114,15 +119,7 @@ impl Noise {
 
     /// A lower bound of E if updates had been sampled with own variance `own`; zero if that has no bound.
     pub(crate) fn least_energy(&self, own: f64) -> f64 {
-        let deviation = (CHEBYSHEV * energy_variance(self.energy, self.width, own)).sqrt();
-        if deviation > 0.5 {
-            return 0.0;
-        }
-        let rounded = self.rounding * (self.width as f64).sqrt();
-        // A lower energy has a larger relative variance.
-        let low = energy_variance(self.energy / (1.0 + deviation), self.width, own);
-        let norm = ((self.energy / (1.0 + (CHEBYSHEV * low).sqrt())).sqrt() - rounded).max(0.0);
-        norm * norm
+        self.energy.with_own_variance(own).least()
     }
 
     /// a, the own variance of a key for each unit of its count.
@@ -133,9 +130,10 @@ impl Noise {
     /// The noise of a difference, which `self` is read off, with that of its two windows (see [`crate::change`]).
     pub(crate) fn of_difference(&self, now: &Noise, before: &Noise, fed: [&Account; 2]) -> Noise {
         let own = now.own.max(before.own);
-        let met: f64 = fed.iter().map(|account| account.magnitude() as f64 / self.width as f64).sum();
-        let met = own * (now.energy.sqrt() + before.energy.sqrt() + met);
-        let variance = 2.0 / self.width as f64 + if met > 0.0 { 6.0 * met / self.energy } else { 0.0 };
+        let width = self.energy.width as f64;
+        let met: f64 = fed.iter().map(|account| account.magnitude() as f64 / width).sum();
+        let met = own * (now.energy.reading.sqrt() + before.energy.reading.sqrt() + met);
+        let variance = 2.0 / width + if met > 0.0 { 6.0 * met / self.energy.reading } else { 0.0 };
         let deviation = (CHEBYSHEV * variance).sqrt();
         let quality = match (self.quality, now.quality, before.quality) {
             (_, Quality::Bounded(one), Quality::Bounded(other)) if deviation <= 0.5 => {
@@ -145,9 +143,7 @@ impl Noise {
             _ if own > 0.0 => Quality::NotConverged,
             _ => Quality::Unbounded,
         };
-        let norm =
-            (self.energy / (1.0 - deviation.min(0.5))).sqrt() + self.rounding * (self.width as f64).sqrt();
-        Noise { own, quality, collisions: norm * norm / self.spread, ..*self }
+        Noise { own, quality, collisions: self.energy.most_within(deviation) / self.spread, ..*self }
     }
 
     /// The interval around the median of the rows.
@@ -172,12 +168,6 @@ impl Noise {
         };
         Estimate { value, bound }
     }
-}
-
-/// r: an upper bound of the relative variance of a row's sum of squares.
-pub(crate) fn energy_variance(energy: f64, width: usize, own: f64) -> f64 {
-    let sampling = if own > 0.0 { 4.0 * own / energy.sqrt() + own * own / energy } else { 0.0 };
-    2.0 / width as f64 + sampling
 }
 
 #[cfg(test)]

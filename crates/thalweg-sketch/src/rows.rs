@@ -22,16 +22,24 @@ impl<C: Counter> Rows<C> {
         Rows { hasher, counters: Counters::new(shape), account: Account::default() }
     }
 
-    pub(crate) fn check(&self, other: &Rows<C>) -> Result<(), MergeError> {
-        let (mine, theirs) = (self.counters.shape(), other.counters.shape());
-        if mine != theirs {
-            return Err(MergeError::Shape { mine, theirs });
+    fn check(&self, other: &Rows<C>) -> Result<(), MergeError> {
+        MergeError::unless_same_shape(self.counters.shape(), other.counters.shape())?;
+        MergeError::unless_same_seed(self.hasher, other.hasher)
+    }
+
+    /// Adds to all rows of each digest; enters nothing into the account.
+    #[inline(always)]
+    pub(crate) fn add_all(
+        &mut self,
+        signed: bool,
+        digests: &[Digest],
+        sums: &Sums,
+        weight: impl Fn(usize) -> i64,
+    ) {
+        match signed {
+            true => self.counters.add_all::<true>(digests, sums.magnitude, weight),
+            false => self.counters.add_all::<false>(digests, sums.magnitude, weight),
         }
-        let (mine, theirs) = (self.hasher.seed(), other.hasher.seed());
-        if mine != theirs {
-            return Err(MergeError::Seed { mine, theirs });
-        }
-        Ok(())
     }
 
     pub(crate) fn merge(&mut self, other: &Rows<C>) -> Result<(), MergeError> {
@@ -161,11 +169,7 @@ pub trait RowSketch: Sized {
     fn add_batch(&mut self, digests: &[Digest], sums: &Sums, weight: impl Fn(usize) -> i64) {
         let rows = self.rows_mut();
         rows.account.enter(sums, Probability::ONE);
-        if Self::SIGNED {
-            rows.counters.add_all::<true>(digests, sums.magnitude, weight);
-        } else {
-            rows.counters.add_all::<false>(digests, sums.magnitude, weight);
-        }
+        rows.add_all(Self::SIGNED, digests, sums, weight);
     }
 
     /// Makes it the sketch of both streams.

@@ -11,10 +11,11 @@
 //! Memory: d w counters of 4 or 8 bytes. An update touches d cache lines.
 
 use crate::account::Account;
-use crate::counters::Counter;
+use crate::counters::{Counter, Counters};
 use crate::digest::{Digest, Hasher};
+use crate::energy::Energy;
 use crate::estimate::{Bound, CHEBYSHEV, Estimate, median_failure};
-use crate::noise::{Noise, energy_variance};
+use crate::noise::Noise;
 use crate::rows::{RowSketch, Rows, median_over_rows, signed_energy};
 use crate::shape::{Shape, ShapeError, check_guarantee};
 
@@ -63,19 +64,12 @@ impl<C: Counter> RowSketch for CountSketch<C> {
     }
 
     fn noise(&self) -> Noise {
-        let shape = self.shape();
         let energy = signed_energy(&self.rows.counters);
-        let noise = Noise::new(energy, shape.rows(), shape.width(), shape.width() as f64, &self.rows.account);
-        if self.saturations() > 0 { noise.without_bound() } else { noise }
+        noise(energy, self.shape(), &self.rows.account, self.saturations())
     }
 
     fn estimate(&self, digest: Digest, noise: &Noise) -> Estimate {
-        let counters = &self.rows.counters;
-        let estimate = noise.around(median_over_rows(counters, |row| {
-            let slice = counters.slice(row, digest);
-            slice.signed(counters.get(row, slice)) as f64
-        }));
-        if self.rows.account.has_negative() { estimate } else { estimate.at_least_zero() }
+        estimate(&self.rows.counters, digest, noise, &self.rows.account)
     }
 }
 
@@ -99,24 +93,35 @@ pub(crate) fn f2<C: Counter>(rows: &Rows<C>, energy: f64) -> Estimate {
 }
 
 pub(crate) fn f2_from(energy: f64, shape: Shape, account: &Account, saturations: u64) -> Estimate {
+    let energy = Energy::new(energy, shape.width(), account);
     let added = account.sampling_energy();
-    let deviation = (CHEBYSHEV * energy_variance(energy, shape.width(), account.own_variance())).sqrt();
-    let value = (energy - added).max(0.0);
+    let value = (energy.reading - added).max(0.0);
     if saturations > 0 || (account.has_negative() && account.is_sampled()) {
         return Estimate { value, bound: Bound::Unknown };
     }
-    if deviation > 0.5 {
+    if !energy.is_known() {
         let bound = if account.is_sampled() { Bound::NotConverged } else { Bound::Unknown };
         return Estimate { value, bound };
     }
     let confidence = 1.0 - median_failure(shape.rows(), 1.0 / CHEBYSHEV);
-    let rounded = account.rounding() * (shape.width() as f64).sqrt();
-    // A lower energy has a larger relative variance.
-    let low = energy / (1.0 + deviation);
-    let low =
-        energy / (1.0 + (CHEBYSHEV * energy_variance(low, shape.width(), account.own_variance())).sqrt());
-    let least = (low.sqrt() - rounded).max(0.0);
-    let most = (energy / (1.0 - deviation)).sqrt() + rounded;
-    let (lower, upper) = (least * least - added, most * most - added);
-    Estimate::within(value, lower, upper, confidence).at_least_zero()
+    Estimate::within(value, energy.least() - added, energy.most() - added, confidence).at_least_zero()
+}
+
+/// The noise of rows with signs, whose median energy is `energy`.
+pub(crate) fn noise(energy: f64, shape: Shape, account: &Account, saturations: u64) -> Noise {
+    Noise::new(energy, shape.rows(), shape.width(), shape.width() as f64, account, saturations)
+}
+
+/// The weight of a key in rows with signs.
+pub(crate) fn estimate<C: Counter>(
+    counters: &Counters<C>,
+    digest: Digest,
+    noise: &Noise,
+    account: &Account,
+) -> Estimate {
+    let estimate = noise.around(median_over_rows(counters, |row| {
+        let slice = counters.slice(row, digest);
+        slice.signed(counters.get(row, slice)) as f64
+    }));
+    if account.has_negative() { estimate } else { estimate.at_least_zero() }
 }

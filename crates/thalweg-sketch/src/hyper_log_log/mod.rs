@@ -152,14 +152,8 @@ impl HyperLogLog {
     /// # Errors
     /// If precisions or seeds differ; then nothing has changed.
     pub fn merge(&mut self, other: &HyperLogLog) -> Result<(), MergeError> {
-        let (mine, theirs) = (self.precision, other.precision);
-        if mine != theirs {
-            return Err(MergeError::Precision { mine, theirs });
-        }
-        let (mine, theirs) = (self.hasher.seed(), other.hasher.seed());
-        if mine != theirs {
-            return Err(MergeError::Seed { mine, theirs });
-        }
+        MergeError::unless_same_precision(self.precision, other.precision)?;
+        MergeError::unless_same_seed(self.hasher, other.hasher)?;
         join(&mut self.registers, &other.registers);
         Ok(())
     }

@@ -77,13 +77,14 @@ pub(crate) fn noise<C: Counter>(rows: &Rows<C>) -> Noise {
     let shape = rows.counters.shape();
     let width = shape.width() as f64;
     let energy = unsigned_energy(&rows.counters);
-    let mut noise = Noise::new(energy, shape.rows(), shape.width(), width - 1.0, &rows.account);
+    let saturations = rows.counters.saturations();
+    let mut noise = Noise::new(energy, shape.rows(), shape.width(), width - 1.0, &rows.account, saturations);
     for (row, mean) in noise.means[..shape.rows()].iter_mut().enumerate() {
         *mean = rows.counters.sum(row) / width;
     }
     // The mean may have been moved as far as the counter.
     noise.rounding *= 2.0 / (1.0 - 1.0 / width);
-    if rows.counters.saturations() > 0 { noise.without_bound() } else { noise }
+    noise
 }
 
 /// The median of what rows say of a key, each without the mean of what collides with it.

@@ -86,12 +86,7 @@ impl<K: Key, C: Counter, S: RowSketch<Counter = C>> RowWise<K> for S {
 
     #[inline(always)]
     fn add_all(&mut self, digests: &[Digest], sums: &Sums, weight: impl Fn(usize) -> i64) {
-        let counters = &mut self.rows_mut().counters;
-        if S::SIGNED {
-            counters.add_all::<true>(digests, sums.magnitude, weight);
-        } else {
-            counters.add_all::<false>(digests, sums.magnitude, weight);
-        }
+        self.rows_mut().add_all(S::SIGNED, digests, sums, weight);
     }
 
     #[inline(always)]

@@ -212,7 +212,7 @@ fn assert_f2_is_unbiased<S: RowSketch>(
         let truth = f2(&stream);
         assert!((mean - truth).abs() < 5.0 * error, "p = {probability}: {mean} +- {error}, not {truth}");
         let own = 1500.0 * probability.excess();
-        let bound = crate::noise::energy_variance(truth + added, WIDTH, own) * (truth + added).powi(2);
+        let bound = crate::energy::energy_variance(truth + added, WIDTH, own) * (truth + added).powi(2);
         assert!(seen < bound * 1.1, "p = {probability}: variance {seen}, bound {bound}");
     }
 }

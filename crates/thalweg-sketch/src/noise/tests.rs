@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::energy::energy_variance;
 use crate::nitro::Probability;
 
 fn sampled(heaviest: f64, log2_inverse: u8) -> Account {
@@ -17,7 +18,7 @@ proptest! {
     #[test]
     fn the_interval_is_what_chebyshev_allows(energy in 1e6..1e12f64, log2 in 0..=10u8, value in 0.0..1e6f64) {
         let account = sampled(1.0, log2);
-        let noise = Noise::new(energy, 5, 1024, 1024.0, &account);
+        let noise = Noise::new(energy, 5, 1024, 1024.0, &account, 0);
         let a = account.own_variance();
         let r = 2.0 / 1024.0 + 4.0 * a / energy.sqrt() + a * a / energy;
         prop_assume!(8.0 * r < 0.25);
@@ -34,7 +35,7 @@ proptest! {
     /// Without sampling, c times the variance that collisions have.
     #[test]
     fn the_interval_at_p_of_one_is_that_of_collisions(energy in 0.0..1e12f64, value in -1e6..1e6f64) {
-        let noise = Noise::new(energy, 5, 1024, 1023.0, &Account::default());
+        let noise = Noise::new(energy, 5, 1024, 1023.0, &Account::default(), 0);
         let half = (8.0 * energy / (1.0 - (16.0f64 / 1024.0).sqrt()) / 1023.0).sqrt();
         let (lower, upper) = interval(noise.around(value));
         prop_assert!((lower - (value - half)).abs() <= 1e-9 * (half + value.abs()));
@@ -73,33 +74,33 @@ proptest! {
 
 #[test]
 fn no_bound_is_claimed_where_there_is_none() {
-    let short = Noise::new(1e4, 5, 1024, 1024.0, &sampled(1.0, 4));
+    let short = Noise::new(1e4, 5, 1024, 1024.0, &sampled(1.0, 4), 0);
     assert!(!short.is_converged());
     assert_eq!(short.around(7.0).bound, Bound::NotConverged);
-    let exact = Noise::new(1e4, 5, 1024, 1024.0, &sampled(1.0, 0));
+    let exact = Noise::new(1e4, 5, 1024, 1024.0, &sampled(1.0, 0), 0);
     assert!(exact.around(7.0).confidence().is_some());
-    let narrow = Noise::new(1e9, 5, 32, 32.0, &Account::default());
+    let narrow = Noise::new(1e9, 5, 32, 32.0, &Account::default(), 0);
     assert_eq!(narrow.around(7.0).bound, Bound::Unknown);
     let negative = Account { has_negative: true, ..sampled(1.0, 4) };
-    assert_eq!(Noise::new(1e12, 5, 1024, 1024.0, &negative).around(7.0).bound, Bound::Unknown);
+    assert_eq!(Noise::new(1e12, 5, 1024, 1024.0, &negative, 0).around(7.0).bound, Bound::Unknown);
     assert_eq!(exact.without_bound().around(7.0).bound, Bound::Unknown);
-    let empty = Noise::new(0.0, 5, 1024, 1024.0, &Account::default());
+    let empty = Noise::new(0.0, 5, 1024, 1024.0, &Account::default(), 0);
     assert_eq!(interval(empty.around(0.0)), (0.0, 0.0));
 }
 
 /// sqrt(c r) <= 1/2 in the number of packets of one key, p = 1/16: r = 1/512 + 60/n + 225/n^2 = 1/32 at n = 2,055.
 #[test]
 fn convergence_is_where_the_noise_is_known_to_a_factor_of_two() {
-    let is_converged = |l2: f64| Noise::new(l2 * l2, 5, 1024, 1024.0, &sampled(1.0, 4)).is_converged();
+    let is_converged = |l2: f64| Noise::new(l2 * l2, 5, 1024, 1024.0, &sampled(1.0, 4), 0).is_converged();
     assert!(!is_converged(2_050.0) && is_converged(2_060.0));
-    let bytes = |l2: f64| Noise::new(l2 * l2, 5, 1024, 1024.0, &sampled(1500.0, 4)).is_converged();
+    let bytes = |l2: f64| Noise::new(l2 * l2, 5, 1024, 1024.0, &sampled(1500.0, 4), 0).is_converged();
     assert!(!bytes(1500.0 * 2_050.0) && bytes(1500.0 * 2_060.0));
 }
 
 /// Both medians hold with 1 - 2 median_failure; five rows: 0.967.
 #[test]
 fn the_confidence_of_five_rows_is_what_the_doc_says() {
-    let noise = Noise::new(1e9, 5, 1024, 1024.0, &Account::default());
+    let noise = Noise::new(1e9, 5, 1024, 1024.0, &Account::default(), 0);
     let confidence = noise.around(1.0).confidence().unwrap();
     assert!((confidence - (1.0 - 2.0 * 526.0 / 32_768.0)).abs() < 1e-12);
     assert_eq!(format!("{confidence:.3}"), "0.968");

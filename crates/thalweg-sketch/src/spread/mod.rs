@@ -246,18 +246,9 @@ impl<K: Key> Spread<K> {
     /// # Errors
     /// If shapes, precisions or seeds differ; then nothing has changed.
     pub fn merge(&mut self, other: &Spread<K>) -> Result<(), MergeError> {
-        let (mine, theirs) = (self.shape(), other.shape());
-        if mine != theirs {
-            return Err(MergeError::Shape { mine, theirs });
-        }
-        let (mine, theirs) = (self.cell_precision(), other.cell_precision());
-        if mine != theirs {
-            return Err(MergeError::Precision { mine, theirs });
-        }
-        let (mine, theirs) = (self.hasher.seed(), other.hasher.seed());
-        if mine != theirs {
-            return Err(MergeError::Seed { mine, theirs });
-        }
+        MergeError::unless_same_shape(self.shape(), other.shape())?;
+        MergeError::unless_same_precision(self.cell_precision(), other.cell_precision())?;
+        MergeError::unless_same_seed(self.hasher, other.hasher)?;
         self.missed_in_parts = self.missed_up_to().saturating_add(other.missed_up_to());
         self.cells.join(&other.cells);
         let cells = &self.cells;

@@ -25,7 +25,7 @@
 //! Memory: levels times (d w counters and a top-k). An update touches d cache lines, and a look at d for the top-k.
 
 use crate::account::{Account, Sums};
-use crate::count_sketch;
+use crate::count_sketch::{self, CountSketch};
 use crate::counters::{Counter, Counters, Reading};
 use crate::digest::{Digest, Hasher, Key};
 use crate::estimate::{Bound, Estimate};
@@ -77,6 +77,21 @@ impl UnivMonShape {
         let shape = Shape::for_memory(level_bytes.saturating_sub(TopK::<K>::bytes_for(k)), rows, C::BYTES)
             .map_err(|_| ShapeError::Memory { bytes: memory_bytes, least: smallest.bytes::<K, C>() })?;
         UnivMonShape::new(levels, shape, k)
+    }
+
+    /// The smallest that keeps the error of a key's weight below `eps` L2 with probability 1 - `delta`, L2 that of the
+    /// keys of its level (see [`crate::CountSketch::shape_for`]).
+    ///
+    /// # Errors
+    /// If they are not between 0 and 1, or ask for a sketch larger than there is, or `levels` is out of range.
+    pub fn for_guarantee(eps: f64, delta: f64, levels: usize, k: usize) -> Result<UnivMonShape, ShapeError> {
+        UnivMonShape::new(levels, CountSketch::<i32>::shape_for(eps, delta)?, k)
+    }
+
+    /// Error of a key's weight as a share of the L2 of its level, eps, and the probability of more, delta. Sums over all
+    /// keys have no such guarantee.
+    pub fn guarantee(self) -> (f64, f64) {
+        CountSketch::<i32>::guarantee(self.shape)
     }
 
     /// Levels.
@@ -172,18 +187,12 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
     }
 
     fn noise_of(&self, level: &Level<K, C>) -> Noise {
-        let shape = self.shape.shape;
         let energy = signed_energy(&level.counters);
-        let noise = Noise::new(energy, shape.rows(), shape.width(), shape.width() as f64, &self.account);
-        if self.saturations() > 0 { noise.without_bound() } else { noise }
+        count_sketch::noise(energy, self.shape.shape, &self.account, self.saturations())
     }
 
     fn estimate_in(&self, level: &Level<K, C>, digest: Digest, noise: &Noise) -> Estimate {
-        let estimate = noise.around(median_over_rows(&level.counters, |row| {
-            let slice = level.counters.slice(row, digest);
-            slice.signed(level.counters.get(row, slice)) as f64
-        }));
-        if self.account.has_negative() { estimate } else { estimate.at_least_zero() }
+        count_sketch::estimate(&level.counters, digest, noise, &self.account)
     }
 
     /// The k keys with the largest estimates, largest first.
@@ -281,12 +290,7 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
     /// # Errors
     /// If levels, shapes or seeds differ; then nothing has changed.
     pub fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
-        self.check(other)?;
-        for (mine, theirs) in self.levels.iter_mut().zip(&other.levels) {
-            mine.counters.join(&theirs.counters, |mine, theirs| i128::from(mine) + i128::from(theirs));
-            let counters = &mine.counters;
-            mine.top.merge(&theirs.top, |digest| counters.read::<true>(digest, Reading::Median));
-        }
+        self.join(other, |mine, theirs| i128::from(mine) + i128::from(theirs))?;
         self.account.merge(&other.account);
         Ok(())
     }
@@ -296,28 +300,22 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
     /// # Errors
     /// If levels, shapes or seeds differ; then nothing has changed.
     pub fn subtract(&mut self, other: &Self) -> Result<(), MergeError> {
-        self.check(other)?;
-        for (mine, theirs) in self.levels.iter_mut().zip(&other.levels) {
-            mine.counters.join(&theirs.counters, |mine, theirs| i128::from(mine) - i128::from(theirs));
-            let counters = &mine.counters;
-            mine.top.merge(&theirs.top, |digest| counters.read::<true>(digest, Reading::Median));
-        }
+        self.join(other, |mine, theirs| i128::from(mine) - i128::from(theirs))?;
         self.account.subtract(&other.account);
         Ok(())
     }
 
-    fn check(&self, other: &Self) -> Result<(), MergeError> {
+    fn join(&mut self, other: &Self, join: impl Fn(i64, i64) -> i128) -> Result<(), MergeError> {
         let (mine, theirs) = (self.shape.levels, other.shape.levels);
         if mine != theirs {
             return Err(MergeError::Levels { mine, theirs });
         }
-        let (mine, theirs) = (self.shape.shape, other.shape.shape);
-        if mine != theirs {
-            return Err(MergeError::Shape { mine, theirs });
-        }
-        let (mine, theirs) = (self.hasher.seed(), other.hasher.seed());
-        if mine != theirs {
-            return Err(MergeError::Seed { mine, theirs });
+        MergeError::unless_same_shape(self.shape.shape, other.shape.shape)?;
+        MergeError::unless_same_seed(self.hasher, other.hasher)?;
+        for (mine, theirs) in self.levels.iter_mut().zip(&other.levels) {
+            mine.counters.join(&theirs.counters, &join);
+            let counters = &mine.counters;
+            mine.top.merge(&theirs.top, |digest| counters.read::<true>(digest, Reading::Median));
         }
         Ok(())
     }
@@ -384,10 +382,7 @@ impl<K: Key, C: Counter> RowWise<K> for UnivMon<K, C> {
     }
 
     fn noise(&self) -> Noise {
-        let shape = self.shape.shape;
-        let noise =
-            Noise::new(self.energy(), shape.rows(), shape.width(), shape.width() as f64, &self.account);
-        if self.saturations() > 0 { noise.without_bound() } else { noise }
+        count_sketch::noise(self.energy(), self.shape.shape, &self.account, self.saturations())
     }
 
     #[inline(always)]

@@ -142,6 +142,15 @@ fn sampled_entropy_is_near_the_truth() {
 }
 
 #[test]
+fn its_shape_keeps_the_guarantee_that_was_asked_for() {
+    let shape = UnivMonShape::for_guarantee(0.05, 0.02, 16, 100).unwrap();
+    let (eps, delta) = shape.guarantee();
+    assert!(eps <= 0.05 && delta <= 0.02, "{eps} {delta}");
+    assert_eq!((shape.levels(), shape.k(), shape.shape().rows()), (16, 100, 5));
+    assert!(UnivMonShape::for_guarantee(0.0, 0.02, 16, 100).is_err());
+}
+
+#[test]
 fn its_memory_is_what_was_offered_at_most() {
     for memory in [100_000u64, 1 << 20, 4 << 20] {
         let shape = UnivMonShape::for_memory::<[u8; 13], i32>(memory, 16, 5).unwrap();

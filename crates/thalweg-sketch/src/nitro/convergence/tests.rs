@@ -11,7 +11,7 @@ fn account(heaviest: f64, coarsest: u8, sampling_energy: f64) -> Account {
 }
 
 fn noise(energy: f64, width: usize, account: &Account) -> Noise {
-    Noise::new(energy, 5, width, width as f64, account)
+    Noise::new(energy, 5, width, width as f64, account, 0)
 }
 
 /// The module doc's inequality, term by term, in p = 2^-k.
@@ -60,7 +60,7 @@ proptest! {
         let energy = (2.0 * C).powi(2) * (1.0 + eps * p.sqrt()) / (eps.powi(4) * p * p) * more;
         let account = account(1.0, 0, 0.0);
         let target = Target { eps, least: Probability::new(k).unwrap() };
-        let noise = Noise::new(energy, 5, width as usize, width, &account);
+        let noise = Noise::new(energy, 5, width as usize, width, &account, 0);
         let packets = (INTERVAL as f64).min(energy / 2.0);
         prop_assert_eq!(target.probability(&noise, &account, packets as u64), target.least);
     }
