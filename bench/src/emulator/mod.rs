@@ -1,0 +1,181 @@
+//! How many packets a second the emulator carries: by scheme, by size, load and cores, and beside ns-3.
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `open_loop` | a network under random load, and how long it takes |
+//! | `ns3` | the same star in ns-3 |
+
+pub mod ns3;
+mod open_loop;
+
+use std::path::PathBuf;
+
+use thalweg_emulator::schemes::list::{SCHEMES, Scheme};
+
+use crate::results::{Page, Table, save_page, save_rows};
+use crate::row;
+use crate::statistics::FiveNumbers;
+use open_loop::{Case, Rate, isolated, measure, racks};
+
+/// What to run.
+#[derive(Clone, Debug, clap::Args)]
+pub struct EmulatorOptions {
+    /// Packets that each case is to carry, about
+    #[arg(long, default_value_t = 30_000_000)]
+    pub packets: u64,
+    /// Runs of each case
+    #[arg(long, default_value_t = 5)]
+    pub runs: usize,
+    /// Where the programs of ns-3 are built; without it ns-3 is left out
+    #[arg(long)]
+    pub build: Option<PathBuf>,
+    /// Where results go
+    #[arg(long, default_value = "bench/results")]
+    pub output: PathBuf,
+}
+
+/// Runs the benchmark and writes its results.
+///
+/// # Errors
+/// If a case is refused or the results cannot be written.
+pub fn run(options: &EmulatorOptions) -> anyhow::Result<()> {
+    let command = format!("thalweg-bench emulator --packets {} --runs {}", options.packets, options.runs);
+    let mut page = Page::new("The emulator", &command);
+    let mut rows = Table::new(["case", "scheme", "endpoints", "racks", "cores", "load", "run", "packets", "nanoseconds", "dropped"]);
+    let mut bench = Bench { options, rows: &mut rows };
+    by_scheme(&mut bench, &mut page)?;
+    by_size(&mut bench, &mut page)?;
+    by_cores(&mut bench, &mut page)?;
+    if let Some(build) = &options.build {
+        beside_ns3(&mut bench, build, &mut page)?;
+    }
+    save_page(&options.output, "emulator", &page)?;
+    save_rows(&options.output, "emulator", &rows)
+}
+
+/// The benchmark under way: every run leaves a raw row.
+struct Bench<'a> {
+    options: &'a EmulatorOptions,
+    rows: &'a mut Table,
+}
+
+impl Bench<'_> {
+    fn rate(&mut self, name: &str, case: &Case) -> anyhow::Result<FiveNumbers> {
+        eprintln!("{name}: {}, {} endpoints, load {}", case.scheme.name(), case.endpoints(), case.load);
+        let mut rates = Vec::new();
+        for run in 0..self.options.runs {
+            let Rate { packets, nanos, dropped } = measure(case, self.options.packets)?;
+            row!(
+                self.rows, name, case.scheme.name(), case.endpoints(), case.shape.racks, case.cores, case.load,
+                run, packets, format!("{nanos:.0}"), dropped
+            );
+            rates.push(packets as f64 * 1e3 / nanos);
+        }
+        Ok(FiveNumbers::of(&rates))
+    }
+}
+
+/// One rack of 32, load 0.8, one core.
+fn rack_of(scheme: Scheme) -> Case {
+    Case { scheme, shape: isolated(1, 32), load: 0.8, cores: 1 }
+}
+
+fn by_scheme(bench: &mut Bench<'_>, page: &mut Page) -> anyhow::Result<()> {
+    let mut table = Table::new(["scheme", "M packets/s", "range", "Gbit/s of MTUs", "against DropTail", "ns a packet"]);
+    let mut droptail = 0.0;
+    for listed in SCHEMES {
+        let scheme = Scheme::default_of(listed.name).expect("it is listed");
+        let rate = bench.rate("scheme", &rack_of(scheme))?;
+        if listed.name == "droptail" {
+            droptail = rate.median;
+        }
+        row!(
+            table,
+            listed.name,
+            format!("{:.1}", rate.median),
+            format!("{:.1} to {:.1}", rate.min, rate.max),
+            format!("{:.0}", rate.median * 1_500.0 * 8.0 / 1e3),
+            format!("{:.2}", rate.median / droptail),
+            format!("{:.1}", 1e3 / rate.median)
+        );
+    }
+    page.section("Schemes");
+    page.paragraph(
+        "One rack of 32 endpoints on one core: each a Poisson process of MTU packets to random others, load 0.8, all \
+         counters on, drawing of packets included. A packet goes through its host's interface, the router and two links. \
+         Processor time of one thread; medians over the runs.",
+    );
+    page.table(&table);
+    Ok(())
+}
+
+fn by_size(bench: &mut Bench<'_>, page: &mut Page) -> anyhow::Result<()> {
+    let droptail = Scheme::default_of("droptail").expect("it is listed");
+    let mut table = Table::new(["endpoints", "load", "M packets/s", "ns a packet", "slowdown against 10 Gbit/s in real time"]);
+    let sizes = [32, 64, 128, 256, 512, 1_024].map(|endpoints| (endpoints, 0.8));
+    let loads = [0.1, 0.3, 0.5, 0.95].map(|load| (32, load));
+    for (endpoints, load) in sizes.into_iter().chain(loads) {
+        let case = Case { shape: isolated(1, endpoints), load, ..rack_of(droptail) };
+        let rate = bench.rate("size", &case)?.median;
+        let offered = f64::from(endpoints) * load * 1e10 / (1_538.0 * 8.0) / 1e6;
+        row!(
+            table, endpoints, load, format!("{rate:.1}"), format!("{:.1}", 1e3 / rate), format!("{:.2}", offered / rate)
+        );
+    }
+    page.section("Endpoints and load");
+    page.paragraph("DropTail, one rack on one core. Below 1 in the last column the emulator is faster than the network.");
+    page.table(&table);
+    Ok(())
+}
+
+fn by_cores(bench: &mut Bench<'_>, page: &mut Page) -> anyhow::Result<()> {
+    let droptail = Scheme::default_of("droptail").expect("it is listed");
+    let mut table = Table::new(["network", "racks", "cores", "M packets/s", "against one rack"]);
+    let one = bench.rate("cores", &rack_of(droptail))?.median;
+    row!(table, "one rack", 1, 1, format!("{one:.1}"), "1.00");
+    let cases = [
+        ("isolated racks", isolated(2, 32), 1),
+        ("isolated racks", isolated(2, 32), 2),
+        ("racks under an aggregation switch, a fifth of the traffic between them", racks(2, 32), 1),
+        ("racks under an aggregation switch, a fifth of the traffic between them", racks(2, 32), 2),
+    ];
+    for (name, shape, cores) in cases {
+        let case = Case { scheme: droptail, shape, load: 0.8, cores };
+        let rate = bench.rate("cores", &case)?.median;
+        row!(table, name, shape.racks, cores, format!("{rate:.1}"), format!("{:.2}", rate / one));
+    }
+    page.section("Racks and cores");
+    page.paragraph(
+        "DropTail, 32 endpoints a rack, load 0.8, each core with its racks, in virtual time; the aggregation switch is on \
+         the first core, its links are 100 Gbit/s and 5 us long. Wall time, since cores wait for each other; medians.",
+    );
+    page.table(&table);
+    Ok(())
+}
+
+fn beside_ns3(bench: &mut Bench<'_>, build: &std::path::Path, page: &mut Page) -> anyhow::Result<()> {
+    page.section("Beside ns-3");
+    page.paragraph(
+        "The same star of 32 hosts at 10 Gbit/s, load 0.8, DropTail. Slowdown is processor time over emulated time.",
+    );
+    let droptail = Scheme::default_of("droptail").expect("it is listed");
+    let ours = bench.rate("ns3", &rack_of(droptail))?.median;
+    let offered = 32.0 * 0.8 * 1e10 / (1_538.0 * 8.0) / 1e6;
+    let mut table = Table::new(["what", "M packets/s", "slowdown", "Thalweg is faster by"]);
+    row!(table, "Thalweg", format!("{ours:.1}"), format!("{:.2}", offered / ours), "");
+    match ns3::stars(build) {
+        Ok(stars) => {
+            for star in stars {
+                let rate = star.packets_per_second() / 1e6;
+                row!(
+                    table, star.mode.title(), format!("{rate:.3}"), format!("{:.0}", star.slowdown()), format!("{:.0}", ours / rate)
+                );
+            }
+        }
+        Err(error) => {
+            page.paragraph(&format!("ns-3 was left out: {error:#}."));
+        }
+    }
+    page.table(&table);
+    Ok(())
+}

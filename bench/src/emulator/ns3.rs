@@ -1,0 +1,344 @@
+//! The same in ns-3, by two programs of `bench/peers/ns3`, which are built when they are needed: `star` says how
+//! fast it carries packets, `crosscheck` what becomes of TCP in small scenarios.
+//!
+//! Both print one line of JSON, and what they count is the same for the same seed. Times are those of the simulator's
+//! run alone, without its set-up.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::sketches::peers::succeed;
+
+/// Where the sources are, from the root of the repository.
+pub const SOURCES: &str = "bench/peers/ns3";
+
+/// Longest that a run may take, in seconds.
+const LIMIT_S: &str = "600";
+
+/// The two programs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Programs {
+    folder: PathBuf,
+    /// Version of the library that they were built with.
+    pub version: String,
+}
+
+impl Programs {
+    /// Builds them from the sources in `sources` into `build`.
+    ///
+    /// # Errors
+    /// If what they need is not installed, or they do not build.
+    pub fn build(sources: &Path, build: &Path) -> anyhow::Result<Programs> {
+        let version = version().context("not installed (Debian packages libns3-dev and pkg-config)")?;
+        fs::create_dir_all(build)?;
+        let folder = std::path::absolute(build)?;
+        let mut make = Command::new("make");
+        make.arg("--no-print-directory").arg("-C").arg(sources);
+        succeed(make.arg(format!("BUILD={}", folder.display())))?;
+        Ok(Programs { folder, version })
+    }
+
+    /// Runs a star of `hosts` hosts under `load` for `seconds` of emulated time.
+    ///
+    /// # Errors
+    /// If it fails, or prints what is no outcome.
+    pub fn star(&self, mode: Mode, hosts: u32, load: f64, seconds: f64, seed: u64) -> anyhow::Result<Star> {
+        self.run(
+            "star",
+            &[
+                ("mode", mode.name().to_owned()),
+                ("hosts", hosts.to_string()),
+                ("load", load.to_string()),
+                ("seconds", seconds.to_string()),
+                ("seed", seed.to_string()),
+            ],
+        )
+    }
+
+    /// Runs a scenario.
+    ///
+    /// # Errors
+    /// If it fails, or prints what is no outcome.
+    pub fn crosscheck(&self, scenario: Scenario, span: Span, seed: u64) -> anyhow::Result<Crosscheck> {
+        self.run(
+            "crosscheck",
+            &[
+                ("scenario", scenario.name().to_owned()),
+                ("seconds", span.seconds.to_string()),
+                ("warm-up", span.warm_up.to_string()),
+                ("seed", seed.to_string()),
+            ],
+        )
+    }
+
+    fn run<T: DeserializeOwned>(&self, program: &str, options: &[(&str, String)]) -> anyhow::Result<T> {
+        let mut command = Command::new("timeout");
+        command.arg(LIMIT_S).arg(self.folder.join(program));
+        for (name, value) in options {
+            command.arg(format!("--{name}")).arg(value);
+        }
+        let printed = succeed(&mut command).with_context(|| format!("ns-3's {program}"))?;
+        serde_json::from_str(&printed).with_context(|| format!("not an outcome: {}", printed.trim()))
+    }
+}
+
+/// Version of the library that is installed.
+fn version() -> anyhow::Result<String> {
+    let printed = succeed(Command::new("pkg-config").args(["--modversion", "ns3-core"]))?;
+    match printed.trim() {
+        "" => bail!("pkg-config knows no version"),
+        version => Ok(version.to_owned()),
+    }
+}
+
+/// What is above the devices of the star.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Nothing but a switch of a few lines: the least that a packet can cost.
+    Raw,
+    /// IPv4 and UDP.
+    Udp,
+}
+
+impl Mode {
+    /// Both.
+    pub const ALL: [Mode; 2] = [Mode::Raw, Mode::Udp];
+
+    /// As the program calls it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Mode::Raw => "raw",
+            Mode::Udp => "udp",
+        }
+    }
+
+    /// Name in tables.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Mode::Raw => "ns-3, devices alone",
+            Mode::Udp => "ns-3, UDP and IPv4",
+        }
+    }
+
+    /// Emulated seconds that take some 5 to 10 s to run.
+    pub const fn seconds(self) -> f64 {
+        match self {
+            Mode::Raw => 0.1,
+            Mode::Udp => 0.03,
+        }
+    }
+}
+
+/// A run of the star: a router and hosts on links of 10 Gbit/s, full-size packets between random hosts.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Star {
+    /// What was above the devices.
+    pub mode: Mode,
+    /// Hosts around the router.
+    pub hosts: u32,
+    /// Load of every link.
+    pub load: f64,
+    /// Emulated time in seconds.
+    pub emulated_s: f64,
+    /// Packets that hosts sent.
+    pub sent: u64,
+    /// Packets that arrived.
+    pub delivered: u64,
+    /// Packets that found a queue full. What is missing was under way at the end.
+    pub dropped: u64,
+    /// Wall time in seconds.
+    pub wall_s: f64,
+    /// Processor time in seconds.
+    pub cpu_s: f64,
+}
+
+impl Star {
+    /// Packets that arrived in a second of processor time.
+    pub fn packets_per_second(&self) -> f64 {
+        self.delivered as f64 / self.cpu_s
+    }
+
+    /// Processor time that emulated time takes.
+    pub fn slowdown(&self) -> f64 {
+        self.cpu_s / self.emulated_s
+    }
+}
+
+/// A star of 32 hosts, load 0.8, in both modes.
+///
+/// # Errors
+/// If the programs do not build or run.
+pub fn stars(build: &Path) -> anyhow::Result<Vec<Star>> {
+    let programs = Programs::build(Path::new(SOURCES), build)?;
+    Mode::ALL.into_iter().map(|mode| programs.star(mode, 32, 0.8, mode.seconds(), 1)).collect()
+}
+
+/// TCP through one bottleneck. The settings of each are in `crosscheck.cc`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scenario {
+    /// Five flows of CUBIC, 10 Gbit/s, DropTail of 1024 packets.
+    #[serde(rename = "droptail-cubic")]
+    DropTailCubic,
+    /// The same with NewReno.
+    #[serde(rename = "droptail-reno")]
+    DropTailReno,
+    /// Five flows of CUBIC, RED (150, 300, 0.1, weight 5) that drops.
+    RedCubic,
+    /// The same with NewReno.
+    RedReno,
+    /// Five flows of CUBIC, RED that marks.
+    RedEcnCubic,
+    /// The same with NewReno.
+    RedEcnReno,
+    /// Five flows of DCTCP, K = 65.
+    Dctcp,
+    /// Two flows of CUBIC, 1 Gbit/s, DropTail of 100 packets.
+    FairnessCubic,
+    /// The same with NewReno.
+    FairnessReno,
+}
+
+impl Scenario {
+    /// All there are.
+    pub const ALL: [Scenario; 9] = [
+        Scenario::DropTailCubic,
+        Scenario::DropTailReno,
+        Scenario::RedCubic,
+        Scenario::RedReno,
+        Scenario::RedEcnCubic,
+        Scenario::RedEcnReno,
+        Scenario::Dctcp,
+        Scenario::FairnessCubic,
+        Scenario::FairnessReno,
+    ];
+
+    /// As the program calls it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Scenario::DropTailCubic => "droptail-cubic",
+            Scenario::DropTailReno => "droptail-reno",
+            Scenario::RedCubic => "red-cubic",
+            Scenario::RedReno => "red-reno",
+            Scenario::RedEcnCubic => "red-ecn-cubic",
+            Scenario::RedEcnReno => "red-ecn-reno",
+            Scenario::Dctcp => "dctcp",
+            Scenario::FairnessCubic => "fairness-cubic",
+            Scenario::FairnessReno => "fairness-reno",
+        }
+    }
+
+    /// As long as gives steady figures, but no longer than some 30 s of processor time.
+    pub const fn span(self) -> Span {
+        match self {
+            Scenario::FairnessCubic | Scenario::FairnessReno => Span { seconds: 2.0, warm_up: 0.2 },
+            _ => Span { seconds: 1.0, warm_up: 0.2 },
+        }
+    }
+}
+
+/// How long a scenario runs, in emulated time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Span {
+    /// Seconds in all.
+    pub seconds: f64,
+    /// Seconds at the beginning that do not count.
+    pub warm_up: f64,
+}
+
+/// A run of a scenario. What is counted, is counted after the warm-up.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Crosscheck {
+    /// Which one.
+    pub scenario: Scenario,
+    /// Emulated time in seconds, with the warm-up.
+    pub emulated_s: f64,
+    /// Seconds of it that did not count.
+    pub warm_up_s: f64,
+    /// Propagation delay there and back, microseconds.
+    pub rtt_us: f64,
+    /// Payload that receivers read, bit/s, by flow.
+    pub goodput_bps: Vec<f64>,
+    /// How much waited at the bottleneck.
+    pub queue: QueueLengths,
+    /// Packets that the bottleneck dropped.
+    pub drops: u64,
+    /// Packets that it marked.
+    pub marks: u64,
+    /// Segments that were sent again.
+    pub retransmissions: u64,
+    /// How often flows went from another state into recovery after a timeout.
+    pub timeouts: u64,
+    /// Wall time in seconds.
+    pub wall_s: f64,
+    /// Processor time in seconds.
+    pub cpu_s: f64,
+}
+
+impl Crosscheck {
+    /// Payload that receivers read, bit/s.
+    pub fn total_goodput_bps(&self) -> f64 {
+        self.goodput_bps.iter().sum()
+    }
+
+    /// Jain's index of fairness: 1 if all flows are as fast, 1/n if one of n has everything (Jain, Chiu and Hawe, DEC
+    /// TR-301, 1984).
+    pub fn fairness(&self) -> f64 {
+        let squares: f64 = self.goodput_bps.iter().map(|goodput| goodput * goodput).sum();
+        let total = self.total_goodput_bps();
+        total * total / (self.goodput_bps.len() as f64 * squares)
+    }
+}
+
+/// Packets that wait at a port, looked at each millisecond; one that is being sent does not wait.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueueLengths {
+    /// How often it was looked at.
+    pub samples: u64,
+    /// Mean.
+    pub mean: f64,
+    /// 5th percentile, nearest rank; so are the others.
+    pub p5: u32,
+    /// Median.
+    pub median: u32,
+    /// 95th percentile.
+    pub p95: u32,
+    /// 99th percentile.
+    pub p99: u32,
+    /// Longest.
+    pub max: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scenario_is_read_back_by_the_name_that_the_program_has_for_it() {
+        for scenario in Scenario::ALL {
+            let name = serde_json::Value::from(scenario.name());
+            assert_eq!(serde_json::from_value::<Scenario>(name).unwrap(), scenario);
+        }
+    }
+
+    #[test]
+    fn fairness_is_one_among_equals_and_a_share_if_one_has_it_all() {
+        let line = r#"{"scenario": "fairness-cubic", "emulated_s": 2, "warm_up_s": 0.2, "rtt_us": 100,
+            "goodput_bps": [4e8, 4e8], "queue": {"samples": 1800, "mean": 74.53, "p5": 72, "median": 74, "p95": 76,
+            "p99": 100, "max": 100}, "drops": 6, "marks": 0, "retransmissions": 7, "timeouts": 0, "wall_s": 0.323,
+            "cpu_s": 0.161}"#;
+        let mut run: Crosscheck = serde_json::from_str(line).unwrap();
+        assert_eq!((run.total_goodput_bps(), run.fairness()), (8e8, 1.0));
+        run.goodput_bps = vec![8e8, 0.0];
+        assert_eq!(run.fairness(), 0.5);
+    }
+}

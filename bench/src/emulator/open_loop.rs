@@ -1,0 +1,171 @@
+//! A network under random load, and how long it takes.
+
+use std::time::Instant;
+
+use thalweg_emulator::build::ForScheme;
+use thalweg_emulator::core::blueprint::Blueprint;
+use thalweg_emulator::core::parallel::{Driver, Pace, Run};
+use thalweg_emulator::router::{Router, Routing};
+use thalweg_emulator::schemes::list::Scheme;
+use thalweg_emulator::workloads::open_loop::{
+    Destinations, PacketKind, PacketMix, PoissonSenders, Racks, Rack,
+};
+use thalweg_emulator::{Slot, router};
+use thalweg_network::topology::shapes::{self, Tiers};
+use thalweg_network::{LinkSpec, RouterId, Topology};
+use thalweg_wire::{BitRate, Nanos};
+
+use crate::clock::Stopwatch;
+
+/// Racks, apart or under an aggregation switch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    pub(super) racks: u32,
+    endpoints: u32,
+    connected: bool,
+}
+
+/// Racks that know nothing of each other.
+pub(super) const fn isolated(racks: u32, endpoints: u32) -> Shape {
+    Shape { racks, endpoints, connected: false }
+}
+
+/// Racks under an aggregation switch.
+pub(super) const fn racks(racks: u32, endpoints: u32) -> Shape {
+    Shape { racks, endpoints, connected: true }
+}
+
+/// One thing to measure.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Case {
+    pub(super) scheme: Scheme,
+    pub(super) shape: Shape,
+    pub(super) load: f64,
+    pub(super) cores: usize,
+}
+
+/// What one run came to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rate {
+    /// Packets that arrived.
+    pub(super) packets: u64,
+    /// Processor time on one core, wall time on several.
+    pub(super) nanos: f64,
+    pub(super) dropped: u64,
+}
+
+impl Case {
+    pub(super) fn endpoints(&self) -> u32 {
+        self.shape.racks * self.shape.endpoints
+    }
+
+    fn topology(&self) -> anyhow::Result<Topology> {
+        let access = LinkSpec { rate: BitRate(10_000_000_000), delay: Nanos::ZERO };
+        let uplink = LinkSpec { rate: BitRate(100_000_000_000), delay: Nanos::from_micros(5) };
+        let Shape { racks, endpoints, connected } = self.shape;
+        Ok(if connected {
+            shapes::racks(racks, endpoints, Tiers { access, uplink })?
+        } else {
+            shapes::isolated_racks(racks, endpoints, access)?
+        })
+    }
+
+    /// Packets as the scheme wants them: of flows of many sizes, of eight priorities, ECN-capable.
+    fn mix(&self) -> anyhow::Result<PacketMix> {
+        let ecn = 0b10;
+        let kinds: Vec<(PacketKind, f64)> = match self.scheme {
+            Scheme::PFabric(_) => (0..256u32)
+                .map(|n| (PacketKind { length: 1_538, traffic_class: 0, remaining: n * 40_000 }, 1.0))
+                .collect(),
+            Scheme::Priority(_) => (0..8)
+                .map(|dscp| (PacketKind { length: 1_538, traffic_class: dscp << 2, remaining: 1_538 }, 1.0))
+                .collect(),
+            _ => vec![(PacketKind { length: 1_538, traffic_class: ecn, remaining: 1_538 }, 1.0)],
+        };
+        Ok(PacketMix::mixed(&kinds)?)
+    }
+
+    fn senders(&self, topology: &Topology, router: RouterId) -> anyhow::Result<PoissonSenders> {
+        let destinations = match self.shape {
+            Shape { connected: true, .. } => Destinations::Leaving(0.2),
+            Shape { racks: 1, .. } => Destinations::Uniform,
+            _ => Destinations::Leaving(0.0),
+        };
+        let first = topology.rack(router).next().expect("only routers with endpoints are asked for");
+        Ok(PoissonSenders::new(&Rack {
+            first,
+            endpoints: topology.rack_size(router),
+            network: topology.endpoints().len(),
+            destinations,
+            load: self.load,
+            slot_bytes: 1_538,
+            mix: self.mix()?,
+            seed: 1,
+        })?)
+    }
+}
+
+/// Lets about `packets` packets through, once.
+pub(super) fn measure(case: &Case, packets: u64) -> anyhow::Result<Rate> {
+    let topology = case.topology()?;
+    let per_slot = f64::from(case.endpoints()) * case.load;
+    let slots = (packets as f64 / per_slot).ceil() as u64;
+    case.scheme.apply(Measurement { case, topology: &topology, slots })
+}
+
+struct Measurement<'a> {
+    case: &'a Case,
+    topology: &'a Topology,
+    slots: u64,
+}
+
+impl ForScheme for Measurement<'_> {
+    type Output = anyhow::Result<Rate>;
+
+    fn with<R: Router + 'static>(
+        self,
+        make: impl Fn(Routing, router::Shape<'_>) -> R + Sync,
+    ) -> Self::Output {
+        let Measurement { case, topology, slots } = self;
+        let blueprint = Blueprint::new(topology, 1_500, 1);
+        // The aggregation switch comes last, and goes to the first core.
+        let assignment: Vec<usize> = (0..topology.routers().len())
+            .map(|router| if router < case.shape.racks as usize { router % case.cores } else { 0 })
+            .collect();
+        let (mut shards, crossings) = blueprint.build_sharded(&assignment, make)?;
+        let mut drivers = Vec::new();
+        for core in 0..case.cores {
+            let mine = topology
+                .router_ids()
+                .filter(|&router| assignment[router.index()] == core && topology.rack_size(router) > 0);
+            let senders: anyhow::Result<Vec<_>> = mine.map(|router| case.senders(topology, router)).collect();
+            drivers.push(Racks::new(senders?));
+        }
+        let nanos = match &mut shards[..] {
+            [only] => {
+                let stopwatch = Stopwatch::start();
+                for _ in 0..slots {
+                    drivers[0].slot(only);
+                    only.step();
+                }
+                stopwatch.nanos()
+            }
+            several => {
+                let run = Run {
+                    topology,
+                    clock: blueprint.clock,
+                    crossings: &crossings,
+                    events: &[],
+                    until: Slot(slots),
+                    pace: Pace::Virtual,
+                };
+                let started = Instant::now();
+                run.run(several, &mut drivers, |_| ());
+                started.elapsed().as_nanos() as f64
+            }
+        };
+        let packets = drivers.iter().map(|racks| racks.delivered.packets).sum();
+        let dropped = drivers.iter().map(|racks| racks.dropped).sum();
+        Ok(Rate { packets, nanos, dropped })
+    }
+}

@@ -1,0 +1,60 @@
+//! From a scheme's name to a network that runs it: the one place where the type of routers is chosen.
+
+use crate::core::blueprint::{Blueprint, BlueprintError};
+use crate::core::emulation::Emulation;
+use crate::fabric::Network;
+use crate::router::{Router, Routing, Shape};
+use crate::schemes::dctcp::dctcp;
+use crate::schemes::drop_tail::drop_tail;
+use crate::schemes::drr::drr;
+use crate::schemes::fq_codel::fq_codel;
+use crate::schemes::hull::hull;
+use crate::schemes::list::Scheme;
+use crate::schemes::p_fabric::p_fabric;
+use crate::schemes::pie::pie;
+use crate::schemes::priority::priority;
+use crate::schemes::red::red;
+
+/// Something that is done with routers of whatever scheme: all that follows is compiled for each scheme by itself.
+pub trait ForScheme {
+    /// What comes of it.
+    type Output;
+
+    /// Does it. `make` makes a router, of its routing and its ports.
+    fn with<R: Router + 'static>(self, make: impl Fn(Routing, Shape<'_>) -> R + Sync) -> Self::Output;
+}
+
+impl Scheme {
+    /// Does something with routers of this scheme.
+    pub fn apply<F: ForScheme>(&self, action: F) -> F::Output {
+        match self {
+            Scheme::DropTail(config) => action.with(|routing, shape| drop_tail(routing, shape, config)),
+            Scheme::Red(config) => action.with(|routing, shape| red(routing, shape, config)),
+            Scheme::Dctcp(config) => action.with(|routing, shape| dctcp(routing, shape, config)),
+            Scheme::Priority(config) => action.with(|routing, shape| priority(routing, shape, config)),
+            Scheme::Drr(config) => action.with(|routing, shape| drr(routing, shape, config)),
+            Scheme::Hull(config) => action.with(|routing, shape| hull(routing, shape, config)),
+            Scheme::PFabric(config) => action.with(|routing, shape| p_fabric(routing, shape, config)),
+            Scheme::Pie(config) => action.with(|routing, shape| pie(routing, shape, config)),
+            Scheme::FqCodel(config) => action.with(|routing, shape| fq_codel(routing, shape, config)),
+        }
+    }
+}
+
+/// A network whose routers all run `scheme`.
+///
+/// # Errors
+/// See [`BlueprintError`].
+pub fn network(scheme: &Scheme, blueprint: &Blueprint<'_>) -> Result<Box<dyn Network>, BlueprintError> {
+    struct Build<'a>(&'a Blueprint<'a>);
+
+    impl ForScheme for Build<'_> {
+        type Output = Result<Box<dyn Network>, BlueprintError>;
+
+        fn with<R: Router + 'static>(self, make: impl Fn(Routing, Shape<'_>) -> R + Sync) -> Self::Output {
+            Ok(Box::new(Emulation::new(self.0, make)?))
+        }
+    }
+
+    scheme.apply(Build(blueprint))
+}

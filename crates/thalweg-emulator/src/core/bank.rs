@@ -1,0 +1,142 @@
+//! Several queues at each port.
+
+use thalweg_network::PortIndex;
+
+use super::fifos::Fifos;
+use super::port_set::PortSet;
+use crate::packet::Packet;
+
+/// What waits at a port or in a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Packets.
+    pub packets: u32,
+    /// Bytes, framing included.
+    pub bytes: u64,
+}
+
+/// What a queue can hold: something of a length.
+pub trait Queued: Copy + Default {
+    /// Bytes that it occupies on a link.
+    fn length(&self) -> u64;
+}
+
+impl<C: Copy + Default> Queued for Packet<C> {
+    #[inline]
+    fn length(&self) -> u64 {
+        u64::from(Packet::length(self))
+    }
+}
+
+/// Most queues at a port: as many as a word has bits.
+pub const MAX_QUEUES: usize = 64;
+
+/// First-in, first-out queues: the same number at each port, all of the same capacity.
+#[derive(Clone, Debug)]
+pub struct QueueBank<T> {
+    /// Queue q of port p is number p * queues + q.
+    queues: Fifos<T>,
+    queues_per_port: usize,
+    /// Bit q of word p: queue q of port p holds something.
+    occupied: Box<[u64]>,
+    backlogged: PortSet,
+}
+
+impl<T: Queued> QueueBank<T> {
+    /// Empty queues: `queues` at each of `ports` ports, each for `capacity` packets.
+    ///
+    /// # Panics
+    /// If there are no queues or more than [`MAX_QUEUES`], or queues have no capacity or more than
+    /// [`MAX_CAPACITY`](super::fifos::MAX_CAPACITY).
+    pub fn new(ports: usize, queues: usize, capacity: u32) -> Self {
+        assert!((1..=MAX_QUEUES).contains(&queues), "1 to 64 queues a port, not {queues}");
+        QueueBank {
+            queues: Fifos::new(ports * queues, capacity),
+            queues_per_port: queues,
+            occupied: vec![0; ports].into_boxed_slice(),
+            backlogged: PortSet::new(ports),
+        }
+    }
+
+    #[inline]
+    fn number(&self, port: PortIndex, queue: usize) -> PortIndex {
+        debug_assert!(queue < self.queues_per_port);
+        PortIndex((port.index() * self.queues_per_port + queue) as u16)
+    }
+
+    /// Adds `item` to the end of a queue. Says whether there was room.
+    ///
+    /// # Panics
+    /// If there is no such port.
+    #[inline]
+    #[must_use = "what finds no room is dropped, and must be counted"]
+    pub fn push(&mut self, port: PortIndex, queue: usize, item: T) -> bool {
+        let room = self.queues.push(self.number(port, queue), item);
+        if room {
+            self.occupied[port.index()] |= 1 << queue;
+            self.backlogged.insert(port);
+        }
+        room
+    }
+
+    /// Takes the first of a queue.
+    ///
+    /// # Panics
+    /// If there is no such port.
+    #[inline]
+    pub fn pop(&mut self, port: PortIndex, queue: usize) -> Option<T> {
+        let number = self.number(port, queue);
+        let item = self.queues.pop(number)?;
+        let occupied = &mut self.occupied[port.index()];
+        *occupied &= !(u64::from(self.queues.packets(number) == 0) << queue);
+        self.backlogged.remove_if(port, *occupied == 0);
+        Some(item)
+    }
+
+    /// The first of a queue, which stays where it is.
+    #[inline]
+    pub fn first(&self, port: PortIndex, queue: usize) -> Option<&T> {
+        self.queues.first(self.number(port, queue))
+    }
+
+    /// What waits in a queue, the first first.
+    pub fn iter(&self, port: PortIndex, queue: usize) -> impl Iterator<Item = &T> {
+        self.queues.iter(self.number(port, queue))
+    }
+
+    /// Packets in a queue.
+    #[inline]
+    pub fn packets(&self, port: PortIndex, queue: usize) -> u32 {
+        self.queues.packets(self.number(port, queue))
+    }
+
+    /// The queues of a port that hold something: bit q for queue q.
+    #[inline]
+    pub fn occupied(&self, port: PortIndex) -> u64 {
+        self.occupied[port.index()]
+    }
+
+    /// What waits at a port, in all its queues; goes over them.
+    pub fn backlog(&self, port: PortIndex) -> Backlog {
+        (0..self.queues_per_port).map(|queue| self.queues.backlog(self.number(port, queue))).fold(
+            Backlog::default(),
+            |sum, queue| Backlog { packets: sum.packets + queue.packets, bytes: sum.bytes + queue.bytes },
+        )
+    }
+
+    /// The ports at which something waits.
+    #[inline]
+    pub fn backlogged(&self) -> &PortSet {
+        &self.backlogged
+    }
+
+    /// Queues at each port.
+    pub fn queues(&self) -> usize {
+        self.queues_per_port
+    }
+
+    /// Packets that a queue has room for.
+    pub fn capacity(&self) -> u32 {
+        self.queues.capacity()
+    }
+}

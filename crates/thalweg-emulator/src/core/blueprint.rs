@@ -1,0 +1,441 @@
+//! From a topology to shards: which router is on which core, and which lane leads from where to where.
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
+use thalweg_network::routing::{NextHops, NextHopsError, ecmp};
+use thalweg_network::topology::{Link, Node, Topology};
+use thalweg_network::{EndpointId, LinkId, LinkState, PortIndex, RouterId};
+use thalweg_wire::{BitRate, Nanos};
+use thiserror::Error;
+
+use super::lane::Lane;
+use super::monitor::{Monitor, MonitorPort};
+use super::port_set::PortSet;
+use super::ports::Port;
+use super::shard::{ELSEWHERE, Interface, Shard, Site};
+use super::tally::Verdicts;
+use super::ticks::{Pace, Ticks};
+use crate::router::{Balance, Router, Routing, Shape};
+use crate::slot::{Slot, SlotClock};
+
+/// Bytes of Ethernet around an IP packet on a link: preamble and start delimiter 8, header 14, frame check sequence 4,
+/// gap 12 (IEEE 802.3, clause 4.4.2).
+pub const FRAMING: u32 = 38;
+
+/// The shortest Ethernet frame, with its preamble and gap.
+pub const SHORTEST: u32 = 84;
+
+/// What a network is built from, whatever its scheme.
+#[derive(Clone, Debug)]
+pub struct Blueprint<'a> {
+    /// Who is attached to whom.
+    pub topology: &'a Topology,
+    /// The length of a slot.
+    pub clock: SlotClock,
+    /// Bytes of the longest packet, framing included.
+    pub longest: u16,
+    /// How routers choose among equally short ways.
+    pub balance: Balance,
+    /// Bytes that may wait at an endpoint's network interface, framing included.
+    pub interface_buffer: u64,
+    /// Monitor ports: at most one a router.
+    pub monitors: &'a [Monitor],
+    /// Everything random comes of it.
+    pub seed: u64,
+}
+
+/// Why a network could not be built.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BlueprintError {
+    /// The topology has no endpoints, so that nothing can happen.
+    #[error("the topology has no endpoints")]
+    NoEndpoints,
+    /// Slots have no length, or more than the emulator's arithmetic has room for.
+    #[error("slots of {slot_bytes} bytes at {rate}: expected 84 to 65535 bytes and a rate above zero")]
+    Clock {
+        /// Bytes of a slot.
+        slot_bytes: u32,
+        /// Its rate.
+        rate: BitRate,
+    },
+    /// A link is too slow or too long for the length of a slot.
+    #[error(
+        "link {link}: a packet of {longest} bytes at {rate} with a delay of {delay} takes {slots} slots, more than {MAX_HORIZON}"
+    )]
+    Horizon {
+        /// Index of the link.
+        link: usize,
+        /// The longest packet.
+        longest: u16,
+        /// The link's rate.
+        rate: BitRate,
+        /// The link's delay.
+        delay: Nanos,
+        /// Slots that it takes.
+        slots: u64,
+    },
+    /// A monitor names a router or port that is not there, or a router that has one already.
+    #[error("monitor port at router {router}: {why}")]
+    Monitor {
+        /// The router's number.
+        router: u16,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// The network is too large to route in.
+    #[error(transparent)]
+    Routing(#[from] NextHopsError),
+    /// The assignment of routers to cores has another length than there are routers.
+    #[error("{given} routers are assigned to cores, and there are {expected}")]
+    Assignment {
+        /// Routers assigned.
+        given: usize,
+        /// Routers of the topology.
+        expected: usize,
+    },
+}
+
+/// Most slots that a packet may be on one link.
+pub const MAX_HORIZON: u64 = 1 << 20;
+
+/// Most slots that it may take to be put on it.
+pub const MAX_TRANSMISSION: u64 = 1 << 14;
+
+/// A directed link between routers on different cores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Crossing {
+    /// The link.
+    pub link: LinkId,
+    /// The port that it begins at.
+    pub sender: (RouterId, PortIndex),
+    /// The shard that sends.
+    pub from: usize,
+    /// The shard that receives.
+    pub to: usize,
+    /// Propagation delay in slots. What is sent leaves its shard without it, and gets it on arrival.
+    pub delay: u64,
+    /// The lane in which the sender leaves what it sends.
+    pub(crate) out: u32,
+    /// The lane in which the receiver finds it.
+    pub(crate) into: u32,
+    /// Most slots between sending and the end of transmission.
+    pub(crate) transmission: u64,
+}
+
+impl<'a> Blueprint<'a> {
+    /// A blueprint in which a full-size IP packet of `mtu` bytes takes one slot at the rate of the fastest endpoint's
+    /// link, interfaces hold 128 such packets, and routers use ECMP.
+    pub fn new(topology: &'a Topology, mtu: u16, seed: u64) -> Self {
+        let rate_of = |endpoint| topology.links()[topology.endpoint_link(endpoint).index()].rate;
+        let rate = topology.endpoint_ids().map(rate_of).max().unwrap_or_default();
+        let slot_bytes = u32::from(mtu) + FRAMING;
+        Blueprint {
+            topology,
+            clock: SlotClock { slot_bytes, rate },
+            longest: slot_bytes.min(u32::from(u16::MAX)) as u16,
+            balance: Balance::Ecmp,
+            interface_buffer: 128 * u64::from(slot_bytes),
+            monitors: &[],
+            seed,
+        }
+    }
+
+    /// Builds the network, all of it in one shard.
+    ///
+    /// # Errors
+    /// See [`BlueprintError`].
+    pub fn build<R: Router>(
+        &self,
+        make: impl FnMut(Routing, Shape<'_>) -> R,
+    ) -> Result<Shard<R>, BlueprintError> {
+        let everywhere = vec![0; self.topology.routers().len()];
+        let (mut shards, _) = self.build_sharded(&everywhere, make)?;
+        Ok(shards.pop().expect("a topology with endpoints has a router"))
+    }
+
+    /// Builds the network in as many shards as `assignment`, the shard of each router, has.
+    ///
+    /// # Errors
+    /// See [`BlueprintError`].
+    pub fn build_sharded<R: Router>(
+        &self,
+        assignment: &[usize],
+        make: impl FnMut(Routing, Shape<'_>) -> R,
+    ) -> Result<(Vec<Shard<R>>, Vec<Crossing>), BlueprintError> {
+        self.check(assignment)?;
+        let next_hops = NextHops::new(self.topology, &LinkState::new(self.topology))?;
+        Ok(Builder::new(self, assignment).build(&next_hops, make))
+    }
+
+    fn check(&self, assignment: &[usize]) -> Result<(), BlueprintError> {
+        let SlotClock { slot_bytes, rate } = self.clock;
+        if self.topology.endpoints().is_empty() {
+            return Err(BlueprintError::NoEndpoints);
+        }
+        if !(SHORTEST..=u32::from(u16::MAX)).contains(&slot_bytes) || rate.0 == 0 {
+            return Err(BlueprintError::Clock { slot_bytes, rate });
+        }
+        let expected = self.topology.routers().len();
+        if assignment.len() != expected {
+            return Err(BlueprintError::Assignment { given: assignment.len(), expected });
+        }
+        for (index, link) in self.topology.links().iter().enumerate() {
+            let slots = self.horizon(link);
+            if slots > MAX_HORIZON || self.transmission(link) > MAX_TRANSMISSION {
+                let (longest, rate, delay) = (self.longest, link.rate, link.delay);
+                return Err(BlueprintError::Horizon { link: index, longest, rate, delay, slots });
+            }
+        }
+        self.check_monitors()
+    }
+
+    fn check_monitors(&self) -> Result<(), BlueprintError> {
+        for (index, monitor) in self.monitors.iter().enumerate() {
+            let router = monitor.router;
+            let error = |why| Err(BlueprintError::Monitor { router: router.0, why });
+            if router.index() >= self.topology.routers().len() {
+                return error("there is no such router");
+            }
+            if monitor.ports.iter().any(|port| port.index() >= self.topology.ports(router)) {
+                return error("it mirrors a port that the router does not have");
+            }
+            if self.monitors[..index].iter().any(|other| other.router == router) {
+                return error("the router has one already");
+            }
+            if monitor.rate.0 == 0 {
+                return error("its rate is zero");
+            }
+        }
+        Ok(())
+    }
+
+    fn pace(&self, rate: BitRate) -> Pace {
+        Pace::new(self.clock, rate)
+    }
+
+    /// Most slots that a packet takes to be put on a link, one more if it begins within one.
+    fn transmission(&self, link: &Link) -> u64 {
+        let bits = u128::from(self.longest) * u128::from(self.clock.rate.0);
+        let slot_bits = u128::from(self.clock.slot_bytes) * u128::from(link.rate.0.max(1));
+        bits.div_ceil(slot_bits).min(u128::from(u32::MAX)) as u64 + 1
+    }
+
+    /// Most slots between the moment that a packet is handed to an idle link and its arrival.
+    fn horizon(&self, link: &Link) -> u64 {
+        self.transmission(link) + self.clock.slots_in(link.delay)
+    }
+
+    /// The delay of a link in slots; `check` has seen that it is small.
+    fn delay(&self, link: &Link) -> u32 {
+        self.clock.slots_in(link.delay) as u32
+    }
+
+    fn port(&self, link: &Link, lane: u32) -> Port {
+        Port::new(self.pace(link.rate), self.delay(link), lane)
+    }
+
+    /// How long it takes to send `bytes` at `rate`.
+    fn patience(&self, bytes: u64, rate: BitRate) -> Ticks {
+        self.pace(rate).long_span(bytes).min(Ticks::start_of(Slot(MAX_HORIZON)))
+    }
+}
+
+/// The shards as they come to be.
+struct Builder<'a> {
+    blueprint: &'a Blueprint<'a>,
+    assignment: &'a [usize],
+    /// Horizons of each shard's lanes so far.
+    lanes: Vec<Vec<(u64, usize)>>,
+    /// By link, the lane from its first end to its second, and back: the one that the sender fills.
+    out: Vec<[u32; 2]>,
+    /// The same, the one that the receiver empties.
+    into: Vec<[u32; 2]>,
+    crossings: Vec<Crossing>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(blueprint: &'a Blueprint<'a>, assignment: &'a [usize]) -> Self {
+        let shards = assignment.iter().max().map_or(0, |last| last + 1);
+        let links = blueprint.topology.links().len();
+        let mut builder = Builder {
+            blueprint,
+            assignment,
+            lanes: vec![Vec::new(); shards],
+            out: vec![[0; 2]; links],
+            into: vec![[0; 2]; links],
+            crossings: Vec::new(),
+        };
+        builder.lay_links();
+        builder
+    }
+
+    /// A lane in a shard.
+    fn lane(&mut self, shard: usize, horizon: u64, width: usize) -> u32 {
+        self.lanes[shard].push((horizon, width));
+        self.lanes[shard].len() as u32 - 1
+    }
+
+    /// Gives every directed link between routers its lane, or the two of a crossing.
+    fn lay_links(&mut self) {
+        for (index, link) in self.blueprint.topology.links().iter().enumerate() {
+            let [Node::Router(a), Node::Router(b)] = link.ends.map(|end| end.node) else { continue };
+            for (direction, (from, to)) in [(a, b), (b, a)].into_iter().enumerate() {
+                let sender = (from, link.ends[direction].port);
+                let (from, to) = (self.assignment[from.index()], self.assignment[to.index()]);
+                let (horizon, transmission) =
+                    (self.blueprint.horizon(link), self.blueprint.transmission(link));
+                let (out, into) = if from == to {
+                    let lane = self.lane(from, horizon, 4);
+                    (lane, lane)
+                } else {
+                    // The sender may be ahead by as much as the link is long.
+                    (self.lane(from, transmission, 4), self.lane(to, 2 * horizon, 4))
+                };
+                self.out[index][direction] = out;
+                self.into[index][direction] = into;
+                if from != to {
+                    let (link_id, delay) = (LinkId(index as u32), self.blueprint.clock.slots_in(link.delay));
+                    self.crossings.push(Crossing {
+                        link: link_id,
+                        sender,
+                        from,
+                        to,
+                        delay,
+                        out,
+                        into,
+                        transmission,
+                    });
+                }
+            }
+        }
+    }
+
+    fn build<R: Router>(
+        mut self,
+        next_hops: &NextHops,
+        mut make: impl FnMut(Routing, Shape<'_>) -> R,
+    ) -> (Vec<Shard<R>>, Vec<Crossing>) {
+        let topology = self.blueprint.topology;
+        let mut shards: Vec<Shard<R>> = (0..self.lanes.len())
+            .map(|_| Shard {
+                sites: Vec::new(),
+                lanes: Vec::new(),
+                seats: vec![ELSEWHERE; topology.endpoints().len()].into_boxed_slice(),
+                interfaces: Vec::new(),
+                interface_verdicts: Vec::new(),
+                now: Slot(0),
+                dropped: Vec::new(),
+                mirrored: Vec::new(),
+                injected: 0,
+                delivered: 0,
+            })
+            .collect();
+        for router in topology.router_ids() {
+            let shard = self.assignment[router.index()];
+            let site = self.site(router, next_hops, &mut make, &mut shards[shard]);
+            shards[shard].sites.push(site);
+        }
+        for (shard, lanes) in shards.iter_mut().zip(&self.lanes) {
+            shard.lanes = lanes.iter().map(|&(horizon, width)| Lane::new(horizon, width)).collect();
+        }
+        (shards, self.crossings)
+    }
+
+    fn site<R: Router>(
+        &mut self,
+        router: RouterId,
+        next_hops: &NextHops,
+        make: &mut impl FnMut(Routing, Shape<'_>) -> R,
+        shard: &mut Shard<R>,
+    ) -> Site<R> {
+        let Blueprint { topology, clock, balance, seed, .. } = *self.blueprint;
+        let number = self.assignment[router.index()];
+        let (uplink, deliveries) = self.rack_lanes(router, number);
+        let mut inbound: Vec<u32> = uplink.into_iter().collect();
+        let mut ports = Vec::new();
+        for (port, peer) in topology.peers(router).iter().enumerate() {
+            let id = topology.link_at(router, PortIndex(port as u16));
+            let link = &topology.links()[id.index()];
+            let lane = match peer.node {
+                Node::Endpoint(endpoint) => {
+                    let (uplink, deliveries) = uplink.zip(deliveries).expect("a rack has lanes");
+                    shard.seats[endpoint.index()] = shard.interfaces.len() as u32;
+                    shard.interfaces.push(self.interface(link, uplink));
+                    shard.interface_verdicts.push(Verdicts::default());
+                    deliveries
+                }
+                Node::Router(_) => {
+                    let forth = usize::from(
+                        link.ends[0].node != Node::Router(router) || link.ends[0].port.index() != port,
+                    );
+                    inbound.push(self.into[id.index()][1 - forth]);
+                    self.out[id.index()][forth]
+                }
+            };
+            let mut port = self.blueprint.port(link, lane);
+            if let Node::Router(peer) = peer.node
+                && self.assignment[peer.index()] != number
+            {
+                port.delay = 0; // It is added where the packet arrives.
+            }
+            ports.push(port);
+        }
+        let monitor = self.blueprint.monitors.iter().find(|monitor| monitor.router == router);
+        for port in monitor.iter().flat_map(|monitor| &monitor.ports) {
+            ports[port.index()].mirrored = true;
+        }
+        let rates: Vec<BitRate> = (0..ports.len())
+            .map(|port| topology.links()[topology.link_at(router, PortIndex(port as u16)).index()].rate)
+            .collect();
+        let salt = ecmp::salt(seed, router);
+        let routing = Routing::new(router, topology.endpoints().len(), next_hops, balance, salt);
+        Site {
+            id: router,
+            router: make(routing, Shape { clock, rates: &rates }),
+            verdicts: vec![Verdicts::default(); ports.len()].into_boxed_slice(),
+            down: PortSet::new(ports.len()),
+            any_down: false,
+            ports: ports.into_boxed_slice(),
+            inbound: inbound.into_boxed_slice(),
+            deliveries,
+            random: stream(seed, router),
+            mirrored: Vec::new(),
+            monitor: monitor.map(|monitor| {
+                let patience = self.blueprint.patience(monitor.buffer.0, monitor.rate);
+                MonitorPort::new(self.blueprint.pace(monitor.rate), patience)
+            }),
+        }
+    }
+
+    /// The lane from a rack's endpoints to their router, and the one back.
+    fn rack_lanes(&mut self, router: RouterId, shard: usize) -> (Option<u32>, Option<u32>) {
+        let topology = self.blueprint.topology;
+        let links = |endpoint: EndpointId| &topology.links()[topology.endpoint_link(endpoint).index()];
+        let horizons = topology.rack(router).map(|endpoint| {
+            let link = links(endpoint);
+            let wait = self.blueprint.patience(self.blueprint.interface_buffer, link.rate);
+            let horizon = self.blueprint.horizon(link);
+            (horizon + wait.slot_after().0 + 1, horizon)
+        });
+        let Some((up, down)) = horizons.reduce(|a, b| (a.0.max(b.0), a.1.max(b.1))) else {
+            return (None, None);
+        };
+        let width = topology.rack_size(router);
+        (Some(self.lane(shard, up + 1, width)), Some(self.lane(shard, down + 1, width)))
+    }
+
+    fn interface(&self, link: &Link, uplink: u32) -> Interface {
+        Interface {
+            port: self.blueprint.port(link, uplink),
+            patience: self.blueprint.patience(self.blueprint.interface_buffer, link.rate),
+            up: true,
+        }
+    }
+}
+
+/// The stream of random numbers of one router: the same whichever core it is on.
+fn stream(seed: u64, router: RouterId) -> Xoshiro256PlusPlus {
+    // SplitMix64 spreads both over all 256 bits.
+    Xoshiro256PlusPlus::seed_from_u64(seed ^ (u64::from(router.0) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}

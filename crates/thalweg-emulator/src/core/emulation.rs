@@ -1,0 +1,135 @@
+//! A whole network on one core, behind the seam.
+
+use thalweg_network::routing::{ForwardingTable, NextHops};
+use thalweg_network::topology::Topology;
+use thalweg_network::{EndpointId, LinkId, LinkState, PortIndex, RouterId};
+
+use super::bank::Backlog;
+use super::blueprint::{Blueprint, BlueprintError};
+use super::monitor::{Mirrored, MonitorTally};
+use super::shard::Shard;
+use super::tally::PortTally;
+use crate::fabric::{Dropped, Fabric, Fate, Network, Outcome, Request};
+use crate::router::{Router, Routing, Shape};
+use crate::slot::{Slot, SlotClock};
+
+/// A network whose routers are all of one kind, run slot by slot by whoever holds it.
+pub struct Emulation<R: Router> {
+    topology: Topology,
+    links: LinkState,
+    clock: SlotClock,
+    shard: Shard<R>,
+    dropped: Vec<Dropped>,
+}
+
+impl<R: Router> Emulation<R> {
+    /// Builds the network; `make` makes each router, of its routing and its ports.
+    ///
+    /// # Errors
+    /// See [`BlueprintError`].
+    pub fn new(
+        blueprint: &Blueprint<'_>,
+        make: impl FnMut(Routing, Shape<'_>) -> R,
+    ) -> Result<Self, BlueprintError> {
+        Ok(Emulation {
+            shard: blueprint.build(make)?,
+            topology: blueprint.topology.clone(),
+            links: LinkState::new(blueprint.topology),
+            clock: blueprint.clock,
+            dropped: Vec::new(),
+        })
+    }
+
+    /// Its only shard: the fastest way in and out, with the scheme's own header fields.
+    pub fn shard_mut(&mut self) -> &mut Shard<R> {
+        &mut self.shard
+    }
+}
+
+impl<R: Router> Fabric for Emulation<R> {
+    fn clock(&self) -> SlotClock {
+        self.clock
+    }
+
+    fn now(&self) -> Slot {
+        self.shard.now()
+    }
+
+    fn inject(&mut self, requests: &[Request]) {
+        self.shard.inject(requests.iter().copied());
+    }
+
+    fn backlog(&self, endpoint: EndpointId) -> u64 {
+        self.shard.interface_backlog(endpoint)
+    }
+
+    fn advance(&mut self, outcomes: &mut Vec<Outcome>) {
+        self.shard.step();
+        self.shard.take_dropped(&mut self.dropped);
+        outcomes.extend(
+            self.dropped.drain(..).map(|Dropped { packet, place, reason }| Outcome {
+                packet,
+                fate: Fate::Dropped(place, reason),
+            }),
+        );
+        for batch in self.shard.delivered() {
+            let delivered = |packet| Outcome { packet: R::prepare_to_send(packet), fate: Fate::Delivered };
+            outcomes.extend(batch.iter().map(delivered));
+        }
+    }
+}
+
+impl<R: Router> Network for Emulation<R> {
+    fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    fn links(&self) -> &LinkState {
+        &self.links
+    }
+
+    fn fail(&mut self, link: LinkId) {
+        if self.links.fail(link) == Ok(true) {
+            self.shard.fail(self.topology.links()[link.index()].ends);
+        }
+    }
+
+    fn repair(&mut self, link: LinkId) {
+        if self.links.repair(link) == Ok(true) {
+            self.shard.repair(self.topology.links()[link.index()].ends);
+        }
+    }
+
+    fn rewire(&mut self) {
+        let next_hops = NextHops::new(&self.topology, &self.links);
+        self.shard.rewire(&next_hops.expect("the network was built with as many"));
+    }
+
+    fn set_forwarding(&mut self, router: RouterId, table: Option<ForwardingTable>) {
+        self.shard.site_mut(router).router.set_forwarding(table);
+    }
+
+    fn port_backlog(&self, router: RouterId, port: PortIndex) -> Backlog {
+        self.shard.backlog(router, port)
+    }
+
+    fn port_tally(&self, router: RouterId, port: PortIndex) -> PortTally {
+        self.shard.port_tally(router, port)
+    }
+
+    fn interface_tally(&self, endpoint: EndpointId) -> PortTally {
+        self.shard.interface_tally(endpoint)
+    }
+
+    fn monitor_tally(&self, router: RouterId) -> Option<MonitorTally> {
+        self.shard.monitor_tally(router)
+    }
+
+    fn take_mirrored(&mut self, into: &mut Vec<Mirrored>) {
+        self.shard.take_mirrored(into);
+    }
+
+    fn in_flight(&self) -> u64 {
+        self.shard.in_flight()
+    }
+}

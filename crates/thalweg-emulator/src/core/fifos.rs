@@ -1,0 +1,139 @@
+//! First-in, first-out queues, one at each port, each in a ring of its own.
+//!
+//! A ring that runs empty begins again at its first place, so that what is touched stays as small as what
+//! waits: a port that is seldom backlogged lives in one or two cache lines whatever its capacity.
+
+#![allow(unsafe_code)] // Two unchecked places on the hottest path there is: decision 20.
+
+use thalweg_network::PortIndex;
+
+use super::bank::{Backlog, Queued};
+use super::port_set::PortSet;
+
+/// One queue's ring: positions `head` to `tail`, both counted on until it runs empty, in the places from `base` on.
+#[derive(Clone, Copy, Debug)]
+struct Ring {
+    head: u32,
+    tail: u32,
+    base: usize,
+}
+
+/// Queues of equal capacity, one at each port.
+#[derive(Clone, Debug)]
+pub struct Fifos<T> {
+    rings: Box<[Ring]>,
+    places: Box<[T]>,
+    backlogged: PortSet,
+    capacity: u32,
+    /// Places of a ring are a power of two; this is one less.
+    mask: u32,
+}
+
+/// Most packets a queue can have room for.
+pub const MAX_CAPACITY: u32 = 1 << 24;
+
+impl<T: Queued> Fifos<T> {
+    /// Empty queues for `capacity` packets each.
+    ///
+    /// # Panics
+    /// If queues have no capacity or more than [`MAX_CAPACITY`].
+    pub fn new(ports: usize, capacity: u32) -> Self {
+        assert!((1..=MAX_CAPACITY).contains(&capacity), "1 to 2^24 packets a queue, not {capacity}");
+        let stride = capacity.next_power_of_two();
+        let ring = |port| Ring { head: 0, tail: 0, base: port * stride as usize };
+        Fifos {
+            rings: (0..ports).map(ring).collect(),
+            // Zeroed memory that nobody has touched costs nothing.
+            places: vec![T::default(); ports * stride as usize].into_boxed_slice(),
+            backlogged: PortSet::new(ports),
+            capacity,
+            mask: stride - 1,
+        }
+    }
+
+    /// Where `position` of `ring` lies.
+    #[inline(always)]
+    fn place(&self, ring: Ring, position: u32) -> usize {
+        let place = ring.base + (position & self.mask) as usize;
+        debug_assert!(place < self.places.len());
+        place
+    }
+
+    /// Adds `item` to the end of a queue. Says whether there was room.
+    ///
+    /// # Panics
+    /// If there is no such port.
+    #[inline(always)]
+    #[must_use = "what finds no room is dropped, and must be counted"]
+    pub fn push(&mut self, port: PortIndex, item: T) -> bool {
+        let ring = self.rings[port.index()];
+        let room = ring.tail - ring.head < self.capacity;
+        if room {
+            let place = self.place(ring, ring.tail);
+            self.rings[port.index()].tail = ring.tail + 1;
+            // SAFETY: a ring's base is a multiple of the stride, one for each ring, and the mask keeps the position
+            // below the stride; there are as many places.
+            *unsafe { self.places.get_unchecked_mut(place) } = item;
+            self.backlogged.insert(port);
+        }
+        room
+    }
+
+    /// Takes the first of a queue.
+    ///
+    /// # Panics
+    /// If there is no such port.
+    #[inline(always)]
+    pub fn pop(&mut self, port: PortIndex) -> Option<T> {
+        let ring = self.rings[port.index()];
+        if ring.head == ring.tail {
+            return None;
+        }
+        let place = self.place(ring, ring.head);
+        // SAFETY: as in `push`.
+        let item = *unsafe { self.places.get_unchecked(place) };
+        let head = ring.head + 1;
+        let left = u32::from(head != ring.tail);
+        let ring = &mut self.rings[port.index()];
+        ring.head = head * left;
+        ring.tail *= left;
+        self.backlogged.remove_if(port, left == 0);
+        Some(item)
+    }
+
+    /// The first of a queue, which stays where it is.
+    #[inline]
+    pub fn first(&self, port: PortIndex) -> Option<&T> {
+        let ring = self.rings[port.index()];
+        (ring.head != ring.tail).then(|| &self.places[self.place(ring, ring.head)])
+    }
+
+    /// What waits in a queue, the first first.
+    pub fn iter(&self, port: PortIndex) -> impl Iterator<Item = &T> {
+        let ring = self.rings[port.index()];
+        (ring.head..ring.tail).map(move |position| &self.places[self.place(ring, position)])
+    }
+
+    /// Packets in a queue.
+    #[inline]
+    pub fn packets(&self, port: PortIndex) -> u32 {
+        let ring = self.rings[port.index()];
+        ring.tail - ring.head
+    }
+
+    /// What waits in a queue; goes over it.
+    pub fn backlog(&self, port: PortIndex) -> Backlog {
+        Backlog { packets: self.packets(port), bytes: self.iter(port).map(T::length).sum() }
+    }
+
+    /// The ports at which something waits.
+    #[inline]
+    pub fn backlogged(&self) -> &PortSet {
+        &self.backlogged
+    }
+
+    /// Packets that a queue has room for.
+    pub fn capacity(&self) -> u32 {
+        self.capacity
+    }
+}

@@ -1,0 +1,342 @@
+//! Routers and their endpoints on one core. A shard runs slot after slot and knows nothing of other cores: what
+//! goes to them is left in outbound lanes, what comes from them is found in inbound ones.
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use thalweg_network::routing::NextHops;
+use thalweg_network::{Attachment, EndpointId, Node, PortIndex, RouterId};
+
+use super::bank::Backlog;
+use super::context::Context;
+use super::lane::Lane;
+use super::monitor::{Mirrored, MonitorPort, MonitorTally};
+use super::port_set::PortSet;
+use super::ports::{NEVER, Port, Ports};
+use super::ticks::Ticks;
+use super::tally::PortTally;
+use super::tally::Verdicts;
+use crate::fabric::{Dropped, Place, Reason, Request};
+use crate::packet::Packet;
+use crate::router::Router;
+use crate::slot::Slot;
+
+/// An endpoint's network interface. What waits in its queue leaves in order and at a known time: there is no need
+/// to keep it anywhere but on the link already.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(crate) struct Interface {
+    pub(crate) port: Port,
+    /// How long packets may wait.
+    pub(crate) patience: Ticks,
+    pub(crate) up: bool,
+}
+
+/// A router and the endpoints at it.
+pub(crate) struct Site<R: Router> {
+    pub(crate) id: RouterId,
+    pub(crate) router: R,
+    pub(crate) ports: Box<[Port]>,
+    pub(crate) verdicts: Box<[Verdicts]>,
+    pub(crate) down: PortSet,
+    pub(crate) any_down: bool,
+    /// Lanes of what arrives at the router: its endpoints' first, then its links' by port.
+    pub(crate) inbound: Box<[u32]>,
+    /// The lane of what arrives at its endpoints, if it has any.
+    pub(crate) deliveries: Option<u32>,
+    pub(crate) random: Xoshiro256PlusPlus,
+    /// What its mirrored ports have sent in this slot.
+    pub(crate) mirrored: Vec<Packet<R::Custom>>,
+    pub(crate) monitor: Option<MonitorPort>,
+}
+
+/// No interface: an endpoint of another shard.
+pub(crate) const ELSEWHERE: u32 = u32::MAX;
+
+/// Some routers with their endpoints.
+pub struct Shard<R: Router> {
+    pub(crate) sites: Vec<Site<R>>,
+    pub(crate) lanes: Vec<Lane<R::Custom>>,
+    /// By endpoint, where in `interfaces` it is; [`ELSEWHERE`] for those of other shards.
+    pub(crate) seats: Box<[u32]>,
+    pub(crate) interfaces: Vec<Interface>,
+    /// By interface.
+    pub(crate) interface_verdicts: Vec<Verdicts>,
+    pub(crate) now: Slot,
+    pub(crate) dropped: Vec<Dropped>,
+    pub(crate) mirrored: Vec<Mirrored>,
+    pub(crate) injected: u64,
+    pub(crate) delivered: u64,
+}
+
+impl<R: Router> Shard<R> {
+    /// The slot that [`step`](Shard::step) runs next.
+    pub fn now(&self) -> Slot {
+        self.now
+    }
+
+    /// Hands packets to the network interfaces of their sources.
+    ///
+    /// # Panics
+    /// If a source is not in this shard.
+    #[inline(always)]
+    pub fn inject(&mut self, requests: impl IntoIterator<Item = Request>) {
+        let start = Ticks::start_of(self.now);
+        let mut count = 0;
+        for request in requests {
+            let packet = request.packet.with_custom(R::prepare_request(&request));
+            let seat = self.seats[packet.source().index()];
+            let interface = &mut self.interfaces[seat as usize];
+            count += 1;
+            if interface.port.free > start + interface.patience {
+                self.refuse(packet.with_custom(()), seat);
+                continue;
+            }
+            let finish = interface.port.transmit(packet.length(), start);
+            self.lanes[interface.port.lane as usize].send(interface.port.arrival(finish), packet);
+        }
+        self.injected += count;
+    }
+
+    /// Drops a packet that its interface has no room for, or no link.
+    #[cold]
+    fn refuse(&mut self, packet: Packet, seat: u32) {
+        let up = self.interfaces[seat as usize].up;
+        let reason = if up { Reason::Full } else { Reason::LinkDown };
+        self.interface_verdicts[seat as usize].dropped[reason as usize] += 1;
+        self.dropped.push(Dropped { packet, place: Place::Endpoint(packet.source()), reason });
+    }
+
+    /// Runs one slot: routers take what has arrived, and send.
+    pub fn step(&mut self) {
+        let Shard { sites, lanes, now, dropped, mirrored, delivered, .. } = self;
+        let start = Ticks::start_of(*now);
+        for site in sites.iter_mut() {
+            if let Some(lane) = site.deliveries {
+                // The endpoints have had a slot to look at these.
+                let arrived = lanes[lane as usize].arriving_mut(*now);
+                *delivered += arrived.len() as u64;
+                arrived.clear();
+            }
+            site.receive(lanes, *now, dropped);
+            site.send(lanes, *now, start, dropped);
+            if !site.mirrored.is_empty() {
+                site.mirror(start, mirrored);
+            }
+        }
+        *now = *now + 1;
+    }
+
+    /// What has arrived at endpoints by the beginning of slot [`now`](Shard::now), rack by rack.
+    pub fn delivered(&self) -> impl Iterator<Item = &[Packet<R::Custom>]> {
+        let arriving = |lane: u32| self.lanes[lane as usize].arriving(self.now);
+        self.sites.iter().filter_map(move |site| site.deliveries.map(arriving))
+    }
+
+    /// Moves what has been dropped since this was last asked to `into`.
+    pub fn take_dropped(&mut self, into: &mut Vec<Dropped>) {
+        into.append(&mut self.dropped);
+    }
+
+    /// Moves what monitor ports have sent since this was last asked to `into`. Of one router it is in order of time.
+    pub fn take_mirrored(&mut self, into: &mut Vec<Mirrored>) {
+        into.append(&mut self.mirrored);
+    }
+
+    /// Counters of a router's port.
+    ///
+    /// # Panics
+    /// If the router or port is not in this shard.
+    pub fn port_tally(&self, router: RouterId, port: PortIndex) -> PortTally {
+        let site = self.site(router);
+        PortTally { sent: site.ports[port.index()].sent, verdicts: site.verdicts[port.index()] }
+    }
+
+    /// Counters of an endpoint's network interface.
+    ///
+    /// # Panics
+    /// If the endpoint is not in this shard.
+    pub fn interface_tally(&self, endpoint: EndpointId) -> PortTally {
+        let seat = self.seats[endpoint.index()] as usize;
+        let interface = &self.interfaces[seat];
+        PortTally { sent: interface.port.sent, verdicts: self.interface_verdicts[seat] }
+    }
+
+    /// Counters of a router's monitor port, if it has one.
+    ///
+    /// # Panics
+    /// If the router is not in this shard.
+    pub fn monitor_tally(&self, router: RouterId) -> Option<MonitorTally> {
+        self.site(router).monitor.as_ref().map(MonitorPort::tally)
+    }
+
+    /// What waits at a router's port.
+    ///
+    /// # Panics
+    /// If the router is not in this shard.
+    pub fn backlog(&self, router: RouterId, port: PortIndex) -> Backlog {
+        self.site(router).router.backlog(port)
+    }
+
+    /// Bytes that wait at an endpoint's network interface, to the slot.
+    #[inline]
+    pub fn interface_backlog(&self, endpoint: EndpointId) -> u64 {
+        let port = &self.interfaces[self.seats[endpoint.index()] as usize].port;
+        let start = Ticks::start_of(self.now);
+        port.pace.bytes_in(Ticks(port.free.0.saturating_sub(start.0)))
+    }
+
+    pub(crate) fn site(&self, router: RouterId) -> &Site<R> {
+        let index = self.sites.partition_point(|site| site.id < router);
+        self.sites.get(index).filter(|site| site.id == router).expect("the router is in this shard")
+    }
+
+    pub(crate) fn site_mut(&mut self, router: RouterId) -> &mut Site<R> {
+        let index = self.sites.partition_point(|site| site.id < router);
+        self.sites.get_mut(index).filter(|site| site.id == router).expect("the router is in this shard")
+    }
+
+    /// Packets within the shard, in queues and on links; not those that [`delivered`](Shard::delivered) shows.
+    pub fn in_flight(&self) -> u64 {
+        let waiting = |site: &Site<R>| -> u64 {
+            (0..site.ports.len())
+                .map(|port| u64::from(site.router.backlog(PortIndex(port as u16)).packets))
+                .sum()
+        };
+        let links: usize = self.lanes.iter().map(Lane::packets).sum();
+        let arrived: usize = self.delivered().map(<[_]>::len).sum();
+        self.sites.iter().map(waiting).sum::<u64>() + (links - arrived) as u64
+    }
+}
+
+impl<R: Router> Shard<R> {
+    /// Takes down the link between `ends`, as far as it is in this shard: what is on it, and what waits for it, is lost.
+    pub(crate) fn fail(&mut self, ends: [Attachment; 2]) {
+        for (end, other) in [(ends[0], ends[1]), (ends[1], ends[0])] {
+            match end.node {
+                Node::Endpoint(endpoint) => self.fail_interface(endpoint),
+                Node::Router(router) if self.has(router) => self.fail_port(router, end.port, other),
+                Node::Router(_) => {}
+            }
+        }
+    }
+
+    /// Brings up the link between `ends` again.
+    pub(crate) fn repair(&mut self, ends: [Attachment; 2]) {
+        let now = self.now;
+        for end in ends {
+            match end.node {
+                Node::Endpoint(endpoint) => {
+                    if let Some(interface) = self.interfaces.get_mut(self.seats[endpoint.index()] as usize) {
+                        interface.up = true;
+                        interface.port.free = Ticks::start_of(now);
+                    }
+                }
+                Node::Router(router) if self.has(router) => {
+                    let site = self.site_mut(router);
+                    site.ports[end.port.index()].free = Ticks::start_of(now);
+                    site.down.remove_if(end.port, true);
+                    site.any_down = site.down.iter().next().is_some();
+                }
+                Node::Router(_) => {}
+            }
+        }
+    }
+
+    /// Tells all routers of this shard the shortest paths.
+    pub(crate) fn rewire(&mut self, next_hops: &NextHops) {
+        self.sites.iter_mut().for_each(|site| site.router.rewire(next_hops));
+    }
+
+    fn has(&self, router: RouterId) -> bool {
+        self.sites.binary_search_by_key(&router, |site| site.id).is_ok()
+    }
+
+    fn fail_interface(&mut self, endpoint: EndpointId) {
+        let Shard { interfaces, interface_verdicts, seats, lanes, dropped, now, .. } = self;
+        let seat = seats[endpoint.index()] as usize;
+        let Some(interface) = interfaces.get_mut(seat) else { return };
+        interface.up = false;
+        interface.port.free = NEVER;
+        let verdicts = &mut interface_verdicts[seat];
+        lanes[interface.port.lane as usize].lose(
+            *now,
+            |packet| packet.source() == endpoint,
+            |packet| {
+                verdicts.dropped[Reason::LinkDown as usize] += 1;
+                let place = Place::Endpoint(endpoint);
+                dropped.push(Dropped { packet: packet.with_custom(()), place, reason: Reason::LinkDown });
+            },
+        );
+    }
+
+    fn fail_port(&mut self, router: RouterId, port: PortIndex, other: Attachment) {
+        let index = self.sites.partition_point(|site| site.id < router);
+        let Shard { sites, lanes, dropped, now, .. } = self;
+        let site = &mut sites[index];
+        site.ports[port.index()].free = NEVER;
+        site.down.insert(port);
+        site.any_down = true;
+        let lane = &mut lanes[site.ports[port.index()].lane as usize];
+        let (mut context, scheme) = site.context(*now, dropped);
+        scheme.flush(port, &mut context);
+        let on_link = |packet: &Packet<R::Custom>| match other.node {
+            Node::Endpoint(endpoint) => packet.destination() == endpoint,
+            Node::Router(_) => true,
+        };
+        lane.lose(*now, on_link, |packet| context.drop(packet, port, Reason::LinkDown));
+    }
+}
+
+impl<R: Router> Site<R> {
+    /// What the scheme may use, and the scheme.
+    fn context<'a>(&'a mut self, now: Slot, dropped: &'a mut Vec<Dropped>) -> (Context<'a>, &'a mut R) {
+        let Site { id, router, verdicts, down, any_down, random, .. } = self;
+        let (router_id, any_down) = (*id, *any_down);
+        (Context { now, router: router_id, random, verdicts, down, any_down, dropped }, router)
+    }
+
+    #[inline(never)]
+    fn receive(&mut self, lanes: &mut [Lane<R::Custom>], now: Slot, dropped: &mut Vec<Dropped>) {
+        let mut context = Context {
+            now,
+            router: self.id,
+            random: &mut self.random,
+            verdicts: &mut self.verdicts,
+            down: &self.down,
+            any_down: self.any_down,
+            dropped,
+        };
+        for &lane in &self.inbound {
+            let arrived = lanes[lane as usize].arriving_mut(now);
+            self.router.input(arrived, &mut context);
+            arrived.clear();
+        }
+    }
+
+    #[inline(never)]
+    fn send(
+        &mut self,
+        lanes: &mut [Lane<R::Custom>],
+        now: Slot,
+        start: Ticks,
+        dropped: &mut Vec<Dropped>,
+    ) {
+        let mut context = Context {
+            now,
+            router: self.id,
+            random: &mut self.random,
+            verdicts: &mut self.verdicts,
+            down: &self.down,
+            any_down: self.any_down,
+            dropped,
+        };
+        let mut ports =
+            Ports { ports: &mut self.ports, lanes, mirrored: &mut self.mirrored, start };
+        self.router.output(&mut ports, &mut context);
+    }
+
+    fn mirror(&mut self, start: Ticks, mirrored: &mut Vec<Mirrored>) {
+        let Some(monitor) = &mut self.monitor else { return };
+        let copies = self.mirrored.drain(..);
+        mirrored.extend(copies.filter_map(|packet| monitor.offer(packet, self.id, start)));
+    }
+}

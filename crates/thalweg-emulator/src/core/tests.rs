@@ -1,0 +1,432 @@
+use proptest::prelude::*;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use thalweg_network::topology::shapes::{Tiers, dumbbell, fat_tree, leaf_spine, rack, racks};
+use thalweg_network::topology::{LinkSpec, Topology};
+use thalweg_network::{EndpointId, LinkId, PortIndex, RouterId};
+use thalweg_wire::{BitRate, Bytes, Nanos};
+
+use super::blueprint::{Blueprint, BlueprintError};
+use super::emulation::Emulation;
+use super::monitor::Monitor;
+use super::parallel::{Driver, Event, Pace, Run};
+use super::shard::Shard;
+use crate::fabric::{Dropped, Fabric, Fate, Network, Outcome, Place, Reason, Request};
+use crate::packet::Packet;
+use crate::router::{Balance, Routing};
+use crate::schemes::drop_tail::{DropTail, DropTailConfig, drop_tail};
+use crate::slot::Slot;
+
+const GIGABIT: u64 = 1_000_000_000;
+
+fn tiers(access: u64, uplink: u64, delay: Nanos) -> Tiers {
+    Tiers {
+        access: LinkSpec { rate: BitRate(access * GIGABIT), delay: Nanos::ZERO },
+        uplink: LinkSpec { rate: BitRate(uplink * GIGABIT), delay },
+    }
+}
+
+fn emulation(topology: &Topology, buffer: u32) -> Emulation<DropTail<Routing>> {
+    let blueprint = Blueprint::new(topology, 1_500, 1);
+    Emulation::new(&blueprint, |routing, shape| drop_tail(routing, shape, &DropTailConfig { buffer }))
+        .unwrap()
+}
+
+fn request(source: u16, destination: u16, id: u32, length: u16) -> Request {
+    let packet = Packet::new(EndpointId(source), EndpointId(destination), u32::from(source), id, length);
+    Request { packet, remaining: 0 }
+}
+
+/// Runs `slots` slots; says in which slot each packet arrived (at its beginning), by id.
+fn arrivals(network: &mut dyn Network, slots: u64) -> Vec<(u64, u32)> {
+    let mut outcomes = Vec::new();
+    let mut arrivals = Vec::new();
+    for _ in 0..slots {
+        network.advance(&mut outcomes);
+        let now = network.now().0;
+        arrivals
+            .extend(outcomes.drain(..).filter(|o| o.fate == Fate::Delivered).map(|o| (now, o.packet.id())));
+    }
+    arrivals
+}
+
+#[test]
+fn a_full_size_packet_takes_one_slot_a_link() {
+    let topology = rack(4, tiers(10, 10, Nanos::ZERO).access).unwrap();
+    let mut network = emulation(&topology, 16);
+    network.inject(&[request(0, 1, 7, 1_538), request(0, 1, 8, 1_538)]);
+    assert_eq!(arrivals(&mut network, 6), [(2, 7), (3, 8)]);
+}
+
+#[test]
+fn small_packets_share_a_slot() {
+    let topology = rack(4, tiers(10, 10, Nanos::ZERO).access).unwrap();
+    let mut network = emulation(&topology, 64);
+    // 18 times 84 bytes are 1,512: the nineteenth ends in the slot after.
+    let packets: Vec<Request> = (0..19).map(|id| request(0, 1, id, 84)).collect();
+    network.inject(&packets);
+    let slots: Vec<u64> = arrivals(&mut network, 6).into_iter().map(|(slot, _)| slot).collect();
+    assert_eq!(slots[..18], [2; 18]);
+    assert_eq!(slots[18..], [3]);
+}
+
+#[test]
+fn slow_links_take_as_many_slots_as_they_are_slower_and_delay_comes_on_top() {
+    // Full-size packets at 10 Gbit/s take 1,230.4 ns; 2.5 Gbit/s makes that four slots, 5 us of delay another 5.
+    let topology = dumbbell(
+        1,
+        Tiers {
+            access: LinkSpec { rate: BitRate(10 * GIGABIT), delay: Nanos::ZERO },
+            uplink: LinkSpec { rate: BitRate(10 * GIGABIT / 4), delay: Nanos::from_micros(5) },
+        },
+    )
+    .unwrap();
+    let mut network = emulation(&topology, 64);
+    network.inject(&[request(0, 1, 1, 1_538), request(0, 1, 2, 1_538), request(0, 1, 3, 84)]);
+    assert_eq!(arrivals(&mut network, 40), [(1 + 4 + 5 + 1, 1), (1 + 8 + 5 + 1, 2), (1 + 9 + 5 + 1, 3)]);
+}
+
+#[test]
+fn fast_links_carry_several_packets_a_slot() {
+    let topology = dumbbell(8, tiers(10, 40, Nanos::ZERO)).unwrap();
+    let mut network = emulation(&topology, 64);
+    let packets: Vec<Request> = (0..8).map(|host| request(host, 8 + host, u32::from(host), 1_538)).collect();
+    network.inject(&packets);
+    let slots: Vec<u64> = arrivals(&mut network, 8).into_iter().map(|(slot, _)| slot).collect();
+    assert_eq!(slots, [3, 3, 3, 3, 4, 4, 4, 4]);
+}
+
+#[test]
+fn a_full_queue_drops_what_comes_last_and_says_where() {
+    let topology = rack(4, tiers(10, 10, Nanos::ZERO).access).unwrap();
+    let mut network = emulation(&topology, 2);
+    network.inject(&[request(0, 3, 0, 1_538), request(1, 3, 1, 1_538), request(2, 3, 2, 1_538)]);
+    let mut outcomes = Vec::new();
+    (0..6).for_each(|_| network.advance(&mut outcomes));
+    let dropped: Vec<(u32, Fate)> = outcomes
+        .iter()
+        .filter(|outcome| outcome.fate != Fate::Delivered)
+        .map(|outcome| (outcome.packet.id(), outcome.fate))
+        .collect();
+    let place = Place::Port(RouterId(0), topology.port_of(EndpointId(3)));
+    assert_eq!(dropped, [(2, Fate::Dropped(place, Reason::Full))]);
+    let tally = network.port_tally(RouterId(0), topology.port_of(EndpointId(3)));
+    assert_eq!((tally.sent.packets, tally.verdicts.drops()), (2, 1));
+}
+
+#[test]
+fn an_interface_holds_what_it_has_room_for() {
+    let topology = rack(2, tiers(10, 10, Nanos::ZERO).access).unwrap();
+    let mut network = emulation(&topology, 1_024);
+    let packets: Vec<Request> = (0..200).map(|id| request(0, 1, id, 1_538)).collect();
+    network.inject(&packets);
+    assert_eq!(network.backlog(EndpointId(0)), 129 * 1_538, "one is leaving, and 128 wait");
+    let mut outcomes = Vec::new();
+    (0..200).for_each(|_| network.advance(&mut outcomes));
+    let drops =
+        outcomes.iter().filter(|o| o.fate == Fate::Dropped(Place::Endpoint(EndpointId(0)), Reason::Full));
+    assert_eq!((drops.count(), network.in_flight()), (71, 0));
+    assert_eq!(network.interface_tally(EndpointId(0)).sent.packets, 129);
+}
+
+#[test]
+fn a_link_that_fails_loses_what_is_on_it_and_what_waits_for_it() {
+    let topology = dumbbell(2, tiers(10, 10, Nanos::from_micros(20))).unwrap();
+    let mut network = emulation(&topology, 64);
+    let between = topology
+        .links()
+        .iter()
+        .position(|link| link.ends.iter().all(|end| matches!(end.node, thalweg_network::Node::Router(_))));
+    let between = LinkId(between.unwrap() as u32);
+    let packets: Vec<Request> =
+        (0..20).map(|id| request(id as u16 % 2, 2 + id as u16 % 2, id, 1_538)).collect();
+    network.inject(&packets);
+    let mut outcomes = Vec::new();
+    (0..11).for_each(|_| network.advance(&mut outcomes));
+    network.fail(between);
+    assert_eq!(network.in_flight(), 0, "all were on the link, or waited for it");
+    network.inject(&[request(0, 3, 100, 1_538)]);
+    (0..10).for_each(|_| network.advance(&mut outcomes));
+    network.repair(between);
+    network.inject(&[request(0, 3, 101, 1_538)]);
+    (0..30).for_each(|_| network.advance(&mut outcomes));
+    let lost = outcomes.iter().filter(|o| matches!(o.fate, Fate::Dropped(_, Reason::LinkDown))).count();
+    let delivered: Vec<u32> =
+        outcomes.iter().filter(|o| o.fate == Fate::Delivered).map(|o| o.packet.id()).collect();
+    assert_eq!((lost, delivered), (21, vec![101]));
+}
+
+#[test]
+fn traffic_goes_another_way_when_routers_know_that_a_link_is_down() {
+    let topology = leaf_spine(2, 2, 1, tiers(10, 10, Nanos::ZERO)).unwrap();
+    let mut network = emulation(&topology, 64);
+    let uplinks: Vec<LinkId> = (0..topology.links().len() as u32)
+        .map(LinkId)
+        .filter(|&id| {
+            topology.links()[id.index()]
+                .ends
+                .iter()
+                .all(|end| matches!(end.node, thalweg_network::Node::Router(_)))
+        })
+        .collect();
+    for &link in &uplinks {
+        network.fail(link);
+        network.rewire();
+        network.inject(&[request(0, 1, 0, 1_538)]);
+        assert_eq!(arrivals(&mut network, 8).len(), 1, "one of two spines is left");
+        network.repair(link);
+    }
+    uplinks.iter().for_each(|&link| network.fail(link));
+    network.rewire();
+    network.inject(&[request(0, 1, 0, 1_538)]);
+    let mut outcomes = Vec::new();
+    (0..8).for_each(|_| network.advance(&mut outcomes));
+    let leaf = topology.router_of(EndpointId(0));
+    assert_eq!(outcomes[0].fate, Fate::Dropped(Place::Router(leaf), Reason::NoRoute));
+}
+
+#[test]
+fn a_monitor_port_sends_what_it_can_of_what_its_router_sends() {
+    let topology = rack(4, tiers(10, 10, Nanos::ZERO).access).unwrap();
+    let monitor = Monitor {
+        router: RouterId(0),
+        ports: (0..4).map(PortIndex).collect(),
+        rate: BitRate(10 * GIGABIT),
+        buffer: Bytes(8 * 1_538),
+    };
+    let blueprint =
+        Blueprint { monitors: std::slice::from_ref(&monitor), ..Blueprint::new(&topology, 1_500, 1) };
+    let mut network =
+        Emulation::new(&blueprint, |routing, shape| drop_tail(routing, shape, &DropTailConfig::default()))
+            .unwrap();
+    let mut outcomes = Vec::new();
+    let mut mirrored = Vec::new();
+    // Two hosts send at full rate: half of it fits.
+    for slot in 0..1_000 {
+        network.inject(&[request(0, 1, slot, 1_538), request(2, 3, slot, 1_538)]);
+        network.advance(&mut outcomes);
+        network.take_mirrored(&mut mirrored);
+    }
+    let tally = network.monitor_tally(RouterId(0)).unwrap();
+    assert_eq!(tally.sent.packets, mirrored.len() as u64);
+    assert_eq!(
+        tally.sent.packets + tally.dropped.packets,
+        network.port_tally(RouterId(0), PortIndex(1)).sent.packets * 2
+    );
+    assert!((1_000..=1_010).contains(&mirrored.len()), "{} of 2,000", mirrored.len());
+    let times: Vec<u64> = mirrored.iter().map(|packet| packet.at.time(network.clock()).0).collect();
+    assert!(times.is_sorted());
+    let gap = (times[900] - times[100]) as f64 / 800.0;
+    assert!((gap - 1_230.4).abs() < 0.1, "{gap} ns between packets");
+}
+
+#[test]
+fn what_cannot_be_built_is_an_error() {
+    let topology = rack(2, tiers(10, 10, Nanos::ZERO).access).unwrap();
+    let build = |blueprint: &Blueprint<'_>| {
+        blueprint.build(|routing, shape| drop_tail(routing, shape, &DropTailConfig::default())).err()
+    };
+    let good = Blueprint::new(&topology, 1_500, 1);
+    assert_eq!(build(&good), None);
+    let monitors = [Monitor { router: RouterId(3), ports: vec![], rate: BitRate(1), buffer: Bytes(0) }];
+    let error = build(&Blueprint { monitors: &monitors, ..good.clone() });
+    assert_eq!(error, Some(BlueprintError::Monitor { router: 3, why: "there is no such router" }));
+    let fast = LinkSpec { rate: BitRate(10 * GIGABIT), delay: Nanos::ZERO };
+    let slow = LinkSpec { rate: BitRate(1_000), delay: Nanos::ZERO };
+    let uneven = dumbbell(1, Tiers { access: fast, uplink: slow }).unwrap();
+    let error = build(&Blueprint::new(&uneven, 1_500, 1)).unwrap();
+    assert!(matches!(error, BlueprintError::Horizon { .. }), "{error}");
+}
+
+/// Uniformly random traffic from the endpoints of some racks, each rack with its own stream.
+struct Uniform {
+    racks: Vec<(Vec<EndpointId>, Xoshiro256PlusPlus)>,
+    endpoints: u64,
+    load: f64,
+    arrived: Vec<(Slot, Packet)>,
+    dropped: Vec<Dropped>,
+}
+
+impl Uniform {
+    fn new(topology: &Topology, routers: impl Iterator<Item = RouterId>, load: f64) -> Self {
+        let racks = routers
+            .filter(|&router| topology.rack_size(router) > 0)
+            .map(|router| {
+                (topology.rack(router).collect(), Xoshiro256PlusPlus::seed_from_u64(u64::from(router.0)))
+            })
+            .collect();
+        let endpoints = topology.endpoints().len() as u64;
+        Uniform { racks, endpoints, load, arrived: Vec::new(), dropped: Vec::new() }
+    }
+}
+
+impl Driver<DropTail<Routing>> for Uniform {
+    fn slot(&mut self, shard: &mut Shard<DropTail<Routing>>) {
+        let now = shard.now();
+        self.arrived.extend(shard.delivered().flatten().map(|&packet| (now, packet)));
+        shard.take_dropped(&mut self.dropped);
+        let threshold = (self.load * 2f64.powi(32)) as u64;
+        for (endpoints, random) in &mut self.racks {
+            for &source in endpoints.iter() {
+                let bits = random.next_u64();
+                if bits >> 32 < threshold {
+                    let destination = EndpointId((bits % self.endpoints) as u16);
+                    let length = [84, 590, 1_538][(bits >> 20) as usize % 3];
+                    let packet =
+                        Packet::new(source, destination, (bits >> 8) as u32 % 64, now.0 as u32, length);
+                    shard.inject([Request { packet, remaining: 0 }]);
+                }
+            }
+        }
+    }
+}
+
+/// Arrivals in the order of endpoints, then of time: what does not depend on how racks are dealt out.
+fn in_order(mut arrived: Vec<(Slot, Packet)>) -> Vec<(Slot, Packet)> {
+    arrived.sort_by_key(|(slot, packet)| (packet.destination(), *slot));
+    arrived
+}
+
+fn run(
+    topology: &Topology,
+    assignment: &[usize],
+    events: &[(Slot, Event)],
+    balance: Balance,
+) -> (Vec<(Slot, Packet)>, u64, u64) {
+    let blueprint = Blueprint { balance, ..Blueprint::new(topology, 1_500, 7) };
+    let (mut shards, crossings) = blueprint
+        .build_sharded(assignment, |routing, shape| drop_tail(routing, shape, &DropTailConfig { buffer: 4 }))
+        .unwrap();
+    let mut drivers: Vec<Uniform> = (0..shards.len())
+        .map(|shard| {
+            let routers = topology.router_ids().filter(|router| assignment[router.index()] == shard);
+            Uniform::new(topology, routers, 0.7)
+        })
+        .collect();
+    let run = Run {
+        topology,
+        clock: blueprint.clock,
+        crossings: &crossings,
+        events,
+        until: Slot(1_500),
+        pace: Pace::Virtual,
+    };
+    run.run(&mut shards, &mut drivers, |_| ());
+    let mut dropped = 0;
+    let mut arrived = Vec::new();
+    let mut tallied = 0;
+    for (shard, mut driver) in shards.iter_mut().zip(drivers) {
+        shard.take_dropped(&mut driver.dropped);
+        dropped += driver.dropped.iter().filter(|loss| matches!(loss.place, Place::Port(..))).count() as u64;
+        arrived.extend(driver.arrived);
+    }
+    for router in topology.router_ids() {
+        let shard = &shards[assignment[router.index()]];
+        for port in 0..topology.ports(router) as u16 {
+            tallied += shard.port_tally(router, PortIndex(port)).verdicts.drops();
+        }
+    }
+    (in_order(arrived), dropped, tallied)
+}
+
+#[test]
+fn several_cores_give_what_one_core_gives() {
+    let delay = Nanos::from_micros(4);
+    for (topology, cores) in [
+        (racks(3, 4, tiers(10, 40, delay)).unwrap(), 2),
+        (leaf_spine(4, 2, 3, tiers(10, 25, delay)).unwrap(), 3),
+        (fat_tree(4, tiers(10, 10, Nanos::ZERO)).unwrap(), 4),
+    ] {
+        let routers = topology.routers().len();
+        let link = topology
+            .link_at(topology.router_of(EndpointId(0)), PortIndex(topology.rack_size(RouterId(0)) as u16));
+        let events = [
+            (Slot(400), Event::Fail(link)),
+            (Slot(410), Event::Rewire),
+            (Slot(900), Event::Repair(link)),
+            (Slot(901), Event::Rewire),
+        ];
+        for balance in [Balance::Ecmp, Balance::Spray] {
+            let one = run(&topology, &vec![0; routers], &events, balance);
+            let dealt: Vec<usize> = (0..routers).map(|router| router % cores).collect();
+            let several = run(&topology, &dealt, &events, balance);
+            assert!(one.0.len() > 5_000 && one.1 > 20, "{} arrived, {} dropped", one.0.len(), one.1);
+            assert_eq!(one.1, one.2, "each drop at a port is in its tally");
+            assert!(one == several, "{routers} routers on {cores} cores");
+        }
+    }
+}
+
+#[test]
+fn slots_that_begin_late_are_counted() {
+    let topology = rack(2, tiers(10, 10, Nanos::ZERO).access).unwrap();
+    let blueprint = Blueprint::new(&topology, 1_500, 1);
+    let (mut shards, crossings) = blueprint
+        .build_sharded(&[0], |routing, shape| drop_tail(routing, shape, &DropTailConfig::default()))
+        .unwrap();
+    let mut drivers = [Uniform::new(&topology, topology.router_ids(), 0.5)];
+    // A clock that jumps by 50 us once.
+    let ticks = std::sync::atomic::AtomicU64::new(0);
+    let clock = || {
+        let tick = ticks.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Nanos(tick * 100 + if tick > 500 { 50_000 } else { 0 })
+    };
+    let run = Run {
+        topology: &topology,
+        clock: blueprint.clock,
+        crossings: &crossings,
+        events: &[],
+        until: Slot(200),
+        pace: Pace::Real(&clock),
+    };
+    let punctuality = run.run(&mut shards, &mut drivers, |_| ())[0];
+    assert!(
+        (40..=45).contains(&punctuality.late_slots),
+        "{punctuality:?}: 50 us are 40 slots and what it takes to catch up"
+    );
+    assert!((49_000..=51_500).contains(&punctuality.worst.0), "{punctuality:?}");
+    assert_eq!(shards[0].now(), Slot(200), "none is left out");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn every_packet_arrives_is_dropped_or_is_on_its_way(
+        shape in 0..4, buffer in 1..20u32, seed: u64, packets in 1..400usize, failures in prop::collection::vec((0..60u64, 0..12u32), 0..4),
+    ) {
+        let topology = match shape {
+            0 => rack(5, tiers(10, 10, Nanos::ZERO).access),
+            1 => racks(3, 2, tiers(1, 40, Nanos::from_micros(3))),
+            2 => leaf_spine(2, 3, 2, tiers(25, 10, Nanos::from_micros(1))),
+            _ => fat_tree(2, tiers(10, 10, Nanos::ZERO)),
+        }.unwrap();
+        let mut network = emulation(&topology, buffer);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let hosts = topology.endpoints().len() as u64;
+        let mut outcomes: Vec<Outcome> = Vec::new();
+        let mut injected = 0;
+        for slot in 0..80u64 {
+            for &(when, link) in &failures {
+                let link = LinkId(link % topology.links().len() as u32);
+                if when == slot { network.fail(link); network.rewire(); }
+                if when + 10 == slot { network.repair(link); network.rewire(); }
+            }
+            if slot < 60 {
+                for _ in 0..packets / 60 + 1 {
+                    let bits = random.next_u64();
+                    let length = 84 + (bits >> 40) as u16 % 1_455;
+                    network.inject(&[request((bits % hosts) as u16, (bits >> 32) as u16 % hosts as u16, injected, length)]);
+                    injected += 1;
+                }
+            }
+            network.advance(&mut outcomes);
+            prop_assert_eq!(u64::from(injected), outcomes.len() as u64 + network.in_flight());
+        }
+        // No id twice.
+        let mut ids: Vec<u32> = outcomes.iter().map(|outcome| outcome.packet.id()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        prop_assert_eq!(ids.len(), outcomes.len());
+    }
+}

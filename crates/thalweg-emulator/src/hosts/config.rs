@@ -1,0 +1,195 @@
+//! How hosts are configured, and what they refuse.
+
+use thalweg_wire::Nanos;
+use thiserror::Error;
+
+use super::p_fabric::PFabricConfig;
+use super::segment::{FRAMING_BYTES, IP_AND_TCP_HEADER_BYTES, TIMESTAMPS_BYTES};
+use super::tcp::{AckPolicy, Echo, TcpConfig};
+
+/// How hosts send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Transport {
+    /// TCP with some congestion control.
+    Tcp(TcpConfig),
+    /// pFabric's minimal transport.
+    PFabric(PFabricConfig),
+}
+
+impl Transport {
+    /// Whether data segments are ECN-capable.
+    pub(super) fn is_ecn_capable(&self) -> bool {
+        matches!(self, Transport::Tcp(tcp) if tcp.is_ecn_capable())
+    }
+
+    /// Whether acknowledgements are too. Pure acknowledgements must not be (RFC 3168, section 6.1.4); but Linux sends
+    /// DCTCP's so, as a switch that marks above a threshold drops what it cannot mark.
+    pub(super) fn has_capable_acks(&self) -> bool {
+        matches!(self, Transport::Tcp(tcp) if tcp.echo() == Echo::Exact)
+    }
+
+    /// When receivers acknowledge. pFabric's answer each segment.
+    pub(super) fn ack_policy(&self) -> AckPolicy {
+        match self {
+            Transport::Tcp(tcp) => tcp.ack,
+            Transport::PFabric(_) => AckPolicy { every: 1, ..AckPolicy::default() },
+        }
+    }
+
+    /// How receivers echo marks.
+    pub(super) fn echo(&self) -> Echo {
+        match self {
+            Transport::Tcp(tcp) => tcp.echo(),
+            Transport::PFabric(_) => Echo::Never,
+        }
+    }
+}
+
+/// What all hosts have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostConfig {
+    /// How they send. Default TCP with CUBIC.
+    pub transport: Transport,
+    /// Bytes of the longest IP packet. Default 1500 (Ethernet), which leaves segments of 1448 bytes.
+    pub mtu: u16,
+    /// Bytes that a receiver holds for a flow. Default 6 MiB, the most that Linux gives by itself (`tcp_rmem`).
+    pub receive_window: u32,
+    /// A host hands segments to its network interface while fewer bytes than this wait there, as Linux does (TCP small
+    /// queues): a flow's data wait in the host, where it knows about them. Default 3076, two full-size packets;
+    /// a link that carries several such packets a slot needs two slots' worth.
+    pub interface_backlog: u32,
+    /// How long a segment that has arrived waits for the host: interrupts and the kernel's stack. Default 10 us, so
+    /// that a round trip through an idle rack takes some 25 us at 10 Gbit/s, about what kernels do.
+    pub stack_delay: Nanos,
+    /// Flows under way at the same time; more are refused, and counted. Default 1,048,576.
+    pub max_flows: u32,
+    /// Segments that can still be read when as many have come back after them, for copies at mirror ports. Default 0.
+    pub segment_history: u32,
+}
+
+impl Default for HostConfig {
+    fn default() -> HostConfig {
+        HostConfig {
+            transport: Transport::Tcp(TcpConfig::default()),
+            mtu: 1500,
+            receive_window: 6 << 20,
+            interface_backlog: 2 * 1538,
+            stack_delay: Nanos::from_micros(10),
+            max_flows: 1 << 20,
+            segment_history: 0,
+        }
+    }
+}
+
+/// The shortest MTU that IPv4 hosts must take (RFC 791, section 3.1).
+const MIN_MTU: u16 = 576;
+/// The longest whose packets' lengths, framing included, are 16-bit numbers.
+const MAX_MTU: u16 = u16::MAX - FRAMING_BYTES;
+
+impl HostConfig {
+    /// The defaults with another transport.
+    pub fn with(transport: Transport) -> HostConfig {
+        HostConfig { transport, ..HostConfig::default() }
+    }
+
+    /// Bytes of payload of a full-size segment.
+    pub const fn mss(&self) -> u16 {
+        self.mtu - IP_AND_TCP_HEADER_BYTES - TIMESTAMPS_BYTES
+    }
+
+    /// # Errors
+    /// If hosts cannot work so.
+    pub fn validate(&self) -> Result<(), HostConfigError> {
+        if !(MIN_MTU..=MAX_MTU).contains(&self.mtu) {
+            return Err(HostConfigError::Mtu(self.mtu));
+        }
+        if self.receive_window < 2 * u32::from(self.mss()) {
+            return Err(HostConfigError::ReceiveWindow { window: self.receive_window, mss: self.mss() });
+        }
+        if self.interface_backlog == 0 {
+            return Err(HostConfigError::InterfaceBacklog);
+        }
+        match self.transport {
+            Transport::Tcp(tcp) if tcp.initial_window == 0 => Err(HostConfigError::InitialWindow),
+            Transport::Tcp(tcp) if tcp.ack.every == 0 => Err(HostConfigError::AckEvery),
+            Transport::Tcp(tcp) if tcp.rto.min == Nanos::ZERO || tcp.rto.min > tcp.rto.max => {
+                Err(HostConfigError::Rto { min: tcp.rto.min, max: tcp.rto.max })
+            }
+            Transport::PFabric(p_fabric) if p_fabric.window == 0 => Err(HostConfigError::InitialWindow),
+            Transport::PFabric(p_fabric) if p_fabric.rto == Nanos::ZERO || p_fabric.probe_after == 0 => {
+                Err(HostConfigError::PFabric)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Why hosts cannot work as configured.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HostConfigError {
+    /// The MTU is out of bounds.
+    #[error("an MTU of {0} bytes: expected {MIN_MTU} to {MAX_MTU}")]
+    Mtu(u16),
+    /// The receive window is too small.
+    #[error("a receive window of {window} bytes: expected two segments at least, of {mss} bytes each")]
+    ReceiveWindow {
+        /// As configured.
+        window: u32,
+        /// Bytes of a full-size segment.
+        mss: u16,
+    },
+    /// Nothing would ever be sent.
+    #[error("an interface backlog of 0 bytes lets nothing out")]
+    InterfaceBacklog,
+    /// The initial window is empty.
+    #[error("an initial window of nothing lets no flow begin")]
+    InitialWindow,
+    /// Acknowledgements would answer no segments.
+    #[error("an acknowledgement must answer one segment at least, not every 0")]
+    AckEvery,
+    /// The bounds of the retransmission timeout contradict each other.
+    #[error("a retransmission timeout from {min} to {max}: expected more than zero, and no less than that")]
+    Rto {
+        /// Lower bound.
+        min: Nanos,
+        /// Upper bound.
+        max: Nanos,
+    },
+    /// pFabric's timeout is missing.
+    #[error("pFabric needs a timeout above zero, and one timeout at least before it probes")]
+    PFabric,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_valid_and_leave_1448_bytes_of_payload() {
+        assert_eq!(HostConfig::default().validate(), Ok(()));
+        assert_eq!(HostConfig::with(Transport::PFabric(PFabricConfig::default())).validate(), Ok(()));
+        assert_eq!(HostConfig::default().mss(), 1448);
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_by_name() {
+        let fine = HostConfig::default();
+        let tcp = |tcp| HostConfig::with(Transport::Tcp(tcp));
+        let refused = |config: HostConfig| config.validate().unwrap_err();
+        assert_eq!(refused(HostConfig { mtu: 60, ..fine }), HostConfigError::Mtu(60));
+        assert_eq!(refused(HostConfig { mtu: u16::MAX, ..fine }), HostConfigError::Mtu(u16::MAX));
+        let window = HostConfigError::ReceiveWindow { window: 2000, mss: 1448 };
+        assert_eq!(refused(HostConfig { receive_window: 2000, ..fine }), window);
+        assert_eq!(refused(HostConfig { interface_backlog: 0, ..fine }), HostConfigError::InterfaceBacklog);
+        let config = TcpConfig { initial_window: 0, ..TcpConfig::default() };
+        assert_eq!(refused(tcp(config)), HostConfigError::InitialWindow);
+        let mut config = TcpConfig::default();
+        config.ack.every = 0;
+        assert_eq!(refused(tcp(config)), HostConfigError::AckEvery);
+        config = TcpConfig::default();
+        config.rto.max = Nanos(1);
+        assert!(matches!(refused(tcp(config)), HostConfigError::Rto { .. }));
+    }
+}

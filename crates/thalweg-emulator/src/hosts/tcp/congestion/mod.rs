@@ -1,0 +1,203 @@
+//! Congestion control: how large the window is. One algorithm a file, behind one trait, chosen by an enum so that
+//! no acknowledgement pays a virtual call.
+//!
+//! The sender says what was acknowledged and when congestion showed; an algorithm lets the window grow and says
+//! to what it shrinks. When a loss is one, and what is sent again, is not its business: see [`super::sender`].
+
+use thalweg_wire::{Nanos, Timestamp};
+
+mod cubic;
+mod dctcp;
+mod h_tcp;
+mod hystart;
+mod new_reno;
+
+pub use cubic::Cubic;
+pub use dctcp::Dctcp;
+pub use h_tcp::HTcp;
+pub use hystart::HyStart;
+pub use new_reno::NewReno;
+
+/// Windows in bytes (RFC 5681, section 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Congestion window.
+    pub cwnd: u64,
+    /// Slow start threshold.
+    pub ssthresh: u64,
+    /// Maximum segment size.
+    pub mss: u64,
+}
+
+/// Segments that one acknowledgement may add to the window in slow start: L of RFC 3465, section 2.3.
+const SLOW_START_LIMIT: u64 = 2;
+/// Segments below which the threshold never falls (RFC 5681, equation 4).
+const MIN_SEGMENTS: u64 = 2;
+
+impl Window {
+    /// A window of `segments` segments, with a threshold that is out of reach (RFC 5681, section 3.1).
+    pub const fn new(mss: u64, segments: u64) -> Window {
+        Window { cwnd: segments * mss, ssthresh: u64::MAX, mss }
+    }
+
+    /// Whether the window is below its threshold.
+    #[inline]
+    pub const fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    /// Slow start with appropriate byte counting (RFC 3465): grows by what was acknowledged, by two segments at most,
+    /// and not past the threshold.
+    #[inline]
+    pub fn slow_start(&mut self, acked: u64) {
+        let growth = acked.min(SLOW_START_LIMIT * self.mss);
+        self.cwnd = self.cwnd.saturating_add(growth).min(self.ssthresh);
+    }
+
+    /// The threshold that `factor` of `flight` bytes gives (RFC 5681, equation 4, with other factors than 1/2).
+    pub fn threshold(&self, flight: u64, factor: f64) -> u64 {
+        ((flight as f64 * factor) as u64).max(MIN_SEGMENTS * self.mss)
+    }
+
+    /// The window in segments, as most formulas have it.
+    pub fn segments(&self) -> f64 {
+        self.cwnd as f64 / self.mss as f64
+    }
+}
+
+/// What an acknowledgement says.
+#[derive(Clone, Copy, Debug)]
+pub struct AckSample {
+    /// When it came.
+    pub now: Timestamp,
+    /// Bytes that it acknowledges for the first time, by its acknowledgement number.
+    pub acked: u64,
+    /// Whether it echoes congestion (ECE).
+    pub marked: bool,
+    /// The round-trip time that it measures.
+    pub rtt: Option<Nanos>,
+    /// Smoothed round-trip time; zero before the first measurement.
+    pub srtt: Nanos,
+    /// First byte that is not acknowledged.
+    pub una: u64,
+    /// First byte that was never sent.
+    pub next: u64,
+    /// Whether the window may grow: it was in use, and neither recovery nor an echo of congestion stands against it.
+    pub may_grow: bool,
+}
+
+/// How congestion showed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// A segment was found lost by selective acknowledgements.
+    Loss,
+    /// The receiver echoed a mark (RFC 3168).
+    Mark,
+    /// The retransmission timer expired.
+    Timeout,
+}
+
+/// An algorithm of congestion control.
+pub trait CongestionControl {
+    /// An acknowledgement came: lets `window` grow if `ack.may_grow`.
+    fn on_ack(&mut self, window: &mut Window, ack: &AckSample);
+
+    /// Congestion showed, once a window of data, with `flight` bytes under way: gives the new slow start threshold.
+    /// The sender sets it, and brings the window there; after a timeout to one segment first.
+    fn on_congestion(&mut self, window: &Window, signal: Signal, flight: u64, now: Timestamp) -> u64;
+}
+
+/// Which algorithm.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Algorithm {
+    /// RFC 5681 and 6582.
+    NewReno,
+    /// RFC 9438. The default, as it is that of Linux, Windows and macOS.
+    #[default]
+    Cubic,
+    /// CUBIC with HyStart++ (RFC 9406) as slow start.
+    ///
+    /// An option: its delay threshold is 4 ms at least, which no data centre's queue holds at 10 Gbit/s.
+    CubicHyStart,
+    /// RFC 8257.
+    Dctcp,
+    /// Leith and Shorten's H-TCP.
+    HTcp,
+}
+
+impl Algorithm {
+    /// All of them.
+    pub const ALL: [Algorithm; 5] =
+        [Algorithm::NewReno, Algorithm::Cubic, Algorithm::CubicHyStart, Algorithm::Dctcp, Algorithm::HTcp];
+
+    /// As files and tables call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Algorithm::NewReno => "new_reno",
+            Algorithm::Cubic => "cubic",
+            Algorithm::CubicHyStart => "cubic_hystart",
+            Algorithm::Dctcp => "dctcp",
+            Algorithm::HTcp => "h_tcp",
+        }
+    }
+}
+
+/// An algorithm's state.
+#[derive(Clone, Debug)]
+pub(crate) enum Congestion {
+    NewReno(NewReno),
+    Cubic(Cubic),
+    Dctcp(Dctcp),
+    HTcp(HTcp),
+}
+
+impl Congestion {
+    pub(crate) fn new(algorithm: Algorithm) -> Congestion {
+        match algorithm {
+            Algorithm::NewReno => Congestion::NewReno(NewReno::default()),
+            Algorithm::Cubic => Congestion::Cubic(Cubic::default()),
+            Algorithm::CubicHyStart => Congestion::Cubic(Cubic::with_hystart()),
+            Algorithm::Dctcp => Congestion::Dctcp(Dctcp::default()),
+            Algorithm::HTcp => Congestion::HTcp(HTcp::default()),
+        }
+    }
+}
+
+impl CongestionControl for Congestion {
+    #[inline]
+    fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
+        match self {
+            Congestion::NewReno(control) => control.on_ack(window, ack),
+            Congestion::Cubic(control) => control.on_ack(window, ack),
+            Congestion::Dctcp(control) => control.on_ack(window, ack),
+            Congestion::HTcp(control) => control.on_ack(window, ack),
+        }
+    }
+
+    fn on_congestion(&mut self, window: &Window, signal: Signal, flight: u64, now: Timestamp) -> u64 {
+        match self {
+            Congestion::NewReno(control) => control.on_congestion(window, signal, flight, now),
+            Congestion::Cubic(control) => control.on_congestion(window, signal, flight, now),
+            Congestion::Dctcp(control) => control.on_congestion(window, signal, flight, now),
+            Congestion::HTcp(control) => control.on_congestion(window, signal, flight, now),
+        }
+    }
+}
+
+/// Whole bytes out of fractions: what is left of a byte counts next time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Carry(f64);
+
+impl Carry {
+    /// Adds `bytes`, at least zero of them, and takes the whole part.
+    fn whole(&mut self, bytes: f64) -> u64 {
+        self.0 += bytes;
+        let whole = self.0.trunc();
+        self.0 -= whole;
+        whole as u64
+    }
+}
+
+#[cfg(test)]
+mod tests;

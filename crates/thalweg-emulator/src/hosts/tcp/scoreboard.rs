@@ -1,0 +1,417 @@
+//! What has become of each segment that was sent (RFC 6675, sections 3 and 4): a flat ring with one word a segment.
+//!
+//! A flow is cut into segments at fixed places, so that the ring goes by segment numbers. Every update touches the
+//! segments whose state changes, and a few counters that make `pipe` a subtraction: an acknowledgement costs O(1)
+//! amortised. Blocks that the last acknowledgement had already reported are not walked again.
+//!
+//! Beyond RFC 6675: a retransmission counts as lost when three segments that were sent after it have arrived, which
+//! is RACK's idea (RFC 8985, section 3) counted in segments. RFC 6675 alone waits for the timeout.
+
+use std::collections::VecDeque;
+
+use crate::hosts::segment::{SackBlock, SackBlocks};
+
+/// Segments above that must have arrived before one counts as lost: DupThresh (RFC 6675, section 2).
+const DUP_THRESH: usize = 3;
+
+/// A segment's word: three flags, and above them which transmission of the flow it was.
+const SACKED: u64 = 1;
+const LOST: u64 = 2;
+const RETRANSMITTED: u64 = 4;
+const FLAG_BITS: u32 = 3;
+
+/// The segments from the first that is not acknowledged to the last that was sent.
+#[derive(Clone, Debug, Default)]
+pub(in crate::hosts) struct Scoreboard {
+    /// A power of two of words.
+    words: Vec<u64>,
+    una: u64,
+    next: u64,
+    /// Of the segments from `una` to `next`: how many have arrived, are lost, are under way again.
+    sacked: u64,
+    lost: u64,
+    retransmitted: u64,
+    /// Below this every segment has arrived or is marked lost.
+    lost_below: u64,
+    /// HighRxt + 1: below this nothing is to be sent again.
+    retransmit_from: u64,
+    /// One beyond the highest segments that have arrived, descending.
+    highest: [u64; DUP_THRESH],
+    /// The highest transmissions that have arrived, descending.
+    latest: [u64; DUP_THRESH],
+    transmissions: u64,
+    /// Retransmissions (segment, transmission) in the order in which they were sent.
+    under_way_again: VecDeque<(u64, u64)>,
+    /// What the last acknowledgement reported.
+    reported: SackBlocks,
+}
+
+/// What an acknowledgement changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::hosts) struct Progress {
+    /// Segments that the acknowledgement number newly covers.
+    pub(in crate::hosts) acked: u64,
+    /// Segments of which this is the first news that they arrived.
+    pub(in crate::hosts) delivered: u64,
+}
+
+impl Scoreboard {
+    /// Empties it for another flow, and keeps its memory.
+    pub(in crate::hosts) fn reset(&mut self) {
+        let (words, mut under_way_again) =
+            (std::mem::take(&mut self.words), std::mem::take(&mut self.under_way_again));
+        under_way_again.clear();
+        *self = Scoreboard { words, under_way_again, ..Scoreboard::default() };
+    }
+
+    /// First segment that is not acknowledged: HighACK + 1.
+    pub(in crate::hosts) const fn una(&self) -> u64 {
+        self.una
+    }
+
+    /// First segment that was never sent: HighData + 1.
+    pub(in crate::hosts) const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Segments sent and not acknowledged: FlightSize.
+    pub(in crate::hosts) const fn outstanding(&self) -> u64 {
+        self.next - self.una
+    }
+
+    /// Segments that are thought to be in the network (RFC 6675, section 4, SetPipe).
+    #[inline]
+    pub(in crate::hosts) const fn pipe(&self) -> u64 {
+        self.outstanding() - self.sacked - self.lost + self.retransmitted
+    }
+
+    /// Transmissions so far, repeated ones included.
+    pub(in crate::hosts) const fn transmissions(&self) -> u64 {
+        self.transmissions
+    }
+
+    /// Whether the first outstanding segment is lost: what begins recovery.
+    pub(in crate::hosts) const fn first_is_lost(&self) -> bool {
+        self.una < self.lost_below
+    }
+
+    /// Takes an acknowledgement of all segments below `una`, and of `sack` beyond.
+    #[inline]
+    pub(in crate::hosts) fn acknowledge(&mut self, una: u64, sack: &SackBlocks, mss: u64) -> Progress {
+        let mut progress = self.advance(una.min(self.next));
+        if *sack != self.reported {
+            progress.delivered += self.select(sack, mss);
+        }
+        progress
+    }
+
+    #[inline]
+    fn advance(&mut self, una: u64) -> Progress {
+        let mut progress = Progress::default();
+        while self.una < una {
+            let word = self.words[self.place(self.una)];
+            if word & SACKED != 0 {
+                self.sacked -= 1;
+            } else {
+                progress.delivered += 1;
+                self.leave(word);
+            }
+            progress.acked += 1;
+            self.una += 1;
+        }
+        self.lost_below = self.lost_below.max(self.una);
+        self.retransmit_from = self.retransmit_from.max(self.una);
+        progress
+    }
+
+    /// Marks what `sack` reports and the last report did not have; gives the number of segments.
+    fn select(&mut self, sack: &SackBlocks, mss: u64) -> u64 {
+        let reported = std::mem::replace(&mut self.reported, *sack);
+        let mut delivered = 0;
+        for block in sack.as_slice() {
+            match reported.as_slice().iter().find(|old| old.touches(*block)) {
+                None => delivered += self.select_block(*block, mss),
+                Some(old) => {
+                    let below = SackBlock { start: block.start, end: block.end.min(old.start) };
+                    let above = SackBlock { start: block.start.max(old.end), end: block.end };
+                    delivered += self.select_block(below, mss) + self.select_block(above, mss);
+                }
+            }
+        }
+        delivered
+    }
+
+    fn select_block(&mut self, block: SackBlock, mss: u64) -> u64 {
+        if block.start >= block.end {
+            return 0;
+        }
+        let mut delivered = 0;
+        let first = (block.start / mss).max(self.una);
+        let end = block.end.div_ceil(mss).min(self.next);
+        for segment in first..end {
+            let place = self.place(segment);
+            let word = self.words[place];
+            if word & SACKED == 0 {
+                self.leave(word);
+                self.words[place] = word | SACKED;
+                self.sacked += 1;
+                delivered += 1;
+                keep_highest(&mut self.highest, segment + 1);
+            }
+        }
+        delivered
+    }
+
+    /// The first news that the segment of `word` has arrived.
+    #[inline]
+    fn leave(&mut self, word: u64) {
+        self.lost -= u64::from(word & LOST != 0);
+        self.retransmitted -= u64::from(word & RETRANSMITTED != 0);
+        keep_highest(&mut self.latest, word >> FLAG_BITS);
+    }
+
+    /// Finds what is lost: what three segments above have overtaken (RFC 6675, section 4, IsLost).
+    #[inline]
+    pub(in crate::hosts) fn mark_lost(&mut self) {
+        let third_highest = self.highest[DUP_THRESH - 1].saturating_sub(1);
+        while self.lost_below < third_highest {
+            let place = self.place(self.lost_below);
+            if self.words[place] & (SACKED | LOST) == 0 {
+                self.words[place] |= LOST;
+                self.lost += 1;
+            }
+            self.lost_below += 1;
+        }
+    }
+
+    /// Finds retransmissions that are lost too; gives the latest transmission among them.
+    #[inline]
+    pub(in crate::hosts) fn lose_retransmissions(&mut self) -> Option<u64> {
+        let mut latest = None;
+        while let Some(&(segment, transmission)) = self.under_way_again.front()
+            && transmission < self.latest[DUP_THRESH - 1]
+        {
+            self.under_way_again.pop_front();
+            if segment < self.una {
+                continue;
+            }
+            let place = self.place(segment);
+            let word = self.words[place];
+            let is_under_way = word & (SACKED | RETRANSMITTED) == RETRANSMITTED;
+            if is_under_way && word >> FLAG_BITS == transmission {
+                self.words[place] = (word | LOST) & !RETRANSMITTED;
+                self.lost += u64::from(word & LOST == 0);
+                self.retransmitted -= 1;
+                self.retransmit_from = self.retransmit_from.min(segment);
+                latest = Some(transmission);
+            }
+        }
+        latest
+    }
+
+    /// The retransmission timer has expired: whatever has not arrived is lost (RFC 6675, section 5.1).
+    pub(in crate::hosts) fn lose_all(&mut self) {
+        for segment in self.una..self.next {
+            let place = self.place(segment);
+            if self.words[place] & SACKED == 0 {
+                self.words[place] = (self.words[place] | LOST) & !RETRANSMITTED;
+            }
+        }
+        self.lost = self.outstanding() - self.sacked;
+        self.retransmitted = 0;
+        self.lost_below = self.next;
+        self.retransmit_from = self.una;
+        self.under_way_again.clear();
+    }
+
+    /// NextSeg, rule 1 (RFC 6675, section 4): the first segment that is lost and not yet sent again.
+    #[inline]
+    pub(in crate::hosts) fn next_lost(&mut self) -> Option<u64> {
+        self.next_hole(self.lost_below)
+    }
+
+    /// NextSeg, rule 3: the first segment that has not arrived though a later one has.
+    pub(in crate::hosts) fn next_missing(&mut self) -> Option<u64> {
+        self.next_hole(self.highest[0])
+    }
+
+    #[inline]
+    fn next_hole(&mut self, end: u64) -> Option<u64> {
+        while self.retransmit_from < end {
+            if self.words[self.place(self.retransmit_from)] & (SACKED | RETRANSMITTED) == 0 {
+                return Some(self.retransmit_from);
+            }
+            self.retransmit_from += 1;
+        }
+        None
+    }
+
+    /// A segment is sent for the first time.
+    #[inline]
+    pub(in crate::hosts) fn send_new(&mut self) -> u64 {
+        if self.outstanding() == self.words.len() as u64 {
+            self.grow();
+        }
+        let segment = self.next;
+        self.transmissions += 1;
+        let place = self.place(segment);
+        self.words[place] = self.transmissions << FLAG_BITS;
+        self.next += 1;
+        segment
+    }
+
+    /// A segment is sent again.
+    pub(in crate::hosts) fn send_again(&mut self, segment: u64) {
+        self.transmissions += 1;
+        let place = self.place(segment);
+        let flags = self.words[place] & (LOST | SACKED) | RETRANSMITTED;
+        self.words[place] = self.transmissions << FLAG_BITS | flags;
+        self.retransmitted += 1;
+        self.retransmit_from = segment + 1;
+        self.under_way_again.push_back((segment, self.transmissions));
+    }
+
+    #[inline]
+    fn place(&self, segment: u64) -> usize {
+        segment as usize & (self.words.len() - 1)
+    }
+
+    fn grow(&mut self) {
+        let length = (2 * self.words.len()).max(16);
+        let mut words = vec![0; length];
+        for segment in self.una..self.next {
+            words[segment as usize & (length - 1)] = self.words[self.place(segment)];
+        }
+        self.words = words;
+    }
+
+    /// Counts anew what the counters say.
+    ///
+    /// # Panics
+    /// If they are wrong.
+    pub(in crate::hosts) fn check_invariants(&self) {
+        let count =
+            |flag| (self.una..self.next).filter(|&s| self.words[self.place(s)] & flag == flag).count();
+        let among = |flag| count(flag) - count(flag | SACKED);
+        assert_eq!(count(SACKED) as u64, self.sacked, "segments that have arrived");
+        assert_eq!(among(LOST) as u64, self.lost, "lost segments");
+        assert_eq!(among(RETRANSMITTED) as u64, self.retransmitted, "segments under way again");
+        assert!(self.una <= self.lost_below && self.lost_below <= self.next, "the edge of what is lost");
+    }
+}
+
+/// Puts `value` among the highest, in descending order.
+#[inline]
+fn keep_highest(highest: &mut [u64; DUP_THRESH], value: u64) {
+    let [first, second, third] = *highest;
+    if value > first {
+        *highest = [value, first, second];
+    } else if value > second {
+        *highest = [first, value, second];
+    } else if value > third {
+        *highest = [first, second, value];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u64 = 100;
+
+    /// A scoreboard with `count` segments under way.
+    fn sent(count: u64) -> Scoreboard {
+        let mut board = Scoreboard::default();
+        (0..count).for_each(|segment| assert_eq!(board.send_new(), segment));
+        board
+    }
+
+    fn acknowledge(board: &mut Scoreboard, una: u64, sack: &[(u64, u64)]) -> Progress {
+        let progress = board.acknowledge(una, &blocks(sack), MSS);
+        board.mark_lost();
+        progress
+    }
+
+    fn blocks(segments: &[(u64, u64)]) -> SackBlocks {
+        let mut sack = SackBlocks::default();
+        for &(start, end) in segments.iter().rev() {
+            sack.put_first(SackBlock { start: start * MSS, end: end * MSS });
+        }
+        sack
+    }
+
+    #[test]
+    fn a_segment_is_lost_when_three_above_it_have_arrived() {
+        let mut board = sent(10);
+        for (end, lost) in [(5, false), (6, false), (7, true)] {
+            let progress = acknowledge(&mut board, 3, &[(4, end)]);
+            assert_eq!(progress.delivered, if end == 5 { 4 } else { 1 });
+            assert_eq!(board.first_is_lost(), lost, "up to {end}");
+            board.check_invariants();
+        }
+        // Ten sent, three acknowledged, three arrived, one lost.
+        assert_eq!(board.pipe(), 3);
+        assert_eq!(board.next_lost(), Some(3));
+        board.send_again(3);
+        assert_eq!((board.pipe(), board.next_lost()), (4, None));
+        assert_eq!(acknowledge(&mut board, 7, &[]), Progress { acked: 4, delivered: 1 });
+        assert_eq!(board.pipe(), 3);
+        board.check_invariants();
+    }
+
+    #[test]
+    fn rule_3_offers_holes_below_what_has_arrived() {
+        let mut board = sent(10);
+        acknowledge(&mut board, 2, &[(4, 5), (7, 8)]);
+        assert_eq!((board.next_lost(), board.next_missing()), (None, Some(2)));
+        for segment in [2, 3, 5, 6] {
+            assert_eq!(board.next_missing(), Some(segment));
+            board.send_again(segment);
+        }
+        assert_eq!(board.next_missing(), None);
+        board.check_invariants();
+    }
+
+    #[test]
+    fn a_timeout_loses_whatever_has_not_arrived() {
+        let mut board = sent(8);
+        acknowledge(&mut board, 1, &[(3, 5)]);
+        board.lose_all();
+        assert_eq!(board.pipe(), 0);
+        let mut again = Vec::new();
+        while let Some(segment) = board.next_lost() {
+            board.send_again(segment);
+            again.push(segment);
+        }
+        assert_eq!(again, [1, 2, 5, 6, 7]);
+        assert_eq!(board.pipe(), 5);
+        board.check_invariants();
+    }
+
+    #[test]
+    fn a_retransmission_is_lost_when_three_later_transmissions_have_arrived() {
+        let mut board = sent(6);
+        acknowledge(&mut board, 0, &[(1, 6)]);
+        board.send_again(0);
+        let transmission = board.transmissions();
+        (6..9).for_each(|_| _ = board.send_new());
+        for end in 7..=8 {
+            acknowledge(&mut board, 0, &[(1, end)]);
+            assert_eq!(board.lose_retransmissions(), None);
+        }
+        acknowledge(&mut board, 0, &[(1, 9)]);
+        assert_eq!(board.lose_retransmissions(), Some(transmission));
+        assert_eq!((board.pipe(), board.next_lost()), (0, Some(0)));
+        board.check_invariants();
+    }
+
+    #[test]
+    fn the_ring_grows_around_its_content() {
+        let mut board = sent(16);
+        acknowledge(&mut board, 9, &[(12, 13)]);
+        (0..100).for_each(|_| _ = board.send_new());
+        board.check_invariants();
+        assert_eq!(board.outstanding(), 107);
+        assert_eq!(acknowledge(&mut board, 13, &[]), Progress { acked: 4, delivered: 3 });
+    }
+}

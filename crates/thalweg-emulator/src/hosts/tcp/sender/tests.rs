@@ -1,0 +1,191 @@
+use super::*;
+use crate::hosts::segment::{SackBlock, SackBlocks};
+
+const MSS: u64 = 100;
+/// The time of everything that does not depend on time.
+const NOW: Timestamp = Timestamp(1_000_000);
+
+fn sender(algorithm: Algorithm, segments: u64) -> Sender {
+    let config = TcpConfig { ecn: true, ..TcpConfig::with(algorithm) };
+    Sender::new(&config, segments * MSS, MSS, 1 << 30)
+}
+
+fn ack(segments: u64, sack: &[(u64, u64)]) -> Ack {
+    let mut blocks = SackBlocks::default();
+    for &(start, end) in sack.iter().rev() {
+        blocks.put_first(SackBlock { start: start * MSS, end: end * MSS });
+    }
+    Ack { acknowledgement: segments * MSS, echo: Timestamp(0), sent_at: NOW, ece: false, sack: blocks }
+}
+
+/// Sends what may be sent; gives the segments' numbers.
+fn send(sender: &mut Sender) -> Vec<u64> {
+    std::iter::from_fn(|| sender.transmit(NOW)).map(|data| data.sequence / MSS).collect()
+}
+
+/// A sender of `window` segments in congestion avoidance with its window under way, from segment 0 on.
+fn with_window(algorithm: Algorithm, window: u64) -> Sender {
+    let mut sender = sender(algorithm, 10_000);
+    sender.window.cwnd = window * MSS;
+    sender.window.ssthresh = window * MSS;
+    assert_eq!(send(&mut sender), (0..window).collect::<Vec<_>>());
+    sender
+}
+
+#[test]
+fn the_initial_window_is_ten_segments_and_doubles_each_round() {
+    let mut sender = sender(Algorithm::NewReno, 10_000);
+    let mut acked = 0;
+    send(&mut sender);
+    for window in [10, 20, 40, 80] {
+        assert_eq!(sender.window().cwnd, window * MSS);
+        assert_eq!(sender.board.outstanding(), window);
+        for _ in 0..window / 2 {
+            acked += 2;
+            sender.on_ack(&ack(acked, &[]), NOW);
+            // Like a clock: each acknowledgement lets out as much as it acknowledged and what the window grew.
+            send(&mut sender);
+        }
+        sender.check_invariants();
+    }
+}
+
+/// RFC 6675 with RFC 6937, segment 0 of 20 lost: limited transmit sends two new segments, the third block begins
+/// recovery; half of the window leaves over the round; and it ends with half the window.
+#[test]
+fn one_loss_halves_the_window_and_sends_the_lost_segment_once() {
+    let mut sender = with_window(Algorithm::NewReno, 20);
+    let mut sent = Vec::new();
+    for end in 2..=20 {
+        sender.on_ack(&ack(0, &[(1, end)]), NOW);
+        sent.push(send(&mut sender));
+        sender.check_invariants();
+    }
+    assert_eq!(sent[..3], [vec![20], vec![21], vec![0]]);
+    assert_eq!(sender.window().ssthresh, 10 * MSS);
+    let in_recovery: usize = sent[2..].iter().map(Vec::len).sum();
+    // Proportional: of the 17 deliveries in recovery, 10/22 each, the retransmission included.
+    assert_eq!(in_recovery, (17.0f64 * 10.0 / 22.0).ceil() as usize);
+    sender.on_ack(&ack(0, &[(1, 22)]), NOW);
+    sender.on_ack(&ack(22, &[]), NOW);
+    assert_eq!(sender.window().cwnd, 10 * MSS);
+    assert!(!sender.is_recovering());
+    assert_eq!((sender.events.retransmissions, sender.events.recoveries, sender.events.timeouts), (1, 1, 0));
+}
+
+#[test]
+fn several_losses_of_one_window_are_one_congestion() {
+    let mut sender = with_window(Algorithm::Cubic, 40);
+    let lost = [0, 3, 10, 11, 12, 30];
+    let mut next = [1, 2, 4, 5, 6, 7, 8, 9].to_vec();
+    next.extend(13..30);
+    next.extend(31..40);
+    // The receiver's blocks: the latest three runs of what has arrived.
+    let mut arrived: Vec<u64> = Vec::new();
+    let mut again = Vec::new();
+    for segment in next {
+        arrived.push(segment);
+        let mut runs: Vec<(u64, u64)> = Vec::new();
+        for &segment in &arrived {
+            match runs.last_mut() {
+                Some(run) if run.1 == segment => run.1 += 1,
+                _ => runs.push((segment, segment + 1)),
+            }
+        }
+        runs.reverse();
+        runs.truncate(3);
+        sender.on_ack(&ack(0, &runs), NOW);
+        again.extend(send(&mut sender).into_iter().filter(|&segment| segment < 40));
+        sender.check_invariants();
+    }
+    assert_eq!(again, lost);
+    assert_eq!((sender.window().ssthresh, sender.events.recoveries), (28 * MSS, 1));
+}
+
+#[test]
+fn a_timeout_halves_the_threshold_once_and_begins_slow_start_at_one_segment() {
+    let mut sender = with_window(Algorithm::NewReno, 20);
+    let first = sender.deadline();
+    assert_eq!(first, NOW + Nanos::from_secs(1));
+    sender.on_timer(first);
+    assert_eq!((sender.window().cwnd, sender.window().ssthresh), (MSS, 10 * MSS));
+    assert_eq!(sender.deadline(), first + Nanos::from_secs(2));
+    assert_eq!(send(&mut sender), [0]);
+    sender.on_timer(sender.deadline());
+    assert_eq!((sender.window().cwnd, sender.window().ssthresh), (MSS, 10 * MSS), "RFC 5681, section 3.1");
+    assert_eq!(send(&mut sender), [0]);
+    for (acked, again) in [(1, vec![1, 2]), (3, vec![3, 4, 5, 6])] {
+        sender.on_ack(&ack(acked, &[]), NOW);
+        assert_eq!(send(&mut sender), again);
+    }
+    assert_eq!(sender.events.timeouts, 2);
+    // What the network had kept comes late: the whole first window, and nothing more is sent again.
+    sender.on_ack(&ack(20, &[]), NOW);
+    assert!(!sender.is_recovering() && send(&mut sender).iter().all(|&segment| segment >= 20));
+    sender.check_invariants();
+}
+
+#[test]
+fn the_timer_runs_while_data_are_under_way_and_restarts_when_some_are_acknowledged() {
+    let mut sender = sender(Algorithm::NewReno, 4);
+    assert_eq!(sender.deadline(), NEVER);
+    send(&mut sender);
+    let later = NOW + Nanos::from_millis(5);
+    sender.on_ack(&ack(2, &[]), later);
+    assert_eq!(sender.deadline(), later + Nanos::from_millis(200));
+    sender.on_timer(later);
+    assert_eq!(sender.events.timeouts, 0, "not yet");
+    sender.on_ack(&ack(4, &[]), later);
+    assert_eq!((sender.deadline(), sender.is_done()), (NEVER, true));
+}
+
+#[test]
+fn marks_reduce_the_window_once_a_window_and_are_confirmed_once() {
+    let mut sender = with_window(Algorithm::NewReno, 20);
+    let marked = |segments| Ack { ece: true, ..ack(segments, &[]) };
+    sender.on_ack(&marked(1), NOW);
+    assert_eq!(sender.window().cwnd, 19 * MSS / 2, "half of what is under way");
+    for segments in 2..20 {
+        sender.on_ack(&marked(segments), NOW);
+    }
+    assert_eq!(sender.window().cwnd, 19 * MSS / 2, "the same window of data");
+    let sent: Vec<bool> = std::iter::from_fn(|| sender.transmit(NOW)).map(|data| data.cwr).collect();
+    assert_eq!(sent.iter().filter(|&&cwr| cwr).count(), 1);
+    assert!(sent[0]);
+    sender.on_ack(&marked(20), NOW);
+    assert_eq!(sender.window().cwnd, 4 * MSS, "the next window of data");
+}
+
+#[test]
+fn the_loss_of_a_retransmission_is_a_congestion_of_its_own() {
+    let mut sender = with_window(Algorithm::NewReno, 20);
+    for end in 2..=4 {
+        sender.on_ack(&ack(0, &[(1, end)]), NOW);
+    }
+    assert_eq!(send(&mut sender), [0]);
+    assert_eq!(sender.window().ssthresh, 10 * MSS);
+    let mut again = Vec::new();
+    for end in 5..=26 {
+        sender.on_ack(&ack(0, &[(1, end)]), NOW);
+        again.extend(send(&mut sender).into_iter().filter(|&segment| segment == 0));
+    }
+    assert_eq!(again, [0], "once more");
+    assert_eq!(sender.window().ssthresh, 5 * MSS);
+    sender.check_invariants();
+}
+
+#[test]
+fn a_receivers_window_bounds_what_is_under_way() {
+    let mut sender = Sender::new(&TcpConfig::default(), 1000 * MSS, MSS, 7 * MSS + 50);
+    assert_eq!(send(&mut sender).len(), 7);
+}
+
+#[test]
+fn the_last_segment_is_as_long_as_what_is_left() {
+    let mut sender = Sender::new(&TcpConfig::default(), 2 * MSS + 1, MSS, 1 << 20);
+    let lengths: Vec<u16> = std::iter::from_fn(|| sender.transmit(NOW)).map(|data| data.length).collect();
+    assert_eq!(lengths, [100, 100, 1]);
+    sender.on_ack(&Ack { acknowledgement: 2 * MSS + 1, ..ack(0, &[]) }, NOW);
+    assert!(sender.is_done());
+    assert_eq!(sender.acknowledged(), 2 * MSS + 1);
+}

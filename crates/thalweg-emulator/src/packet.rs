@@ -1,0 +1,162 @@
+//! Abstract packets: what a scheme needs to know of a packet, and no more (Flexplane, section 3.1).
+
+use std::fmt;
+
+use thalweg_network::EndpointId;
+
+/// Explicit congestion notification, the two low bits of the traffic class (RFC 3168, section 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Ecn {
+    /// The sender does not take part.
+    NotCapable = 0b00,
+    /// ECN-capable transport, ECT(1).
+    Capable1 = 0b01,
+    /// ECN-capable transport, ECT(0): what senders set.
+    Capable0 = 0b10,
+    /// Congestion experienced: a router has marked it.
+    Experienced = 0b11,
+}
+
+/// An abstract packet: 16 bytes and what its scheme carries through in `custom`.
+///
+/// What the packet stands for stays at its sender, who knows it by `id`. The fields lie packed in two words:
+/// a packet is copied at every hop, and two registers travel faster than seven.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Packet<C = ()> {
+    /// Source (16 bits), destination (16), flow (32), from the low bits up.
+    who: u64,
+    /// Id (32), length (16), traffic class (8), address (8).
+    what: u64,
+    /// Header fields of the scheme, filled in by its `prepare_request`.
+    pub custom: C,
+}
+
+impl Packet {
+    /// A packet of flow `flow`, which its sender knows as `id` and which occupies `length` bytes on a link, framing
+    /// included. Its traffic class and address are 0.
+    #[inline]
+    pub const fn new(source: EndpointId, destination: EndpointId, flow: u32, id: u32, length: u16) -> Self {
+        Packet {
+            who: source.0 as u64 | (destination.0 as u64) << 16 | (flow as u64) << 32,
+            what: id as u64 | (length as u64) << 32,
+            custom: (),
+        }
+    }
+
+    /// With this traffic class: DSCP (RFC 2474) in the six high bits, ECN (RFC 3168) in the two low ones.
+    #[inline]
+    pub const fn with_traffic_class(self, traffic_class: u8) -> Self {
+        Packet { what: self.what & !(0xff << 48) | (traffic_class as u64) << 48, ..self }
+    }
+
+    /// Sent to this one of its destination's addresses: 0 is the base address, others are shadow addresses that
+    /// forwarding tables may lead another way (Planck, section 6.2).
+    #[inline]
+    pub const fn with_address(self, address: u8) -> Self {
+        Packet { what: self.what & !(0xff << 56) | (address as u64) << 56, ..self }
+    }
+}
+
+impl<C> Packet<C> {
+    /// The endpoint it begins at.
+    #[inline]
+    pub const fn source(&self) -> EndpointId {
+        EndpointId(self.who as u16)
+    }
+
+    /// The endpoint it is for.
+    #[inline]
+    pub const fn destination(&self) -> EndpointId {
+        EndpointId((self.who >> 16) as u16)
+    }
+
+    /// The flow it belongs to. ECMP and fair queueing go by it.
+    #[inline]
+    pub const fn flow(&self) -> u32 {
+        (self.who >> 32) as u32
+    }
+
+    /// Source, destination and flow in one word, to be hashed.
+    #[inline]
+    pub const fn who(&self) -> u64 {
+        self.who
+    }
+
+    /// What its sender knows it by; no part of the network looks at it.
+    #[inline]
+    pub const fn id(&self) -> u32 {
+        self.what as u32
+    }
+
+    /// Bytes that it occupies on a link, framing included.
+    #[inline]
+    pub const fn length(&self) -> u16 {
+        (self.what >> 32) as u16
+    }
+
+    /// The octet of that name: DSCP in the six high bits, ECN in the two low ones.
+    #[inline]
+    pub const fn traffic_class(&self) -> u8 {
+        (self.what >> 48) as u8
+    }
+
+    /// Which of its destination's addresses it is sent to.
+    #[inline]
+    pub const fn address(&self) -> u8 {
+        (self.what >> 56) as u8
+    }
+
+    /// The differentiated services code point, 0 to 63.
+    #[inline]
+    pub const fn dscp(&self) -> u8 {
+        self.traffic_class() >> 2
+    }
+
+    /// What its ECN field says.
+    #[inline]
+    pub const fn ecn(&self) -> Ecn {
+        match self.traffic_class() & 0b11 {
+            0b00 => Ecn::NotCapable,
+            0b01 => Ecn::Capable1,
+            0b10 => Ecn::Capable0,
+            _ => Ecn::Experienced,
+        }
+    }
+
+    /// Whether its sender takes part in ECN, marked or not.
+    #[inline]
+    pub const fn is_ecn_capable(&self) -> bool {
+        self.traffic_class() & 0b11 != 0
+    }
+
+    /// Sets congestion experienced. Of a packet whose sender takes no part this makes no sense: drop it.
+    #[inline]
+    pub const fn mark(&mut self) {
+        self.what |= 0b11 << 48;
+    }
+
+    /// The same packet with other custom fields.
+    #[inline]
+    pub fn with_custom<D>(self, custom: D) -> Packet<D> {
+        Packet { who: self.who, what: self.what, custom }
+    }
+}
+
+impl<C: fmt::Debug> fmt::Debug for Packet<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Packet")
+            .field("source", &self.source())
+            .field("destination", &self.destination())
+            .field("flow", &self.flow())
+            .field("id", &self.id())
+            .field("length", &self.length())
+            .field("dscp", &self.dscp())
+            .field("ecn", &self.ecn())
+            .field("address", &self.address())
+            .field("custom", &self.custom)
+            .finish()
+    }
+}
+
+const _: () = assert!(size_of::<Packet>() == 16, "two registers move a packet");

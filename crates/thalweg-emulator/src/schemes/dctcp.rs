@@ -1,0 +1,85 @@
+//! DCTCP's marking: a packet that finds the queue at or beyond a threshold is marked (Alizadeh et al., "Data
+//! center TCP", SIGCOMM 2010, section 3.1, component 1).
+//!
+//! The queue counts as it is at that moment, without averaging; that makes it queues longer than K when the new
+//! packet is counted, as the paper puts it. What is not ECN-capable passes unmarked. Beyond the buffer, DropTail.
+
+use thalweg_network::PortIndex;
+
+use super::drop_tail::Fifo;
+use super::error::{SchemeError, Settings};
+use crate::core::context::Context;
+use crate::core::fifos::Fifos;
+use crate::fabric::Reason;
+use crate::packet::Packet;
+use crate::router::{Enqueue, OneQueue, Pattern, Plain, Shape};
+
+/// Marks what finds its queue long, drops what finds it full.
+#[derive(Clone, Copy, Debug)]
+pub struct Threshold {
+    /// Packets from which on a queue is long: K.
+    pub packets: u32,
+}
+
+impl<C: Copy + Default> Enqueue<C, Fifos<Packet<C>>> for Threshold {
+    #[inline]
+    fn enqueue(
+        &mut self,
+        mut packet: Packet<C>,
+        port: PortIndex,
+        _queue: usize,
+        store: &mut Fifos<Packet<C>>,
+        context: &mut Context<'_>,
+    ) {
+        let waiting = store.packets(port);
+        if waiting >= self.packets && waiting < store.capacity() {
+            let _marked = context.try_mark(&mut packet, port);
+        }
+        if !store.push(port, packet) {
+            context.drop(packet, port, Reason::Full);
+        }
+    }
+}
+
+/// Settings of DCTCP's marking.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DctcpConfig {
+    /// Packets in a queue from which on arrivals are marked: K. 65 at 10 Gbit/s (Alizadeh et al. 2010, section 3.4).
+    pub threshold: u32,
+    /// Packets that a port has room for. 1,024, as DropTail has (Flexplane, section 5.1).
+    pub buffer: u32,
+}
+
+impl Default for DctcpConfig {
+    fn default() -> Self {
+        DctcpConfig { threshold: 65, buffer: 1_024 }
+    }
+}
+
+impl DctcpConfig {
+    /// Looks at every setting.
+    ///
+    /// # Errors
+    /// Names the first that is out of range.
+    pub fn validate(&self) -> Result<(), SchemeError> {
+        let settings = Settings("dctcp");
+        settings.expect_buffer(self.buffer)?;
+        settings.expect("threshold", self.threshold, self.threshold < self.buffer, "less than `buffer`")
+    }
+}
+
+/// A router that marks for DCTCP.
+pub type Dctcp<R> = Pattern<R, OneQueue, Threshold, Fifo, Fifos<Packet>>;
+
+/// Builds a router that marks for DCTCP.
+///
+/// # Panics
+/// If the settings are not [valid](DctcpConfig::validate).
+pub fn dctcp<R>(route: R, shape: Shape<'_>, config: &DctcpConfig) -> Dctcp<R> {
+    let store = Fifos::new(shape.ports(), config.buffer);
+    let enqueue = Threshold { packets: config.threshold };
+    Pattern { route, classify: OneQueue, enqueue, schedule: Fifo, store, headers: Plain }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//! DropTail: one queue a port, first in, first out; what finds it full is dropped.
+
+use thalweg_network::PortIndex;
+
+use super::error::{SchemeError, Settings};
+use crate::core::context::Context;
+use crate::core::fifos::Fifos;
+use crate::fabric::Reason;
+use crate::packet::Packet;
+use crate::router::{Enqueue, OneQueue, Pattern, Plain, Schedule, Shape};
+
+/// Drops what finds its queue full.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TailDrop;
+
+impl<C: Copy + Default> Enqueue<C, Fifos<Packet<C>>> for TailDrop {
+    #[inline]
+    fn enqueue(
+        &mut self,
+        packet: Packet<C>,
+        port: PortIndex,
+        _queue: usize,
+        store: &mut Fifos<Packet<C>>,
+        context: &mut Context<'_>,
+    ) {
+        if !store.push(port, packet) {
+            context.drop(packet, port, Reason::Full);
+        }
+    }
+}
+
+/// Sends a port's only queue in order.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Fifo;
+
+impl<C: Copy + Default> Schedule<C, Fifos<Packet<C>>> for Fifo {
+    #[inline]
+    fn schedule(
+        &mut self,
+        port: PortIndex,
+        store: &mut Fifos<Packet<C>>,
+        _context: &mut Context<'_>,
+    ) -> Option<Packet<C>> {
+        store.pop(port)
+    }
+}
+
+/// Settings of DropTail.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DropTailConfig {
+    /// Packets that a port has room for. 1,024 MTUs are what Flexplane's section 5.1 has.
+    pub buffer: u32,
+}
+
+impl Default for DropTailConfig {
+    fn default() -> Self {
+        DropTailConfig { buffer: 1_024 }
+    }
+}
+
+impl DropTailConfig {
+    /// Looks at every setting.
+    ///
+    /// # Errors
+    /// Names the first that is out of range.
+    pub fn validate(&self) -> Result<(), SchemeError> {
+        Settings("droptail").expect_buffer(self.buffer)
+    }
+}
+
+/// A DropTail router.
+pub type DropTail<R> = Pattern<R, OneQueue, TailDrop, Fifo, Fifos<Packet>>;
+
+/// Builds a DropTail router.
+///
+/// # Panics
+/// If the settings are not [valid](DropTailConfig::validate).
+pub fn drop_tail<R>(route: R, shape: Shape<'_>, config: &DropTailConfig) -> DropTail<R> {
+    let store = Fifos::new(shape.ports(), config.buffer);
+    Pattern { route, classify: OneQueue, enqueue: TailDrop, schedule: Fifo, store, headers: Plain }
+}

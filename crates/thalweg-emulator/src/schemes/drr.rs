@@ -1,0 +1,116 @@
+//! Deficit round robin (Shreedhar and Varghese, "Efficient fair queueing using deficit round robin", SIGCOMM 1995):
+//! queues take turns, each turn adds a quantum of bytes to what a queue may send, and what it does not use it keeps
+//! for its next turn, as long as something waits in it.
+//!
+//! Since two queues became backlogged together, what they have sent differs by no more than a quantum and a longest
+//! packet (after lemma 2). With a quantum no smaller than the longest packet, each turn sends at least one, so that
+//! a packet costs O(1); longer ones take several rounds. Flows are spread over queues by a [hash](FlowHash).
+//!
+//! Where we differ: turns go by number of the queue, over a bitmap, where the paper keeps a list; a queue that
+//! becomes backlogged waits for one round at most either way.
+
+use thalweg_network::PortIndex;
+
+use super::error::{SchemeError, Settings};
+use super::flow_hash::FlowHash;
+use super::priority::TailDropEach;
+use crate::core::bank::{MAX_QUEUES, QueueBank};
+use crate::core::context::Context;
+use crate::packet::Packet;
+use crate::router::{Pattern, Plain, Schedule, Shape};
+
+/// Whose turn it is at one port, and what each of its queues may still send.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    turn: usize,
+    /// Bytes, by queue.
+    deficits: [u32; MAX_QUEUES],
+}
+
+/// Gives queues their turns.
+#[derive(Clone, Debug)]
+pub struct DeficitRoundRobin {
+    rounds: Box<[Round]>,
+    quantum: u32,
+}
+
+impl<C: Copy + Default> Schedule<C, QueueBank<Packet<C>>> for DeficitRoundRobin {
+    #[inline]
+    fn schedule(
+        &mut self,
+        port: PortIndex,
+        store: &mut QueueBank<Packet<C>>,
+        _context: &mut Context<'_>,
+    ) -> Option<Packet<C>> {
+        let occupied = store.occupied(port);
+        if occupied == 0 {
+            return None;
+        }
+        let Round { turn, deficits } = &mut self.rounds[port.index()];
+        loop {
+            if let Some(first) = store.first(port, *turn)
+                && u32::from(first.length()) <= deficits[*turn]
+            {
+                let packet = store.pop(port, *turn)?;
+                let still_backlogged = store.occupied(port) >> *turn & 1;
+                deficits[*turn] = (deficits[*turn] - u32::from(packet.length())) * still_backlogged as u32;
+                return Some(packet);
+            }
+            // The next that is backlogged, round the corner if need be: it may be the same one.
+            let skipped = occupied.rotate_right(*turn as u32 + 1).trailing_zeros() as usize;
+            *turn = (*turn + 1 + skipped) % MAX_QUEUES;
+            deficits[*turn] += self.quantum;
+        }
+    }
+}
+
+/// Settings of deficit round robin.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DrrConfig {
+    /// Queues at a port. 64 (Flexplane, section 4).
+    pub queues: u8,
+    /// Bytes that a turn adds, framing included: no less than the longest packet, for O(1). 1,538, a full-size frame
+    /// of Ethernet with preamble and gap.
+    pub quantum: u32,
+    /// Packets that each queue has room for. 1,024, as DropTail has (Flexplane, section 5.1).
+    pub buffer: u32,
+}
+
+impl Default for DrrConfig {
+    fn default() -> Self {
+        DrrConfig { queues: MAX_QUEUES as u8, quantum: 1_538, buffer: 1_024 }
+    }
+}
+
+impl DrrConfig {
+    /// Looks at every setting.
+    ///
+    /// # Errors
+    /// Names the first that is out of range.
+    pub fn validate(&self) -> Result<(), SchemeError> {
+        let settings = Settings("drr");
+        let holds = (1..=MAX_QUEUES).contains(&usize::from(self.queues));
+        settings.expect("queues", self.queues, holds, "1 to 64")?;
+        let holds = (1_500..=1 << 20).contains(&self.quantum);
+        settings.expect("quantum", self.quantum, holds, "1,500 to 1,048,576 bytes")?;
+        settings.expect_buffer(self.buffer)
+    }
+}
+
+/// A router with deficit round robin.
+pub type Drr<R> = Pattern<R, FlowHash, TailDropEach, DeficitRoundRobin, QueueBank<Packet>>;
+
+/// Builds a router with deficit round robin.
+///
+/// # Panics
+/// If the settings are not [valid](DrrConfig::validate).
+pub fn drr<R>(route: R, shape: Shape<'_>, config: &DrrConfig) -> Drr<R> {
+    let store = QueueBank::new(shape.ports(), usize::from(config.queues), config.buffer);
+    let classify = FlowHash::over(u32::from(config.queues));
+    let rounds = vec![Round { turn: 0, deficits: [0; MAX_QUEUES] }; shape.ports()].into_boxed_slice();
+    let schedule = DeficitRoundRobin { rounds, quantum: config.quantum };
+    Pattern { route, classify, enqueue: TailDropEach, schedule, store, headers: Plain }
+}
+
+#[cfg(test)]
+mod tests;

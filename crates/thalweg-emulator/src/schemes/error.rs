@@ -1,0 +1,52 @@
+//! What is wrong with a scheme's settings.
+
+use std::fmt::Display;
+
+use thiserror::Error;
+
+/// Why a scheme cannot be built as configured.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SchemeError {
+    /// A setting is out of its range.
+    #[error("{scheme}: `{field}` is {given}: expected {expected}")]
+    Setting {
+        /// Name of the scheme, as in [`SCHEMES`](super::SCHEMES).
+        scheme: &'static str,
+        /// The setting.
+        field: &'static str,
+        /// What it was given.
+        given: String,
+        /// What it may be.
+        expected: &'static str,
+    },
+}
+
+/// Settings of one scheme, being looked at.
+#[derive(Clone, Copy)]
+pub(super) struct Settings(pub(super) &'static str);
+
+impl Settings {
+    /// An error about `field` unless `holds`.
+    pub(super) fn expect(
+        self,
+        field: &'static str,
+        given: impl Display,
+        holds: bool,
+        expected: &'static str,
+    ) -> Result<(), SchemeError> {
+        let wrong = || SchemeError::Setting { scheme: self.0, field, given: given.to_string(), expected };
+        if holds { Ok(()) } else { Err(wrong()) }
+    }
+
+    /// An error unless a queue can have room for `packets`.
+    pub(super) fn expect_buffer(self, packets: u32) -> Result<(), SchemeError> {
+        let holds = (1..=MAX_BUFFER).contains(&packets);
+        self.expect("buffer", packets, holds, "1 to 1,048,576 packets")
+    }
+}
+
+/// Packets that a buffer may have room for: a second and more of 10 Gbit/s.
+const MAX_BUFFER: u32 = 1 << 20;
+
+const _: () = assert!(MAX_BUFFER <= crate::core::fifos::MAX_CAPACITY, "or a queue would refuse it");

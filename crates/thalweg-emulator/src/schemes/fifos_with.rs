@@ -1,0 +1,46 @@
+//! One queue a port, and a state beside it that `enqueue` and `schedule` share.
+
+use thalweg_network::PortIndex;
+
+use crate::core::bank::{Backlog, Queued};
+use crate::core::fifos::Fifos;
+use crate::core::port_set::PortSet;
+use crate::packet::Packet;
+use crate::router::Store;
+
+/// Queues of `T`, one at each port, with an `S` beside each.
+#[derive(Clone, Debug)]
+pub struct FifosWith<T, S> {
+    /// The queues.
+    pub fifos: Fifos<T>,
+    /// The states, by port.
+    pub states: Box<[S]>,
+}
+
+impl<T: Queued, S: Clone> FifosWith<T, S> {
+    /// Empty queues for `capacity` packets each, in `state`.
+    ///
+    /// # Panics
+    /// As [`Fifos::new`].
+    pub fn new(ports: usize, capacity: u32, state: S) -> Self {
+        FifosWith { fifos: Fifos::new(ports, capacity), states: vec![state; ports].into_boxed_slice() }
+    }
+}
+
+impl<T: Send, S: Send> Store for FifosWith<T, S>
+where
+    Fifos<T>: Store,
+{
+    #[inline(always)]
+    fn backlogged(&self) -> &PortSet {
+        Store::backlogged(&self.fifos)
+    }
+
+    fn backlog(&self, port: PortIndex) -> Backlog {
+        Store::backlog(&self.fifos, port)
+    }
+
+    fn take_any(&mut self, port: PortIndex) -> Option<Packet> {
+        self.fifos.take_any(port)
+    }
+}

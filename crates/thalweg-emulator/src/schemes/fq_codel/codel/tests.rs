@@ -1,0 +1,113 @@
+use thalweg_network::EndpointId;
+
+use super::*;
+
+const TIMING: Timing = Timing { target: 50, interval: 1_000, mtu: 1_500 };
+
+fn packet(at: u64) -> Stamped {
+    let packet = Packet::new(EndpointId(0), EndpointId(1), 0, at as u32, 1_500);
+    Stamped { packet, at: Slot(at) }
+}
+
+/// Empties a queue that never ends, a packet in each of `slots`, each of which has waited for `sojourn`. Says when
+/// packets were dropped or, with `ecn`, marked.
+fn strikes(codel: &mut CoDel, slots: std::ops::Range<u64>, sojourn: u64, ecn: bool) -> Vec<u64> {
+    let mut strikes = Vec::new();
+    for now in slots {
+        let strike = |_: &mut Packet| {
+            strikes.push(now);
+            ecn
+        };
+        let sent = codel.dequeue(Slot(now), &TIMING, || Some((packet(now - sojourn), 9_000)), strike);
+        assert!(sent.is_some());
+    }
+    strikes
+}
+
+/// interval / sqrt(n), rounded, for an interval of 1,000.
+const WAITS: [u64; 9] = [1_000, 707, 577, 500, 447, 408, 378, 354, 333];
+
+#[test]
+fn the_control_law_is_the_interval_over_the_square_root() {
+    for (count, wait) in (1..).zip(WAITS) {
+        assert_eq!(TIMING.control_law(Slot(5), count), Slot(5 + wait));
+    }
+    assert_eq!(TIMING.control_law(Slot(5), 10_000), Slot(15));
+    assert_eq!(TIMING.control_law(Slot(5), u32::MAX), Slot(6), "time goes on");
+}
+
+#[test]
+fn drops_begin_after_an_interval_and_come_faster_by_the_control_law() {
+    for ecn in [false, true] {
+        let mut expected = vec![100 + 1_000];
+        expected.extend(WAITS.iter().scan(1_100, |time, wait| {
+            *time += wait;
+            Some(*time)
+        }));
+        let mut codel = CoDel::IDLE;
+        let strikes = strikes(&mut codel, 100..5_900, 50, ecn);
+        assert_eq!(strikes, expected, "marks as drops");
+    }
+}
+
+#[test]
+fn short_waits_and_queues_of_one_packet_are_left_alone() {
+    let mut codel = CoDel::IDLE;
+    assert_eq!(strikes(&mut codel, 100..9_000, 49, false), []);
+    for now in 100..9_000 {
+        let strike = |_: &mut Packet| panic!("a queue that holds no more than a packet was struck");
+        codel.dequeue(Slot(now), &TIMING, || Some((packet(0), 1_500)), strike);
+    }
+}
+
+#[test]
+fn one_packet_that_has_waited_little_ends_the_spell() {
+    let mut codel = CoDel::IDLE;
+    assert_eq!(strikes(&mut codel, 100..1_500, 50, false), [1_100]);
+    assert_eq!(strikes(&mut codel, 1_500..1_501, 0, false), []);
+    // The next spell begins an interval later, and by one drop, since the last had no more.
+    assert_eq!(strikes(&mut codel, 1_501..3_600, 50, false), [2_501, 3_501]);
+}
+
+#[test]
+fn a_spell_soon_after_another_goes_on_at_its_pace() {
+    // Ten drops, the last at 5,804; then short waits up to `pause`, and long ones.
+    let again = |pause: u64| {
+        let mut codel = CoDel::IDLE;
+        assert_eq!(strikes(&mut codel, 100..5_900, 50, false).len(), 10);
+        strikes(&mut codel, 5_900..pause, 0, false);
+        let strikes = strikes(&mut codel, pause..pause + 3_000, 50, false);
+        strikes[1] - strikes[0]
+    };
+    // Nine drops since the spell began with the first: count is 9.
+    assert_eq!(again(6_000), 333);
+    // More than 16 intervals after drop number 11 would have come.
+    assert_eq!(again(6_120 + 16_000), 1_000);
+}
+
+#[test]
+fn an_empty_queue_ends_the_spell() {
+    let mut codel = CoDel::IDLE;
+    strikes(&mut codel, 100..1_500, 50, false);
+    assert!(codel.is_dropping);
+    assert!(codel.dequeue(Slot(1_500), &TIMING, || None::<(Stamped, u32)>, |_| true).is_none());
+    assert_eq!((codel.is_dropping, codel.first_above), (false, None));
+}
+
+#[test]
+fn a_queue_that_drops_itself_empty_sends_nothing() {
+    let mut codel = CoDel::IDLE;
+    strikes(&mut codel, 100..1_100, 50, false);
+    let mut queue = vec![(packet(0), 9_000)];
+    let mut dropped = 0;
+    let sent = codel.dequeue(
+        Slot(1_100),
+        &TIMING,
+        || queue.pop(),
+        |_| {
+            dropped += 1;
+            false
+        },
+    );
+    assert_eq!((sent, dropped), (None, 1));
+}

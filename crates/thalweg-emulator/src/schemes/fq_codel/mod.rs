@@ -1,0 +1,218 @@
+//! FQ-CoDel (RFC 8290): flows are spread over many queues, which take turns by [deficit round robin](super::drr),
+//! queues that were empty until lately first; each is under [CoDel](codel). When a port is full, half of the fattest queue,
+//! 64 packets at most, is dropped from its head at once (section 4.1): the search for it is paid by several.
+//!
+//! With ECN, what is ECN-capable is marked in the place of CoDel's drops; drops from a full port are drops. A limit
+//! holds for each port.
+
+pub mod codel;
+pub mod flow_queues;
+
+use thalweg_network::PortIndex;
+use thalweg_wire::Nanos;
+
+use self::codel::Timing;
+use self::flow_queues::{FlowQueues, Turns};
+use super::error::{SchemeError, Settings};
+use super::flow_hash::FlowHash;
+use super::stamped::Stamped;
+use crate::core::context::Context;
+use crate::fabric::Reason;
+use crate::packet::Packet;
+use crate::router::{Enqueue, Pattern, Plain, Schedule, Shape};
+
+/// Packets that are dropped at once from the fattest queue, at most (RFC 8290, section 4.1).
+const DROP_BATCH: u32 = 64;
+
+/// Drops from the fattest queue of a full port.
+#[derive(Clone, Copy, Debug)]
+pub struct DropFattest {
+    /// Bytes a turn.
+    quantum: u32,
+}
+
+impl<C: Copy + Default> Enqueue<C, FlowQueues<C>> for DropFattest {
+    #[inline]
+    fn enqueue(
+        &mut self,
+        packet: Packet<C>,
+        port: PortIndex,
+        flow: usize,
+        store: &mut FlowQueues<C>,
+        context: &mut Context<'_>,
+    ) {
+        store.push(port, flow, Stamped { packet, at: context.now });
+        if !store.is_listed(port, flow) {
+            store.list(port, flow, Turns::New);
+            *store.credits(port, flow) = self.quantum as i32;
+        }
+        if store.waiting(port) > store.limit() {
+            drop_fattest(port, store, context);
+        }
+    }
+}
+
+/// Makes room at a port.
+#[cold]
+fn drop_fattest<C: Copy + Default>(port: PortIndex, store: &mut FlowQueues<C>, context: &mut Context<'_>) {
+    let fattest = store.fattest(port);
+    let half = store.packets(port, fattest).div_ceil(2);
+    for _ in 0..half.min(DROP_BATCH) {
+        if let Some((stamped, _)) = store.pop(port, fattest) {
+            context.drop(stamped.packet, port, Reason::Full);
+        }
+    }
+}
+
+/// Gives flow queues their turns, new ones first, each under CoDel.
+#[derive(Clone, Copy, Debug)]
+pub struct FairTurns {
+    quantum: u32,
+    timing: Timing,
+    ecn: bool,
+}
+
+impl<C: Copy + Default> Schedule<C, FlowQueues<C>> for FairTurns {
+    #[inline]
+    fn schedule(
+        &mut self,
+        port: PortIndex,
+        store: &mut FlowQueues<C>,
+        context: &mut Context<'_>,
+    ) -> Option<Packet<C>> {
+        loop {
+            let (flow, turns) = store.turn(port)?;
+            if *store.credits(port, flow) <= 0 {
+                *store.credits(port, flow) += self.quantum as i32;
+                store.unlist(port, turns);
+                store.list(port, flow, Turns::Old);
+                continue;
+            }
+            if let Some(packet) = self.dequeue(port, flow, store, context) {
+                *store.credits(port, flow) -= i32::from(packet.length());
+                return Some(packet);
+            }
+            store.unlist(port, turns);
+            if turns == Turns::New {
+                // Once through the old ones, lest a queue that empties and fills again be new for ever.
+                store.list(port, flow, Turns::Old);
+            }
+        }
+    }
+}
+
+impl FairTurns {
+    /// The next packet of a flow queue that CoDel lets through.
+    #[inline]
+    fn dequeue<C: Copy + Default>(
+        &self,
+        port: PortIndex,
+        flow: usize,
+        store: &mut FlowQueues<C>,
+        context: &mut Context<'_>,
+    ) -> Option<Packet<C>> {
+        let mut codel = *store.codel(port, flow);
+        let now = context.now;
+        let strike = |packet: &mut Packet<C>| {
+            let is_marked = self.ecn && context.try_mark(packet, port);
+            if !is_marked {
+                context.drop(*packet, port, Reason::Early);
+            }
+            is_marked
+        };
+        let packet = codel.dequeue(now, &self.timing, || store.pop(port, flow), strike);
+        *store.codel(port, flow) = codel;
+        packet
+    }
+}
+
+/// Settings of FQ-CoDel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FqCodelConfig {
+    /// Flow queues at a port. 1,024 (RFC 8290, section 5.2.5).
+    pub flows: u32,
+    /// Bytes a turn, framing included. 1,538: a full-size frame of Ethernet with preamble and gap (RFC 8290, section
+    /// 5.2.4, has the MTU).
+    pub quantum: u32,
+    /// Wait that is acceptable. 5 ms (RFC 8290, section 5.2.2).
+    pub target: Nanos,
+    /// Time in which at least one packet must have waited for less: about the longest round trip. 100 ms (RFC 8290,
+    /// section 5.2.1).
+    pub interval: Nanos,
+    /// Whether ECN-capable packets are marked in the place of CoDel's drops. True (RFC 8290, section 5.2.6).
+    pub ecn: bool,
+    /// Packets that a port has room for, in all its queues. 10,240 (RFC 8290, section 5.2.3).
+    pub buffer: u32,
+}
+
+/// For the internet.
+impl Default for FqCodelConfig {
+    fn default() -> Self {
+        FqCodelConfig {
+            flows: 1_024,
+            quantum: 1_538,
+            target: Nanos::from_millis(5),
+            interval: Nanos::from_millis(100),
+            ecn: true,
+            buffer: 10_240,
+        }
+    }
+}
+
+impl FqCodelConfig {
+    /// For data centres: an interval of 1 ms, as round trips are hardly longer there, and the target at 5 % of it, as
+    /// RFC 8289 (section 4.4) has it: the RFCs give no values for data centres.
+    pub fn data_centre() -> Self {
+        FqCodelConfig {
+            target: Nanos::from_micros(50),
+            interval: Nanos::from_millis(1),
+            buffer: 1_024,
+            ..FqCodelConfig::default()
+        }
+    }
+
+    /// Looks at every setting.
+    ///
+    /// # Errors
+    /// Names the first that is out of range.
+    pub fn validate(&self) -> Result<(), SchemeError> {
+        let settings = Settings("fq_codel");
+        let holds = (1..=65_536).contains(&self.flows);
+        settings.expect("flows", self.flows, holds, "1 to 65,536")?;
+        // Less than a packet costs a round through the queues for each packet, and 256 is the RFC's least.
+        let holds = (256..=1 << 20).contains(&self.quantum);
+        settings.expect("quantum", self.quantum, holds, "256 to 1,048,576 bytes")?;
+        settings.expect("target", self.target, self.target > Nanos::ZERO, "more than 0")?;
+        settings.expect("interval", self.interval, self.interval > self.target, "more than `target`")?;
+        // Bytes of a queue are counted in 32 bits.
+        let holds = (1..=32_768).contains(&self.buffer);
+        settings.expect("buffer", self.buffer, holds, "1 to 32,768 packets")
+    }
+}
+
+/// A router with FQ-CoDel.
+pub type FqCodel<R> = Pattern<R, FlowHash, DropFattest, FairTurns, FlowQueues<()>>;
+
+/// Builds a router with FQ-CoDel.
+///
+/// # Panics
+/// If the settings are not [valid](FqCodelConfig::validate).
+pub fn fq_codel<R>(route: R, shape: Shape<'_>, config: &FqCodelConfig) -> FqCodel<R> {
+    let FqCodelConfig { flows, quantum, ecn, buffer, .. } = *config;
+    let timing = Timing {
+        target: shape.clock.slots_in(config.target),
+        interval: shape.clock.slots_in(config.interval),
+        mtu: shape.clock.slot_bytes,
+    };
+    Pattern {
+        route,
+        classify: FlowHash::over(flows),
+        enqueue: DropFattest { quantum },
+        schedule: FairTurns { quantum, timing, ecn },
+        store: FlowQueues::new(shape.ports(), flows as usize, buffer),
+        headers: Plain,
+    }
+}
+
+#[cfg(test)]
+mod tests;

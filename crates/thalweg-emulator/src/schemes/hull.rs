@@ -1,0 +1,128 @@
+//! HULL's phantom queues (Alizadeh et al., "Less is more: trading a little bandwidth for ultra-low latency in the
+//! data center", NSDI 2012, section 3.1).
+//!
+//! Beside each port runs the length of a queue that is not there: what it would be if the link drained only gamma of its
+//! rate. Packets that leave while it is above a threshold are marked, so that senders keep the real queue empty. A
+//! packet is measured against what it finds, itself not included. What is not ECN-capable passes unmarked.
+//!
+//! The length is kept to 2^-20 of a byte: it drains gamma of the link's rate to within 1 part in 10^9 for slots of
+//! an MTU. It drains by whole slots, so that packets shorter than a slot find up to a slot's bytes too many. As in
+//! Flexplane (section 4), there is no pacer at the endpoints.
+
+use thalweg_network::PortIndex;
+use thalweg_wire::BitRate;
+
+use super::drop_tail::TailDrop;
+use super::error::{SchemeError, Settings};
+use crate::core::context::Context;
+use crate::core::fifos::Fifos;
+use crate::packet::Packet;
+use crate::router::{OneQueue, Pattern, Plain, Schedule, Shape};
+use crate::slot::Slot;
+
+/// Parts of a byte in which lengths are kept, as a power of two.
+const FRACTION_BITS: u32 = 20;
+
+/// A queue of which there is only the length.
+#[derive(Clone, Copy, Debug)]
+pub struct Phantom {
+    /// As of `since`, in parts of a byte.
+    length: u64,
+    since: Slot,
+    /// Parts of a byte that leave in a slot.
+    drain: u64,
+}
+
+impl Phantom {
+    /// Empty, losing `drain` bytes in a slot.
+    pub fn new(drain: f64) -> Self {
+        Phantom { length: 0, since: Slot(0), drain: (drain * f64::from(1 << FRACTION_BITS)).round() as u64 }
+    }
+
+    /// Adds `bytes`, and says what length they found, in parts of a byte.
+    #[inline]
+    pub fn add(&mut self, bytes: u16, now: Slot) -> u64 {
+        let drained = (now.0 - self.since.0).saturating_mul(self.drain);
+        let found = self.length.saturating_sub(drained);
+        *self = Phantom { length: found + (u64::from(bytes) << FRACTION_BITS), since: now, ..*self };
+        found
+    }
+}
+
+/// Sends in order, and marks what finds the phantom queue long.
+#[derive(Clone, Debug)]
+pub struct PhantomQueues {
+    phantoms: Box<[Phantom]>,
+    /// In parts of a byte.
+    threshold: u64,
+}
+
+impl<C: Copy + Default> Schedule<C, Fifos<Packet<C>>> for PhantomQueues {
+    #[inline]
+    fn schedule(
+        &mut self,
+        port: PortIndex,
+        store: &mut Fifos<Packet<C>>,
+        context: &mut Context<'_>,
+    ) -> Option<Packet<C>> {
+        let mut packet = store.pop(port)?;
+        let found = self.phantoms[port.index()].add(packet.length(), context.now);
+        if found > self.threshold {
+            let _marked = context.try_mark(&mut packet, port);
+        }
+        Some(packet)
+    }
+}
+
+/// Settings of HULL.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HullConfig {
+    /// Part of the link's rate that phantom queues drain: gamma. 0.95 (HULL, section 6; Flexplane, section 5.2).
+    pub gamma: f64,
+    /// Length of a phantom queue, in bytes, beyond which packets are marked. 15,000 at 10 Gbit/s (Flexplane,
+    /// section 5.2); HULL itself has 1,000 at 1 Gbit/s, and 3,000 to 5,000 for 10 Gbit/s.
+    pub threshold: u32,
+    /// Packets that a port has room for. 1,024, as DropTail has (Flexplane, section 5.1).
+    pub buffer: u32,
+}
+
+impl Default for HullConfig {
+    fn default() -> Self {
+        HullConfig { gamma: 0.95, threshold: 15_000, buffer: 1_024 }
+    }
+}
+
+impl HullConfig {
+    /// Looks at every setting.
+    ///
+    /// # Errors
+    /// Names the first that is out of range.
+    pub fn validate(&self) -> Result<(), SchemeError> {
+        let settings = Settings("hull");
+        settings.expect(
+            "gamma",
+            self.gamma,
+            self.gamma > 0.0 && self.gamma <= 1.0,
+            "more than 0, at most 1",
+        )?;
+        settings.expect_buffer(self.buffer)
+    }
+}
+
+/// A router with phantom queues.
+pub type Hull<R> = Pattern<R, OneQueue, TailDrop, PhantomQueues, Fifos<Packet>>;
+
+/// Builds a router with phantom queues.
+///
+/// # Panics
+/// If the settings are not [valid](HullConfig::validate).
+pub fn hull<R>(route: R, shape: Shape<'_>, config: &HullConfig) -> Hull<R> {
+    let bytes_per_slot = |rate: &BitRate| rate.0 as f64 / 8.0 * shape.clock.seconds();
+    let phantoms = shape.rates.iter().map(|rate| Phantom::new(config.gamma * bytes_per_slot(rate))).collect();
+    let schedule = PhantomQueues { phantoms, threshold: u64::from(config.threshold) << FRACTION_BITS };
+    let store = Fifos::new(shape.ports(), config.buffer);
+    Pattern { route, classify: OneQueue, enqueue: TailDrop, schedule, store, headers: Plain }
+}
+
+#[cfg(test)]
+mod tests;

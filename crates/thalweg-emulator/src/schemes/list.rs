@@ -1,0 +1,126 @@
+//! All schemes by name, with their settings: what an experiment chooses from.
+
+use super::dctcp::DctcpConfig;
+use super::drop_tail::DropTailConfig;
+use super::drr::DrrConfig;
+use super::error::SchemeError;
+use super::fq_codel::FqCodelConfig;
+use super::hull::HullConfig;
+use super::p_fabric::PFabricConfig;
+use super::pie::PieConfig;
+use super::priority::PriorityConfig;
+use super::red::RedConfig;
+
+/// A scheme's name, and what it stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// As an experiment writes it.
+    pub name: &'static str,
+    /// One line for a person who chooses.
+    pub summary: &'static str,
+    /// Where it was first described.
+    pub source: &'static str,
+}
+
+const fn listed(name: &'static str, summary: &'static str, source: &'static str) -> Listed {
+    Listed { name, summary, source }
+}
+
+/// All schemes.
+pub const SCHEMES: [Listed; 10] = [
+    listed(
+        "droptail",
+        "first in, first out; drops what finds the queue full",
+        "Flexplane, NSDI 2017, section 4",
+    ),
+    listed("red", "drops early, as the average queue grows", "Floyd and Jacobson, ToN 1993"),
+    listed("red-ecn", "the same, but marks what is ECN-capable", "Floyd and Jacobson, ToN 1993; RFC 3168"),
+    listed("dctcp", "marks what finds more than a threshold waiting", "Alizadeh et al., SIGCOMM 2010"),
+    listed("priority", "strict priority over 64 queues by DSCP, 0 first", "Flexplane, NSDI 2017, figure 5"),
+    listed("drr", "deficit round robin over 64 queues by flow", "Shreedhar and Varghese, SIGCOMM 1995"),
+    listed("hull", "marks by phantom queues that drain slower than the link", "Alizadeh et al., NSDI 2012"),
+    listed(
+        "pfabric",
+        "small buffers; the flow with least to send goes first",
+        "Alizadeh et al., SIGCOMM 2013",
+    ),
+    listed("pie", "drops or marks so that packets wait for a target delay", "RFC 8033"),
+    listed("fq_codel", "fair turns of flow queues, each kept short by CoDel", "RFC 8290, RFC 8289"),
+];
+
+/// A scheme with its settings.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Scheme {
+    /// See [`drop_tail`](super::drop_tail).
+    DropTail(DropTailConfig),
+    /// See [`red`](super::red).
+    Red(RedConfig),
+    /// See [`dctcp`](super::dctcp).
+    Dctcp(DctcpConfig),
+    /// See [`priority`](super::priority).
+    Priority(PriorityConfig),
+    /// See [`drr`](super::drr).
+    Drr(DrrConfig),
+    /// See [`hull`](super::hull).
+    Hull(HullConfig),
+    /// See [`p_fabric`](super::p_fabric).
+    PFabric(PFabricConfig),
+    /// See [`pie`](super::pie).
+    Pie(PieConfig),
+    /// See [`fq_codel`](super::fq_codel).
+    FqCodel(FqCodelConfig),
+}
+
+impl Scheme {
+    /// The scheme called `name` in [`SCHEMES`], with its default settings.
+    pub fn default_of(name: &str) -> Option<Scheme> {
+        Some(match name {
+            "droptail" => Scheme::DropTail(DropTailConfig::default()),
+            "red" => Scheme::Red(RedConfig::default()),
+            "red-ecn" => Scheme::Red(RedConfig { ecn: true, ..RedConfig::default() }),
+            "dctcp" => Scheme::Dctcp(DctcpConfig::default()),
+            "priority" => Scheme::Priority(PriorityConfig::default()),
+            "drr" => Scheme::Drr(DrrConfig::default()),
+            "hull" => Scheme::Hull(HullConfig::default()),
+            "pfabric" => Scheme::PFabric(PFabricConfig::default()),
+            "pie" => Scheme::Pie(PieConfig::default()),
+            "fq_codel" => Scheme::FqCodel(FqCodelConfig::default()),
+            _ => return None,
+        })
+    }
+
+    /// Its name in [`SCHEMES`].
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Scheme::DropTail(_) => "droptail",
+            Scheme::Red(RedConfig { ecn: false, .. }) => "red",
+            Scheme::Red(RedConfig { ecn: true, .. }) => "red-ecn",
+            Scheme::Dctcp(_) => "dctcp",
+            Scheme::Priority(_) => "priority",
+            Scheme::Drr(_) => "drr",
+            Scheme::Hull(_) => "hull",
+            Scheme::PFabric(_) => "pfabric",
+            Scheme::Pie(_) => "pie",
+            Scheme::FqCodel(_) => "fq_codel",
+        }
+    }
+
+    /// Looks at every setting.
+    ///
+    /// # Errors
+    /// Names the first that is out of range.
+    pub fn validate(&self) -> Result<(), SchemeError> {
+        match self {
+            Scheme::DropTail(config) => config.validate(),
+            Scheme::Red(config) => config.validate(),
+            Scheme::Dctcp(config) => config.validate(),
+            Scheme::Priority(config) => config.validate(),
+            Scheme::Drr(config) => config.validate(),
+            Scheme::Hull(config) => config.validate(),
+            Scheme::PFabric(config) => config.validate(),
+            Scheme::Pie(config) => config.validate(),
+            Scheme::FqCodel(config) => config.validate(),
+        }
+    }
+}

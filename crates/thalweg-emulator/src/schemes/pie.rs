@@ -1,0 +1,289 @@
+//! PIE, the proportional integral controller enhanced (RFC 8033): arrivals are dropped with a probability that a
+//! controller moves until packets wait for as long as is wanted.
+//!
+//! Every `update` the probability changes by
+//!
+//! > p = alpha (delay - target) + beta (delay - delay before),
+//!
+//! scaled down while the probability is small (section 4.2). The delay is that of the packet sent last, by its time
+//! stamp, or nothing if the queue is empty. Time stamps are one of the two ways that the RFC has; the other, the
+//! departure rate, would be an estimate of what is known here.
+//!
+//! Of the options of section 5, there are ECN (5.1) and the cap on a single step (5.5); there is neither turning on and
+//! off (5.3) nor de-randomisation (5.4). A couple of packets, below which nothing is dropped, are counted in packets.
+//! Updates that fall due between two packets are made up for at the next, as nothing happens to the queue until
+//! then: the result is the same, and an idle port costs nothing.
+
+use thalweg_network::PortIndex;
+use thalweg_wire::Nanos;
+
+use super::error::{SchemeError, Settings};
+use super::fifos_with::FifosWith;
+use super::stamped::Stamped;
+use crate::core::context::Context;
+use crate::fabric::Reason;
+use crate::packet::Packet;
+use crate::router::{Enqueue, OneQueue, Pattern, Plain, Schedule, Shape};
+use crate::slot::Slot;
+
+/// Scale of a step, while the drop probability is below a bound (RFC 8033, section 4.2).
+const AUTO_TUNING: [(f64, f64); 6] = [
+    (0.000_001, 1.0 / 2_048.0),
+    (0.000_01, 1.0 / 512.0),
+    (0.000_1, 1.0 / 128.0),
+    (0.001, 1.0 / 32.0),
+    (0.01, 1.0 / 8.0),
+    (0.1, 1.0 / 2.0),
+];
+
+/// Largest step up, from a drop probability of 0.1 on (RFC 8033, section 5.5).
+const STEP_CAP: f64 = 0.02;
+
+/// What is left of the drop probability after an update without congestion (RFC 8033, section 4.2).
+const DECAY: f64 = 0.98;
+
+/// Drop probability below which a short delay suspends drops (RFC 8033, section 4.1).
+const SAFEGUARD: f64 = 0.2;
+
+/// Packets at or below which nothing is dropped (RFC 8033, section 4.1: two of mean size).
+const COUPLE: u32 = 2;
+
+/// The controller of one queue.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Controller {
+    /// `drop_prob_` of the RFC.
+    pub drop_probability: f64,
+    /// Slots that the packet sent last had waited for.
+    pub delay: u64,
+    /// The delay at the last update, in seconds.
+    pub delay_before: f64,
+    /// Slots for which nothing is dropped yet.
+    pub burst_allowance: u64,
+    next_update: Slot,
+}
+
+/// Settings, in slots where a controller needs them so.
+#[derive(Clone, Copy, Debug)]
+pub struct Control {
+    config: PieConfig,
+    slot_seconds: f64,
+    target_seconds: f64,
+    update_slots: u64,
+    burst_slots: u64,
+}
+
+impl Control {
+    /// These settings on ports of this shape.
+    pub fn new(shape: Shape<'_>, config: &PieConfig) -> Self {
+        Control {
+            config: *config,
+            slot_seconds: shape.clock.seconds(),
+            target_seconds: config.target.as_secs_f64(),
+            update_slots: shape.clock.slots_in(config.update).max(1),
+            burst_slots: shape.clock.slots_in(config.max_burst),
+        }
+    }
+
+    /// A controller at rest.
+    pub fn begin(&self) -> Controller {
+        Controller {
+            drop_probability: 0.0,
+            delay: 0,
+            delay_before: 0.0,
+            burst_allowance: self.burst_slots,
+            next_update: Slot(self.update_slots),
+        }
+    }
+
+    /// One update of the drop probability.
+    pub fn update(&self, controller: &mut Controller) {
+        let PieConfig { alpha, beta, .. } = self.config;
+        let delay = controller.delay as f64 * self.slot_seconds;
+        let before = controller.delay_before;
+        let probability = controller.drop_probability;
+        let scale =
+            AUTO_TUNING.iter().find(|(bound, _)| probability < *bound).map_or(1.0, |(_, scale)| *scale);
+        let mut step = (alpha * (delay - self.target_seconds) + beta * (delay - before)) * scale;
+        if probability >= 0.1 {
+            step = step.min(STEP_CAP);
+        }
+        let is_quiet = delay < self.target_seconds / 2.0 && before < self.target_seconds / 2.0;
+        let kept = if is_quiet { DECAY } else { 1.0 };
+        controller.drop_probability = ((probability + step) * kept).clamp(0.0, 1.0);
+        controller.delay_before = delay;
+        controller.burst_allowance = if is_quiet && controller.drop_probability == 0.0 {
+            self.burst_slots
+        } else {
+            controller.burst_allowance.saturating_sub(self.update_slots)
+        };
+    }
+
+    /// Makes all updates that are due.
+    #[inline]
+    fn catch_up(&self, controller: &mut Controller, now: Slot) {
+        while now >= controller.next_update {
+            let before = *controller;
+            self.update(controller);
+            if *controller == before {
+                // At rest: more updates would change nothing.
+                let missed = (now.0 - controller.next_update.0) / self.update_slots;
+                controller.next_update = controller.next_update + missed * self.update_slots;
+            }
+            controller.next_update = controller.next_update + self.update_slots;
+        }
+    }
+
+    /// Whether an arrival that finds `waiting` packets is to be dropped or marked.
+    #[inline]
+    fn strikes(&self, controller: &Controller, waiting: u32, context: &mut Context<'_>) -> bool {
+        let probability = controller.drop_probability;
+        let is_short = controller.delay_before < self.target_seconds / 2.0 && probability < SAFEGUARD;
+        controller.burst_allowance == 0 && !is_short && waiting > COUPLE && context.chance() < probability
+    }
+}
+
+/// Where PIE's packets wait.
+pub type PieStore<C> = FifosWith<Stamped<C>, Controller>;
+
+/// Drops or marks early, as the controller says.
+#[derive(Clone, Copy, Debug)]
+pub struct DropByDelay(pub Control);
+
+impl<C: Copy + Default> Enqueue<C, PieStore<C>> for DropByDelay {
+    #[inline]
+    fn enqueue(
+        &mut self,
+        mut packet: Packet<C>,
+        port: PortIndex,
+        _queue: usize,
+        store: &mut PieStore<C>,
+        context: &mut Context<'_>,
+    ) {
+        let waiting = store.fifos.packets(port);
+        let controller = &mut store.states[port.index()];
+        if waiting == 0 {
+            // Nobody waits, nor has since the last update that was not made.
+            controller.delay = 0;
+        }
+        self.0.catch_up(controller, context.now);
+        if waiting == store.fifos.capacity() {
+            return context.drop(packet, port, Reason::Full);
+        }
+        if self.0.strikes(controller, waiting, context) {
+            let PieConfig { ecn, ecn_threshold, .. } = self.0.config;
+            let may_mark = ecn && controller.drop_probability <= ecn_threshold;
+            if !(may_mark && context.try_mark(&mut packet, port)) {
+                return context.drop(packet, port, Reason::Early);
+            }
+        }
+        let _room = store.fifos.push(port, Stamped { packet, at: context.now });
+    }
+}
+
+/// Sends in order, and measures the delay.
+#[derive(Clone, Copy, Debug)]
+pub struct FifoWithDelay(pub Control);
+
+impl<C: Copy + Default> Schedule<C, PieStore<C>> for FifoWithDelay {
+    #[inline]
+    fn schedule(
+        &mut self,
+        port: PortIndex,
+        store: &mut PieStore<C>,
+        context: &mut Context<'_>,
+    ) -> Option<Packet<C>> {
+        let controller = &mut store.states[port.index()];
+        self.0.catch_up(controller, context.now);
+        let stamped = store.fifos.pop(port)?;
+        controller.delay = stamped.sojourn(context.now);
+        Some(stamped.packet)
+    }
+}
+
+/// Settings of PIE.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PieConfig {
+    /// Delay that is wanted: `QDELAY_REF`. 15 ms (RFC 8033, section 4.2).
+    pub target: Nanos,
+    /// Time between updates: `T_UPDATE`. 15 ms (RFC 8033, section 4.2).
+    pub update: Nanos,
+    /// Gain on the distance from the target, per second. 0.125 (RFC 8033, section 4.2).
+    pub alpha: f64,
+    /// Gain on the change of the delay, per second. 1.25 (RFC 8033, section 4.2).
+    pub beta: f64,
+    /// Length of a burst that is let through: `MAX_BURST`. 150 ms (RFC 8033, section 4.4).
+    pub max_burst: Nanos,
+    /// Whether ECN-capable packets are marked in the place of a drop. False.
+    pub ecn: bool,
+    /// Drop probability beyond which packets are dropped all the same: `mark_ecnth`. 0.1 (RFC 8033, section 5.1).
+    pub ecn_threshold: f64,
+    /// Packets that a port has room for. 1,024, as DropTail has (Flexplane, section 5.1); for 15 ms of 10 Gbit/s
+    /// it takes more, as for any delay to be reached.
+    pub buffer: u32,
+}
+
+/// For the internet.
+impl Default for PieConfig {
+    fn default() -> Self {
+        PieConfig {
+            target: Nanos::from_millis(15),
+            update: Nanos::from_millis(15),
+            alpha: 0.125,
+            beta: 1.25,
+            max_burst: Nanos::from_millis(150),
+            ecn: false,
+            ecn_threshold: 0.1,
+            buffer: 1_024,
+        }
+    }
+}
+
+impl PieConfig {
+    /// For data centres: all times are a 150th of the internet's, all gains 150 times as much. So round trips of
+    /// 1 ms at most, rather than 150 ms, see the same controller in their own time: the RFC gives no values for
+    /// them. ECN is on.
+    pub fn data_centre() -> Self {
+        PieConfig {
+            target: Nanos::from_micros(100),
+            update: Nanos::from_micros(100),
+            alpha: 18.75,
+            beta: 187.5,
+            max_burst: Nanos::from_millis(1),
+            ecn: true,
+            ..PieConfig::default()
+        }
+    }
+
+    /// Looks at every setting.
+    ///
+    /// # Errors
+    /// Names the first that is out of range.
+    pub fn validate(&self) -> Result<(), SchemeError> {
+        let settings = Settings("pie");
+        settings.expect_buffer(self.buffer)?;
+        settings.expect("target", self.target, self.target > Nanos::ZERO, "more than 0")?;
+        settings.expect("update", self.update, self.update > Nanos::ZERO, "more than 0")?;
+        let is_gain = |gain: f64| gain.is_finite() && gain >= 0.0;
+        settings.expect("alpha", self.alpha, is_gain(self.alpha), "a finite number of at least 0")?;
+        settings.expect("beta", self.beta, is_gain(self.beta), "a finite number of at least 0")?;
+        let holds = (0.0..=1.0).contains(&self.ecn_threshold);
+        settings.expect("ecn_threshold", self.ecn_threshold, holds, "0 to 1")
+    }
+}
+
+/// A router with PIE.
+pub type Pie<R> = Pattern<R, OneQueue, DropByDelay, FifoWithDelay, PieStore<()>>;
+
+/// Builds a router with PIE.
+///
+/// # Panics
+/// If the settings are not [valid](PieConfig::validate).
+pub fn pie<R>(route: R, shape: Shape<'_>, config: &PieConfig) -> Pie<R> {
+    let control = Control::new(shape, config);
+    let store = FifosWith::new(shape.ports(), config.buffer, control.begin());
+    let (enqueue, schedule) = (DropByDelay(control), FifoWithDelay(control));
+    Pattern { route, classify: OneQueue, enqueue, schedule, store, headers: Plain }
+}
+
+#[cfg(test)]
+mod tests;

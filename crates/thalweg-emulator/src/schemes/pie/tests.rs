@@ -1,0 +1,143 @@
+use proptest::prelude::*;
+use thalweg_wire::BitRate;
+
+use super::*;
+use crate::packet::Ecn;
+use crate::schemes::tests::harness::{Bench, CLOCK, request};
+
+fn control(config: &PieConfig) -> Control {
+    Control::new(Shape { clock: CLOCK, rates: &[BitRate(10_000_000_000)] }, config)
+}
+
+/// Slots of 1.2 us in so many milliseconds.
+fn slots(ms: u64) -> u64 {
+    ms * 2_500 / 3
+}
+
+/// A controller with this drop probability, delay and delay before (in ms), after an update.
+fn updated(drop_probability: f64, delay_ms: u64, before_ms: u64) -> Controller {
+    let control = control(&PieConfig::default());
+    let delay_before = before_ms as f64 / 1e3;
+    let mut controller =
+        Controller { drop_probability, delay: slots(delay_ms), delay_before, ..control.begin() };
+    control.update(&mut controller);
+    controller
+}
+
+/// 18 ms after 15: 0.125 * 3 ms + 1.25 * 3 ms = 0.004125, by the scale that belongs to the probability.
+#[test]
+fn steps_are_those_of_the_rfc() {
+    for (probability, divisor) in [
+        (0.0, 2_048.0),
+        (0.000_002, 512.0),
+        (0.000_02, 128.0),
+        (0.000_2, 32.0),
+        (0.002, 8.0),
+        (0.02, 2.0),
+        (0.2, 1.0),
+    ] {
+        let step = updated(probability, 18, 15).drop_probability - probability;
+        assert!((step - 0.004_125 / divisor).abs() < 1e-15, "{probability}: {step}");
+    }
+    // Down as well as up: 12 ms after 15.
+    assert!((updated(0.2, 12, 15).drop_probability - (0.2 - 0.004_125)).abs() < 1e-15);
+}
+
+#[test]
+fn a_large_step_up_is_capped_where_the_probability_is_high() {
+    assert!((updated(0.2, 300, 0).drop_probability - 0.22).abs() < 1e-15);
+    // 0.125 * 0.285 + 1.25 * 0.3 = 0.410625, halved, below 0.1.
+    assert!((updated(0.09, 300, 0).drop_probability - (0.09 + 0.205_312_5)).abs() < 1e-12);
+}
+
+#[test]
+fn the_probability_stays_between_0_and_1_and_decays_in_quiet_times() {
+    assert_eq!(updated(0.99, 300, 300).drop_probability, 1.0);
+    assert_eq!(updated(0.000_000_1, 0, 3).drop_probability, 0.0);
+    // -0.125 * 0.015, and a 50th of the rest.
+    assert!((updated(0.5, 0, 0).drop_probability - (0.5 - 0.001_875) * 0.98).abs() < 1e-15);
+    // 9 ms is more than half of the target.
+    assert!((updated(0.5, 9, 9).drop_probability - (0.5 - 0.125 * 0.006)).abs() < 1e-15);
+}
+
+#[test]
+fn bursts_are_let_through_for_their_allowance_which_quiet_times_renew() {
+    let control = control(&PieConfig::default());
+    let mut controller = control.begin();
+    assert_eq!(controller.burst_allowance, slots(150));
+    controller.delay = slots(18);
+    for updates in 1..=12 {
+        control.update(&mut controller);
+        assert_eq!(controller.burst_allowance, slots(150u64.saturating_sub(15 * updates)));
+    }
+    controller.delay = 0;
+    for _ in 0..100 {
+        control.update(&mut controller);
+    }
+    assert_eq!((controller.drop_probability, controller.burst_allowance), (0.0, slots(150)));
+}
+
+proptest! {
+    /// The plain version looks in every slot; the other when the delay is measured, or after a long silence.
+    #[test]
+    fn updates_made_up_for_are_those_that_were_due(
+        measured in prop::collection::vec((0u64..2_000, 0u64..60), 1..40),
+    ) {
+        let nanos = |slots: u64| Nanos(slots * 1_200);
+        let (target, update, max_burst) = (nanos(20), nanos(7), nanos(70));
+        let control = control(&PieConfig { target, update, max_burst, ..PieConfig::data_centre() });
+        let (mut lazy, mut plain, mut now) = (control.begin(), control.begin(), 0);
+        for (silence, delay) in measured {
+            for slot in now..=now + silence {
+                control.catch_up(&mut plain, Slot(slot));
+            }
+            now += silence;
+            control.catch_up(&mut lazy, Slot(now));
+            prop_assert_eq!(lazy, plain);
+            (lazy.delay, plain.delay) = (delay, delay);
+        }
+    }
+}
+
+/// Twice what the link carries, from a sender that does not care: half must be dropped, and the rest wait for the
+/// target. 20 ms to settle, then 80: of 133,000 arrivals the share dropped has a standard error of 0.0014.
+#[test]
+fn an_overload_is_dropped_until_the_rest_waits_for_the_target() {
+    let config = PieConfig { ecn: false, ..PieConfig::data_centre() };
+    let mut bench = Bench::new(1, |route, shape| pie(route, shape, &config));
+    let (mut waits, mut sent, mut dropped_before) = (0, 0, 0);
+    for slot in 0..slots(100) {
+        bench.arrive((0..2).map(|half| request(0, 0, (2 * slot + half) as u32, 1_500)));
+        for packet in bench.step_one() {
+            if slot > slots(20) {
+                waits += slot - u64::from(packet.id() / 2);
+                sent += 1;
+            } else {
+                dropped_before = bench.dropped.len();
+            }
+        }
+    }
+    let share = (bench.dropped.len() - dropped_before) as f64 / (2 * sent) as f64;
+    assert!((share - 0.5).abs() < 0.01, "dropped {share}");
+    let wait_us = waits as f64 / f64::from(sent) * 1.2;
+    assert!((80.0..125.0).contains(&wait_us), "waited {wait_us} us for a target of 100");
+}
+
+#[test]
+fn marks_take_the_place_of_drops_up_to_the_ecn_threshold() {
+    for (probability, marked, dropped) in [(0.1, true, false), (0.11, false, true)] {
+        let config = PieConfig { ecn: true, ..PieConfig::default() };
+        let mut bench = Bench::new(1, |route, shape| pie(route, shape, &config));
+        // Out of the burst and over the target, for as long as this takes.
+        let quiet = bench.router.store.states[0];
+        bench.router.store.states[0] =
+            Controller { drop_probability: probability, delay_before: 1.0, burst_allowance: 0, ..quiet };
+        let capable = |id| {
+            let mut request = request(0, 0, id, 1_500);
+            request.packet = request.packet.with_traffic_class(Ecn::Capable0 as u8);
+            request
+        };
+        bench.arrive((0..500).map(capable));
+        assert_eq!((bench.marked() > 0, bench.dropped_for(Reason::Early) > 0), (marked, dropped));
+    }
+}

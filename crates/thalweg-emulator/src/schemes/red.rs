@@ -1,0 +1,240 @@
+//! Random early detection (Floyd and Jacobson, "Random early detection gateways for congestion avoidance", IEEE/ACM
+//! Transactions on Networking 1993): packets are dropped or marked with a probability that grows with the average
+//! length of the queue.
+//!
+//! At each arrival that finds `q` packets, `avg += w (q - avg)` with `w = 2^-weight`; one that finds none, after the
+//! link could have sent `m` packets, has `avg *= (1 - w)^m` instead (section 4 and figure 2). Then
+//!
+//! > p_b = max_p (avg - min) / (max - min),   p_a = p_b / (1 - count p_b),
+//!
+//! where `count` goes up by one for each arrival since the last drop or mark: gaps between those are spread evenly, not
+//! geometrically (section 7). From the upper threshold on everything is dropped, ECN or not. In the gentle variant
+//! (Floyd, "Recommendation on using the gentle variant of RED", 2000) p_b first goes on from `max_p` to 1 between
+//! `max` and `2 max`.
+//!
+//! Lengths are in packets, whatever their bytes. With ECN (RFC 3168), what is ECN-capable is marked in the place of
+//! an early drop.
+
+use thalweg_network::PortIndex;
+
+use super::error::{SchemeError, Settings};
+use super::fifos_with::FifosWith;
+use crate::core::context::Context;
+use crate::fabric::Reason;
+use crate::packet::Packet;
+use crate::router::{Enqueue, OneQueue, Pattern, Plain, Schedule, Shape};
+use crate::slot::Slot;
+
+/// What RED keeps of a queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Average {
+    /// Average length in packets.
+    pub length: f64,
+    /// Arrivals since the last drop or mark, or since the average was below the lower threshold: -1 there.
+    count: i32,
+    /// When the queue ran empty.
+    idle_since: Slot,
+}
+
+/// An empty queue, since ever.
+impl Default for Average {
+    fn default() -> Self {
+        Average { length: 0.0, count: -1, idle_since: Slot(0) }
+    }
+}
+
+/// Drops or marks early.
+#[derive(Clone, Debug)]
+pub struct EarlyDetection {
+    config: RedConfig,
+    /// w.
+    gain: f64,
+    /// `(1 - w)^(2^k)` at k: any power is a product of a few of these.
+    decays: [f64; 32],
+    /// Full-size packets that each port sends in a slot.
+    paces: Box<[f64]>,
+}
+
+impl EarlyDetection {
+    fn new(shape: Shape<'_>, config: &RedConfig) -> Self {
+        let gain = libm::ldexp(1.0, -i32::from(config.weight));
+        let mut decays = [1.0 - gain; 32];
+        for k in 1..decays.len() {
+            decays[k] = decays[k - 1] * decays[k - 1];
+        }
+        let paces = shape.rates.iter().map(|rate| rate.0 as f64 / shape.clock.rate.0 as f64).collect();
+        EarlyDetection { config: *config, gain, decays, paces }
+    }
+
+    /// `(1 - w)^packets`.
+    #[inline]
+    fn decay(&self, packets: u32) -> f64 {
+        let (mut power, mut rest) = (1.0, packets);
+        while rest != 0 {
+            power *= self.decays[rest.trailing_zeros() as usize];
+            rest &= rest - 1;
+        }
+        power
+    }
+
+    /// Takes an arrival at `port` into its average, which found `waiting` packets.
+    #[inline]
+    fn observe(&self, average: &mut Average, port: PortIndex, waiting: u32, now: Slot) {
+        if waiting > 0 {
+            average.length += (f64::from(waiting) - average.length) * self.gain;
+        } else {
+            let idle = (now.0 - average.idle_since.0) as f64 * self.paces[port.index()];
+            average.length *= self.decay(idle as u32);
+        }
+    }
+
+    /// p_b: the probability of a drop or mark at this average, before gaps are evened out. 1 says always drop.
+    #[inline]
+    fn base_probability(&self, length: f64) -> f64 {
+        let RedConfig { min_threshold, max_threshold, max_probability, gentle, .. } = self.config;
+        let (min, max) = (f64::from(min_threshold), f64::from(max_threshold));
+        if length < min {
+            0.0
+        } else if length < max {
+            max_probability * (length - min) / (max - min)
+        } else if gentle && length < 2.0 * max {
+            max_probability + (1.0 - max_probability) * (length - max) / max
+        } else {
+            1.0
+        }
+    }
+
+    /// Whether this arrival is to be dropped or marked.
+    #[inline]
+    fn strikes(&self, average: &mut Average, probability: f64, context: &mut Context<'_>) -> bool {
+        if probability == 0.0 {
+            average.count = -1;
+            return false;
+        }
+        average.count += 1;
+        // chance < p_b / (1 - count p_b), and always once count reaches 1 / p_b.
+        let strikes = probability >= 1.0
+            || context.chance() * (1.0 - f64::from(average.count) * probability) < probability;
+        if strikes {
+            average.count = 0;
+        }
+        strikes
+    }
+}
+
+/// Where RED's packets wait.
+pub type RedStore<C> = FifosWith<Packet<C>, Average>;
+
+impl<C: Copy + Default> Enqueue<C, RedStore<C>> for EarlyDetection {
+    #[inline]
+    fn enqueue(
+        &mut self,
+        mut packet: Packet<C>,
+        port: PortIndex,
+        _queue: usize,
+        store: &mut RedStore<C>,
+        context: &mut Context<'_>,
+    ) {
+        let waiting = store.fifos.packets(port);
+        let average = &mut store.states[port.index()];
+        self.observe(average, port, waiting, context.now);
+        let probability = self.base_probability(average.length);
+        let strikes = self.strikes(average, probability, context);
+        if waiting == store.fifos.capacity() {
+            return context.drop(packet, port, Reason::Full);
+        }
+        if strikes {
+            let may_mark = self.config.ecn && probability < 1.0;
+            if !(may_mark && context.try_mark(&mut packet, port)) {
+                return context.drop(packet, port, Reason::Early);
+            }
+        }
+        let _room = store.fifos.push(port, packet);
+    }
+}
+
+/// Sends in order, and remembers when a queue ran empty.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FifoWithIdle;
+
+impl<C: Copy + Default> Schedule<C, RedStore<C>> for FifoWithIdle {
+    #[inline]
+    fn schedule(
+        &mut self,
+        port: PortIndex,
+        store: &mut RedStore<C>,
+        context: &mut Context<'_>,
+    ) -> Option<Packet<C>> {
+        let packet = store.fifos.pop(port)?;
+        // While packets wait nobody looks at it, so that it need not be known whether this was the last.
+        store.states[port.index()].idle_since = context.now;
+        Some(packet)
+    }
+}
+
+/// Settings of RED.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RedConfig {
+    /// Average length, in packets, below which nothing is dropped. 150 (Flexplane, section 5.1).
+    pub min_threshold: u32,
+    /// Average length, in packets, from which on everything is dropped. 300 (Flexplane, section 5.1).
+    pub max_threshold: u32,
+    /// p_b just below the upper threshold. 0.1 (Flexplane, section 5.1).
+    pub max_probability: f64,
+    /// The average's weight as a negative power of two. 5: 1/32 (Flexplane, section 5.1).
+    pub weight: u8,
+    /// Whether the probability goes up to 1 between the upper threshold and twice that. False (Floyd and Jacobson).
+    pub gentle: bool,
+    /// Whether ECN-capable packets are marked in the place of an early drop. False.
+    pub ecn: bool,
+    /// Packets that a port has room for. 1,024, as DropTail has (Flexplane, section 5.1).
+    pub buffer: u32,
+}
+
+impl Default for RedConfig {
+    fn default() -> Self {
+        RedConfig {
+            min_threshold: 150,
+            max_threshold: 300,
+            max_probability: 0.1,
+            weight: 5,
+            gentle: false,
+            ecn: false,
+            buffer: 1_024,
+        }
+    }
+}
+
+impl RedConfig {
+    /// Looks at every setting.
+    ///
+    /// # Errors
+    /// Names the first that is out of range.
+    pub fn validate(&self) -> Result<(), SchemeError> {
+        let settings = Settings("red");
+        settings.expect_buffer(self.buffer)?;
+        let holds = self.max_threshold <= self.buffer;
+        settings.expect("max_threshold", self.max_threshold, holds, "at most `buffer`")?;
+        let holds = self.min_threshold < self.max_threshold;
+        settings.expect("min_threshold", self.min_threshold, holds, "less than `max_threshold`")?;
+        let holds = self.max_probability > 0.0 && self.max_probability <= 1.0;
+        settings.expect("max_probability", self.max_probability, holds, "more than 0, at most 1")?;
+        settings.expect("weight", self.weight, self.weight <= 16, "0 to 16, a power of two")
+    }
+}
+
+/// A router with RED.
+pub type Red<R> = Pattern<R, OneQueue, EarlyDetection, FifoWithIdle, RedStore<()>>;
+
+/// Builds a router with RED.
+///
+/// # Panics
+/// If the settings are not [valid](RedConfig::validate).
+pub fn red<R>(route: R, shape: Shape<'_>, config: &RedConfig) -> Red<R> {
+    let store = FifosWith::new(shape.ports(), config.buffer, Average::default());
+    let enqueue = EarlyDetection::new(shape, config);
+    Pattern { route, classify: OneQueue, enqueue, schedule: FifoWithIdle, store, headers: Plain }
+}
+
+#[cfg(test)]
+mod tests;

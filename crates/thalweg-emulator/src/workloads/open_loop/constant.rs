@@ -1,0 +1,46 @@
+//! Packets evenly spaced.
+
+use super::packets::Packets;
+use super::{PacketWorkload, Rack};
+use crate::fabric::Request;
+use crate::slot::Slot;
+use crate::workloads::WorkloadError;
+
+/// A rack whose endpoints take turns, and send the same number of packets in every slot; what is left of a packet is
+/// kept for the next. So each endpoint's packets come at even spaces, as many as its load has.
+#[derive(Clone, Debug)]
+pub struct ConstantSenders {
+    /// Packets a slot, out of 2^32.
+    rate: u64,
+    /// What is due of the next packet, out of 2^32.
+    due: u64,
+    /// Endpoint that is next, counted within the rack.
+    turn: u64,
+    packets: Packets,
+}
+
+impl ConstantSenders {
+    /// The senders of a rack.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the rack.
+    pub fn new(rack: &Rack) -> Result<ConstantSenders, WorkloadError> {
+        let packets = Packets::new(rack)?;
+        // At most 100 * 2^16 * 2^32 packets, of which 2^32 parts fit only if the slot is not absurdly long.
+        let rate = rack.packets_per_slot()? * 4_294_967_296.0;
+        if rate >= (1u64 << 60) as f64 {
+            return Err(WorkloadError::Load(rack.load));
+        }
+        Ok(ConstantSenders { rate: rate.round() as u64, due: 0, turn: 0, packets })
+    }
+}
+
+impl PacketWorkload for ConstantSenders {
+    #[inline]
+    fn slot(&mut self, _slot: Slot, requests: &mut Vec<Request>) {
+        self.due += self.rate;
+        let count = (self.due >> 32) as usize;
+        self.due &= u64::from(u32::MAX);
+        self.turn = self.packets.send_in_turn(count, self.turn, requests);
+    }
+}

@@ -1,0 +1,66 @@
+//! Who sends flows to whom.
+//!
+//! | pattern | flows |
+//! |---|---|
+//! | [`Rpc`] | clients ask servers as Poisson processes; all to all is the case where everybody is both |
+//! | [`Incast`] | many to one, in rounds: the next begins when all of this one are done |
+//! | [`Shuffle`] | everybody to everybody else in random order, a few at a time |
+//! | [`Schedule`] | known beforehand: stride, random pairings, persistent senders, a file's |
+
+mod incast;
+mod pairings;
+mod rpc;
+mod schedule;
+mod shuffle;
+mod text;
+
+pub use incast::{Incast, IncastOptions};
+pub use pairings::{Each, Staggered};
+pub use rpc::{Rpc, RpcOptions};
+pub use schedule::Schedule;
+pub use shuffle::{MAX_SHUFFLED, Shuffle, ShuffleOptions};
+pub use text::{FlowFileError, MAX_FLOWS};
+
+use std::collections::BTreeSet;
+
+use thalweg_network::EndpointId;
+
+use super::{Named, WorkloadError};
+
+/// All patterns, by the names that experiments use.
+pub const PATTERNS: &[Named] = &[
+    Named { name: "all_to_all", summary: "flows between random pairs at a load of the access links" },
+    Named {
+        name: "rpc",
+        summary: "clients request flows from random servers at a load of the clients' links",
+    },
+    Named { name: "incast", summary: "n senders to one, in rounds with a barrier" },
+    Named { name: "stride", summary: "host i sends to host i + n, one flow each" },
+    Named { name: "shuffle", summary: "each host sends to all others in random order, k at a time" },
+    Named {
+        name: "random_bijection",
+        summary: "each host sends one flow and receives one, paired at random",
+    },
+    Named { name: "random", summary: "each host sends one flow to a random other" },
+    Named {
+        name: "staggered",
+        summary: "one flow each: to the same edge switch, the same pod or further, by chance",
+    },
+    Named { name: "persistent", summary: "n senders to one, for ever" },
+    Named { name: "file", summary: "from a CSV file: start,source,destination,bytes[,dscp]" },
+];
+
+/// That there are at least `least` of these, and none twice.
+fn distinct(role: &'static str, endpoints: &[EndpointId], least: usize) -> Result<(), WorkloadError> {
+    if endpoints.len() < least {
+        return Err(WorkloadError::TooFew { role, given: endpoints.len(), least });
+    }
+    let mut seen = BTreeSet::new();
+    match endpoints.iter().find(|&&endpoint| !seen.insert(endpoint)) {
+        Some(&endpoint) => Err(WorkloadError::Repeated { endpoint, role }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

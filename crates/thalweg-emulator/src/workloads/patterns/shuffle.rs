@@ -1,0 +1,108 @@
+//! Everybody sends to everybody else.
+
+use std::collections::VecDeque;
+
+use thalweg_network::EndpointId;
+use thalweg_wire::Timestamp;
+
+use super::distinct;
+use crate::workloads::random::Random;
+use crate::workloads::sizes::FlowSizes;
+use crate::workloads::{FlowStart, Workload, WorkloadError};
+
+/// Most hosts that are shuffled: their orders take 2 bytes a pair, 128 MB.
+pub const MAX_SHUFFLED: usize = 8192;
+
+/// Each host sends one flow to every other, in an order drawn for it, a few at a time; when one is done, its next
+/// begins (Planck, section 7.1, with two at a time; Hedera, NSDI 2010).
+#[derive(Clone, Debug)]
+pub struct Shuffle {
+    hosts: Box<[EndpointId]>,
+    sizes: FlowSizes,
+    size_draws: Random,
+    /// For each host, those it has yet to send to, the next at the end; hosts by their place in `hosts`.
+    to_send: Box<[Vec<u16>]>,
+    /// Flows that may begin: when, from whom, to whom.
+    ready: VecDeque<(Timestamp, u16, u16)>,
+    /// The host that sends each flow.
+    senders: Vec<u16>,
+}
+
+/// How hosts shuffle.
+#[derive(Clone, Debug)]
+pub struct ShuffleOptions {
+    /// Sizes, drawn for each flow.
+    pub sizes: FlowSizes,
+    /// Flows that each host sends at a time.
+    pub at_once: usize,
+    /// When the first flows begin.
+    pub from: Timestamp,
+    /// Seed of the experiment.
+    pub seed: u64,
+    /// Number of this pattern among others of its kind in the experiment, so that they differ.
+    pub index: u64,
+}
+
+impl Shuffle {
+    /// Each of `hosts` sends to each other.
+    ///
+    /// # Errors
+    /// Less than two hosts, more than [`MAX_SHUFFLED`], one named twice; `at_once` of 0; flows that do not end.
+    pub fn new(hosts: &[EndpointId], options: ShuffleOptions) -> Result<Shuffle, WorkloadError> {
+        let ShuffleOptions { sizes, at_once, from, seed, index } = options;
+        distinct("hosts", hosts, 2)?;
+        if hosts.len() > MAX_SHUFFLED {
+            return Err(WorkloadError::TooMany { role: "hosts", given: hosts.len(), most: MAX_SHUFFLED });
+        }
+        if at_once == 0 {
+            return Err(WorkloadError::TooFew { role: "flows at a time", given: 0, least: 1 });
+        }
+        if !sizes.mean().is_finite() {
+            return Err(WorkloadError::Endless);
+        }
+        let mut orders = Random::new(seed, "shuffle orders", index);
+        let places = 0..hosts.len() as u16;
+        let order = |own| {
+            let mut order: Vec<u16> = places.clone().filter(|&other| other != own).collect();
+            orders.shuffle(&mut order);
+            order
+        };
+        let mut shuffle = Shuffle {
+            to_send: places.clone().map(order).collect(),
+            hosts: hosts.into(),
+            sizes,
+            size_draws: Random::new(seed, "shuffle sizes", index),
+            ready: VecDeque::new(),
+            senders: Vec::new(),
+        };
+        // One flow of everybody, then the second of everybody, and so on.
+        let waves = at_once.min(hosts.len() - 1);
+        (0..waves).flat_map(|_| places.clone()).for_each(|host| shuffle.make_ready(host, from));
+        Ok(shuffle)
+    }
+
+    fn make_ready(&mut self, host: u16, at: Timestamp) {
+        let to = self.to_send[usize::from(host)].pop();
+        self.ready.extend(to.map(|to| (at, host, to)));
+    }
+}
+
+impl Workload for Shuffle {
+    fn next_start(&self) -> Option<Timestamp> {
+        self.ready.front().map(|&(at, ..)| at)
+    }
+
+    fn start(&mut self) -> Option<FlowStart> {
+        let (at, host, to) = self.ready.pop_front()?;
+        self.senders.push(host);
+        let (bytes, dscp) = self.sizes.draw(&mut self.size_draws);
+        let (source, destination) = (self.hosts[usize::from(host)], self.hosts[usize::from(to)]);
+        Some(FlowStart { at, source, destination, bytes, dscp })
+    }
+
+    fn completed(&mut self, flow: u32, at: Timestamp) {
+        if let Some(&host) = self.senders.get(flow as usize) {
+            self.make_ready(host, at);
+        }
+    }
+}

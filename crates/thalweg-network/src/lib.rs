@@ -1,0 +1,42 @@
+//! What a network looks like: who is attached to whom at what rate, and which way packets go.
+//!
+//! Values and pure functions: no I/O, no clock, no `unsafe`.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | [`identity`] | numbers of endpoints, routers, ports and links |
+//! | [`address`] | their MAC and IPv4 addresses, shadow addresses among them |
+//! | [`topology`] | who is attached to whom; shapes that have a name; topologies from files |
+//! | [`link_state`] | which links are up |
+//! | [`routing`] | shortest paths, the known hash of ECMP, forwarding tables, the path of a packet |
+//!
+//! The path of a flow in a fat tree, with one link down:
+//!
+//! ```
+//! use thalweg_network::routing::{NextHops, path};
+//! use thalweg_network::topology::shapes::{Tiers, fat_tree};
+//! use thalweg_network::{EndpointId, LinkId, LinkState};
+//!
+//! let topology = fat_tree(4, Tiers::default())?;
+//! let mut links = LinkState::new(&topology);
+//! links.fail(LinkId(20))?;
+//! let next_hops = NextHops::new(&topology, &links)?;
+//!
+//! let (seed, flow) = (1, 7);
+//! let path = path::by_ecmp(&topology, &next_hops, seed, EndpointId(0), EndpointId(15), flow)?;
+//! assert_eq!(path.hops().len(), 5, "edge, aggregation, core, aggregation, edge");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod address;
+pub mod identity;
+pub mod link_state;
+pub mod routing;
+pub mod topology;
+
+pub use address::MacAddress;
+pub use identity::{EndpointId, LinkId, PortIndex, RouterId};
+pub use link_state::LinkState;
+pub use topology::{Attachment, Link, LinkSpec, Node, Topology, TopologyBuilder, TopologyError};

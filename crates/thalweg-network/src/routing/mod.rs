@@ -1,0 +1,13 @@
+//! Which way packets go: all shortest paths ([`NextHops`]) and a choice among them ([`ecmp`]), or forwarding tables
+//! that a controller has written ([`ForwardingTable`]); and the whole [`path`] of a packet under either.
+
+pub mod ecmp;
+pub mod forwarding;
+pub mod next_hops;
+pub mod path;
+#[cfg(test)]
+mod tests;
+
+pub use forwarding::{ForwardingError, ForwardingTable};
+pub use next_hops::{NextHops, NextHopsError};
+pub use path::{Hop, Path, PathError};

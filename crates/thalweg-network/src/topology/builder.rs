@@ -1,0 +1,267 @@
+//! Building a topology part by part.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use super::{
+    Attachment, Endpoint, Link, LinkSpec, MAX_NAME, MAX_NODES, MAX_PORTS, Node, Owners, Router, Topology,
+    TopologyError,
+};
+use crate::address::{self, MacAddress};
+use crate::identity::{EndpointId, LinkId, PortIndex, RouterId};
+
+/// A topology that is being built. Every part is checked when it is added; a part that is refused changes nothing.
+#[derive(Clone, Debug, Default)]
+pub struct TopologyBuilder {
+    endpoints: Vec<Endpoint>,
+    routers: Vec<Router>,
+    /// By endpoint, its router and its link.
+    accesses: Vec<(RouterId, LinkSpec)>,
+    /// Links between routers, in the order in which they were connected.
+    trunks: Vec<([RouterId; 2], LinkSpec)>,
+    /// By router, ports taken so far.
+    ports: Vec<usize>,
+    names: BTreeMap<String, Node>,
+}
+
+impl TopologyBuilder {
+    /// A network of nothing.
+    pub fn new() -> Self {
+        TopologyBuilder::default()
+    }
+
+    /// Adds a router. Numbers count from 0.
+    ///
+    /// # Errors
+    /// If there are too many, or the name is taken or cannot be one.
+    pub fn add_router(&mut self, name: impl Into<String>) -> Result<RouterId, TopologyError> {
+        let name = name.into();
+        let router = RouterId(next_number(self.routers.len()).ok_or(TopologyError::TooManyRouters)?);
+        self.check_name(&name)?;
+        self.names.insert(name.clone(), Node::Router(router));
+        self.routers.push(Router { name });
+        self.ports.push(0);
+        Ok(router)
+    }
+
+    /// Adds an endpoint with its default addresses, and its link to a router. Numbers count from 0.
+    ///
+    /// # Errors
+    /// If there are too many, the name is taken or cannot be one, the router is not there or has no port left, or
+    /// the link cannot be.
+    pub fn add_endpoint(
+        &mut self,
+        name: impl Into<String>,
+        router: RouterId,
+        link: LinkSpec,
+    ) -> Result<EndpointId, TopologyError> {
+        let name = name.into();
+        let endpoint = EndpointId(next_number(self.endpoints.len()).ok_or(TopologyError::TooManyEndpoints)?);
+        self.check_name(&name)?;
+        self.check_port(router)?;
+        link.check()?;
+        self.names.insert(name.clone(), Node::Endpoint(endpoint));
+        let (mac, ip) = (address::default_mac(endpoint), address::default_ip(endpoint));
+        self.endpoints.push(Endpoint { name, mac, ip });
+        self.accesses.push((router, link));
+        self.ports[router.index()] += 1;
+        Ok(endpoint)
+    }
+
+    /// Connects two routers. There may be several links between the same two.
+    ///
+    /// # Errors
+    /// If a router is not there or has no port left, both are the same, or the link cannot be.
+    pub fn connect(&mut self, a: RouterId, b: RouterId, link: LinkSpec) -> Result<(), TopologyError> {
+        self.check_port(a)?;
+        self.check_port(b)?;
+        link.check()?;
+        if a == b {
+            return Err(TopologyError::SelfLink { router: self.routers[a.index()].name.clone() });
+        }
+        self.trunks.push(([a, b], link));
+        self.ports[a.index()] += 1;
+        self.ports[b.index()] += 1;
+        Ok(())
+    }
+
+    /// Gives an endpoint a base MAC address. Its shadow addresses stay as they are.
+    ///
+    /// # Errors
+    /// If the endpoint is not there, or the address is no unicast address or kept for others.
+    pub fn set_mac(&mut self, endpoint: EndpointId, mac: MacAddress) -> Result<(), TopologyError> {
+        let known =
+            self.endpoints.get_mut(endpoint.index()).ok_or(TopologyError::UnknownEndpoint { endpoint })?;
+        if !mac.is_unicast() {
+            return Err(TopologyError::Mac { mac });
+        }
+        if mac.is_assigned_here() && mac != address::default_mac(endpoint) {
+            return Err(TopologyError::ReservedMac { mac });
+        }
+        known.mac = mac;
+        Ok(())
+    }
+
+    /// Gives an endpoint an IPv4 address.
+    ///
+    /// # Errors
+    /// If the endpoint is not there.
+    pub fn set_ip(&mut self, endpoint: EndpointId, ip: Ipv4Addr) -> Result<(), TopologyError> {
+        let known =
+            self.endpoints.get_mut(endpoint.index()).ok_or(TopologyError::UnknownEndpoint { endpoint })?;
+        known.ip = ip;
+        Ok(())
+    }
+
+    /// The node of this name.
+    pub fn node_named(&self, name: &str) -> Option<Node> {
+        self.names.get(name).copied()
+    }
+
+    /// All names, in alphabetical order, and what has them.
+    pub fn names(&self) -> impl Iterator<Item = (&str, Node)> {
+        self.names.iter().map(|(name, &node)| (name.as_str(), node))
+    }
+
+    /// The topology.
+    ///
+    /// # Errors
+    /// If there are no endpoints, or two have the same address.
+    pub fn build(self) -> Result<Topology, TopologyError> {
+        if self.endpoints.is_empty() {
+            return Err(TopologyError::NoEndpoints);
+        }
+        let given_macs = self.given_macs()?;
+        let ips = self.ips()?;
+
+        let mut ports = PortTable::new(&self.ports);
+        let mut links = Vec::with_capacity(self.accesses.len() + self.trunks.len());
+        let mut rack_sizes = vec![0; self.routers.len()];
+        for (&(router, spec), endpoint) in self.accesses.iter().zip((0..).map(EndpointId)) {
+            let end = Attachment { node: Node::Endpoint(endpoint), port: PortIndex(0) };
+            links.push(Link { ends: [end, ports.next(router)], rate: spec.rate, delay: spec.delay });
+            rack_sizes[router.index()] += 1;
+        }
+        for &([a, b], spec) in &self.trunks {
+            links.push(Link { ends: [ports.next(a), ports.next(b)], rate: spec.rate, delay: spec.delay });
+        }
+        let (port_links, port_peers) = ports.sides(&links);
+        Ok(Topology {
+            endpoints: self.endpoints.into(),
+            routers: self.routers.into(),
+            links: links.into(),
+            first_ports: ports.first.into(),
+            port_links,
+            port_peers,
+            rack_sizes: rack_sizes.into(),
+            given_macs,
+            ips,
+        })
+    }
+
+    fn check_name(&self, name: &str) -> Result<(), TopologyError> {
+        if name.is_empty() || name.len() > MAX_NAME || name.chars().any(char::is_control) {
+            return Err(TopologyError::Name { name: name.chars().take(MAX_NAME).collect() });
+        }
+        match self.names.contains_key(name) {
+            true => Err(TopologyError::DuplicateName { name: name.to_owned() }),
+            false => Ok(()),
+        }
+    }
+
+    fn check_port(&self, router: RouterId) -> Result<(), TopologyError> {
+        match self.ports.get(router.index()) {
+            None => Err(TopologyError::UnknownRouter { router }),
+            Some(&ports) if ports >= MAX_PORTS => {
+                Err(TopologyError::TooManyPorts { router: self.routers[router.index()].name.clone() })
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Base MAC addresses that are not the default ones, in order. The default ones differ among themselves, and
+    /// [`set_mac`](Self::set_mac) has kept the others apart from them.
+    fn given_macs(&self) -> Result<Owners<MacAddress>, TopologyError> {
+        let given = self.numbered().filter(|&(endpoint, id)| endpoint.mac != address::default_mac(id));
+        sorted(given.map(|(endpoint, id)| (endpoint.mac, id))).map_err(|(mac, [first, second])| {
+            TopologyError::DuplicateMac { mac, first: self.name_of(first), second: self.name_of(second) }
+        })
+    }
+
+    fn ips(&self) -> Result<Owners<Ipv4Addr>, TopologyError> {
+        sorted(self.numbered().map(|(endpoint, id)| (endpoint.ip, id))).map_err(|(ip, [first, second])| {
+            TopologyError::DuplicateIp { ip, first: self.name_of(first), second: self.name_of(second) }
+        })
+    }
+
+    fn numbered(&self) -> impl Iterator<Item = (&Endpoint, EndpointId)> {
+        self.endpoints.iter().zip((0..).map(EndpointId))
+    }
+
+    fn name_of(&self, endpoint: EndpointId) -> String {
+        self.endpoints[endpoint.index()].name.clone()
+    }
+}
+
+/// Hands out the ports of all routers, and turns the links' view of them into the routers'.
+struct PortTable {
+    /// Where the ports of each router begin in an array of all, and at the end their number.
+    first: Vec<u32>,
+    taken: Vec<u16>,
+}
+
+impl PortTable {
+    fn new(ports: &[usize]) -> Self {
+        let mut first = Vec::with_capacity(ports.len() + 1);
+        first.push(0);
+        let mut total = 0;
+        for &ports in ports {
+            total += ports as u32;
+            first.push(total);
+        }
+        PortTable { first, taken: vec![0; ports.len()] }
+    }
+
+    /// The next free port of a router.
+    fn next(&mut self, router: RouterId) -> Attachment {
+        let port = PortIndex(self.taken[router.index()]);
+        self.taken[router.index()] += 1;
+        Attachment { node: Node::Router(router), port }
+    }
+
+    /// What each port of each router has at its link, and beyond it.
+    fn sides(&self, links: &[Link]) -> (Box<[LinkId]>, Box<[Attachment]>) {
+        let total = self.first[self.first.len() - 1] as usize;
+        let mut port_links = vec![LinkId(0); total];
+        let mut port_peers = vec![Attachment { node: Node::Router(RouterId(0)), port: PortIndex(0) }; total];
+        for (link, id) in links.iter().zip((0..).map(LinkId)) {
+            for (end, other) in [(link.ends[0], link.ends[1]), (link.ends[1], link.ends[0])] {
+                if let Node::Router(router) = end.node {
+                    let entry = self.first[router.index()] as usize + end.port.index();
+                    port_links[entry] = id;
+                    port_peers[entry] = other;
+                }
+            }
+        }
+        (port_links.into(), port_peers.into())
+    }
+}
+
+const _: () = assert!(MAX_NODES * MAX_PORTS < u32::MAX as usize, "all ports together are counted in 32 bits");
+
+/// The number of the next of so many, if it has one.
+fn next_number(so_many: usize) -> Option<u16> {
+    if so_many < MAX_NODES { u16::try_from(so_many).ok() } else { None }
+}
+
+/// In order of addresses; or an address that two have, and these two.
+fn sorted<A: Ord + Copy>(
+    owners: impl Iterator<Item = (A, EndpointId)>,
+) -> Result<Owners<A>, (A, [EndpointId; 2])> {
+    let mut sorted: Box<[_]> = owners.collect();
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        Some(pair) => Err((pair[0].0, [pair[0].1, pair[1].1])),
+        None => Ok(sorted),
+    }
+}

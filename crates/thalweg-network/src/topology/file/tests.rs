@@ -1,0 +1,278 @@
+//! Files are read as they are written, and wrong ones say what is wrong.
+
+use proptest::prelude::*;
+use thalweg_wire::{BitRate, Nanos};
+
+use super::*;
+use crate::address::default_ip;
+use crate::identity::{EndpointId, PortIndex};
+use crate::topology::shapes::{SHAPES, Tiers};
+
+const EXAMPLE: &str = r#"
+[defaults]
+rate = "25gbit/s"
+
+[[router]]
+name = "tor0"
+
+[[router]]
+name = "agg0"
+
+[[endpoint]]
+name = "h0"
+router = "tor0"
+rate = "1gbit/s"
+delay = "500ns"
+mac = "00:25:90:00:00:01"
+ip = "192.168.0.1"
+
+[[endpoint]]
+name = "h1"
+router = "agg0"
+
+[[link]]
+between = ["tor0", "agg0"]
+rate = "40gbit/s"
+"#;
+
+fn complaints(text: &str) -> String {
+    Topology::from_toml(text, "net.toml").expect_err(text).to_string()
+}
+
+#[test]
+fn a_file_is_read_as_documented() {
+    let topology = Topology::from_toml(EXAMPLE, "net.toml").unwrap();
+    topology.check_invariants();
+    let [h0, h1] = topology.endpoints() else { panic!("two endpoints") };
+    assert_eq!((h0.mac.0, h0.ip), ([0, 0x25, 0x90, 0, 0, 1], Ipv4Addr::new(192, 168, 0, 1)));
+    assert_eq!((h1.mac.0, h1.ip), ([2, 0x54, 0x57, 0, 0, 1], default_ip(EndpointId(1))));
+    let specs: Vec<_> =
+        topology.links().iter().map(|link| (link.rate.0 / 1_000_000_000, link.delay.0)).collect();
+    assert_eq!(specs, [(1, 500), (25, 1_000), (40, 1_000)]);
+    assert_eq!(topology.router_of(EndpointId(1)), RouterId(1));
+    assert_eq!(topology.peer(RouterId(0), PortIndex(1)).node, Node::Router(RouterId(1)));
+}
+
+#[test]
+fn wrong_files_say_where_what_was_expected_and_what_is_near() {
+    let cases = [
+        ("", "net.toml:1: there are no endpoints: at least one is needed"),
+        ("[[ruter]]\nname = 'tor0'\n", "net.toml:1: unknown section ruter; did you mean router?"),
+        ("x = 1\n", "net.toml:1: unknown section x"),
+        ("\"a\\nb\\u0007\" = 1\n", "net.toml:1: unknown section a\\nb\\u{7}"),
+        (
+            "[defaults]\ndelay = '''a\nb'''\n",
+            "net.toml:2: delay is '''a\\nb''': expected a length of time such as \"1us\"",
+        ),
+        (
+            "defaults = 1\n",
+            "net.toml:1: defaults is a section: write [defaults] on a line of its own, and its keys below it",
+        ),
+        (
+            "[router]\nname = 'tor0'\n",
+            "net.toml:1: router is a list: write [[router]] on a line of its own for each, and its keys below it",
+        ),
+        (
+            "router = ['tor0']\n",
+            "net.toml:1: router is a list: write [[router]] on a line of its own for each, and its keys below it",
+        ),
+        (
+            "[[router]]\nnam = 'tor0'\n",
+            "net.toml:1: router has no name: expected name = ...\nnet.toml:2: unknown key nam of router; did you mean name?",
+        ),
+        ("[[router]]\nname = 5\n", "net.toml:2: name is 5: expected a name in quotes"),
+        ("[defaults]\nrate = 10\n", "net.toml:2: rate is 10: expected a rate such as \"10gbit/s\""),
+        ("[defaults]\n\nrate = '0'\n", "net.toml:3: a rate of 0 bit/s: expected 1 bit/s to 1.00 Pbit/s"),
+        ("[defaults]\ndelay = '1h'\n", "net.toml:2: a delay of 3600 s: expected at most 10.0 s"),
+        (
+            "[defaults]\ndelay = '1 parsec'\n",
+            "net.toml:2: delay is '1 parsec': expected a length of time such as \"1us\"",
+        ),
+        (
+            "[[router]]\nname = 'a'\n[[router]]\nname = 'a'\n",
+            "net.toml:4: there are two nodes of the name \"a\"",
+        ),
+        (
+            "[[router]]\nname = \"a\\n\"\n",
+            "net.toml:2: \"a\\n\" cannot be a name: expected 1 to 64 bytes without control characters",
+        ),
+    ];
+    for (text, message) in cases {
+        assert_eq!(complaints(text), message, "{text}");
+    }
+}
+
+#[test]
+fn wrong_parts_of_a_network_say_so_too() {
+    let wrong = |from: &str, to: &str| {
+        assert!(EXAMPLE.contains(from), "{from}");
+        complaints(&EXAMPLE.replace(from, to))
+    };
+    assert_eq!(
+        wrong("router = \"tor0\"", "router = \"tro0\""),
+        "net.toml:13: there is no router tro0; did you mean tor0?"
+    );
+    assert_eq!(
+        wrong("\"agg0\"]", "\"h1\"]"),
+        "net.toml:24: there is no router h1; it is an endpoint, whose link is said by its key router"
+    );
+    assert_eq!(
+        wrong("[\"tor0\", \"agg0\"]", "\"tor0\""),
+        "net.toml:24: between is \"tor0\": expected two names of routers, as in [\"tor0\", \"agg0\"]"
+    );
+    assert_eq!(
+        wrong("[\"tor0\", \"agg0\"]", "[\"tor0\", \"tor0\"]"),
+        "net.toml:24: a link connects router \"tor0\" with itself"
+    );
+    assert_eq!(
+        wrong("between = [\"tor0\", \"agg0\"]\n", ""),
+        "net.toml:23: link has no between: expected between = ..."
+    );
+    assert_eq!(
+        wrong("00:25:90:00:00:01", "02:54:57:00:00:01"),
+        "net.toml:16: 02:54:57:00:00:01 may be another endpoint's: addresses that begin with 02:54:57 are kept for default and shadow addresses"
+    );
+    assert_eq!(
+        wrong("00:25:90:00:00:01", "1"),
+        "net.toml:16: mac is \"1\": expected an address such as \"02:00:00:00:00:01\""
+    );
+    assert_eq!(
+        wrong("192.168.0.1", "10.0.0.2"),
+        "net.toml:20: \"h0\" and \"h1\" have the same IPv4 address, 10.0.0.2"
+    );
+}
+
+#[test]
+fn a_file_of_many_problems_shows_the_first_and_counts_the_others() {
+    let text = "[[router]]\nname = 1\n".repeat(50);
+    let error = Topology::from_toml(&text, "net.toml").unwrap_err();
+    assert_eq!((error.problems.len(), error.omitted), (32, 18));
+    assert!(error.to_string().ends_with("\nnet.toml: and 18 more"));
+}
+
+#[test]
+fn what_is_not_toml_says_where() {
+    let complaint = complaints("[[router]]\nname = tor0\n");
+    let (before, after) = ("net.toml:2: not valid TOML: ", " (text stands in quotes)");
+    assert!(complaint.starts_with(before) && complaint.ends_with(after), "{complaint}");
+}
+
+#[test]
+fn nesting_without_end_is_an_error_of_syntax() {
+    let deep = format!("router = {}", "[".repeat(100_000));
+    assert!(complaints(&deep).contains("not valid TOML"));
+}
+
+#[test]
+fn printing_gives_the_text_that_one_would_write() {
+    let text = r#"[defaults]
+rate = "10gbit/s"
+delay = "1us"
+
+[[router]]
+name = "tor0"
+
+[[endpoint]]
+name = "h0"
+router = "tor0"
+rate = "1500mbit/s"
+"#;
+    let topology = Topology::from_toml(text, "net.toml").unwrap();
+    assert_eq!(topology.to_toml(), text);
+}
+
+proptest! {
+    #[test]
+    fn every_shape_is_read_as_it_was_printed(
+        shape in 0..SHAPES.len(),
+        sizes in prop::collection::vec(1u32..7, 3),
+        rates in prop::array::uniform2(1..=1_000_000_000_000_000u64),
+        delays in prop::array::uniform2(0..=10_000_000_000u64),
+    ) {
+        let spec = |i: usize| LinkSpec { rate: BitRate(rates[i]), delay: Nanos(delays[i]) };
+        let tiers = Tiers { access: spec(0), uplink: spec(1) };
+        if let Ok(topology) = SHAPES[shape].build(&sizes[..SHAPES[shape].sizes.len()], tiers) {
+            prop_assert_eq!(Topology::from_toml(&topology.to_toml(), "net.toml"), Ok(topology));
+        }
+    }
+
+    #[test]
+    fn names_and_addresses_of_any_kind_are_read_as_they_were_printed(
+        names in prop::collection::btree_set("\\PC{1,16}", 2..6),
+        links in prop::collection::vec((0u16..5, 0u16..5, 1..=1_000_000_000_000_000u64), 0..12),
+        mac: [u8; 6],
+        ip: [u8; 4],
+    ) {
+        let mut builder = TopologyBuilder::new();
+        let mut endpoint = None;
+        for (index, name) in names.iter().enumerate() {
+            match index {
+                1 => endpoint = builder.add_endpoint(name, RouterId(0), LinkSpec::default()).ok(),
+                _ => drop(builder.add_router(name)),
+            }
+        }
+        let Some(endpoint) = endpoint else { return Ok(()) };
+        for (a, b, rate) in links {
+            let link = LinkSpec { rate: BitRate(rate), ..LinkSpec::default() };
+            // Some connect what is not there: not the matter here.
+            let _ = builder.connect(RouterId(a), RouterId(b), link);
+        }
+        let _ = builder.set_mac(endpoint, MacAddress(mac));
+        builder.set_ip(endpoint, Ipv4Addr::from(ip)).unwrap();
+        let topology = builder.build().unwrap();
+        topology.check_invariants();
+        prop_assert_eq!(Topology::from_toml(&topology.to_toml(), "net.toml"), Ok(topology));
+    }
+
+    #[test]
+    fn any_text_gives_a_topology_or_problems(text in "(?s).{0,200}") {
+        let _ = read_or_explain(&text);
+    }
+
+    /// Pieces of a sound file in disorder reach further into the reader than any text does.
+    #[test]
+    fn a_file_with_pieces_torn_out_and_put_elsewhere_gives_a_topology_or_problems(
+        moves in prop::collection::vec((any::<prop::sample::Index>(), 0usize..40, any::<prop::sample::Index>()), 1..8),
+    ) {
+        let mut text: Vec<char> = EXAMPLE.chars().collect();
+        for (from, length, to) in moves {
+            let from = from.index(text.len());
+            let piece: Vec<char> = text.drain(from..(from + length).min(text.len() - 1).max(from)).collect();
+            let to = to.index(text.len());
+            text.splice(to..to, piece);
+        }
+        let _ = read_or_explain(&text.into_iter().collect::<String>());
+    }
+
+    #[test]
+    fn a_file_with_other_lines_gives_a_topology_or_problems(
+        lines in prop::collection::vec(prop::sample::select(EXAMPLE.lines().chain([
+            "router = []", "link = [[]]", "endpoint = [1, {}]", "between = ['tor0', 'tor0', 'tor0']", "between = [{}]",
+            "rate = 1e400", "delay = inf", "mac = 'é'", "[defaults.rate]", "[router.name]", "name = 1979-05-27",
+        ]).collect::<Vec<_>>()), 0..40),
+    ) {
+        let _ = read_or_explain(&lines.join("\n"));
+    }
+}
+
+/// Reads a text, and if it is wrong, checks that the error tells something.
+fn read_or_explain(text: &str) -> Option<Topology> {
+    match Topology::from_toml(text, "net.toml") {
+        Ok(topology) => {
+            topology.check_invariants();
+            Some(topology)
+        }
+        Err(error) => {
+            let last_line = text.split('\n').count();
+            assert!(!error.problems.is_empty());
+            let message = error.to_string();
+            assert_eq!(message.split('\n').count(), error.problems.len() + usize::from(error.omitted > 0));
+            for (line, problem) in message.split('\n').zip(&error.problems) {
+                assert!((1..=last_line).contains(&problem.line), "{message}");
+                assert!(line.starts_with(&format!("net.toml:{}: ", problem.line)), "{message}");
+                assert!(!line.contains(char::is_control), "{message:?}");
+            }
+            None
+        }
+    }
+}
