@@ -74,9 +74,10 @@ case $goal in
     need taskset util-linux "keeps every contender on one processor"
     want nfpcapd nfdump "nfpcapd is left out of the comparison"
     want softflowd softflowd "softflowd is left out of the comparison"
-    want make make "DPDK's sketch is left out of the comparison"
-    want pkg-config pkg-config "DPDK's sketch is left out of the comparison"
+    want make make "DPDK's sketch and ns-3 are left out of the comparison"
+    want pkg-config pkg-config "DPDK's sketch and ns-3 are left out of the comparison"
     want libdpdk.pc libdpdk-dev "DPDK's sketch is left out of the comparison"
+    want ns3-core.pc libns3-dev "ns-3 is left out of the comparison"
     ;;
   fuzz)
     need c++ build-essential "builds libFuzzer"

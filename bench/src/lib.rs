@@ -16,6 +16,7 @@
 pub mod clock;
 pub mod contenders;
 pub mod detectors;
+pub mod emulator;
 pub mod experiments;
 pub mod flood;
 pub mod hash_map_meter;

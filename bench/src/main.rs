@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 use thalweg::watch::options::{Detector, Show, WatchOptions};
 use thalweg_bench::{
-    detectors, experiments, flood, hash_map_meter, meters, scaling, sketches, stages, tasks,
+    detectors, emulator, experiments, flood, hash_map_meter, meters, scaling, sketches, stages, tasks,
 };
 use thalweg_capture::live::LiveOptions;
 use thalweg_measure::detect::CheetahThreshold;
@@ -35,6 +35,8 @@ enum Command {
     Flood(flood::FloodOptions),
     /// Sketches, ours and others', side by side on the same keys
     Sketches(sketches::SketchesOptions),
+    /// The emulator: packets a second by scheme, size, load and cores, and beside ns-3
+    Emulator(emulator::EmulatorOptions),
     /// Repeat a figure of a paper
     Experiment(experiments::ExperimentOptions),
     /// Meter a capture file with a plain `HashMap`; one of the contenders
@@ -62,6 +64,7 @@ fn main() -> anyhow::Result<()> {
         Command::Tasks(options) => tasks::run(&options),
         Command::Flood(options) => flood::run(&options),
         Command::Sketches(options) => sketches::run(&options),
+        Command::Emulator(options) => emulator::run(&options),
         Command::Experiment(options) => experiments::run(&options),
         Command::HashMapMeter { file } => {
             let totals = hash_map_meter::meter_file(&file)?;

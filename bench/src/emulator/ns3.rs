@@ -184,7 +184,7 @@ pub fn stars(build: &Path) -> anyhow::Result<Vec<Star>> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scenario {
-    /// Five flows of CUBIC, 10 Gbit/s, DropTail of 1024 packets.
+    /// Five flows of CUBIC, all links of 10 Gbit/s, DropTail of 1024 packets.
     #[serde(rename = "droptail-cubic")]
     DropTailCubic,
     /// The same with NewReno.
@@ -200,7 +200,7 @@ pub enum Scenario {
     RedEcnReno,
     /// Five flows of DCTCP, K = 65.
     Dctcp,
-    /// Two flows of CUBIC, 1 Gbit/s, DropTail of 100 packets.
+    /// Two flows of CUBIC from links of 10 Gbit/s into one of 1 Gbit/s, DropTail of 100 packets.
     FairnessCubic,
     /// The same with NewReno.
     FairnessReno,
@@ -275,7 +275,7 @@ pub struct Crosscheck {
     pub marks: u64,
     /// Segments that were sent again.
     pub retransmissions: u64,
-    /// How often flows went from another state into recovery after a timeout.
+    /// How often flows timed out, without repetitions of the same timeout.
     pub timeouts: u64,
     /// Wall time in seconds.
     pub wall_s: f64,

@@ -89,8 +89,8 @@ impl Peer {
     }
 }
 
-/// Runs a command; if it fails, says so with the line that most likely tells why.
-fn succeed(command: &mut Command) -> anyhow::Result<()> {
+/// Runs a command and returns what it printed; if it fails, says so with the line that most likely tells why.
+pub(crate) fn succeed(command: &mut Command) -> anyhow::Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot run {name}"))?;
     if !output.status.success() {
@@ -98,5 +98,5 @@ fn succeed(command: &mut Command) -> anyhow::Result<()> {
         let telling = said.lines().find(|line| line.contains("error")).or(said.lines().last());
         bail!("{name} failed: {}", telling.unwrap_or("it said nothing").trim());
     }
-    Ok(())
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

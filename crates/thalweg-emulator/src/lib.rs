@@ -9,6 +9,7 @@ pub mod build;
 pub mod core;
 pub mod fabric;
 pub mod hosts;
+pub mod mirror;
 pub mod packet;
 pub mod router;
 pub mod schemes;

@@ -2,6 +2,7 @@
 
 pub mod cli;
 pub mod config;
+pub mod emulate;
 mod figures;
 pub mod sketch;
 pub mod synth;

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use thalweg::{cli, config};
+use thalweg::{cli, config, emulate};
 
 fn check(page: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(page);
@@ -32,4 +32,9 @@ fn the_configuration_page_is_that_of_the_program() {
 #[test]
 fn the_exit_codes_page_is_that_of_the_program() {
     check("exit-codes.md", &cli::exit_code::reference());
+}
+
+#[test]
+fn the_page_about_the_files_of_emulations_is_that_of_the_program() {
+    check("emulation-files.md", &emulate::files::reference());
 }

@@ -46,10 +46,14 @@ impl<T: Queued> QueueBank<T> {
     /// Empty queues: `queues` at each of `ports` ports, each for `capacity` packets.
     ///
     /// # Panics
-    /// If there are no queues or more than [`MAX_QUEUES`], or queues have no capacity or more than
+    /// If there are no queues or more than [`MAX_QUEUES`] at a port or 65,536 in all, or queues have no capacity or more than
     /// [`MAX_CAPACITY`](super::fifos::MAX_CAPACITY).
     pub fn new(ports: usize, queues: usize, capacity: u32) -> Self {
         assert!((1..=MAX_QUEUES).contains(&queues), "1 to 64 queues a port, not {queues}");
+        assert!(
+            ports * queues <= 1 << 16,
+            "{ports} ports of {queues} queues: queues have numbers of 16 bits"
+        );
         QueueBank {
             queues: Fifos::new(ports * queues, capacity),
             queues_per_port: queues,

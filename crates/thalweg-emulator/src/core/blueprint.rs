@@ -398,6 +398,7 @@ impl<'a> Builder<'a> {
             any_down: false,
             ports: ports.into_boxed_slice(),
             inbound: inbound.into_boxed_slice(),
+            busy: Vec::new(),
             deliveries,
             random: stream(seed, router),
             mirrored: Vec::new(),

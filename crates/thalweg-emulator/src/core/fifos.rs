@@ -29,6 +29,10 @@ pub struct Fifos<T> {
     mask: u32,
 }
 
+/// Places left out between rings. Rings begin again at their first place: were they a power of two apart, all those
+/// places would fall into one set of the cache. A line of it further each, and they do not.
+const SKEW: usize = 4;
+
 /// Most packets a queue can have room for.
 pub const MAX_CAPACITY: u32 = 1 << 24;
 
@@ -40,11 +44,12 @@ impl<T: Queued> Fifos<T> {
     pub fn new(ports: usize, capacity: u32) -> Self {
         assert!((1..=MAX_CAPACITY).contains(&capacity), "1 to 2^24 packets a queue, not {capacity}");
         let stride = capacity.next_power_of_two();
-        let ring = |port| Ring { head: 0, tail: 0, base: port * stride as usize };
+        let apart = stride as usize + SKEW;
+        let ring = |port| Ring { head: 0, tail: 0, base: port * apart };
         Fifos {
             rings: (0..ports).map(ring).collect(),
             // Zeroed memory that nobody has touched costs nothing.
-            places: vec![T::default(); ports * stride as usize].into_boxed_slice(),
+            places: vec![T::default(); ports * apart].into_boxed_slice(),
             backlogged: PortSet::new(ports),
             capacity,
             mask: stride - 1,
@@ -71,8 +76,8 @@ impl<T: Queued> Fifos<T> {
         if room {
             let place = self.place(ring, ring.tail);
             self.rings[port.index()].tail = ring.tail + 1;
-            // SAFETY: a ring's base is a multiple of the stride, one for each ring, and the mask keeps the position
-            // below the stride; there are as many places.
+            // SAFETY: ring r begins at r times a distance no less than the stride, and the mask keeps the position below
+            // the stride; there is one such distance of places for each ring.
             *unsafe { self.places.get_unchecked_mut(place) } = item;
             self.backlogged.insert(port);
         }

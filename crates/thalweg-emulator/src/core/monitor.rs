@@ -66,6 +66,6 @@ impl MonitorPort {
     }
 
     pub(crate) fn tally(&self) -> MonitorTally {
-        MonitorTally { sent: self.port.sent, dropped: self.dropped }
+        MonitorTally { sent: self.port.sent(), dropped: self.dropped }
     }
 }

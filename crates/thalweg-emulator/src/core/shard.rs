@@ -40,6 +40,8 @@ pub(crate) struct Site<R: Router> {
     pub(crate) any_down: bool,
     /// Lanes of what arrives at the router: its endpoints' first, then its links' by port.
     pub(crate) inbound: Box<[u32]>,
+    /// Those of them in which something has arrived in this slot.
+    pub(crate) busy: Vec<u32>,
     /// The lane of what arrives at its endpoints, if it has any.
     pub(crate) deliveries: Option<u32>,
     pub(crate) random: Xoshiro256PlusPlus,
@@ -147,7 +149,7 @@ impl<R: Router> Shard<R> {
     /// If the router or port is not in this shard.
     pub fn port_tally(&self, router: RouterId, port: PortIndex) -> PortTally {
         let site = self.site(router);
-        PortTally { sent: site.ports[port.index()].sent, verdicts: site.verdicts[port.index()] }
+        PortTally { sent: site.ports[port.index()].sent(), verdicts: site.verdicts[port.index()] }
     }
 
     /// Counters of an endpoint's network interface.
@@ -157,7 +159,7 @@ impl<R: Router> Shard<R> {
     pub fn interface_tally(&self, endpoint: EndpointId) -> PortTally {
         let seat = self.seats[endpoint.index()] as usize;
         let interface = &self.interfaces[seat];
-        PortTally { sent: interface.port.sent, verdicts: self.interface_verdicts[seat] }
+        PortTally { sent: interface.port.sent(), verdicts: self.interface_verdicts[seat] }
     }
 
     /// Counters of a router's monitor port, if it has one.
@@ -294,22 +296,24 @@ impl<R: Router> Site<R> {
         (Context { now, router: router_id, random, verdicts, down, any_down, dropped }, router)
     }
 
+    /// Takes what has arrived, one lane after another in an order drawn anew: in a full queue the first gets the place.
     #[inline(never)]
     fn receive(&mut self, lanes: &mut [Lane<R::Custom>], now: Slot, dropped: &mut Vec<Dropped>) {
-        let mut context = Context {
-            now,
-            router: self.id,
-            random: &mut self.random,
-            verdicts: &mut self.verdicts,
-            down: &self.down,
-            any_down: self.any_down,
-            dropped,
-        };
-        for &lane in &self.inbound {
+        let arrived = |&&lane: &&u32| !lanes[lane as usize].arriving(now).is_empty();
+        let mut busy = std::mem::take(&mut self.busy);
+        busy.clear();
+        busy.extend(self.inbound.iter().filter(arrived));
+        let (mut context, router) = self.context(now, dropped);
+        for last in (1..busy.len()).rev() {
+            let drawn = ((context.bits() >> 32) * (last as u64 + 1)) >> 32;
+            busy.swap(last, drawn as usize);
+        }
+        for &lane in &busy {
             let arrived = lanes[lane as usize].arriving_mut(now);
-            self.router.input(arrived, &mut context);
+            router.input(arrived, &mut context);
             arrived.clear();
         }
+        self.busy = busy;
     }
 
     #[inline(never)]
@@ -320,18 +324,9 @@ impl<R: Router> Site<R> {
         start: Ticks,
         dropped: &mut Vec<Dropped>,
     ) {
-        let mut context = Context {
-            now,
-            router: self.id,
-            random: &mut self.random,
-            verdicts: &mut self.verdicts,
-            down: &self.down,
-            any_down: self.any_down,
-            dropped,
-        };
-        let mut ports =
-            Ports { ports: &mut self.ports, lanes, mirrored: &mut self.mirrored, start };
-        self.router.output(&mut ports, &mut context);
+        let Site { id, router, ports, verdicts, down, any_down, random, mirrored, .. } = self;
+        let mut context = Context { now, router: *id, random, verdicts, down, any_down: *any_down, dropped };
+        router.output(&mut Ports { ports, lanes, mirrored, start }, &mut context);
     }
 
     fn mirror(&mut self, start: Ticks, mirrored: &mut Vec<Mirrored>) {

@@ -66,6 +66,8 @@ pub struct HostConfig {
     pub max_flows: u32,
     /// Segments that can still be read when as many have come back after them, for copies at mirror ports. Default 0.
     pub segment_history: u32,
+    /// Seed of the order in which hosts take turns within a slot. Default 1.
+    pub seed: u64,
 }
 
 impl Default for HostConfig {
@@ -78,6 +80,7 @@ impl Default for HostConfig {
             stack_delay: Nanos::from_micros(10),
             max_flows: 1 << 20,
             segment_history: 0,
+            seed: 1,
         }
     }
 }

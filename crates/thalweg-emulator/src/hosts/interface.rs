@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use thalweg_network::EndpointId;
 
 use crate::packet::Packet;
+use crate::workloads::random::Random;
 
 /// A flow in line: where it is, and which it was when it got in line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,14 +38,18 @@ impl Interface {
 pub(super) struct Interfaces {
     interfaces: Vec<Interface>,
     busy: Vec<u64>,
+    order: Vec<EndpointId>,
+    random: Random,
 }
 
 impl Interfaces {
-    /// For so many hosts.
-    pub(super) fn new(endpoints: usize) -> Interfaces {
+    /// For so many hosts, which take turns in an order that comes of `seed`.
+    pub(super) fn new(endpoints: usize, seed: u64) -> Interfaces {
         Interfaces {
             interfaces: vec![Interface::default(); endpoints],
             busy: vec![0; endpoints.div_ceil(64)],
+            order: Vec::with_capacity(endpoints),
+            random: Random::new(seed, "interfaces", 0),
         }
     }
 
@@ -76,20 +81,24 @@ impl Interfaces {
         self.interfaces.iter().map(|interface| interface.acks.len()).sum()
     }
 
-    /// Calls `visit` for each host where something waits, in order; what it leaves empty is passed over next time.
+    /// Calls `visit` for each host where something waits, in an order drawn anew: what arrives in one slot at a full
+    /// queue gets places in the order in which it was sent. What `visit` leaves empty is passed over next time.
     #[inline]
     pub(super) fn visit_busy(&mut self, mut visit: impl FnMut(EndpointId, &mut Interface)) {
-        for (group, busy) in self.busy.iter_mut().enumerate() {
-            let mut left = *busy;
+        let Interfaces { interfaces, busy, order, random } = self;
+        order.clear();
+        for (group, &busy) in busy.iter().enumerate() {
+            let mut left = busy;
             while left != 0 {
-                let bit = left.trailing_zeros() as usize;
+                order.push(EndpointId((64 * group) as u16 + left.trailing_zeros() as u16));
                 left &= left - 1;
-                let index = 64 * group + bit;
-                visit(EndpointId(index as u16), &mut self.interfaces[index]);
-                if self.interfaces[index].is_empty() {
-                    *busy &= !(1 << bit);
-                }
             }
+        }
+        random.shuffle(order);
+        for &endpoint in order.iter() {
+            let interface = &mut interfaces[endpoint.index()];
+            visit(endpoint, interface);
+            busy[endpoint.index() / 64] &= !(u64::from(interface.is_empty()) << (endpoint.index() % 64));
         }
     }
 }
@@ -98,9 +107,28 @@ impl Interfaces {
 mod tests {
     use super::*;
 
+    /// Any of 4 hosts is first in 2,500 of 10,000 slots, plus or minus 217 in all but one run of 5,000 (5 sigma of
+    /// each of four, seed 1).
+    #[test]
+    fn every_host_is_first_as_often_as_any_other() {
+        let mut interfaces = Interfaces::new(100, 1);
+        for index in [0, 1, 2, 99] {
+            interfaces.queue_flow(EndpointId(index), InLine { place: 0, flow: 0 });
+        }
+        let mut first = [0; 100];
+        for _ in 0..10_000 {
+            let mut visited = Vec::new();
+            interfaces.visit_busy(|endpoint, _| visited.push(endpoint.index()));
+            first[visited[0]] += 1;
+        }
+        for index in [0, 1, 2, 99] {
+            assert!((2_283..=2_717).contains(&first[index]), "{} of 10,000", first[index]);
+        }
+    }
+
     #[test]
     fn only_hosts_where_something_waits_are_visited() {
-        let mut interfaces = Interfaces::new(200);
+        let mut interfaces = Interfaces::new(200, 1);
         for index in [130, 3, 63] {
             interfaces.queue_flow(EndpointId(index), InLine { place: 0, flow: 0 });
         }
@@ -110,6 +138,7 @@ mod tests {
             visited.push(endpoint.0);
             interface.flows.clear();
         });
+        visited.sort_unstable();
         assert_eq!(visited, [3, 63, 64, 130]);
         visited.clear();
         interfaces.visit_busy(|endpoint, _| visited.push(endpoint.0));

@@ -72,7 +72,7 @@ impl Hosts {
             config,
             clock,
             connections: Connections::default(),
-            interfaces: Interfaces::new(endpoints),
+            interfaces: Interfaces::new(endpoints, config.seed),
             segments: Segments::new(config.segment_history as usize),
             timers: Timers::default(),
             arrived: VecDeque::new(),

@@ -11,12 +11,11 @@ use crate::packet::{Ecn, Packet};
 use crate::slot::{Slot, SlotClock};
 
 /// Bytes of a full-size packet on the wire, and of a slot.
-pub(super) const SLOT_BYTES: u32 = 1538;
+const SLOT_BYTES: u32 = 1538;
 
 /// The star.
 pub(super) struct Star {
     now: Slot,
-    /// Bytes each queue may still send in this slot are what the last slots left over.
     interfaces: Vec<Queue>,
     ports: Vec<Queue>,
     /// Full-size packets that a port holds, and above which it marks.

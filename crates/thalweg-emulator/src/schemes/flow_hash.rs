@@ -25,7 +25,7 @@ impl FlowHash {
         // paths that ECMP chooses by a hash of its own must not decide the queue.
         let mixed = (who ^ who >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93);
         let mixed = (mixed ^ mixed >> 32).wrapping_mul(0xA076_1D64_78BD_642F);
-        ((mixed >> 32) * u64::from(self.queues) >> 32) as usize
+        (((mixed >> 32) * u64::from(self.queues)) >> 32) as usize
     }
 }
 

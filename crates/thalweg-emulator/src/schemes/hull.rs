@@ -1,8 +1,8 @@
 //! HULL's phantom queues (Alizadeh et al., "Less is more: trading a little bandwidth for ultra-low latency in the
 //! data center", NSDI 2012, section 3.1).
 //!
-//! Beside each port runs the length of a queue that is not there: what it would be if the link drained only gamma of its
-//! rate. Packets that leave while it is above a threshold are marked, so that senders keep the real queue empty. A
+//! Beside each port runs the length of a queue that is not there: what it would be if the link drained only gamma of
+//! its rate. Packets that leave while it is above a threshold are marked, so that senders keep the real queue empty. A
 //! packet is measured against what it finds, itself not included. What is not ECN-capable passes unmarked.
 //!
 //! The length is kept to 2^-20 of a byte: it drains gamma of the link's rate to within 1 part in 10^9 for slots of

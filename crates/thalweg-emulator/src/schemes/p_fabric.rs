@@ -2,11 +2,14 @@
 //! 4.2): small buffers, in which the flow that has least left to send goes first.
 //!
 //! A packet's priority is what remained of its flow when it was sent. Of a full buffer the packet with the lowest
-//! priority is dropped, be it the one that has just come; of equals, the latest. A port finds the packet with the highest
-//! priority (of equals, the earliest) and sends the earliest packet of its flow, whose own priority may be lower: else the
-//! first packets of a flow would starve while it comes to its end.
+//! priority is dropped, be it the one that has just come; of equals, the latest. A port finds the packet with the
+//! highest priority (of equals, the earliest) and sends the earliest packet of its flow, whose own priority may be
+//! lower: else the first packets of a flow would starve while it comes to its end.
 //!
-//! Everything is found by looking at the whole buffer, as in the paper's hardware: a few dozen numbers side by side.
+//! Everything is found by looking at the whole buffer, as in the paper's hardware: a few dozen numbers side by side,
+//! four at a time and without a branch, since how many wait is anybody's guess.
+
+use std::hint::select_unpredictable;
 
 use thalweg_network::PortIndex;
 
@@ -31,79 +34,135 @@ impl Headers for Remaining {
     }
 }
 
-/// One small buffer a port, in order of arrival.
+/// Packets that are looked at together.
+const GROUP: usize = 4;
+
+/// No packet: less urgent than any.
+const VACANT: u64 = u64::MAX;
+
+/// How much of one buffer is in use.
+#[derive(Clone, Copy, Debug, Default)]
+struct Level {
+    waiting: u32,
+    /// Number of the next arrival since the buffer was empty.
+    arrivals: u32,
+}
+
+/// One small buffer a port, in no order: packets carry the number of their arrival.
 #[derive(Clone, Debug)]
 pub struct SmallBuffers {
-    /// Packets at each port.
-    waiting: Box<[u32]>,
-    /// Packet i of port p is number p * capacity + i, here and in `packets`.
-    remaining: Box<[u32]>,
+    levels: Box<[Level]>,
+    /// What remains (32 bits) and the number of the arrival (32), from the high bits down: the least goes first, the
+    /// greatest is dropped first. Packet i of port p is number p * stride + i, here and below; places without a
+    /// packet are [`VACANT`].
+    keys: Box<[u64]>,
+    /// [`Packet::who`].
+    flows: Box<[u64]>,
     packets: Box<[Packet<u32>]>,
     backlogged: PortSet,
-    capacity: usize,
+    capacity: u32,
+    stride: usize,
 }
 
 impl SmallBuffers {
     /// Empty buffers for `capacity` packets each.
     pub fn new(ports: usize, capacity: u32) -> Self {
-        let capacity = capacity as usize;
+        let stride = (capacity as usize).next_multiple_of(GROUP);
         SmallBuffers {
-            waiting: vec![0; ports].into_boxed_slice(),
-            remaining: vec![0; ports * capacity].into_boxed_slice(),
-            packets: vec![Packet::default(); ports * capacity].into_boxed_slice(),
+            levels: vec![Level::default(); ports].into_boxed_slice(),
+            keys: vec![VACANT; ports * stride].into_boxed_slice(),
+            flows: vec![0; ports * stride].into_boxed_slice(),
+            packets: vec![Packet::default(); ports * stride].into_boxed_slice(),
             backlogged: PortSet::new(ports),
             capacity,
+            stride,
         }
-    }
-
-    /// What remains of the flows of a port's packets, in order of arrival.
-    #[inline]
-    pub fn remaining(&self, port: PortIndex) -> &[u32] {
-        let base = port.index() * self.capacity;
-        &self.remaining[base..][..self.waiting[port.index()] as usize]
-    }
-
-    /// A port's packets, in order of arrival.
-    #[inline]
-    pub fn packets(&self, port: PortIndex) -> &[Packet<u32>] {
-        let base = port.index() * self.capacity;
-        &self.packets[base..][..self.waiting[port.index()] as usize]
     }
 
     /// Adds a packet. Says whether there was room.
     #[inline]
     #[must_use = "what finds no room is dropped, and must be counted"]
     pub fn push(&mut self, port: PortIndex, packet: Packet<u32>) -> bool {
-        let waiting = self.waiting[port.index()] as usize;
+        let Level { waiting, arrivals } = self.levels[port.index()];
         let room = waiting < self.capacity;
         if room {
-            let place = port.index() * self.capacity + waiting;
-            self.remaining[place] = packet.custom;
+            let place = port.index() * self.stride + waiting as usize;
+            self.keys[place] = u64::from(packet.custom) << 32 | u64::from(arrivals);
+            self.flows[place] = packet.who();
             self.packets[place] = packet;
-            self.waiting[port.index()] = waiting as u32 + 1;
+            self.levels[port.index()] = Level { waiting: waiting + 1, arrivals: arrivals + 1 };
             self.backlogged.insert(port);
+            if arrivals == u32::MAX - 1 {
+                self.renumber(port);
+            }
         }
         room
     }
 
-    /// Takes out packet `index` of a port; those after it move up.
-    ///
-    /// # Panics
-    /// If there is no such packet.
-    #[inline]
-    pub fn remove(&mut self, port: PortIndex, index: usize) -> Packet<u32> {
-        let base = port.index() * self.capacity;
-        let waiting = self.waiting[port.index()] as usize;
-        let packets = &mut self.packets[base..][..waiting];
-        let packet = packets[index];
-        if index + 1 < waiting {
-            packets.copy_within(index + 1.., index);
-            self.remaining[base..][..waiting].copy_within(index + 1.., index);
+    /// Numbers the arrivals at a port from 0 again: it has not been empty for four billion.
+    #[cold]
+    fn renumber(&mut self, port: PortIndex) {
+        let Level { waiting, arrivals } = &mut self.levels[port.index()];
+        let keys = &mut self.keys[port.index() * self.stride..][..*waiting as usize];
+        let before: Box<[u32]> = keys.iter().map(|&key| key as u32).collect();
+        for key in keys {
+            let earlier = before.iter().filter(|&&arrival| arrival < *key as u32).count();
+            *key = *key >> 32 << 32 | earlier as u64;
         }
-        self.waiting[port.index()] = waiting as u32 - 1;
-        self.backlogged.remove_if(port, waiting == 1);
+        *arrivals = *waiting;
+    }
+
+    /// Takes the earliest packet of the flow that has the most urgent packet.
+    #[inline]
+    pub fn pop(&mut self, port: PortIndex) -> Option<Packet<u32>> {
+        let groups = (self.levels[port.index()].waiting as usize).next_multiple_of(GROUP);
+        let base = port.index() * self.stride;
+        let keys = &self.keys[base..][..groups];
+        let flows = &self.flows[base..][..groups];
+        let flow = flows[first_least(keys.iter().copied())?];
+        // Within the flow, by arrival alone.
+        let arrival = |(&key, &other)| select_unpredictable(other == flow, key & 0xffff_ffff, VACANT);
+        let earliest = first_least(keys.iter().zip(flows).map(arrival))?;
+        Some(self.remove(port, earliest))
+    }
+
+    /// Takes the least urgent packet, of equals the latest, if it is less urgent than one with so much remaining.
+    #[inline]
+    pub fn displace(&mut self, port: PortIndex, remaining: u32) -> Option<Packet<u32>> {
+        let waiting = self.levels[port.index()].waiting as usize;
+        let keys = &self.keys[port.index() * self.stride..][..waiting];
+        let lowest = *keys.iter().max()?;
+        if lowest >> 32 <= u64::from(remaining) {
+            return None;
+        }
+        let place = keys.iter().position(|&key| key == lowest)?;
+        Some(self.remove(port, place))
+    }
+
+    /// Takes out packet `index` of a port; the last takes its place.
+    #[inline]
+    fn remove(&mut self, port: PortIndex, index: usize) -> Packet<u32> {
+        let level = &mut self.levels[port.index()];
+        level.waiting -= 1;
+        level.arrivals = select_unpredictable(level.waiting == 0, 0, level.arrivals);
+        self.backlogged.remove_if(port, level.waiting == 0);
+        let base = port.index() * self.stride;
+        let (place, last) = (base + index, base + level.waiting as usize);
+        let packet = self.packets[place];
+        self.packets[place] = self.packets[last];
+        self.flows[place] = self.flows[last];
+        self.keys[place] = self.keys[last];
+        self.keys[last] = VACANT;
         packet
     }
+}
+
+/// Where the least is, the first of equals; the number of values is a multiple of [`GROUP`].
+#[inline]
+fn first_least(values: impl Iterator<Item = u64>) -> Option<usize> {
+    let least =
+        values.enumerate().reduce(|least, next| select_unpredictable(next.1 < least.1, next, least))?;
+    Some(least.0)
 }
 
 impl Store for SmallBuffers {
@@ -113,28 +172,15 @@ impl Store for SmallBuffers {
     }
 
     fn backlog(&self, port: PortIndex) -> Backlog {
-        let packets = self.packets(port);
+        let waiting = self.levels[port.index()].waiting;
+        let packets = &self.packets[port.index() * self.stride..][..waiting as usize];
         let bytes = packets.iter().map(|packet| u64::from(packet.length())).sum();
-        Backlog { packets: packets.len() as u32, bytes }
+        Backlog { packets: waiting, bytes }
     }
 
     fn take_any(&mut self, port: PortIndex) -> Option<Packet> {
-        self.backlogged.contains(port).then(|| self.remove(port, 0).with_custom(()))
+        self.pop(port).map(|packet| packet.with_custom(()))
     }
-}
-
-/// Where the smallest is, the first of equals.
-#[inline]
-fn first_least(values: &[u32]) -> Option<usize> {
-    let least = *values.iter().min()?;
-    values.iter().position(|&value| value == least)
-}
-
-/// Where the greatest is, the last of equals.
-#[inline]
-fn last_greatest(values: &[u32]) -> Option<usize> {
-    let greatest = *values.iter().max()?;
-    values.iter().rposition(|&value| value == greatest)
 }
 
 /// Drops the least urgent packet of a full buffer.
@@ -154,10 +200,8 @@ impl Enqueue<u32, SmallBuffers> for DropLowest {
         if store.push(port, packet) {
             return;
         }
-        let remaining = store.remaining(port);
-        match last_greatest(remaining).filter(|&lowest| remaining[lowest] > packet.custom) {
-            Some(lowest) => {
-                let displaced = store.remove(port, lowest);
+        match store.displace(port, packet.custom) {
+            Some(displaced) => {
                 context.drop(displaced, port, Reason::Displaced);
                 let _room = store.push(port, packet);
             }
@@ -178,11 +222,7 @@ impl Schedule<u32, SmallBuffers> for MostUrgentFlow {
         store: &mut SmallBuffers,
         _context: &mut Context<'_>,
     ) -> Option<Packet<u32>> {
-        let highest = first_least(store.remaining(port))?;
-        let packets = store.packets(port);
-        let flow = packets[highest].who();
-        let earliest = packets[..highest].iter().position(|packet| packet.who() == flow);
-        Some(store.remove(port, earliest.unwrap_or(highest)))
+        store.pop(port)
     }
 }
 

@@ -15,7 +15,10 @@
 //! Lengths are in packets, whatever their bytes. With ECN (RFC 3168), what is ECN-capable is marked in the place of
 //! an early drop.
 
+use std::hint::select_unpredictable;
+
 use thalweg_network::PortIndex;
+use thalweg_wire::BitRate;
 
 use super::error::{SchemeError, Settings};
 use super::fifos_with::FifosWith;
@@ -24,6 +27,9 @@ use crate::fabric::Reason;
 use crate::packet::Packet;
 use crate::router::{Enqueue, OneQueue, Pattern, Plain, Schedule, Shape};
 use crate::slot::Slot;
+
+/// Powers of `1 - w` that are kept ready.
+const DECAYS: usize = 64;
 
 /// What RED keeps of a queue.
 #[derive(Clone, Copy, Debug)]
@@ -49,43 +55,32 @@ pub struct EarlyDetection {
     config: RedConfig,
     /// w.
     gain: f64,
-    /// `(1 - w)^(2^k)` at k: any power is a product of a few of these.
-    decays: [f64; 32],
-    /// Full-size packets that each port sends in a slot.
-    paces: Box<[f64]>,
+    /// `(1 - w)^m` at m.
+    decays: [f64; DECAYS],
+    /// Full-size packets that each port sends in a slot, in 2^-16.
+    paces: Box<[u64]>,
 }
 
 impl EarlyDetection {
     fn new(shape: Shape<'_>, config: &RedConfig) -> Self {
         let gain = libm::ldexp(1.0, -i32::from(config.weight));
-        let mut decays = [1.0 - gain; 32];
-        for k in 1..decays.len() {
-            decays[k] = decays[k - 1] * decays[k - 1];
-        }
-        let paces = shape.rates.iter().map(|rate| rate.0 as f64 / shape.clock.rate.0 as f64).collect();
-        EarlyDetection { config: *config, gain, decays, paces }
-    }
-
-    /// `(1 - w)^packets`.
-    #[inline]
-    fn decay(&self, packets: u32) -> f64 {
-        let (mut power, mut rest) = (1.0, packets);
-        while rest != 0 {
-            power *= self.decays[rest.trailing_zeros() as usize];
-            rest &= rest - 1;
-        }
-        power
+        let decays = std::array::from_fn(|m| libm::pow(1.0 - gain, m as f64));
+        let pace = |rate: &BitRate| ((u128::from(rate.0) << 16) / u128::from(shape.clock.rate.0)) as u64;
+        EarlyDetection { config: *config, gain, decays, paces: shape.rates.iter().map(pace).collect() }
     }
 
     /// Takes an arrival at `port` into its average, which found `waiting` packets.
     #[inline]
     fn observe(&self, average: &mut Average, port: PortIndex, waiting: u32, now: Slot) {
-        if waiting > 0 {
-            average.length += (f64::from(waiting) - average.length) * self.gain;
-        } else {
-            let idle = (now.0 - average.idle_since.0) as f64 * self.paces[port.index()];
-            average.length *= self.decay(idle as u32);
-        }
+        // Both cases at once: an average of (1 - w)^m avg + w q, where m is 1 unless q is 0. Which of them it is
+        // nobody can foretell.
+        let idle = ((now.0 - average.idle_since.0) * self.paces[port.index()]) >> 16;
+        let m = select_unpredictable(waiting > 0, 1, idle);
+        let decay = match self.decays.get(m as usize) {
+            Some(&decay) => decay,
+            None => libm::pow(1.0 - self.gain, m as f64),
+        };
+        average.length = decay * average.length + self.gain * f64::from(waiting);
     }
 
     /// p_b: the probability of a drop or mark at this average, before gaps are evened out. 1 says always drop.

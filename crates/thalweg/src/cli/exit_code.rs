@@ -6,6 +6,8 @@ use std::{io, process};
 use thalweg_measure::tasks::PlanError;
 
 use crate::config::{ConfigError, OptionsError};
+use crate::emulate::ExperimentError;
+use crate::emulate::sweep::SweepError;
 use crate::synth::SynthOptionsError;
 use crate::watch::Outcome;
 
@@ -49,6 +51,8 @@ impl ExitCode {
                 || cause.is::<OptionsError>()
                 || cause.is::<PlanError>()
                 || cause.is::<SynthOptionsError>()
+                || cause.is::<ExperimentError>()
+                || cause.is::<SweepError>()
         }) {
             ExitCode::Usage
         } else {

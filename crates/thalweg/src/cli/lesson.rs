@@ -16,9 +16,10 @@ pub(super) struct Example {
     pub(super) command: &'static str,
 }
 
-const PROGRAM: [Example; 3] = [
+const PROGRAM: [Example; 4] = [
     Example { about: "What runs on an interface, as it runs", command: "sudo thalweg watch eth0" },
     Example { about: "What ran in a capture file", command: "thalweg watch trace.pcap" },
+    Example { about: "A whole network, emulated", command: "thalweg emulate experiment.toml" },
     Example { about: "All about watching", command: "thalweg watch --help" },
 ];
 
@@ -47,6 +48,29 @@ const WATCH: [Example; 9] = [
     Example {
         about: "In 2 MiB, on any traffic: who sends to more than 1,000 hosts",
         command: "sudo thalweg watch --no-table --tasks 'spread:src>1000' --memory 2MiB eth0",
+    },
+];
+
+const EMULATE: [Example; 6] = [
+    Example { about: "What there is to choose from", command: "thalweg emulate --list" },
+    Example { about: "An experiment", command: "thalweg emulate examples/experiments/incast.toml" },
+    Example {
+        about: "With files and plots in a folder",
+        command: "thalweg emulate --out results examples/experiments/incast.toml",
+    },
+    Example {
+        about: "Three schemes beside each other, at eight loads",
+        command: "thalweg emulate --sweep scheme=droptail,dctcp,pfabric --sweep load=0.1..0.8 \\\n    \
+                  examples/experiments/web-search.toml",
+    },
+    Example {
+        about: "How much DCTCP marks at which threshold, through jq",
+        command: "thalweg emulate --json --sweep threshold=10..100:10 examples/experiments/incast.toml |\n    \
+                  jq '[.sweep.threshold, .packets.marked]'",
+    },
+    Example {
+        about: "The experiment as it is understood, with all defaults",
+        command: "thalweg emulate --print examples/experiments/incast.toml",
     },
 ];
 
@@ -84,6 +108,7 @@ pub(super) fn examples(command: Option<&str>) -> &'static [Example] {
     match command {
         None => &PROGRAM,
         Some("watch") => &WATCH,
+        Some("emulate") => &EMULATE,
         Some("sketch") => &SKETCH,
         Some("synth") => &SYNTH,
         Some("config") => &CONFIG,

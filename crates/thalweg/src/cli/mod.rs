@@ -2,12 +2,13 @@
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `watch`, `sketch`, `synth`, `settings_file` | a command's arguments, and what they are turned into |
+//! | `watch`, `emulate`, `sketch`, `synth`, `settings_file` | a command's arguments, and what they are turned into |
 //! | `generated` | `completions` and `man`, made from the same arguments |
 //! | `lesson` | the examples and exit codes at the end of `--help`, of the man pages and of the reference |
 //! | `reference` | the reference page |
 //! | `exit_code` | how the program ends |
 
+mod emulate;
 pub mod exit_code;
 mod generated;
 mod lesson;
@@ -42,6 +43,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Watch(Box<watch::WatchArgs>),
+    Emulate(Box<emulate::EmulateArgs>),
     Sketch(sketch::SketchArgs),
     Synth(Box<synth::SynthArgs>),
     Config(settings_file::ConfigArgs),
@@ -67,6 +69,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Watch(args) => args.run(),
+        Command::Emulate(args) => args.run().map(|()| ExitCode::Complete),
         Command::Sketch(args) => args.run().map(|()| ExitCode::Complete),
         Command::Synth(args) => args.run().map(|()| ExitCode::Complete),
         Command::Config(args) => args.run().map(|()| ExitCode::Complete),

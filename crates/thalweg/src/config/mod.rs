@@ -26,7 +26,8 @@ pub mod value;
 #[cfg(test)]
 mod tests;
 
-pub use error::{ConfigError, Problem, ProblemKind};
+pub use error::{ConfigError, Hint, Name, Problem, ProblemKind, Words};
 pub use parse::Config;
+pub(crate) use parse::{nearest, text_of};
 pub use print::{default_file, reference};
 pub use resolve::{OptionsError, Origin, Request, resolve};

@@ -142,7 +142,7 @@ impl Reader<'_> {
 }
 
 /// A value as [`super::value::Value::read`] takes it; `None` if it is of another form.
-fn text_of(value: &DeValue<'_>, form: Form) -> Option<String> {
+pub(crate) fn text_of(value: &DeValue<'_>, form: Form) -> Option<String> {
     match (value, form) {
         (DeValue::String(text), Form::Text | Form::Quantity) => Some(text.to_string()),
         (DeValue::Integer(number), Form::Integer | Form::Number | Form::Quantity) => {
@@ -170,14 +170,20 @@ fn expected(key: &Key) -> String {
     }
 }
 
-fn nearest(name: &str, known: impl Iterator<Item = &'static str>) -> Hint {
+pub(crate) fn nearest(name: &str, known: impl Iterator<Item = &'static str>) -> Hint {
     if name.len() > LONGEST_GUESSED {
         return Hint::Nothing;
     }
     let name = name.to_lowercase().replace('-', "_");
     known
-        .map(|known| (known, strsim::jaro_winkler(&name, known)))
+        .map(|known| (known, similarity(&name, known)))
         .filter(|&(_, similarity)| similarity >= LEAST_SIMILARITY)
         .max_by(|(_, a), (_, b)| a.total_cmp(b))
         .map_or(Hint::Nothing, |(known, _)| Hint::Nearest(known))
+}
+
+/// 0 to 1. Jaro and Winkler's knows little of names of three letters; two of them that change places are one slip.
+fn similarity(name: &str, known: &str) -> f64 {
+    let swapped = name.len() > 2 && name.len() == known.len() && strsim::osa_distance(name, known) == 1;
+    strsim::jaro_winkler(name, known).max(if swapped { LEAST_SIMILARITY } else { 0.0 })
 }

@@ -3,7 +3,7 @@
 //! A segment may be sent when the congestion window has room for it beside what is under way (`pipe` of RFC 6675).
 //! So limited transmit (RFC 3042) needs no rule of its own: each segment that arrives out of order leaves the pipe.
 //! Recovery from losses is RFC 6675's, paced by proportional rate reduction (RFC 6937), with the addition that
-//! [`scoreboard`](super::scoreboard) describes. A timeout marks everything lost and begins slow start again.
+//! `scoreboard.rs` describes. A timeout marks everything lost and begins slow start again.
 //! ECN follows RFC 3168: the window shrinks at most once a window of data.
 
 use thalweg_wire::{Nanos, Timestamp};

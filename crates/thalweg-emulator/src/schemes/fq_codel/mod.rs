@@ -1,6 +1,6 @@
 //! FQ-CoDel (RFC 8290): flows are spread over many queues, which take turns by [deficit round robin](super::drr),
-//! queues that were empty until lately first; each is under [CoDel](codel). When a port is full, half of the fattest queue,
-//! 64 packets at most, is dropped from its head at once (section 4.1): the search for it is paid by several.
+//! queues that were empty until lately first; each is under [CoDel](codel). When a port is full, half of the fattest
+//! queue, 64 packets at most, is dropped from its head at once (section 4.1): the search for it is paid by several.
 //!
 //! With ECN, what is ECN-capable is marked in the place of CoDel's drops; drops from a full port are drops. A limit
 //! holds for each port.

@@ -12,11 +12,14 @@ fn packets(flow: u32, count: u32, length: u16) -> impl Iterator<Item = Request> 
     (0..count).map(move |id| request(0, flow, 1_000 * flow + id, length))
 }
 
-/// Flows 1, 2 and 3 have queues of their own, or else these tests are about something else.
+/// Flows 1 to 5 have queues of their own, or else these tests are about something else.
 #[test]
 fn the_flows_of_these_tests_are_apart() {
     let queue = |flow| FlowHash::over(1_024).queue(request(0, flow, 0, 64).packet.who());
-    assert!(queue(1) != queue(2) && queue(2) != queue(3) && queue(1) != queue(3));
+    let mut queues: Vec<usize> = (1..=5).map(queue).collect();
+    queues.sort_unstable();
+    queues.dedup();
+    assert_eq!(queues.len(), 5);
 }
 
 #[test]
@@ -30,6 +33,19 @@ fn a_flow_that_was_silent_goes_before_those_that_wait() {
     assert_eq!(bench.step_one()[0].flow(), 3);
     // And not for ever: what is silent and comes again within a round waits for its turn among the old.
     bench.arrive(packets(3, 1, 1_500));
+    assert_ne!(bench.step_one()[0].flow(), 3);
+}
+
+#[test]
+fn a_flow_that_has_sent_all_it_had_is_old_even_if_it_may_send_more() {
+    let mut bench = bench(FqCodelConfig { quantum: 1_500, ..FqCodelConfig::default() });
+    bench.arrive([1, 2, 4, 5].into_iter().flat_map(|flow| packets(flow, 50, 1_500)));
+    for _ in 0..10 {
+        bench.step();
+    }
+    bench.arrive(packets(3, 1, 100));
+    assert_eq!(bench.step_one()[0].flow(), 3, "and in the rest of the slot somebody else");
+    bench.arrive(packets(3, 1, 100));
     assert_ne!(bench.step_one()[0].flow(), 3);
 }
 

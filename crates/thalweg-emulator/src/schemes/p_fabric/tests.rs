@@ -50,6 +50,17 @@ proptest! {
 }
 
 #[test]
+fn arrivals_are_told_apart_beyond_four_billion() {
+    let mut bench = Bench::new(1, |route, shape| p_fabric(route, shape, &PFabricConfig { buffer: 9 }));
+    bench.arrive([request(0, 1, 1, 1_500)]);
+    bench.router.store.levels[0].arrivals = u32::MAX - 2;
+    bench.arrive((2..=6).map(|id| Request { remaining: 7, ..request(0, 1, id, 1_500) }));
+    assert!(bench.router.store.levels[0].arrivals < 9);
+    let ids: Vec<u32> = bench.drain()[0].iter().map(|packet| packet.id()).collect();
+    assert_eq!(ids, [1, 2, 3, 4, 5, 6]);
+}
+
+#[test]
 fn a_drop_says_whether_it_was_the_newcomer() {
     let mut bench = Bench::new(1, |route, shape| p_fabric(route, shape, &PFabricConfig { buffer: 2 }));
     let arrival = |id, remaining| Request { remaining, ..request(0, id, id, 1_500) };

@@ -3,6 +3,7 @@ use thalweg_wire::BitRate;
 
 use super::*;
 use crate::packet::Ecn;
+use crate::router::Router;
 use crate::schemes::tests::harness::{Bench, CLOCK, request};
 
 fn control(config: &PieConfig) -> Control {
@@ -121,6 +122,28 @@ fn an_overload_is_dropped_until_the_rest_waits_for_the_target() {
     assert!((share - 0.5).abs() < 0.01, "dropped {share}");
     let wait_us = waits as f64 / f64::from(sent) * 1.2;
     assert!((80.0..125.0).contains(&wait_us), "waited {wait_us} us for a target of 100");
+}
+
+#[test]
+fn an_empty_queue_has_no_delay_however_it_came_to_be_empty() {
+    let config = PieConfig::data_centre();
+    for flushed in [false, true] {
+        let mut bench = Bench::new(1, |route, shape| pie(route, shape, &config));
+        for slot in 0..slots(3) {
+            bench.arrive((0..2).map(|half| request(0, 0, (2 * slot + half) as u32, 1_500)));
+            bench.step();
+        }
+        let probability = |bench: &Bench<Pie<_>>| bench.router.store.states[0].drop_probability;
+        assert!(probability(&bench) > 0.0);
+        if flushed {
+            bench.with_context(|router, context| router.flush(PortIndex(0), context));
+        } else {
+            bench.drain();
+        }
+        bench.skip(slots(1_000));
+        bench.arrive([request(0, 0, 0, 1_500)]);
+        assert_eq!(probability(&bench), 0.0, "after a second of silence");
+    }
 }
 
 #[test]

@@ -66,6 +66,7 @@ fn the_probability_rises_between_the_thresholds_and_jumps_or_goes_on() {
         (300.0, 1.0, 0.1),
         (450.0, 1.0, 0.55),
         (600.0, 1.0, 1.0),
+        (601.0, 1.0, 1.0),
         (9e9, 1.0, 1.0),
     ] {
         assert!((probability(false, length) - harsh).abs() < 1e-12, "{length}");

@@ -119,7 +119,8 @@ proptest! {
         check!(p_fabric::p_fabric, p_fabric::PFabricConfig { buffer: 7 });
         let times = |slots: u64| thalweg_wire::Nanos(slots * 1_200);
         let config = pie::PieConfig {
-            target: times(2), update: times(3), alpha: 1e5, beta: 1e6, max_burst: times(2), ecn: true, ..Default::default()
+            target: times(2), update: times(3), alpha: 1e5, beta: 1e6, max_burst: times(2), ecn: true,
+            ..Default::default()
         };
         check!(pie::pie, config);
         let config = fq_codel::FqCodelConfig {

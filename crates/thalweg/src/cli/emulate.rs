@@ -1,0 +1,230 @@
+//! `thalweg emulate`.
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread::available_parallelism;
+
+use anyhow::Context;
+use clap::Args;
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::emulate::files::{self, Format};
+use crate::emulate::results::Results;
+use crate::emulate::sweep::{Axis, Sweep};
+use crate::emulate::{self, Experiment, Plan, Progress, json, plots, report};
+
+/// Emulate a network, and measure its queues, links and flows.
+///
+/// Reads an experiment file: a topology, a scheme that manages the routers' queues, what endpoints send and by which
+/// transport. Emulates it in virtual time, packet by packet, and shows throughput, queues, drops and flow completion
+/// times. The same file and seed give the same results, to the byte, on any machine.
+#[derive(Args, Debug)]
+pub(super) struct EmulateArgs {
+    /// Experiment file, in TOML.
+    #[arg(value_name = "EXPERIMENT", required_unless_present = "list")]
+    experiment: Option<PathBuf>,
+
+    /// Run it for each of these values of a key; several sweeps are a matrix.
+    ///
+    /// `scheme=droptail,dctcp,hull`, `load=0.1..0.8` (in steps of 0.1), `scheme.threshold=20..100:20`. Keys are those of
+    /// the file, with their section where the name alone would do for several. Runs go side by side, one a core.
+    #[arg(long, value_name = "KEY=VALUES", value_parser = axis)]
+    sweep: Vec<Axis>,
+
+    /// Seed of everything random, over the file's.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// Most runs of a sweep at a time [default: as many as there are cores].
+    #[arg(long, value_name = "N", requires = "sweep")]
+    cores: Option<usize>,
+
+    /// Folder for what was measured: flows, queues, links and drops as files, and plots.
+    ///
+    /// It is made if it is not there; a sweep makes a folder in it for each run.
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    out: Option<PathBuf>,
+
+    /// How the files in the folder are written [default: parquet].
+    #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Output", requires = "out", hide_default_value = true)]
+    format: Option<Format>,
+
+    /// One JSON object a run in the place of tables.
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+
+    /// Show the experiment as it is understood, with all defaults, and end.
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["json", "out", "sweep"])]
+    print: bool,
+
+    /// Show the schemes, topologies, transports, patterns and sizes to choose from, and end.
+    #[arg(long, help_heading = "Output", exclusive = true)]
+    list: bool,
+}
+
+impl EmulateArgs {
+    /// Does it.
+    ///
+    /// # Errors
+    /// If the experiment is wrong, the network cannot be emulated, or files cannot be written.
+    pub(super) fn run(self) -> anyhow::Result<()> {
+        let Some(path) = self.experiment.as_deref().filter(|_| !self.list) else {
+            return super::print(emulate::list());
+        };
+        let mut experiment = Experiment::load(path)?;
+        if let Some(seed) = self.seed {
+            experiment.set("seed", &seed.to_string(), "--seed")?;
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        if self.print {
+            Plan::new(&experiment)?;
+            return super::print(experiment.print());
+        }
+        match self.sweep.is_empty() {
+            true => self.single(&experiment, &stop),
+            false => self.matrix(&experiment, &stop),
+        }
+    }
+
+    fn single(&self, experiment: &Experiment, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
+        let plan = Plan::new(experiment)?;
+        let bar = Bar::new(&plan, None, "");
+        stop_on_signals(stop)?;
+        let results = emulate::run(plan, self.out.as_deref(), stop, &mut |progress| bar.hear(progress));
+        bar.bar.finish_and_clear();
+        let results = results?;
+        if let Some(folder) = &self.out {
+            self.write(folder, &results)?;
+        }
+        match self.json {
+            true => super::print(json::line(&results)),
+            false => {
+                super::print(report::report(&results))?;
+                eprint!("{}", report::pace(&results));
+                Ok(())
+            }
+        }
+    }
+
+    fn matrix(&self, experiment: &Experiment, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
+        let sweep = Sweep::new(experiment, self.sweep.clone())?;
+        let cores = self.cores.unwrap_or_else(|| available_parallelism().map_or(1, Into::into));
+        let bars = Bars::new(experiment, &sweep)?;
+        stop_on_signals(stop)?;
+        let results = sweep.go(
+            cores,
+            self.out.as_deref(),
+            stop,
+            &|run, progress| bars.hear(run, progress),
+            &|run, mut results: Results| {
+                if let Some(folder) = &self.out {
+                    self.write(&folder.join(sweep.folder(run)), &results)?;
+                }
+                bars.finish(run, &results);
+                // They are in the files.
+                (results.flows, results.queues, results.links) = (Vec::new(), Vec::new(), Vec::new());
+                anyhow::Ok(results)
+            },
+        );
+        bars.clear();
+        let results = results?;
+        if let Some(folder) = &self.out {
+            plots::draw_sweep(folder, &results)?;
+        }
+        super::print(if self.json { json::lines(&results) } else { report::comparison(&results) })
+    }
+
+    fn write(&self, folder: &Path, results: &Results) -> anyhow::Result<()> {
+        files::write(folder, self.format.unwrap_or_default(), results)?;
+        plots::draw(folder, results)?;
+        Ok(())
+    }
+}
+
+/// The first signal ends the run, with what was measured so far; a second one ends the program.
+fn stop_on_signals(stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(stop))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(stop)))
+            .context("cannot listen to signals")?;
+    }
+    Ok(())
+}
+
+/// How far a run has come, on the terminal if there is one: standard error, so that results can be redirected.
+struct Bar {
+    bar: ProgressBar,
+}
+
+impl Bar {
+    fn new(plan: &Plan, among: Option<&MultiProgress>, name: &str) -> Bar {
+        if !io::stderr().is_terminal() {
+            return Bar { bar: ProgressBar::hidden() };
+        }
+        let style = ProgressStyle::with_template("{prefix}{bar:30} {msg}  {eta} left")
+            .unwrap_or_else(|_| ProgressStyle::default_bar());
+        let bar = ProgressBar::new(plan.duration.0).with_style(style).with_prefix(name.to_owned());
+        Bar { bar: among.map_or(bar.clone(), |among| among.add(bar)) }
+    }
+
+    fn hear(&self, progress: Progress) {
+        let seconds = self.bar.elapsed().as_secs_f64().max(1e-3);
+        let ratio = progress.emulated.as_secs_f64() / seconds;
+        let ratio = if ratio >= 1.0 { format!("{ratio:.1}x real time") } else { format!("real time / {:.0}", 1.0 / ratio.max(1e-9)) };
+        let rate = progress.packets as f64 / seconds / 1e6;
+        self.bar.set_position(progress.emulated.0);
+        self.bar.set_message(format!("{} emulated, {rate:.1} M packets/s, {ratio}", progress.emulated));
+    }
+}
+
+/// A line for each run of a sweep that is under way.
+struct Bars {
+    all: MultiProgress,
+    duration: u64,
+    names: Vec<String>,
+    bars: Vec<std::sync::OnceLock<ProgressBar>>,
+}
+
+impl Bars {
+    fn new(experiment: &Experiment, sweep: &Sweep) -> anyhow::Result<Bars> {
+        let duration = Plan::new(experiment).map_or(1, |plan| plan.duration.0);
+        let names: Vec<String> = (0..sweep.runs()).map(|run| sweep.told(run).join(" ")).collect();
+        let widest = names.iter().map(String::len).max().unwrap_or(0);
+        let names = names.into_iter().map(|name| format!("{name:widest$}  ")).collect();
+        let bars = (0..sweep.runs()).map(|_| std::sync::OnceLock::new()).collect();
+        Ok(Bars { all: MultiProgress::new(), duration, names, bars })
+    }
+
+    fn hear(&self, run: usize, progress: Progress) {
+        if !io::stderr().is_terminal() {
+            return;
+        }
+        let bar = self.bars[run].get_or_init(|| {
+            let style = ProgressStyle::with_template("{prefix}{bar:24} {percent:>3} %  {msg}")
+                .unwrap_or_else(|_| ProgressStyle::default_bar());
+            let bar = ProgressBar::new(self.duration).with_style(style).with_prefix(self.names[run].clone());
+            self.all.add(bar)
+        });
+        let seconds = bar.elapsed().as_secs_f64().max(1e-3);
+        bar.set_position(progress.emulated.0);
+        bar.set_message(format!("{:.1} M packets/s", progress.packets as f64 / seconds / 1e6));
+    }
+
+    fn finish(&self, run: usize, results: &Results) {
+        if let Some(bar) = self.bars[run].get() {
+            bar.finish_and_clear();
+            let _ = self.all.println(format!("{}{}", self.names[run], report::pace(results).trim_end()));
+        }
+    }
+
+    fn clear(&self) {
+        let _ = self.all.clear();
+    }
+}
+
+fn axis(text: &str) -> Result<Axis, String> {
+    text.parse().map_err(|error: crate::emulate::sweep::ParseAxisError| error.to_string())
+}

@@ -1,0 +1,61 @@
+//! JSON lines: one object for a run. Documented in `docs/reference/json.md`.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::results::{DropRow, Results, Summary, SweepResults};
+
+#[derive(Serialize)]
+struct Line<'a> {
+    r#type: &'static str,
+    experiment: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sweep: Option<BTreeMap<&'a str, &'a str>>,
+    topology: &'a str,
+    scheme: &'a str,
+    transport: &'a str,
+    seed: u64,
+    duration_ns: u64,
+    warm_up_ns: u64,
+    slots: u64,
+    interrupted: bool,
+    wall_seconds: f64,
+    drops: &'a [DropRow],
+    #[serde(flatten)]
+    summary: &'a Summary,
+}
+
+/// The line of a run, newline included.
+pub fn line(results: &Results) -> String {
+    written(results, None)
+}
+
+/// A line for each run of a sweep, each with the values that it was run with.
+pub fn lines(results: &SweepResults) -> String {
+    let of_run = |run: &super::results::SweepRun| {
+        let keys = results.keys.iter().map(String::as_str);
+        written(&run.results, Some(keys.zip(run.values.iter().map(String::as_str)).collect()))
+    };
+    results.runs.iter().map(of_run).collect()
+}
+
+fn written(results: &Results, sweep: Option<BTreeMap<&str, &str>>) -> String {
+    let line = Line {
+        r#type: "emulation",
+        experiment: &results.experiment,
+        sweep,
+        topology: &results.topology,
+        scheme: &results.scheme,
+        transport: &results.transport,
+        seed: results.seed,
+        duration_ns: results.duration_ns,
+        warm_up_ns: results.warm_up_ns,
+        slots: results.slots,
+        interrupted: results.interrupted,
+        wall_seconds: results.wall_seconds,
+        drops: &results.drops,
+        summary: &results.summary,
+    };
+    serde_json::to_string(&line).expect("names and numbers can be written") + "\n"
+}

@@ -1,0 +1,160 @@
+//! `[transport]`.
+
+use thalweg_emulator::hosts::{
+    AckPolicy, Algorithm, HostConfig, HostConfigError, PFabricConfig, RtoConfig, TcpConfig, Transport,
+};
+use thalweg_emulator::schemes::Scheme;
+use thalweg_network::routing::{NextHops, path};
+use thalweg_network::{LinkId, LinkState};
+use thalweg_wire::{BitRate, Nanos};
+
+use super::scheme::marks;
+use super::{SURE, Stage};
+use crate::emulate::experiment::table::MIRROR;
+use crate::emulate::experiment::{Entry, Problem};
+
+/// Bytes of Ethernet framing.
+const FRAMING: u64 = thalweg_emulator::core::blueprint::FRAMING as u64;
+/// Segments that are kept for copies: packets that come back in a slot, many times over.
+const MIRRORED_LATE: u32 = 1 << 16;
+/// Bytes of an acknowledgement on a link.
+const SHORTEST: u64 = thalweg_emulator::core::blueprint::SHORTEST as u64;
+
+/// How endpoints send.
+///
+/// # Errors
+/// If settings contradict each other.
+pub(super) fn hosts(entry: &Entry, scheme: &Scheme, mtu: u16, stage: &Stage<'_>) -> Result<HostConfig, Problem> {
+    let stack_delay = entry.time("stack_delay").expect(SURE);
+    let transport = match entry.chosen() {
+        "pfabric" => Transport::PFabric(p_fabric(entry, mtu, stack_delay, stage)),
+        name => Transport::Tcp(tcp(entry, algorithm(name), scheme)),
+    };
+    let config = HostConfig {
+        mtu,
+        receive_window: u32::try_from(entry.amount("receive_window").expect(SURE).0).unwrap_or(u32::MAX),
+        interface_backlog: 2 * (u32::from(mtu) + FRAMING as u32),
+        stack_delay,
+        max_flows: entry.whole("max_flows").expect(SURE),
+        segment_history: if stage.experiment.all(&MIRROR).next().is_some() { MIRRORED_LATE } else { 0 },
+        seed: stage.seed,
+        ..HostConfig::with(transport)
+    };
+    config.validate().map_err(|error| {
+        let key = match error {
+            HostConfigError::ReceiveWindow { .. } => "receive_window",
+            HostConfigError::Rto { .. } => "min_rto",
+            _ => "name",
+        };
+        entry.refuse(key, error.to_string())
+    })?;
+    Ok(config)
+}
+
+fn algorithm(name: &str) -> Algorithm {
+    let algorithm = Algorithm::ALL.into_iter().find(|algorithm| algorithm.name() == name);
+    algorithm.expect("the table lists the algorithms that there are")
+}
+
+fn tcp(entry: &Entry, algorithm: Algorithm, scheme: &Scheme) -> TcpConfig {
+    // DCTCP has no such key: it is ECN-capable in any case.
+    let ecn = algorithm != Algorithm::Dctcp && entry.boolean("ecn").unwrap_or(marks(scheme));
+    TcpConfig {
+        algorithm,
+        ecn,
+        initial_window: entry.whole("initial_window").expect(SURE),
+        rto: RtoConfig {
+            initial: entry.time("initial_rto").expect(SURE),
+            min: entry.time("min_rto").expect(SURE),
+            max: entry.time("max_rto").expect(SURE),
+        },
+        ack: AckPolicy {
+            every: entry.whole("ack_every").expect(SURE),
+            timeout: entry.time("ack_timeout").expect(SURE),
+        },
+    }
+}
+
+fn p_fabric(entry: &Entry, mtu: u16, stack_delay: Nanos, stage: &Stage<'_>) -> PFabricConfig {
+    let (rate, round_trip) = longest_path(mtu, stack_delay, stage);
+    let of_path = PFabricConfig::for_path(rate, round_trip);
+    let window = entry.amount("window").map(|window| u32::try_from(window.0).unwrap_or(u32::MAX));
+    PFabricConfig {
+        window: window.unwrap_or(of_path.window.max(u32::from(mtu))),
+        rto: entry.time("rto").unwrap_or(of_path.rto),
+        probe_after: entry.whole("probe_after").expect(SURE),
+    }
+}
+
+/// The rate of the slowest link of the longest shortest path, and the time that a full-size packet and its
+/// acknowledgement take there and back through empty queues, host stacks included. Racks stand for their endpoints.
+fn longest_path(mtu: u16, stack_delay: Nanos, stage: &Stage<'_>) -> (BitRate, Nanos) {
+    let topology = stage.topology;
+    let nothing = (stage.clock.rate, Nanos(2 * stack_delay.0));
+    let Ok(next_hops) = NextHops::new(topology, &LinkState::new(topology)) else { return nothing };
+    let racks = topology.router_ids().filter_map(|router| {
+        let mut rack = topology.rack(router);
+        Some((rack.next()?, rack.last()))
+    });
+    let racks: Vec<_> = racks.collect();
+    let pairs = racks.iter().flat_map(|&(from, neighbour)| {
+        let others = racks.iter().map(|&(to, _)| to).chain(neighbour);
+        others.filter(move |&to| to != from).map(move |to| (from, to))
+    });
+    let paths = pairs.filter_map(|(from, to)| {
+        let path = path::by_ecmp(topology, &next_hops, stage.seed, from, to, 0).ok()?;
+        Some(cost(path.links(topology), mtu, stack_delay, stage))
+    });
+    paths.max_by_key(|&(_, round_trip)| round_trip).unwrap_or(nothing)
+}
+
+fn cost(path: impl Iterator<Item = LinkId>, mtu: u16, stack_delay: Nanos, stage: &Stage<'_>) -> (BitRate, Nanos) {
+    let (mut slowest, mut nanos) = (BitRate(u64::MAX), 2 * stack_delay.0);
+    for link in path.map(|link| stage.topology.links()[link.index()]) {
+        slowest = slowest.min(link.rate);
+        let bits = 8 * (u64::from(mtu) + FRAMING + SHORTEST);
+        let transmission = u128::from(bits) * 1_000_000_000 / u128::from(link.rate.0);
+        nanos = nanos.saturating_add(transmission as u64).saturating_add(2 * link.delay.0);
+    }
+    (slowest, Nanos(nanos))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::emulate::experiment::Experiment;
+    use crate::emulate::plan::Plan;
+
+    fn hosts_of(rest: &str) -> HostConfig {
+        let flows = "[[workload]]\npattern = \"incast\"\nsizes = \"1MB\"\n";
+        let experiment = Experiment::parse(&format!("duration = \"1s\"\n{rest}{flows}"), "test").unwrap();
+        Plan::new(&experiment).unwrap().hosts
+    }
+
+    #[test]
+    fn the_table_has_the_defaults_of_the_hosts() {
+        assert_eq!(hosts_of(""), HostConfig::default());
+        let dctcp = HostConfig::with(Transport::Tcp(TcpConfig::with(Algorithm::Dctcp)));
+        assert_eq!(hosts_of("[scheme]\nname = \"dctcp\"\n"), dctcp, "it goes with its scheme");
+    }
+
+    /// Two links of 1 us and 10 Gbit/s: 2 (1.2304 + 0.0672 + 2) us and two stacks of 10 us; in integers of ns.
+    #[test]
+    fn the_window_of_p_fabric_is_a_bandwidth_delay_product() {
+        let Transport::PFabric(config) = hosts_of("[scheme]\nname = \"pfabric\"\n").transport else {
+            panic!("it goes with its scheme")
+        };
+        let round_trip = 20_000 + 2 * (1_297 + 2_000);
+        assert_eq!(config.rto, Nanos(3 * round_trip));
+        assert_eq!(u64::from(config.window), round_trip * 10 / 8);
+    }
+
+    #[test]
+    fn flows_are_ecn_capable_if_the_scheme_marks() {
+        let is_capable = |scheme: &str| match hosts_of(&format!("[scheme]\nname = \"{scheme}\"\n")).transport {
+            Transport::Tcp(tcp) => tcp.ecn,
+            _ => false,
+        };
+        assert_eq!(["droptail", "red", "red-ecn", "fq_codel"].map(is_capable), [false, false, true, true]);
+    }
+}

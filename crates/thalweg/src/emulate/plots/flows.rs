@@ -1,0 +1,139 @@
+//! `flows.svg`: how completion times and slowdowns of flows are distributed, by size class.
+
+use plotters::style::text_anchor::HPos;
+
+use super::Times;
+use super::axis::{Axis, extent};
+use super::page::{Area, Fault, GREY, Heading, INK, TEXT, blank_page, page, sample, write};
+use super::panel::{Line, Panel};
+use super::quantity::{duration, number, size};
+use crate::emulate::results::{FlowRow, SIZE_CLASSES, Spread, size_class};
+
+/// Of each of the two plots.
+const PANEL: (u32, u32) = (490, 350);
+/// Of a row of the table below a plot.
+const ROW: u32 = 24;
+/// Where columns of the table end: flows, median, p99.
+const ENDS: [i32; 3] = [300, 380, 468];
+
+/// Completion times in nanoseconds and slowdowns of the flows of one class, and how they are spread.
+struct Class {
+    style: usize,
+    name: String,
+    completions: (Vec<f64>, Spread),
+    slowdowns: (Vec<f64>, Spread),
+}
+
+pub(super) fn draw(title: &str, rows: &[FlowRow], times: Times) -> Result<String, Fault> {
+    let counted: Vec<&FlowRow> = rows.iter().filter(|row| row.start_ns >= times.warm_up_ns).collect();
+    let title = format!("Flows: {title}");
+    if counted.is_empty() {
+        return blank_page(&Heading { title, subtitle: "No flow was completed.".to_owned() });
+    }
+    let classes: Vec<Class> = (0..SIZE_CLASSES.len()).filter_map(|index| class(index, &counted)).collect();
+    let after = match times.warm_up_ns {
+        0 => String::new(),
+        warm_up => format!(", begun after the warm-up of {}", duration(warm_up as f64)),
+    };
+    let subtitle = format!("{} flows completed{after}", number(counted.len() as f64));
+    let completion =
+        panel("Share of flows completed within a time", "completion time", &classes, duration, |class| {
+            &class.completions.0
+        });
+    let slowdown = panel(
+        "Share of flows with at most a slowdown",
+        "slowdown: completion time over that of the flow alone",
+        &classes,
+        number,
+        |class| &class.slowdowns.0,
+    );
+    let table = ROW * (classes.len() as u32 + 1) + 14;
+    page(&Heading { title, subtitle }, (2 * PANEL.0, PANEL.1 + table), |body| {
+        let (left, right) = body.split_horizontally(PANEL.0);
+        for (area, panel) in [(&left, &completion), (&right, &slowdown)] {
+            panel.draw(&area.split_vertically(PANEL.1).0)?;
+        }
+        write_table(&left.split_vertically(PANEL.1).1, &classes, duration, |class| &class.completions.1)?;
+        write_table(&right.split_vertically(PANEL.1).1, &classes, number, |class| &class.slowdowns.1)
+    })
+}
+
+/// The flows of one class, or nothing if there are none.
+fn class(index: usize, rows: &[&FlowRow]) -> Option<Class> {
+    let flows = || rows.iter().filter(|row| size_class(row.bytes) == index);
+    flows().next()?;
+    let sorted = |mut numbers: Vec<f64>| {
+        let spread = Spread::of(&mut numbers);
+        (numbers, spread)
+    };
+    let (name, most) = SIZE_CLASSES[index];
+    let name = match index {
+        _ if index + 1 < SIZE_CLASSES.len() => format!("{name}, up to {}", size(most as f64)),
+        _ => name.to_owned(),
+    };
+    Some(Class {
+        style: index,
+        name,
+        completions: sorted(flows().map(|row| row.completion_ns as f64).collect()),
+        slowdowns: sorted(flows().map(|row| row.slowdown).collect()),
+    })
+}
+
+fn panel(
+    title: &str,
+    x_title: &str,
+    classes: &[Class],
+    label: impl Fn(f64) -> String,
+    numbers: impl Fn(&Class) -> &Vec<f64>,
+) -> Panel {
+    let shown =
+        classes.iter().flat_map(|class| numbers(class)).copied().filter(|x| *x > 0.0 && x.is_finite());
+    let (least, most) = extent(shown);
+    let x = Axis::logarithmic(least, most, label);
+    let lines = classes.iter().map(|class| Line {
+        style: class.style,
+        points: distribution(numbers(class), &x),
+        bars: Vec::new(),
+    });
+    Panel {
+        title: title.to_owned(),
+        x_title: x_title.to_owned(),
+        lines: lines.collect(),
+        x,
+        y: Axis::share(),
+        is_marked: false,
+        is_joined: true,
+    }
+}
+
+/// The steps of the share of `sorted` numbers that are at or below each.
+fn distribution(sorted: &[f64], x: &Axis) -> Vec<(f64, f64)> {
+    let share = |count: usize| count as f64 / sorted.len() as f64;
+    let steps = sorted.iter().enumerate().flat_map(|(below, number)| {
+        let number = number.max(x.low());
+        [(number, share(below)), (number, share(below + 1))]
+    });
+    steps.collect()
+}
+
+fn write_table(
+    area: &Area<'_>,
+    classes: &[Class],
+    label: impl Fn(f64) -> String,
+    spread: impl Fn(&Class) -> &Spread,
+) -> Result<(), Fault> {
+    let row = |index: usize| (ROW as usize * index + ROW as usize / 2) as i32;
+    for (end, name) in ENDS.into_iter().zip(["flows", "median", "p99"]) {
+        write(area, (end, row(0)), name, TEXT, GREY, HPos::Right)?;
+    }
+    for (index, class) in (1..).zip(classes) {
+        sample(area, (64, row(index)), class.style, false)?;
+        write(area, (92, row(index)), &class.name, TEXT, INK, HPos::Left)?;
+        let spread = spread(class);
+        let cells = [number(class.slowdowns.0.len() as f64), label(spread.median), label(spread.p99)];
+        for (end, cell) in ENDS.into_iter().zip(cells) {
+            write(area, (end, row(index)), &cell, TEXT, INK, HPos::Right)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! A page of SVG: its heading, colours, texts and keys.
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+/// A part of a page.
+pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+/// What plotters says if it cannot draw. To a string it always can.
+pub(super) type Fault = Box<dyn std::error::Error + Send + Sync>;
+
+/// Of everything written; Helvetica or what stands in for it.
+pub(super) const FONT: &str = "Helvetica, Arial, sans-serif";
+/// Size of most texts, and of those above a plot. Of plotters' sizes a browser makes about four fifths.
+pub(super) const TEXT: u32 = 15;
+pub(super) const TITLE: u32 = 17;
+/// Height of the two lines above everything, and of the space below them.
+const HEADING: u32 = 68;
+/// Characters of a title that fit on the narrowest page.
+const LONGEST_TITLE: usize = 76;
+/// Around everything.
+const MARGIN: i32 = 16;
+/// Of what is read first.
+pub(super) const INK: RGBColor = RGBColor(33, 37, 41);
+/// Of what is read second: axes, notes.
+pub(super) const GREY: RGBColor = RGBColor(96, 104, 112);
+/// Of grid lines.
+pub(super) const GRID: RGBColor = RGBColor(226, 230, 234);
+/// Of grid lines between those that have a number.
+pub(super) const FAINT: RGBColor = RGBColor(242, 244, 246);
+
+/// Told apart also without colour vision (Okabe and Ito 2008); without yellow, which is not seen on white.
+const COLOURS: [RGBColor; 7] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(80, 80, 80),
+];
+
+/// The colour of a line, and whether its marks are hollow: they are once all colours have been used.
+pub(super) fn style(line: usize) -> (RGBColor, bool) {
+    (COLOURS[line % COLOURS.len()], line / COLOURS.len() % 2 == 1)
+}
+
+/// What a page is called.
+#[derive(Clone, Debug)]
+pub(super) struct Heading {
+    /// In one line.
+    pub(super) title: String,
+    /// What is drawn, in one more.
+    pub(super) subtitle: String,
+}
+
+/// A page of `width` and `height` below its heading, as SVG.
+pub(super) fn page(
+    heading: &Heading,
+    (width, height): (u32, u32),
+    contents: impl FnOnce(&Area<'_>) -> Result<(), Fault>,
+) -> Result<String, Fault> {
+    let mut svg = String::new();
+    {
+        let root = SVGBackend::with_string(&mut svg, (width, height + HEADING)).into_drawing_area();
+        root.fill(&WHITE)?;
+        let (head, body) = root.split_vertically(HEADING);
+        write(&head, (MARGIN, 26), &shortened(&heading.title, LONGEST_TITLE), 23, INK, HPos::Left)?;
+        write(&head, (MARGIN, 50), &heading.subtitle, TEXT, GREY, HPos::Left)?;
+        contents(&body)?;
+        root.present()?;
+    }
+    Ok(svg)
+}
+
+/// The beginning of a text that has more than `most` characters, and that it goes on.
+pub(super) fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some(_) => text.chars().take(most - 1).chain(['\u{2026}']).collect(),
+        None => text.to_owned(),
+    }
+}
+
+/// Writes a line of text; `at` is its left end, its middle or its right end, half way up.
+pub(super) fn write(
+    area: &Area<'_>,
+    at: (i32, i32),
+    text: &str,
+    size: u32,
+    colour: RGBColor,
+    anchor: HPos,
+) -> Result<(), Fault> {
+    let style = (FONT, size).into_font().color(&colour).pos(Pos::new(anchor, VPos::Center));
+    Ok(area.draw(&Text::new(text, at, style))?)
+}
+
+/// A short piece of a line, for a key.
+pub(super) fn sample(area: &Area<'_>, (x, y): (i32, i32), line: usize, is_marked: bool) -> Result<(), Fault> {
+    let (colour, _) = style(line);
+    area.draw(&PathElement::new(vec![(x, y), (x + 20, y)], colour.stroke_width(2)))?;
+    if is_marked {
+        mark(line, (x + 10, y)).into_iter().try_for_each(|dot| area.draw(&dot))?;
+    }
+    Ok(())
+}
+
+/// A dot of a line, white within if it is hollow.
+pub(super) fn mark<Place>(line: usize, at: Place) -> Vec<Circle<Place, i32>>
+where
+    Place: Clone,
+{
+    let (colour, is_hollow) = style(line);
+    let dot = Circle::new(at.clone(), 4, colour.filled());
+    match is_hollow {
+        true => vec![dot, Circle::new(at, 2, WHITE.filled())],
+        false => vec![dot],
+    }
+}
+
+/// A page that says why there is nothing on it.
+pub(super) fn blank_page(heading: &Heading) -> Result<String, Fault> {
+    page(heading, (960, 20), |_| Ok(()))
+}

@@ -1,0 +1,265 @@
+//! The report at the end, for people.
+
+use std::fmt::Write;
+
+use thalweg_wire::{BitRate, Bytes, Nanos};
+
+use super::results::{LinkUse, MirrorUse, QueueUse, Results, SIZE_CLASSES, SizeClassRow, Summary, SweepResults};
+use crate::figures::{grouped, number};
+
+/// Rows of links and queues that are shown.
+const SHOWN: usize = 5;
+/// Places with drops that are shown.
+const SHOWN_DROPS: usize = 10;
+
+/// The report of a run.
+pub fn report(results: &Results) -> String {
+    let mut text = String::new();
+    heading(&mut text, results);
+    traffic(&mut text, results);
+    flows(&mut text, &results.summary);
+    links(&mut text, &results.summary.busiest_links);
+    queues(&mut text, &results.summary.longest_queues);
+    mirrors(&mut text, &results.summary.mirrors);
+    drops(&mut text, results);
+    text
+}
+
+/// The line that says how fast a run went, which no seed gives.
+pub fn pace(results: &Results) -> String {
+    let emulated = results.duration_ns as f64 / 1e9;
+    let wall = results.wall_seconds.max(1e-9);
+    let ratio = match emulated / wall {
+        ratio if ratio >= 1.0 => format!("{} times as fast as real time", significant(ratio)),
+        ratio => format!("{} times as slow as real time", significant(1.0 / ratio)),
+    };
+    let packets = results.summary.packets.delivered as f64 / wall;
+    format!(
+        "emulated {} in {}, {ratio}, {} packets/s\n",
+        Nanos(results.duration_ns),
+        Nanos((wall * 1e9) as u64),
+        grouped(packets as u64)
+    )
+}
+
+fn heading(text: &mut String, results: &Results) {
+    let Results { experiment, topology, scheme, transport, seed, .. } = results;
+    let _ = writeln!(text, "{experiment}");
+    row(text, "topology", topology);
+    row(text, "scheme", &format!("{scheme}, transport {transport}, seed {seed}"));
+    let mut time = Nanos(results.duration_ns).to_string();
+    if results.warm_up_ns > 0 {
+        let _ = write!(time, ", what is below counts from {} on", Nanos(results.warm_up_ns));
+    }
+    if results.interrupted {
+        time.push_str("; ended before its time");
+    }
+    row(text, "emulated", &time);
+}
+
+fn traffic(text: &mut String, results: &Results) {
+    let summary = &results.summary;
+    let packets = &summary.packets;
+    text.push_str("\nTraffic\n");
+    row(text, "packets", &format!("{} sent, {} arrived, {} dropped, {} in flight, {} marked",
+        grouped(packets.injected), grouped(packets.delivered), grouped(packets.dropped), grouped(packets.in_flight),
+        grouped(packets.marked)));
+    row(text, "throughput", &rate(summary.throughput_bps));
+    let flows = &summary.flows;
+    if flows.started == 0 {
+        return;
+    }
+    row(text, "goodput", &rate(summary.goodput_bps));
+    let mut counts = format!("{} began, {} completed", grouped(flows.started), grouped(flows.completed));
+    for (count, what) in [
+        (flows.unfinished, "unfinished"),
+        (flows.endless, "without end"),
+        (flows.refused, "refused (too many at once)"),
+        (flows.not_kept, "completed but not kept"),
+    ] {
+        if count > 0 {
+            let _ = write!(counts, ", {} {what}", grouped(count));
+        }
+    }
+    row(text, "flows", &counts);
+    row(text, "repeated", &format!("{} segments, {} timeouts", grouped(flows.retransmissions), grouped(flows.timeouts)));
+    if let Some(endless) = &summary.endless {
+        let each = &endless.goodput_bps;
+        row(text, "without end", &format!("{} flows of {} each on average, fairness {:.3} (Jain)",
+            grouped(endless.flows), rate(each.mean), endless.fairness));
+    }
+}
+
+fn flows(text: &mut String, summary: &Summary) {
+    if summary.sizes.iter().all(|class| class.completed + class.unfinished == 0) {
+        return;
+    }
+    let _ = writeln!(text, "\n{:<41} {:>21} {:>26}", "Flow completion times", "---- time ----", "-- over time alone --");
+    let _ = writeln!(text, "  {:<20} {:>9} {:>7} {:>10} {:>10} {:>8} {:>8} {:>8}",
+        "size", "completed", "not yet", "mean", "p99", "mean", "median", "p99");
+    for class in summary.sizes.iter().filter(|class| class.completed + class.unfinished > 0) {
+        let _ = writeln!(text, "{}", size_row(class));
+    }
+}
+
+fn size_row(class: &SizeClassRow) -> String {
+    let name = class_name(class.class);
+    let (completed, unfinished) = (grouped(class.completed), grouped(class.unfinished));
+    if class.completed == 0 {
+        return format!("  {name:<20} {completed:>9} {unfinished:>7} {:>10} {:>10} {:>8} {:>8} {:>8}", "-", "-", "-", "-", "-");
+    }
+    let time = |nanos: f64| Nanos(nanos as u64).to_string();
+    let slowdown = &class.slowdown;
+    format!(
+        "  {name:<20} {completed:>9} {unfinished:>7} {:>10} {:>10} {:>8} {:>8} {:>8}",
+        time(class.completion_ns.mean),
+        time(class.completion_ns.p99),
+        number(slowdown.mean, 2),
+        number(slowdown.median, 2),
+        number(slowdown.p99, 2)
+    )
+}
+
+/// `small (to 100 kB)`.
+fn class_name(class: &str) -> String {
+    let Some(index) = SIZE_CLASSES.iter().position(|&(name, _)| name == class) else { return class.to_owned() };
+    match SIZE_CLASSES[index] {
+        (name, u64::MAX) => format!("{name} (from {})", short(SIZE_CLASSES[index - 1].1 + 1)),
+        (name, most) if index == 0 => format!("{name} (to {})", short(most)),
+        (name, _) => format!("{name} (between)"),
+    }
+}
+
+/// Bytes without decimals.
+fn short(bytes: u64) -> String {
+    Bytes(bytes).to_string().replace(".00", "").replace(".0", "")
+}
+
+fn links(text: &mut String, links: &[LinkUse]) {
+    if links.is_empty() {
+        return;
+    }
+    text.push_str("\nBusiest links\n");
+    let _ = writeln!(text, "  {:<24} {:>12} {:>6} {:>13} {:>11} {:>11}", "link", "rate", "used", "packets", "marked", "dropped");
+    for link in links.iter().take(SHOWN) {
+        let name = format!("{} > {}", link.from, link.to);
+        let _ = writeln!(text, "  {name:<24} {:>12} {:>5.1}% {:>13} {:>11} {:>11}",
+            rate(link.rate_bps), 100.0 * link.utilisation, grouped(link.packets), grouped(link.marked), grouped(link.dropped));
+    }
+}
+
+fn queues(text: &mut String, queues: &[QueueUse]) {
+    if queues.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "\n{:<26} {:>44} {:>12}", "Longest queues", "------------- packets waiting -------------", "bytes");
+    let _ = writeln!(text, "  {:<24} {:>8} {:>8} {:>8} {:>8} {:>8} {:>12}", "port", "mean", "median", "p95", "p99", "max", "mean");
+    for queue in queues.iter().take(SHOWN) {
+        let name = format!("{} > {}", queue.router, queue.to);
+        let waits = &queue.packets;
+        let whole = |value: f64| grouped(value as u64);
+        let _ = writeln!(text, "  {name:<24} {:>8} {:>8} {:>8} {:>8} {:>8} {:>12}",
+            number(waits.mean, 1), whole(waits.median), whole(waits.p95), whole(waits.p99), whole(waits.max),
+            Bytes(queue.bytes.mean as u64).to_string());
+    }
+}
+
+fn mirrors(text: &mut String, mirrors: &[MirrorUse]) {
+    if mirrors.is_empty() {
+        return;
+    }
+    text.push_str("\nMonitor ports\n");
+    let _ = writeln!(text, "  {:<24} {:>13} {:>12} {:>13}", "router", "packets", "bytes", "dropped");
+    for mirror in mirrors {
+        let (packets, dropped) = (grouped(mirror.packets), grouped(mirror.dropped));
+        let _ = writeln!(text, "  {:<24} {packets:>13} {:>12} {dropped:>13}", mirror.router, Bytes(mirror.bytes).to_string());
+    }
+}
+
+fn drops(text: &mut String, results: &Results) {
+    if results.drops.is_empty() {
+        return;
+    }
+    text.push_str("\nDrops since the beginning\n");
+    let _ = writeln!(text, "  {:<24} {:<10} {:>12}", "place", "reason", "packets");
+    let mut drops: Vec<_> = results.drops.iter().collect();
+    drops.sort_by_key(|drop| std::cmp::Reverse(drop.packets));
+    for drop in drops.iter().take(SHOWN_DROPS) {
+        let _ = writeln!(text, "  {:<24} {:<10} {:>12}", drop.place, drop.reason, grouped(drop.packets));
+    }
+    let rest: u64 = drops.iter().skip(SHOWN_DROPS).map(|drop| drop.packets).sum();
+    if rest > 0 {
+        let _ = writeln!(text, "  {:<24} {:<10} {:>12}", format!("and {} more", drops.len() - SHOWN_DROPS), "", grouped(rest));
+    }
+}
+
+/// What the columns of a comparison mean.
+const LEGEND: &str = "\
+queue: mean and 99th percentile of the packets that wait at the port with the longest mean queue
+small, large: flows to 100 kB, and from 10 MB; mean and 99th percentile of their time over that of the flow alone
+";
+
+/// The runs of a sweep beside each other.
+pub fn comparison(results: &SweepResults) -> String {
+    let mut table: Vec<Vec<String>> = vec![results.keys.clone()];
+    let columns = ["throughput", "dropped", "marked", "queue", "p99", "small", "p99", "large", "unfinished"];
+    table[0].extend(columns.map(str::to_owned));
+    for run in &results.runs {
+        let summary = &run.results.summary;
+        let class = |name: &str| summary.sizes.iter().find(|class| class.class == name && class.completed > 0);
+        let slowdown = |name, of: fn(&SizeClassRow) -> f64| class(name).map_or("-".to_owned(), |class| number(of(class), 2));
+        let queue = |of: fn(&QueueUse) -> f64, decimals| {
+            summary.longest_queues.first().map_or("-".to_owned(), |queue| number(of(queue), decimals))
+        };
+        let mut row = run.values.clone();
+        row.extend([
+            rate(summary.throughput_bps),
+            grouped(summary.packets.dropped),
+            grouped(summary.packets.marked),
+            queue(|queue| queue.packets.mean, 1),
+            queue(|queue| queue.packets.p99, 0),
+            slowdown("small", |class| class.slowdown.mean),
+            slowdown("small", |class| class.slowdown.p99),
+            slowdown("large", |class| class.slowdown.mean),
+            grouped(summary.flows.unfinished),
+        ]);
+        table.push(row);
+    }
+    let mut text = format!("{}\n", results.experiment);
+    text.push_str(&aligned(&table, results.keys.len()));
+    text.push_str(LEGEND);
+    text
+}
+
+/// Columns of a table, the first `left` of them to the left.
+fn aligned(table: &[Vec<String>], left: usize) -> String {
+    let widths: Vec<usize> = (0..table[0].len())
+        .map(|column| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
+        .collect();
+    let mut text = String::new();
+    for row in table {
+        let mut line = String::new();
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let _ = match column < left {
+                true => write!(line, "  {cell:<width$}"),
+                false => write!(line, "  {cell:>width$}"),
+            };
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn row(text: &mut String, name: &str, value: &str) {
+    let _ = writeln!(text, "  {name:<12} {value}");
+}
+
+fn rate(bps: f64) -> String {
+    BitRate(bps.round() as u64).to_string()
+}
+
+/// Two significant digits, as far as they matter.
+fn significant(value: f64) -> String {
+    if value < 10.0 { format!("{value:.1}") } else { grouped(value.round() as u64) }
+}

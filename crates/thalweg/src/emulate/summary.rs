@@ -1,0 +1,175 @@
+//! From a run that has ended to what it comes to.
+
+use thalweg_emulator::hosts::{CompletedFlow, Hosts};
+use thalweg_emulator::workloads::FOR_EVER;
+use thalweg_emulator::{Fabric, Place};
+use thalweg_network::{Node, Topology};
+use thalweg_wire::Timestamp;
+
+use super::alone::Alone;
+use super::recorder::per_second;
+use super::results::{
+    DropRow, EndlessFlows, FlowCounts, FlowRow, MirrorUse, PacketCounts, Results, SIZE_CLASSES, SizeClassRow, Spread, Summary,
+    size_class,
+};
+use super::run::{Ended, Run};
+
+/// Links and queues that the summary has.
+const BUSIEST: usize = 10;
+
+/// What a run has measured.
+pub(super) fn results(run: &Run, ended: &Ended) -> Results {
+    let (plan, topology) = (&run.plan, &run.plan.topology);
+    let slots = run.watched.now().0 - 1;
+    let flows = flow_rows(run);
+    let summary = summary(run, ended, &flows);
+    let drops = run.watched.drops().iter().map(|(&(place, reason), &packets)| DropRow {
+        place: named(topology, place),
+        reason: reason.name(),
+        packets,
+    });
+    Results {
+        experiment: plan.name.clone(),
+        scheme: plan.scheme.name().to_owned(),
+        transport: if run.traffic.hosts.is_some() { plan.transport_name.clone() } else { "none".to_owned() },
+        topology: plan.topology_name.clone(),
+        seed: plan.seed,
+        duration_ns: run.clock.start_of(thalweg_emulator::Slot(slots)).0,
+        warm_up_ns: plan.warm_up.0,
+        slots,
+        wall_seconds: ended.wall_seconds,
+        interrupted: ended.interrupted,
+        drops: drops.collect(),
+        queues: if ended.keep_rows { run.recorder.queue_rows(topology) } else { Vec::new() },
+        links: if ended.keep_rows { run.recorder.link_rows(topology) } else { Vec::new() },
+        flows,
+        summary,
+    }
+}
+
+fn summary(run: &Run, ended: &Ended, flows: &[FlowRow]) -> Summary {
+    let topology = &run.plan.topology;
+    let warm_up = Timestamp(run.plan.warm_up.0);
+    let end = run.clock.start_of(thalweg_emulator::Slot(run.watched.now().0 - 1));
+    let seconds = end.since(warm_up).as_secs_f64();
+    let hosts = run.traffic.hosts.as_ref();
+    let delivered = hosts.map_or(0, |hosts| hosts.totals().bytes_delivered - run.warm.totals.bytes_delivered);
+    Summary {
+        packets: PacketCounts {
+            injected: run.watched.injected(),
+            delivered: run.watched.delivered(),
+            dropped: run.watched.dropped(),
+            in_flight: ended.in_flight,
+            marked: run.recorder.marked(),
+        },
+        throughput_bps: per_second(run.recorder.bytes_to_endpoints(), seconds),
+        goodput_bps: per_second(delivered, seconds),
+        flows: hosts.map(|hosts| flow_counts(hosts, run.beyond)).unwrap_or_default(),
+        sizes: hosts.map(|hosts| size_classes(hosts, flows, warm_up)).unwrap_or_default(),
+        endless: hosts.and_then(|hosts| endless(hosts, run, seconds)),
+        busiest_links: run.recorder.busiest_links(topology, seconds, BUSIEST),
+        longest_queues: run.recorder.longest_queues(topology, warm_up, BUSIEST),
+        mirrors: mirrors(run),
+    }
+}
+
+fn mirrors(run: &Run) -> Vec<MirrorUse> {
+    let uses = run.plan.monitors.iter().filter_map(|monitor| {
+        let tally = run.watched.network.monitor_tally(monitor.router)?;
+        Some(MirrorUse {
+            router: run.plan.topology.name(Node::Router(monitor.router)).to_owned(),
+            packets: tally.sent.packets,
+            bytes: tally.sent.bytes,
+            dropped: tally.dropped.packets,
+        })
+    });
+    uses.collect()
+}
+
+fn flow_counts(hosts: &Hosts, beyond: u64) -> FlowCounts {
+    let totals = hosts.totals();
+    let endless = hosts.flows().filter(|flow| flow.bytes == FOR_EVER).count() as u64;
+    FlowCounts {
+        started: totals.flows_started,
+        completed: totals.flows_completed,
+        unfinished: hosts.active_flows() as u64 - endless,
+        endless,
+        refused: totals.flows_refused,
+        not_kept: beyond,
+        retransmissions: totals.retransmissions,
+        timeouts: totals.timeouts,
+    }
+}
+
+fn flow_rows(run: &Run) -> Vec<FlowRow> {
+    let topology = &run.plan.topology;
+    let mut alone = Alone::new(&run.plan);
+    let name = |endpoint| topology.name(Node::Endpoint(endpoint)).to_owned();
+    let row = |flow: &CompletedFlow| {
+        let completion_ns = flow.completion_time().0;
+        let unloaded = alone.time_ns(flow.source, flow.destination, flow.bytes);
+        FlowRow {
+            flow: flow.flow,
+            source: name(flow.source),
+            destination: name(flow.destination),
+            bytes: flow.bytes,
+            dscp: flow.dscp,
+            start_ns: flow.start.0,
+            completion_ns,
+            slowdown: unloaded.map_or(f64::NAN, |unloaded| completion_ns as f64 / unloaded),
+            retransmissions: u32::try_from(flow.retransmissions).unwrap_or(u32::MAX),
+            timeouts: u32::try_from(flow.timeouts).unwrap_or(u32::MAX),
+            marks: u32::try_from(flow.marks).unwrap_or(u32::MAX),
+        }
+    };
+    run.completed.iter().map(row).collect()
+}
+
+/// By size, and all together at the end.
+fn size_classes(hosts: &Hosts, flows: &[FlowRow], warm_up: Timestamp) -> Vec<SizeClassRow> {
+    let all = ("all", None);
+    let classes = SIZE_CLASSES.iter().enumerate().map(|(index, &(name, _))| (name, Some(index))).chain([all]);
+    let rows = classes.map(|(class, index)| {
+        let belongs = |bytes: u64| index.is_none_or(|index| size_class(bytes) == index);
+        let of_class: Vec<&FlowRow> =
+            flows.iter().filter(|flow| flow.start_ns >= warm_up.0 && belongs(flow.bytes)).collect();
+        let spread = |of: fn(&FlowRow) -> f64| {
+            let mut values: Vec<f64> = of_class.iter().map(|flow| of(flow)).filter(|value| value.is_finite()).collect();
+            Spread::of(&mut values)
+        };
+        let under_way = hosts.flows().filter(|flow| flow.bytes != FOR_EVER && belongs(flow.bytes));
+        SizeClassRow {
+            class,
+            completed: of_class.len() as u64,
+            unfinished: under_way.count() as u64,
+            completion_ns: spread(|flow| flow.completion_ns as f64),
+            slowdown: spread(|flow| flow.slowdown),
+        }
+    });
+    rows.collect()
+}
+
+fn endless(hosts: &Hosts, run: &Run, seconds: f64) -> Option<EndlessFlows> {
+    let flows = hosts.flows().filter(|flow| flow.bytes == FOR_EVER);
+    let mut goodputs: Vec<f64> = flows
+        .map(|flow| per_second(flow.delivered - run.warm.endless.get(&flow.flow).unwrap_or(&0), seconds))
+        .collect();
+    if goodputs.is_empty() {
+        return None;
+    }
+    let sum: f64 = goodputs.iter().sum();
+    let squares: f64 = goodputs.iter().map(|goodput| goodput * goodput).sum();
+    let fairness = if squares > 0.0 { sum * sum / (goodputs.len() as f64 * squares) } else { 1.0 };
+    Some(EndlessFlows { flows: goodputs.len() as u64, goodput_bps: Spread::of(&mut goodputs), fairness })
+}
+
+fn named(topology: &Topology, place: Place) -> String {
+    match place {
+        Place::Endpoint(endpoint) => topology.name(Node::Endpoint(endpoint)).to_owned(),
+        Place::Router(router) => topology.name(Node::Router(router)).to_owned(),
+        Place::Port(router, port) => {
+            let to = topology.name(topology.peer(router, port).node);
+            format!("{} > {to}", topology.name(Node::Router(router)))
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! An experiment run again and again with other values of some keys: a matrix, one run a core.
+//!
+//! Every run is that of a single experiment with these values, to the byte: nothing is shared between runs.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use thiserror::Error;
+
+use super::experiment::{Experiment, ExperimentError};
+use super::plan::Plan;
+use super::results::{Results, SweepResults, SweepRun};
+use super::run::{Progress, RunError, run};
+
+/// Most runs of a sweep: more were hardly meant.
+pub const MOST_RUNS: usize = 100_000;
+
+/// Step of a range that has none.
+const STEP: f64 = 0.1;
+
+/// A key, and the values that it is given: `scheme=droptail,dctcp`, `load=0.1..0.8`, `threshold=20..100:20`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Axis {
+    /// Path of the key, as it was typed.
+    pub key: String,
+    /// Values as text.
+    pub values: Vec<String>,
+}
+
+/// Text that is no axis.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("`{text}`: expected KEY=VALUE,VALUE,... or KEY=FIRST..LAST or KEY=FIRST..LAST:STEP")]
+pub struct ParseAxisError {
+    /// What was typed.
+    pub text: String,
+}
+
+/// Why a sweep cannot be run.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SweepError {
+    /// An experiment of the matrix is wrong.
+    #[error("{}{error}", with(values, error))]
+    Experiment {
+        /// The values that it has, `key=value`.
+        values: Vec<String>,
+        /// What is wrong.
+        error: ExperimentError,
+    },
+    /// A key is given values twice.
+    #[error("{0} is swept twice")]
+    Twice(String),
+    /// Too many combinations.
+    #[error("{0} runs: expected {MOST_RUNS} at most")]
+    TooMany(usize),
+}
+
+/// Which run an error is about, if the error does not say so itself.
+fn with(values: &[String], error: &ExperimentError) -> String {
+    match error {
+        ExperimentError::Override { .. } => String::new(),
+        _ => format!("with {}:\n", values.join(", ")),
+    }
+}
+
+impl FromStr for Axis {
+    type Err = ParseAxisError;
+
+    fn from_str(text: &str) -> Result<Axis, ParseAxisError> {
+        let wrong = || ParseAxisError { text: text.to_owned() };
+        let (key, values) = text.split_once('=').ok_or_else(wrong)?;
+        let mut axis = Axis { key: key.trim().to_owned(), values: Vec::new() };
+        for value in values.split(',').map(str::trim) {
+            match value.split_once("..") {
+                // A range of endpoints is one value.
+                Some((first, _)) if first.parse::<f64>().is_ok() => axis.values.extend(range(value).ok_or_else(wrong)?),
+                _ if value.is_empty() => return Err(wrong()),
+                _ => axis.values.push(value.to_owned()),
+            }
+        }
+        if axis.key.is_empty() { Err(wrong()) } else { Ok(axis) }
+    }
+}
+
+impl fmt::Display for Axis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.key, self.values.join(","))
+    }
+}
+
+/// The values of `FIRST..LAST` or `FIRST..LAST:STEP`, both ends included; with as many decimals as are written.
+fn range(text: &str) -> Option<Vec<String>> {
+    let (first, rest) = text.split_once("..")?;
+    let (last, step) = rest.split_once(':').unwrap_or((rest, ""));
+    let decimals = [first, last, step].into_iter().map(|text| text.split_once('.').map_or(0, |(_, part)| part.len())).max()?;
+    let (first, last): (f64, f64) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+    let (step, decimals): (f64, usize) = match step.trim() {
+        "" => (STEP, decimals.max(1)),
+        step => (step.parse().ok()?, decimals),
+    };
+    let count = ((last - first) / step + 1e-9).floor();
+    let is_range = first.is_finite() && step > 0.0 && (0.0..MOST_RUNS as f64).contains(&count) && decimals <= 12;
+    is_range.then(|| (0..=count as usize).map(|index| format!("{:.decimals$}", first + step * index as f64)).collect())
+}
+
+/// The matrix of a sweep: the values of each run, the last axis changing fastest.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    experiment: Experiment,
+    axes: Vec<Axis>,
+    combinations: Vec<Vec<String>>,
+}
+
+impl Sweep {
+    /// All combinations, every one of them checked.
+    ///
+    /// # Errors
+    /// If a key is swept twice, there are too many runs, or one of them is wrong.
+    pub fn new(experiment: &Experiment, axes: Vec<Axis>) -> Result<Sweep, SweepError> {
+        if let Some((_, axis)) = axes.iter().enumerate().find(|(index, axis)| axes[..*index].iter().any(|other| other.key == axis.key)) {
+            return Err(SweepError::Twice(axis.key.clone()));
+        }
+        let runs = axes.iter().map(|axis| axis.values.len()).fold(1, usize::saturating_mul);
+        if runs > MOST_RUNS {
+            return Err(SweepError::TooMany(runs));
+        }
+        let combinations = axes.iter().fold(vec![Vec::new()], |combinations: Vec<Vec<String>>, axis| {
+            let longer = |combination: &Vec<String>, value: &String| [&combination[..], std::slice::from_ref(value)].concat();
+            combinations.iter().flat_map(|combination| axis.values.iter().map(move |value| longer(combination, value))).collect()
+        });
+        let sweep = Sweep { experiment: experiment.clone(), axes, combinations };
+        for run in 0..sweep.runs() {
+            sweep.plan(run).map_err(|error| SweepError::Experiment { values: sweep.told(run), error })?;
+        }
+        Ok(sweep)
+    }
+
+    /// How many runs there are.
+    pub fn runs(&self) -> usize {
+        self.combinations.len()
+    }
+
+    /// The values of a run, as `key=value`.
+    pub fn told(&self, run: usize) -> Vec<String> {
+        let pairs = self.axes.iter().zip(&self.combinations[run]);
+        pairs.map(|(axis, value)| format!("{}={value}", axis.key)).collect()
+    }
+
+    /// Name of the folder of a run: its values, in characters that every file system takes.
+    pub fn folder(&self, run: usize) -> String {
+        let harmless = |c: char| if c.is_ascii_alphanumeric() || "._-=".contains(c) { c } else { '_' };
+        let name: Vec<String> = self.told(run).iter().map(|told| told.chars().map(harmless).collect()).collect();
+        name.join(",").chars().take(200).collect()
+    }
+
+    fn plan(&self, run: usize) -> Result<Plan, ExperimentError> {
+        Plan::new(&self.changed(run)?)
+    }
+
+    /// The experiment of a run.
+    fn changed(&self, run: usize) -> Result<Experiment, ExperimentError> {
+        let mut experiment = self.experiment.clone();
+        let mut changes: Vec<(&Axis, &String)> = self.axes.iter().zip(&self.combinations[run]).collect();
+        // What is selected decides what other keys mean.
+        changes.sort_by_key(|(axis, _)| !experiment.is_selector(&axis.key));
+        for (axis, value) in changes {
+            experiment.set(&axis.key, value, &format!("--sweep {}={value}", axis.key))?;
+        }
+        Ok(experiment)
+    }
+
+    /// Runs all of them, as many at a time as there are cores. `hear` is told how far each has come, `take` gets the
+    /// results of each as it ends, and says what is to be kept. With a `folder` results have their rows, and each run may
+    /// write into a folder of its own below it.
+    ///
+    /// # Errors
+    /// The first run's that fails, or that of `take`; the others are stopped then.
+    pub fn go<E: From<RunError> + From<ExperimentError> + Send>(
+        &self,
+        cores: usize,
+        folder: Option<&Path>,
+        stop: &AtomicBool,
+        hear: &(dyn Fn(usize, Progress) + Sync),
+        take: &(dyn Fn(usize, Results) -> Result<Results, E> + Sync),
+    ) -> Result<SweepResults, E> {
+        let next = AtomicUsize::new(0);
+        let failed = AtomicBool::new(false);
+        let done: Mutex<Vec<Option<Result<Results, E>>>> = Mutex::new((0..self.runs()).map(|_| None).collect());
+        let work = || {
+            while !stop.load(Ordering::Relaxed) && !failed.load(Ordering::Relaxed) {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= self.runs() {
+                    break;
+                }
+                let one = || -> Result<Results, E> {
+                    let plan = self.plan(number)?;
+                    let folder = folder.map(|folder| folder.join(self.folder(number)));
+                    let results = run(plan, folder.as_deref(), stop, &mut |progress| hear(number, progress))?;
+                    take(number, results)
+                };
+                let result = one();
+                failed.fetch_or(result.is_err(), Ordering::Relaxed);
+                done.lock().expect("no run panics while it holds this")[number] = Some(result);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..cores.clamp(1, self.runs().max(1)) {
+                scope.spawn(work);
+            }
+        });
+        let done = done.into_inner().expect("no run panics while it holds this");
+        let mut runs = Vec::new();
+        for (number, result) in done.into_iter().enumerate() {
+            // A run that was not begun before somebody stopped the sweep has no results.
+            let Some(result) = result else { continue };
+            runs.push(SweepRun { values: self.combinations[number].clone(), folder: self.folder(number), results: result? });
+        }
+        let keys = self.axes.iter().map(|axis| axis.key.clone()).collect();
+        let name = runs.first().map_or_else(String::new, |run| run.results.experiment.clone());
+        Ok(SweepResults { experiment: name, keys, runs })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(text: &str) -> Vec<String> {
+        text.parse::<Axis>().unwrap().values
+    }
+
+    #[test]
+    fn ranges_have_both_ends_and_steps_as_they_are_written() {
+        assert_eq!(values("load=0.1..0.4"), ["0.1", "0.2", "0.3", "0.4"]);
+        assert_eq!(values("load=0.7..0.8"), ["0.7", "0.8"]);
+        assert_eq!(values("threshold=20..100:40"), ["20", "60", "100"]);
+        assert_eq!(values("gamma=0.90..0.95:0.05,1"), ["0.90", "0.95", "1"]);
+        assert_eq!(values("scheme=droptail, dctcp"), ["droptail", "dctcp"]);
+        assert_eq!(values("clients=h0..h3"), ["h0..h3"]);
+        for text in ["load", "load=", "=1", "load=0.1,", "load=0.8..0.1", "load=0..1:0", "load=0..1e9:1e-9", "load=0..nan"] {
+            assert!(text.parse::<Axis>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! A network with somebody at its seam who counts: what goes in, what comes out, and where packets are dropped.
+//!
+//! Packets without transport go by the same seam; their outcomes are kept from the hosts, who know nothing of them.
+
+use std::collections::BTreeMap;
+
+use thalweg_emulator::{Fabric, Fate, Network, Outcome, Packet, Place, Reason, Request, Slot, SlotClock};
+use thalweg_network::EndpointId;
+
+/// The number that packets without transport have where there are hosts too, whose own are counted from 0.
+const WITHOUT_TRANSPORT: u32 = u32::MAX;
+
+/// The bit that sets flows of such packets apart.
+const FLOW_APART: u32 = 1 << 31;
+
+/// A network, watched.
+pub(super) struct Watched {
+    /// The network.
+    pub(super) network: Box<dyn Network>,
+    /// Whether both hosts and senders without transport are there.
+    is_shared: bool,
+    injected: u64,
+    delivered: u64,
+    dropped: u64,
+    drops: BTreeMap<(Place, Reason), u64>,
+}
+
+impl Watched {
+    pub(super) fn new(network: Box<dyn Network>, is_shared: bool) -> Watched {
+        Watched { network, is_shared, injected: 0, delivered: 0, dropped: 0, drops: BTreeMap::new() }
+    }
+
+    /// Hands over packets without transport, which are set apart from those of hosts if need be.
+    pub(super) fn inject_without_transport(&mut self, requests: &mut [Request]) {
+        if self.is_shared {
+            for request in requests.iter_mut() {
+                request.packet = set_apart(&request.packet);
+            }
+        }
+        self.inject(requests);
+    }
+
+    pub(super) fn injected(&self) -> u64 {
+        self.injected
+    }
+
+    pub(super) fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Packets dropped so far, by place and reason.
+    pub(super) fn drops(&self) -> &BTreeMap<(Place, Reason), u64> {
+        &self.drops
+    }
+}
+
+fn set_apart(packet: &Packet) -> Packet {
+    let flow = packet.flow() | FLOW_APART;
+    let apart = Packet::new(packet.source(), packet.destination(), flow, WITHOUT_TRANSPORT, packet.length());
+    apart.with_traffic_class(packet.traffic_class()).with_address(packet.address())
+}
+
+impl Fabric for Watched {
+    fn clock(&self) -> SlotClock {
+        self.network.clock()
+    }
+
+    fn now(&self) -> Slot {
+        self.network.now()
+    }
+
+    fn inject(&mut self, requests: &[Request]) {
+        self.injected += requests.len() as u64;
+        self.network.inject(requests);
+    }
+
+    fn backlog(&self, endpoint: EndpointId) -> u64 {
+        self.network.backlog(endpoint)
+    }
+
+    fn advance(&mut self, outcomes: &mut Vec<Outcome>) {
+        let before = outcomes.len();
+        self.network.advance(outcomes);
+        let new = &outcomes[before..];
+        let mut dropped = 0;
+        // What was dropped comes first.
+        for outcome in new {
+            let Fate::Dropped(place, reason) = outcome.fate else { break };
+            *self.drops.entry((place, reason)).or_default() += 1;
+            dropped += 1;
+        }
+        self.dropped += dropped;
+        self.delivered += new.len() as u64 - dropped;
+        if self.is_shared {
+            outcomes.retain(|outcome| outcome.packet.id() != WITHOUT_TRANSPORT);
+        }
+    }
+}
