@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The whole benchmark, results under bench/results/, experiments under experiments/. Takes 30 to 50 minutes on
+# The whole benchmark, results under bench/results/, experiments under experiments/. Takes 45 to 70 minutes on
 # a quiet machine, 4 GB of disk and 4 GB of memory. `make bench` calls it when the release binary is built.
 #
 #   bench/run.sh                          everything
@@ -13,6 +13,7 @@ cpus=$(taskset -cp $$ | sed 's/.*[:,-] *//') # the last of those allowed, as the
 
 step() { echo "==> $*"; "$@"; }
 bench() { step taskset -c "$cpus" "$target/release/thalweg-bench" "$@"; }
+bench_on_all() { step "$target/release/thalweg-bench" "$@"; } # what compares cores
 at_most() { echo $(($1 < limit ? $1 : limit)); }
 
 step cargo build --release -p thalweg -p thalweg-bench
@@ -26,6 +27,7 @@ bench detectors --packets "$limit"
 bench tasks --packets "$limit"
 bench flood --packets "$(at_most 10000000)"
 bench sketches --packets "$(at_most 10000000)" --build "$target/bench-peers" --keys "$target/bench-keys"
+bench_on_all emulator --packets "$(at_most 30000000)" --build "$target/bench-peers/ns3"
 for experiment in cheetah-hash-buckets cheetah-length-filter cheetah-reported; do
   bench experiment "$experiment" --packets "$limit"
 done

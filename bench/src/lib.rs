@@ -8,6 +8,7 @@
 //! | [`detectors`] | what do the published detector and ours find, miss and report falsely, and how late? |
 //! | [`flood`] | what does a flood of random 5-tuples cost? |
 //! | [`sketches`] | how fast are sketches, ours and others', and how far off at that speed? |
+//! | [`emulator`] | how many packets a second does the emulator carry, and how does ns-3 do? |
 //! | [`experiments`] | studies of papers, figure by figure and claim by claim, on traces of ours |
 //!
 //! Traces come from `thalweg synth`'s library; its truth is what everything is held against. Results are

@@ -1,6 +1,7 @@
-//! Three sorts of plots, as SVG: grouped bars over numbers, boxes over names, and lines over names.
+//! Four sorts of plots, as SVG: grouped bars over numbers, boxes over names, lines over names, and named points.
 
 mod lines;
+mod scatter;
 
 use std::path::Path;
 
@@ -12,6 +13,7 @@ use plotters::prelude::*;
 use crate::statistics::FiveNumbers;
 
 pub use lines::{Panel, Unit, line_panels};
+pub use scatter::scatter;
 
 const SIZE: (u32, u32) = (860, 480);
 const FONT: &str = "sans-serif";

@@ -2,23 +2,28 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use thalweg_bench::emulator::ns3::{Crosscheck, Mode, Programs, Scenario, Span};
 
-/// The programs, or a line past the test runner's capture that says why the test is skipped.
-fn programs(test: &str) -> Option<Programs> {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/ns3");
-    // Where one build serves all runs of the tests; a folder each, as tests run side by side.
-    let build = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ns3").join(test);
-    match Programs::build(&sources, &build) {
-        Ok(programs) => Some(programs),
-        Err(error) if format!("{error}").starts_with("not installed") => {
-            let line = format!("skipped: {test}: no ns-3 (Debian package libns3-dev)\n");
-            std::io::stderr().write_all(line.as_bytes()).unwrap();
-            None
+/// The programs, built once for all tests, or a line past the test runner's capture that says why `test` is skipped.
+fn programs(test: &str) -> Option<&'static Programs> {
+    static PROGRAMS: OnceLock<Option<Programs>> = OnceLock::new();
+    let programs = PROGRAMS.get_or_init(|| {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/ns3");
+        // Kept for the next time that the tests run.
+        let build = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ns3");
+        match Programs::build(&sources, &build) {
+            Ok(programs) => Some(programs),
+            Err(error) if error.to_string().starts_with("not installed") => None,
+            Err(error) => panic!("{error:#}"),
         }
-        Err(error) => panic!("{error:#}"),
+    });
+    if programs.is_none() {
+        let line = format!("skipped: {test}: no ns-3 (Debian package libns3-dev)\n");
+        std::io::stderr().write_all(line.as_bytes()).unwrap();
     }
+    programs.as_ref()
 }
 
 #[test]

@@ -57,6 +57,16 @@ fn meters_agree_with_the_truth_on_packets_and_flows() {
 }
 
 #[test]
+fn the_emulator_carries_packets_under_every_scheme() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = bench(folder.path(), &["emulator", "--packets", "20000", "--runs", "1"]);
+    for scheme in ["droptail", "red", "dctcp", "priority", "drr", "hull", "pfabric", "pie", "fq_codel"] {
+        assert!(cells(&page, scheme)[1].parse::<f64>().unwrap() > 0.0, "{scheme}");
+    }
+    assert!(page.contains("| racks under an aggregation switch"), "{page}");
+}
+
+#[test]
 fn stages_are_all_measured() {
     let folder = tempfile::tempdir().unwrap();
     let page = bench(folder.path(), &["stages", "--packets", "20000", "--runs", "1"]);

@@ -5,6 +5,9 @@
 
 pub mod capture_file;
 pub mod config;
+pub mod experiment;
 pub mod filter;
 pub mod headers;
 pub mod sketch_state;
+pub mod topology;
+pub mod workload;

@@ -89,7 +89,7 @@ SecondsOn(clockid_t clock)
 }
 
 /// Comes before anything else of the simulator. Nanoseconds are too coarse for a byte at 10 Gbit/s; of the schedulers,
-/// which all give the same order of events, this one needs 5 to 30 % less time than the others here.
+/// which all give the same order of events, this one took 13 % less time than the default on the star.
 inline void
 SetUp()
 {

@@ -173,7 +173,7 @@ fn beside_ns3(bench: &mut Bench<'_>, build: &std::path::Path, page: &mut Page) -
             }
         }
         Err(error) => {
-            page.paragraph(&format!("ns-3 was left out: {error:#}."));
+            page.paragraph(format_args!("ns-3 was left out: {error:#}."));
         }
     }
     page.table(&table);

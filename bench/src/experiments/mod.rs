@@ -1,9 +1,10 @@
-//! Studies of papers, repeated on traces of ours: the dissertation's monitor figure by figure, NitroSketch claim by
-//! claim.
+//! Studies of papers, repeated on traces of ours and in emulated networks: the dissertation's monitor figure by figure,
+//! NitroSketch claim by claim, Flexplane's tables and figures.
 //!
 //! Each experiment has a folder under `experiments/`: `README.md` says what the source claims, and the command
 //! writes `RESULT.md`, `table.csv` and `plot.svg` beside it.
 
+mod flexplane;
 mod hash_buckets;
 mod length_filter;
 mod nitro;
@@ -11,6 +12,7 @@ mod reported;
 
 use std::path::{Path, PathBuf};
 
+use self::flexplane::Study;
 use crate::results::{Page, Table, save};
 
 /// Which experiment, and on what.
@@ -19,13 +21,19 @@ pub struct ExperimentOptions {
     /// Which
     #[arg(value_enum)]
     pub name: Experiment,
-    /// Length of the trace, in packets; by default 38,000,000, and 10,000,000 for nitro-*
+    /// Length of the trace, in packets; by default 38,000,000, and 10,000,000 for nitro-*; not for flexplane-*
     #[arg(long)]
     pub packets: Option<u64>,
+    /// Emulated seconds of each run of flexplane-*; by default as in the experiment's file
+    #[arg(long)]
+    pub seconds: Option<f64>,
     /// Traces (of other seeds), seeds or runs that a box or a median is made from; by default as many as take a
     /// minute or two
     #[arg(long)]
     pub seeds: Option<u64>,
+    /// Where the programs of ns-3 are built, for flexplane-cross-check
+    #[arg(long, default_value = "target/bench-peers/ns3")]
+    pub build: PathBuf,
     /// Where the results go; by default its folder under `experiments/`
     #[arg(long)]
     pub output: Option<PathBuf>,
@@ -50,6 +58,18 @@ pub enum Experiment {
     NitroSkew,
     /// NitroSketch: beside packets sampled into an exact table
     NitroPacketSampling,
+    /// Flexplane, table 2: throughput and queues of DropTail, RED and DCTCP
+    FlexplaneQueues,
+    /// Flexplane, figures 4 and 7: completion times of web search
+    FlexplaneCompletion,
+    /// Flexplane, figure 6: short against long flows
+    FlexplaneTradeOff,
+    /// Flexplane, section 5.2: HULL's marking threshold
+    FlexplaneHullThreshold,
+    /// Flexplane, table 3: lines of each scheme
+    FlexplaneLines,
+    /// The emulator beside ns-3
+    FlexplaneCrossCheck,
 }
 
 /// What an experiment came to.
@@ -70,10 +90,16 @@ impl Experiment {
             Experiment::NitroConvergence => "nitro-convergence",
             Experiment::NitroSkew => "nitro-skew",
             Experiment::NitroPacketSampling => "nitro-packet-sampling",
+            Experiment::FlexplaneQueues => "flexplane-queues",
+            Experiment::FlexplaneCompletion => "flexplane-completion",
+            Experiment::FlexplaneTradeOff => "flexplane-trade-off",
+            Experiment::FlexplaneHullThreshold => "flexplane-hull-threshold",
+            Experiment::FlexplaneLines => "flexplane-lines",
+            Experiment::FlexplaneCrossCheck => "flexplane-cross-check",
         }
     }
 
-    /// Packets and seeds, unless told otherwise.
+    /// Packets, if there is a trace, and seeds, unless told otherwise.
     const fn defaults(self) -> (u64, u64) {
         match self {
             Experiment::CheetahHashBuckets
@@ -83,6 +109,12 @@ impl Experiment {
             Experiment::NitroConvergence => (10_000_000, 20),
             Experiment::NitroSkew => (10_000_000, 10),
             Experiment::NitroPacketSampling => (10_000_000, 5),
+            Experiment::FlexplaneCompletion => (0, 4),
+            Experiment::FlexplaneQueues
+            | Experiment::FlexplaneTradeOff
+            | Experiment::FlexplaneHullThreshold => (0, 3),
+            Experiment::FlexplaneCrossCheck => (0, 5),
+            Experiment::FlexplaneLines => (0, 1),
         }
     }
 }
@@ -96,7 +128,21 @@ pub fn run(options: &ExperimentOptions) -> anyhow::Result<()> {
     let (packets, seeds) = (packets.unwrap_or(name.defaults().0), seeds.unwrap_or(name.defaults().1).max(1));
     let output = options.output.clone().unwrap_or_else(|| Path::new("experiments").join(name.folder()));
     let plot = output.join("plot.svg");
-    let command = format!("thalweg-bench experiment {} --packets {packets} --seeds {seeds}", name.folder());
+    let command = match (packets, options.seconds) {
+        (0, None) => format!("thalweg-bench experiment {} --seeds {seeds}", name.folder()),
+        (0, Some(seconds)) => {
+            format!("thalweg-bench experiment {} --seconds {seconds} --seeds {seeds}", name.folder())
+        }
+        _ => format!("thalweg-bench experiment {} --packets {packets} --seeds {seeds}", name.folder()),
+    };
+    let study = Study {
+        folder: &Path::new("experiments").join(name.folder()),
+        seeds,
+        seconds: options.seconds,
+        build: &options.build,
+        command: &command,
+        plot: &plot,
+    };
     let outcome = match name {
         Experiment::CheetahHashBuckets => hash_buckets::run(packets, &command, &plot),
         Experiment::CheetahLengthFilter => length_filter::run(packets, seeds, &command, &plot),
@@ -106,6 +152,12 @@ pub fn run(options: &ExperimentOptions) -> anyhow::Result<()> {
         Experiment::NitroConvergence => nitro::convergence::run(packets, seeds, &command, &plot),
         Experiment::NitroSkew => nitro::skew::run(packets, seeds, &command, &plot),
         Experiment::NitroPacketSampling => nitro::packet_sampling::run(packets, seeds, &command, &plot),
+        Experiment::FlexplaneQueues => flexplane::queues::run(&study),
+        Experiment::FlexplaneCompletion => flexplane::completion::run(&study),
+        Experiment::FlexplaneTradeOff => flexplane::trade_off::run(&study),
+        Experiment::FlexplaneHullThreshold => flexplane::hull_threshold::run(&study),
+        Experiment::FlexplaneLines => flexplane::schemes_lines::run(&study),
+        Experiment::FlexplaneCrossCheck => flexplane::cross_check::run(&study),
     };
     let Outcome { mut page, table } = outcome?;
     page.paragraph("![plot](plot.svg)");

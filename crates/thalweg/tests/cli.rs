@@ -37,6 +37,7 @@ fn help_fits_a_terminal_of_80_columns_and_teaches() {
         &["watch", "-h"],
         &["watch", "--help"],
         &["synth", "--help"],
+        &["emulate", "--help"],
         &["sketch", "--help"],
         &["sketch", "show", "--help"],
         &["sketch", "merge", "--help"],

@@ -43,6 +43,10 @@ fn runs() -> Vec<Run> {
         ["sketch", "show", "--json"].into_iter().chain(files.iter().map(String::as_str)).collect();
     runs.push(thalweg_in(&states, &show).ended_with(0));
     let [before, now] = ["20261121T221608Z-heavy_5.tsk", "20261121T221614Z-heavy_5.tsk"];
+    // A monitor port, flows without end, a link that fails.
+    let rack = root().join("crates/thalweg/tests/emulate/rack.toml");
+    let emulate = ["emulate", "--json", "--sweep", "seed=1", rack.to_str().unwrap()];
+    runs.push(thalweg_in(folder.path(), &emulate).ended_with(0));
     for top in ["1", "20"] {
         runs.push(thalweg_in(&states, &["sketch", "diff", "--json", "-n", top, before, now]).ended_with(0));
     }
@@ -53,26 +57,29 @@ fn page() -> String {
     fs::read_to_string(root().join("docs/reference/json.md")).unwrap()
 }
 
+/// Tables of parts, by the type of keys that have such a part.
+const PARTS: [(&str, &str); 2] = [("estimate", "An estimate"), ("spread", "A spread")];
+
 /// The keys in the first column of the page's tables, by the heading above. Tables of parts go with what has such a
-/// part: the flow with each `flow`, an estimate with each key of that type, what tasks say with each `tasks`.
+/// part: the flow with each `flow`, an estimate or a spread with each key of that type, what tasks say with each `tasks`.
 fn documented(page: &str) -> Keys {
-    let (mut keys, mut estimates) = (Keys::new(), Keys::new());
+    let mut keys = Keys::new();
+    let mut with_parts: Vec<(&str, String, &str)> = Vec::new();
     let mut heading = "";
     for line in page.lines() {
         if let Some(text) = line.strip_prefix("## ") {
             heading = text;
         } else if let Some((key, rest)) = line.strip_prefix("| `").and_then(|rest| rest.split_once("` | ")) {
             keys.entry(heading.to_owned()).or_default().insert(key.to_owned());
-            if rest.starts_with("estimate |") {
-                estimates.entry(heading.to_owned()).or_default().insert(key.to_owned());
-            }
+            let part = PARTS.iter().find(|(of_type, _)| rest.starts_with(&format!("{of_type} |")));
+            with_parts.extend(part.map(|&(_, part)| (heading, key.to_owned(), part)));
         }
     }
-    let of_estimate = keys.remove("An estimate").expect("a table of an estimate");
-    for (heading, estimates) in &estimates {
-        let parts =
-            estimates.iter().flat_map(|key| of_estimate.iter().map(move |part| format!("{key}.{part}")));
-        keys.get_mut(heading).unwrap().extend(parts);
+    let parts = PARTS.map(|(_, part)| (part, keys.remove(part).unwrap_or_else(|| panic!("no table of {part}"))));
+    for (heading, key, part) in with_parts {
+        let (_, names) = parts.iter().find(|(name, _)| *name == part).expect("it is one of them");
+        let names = names.iter().map(|name| format!("{key}.{name}"));
+        keys.get_mut(heading).unwrap().extend(names);
     }
     let mut part = |heading: &str| keys.remove(heading).unwrap_or_else(|| panic!("no table of {heading}"));
     let of_flow = part("The flow");

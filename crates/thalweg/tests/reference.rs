@@ -38,3 +38,8 @@ fn the_exit_codes_page_is_that_of_the_program() {
 fn the_page_about_the_files_of_emulations_is_that_of_the_program() {
     check("emulation-files.md", &emulate::files::reference());
 }
+
+#[test]
+fn the_page_about_experiment_files_is_that_of_the_program() {
+    check("experiment-file.md", &emulate::experiment::reference());
+}

@@ -33,12 +33,10 @@ pub const MAX_QUEUES: usize = 64;
 
 /// First-in, first-out queues: the same number at each port, all of the same capacity.
 #[derive(Clone, Debug)]
-pub struct QueueBank<T> {
-    /// Queue q of port p is number p * queues + q.
+pub struct QueueBank<T: Copy> {
+    /// Queue q of port p is number 64 p + q, so that the queues of a port that hold something are a word of theirs.
     queues: Fifos<T>,
     queues_per_port: usize,
-    /// Bit q of word p: queue q of port p holds something.
-    occupied: Box<[u64]>,
     backlogged: PortSet,
 }
 
@@ -46,38 +44,33 @@ impl<T: Queued> QueueBank<T> {
     /// Empty queues: `queues` at each of `ports` ports, each for `capacity` packets.
     ///
     /// # Panics
-    /// If there are no queues or more than [`MAX_QUEUES`] at a port or 65,536 in all, or queues have no capacity or more than
-    /// [`MAX_CAPACITY`](super::fifos::MAX_CAPACITY).
+    /// If there are no queues or more than [`MAX_QUEUES`] at a port, more than 1,024 ports, or queues have no capacity or
+    /// more than [`MAX_CAPACITY`](super::fifos::MAX_CAPACITY).
     pub fn new(ports: usize, queues: usize, capacity: u32) -> Self {
         assert!((1..=MAX_QUEUES).contains(&queues), "1 to 64 queues a port, not {queues}");
-        assert!(
-            ports * queues <= 1 << 16,
-            "{ports} ports of {queues} queues: queues have numbers of 16 bits"
-        );
+        assert!(ports <= 1 << 10, "{ports} ports: queues have numbers of 16 bits");
         QueueBank {
-            queues: Fifos::new(ports * queues, capacity),
+            queues: Fifos::of_every(queues, MAX_QUEUES, ports * MAX_QUEUES, capacity),
             queues_per_port: queues,
-            occupied: vec![0; ports].into_boxed_slice(),
             backlogged: PortSet::new(ports),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn number(&self, port: PortIndex, queue: usize) -> PortIndex {
         debug_assert!(queue < self.queues_per_port);
-        PortIndex((port.index() * self.queues_per_port + queue) as u16)
+        PortIndex((port.index() * MAX_QUEUES + queue) as u16)
     }
 
     /// Adds `item` to the end of a queue. Says whether there was room.
     ///
     /// # Panics
     /// If there is no such port.
-    #[inline]
+    #[inline(always)]
     #[must_use = "what finds no room is dropped, and must be counted"]
     pub fn push(&mut self, port: PortIndex, queue: usize, item: T) -> bool {
         let room = self.queues.push(self.number(port, queue), item);
         if room {
-            self.occupied[port.index()] |= 1 << queue;
             self.backlogged.insert(port);
         }
         room
@@ -87,13 +80,10 @@ impl<T: Queued> QueueBank<T> {
     ///
     /// # Panics
     /// If there is no such port.
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self, port: PortIndex, queue: usize) -> Option<T> {
-        let number = self.number(port, queue);
-        let item = self.queues.pop(number)?;
-        let occupied = &mut self.occupied[port.index()];
-        *occupied &= !(u64::from(self.queues.packets(number) == 0) << queue);
-        self.backlogged.remove_if(port, *occupied == 0);
+        let item = self.queues.pop(self.number(port, queue))?;
+        self.backlogged.remove_if(port, self.occupied(port) == 0);
         Some(item)
     }
 
@@ -117,7 +107,7 @@ impl<T: Queued> QueueBank<T> {
     /// The queues of a port that hold something: bit q for queue q.
     #[inline]
     pub fn occupied(&self, port: PortIndex) -> u64 {
-        self.occupied[port.index()]
+        self.queues.backlogged().word(port.index())
     }
 
     /// What waits at a port, in all its queues; goes over them.

@@ -3,7 +3,9 @@
 //! A ring that runs empty begins again at its first place, so that what is touched stays as small as what
 //! waits: a port that is seldom backlogged lives in one or two cache lines whatever its capacity.
 
-#![allow(unsafe_code)] // Two unchecked places on the hottest path there is: decision 20.
+#![allow(unsafe_code)] // Unchecked places on the hottest path there is: decision 20.
+
+use std::mem::MaybeUninit;
 
 use thalweg_network::PortIndex;
 
@@ -20,9 +22,10 @@ struct Ring {
 
 /// Queues of equal capacity, one at each port.
 #[derive(Clone, Debug)]
-pub struct Fifos<T> {
+pub struct Fifos<T: Copy> {
     rings: Box<[Ring]>,
-    places: Box<[T]>,
+    /// Not written before something waits there: memory that nobody has touched costs nothing.
+    places: Box<[MaybeUninit<T>]>,
     backlogged: PortSet,
     capacity: u32,
     /// Places of a ring are a power of two; this is one less.
@@ -42,14 +45,21 @@ impl<T: Queued> Fifos<T> {
     /// # Panics
     /// If queues have no capacity or more than [`MAX_CAPACITY`].
     pub fn new(ports: usize, capacity: u32) -> Self {
+        Fifos::of_every(1, 1, ports, capacity)
+    }
+
+    /// Empty queues, `used` of every `group` ports, and none at the others.
+    pub(super) fn of_every(used: usize, group: usize, ports: usize, capacity: u32) -> Self {
         assert!((1..=MAX_CAPACITY).contains(&capacity), "1 to 2^24 packets a queue, not {capacity}");
         let stride = capacity.next_power_of_two();
         let apart = stride as usize + SKEW;
-        let ring = |port| Ring { head: 0, tail: 0, base: port * apart };
+        let ring = |port: usize| {
+            let number = port / group * used + (port % group).min(used - 1);
+            Ring { head: 0, tail: 0, base: number * apart }
+        };
         Fifos {
             rings: (0..ports).map(ring).collect(),
-            // Zeroed memory that nobody has touched costs nothing.
-            places: vec![T::default(); ports * apart].into_boxed_slice(),
+            places: Box::new_uninit_slice(ports.div_ceil(group) * used * apart),
             backlogged: PortSet::new(ports),
             capacity,
             mask: stride - 1,
@@ -64,6 +74,15 @@ impl<T: Queued> Fifos<T> {
         place
     }
 
+    /// What lies at `position` of `ring`, which is one from its head up to its tail.
+    #[inline(always)]
+    fn at(&self, ring: Ring, position: u32) -> &T {
+        // SAFETY: a ring begins at its number times a distance no less than the stride, and the mask keeps the position
+        // below the stride; there is one such distance of places for each number. From head to tail all has been written
+        // by `push`.
+        unsafe { self.places.get_unchecked(self.place(ring, position)).assume_init_ref() }
+    }
+
     /// Adds `item` to the end of a queue. Says whether there was room.
     ///
     /// # Panics
@@ -76,9 +95,8 @@ impl<T: Queued> Fifos<T> {
         if room {
             let place = self.place(ring, ring.tail);
             self.rings[port.index()].tail = ring.tail + 1;
-            // SAFETY: ring r begins at r times a distance no less than the stride, and the mask keeps the position below
-            // the stride; there is one such distance of places for each ring.
-            *unsafe { self.places.get_unchecked_mut(place) } = item;
+            // SAFETY: in bounds as in `at`.
+            unsafe { self.places.get_unchecked_mut(place) }.write(item);
             self.backlogged.insert(port);
         }
         room
@@ -94,9 +112,7 @@ impl<T: Queued> Fifos<T> {
         if ring.head == ring.tail {
             return None;
         }
-        let place = self.place(ring, ring.head);
-        // SAFETY: as in `push`.
-        let item = *unsafe { self.places.get_unchecked(place) };
+        let item = *self.at(ring, ring.head);
         let head = ring.head + 1;
         let left = u32::from(head != ring.tail);
         let ring = &mut self.rings[port.index()];
@@ -110,13 +126,13 @@ impl<T: Queued> Fifos<T> {
     #[inline]
     pub fn first(&self, port: PortIndex) -> Option<&T> {
         let ring = self.rings[port.index()];
-        (ring.head != ring.tail).then(|| &self.places[self.place(ring, ring.head)])
+        (ring.head != ring.tail).then(|| self.at(ring, ring.head))
     }
 
     /// What waits in a queue, the first first.
     pub fn iter(&self, port: PortIndex) -> impl Iterator<Item = &T> {
         let ring = self.rings[port.index()];
-        (ring.head..ring.tail).map(move |position| &self.places[self.place(ring, position)])
+        (ring.head..ring.tail).map(move |position| self.at(ring, position))
     }
 
     /// Packets in a queue.

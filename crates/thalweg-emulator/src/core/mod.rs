@@ -2,10 +2,14 @@
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `bank`, `port_set` | queues of packets; the ports at which something waits |
+//! | `fifos`, `bank`, `port_set` | queues of packets, one or many a port; the ports at which something waits |
 //! | `ticks`, `lane`, `ports` | time within a slot; links as delay lines; the sending side of a router |
 //! | `tally`, `context` | what is counted at a port; what a scheme may use beside its own state |
+//! | `monitor` | mirrored ports and the monitor port that their copies go to |
 //! | `shard` | routers and their endpoints on one core |
+//! | `blueprint` | from a topology to shards |
+//! | `emulation` | a whole network on one core, behind the seam |
+//! | `parallel` | shards on several cores, in virtual or in real time |
 
 pub mod bank;
 pub mod blueprint;

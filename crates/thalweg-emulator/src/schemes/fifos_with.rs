@@ -10,7 +10,7 @@ use crate::router::Store;
 
 /// Queues of `T`, one at each port, with an `S` beside each.
 #[derive(Clone, Debug)]
-pub struct FifosWith<T, S> {
+pub struct FifosWith<T: Copy, S> {
     /// The queues.
     pub fifos: Fifos<T>,
     /// The states, by port.
@@ -27,7 +27,7 @@ impl<T: Queued, S: Clone> FifosWith<T, S> {
     }
 }
 
-impl<T: Send, S: Send> Store for FifosWith<T, S>
+impl<T: Copy + Send, S: Send> Store for FifosWith<T, S>
 where
     Fifos<T>: Store,
 {

@@ -2,14 +2,15 @@
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::thread::available_parallelism;
 
 use anyhow::Context;
 use clap::Args;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
+use thalweg_wire::Nanos;
 
 use crate::emulate::files::{self, Format};
 use crate::emulate::results::Results;
@@ -49,7 +50,14 @@ pub(super) struct EmulateArgs {
     out: Option<PathBuf>,
 
     /// How the files in the folder are written [default: parquet].
-    #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Output", requires = "out", hide_default_value = true)]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORMAT",
+        help_heading = "Output",
+        requires = "out",
+        hide_default_value = true
+    )]
     format: Option<Format>,
 
     /// One JSON object a run in the place of tables.
@@ -91,10 +99,10 @@ impl EmulateArgs {
 
     fn single(&self, experiment: &Experiment, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
         let plan = Plan::new(experiment)?;
-        let bar = Bar::new(&plan, None, "");
+        let bars = Bars::new(vec![String::new()]);
         stop_on_signals(stop)?;
-        let results = emulate::run(plan, self.out.as_deref(), stop, &mut |progress| bar.hear(progress));
-        bar.bar.finish_and_clear();
+        let results = emulate::run(plan, self.out.as_deref(), stop, &mut |progress| bars.hear(0, progress));
+        bars.clear();
         let results = results?;
         if let Some(folder) = &self.out {
             self.write(folder, &results)?;
@@ -112,7 +120,7 @@ impl EmulateArgs {
     fn matrix(&self, experiment: &Experiment, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
         let sweep = Sweep::new(experiment, self.sweep.clone())?;
         let cores = self.cores.unwrap_or_else(|| available_parallelism().map_or(1, Into::into));
-        let bars = Bars::new(experiment, &sweep)?;
+        let bars = Bars::new((0..sweep.runs()).map(|run| sweep.told(run).join(" ")).collect());
         stop_on_signals(stop)?;
         let results = sweep.go(
             cores,
@@ -154,68 +162,45 @@ fn stop_on_signals(stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How far a run has come, on the terminal if there is one: standard error, so that results can be redirected.
-struct Bar {
-    bar: ProgressBar,
-}
-
-impl Bar {
-    fn new(plan: &Plan, among: Option<&MultiProgress>, name: &str) -> Bar {
-        if !io::stderr().is_terminal() {
-            return Bar { bar: ProgressBar::hidden() };
-        }
-        let style = ProgressStyle::with_template("{prefix}{bar:30} {msg}  {eta} left")
-            .unwrap_or_else(|_| ProgressStyle::default_bar());
-        let bar = ProgressBar::new(plan.duration.0).with_style(style).with_prefix(name.to_owned());
-        Bar { bar: among.map_or(bar.clone(), |among| among.add(bar)) }
-    }
-
-    fn hear(&self, progress: Progress) {
-        let seconds = self.bar.elapsed().as_secs_f64().max(1e-3);
-        let ratio = progress.emulated.as_secs_f64() / seconds;
-        let ratio = if ratio >= 1.0 { format!("{ratio:.1}x real time") } else { format!("real time / {:.0}", 1.0 / ratio.max(1e-9)) };
-        let rate = progress.packets as f64 / seconds / 1e6;
-        self.bar.set_position(progress.emulated.0);
-        self.bar.set_message(format!("{} emulated, {rate:.1} M packets/s, {ratio}", progress.emulated));
-    }
-}
-
-/// A line for each run of a sweep that is under way.
+/// A line for each run that is under way, on the terminal if there is one: on standard error, so that results can be
+/// redirected.
 struct Bars {
     all: MultiProgress,
-    duration: u64,
+    /// By run; one that has not begun has none.
+    bars: Vec<OnceLock<ProgressBar>>,
     names: Vec<String>,
-    bars: Vec<std::sync::OnceLock<ProgressBar>>,
+    are_shown: bool,
 }
 
 impl Bars {
-    fn new(experiment: &Experiment, sweep: &Sweep) -> anyhow::Result<Bars> {
-        let duration = Plan::new(experiment).map_or(1, |plan| plan.duration.0);
-        let names: Vec<String> = (0..sweep.runs()).map(|run| sweep.told(run).join(" ")).collect();
+    /// Bars of runs of these names.
+    fn new(names: Vec<String>) -> Bars {
         let widest = names.iter().map(String::len).max().unwrap_or(0);
-        let names = names.into_iter().map(|name| format!("{name:widest$}  ")).collect();
-        let bars = (0..sweep.runs()).map(|_| std::sync::OnceLock::new()).collect();
-        Ok(Bars { all: MultiProgress::new(), duration, names, bars })
+        Bars {
+            all: MultiProgress::new(),
+            bars: names.iter().map(|_| OnceLock::new()).collect(),
+            names: names.into_iter().map(|name| format!("{name:widest$}  ")).collect(),
+            are_shown: io::stderr().is_terminal(),
+        }
     }
 
     fn hear(&self, run: usize, progress: Progress) {
-        if !io::stderr().is_terminal() {
+        if !self.are_shown {
             return;
         }
-        let bar = self.bars[run].get_or_init(|| {
-            let style = ProgressStyle::with_template("{prefix}{bar:24} {percent:>3} %  {msg}")
-                .unwrap_or_else(|_| ProgressStyle::default_bar());
-            let bar = ProgressBar::new(self.duration).with_style(style).with_prefix(self.names[run].clone());
-            self.all.add(bar)
-        });
+        let bar = self.bars[run].get_or_init(|| self.all.add(bar(progress.duration, &self.names[run])));
         let seconds = bar.elapsed().as_secs_f64().max(1e-3);
+        let pace = report::against_real_time(progress.emulated.as_secs_f64() / seconds);
+        let rate = progress.packets as f64 / seconds / 1e6;
         bar.set_position(progress.emulated.0);
-        bar.set_message(format!("{:.1} M packets/s", progress.packets as f64 / seconds / 1e6));
+        bar.set_message(format!("{}, {rate:.1} M packets/s, {pace}", progress.emulated));
     }
 
+    /// A run has ended: its bar gives way to a line.
     fn finish(&self, run: usize, results: &Results) {
         if let Some(bar) = self.bars[run].get() {
             bar.finish_and_clear();
+            // Nobody is left to see it.
             let _ = self.all.println(format!("{}{}", self.names[run], report::pace(results).trim_end()));
         }
     }
@@ -223,6 +208,12 @@ impl Bars {
     fn clear(&self) {
         let _ = self.all.clear();
     }
+}
+
+fn bar(duration: Nanos, name: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template("{prefix}{bar:24} {msg}, {eta} left")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(duration.0).with_style(style).with_prefix(name.trim_start().to_owned())
 }
 
 fn axis(text: &str) -> Result<Axis, String> {

@@ -40,7 +40,8 @@ impl<'a> Mirrors<'a> {
         clock: SlotClock,
         folder: Option<&Path>,
     ) -> io::Result<Mirrors<'a>> {
-        let monitors = folder.into_iter().flat_map(|folder| plan.monitors.iter().map(move |monitor| (folder, monitor)));
+        let monitors =
+            folder.into_iter().flat_map(|folder| plan.monitors.iter().map(move |monitor| (folder, monitor)));
         let captures = monitors.map(|(folder, monitor)| {
             let name = topology.name(Node::Router(monitor.router));
             Capture::new(MirrorSource::new(topology, clock, name), monitor.router, folder, name)
@@ -75,7 +76,12 @@ impl<'a> Mirrors<'a> {
 }
 
 impl<'a> Capture<'a> {
-    fn new(mut source: MirrorSource<'a>, router: RouterId, folder: &Path, name: &str) -> io::Result<Capture<'a>> {
+    fn new(
+        mut source: MirrorSource<'a>,
+        router: RouterId,
+        folder: &Path,
+        name: &str,
+    ) -> io::Result<Capture<'a>> {
         // A name of a router may be no name of a file.
         let harmless = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
         let file: String = name.chars().map(harmless).collect();

@@ -31,6 +31,8 @@ pub mod results;
 mod run;
 mod summary;
 pub mod sweep;
+#[cfg(test)]
+mod tests;
 mod watched;
 
 pub use experiment::{Experiment, ExperimentError};

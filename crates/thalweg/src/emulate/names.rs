@@ -21,7 +21,8 @@ pub fn list() -> String {
         ("Sizes of flows", "[[workload]] sizes", sizes),
         ("Packets without transport", "[[packets]] sender", choices(&PACKETS)),
     ];
-    let widest = parts.iter().flat_map(|(_, _, choices)| choices).map(|(name, _)| name.len()).max().unwrap_or(0);
+    let widest =
+        parts.iter().flat_map(|(_, _, choices)| choices).map(|(name, _)| name.len()).max().unwrap_or(0);
     for (index, (title, key, choices)) in parts.iter().enumerate() {
         let _ = writeln!(page, "{}{title}: {key}", if index == 0 { "" } else { "\n" });
         for (name, summary) in choices {

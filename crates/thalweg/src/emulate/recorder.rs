@@ -58,7 +58,12 @@ struct Waiting {
 
 impl Recorder {
     /// Begins at slot 0.
-    pub(super) fn new(topology: &Topology, clock: SlotClock, measure: &Measure, warm_up: Timestamp) -> Recorder {
+    pub(super) fn new(
+        topology: &Topology,
+        clock: SlotClock,
+        measure: &Measure,
+        warm_up: Timestamp,
+    ) -> Recorder {
         let directions = directions(topology);
         let nothing = vec![PortTally::default(); directions.len()];
         Recorder {
@@ -180,11 +185,15 @@ impl Recorder {
         if looks == 0 {
             return Vec::new();
         }
-        let sum = |port: usize| -> u64 { samples.iter().skip(port).step_by(ports).map(|waiting| u64::from(waiting.bytes)).sum() };
-        let mut sums: Vec<(u64, usize)> = (0..ports).map(|port| (sum(port), port)).filter(|&(sum, _)| sum > 0).collect();
+        let sum = |port: usize| -> u64 {
+            samples.iter().skip(port).step_by(ports).map(|waiting| u64::from(waiting.bytes)).sum()
+        };
+        let mut sums: Vec<(u64, usize)> =
+            (0..ports).map(|port| (sum(port), port)).filter(|&(sum, _)| sum > 0).collect();
         sums.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
         let of = |port: usize, of: fn(&Waiting) -> u32| {
-            let mut values: Vec<f64> = samples.iter().skip(port).step_by(ports).map(|waiting| f64::from(of(waiting))).collect();
+            let mut values: Vec<f64> =
+                samples.iter().skip(port).step_by(ports).map(|waiting| f64::from(of(waiting))).collect();
             Spread::of(&mut values)
         };
         let shown = sums.into_iter().take(most).map(|(_, index)| {

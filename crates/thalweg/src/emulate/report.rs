@@ -4,7 +4,9 @@ use std::fmt::Write;
 
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
-use super::results::{LinkUse, MirrorUse, QueueUse, Results, SIZE_CLASSES, SizeClassRow, Summary, SweepResults};
+use super::results::{
+    LinkUse, MirrorUse, QueueUse, Results, SIZE_CLASSES, SizeClassRow, Summary, SweepResults,
+};
 use crate::figures::{grouped, number};
 
 /// Rows of links and queues that are shown.
@@ -29,17 +31,22 @@ pub fn report(results: &Results) -> String {
 pub fn pace(results: &Results) -> String {
     let emulated = results.duration_ns as f64 / 1e9;
     let wall = results.wall_seconds.max(1e-9);
-    let ratio = match emulated / wall {
-        ratio if ratio >= 1.0 => format!("{} times as fast as real time", significant(ratio)),
-        ratio => format!("{} times as slow as real time", significant(1.0 / ratio)),
-    };
+    let ratio = against_real_time(emulated / wall);
     let packets = results.summary.packets.delivered as f64 / wall;
     format!(
         "emulated {} in {}, {ratio}, {} packets/s\n",
         Nanos(results.duration_ns),
-        Nanos((wall * 1e9) as u64),
+        Nanos((wall * 1e9).round() as u64),
         grouped(packets as u64)
     )
+}
+
+/// How a ratio of emulated to real time is said.
+pub fn against_real_time(ratio: f64) -> String {
+    match ratio {
+        ratio if ratio >= 1.0 => format!("{} times as fast as real time", significant(ratio)),
+        ratio => format!("{} times as slow as real time", significant(1.0 / ratio.max(1e-9))),
+    }
 }
 
 fn heading(text: &mut String, results: &Results) {
@@ -61,9 +68,18 @@ fn traffic(text: &mut String, results: &Results) {
     let summary = &results.summary;
     let packets = &summary.packets;
     text.push_str("\nTraffic\n");
-    row(text, "packets", &format!("{} sent, {} arrived, {} dropped, {} in flight, {} marked",
-        grouped(packets.injected), grouped(packets.delivered), grouped(packets.dropped), grouped(packets.in_flight),
-        grouped(packets.marked)));
+    row(
+        text,
+        "packets",
+        &format!(
+            "{} sent, {} arrived, {} dropped, {} in flight, {} marked",
+            grouped(packets.injected),
+            grouped(packets.delivered),
+            grouped(packets.dropped),
+            grouped(packets.in_flight),
+            grouped(packets.marked)
+        ),
+    );
     row(text, "throughput", &rate(summary.throughput_bps));
     let flows = &summary.flows;
     if flows.started == 0 {
@@ -82,11 +98,23 @@ fn traffic(text: &mut String, results: &Results) {
         }
     }
     row(text, "flows", &counts);
-    row(text, "repeated", &format!("{} segments, {} timeouts", grouped(flows.retransmissions), grouped(flows.timeouts)));
+    row(
+        text,
+        "repeated",
+        &format!("{} segments, {} timeouts", grouped(flows.retransmissions), grouped(flows.timeouts)),
+    );
     if let Some(endless) = &summary.endless {
         let each = &endless.goodput_bps;
-        row(text, "without end", &format!("{} flows of {} each on average, fairness {:.3} (Jain)",
-            grouped(endless.flows), rate(each.mean), endless.fairness));
+        row(
+            text,
+            "without end",
+            &format!(
+                "{} flows of {} each on average, fairness {:.3} (Jain)",
+                grouped(endless.flows),
+                rate(each.mean),
+                endless.fairness
+            ),
+        );
     }
 }
 
@@ -94,9 +122,16 @@ fn flows(text: &mut String, summary: &Summary) {
     if summary.sizes.iter().all(|class| class.completed + class.unfinished == 0) {
         return;
     }
-    let _ = writeln!(text, "\n{:<41} {:>21} {:>26}", "Flow completion times", "---- time ----", "-- over time alone --");
-    let _ = writeln!(text, "  {:<20} {:>9} {:>7} {:>10} {:>10} {:>8} {:>8} {:>8}",
-        "size", "completed", "not yet", "mean", "p99", "mean", "median", "p99");
+    let _ = writeln!(
+        text,
+        "\n{:<41} {:>21} {:>26}",
+        "Flow completion times", "---- time ----", "-- over time alone --"
+    );
+    let _ = writeln!(
+        text,
+        "  {:<20} {:>9} {:>7} {:>10} {:>10} {:>8} {:>8} {:>8}",
+        "size", "completed", "not yet", "mean", "p99", "mean", "median", "p99"
+    );
     for class in summary.sizes.iter().filter(|class| class.completed + class.unfinished > 0) {
         let _ = writeln!(text, "{}", size_row(class));
     }
@@ -106,7 +141,10 @@ fn size_row(class: &SizeClassRow) -> String {
     let name = class_name(class.class);
     let (completed, unfinished) = (grouped(class.completed), grouped(class.unfinished));
     if class.completed == 0 {
-        return format!("  {name:<20} {completed:>9} {unfinished:>7} {:>10} {:>10} {:>8} {:>8} {:>8}", "-", "-", "-", "-", "-");
+        return format!(
+            "  {name:<20} {completed:>9} {unfinished:>7} {:>10} {:>10} {:>8} {:>8} {:>8}",
+            "-", "-", "-", "-", "-"
+        );
     }
     let time = |nanos: f64| Nanos(nanos as u64).to_string();
     let slowdown = &class.slowdown;
@@ -122,7 +160,9 @@ fn size_row(class: &SizeClassRow) -> String {
 
 /// `small (to 100 kB)`.
 fn class_name(class: &str) -> String {
-    let Some(index) = SIZE_CLASSES.iter().position(|&(name, _)| name == class) else { return class.to_owned() };
+    let Some(index) = SIZE_CLASSES.iter().position(|&(name, _)| name == class) else {
+        return class.to_owned();
+    };
     match SIZE_CLASSES[index] {
         (name, u64::MAX) => format!("{name} (from {})", short(SIZE_CLASSES[index - 1].1 + 1)),
         (name, most) if index == 0 => format!("{name} (to {})", short(most)),
@@ -140,11 +180,22 @@ fn links(text: &mut String, links: &[LinkUse]) {
         return;
     }
     text.push_str("\nBusiest links\n");
-    let _ = writeln!(text, "  {:<24} {:>12} {:>6} {:>13} {:>11} {:>11}", "link", "rate", "used", "packets", "marked", "dropped");
+    let _ = writeln!(
+        text,
+        "  {:<24} {:>12} {:>6} {:>13} {:>11} {:>11}",
+        "link", "rate", "used", "packets", "marked", "dropped"
+    );
     for link in links.iter().take(SHOWN) {
         let name = format!("{} > {}", link.from, link.to);
-        let _ = writeln!(text, "  {name:<24} {:>12} {:>5.1}% {:>13} {:>11} {:>11}",
-            rate(link.rate_bps), 100.0 * link.utilisation, grouped(link.packets), grouped(link.marked), grouped(link.dropped));
+        let _ = writeln!(
+            text,
+            "  {name:<24} {:>12} {:>5.1}% {:>13} {:>11} {:>11}",
+            rate(link.rate_bps),
+            100.0 * link.utilisation,
+            grouped(link.packets),
+            grouped(link.marked),
+            grouped(link.dropped)
+        );
     }
 }
 
@@ -152,15 +203,30 @@ fn queues(text: &mut String, queues: &[QueueUse]) {
     if queues.is_empty() {
         return;
     }
-    let _ = writeln!(text, "\n{:<26} {:>44} {:>12}", "Longest queues", "------------- packets waiting -------------", "bytes");
-    let _ = writeln!(text, "  {:<24} {:>8} {:>8} {:>8} {:>8} {:>8} {:>12}", "port", "mean", "median", "p95", "p99", "max", "mean");
+    let _ = writeln!(
+        text,
+        "\n{:<26} {:>44} {:>12}",
+        "Longest queues", "------------- packets waiting -------------", "bytes"
+    );
+    let _ = writeln!(
+        text,
+        "  {:<24} {:>8} {:>8} {:>8} {:>8} {:>8} {:>12}",
+        "port", "mean", "median", "p95", "p99", "max", "mean"
+    );
     for queue in queues.iter().take(SHOWN) {
         let name = format!("{} > {}", queue.router, queue.to);
         let waits = &queue.packets;
         let whole = |value: f64| grouped(value as u64);
-        let _ = writeln!(text, "  {name:<24} {:>8} {:>8} {:>8} {:>8} {:>8} {:>12}",
-            number(waits.mean, 1), whole(waits.median), whole(waits.p95), whole(waits.p99), whole(waits.max),
-            Bytes(queue.bytes.mean as u64).to_string());
+        let _ = writeln!(
+            text,
+            "  {name:<24} {:>8} {:>8} {:>8} {:>8} {:>8} {:>12}",
+            number(waits.mean, 1),
+            whole(waits.median),
+            whole(waits.p95),
+            whole(waits.p99),
+            whole(waits.max),
+            Bytes(queue.bytes.mean as u64).to_string()
+        );
     }
 }
 
@@ -172,7 +238,12 @@ fn mirrors(text: &mut String, mirrors: &[MirrorUse]) {
     let _ = writeln!(text, "  {:<24} {:>13} {:>12} {:>13}", "router", "packets", "bytes", "dropped");
     for mirror in mirrors {
         let (packets, dropped) = (grouped(mirror.packets), grouped(mirror.dropped));
-        let _ = writeln!(text, "  {:<24} {packets:>13} {:>12} {dropped:>13}", mirror.router, Bytes(mirror.bytes).to_string());
+        let _ = writeln!(
+            text,
+            "  {:<24} {packets:>13} {:>12} {dropped:>13}",
+            mirror.router,
+            Bytes(mirror.bytes).to_string()
+        );
     }
 }
 
@@ -189,7 +260,13 @@ fn drops(text: &mut String, results: &Results) {
     }
     let rest: u64 = drops.iter().skip(SHOWN_DROPS).map(|drop| drop.packets).sum();
     if rest > 0 {
-        let _ = writeln!(text, "  {:<24} {:<10} {:>12}", format!("and {} more", drops.len() - SHOWN_DROPS), "", grouped(rest));
+        let _ = writeln!(
+            text,
+            "  {:<24} {:<10} {:>12}",
+            format!("and {} more", drops.len() - SHOWN_DROPS),
+            "",
+            grouped(rest)
+        );
     }
 }
 
@@ -206,8 +283,11 @@ pub fn comparison(results: &SweepResults) -> String {
     table[0].extend(columns.map(str::to_owned));
     for run in &results.runs {
         let summary = &run.results.summary;
-        let class = |name: &str| summary.sizes.iter().find(|class| class.class == name && class.completed > 0);
-        let slowdown = |name, of: fn(&SizeClassRow) -> f64| class(name).map_or("-".to_owned(), |class| number(of(class), 2));
+        let class =
+            |name: &str| summary.sizes.iter().find(|class| class.class == name && class.completed > 0);
+        let slowdown = |name, of: fn(&SizeClassRow) -> f64| {
+            class(name).map_or("-".to_owned(), |class| number(of(class), 2))
+        };
         let queue = |of: fn(&QueueUse) -> f64, decimals| {
             summary.longest_queues.first().map_or("-".to_owned(), |queue| number(of(queue), decimals))
         };

@@ -34,6 +34,8 @@ const MOST_FLOWS: usize = 1 << 23;
 pub struct Progress {
     /// Time emulated.
     pub emulated: Nanos,
+    /// Time to emulate.
+    pub duration: Nanos,
     /// Packets that have arrived.
     pub packets: u64,
 }
@@ -87,7 +89,8 @@ pub fn run(
 ) -> Result<Results, RunError> {
     let started = Instant::now();
     let mut run = Run::new(plan)?;
-    let not_written = |source| RunError::Mirror { folder: folder.unwrap_or(Path::new("")).to_owned(), source };
+    let not_written =
+        |source| RunError::Mirror { folder: folder.unwrap_or(Path::new("")).to_owned(), source };
     let topology = run.plan.topology.clone();
     let mut mirrors = Mirrors::new(&run.plan, &topology, run.clock, folder).map_err(not_written)?;
     let interrupted = run.go(&mut mirrors, stop, hear).map_err(not_written)?;
@@ -211,7 +214,11 @@ impl Run {
     }
 
     fn progress(&self) -> Progress {
-        Progress { emulated: Nanos(self.clock.start_of(self.watched.now()).0), packets: self.watched.delivered() }
+        Progress {
+            emulated: Nanos(self.clock.start_of(self.watched.now()).0),
+            duration: self.plan.duration,
+            packets: self.watched.delivered(),
+        }
     }
 
     fn keep_completed(&mut self) {
@@ -281,7 +288,8 @@ impl Traffic {
 
     fn now(&self) -> Warm {
         let Some(hosts) = &self.hosts else { return Warm::default() };
-        let endless = hosts.flows().filter(|flow| flow.bytes == FOR_EVER).map(|flow| (flow.flow, flow.delivered));
+        let endless =
+            hosts.flows().filter(|flow| flow.bytes == FOR_EVER).map(|flow| (flow.flow, flow.delivered));
         Warm { slot: None, totals: hosts.totals(), endless: endless.collect() }
     }
 }

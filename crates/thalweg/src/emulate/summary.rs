@@ -9,8 +9,8 @@ use thalweg_wire::Timestamp;
 use super::alone::Alone;
 use super::recorder::per_second;
 use super::results::{
-    DropRow, EndlessFlows, FlowCounts, FlowRow, MirrorUse, PacketCounts, Results, SIZE_CLASSES, SizeClassRow, Spread, Summary,
-    size_class,
+    DropRow, EndlessFlows, FlowCounts, FlowRow, MirrorUse, PacketCounts, Results, SIZE_CLASSES, SizeClassRow,
+    Spread, Summary, size_class,
 };
 use super::run::{Ended, Run};
 
@@ -134,7 +134,8 @@ fn size_classes(hosts: &Hosts, flows: &[FlowRow], warm_up: Timestamp) -> Vec<Siz
         let of_class: Vec<&FlowRow> =
             flows.iter().filter(|flow| flow.start_ns >= warm_up.0 && belongs(flow.bytes)).collect();
         let spread = |of: fn(&FlowRow) -> f64| {
-            let mut values: Vec<f64> = of_class.iter().map(|flow| of(flow)).filter(|value| value.is_finite()).collect();
+            let mut values: Vec<f64> =
+                of_class.iter().map(|flow| of(flow)).filter(|value| value.is_finite()).collect();
             Spread::of(&mut values)
         };
         let under_way = hosts.flows().filter(|flow| flow.bytes != FOR_EVER && belongs(flow.bytes));

@@ -48,7 +48,7 @@ pub enum SweepError {
         /// The values that it has, `key=value`.
         values: Vec<String>,
         /// What is wrong.
-        error: ExperimentError,
+        error: Box<ExperimentError>,
     },
     /// A key is given values twice.
     #[error("{0} is swept twice")]
@@ -76,7 +76,9 @@ impl FromStr for Axis {
         for value in values.split(',').map(str::trim) {
             match value.split_once("..") {
                 // A range of endpoints is one value.
-                Some((first, _)) if first.parse::<f64>().is_ok() => axis.values.extend(range(value).ok_or_else(wrong)?),
+                Some((first, _)) if first.parse::<f64>().is_ok() => {
+                    axis.values.extend(range(value).ok_or_else(wrong)?)
+                }
                 _ if value.is_empty() => return Err(wrong()),
                 _ => axis.values.push(value.to_owned()),
             }
@@ -95,15 +97,21 @@ impl fmt::Display for Axis {
 fn range(text: &str) -> Option<Vec<String>> {
     let (first, rest) = text.split_once("..")?;
     let (last, step) = rest.split_once(':').unwrap_or((rest, ""));
-    let decimals = [first, last, step].into_iter().map(|text| text.split_once('.').map_or(0, |(_, part)| part.len())).max()?;
+    let decimals = [first, last, step]
+        .into_iter()
+        .map(|text| text.split_once('.').map_or(0, |(_, part)| part.len()))
+        .max()?;
     let (first, last): (f64, f64) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
     let (step, decimals): (f64, usize) = match step.trim() {
         "" => (STEP, decimals.max(1)),
         step => (step.parse().ok()?, decimals),
     };
     let count = ((last - first) / step + 1e-9).floor();
-    let is_range = first.is_finite() && step > 0.0 && (0.0..MOST_RUNS as f64).contains(&count) && decimals <= 12;
-    is_range.then(|| (0..=count as usize).map(|index| format!("{:.decimals$}", first + step * index as f64)).collect())
+    let is_range =
+        first.is_finite() && step > 0.0 && (0.0..MOST_RUNS as f64).contains(&count) && decimals <= 12;
+    is_range.then(|| {
+        (0..=count as usize).map(|index| format!("{:.decimals$}", first + step * index as f64)).collect()
+    })
 }
 
 /// The matrix of a sweep: the values of each run, the last axis changing fastest.
@@ -120,7 +128,11 @@ impl Sweep {
     /// # Errors
     /// If a key is swept twice, there are too many runs, or one of them is wrong.
     pub fn new(experiment: &Experiment, axes: Vec<Axis>) -> Result<Sweep, SweepError> {
-        if let Some((_, axis)) = axes.iter().enumerate().find(|(index, axis)| axes[..*index].iter().any(|other| other.key == axis.key)) {
+        if let Some((_, axis)) = axes
+            .iter()
+            .enumerate()
+            .find(|(index, axis)| axes[..*index].iter().any(|other| other.key == axis.key))
+        {
             return Err(SweepError::Twice(axis.key.clone()));
         }
         let runs = axes.iter().map(|axis| axis.values.len()).fold(1, usize::saturating_mul);
@@ -128,12 +140,20 @@ impl Sweep {
             return Err(SweepError::TooMany(runs));
         }
         let combinations = axes.iter().fold(vec![Vec::new()], |combinations: Vec<Vec<String>>, axis| {
-            let longer = |combination: &Vec<String>, value: &String| [&combination[..], std::slice::from_ref(value)].concat();
-            combinations.iter().flat_map(|combination| axis.values.iter().map(move |value| longer(combination, value))).collect()
+            let longer = |combination: &Vec<String>, value: &String| {
+                [&combination[..], std::slice::from_ref(value)].concat()
+            };
+            combinations
+                .iter()
+                .flat_map(|combination| axis.values.iter().map(move |value| longer(combination, value)))
+                .collect()
         });
         let sweep = Sweep { experiment: experiment.clone(), axes, combinations };
         for run in 0..sweep.runs() {
-            sweep.plan(run).map_err(|error| SweepError::Experiment { values: sweep.told(run), error })?;
+            sweep.plan(run).map_err(|error| SweepError::Experiment {
+                values: sweep.told(run),
+                error: Box::new(error),
+            })?;
         }
         Ok(sweep)
     }
@@ -152,7 +172,8 @@ impl Sweep {
     /// Name of the folder of a run: its values, in characters that every file system takes.
     pub fn folder(&self, run: usize) -> String {
         let harmless = |c: char| if c.is_ascii_alphanumeric() || "._-=".contains(c) { c } else { '_' };
-        let name: Vec<String> = self.told(run).iter().map(|told| told.chars().map(harmless).collect()).collect();
+        let name: Vec<String> =
+            self.told(run).iter().map(|told| told.chars().map(harmless).collect()).collect();
         name.join(",").chars().take(200).collect()
     }
 
@@ -188,7 +209,8 @@ impl Sweep {
     ) -> Result<SweepResults, E> {
         let next = AtomicUsize::new(0);
         let failed = AtomicBool::new(false);
-        let done: Mutex<Vec<Option<Result<Results, E>>>> = Mutex::new((0..self.runs()).map(|_| None).collect());
+        let done: Mutex<Vec<Option<Result<Results, E>>>> =
+            Mutex::new((0..self.runs()).map(|_| None).collect());
         let work = || {
             while !stop.load(Ordering::Relaxed) && !failed.load(Ordering::Relaxed) {
                 let number = next.fetch_add(1, Ordering::Relaxed);
@@ -216,7 +238,11 @@ impl Sweep {
         for (number, result) in done.into_iter().enumerate() {
             // A run that was not begun before somebody stopped the sweep has no results.
             let Some(result) = result else { continue };
-            runs.push(SweepRun { values: self.combinations[number].clone(), folder: self.folder(number), results: result? });
+            runs.push(SweepRun {
+                values: self.combinations[number].clone(),
+                folder: self.folder(number),
+                results: result?,
+            });
         }
         let keys = self.axes.iter().map(|axis| axis.key.clone()).collect();
         let name = runs.first().map_or_else(String::new, |run| run.results.experiment.clone());
@@ -240,7 +266,16 @@ mod tests {
         assert_eq!(values("gamma=0.90..0.95:0.05,1"), ["0.90", "0.95", "1"]);
         assert_eq!(values("scheme=droptail, dctcp"), ["droptail", "dctcp"]);
         assert_eq!(values("clients=h0..h3"), ["h0..h3"]);
-        for text in ["load", "load=", "=1", "load=0.1,", "load=0.8..0.1", "load=0..1:0", "load=0..1e9:1e-9", "load=0..nan"] {
+        for text in [
+            "load",
+            "load=",
+            "=1",
+            "load=0.1,",
+            "load=0.8..0.1",
+            "load=0..1:0",
+            "load=0..1e9:1e-9",
+            "load=0..nan",
+        ] {
             assert!(text.parse::<Axis>().is_err(), "{text}");
         }
     }

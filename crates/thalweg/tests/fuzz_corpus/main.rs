@@ -71,6 +71,21 @@ fn every_sketch_state_of_the_corpus_is_read_or_refused_and_has_one_form() {
 }
 
 #[test]
+fn every_topology_of_the_corpus_is_sound_or_is_refused_with_its_lines() {
+    run("topology", fuzz::topology::check);
+}
+
+#[test]
+fn every_workload_of_the_corpus_is_in_order_or_is_refused() {
+    run("workload", fuzz::workload::check);
+}
+
+#[test]
+fn every_experiment_of_the_corpus_prints_and_reads_back_or_is_refused_with_its_lines() {
+    run("experiment", fuzz::experiment::check);
+}
+
+#[test]
 fn the_corpus_has_every_seed() {
     let write = std::env::var("THALWEG_SEEDS").is_ok_and(|value| value == "write");
     for (target, name, bytes) in seeds::all() {

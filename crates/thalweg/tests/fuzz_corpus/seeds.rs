@@ -21,7 +21,10 @@ pub(crate) fn all() -> Vec<Seed> {
         of("pcapng", pcapng_files()),
         of("filter", filters()),
         of("config", configurations()),
+        of("experiment", experiments()),
         of("sketch_state", sketch_states()),
+        of("topology", topologies()),
+        of("workload", workloads()),
     ]
     .concat()
 }
@@ -323,6 +326,34 @@ fn configurations() -> Vec<(&'static str, Vec<u8>)> {
     seeds.map(|(name, text)| (name, text.as_bytes().to_vec())).into()
 }
 
+fn experiments() -> Vec<(&'static str, Vec<u8>)> {
+    let flows = "[[workload]]\npattern = \"incast\"\nsizes = \"1MB\"\n";
+    let timed = format!("duration = \"1s\"\n{flows}");
+    let seeds = [
+        ("incast", include_str!("../../../../examples/experiments/incast.toml").to_owned()),
+        ("fat-tree-stride", include_str!("../../../../examples/experiments/fat-tree-stride.toml").to_owned()),
+        ("web-search", include_str!("../../../../examples/experiments/web-search.toml").to_owned()),
+        ("everything", include_str!("../emulate/rack.toml").to_owned()),
+        ("shortest", timed.clone()),
+        ("empty", String::new()),
+        ("in-one-line", "duration='1s'\nworkload=[{pattern='persistent'}]\nscheme={name='red',weight=0x3}".to_owned()),
+        ("waiting", format!("{timed}[scheme.hull]\nthreshold = \"3KB\"\n[scheme.dctcp]\nthreshold = 20\n")),
+        ("waiting-in-list", "duration='1s'\n[[workload]]\npattern='persistent'\n[workload.rpc]\nfan_in=3\n".to_owned()),
+        ("of-another", "duration = \"1s\"\n[topology]\nk = 4\n[scheme]\nthreshold = 65\n".to_owned()),
+        ("unknown", "naem = 1\n[topolgy]\nk = 4\n[scheme]\nnam = \"red\"\n".to_owned()),
+        ("missing", "[[workload]]\n[[workload]]\npattern = \"rpc\"\n[[failure]]\n[[packets]]\n[[mirror]]\n".to_owned()),
+        ("not-a-section", "scheme = 3\nworkload = 4\n[[topology]]\n[failure]\n".to_owned()),
+        ("wrong-type", "duration = 3\nseed = -1\n[topology]\nrate = 1.5\nmtu = 70_000\n[measure]\nports = [[]]\n".to_owned()),
+        ("number-forms", format!("seed = 0o17\n{timed}[[packets]]\nsender = \"poisson\"\nload = 1e-1\n")),
+        ("not-a-number", format!("{timed}[[packets]]\nsender = \"poisson\"\nload = nan\n")),
+        ("escapes", "name = \"\\u001b[2J\\n\"\nduration = \"1s\"\n\"a\\nb\" = 1\n".to_owned()),
+        ("not-toml", "[scheme\nname = red\n".to_owned()),
+        ("crlf", timed.replace('\n', "\r\n")),
+        ("many", "[[failure]]\n".repeat(100)),
+    ];
+    seeds.map(|(name, text)| (name, text.into_bytes())).into()
+}
+
 /// The golden files of the format, right and wrong.
 fn sketch_states() -> Vec<(&'static str, Vec<u8>)> {
     macro_rules! golden {
@@ -359,4 +390,50 @@ fn sketch_states() -> Vec<(&'static str, Vec<u8>)> {
     );
     seeds.extend(damaged.into_iter().map(|(name, bytes)| (name.trim_start_matches("damaged/"), bytes)));
     seeds
+}
+
+fn topologies() -> Vec<(&'static str, Vec<u8>)> {
+    const RACK: &str = "[[router]]\nname = \"tor0\"\n[[endpoint]]\nname = \"h0\"\nrouter = \"tor0\"\n";
+    let seeds = [
+        ("empty", String::new()),
+        ("rack", RACK.to_owned()),
+        (
+            "two-routers",
+            format!(
+                "{RACK}[[router]]\nname = \"agg\"\n[[link]]\nbetween = [\"tor0\", \"agg\"]\nrate = \"40gbps\"\ndelay = \"5us\"\n"
+            ),
+        ),
+        ("defaults", format!("[defaults]\nrate = \"1gbps\"\ndelay = \"10us\"\n{RACK}")),
+        ("addresses", format!("{RACK}mac = \"00:25:90:00:00:01\"\nip = \"192.168.0.1\"\n")),
+        ("unknown-router", RACK.replace("router = \"tor0\"", "router = \"tro0\"")),
+        ("unknown-key", format!("{RACK}rat = \"1gbps\"\n")),
+        ("number-for-rate", format!("{RACK}rate = 10\n")),
+        ("to-itself", format!("{RACK}[[link]]\nbetween = [\"tor0\", \"tor0\"]\n")),
+        ("to-an-endpoint", format!("{RACK}[[link]]\nbetween = [\"tor0\", \"h0\"]\n")),
+        ("twice", format!("{RACK}{RACK}")),
+        ("reserved-mac", format!("{RACK}mac = \"02:54:57:00:00:09\"\n")),
+        ("escapes", format!("{RACK}\"\\u001b[2J\" = 1\n")),
+        ("not-toml", "[[router]\nname = tor0\n".to_owned()),
+    ];
+    seeds.map(|(name, text)| (name, text.into_bytes())).into()
+}
+
+fn workloads() -> Vec<(&'static str, Vec<u8>)> {
+    let seeds = [
+        ("empty", ""),
+        ("flows", "start,source,destination,bytes,dscp\n0,0,1,1000,0\n1ms,1,0,2000,46\n"),
+        ("flows-without-header", "0,0,1,1000\n0.5us,3,2,64KB\n"),
+        ("flows-out-of-order", "2s,0,1,1\n1s,1,0,1\n"),
+        ("unknown-endpoint", "0,0,64,1000\n"),
+        ("to-itself", "0,5,5,1000\n"),
+        ("no-bytes", "0,0,1,0\n"),
+        ("wrong-dscp", "0,0,1,1000,64\n"),
+        ("too-few", "0,0,1\n"),
+        ("sizes", "bytes,cumulative\n100,0\n1000,0.5\n10000,1\n"),
+        ("sizes-with-comments", "# from nowhere\n1,0 # first\n2,1\n"),
+        ("sizes-that-fall", "10,0.5\n5,1\n"),
+        ("sizes-that-do-not-end", "10,0.5\n50,0.9\n"),
+        ("sizes-beyond", "1e300,0.5\n18446744073709551616,1\n"),
+    ];
+    seeds.map(|(name, text)| (name, text.as_bytes().to_vec())).into()
 }

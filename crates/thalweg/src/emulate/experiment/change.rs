@@ -45,13 +45,17 @@ impl Experiment {
     }
 
     fn resolve<'p>(&self, path: &'p str) -> Result<Target<'p>, ProblemKind> {
-        let named = |name: &str| SECTIONS.iter().copied().find(|section| !name.is_empty() && section.name == name);
+        let named =
+            |name: &str| SECTIONS.iter().copied().find(|section| !name.is_empty() && section.name == name);
         let mut parts = path.splitn(3, '.');
         match (parts.next().unwrap_or_default(), parts.next(), parts.next()) {
             (section, Some(key), last) => {
                 let section = named(section).ok_or_else(|| {
                     let known = SECTIONS.iter().map(|section| section.name).filter(|name| !name.is_empty());
-                    ProblemKind::UnknownSection { name: Name(section.to_owned()), hint: nearest(section, known) }
+                    ProblemKind::UnknownSection {
+                        name: Name(section.to_owned()),
+                        hint: nearest(section, known),
+                    }
                 })?;
                 Ok(match last {
                     Some(last) => Target { section, chosen: Some(key.to_owned()), name: last },
@@ -68,7 +72,8 @@ impl Experiment {
     /// A key by its name alone.
     fn short<'p>(&self, name: &'p str) -> Result<Target<'p>, ProblemKind> {
         let has = |section: &Section| section.keys.iter().any(|key: &Key| key.name == name);
-        let holders: Vec<&'static Section> = SECTIONS.iter().copied().filter(|section| has(section)).collect();
+        let holders: Vec<&'static Section> =
+            SECTIONS.iter().copied().filter(|section| has(section)).collect();
         // Of several, those that are there and to which it matters.
         let matters = |section: &&&'static Section| {
             let mut entries = self.entries.iter().filter(|entry| std::ptr::eq(entry.section, **section));
@@ -82,7 +87,8 @@ impl Experiment {
         match (&holders[..], &here[..]) {
             (_, [section]) | ([section], _) => Ok(Target { section, chosen: None, name }),
             ([], _) => {
-                let selectors = SECTIONS.iter().filter(|section| section.selector.is_some()).map(|section| section.name);
+                let selectors =
+                    SECTIONS.iter().filter(|section| section.selector.is_some()).map(|section| section.name);
                 let keys = SECTIONS.iter().flat_map(|section| section.keys).map(|key| key.name);
                 let hint: Hint = nearest(name, keys.chain(selectors));
                 Err(ProblemKind::UnknownKey { name: Name(name.to_owned()), hint })

@@ -133,9 +133,9 @@ pub enum ProblemKind {
         hint: Hint,
     },
     /// A value that has words of its own for what is wrong with it.
-    #[error("{key}: {reason}")]
+    #[error("{}{reason}", if key.is_empty() { String::new() } else { format!("{key}: ") })]
     Refused {
-        /// The key or section.
+        /// The key or section; empty if it is about the whole.
         key: &'static str,
         /// What is wrong.
         reason: Words,

@@ -123,8 +123,12 @@ impl Kind {
             Kind::Delay => text.parse::<Nanos>().is_ok(),
             Kind::Rate => BitRate::read(text).is_some_and(|rate| rate.0 > 0),
             Kind::Amount => Bytes::read(text).is_some_and(|bytes| bytes.0 > 0),
-            Kind::Whole(least, most) => text.parse().is_ok_and(|number: u64| (least..=most).contains(&number)),
-            Kind::Number(above, most) => text.parse().is_ok_and(|number: f64| number > above && number <= most),
+            Kind::Whole(least, most) => {
+                text.parse().is_ok_and(|number: u64| (least..=most).contains(&number))
+            }
+            Kind::Number(above, most) => {
+                text.parse().is_ok_and(|number: f64| number > above && number <= most)
+            }
             Kind::Share => text.parse().is_ok_and(|share: f64| (0.0..=1.0).contains(&share)),
             Kind::Boolean => bool::read(text).is_some(),
             Kind::Name(choices) => choices().iter().any(|&(name, _)| name == text),

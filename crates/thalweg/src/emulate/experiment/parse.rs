@@ -36,8 +36,7 @@ impl Experiment {
     /// # Errors
     /// With every unknown section, unknown key, wrong or missing value; or with the first error of syntax.
     pub fn parse(text: &str, file: &str) -> Result<Experiment, ExperimentError> {
-        let experiment =
-            Experiment { file: file.to_owned(), folder: "".into(), entries: empty_entries() };
+        let experiment = Experiment { file: file.to_owned(), folder: "".into(), entries: empty_entries() };
         let mut reader =
             Reader { text, experiment, waiting: Vec::new(), refused: Vec::new(), problems: Vec::new() };
         match DeTable::parse(text) {
@@ -98,7 +97,10 @@ impl Reader<'_> {
                 (None, DeValue::Table(_)) => {
                     let known = SECTIONS.iter().map(|section| section.name).filter(|name| !name.is_empty());
                     let hint = nearest(name, known);
-                    self.complain(&span, ProblemKind::UnknownSection { name: Name(format!("[{name}]")), hint });
+                    self.complain(
+                        &span,
+                        ProblemKind::UnknownSection { name: Name(format!("[{name}]")), hint },
+                    );
                 }
                 (None, _) => {
                     let found = self.found(name, span, value.get_ref(), value.span());
@@ -184,7 +186,7 @@ impl Reader<'_> {
         for (index, found) in std::mem::take(&mut self.waiting) {
             // What the key means cannot be said where nothing is selected.
             if self.is_settled(index) {
-                let chosen = self.experiment.entries[index].chosen.clone();
+                let chosen = self.chosen_for(index, &found.name);
                 self.take(index, &chosen, found);
             }
         }
@@ -192,6 +194,21 @@ impl Reader<'_> {
         let order = |entry: &Entry| SECTIONS.iter().position(|section| std::ptr::eq(*section, entry.section));
         self.experiment.entries.sort_by_key(order);
         if self.problems.is_empty() { Ok(self.experiment) } else { Err(self.experiment.error(self.problems)) }
+    }
+
+    /// What a key is taken to be about: what is selected; or, if nobody has selected it and the default changes with
+    /// another key, whatever has such a key.
+    fn chosen_for(&self, index: usize, name: &str) -> String {
+        let entry = &self.experiment.entries[index];
+        let (section, chosen) = (entry.section, &entry.chosen);
+        let follows = section.selector().is_some_and(|selector| {
+            matches!(selector.default, Default::Words(_)) && entry.written(selector).is_none()
+        });
+        if !follows || section.key(name, chosen).is_some() {
+            return chosen.clone();
+        }
+        let other = section.keys.iter().find(|key| key.name == name).and_then(|key| key.of.first());
+        other.map_or_else(|| chosen.clone(), |other| (*other).to_owned())
     }
 
     /// Whether it is known what an entry describes.
@@ -253,7 +270,8 @@ impl Found {
 
 /// That a section has no such key for what is selected.
 pub(super) fn unknown_key(section: &'static Section, chosen: &str, name: &str) -> ProblemKind {
-    let of: Vec<&str> = section.keys.iter().filter(|key| key.name == name).flat_map(|key| key.of).copied().collect();
+    let of: Vec<&str> =
+        section.keys.iter().filter(|key| key.name == name).flat_map(|key| key.of).copied().collect();
     if let Some(key) = section.keys.iter().find(|key| key.name == name) {
         return ProblemKind::NotFor { key: key.name, chosen: chosen.to_owned(), of };
     }

@@ -130,7 +130,8 @@ fn described(section: &Section, key: &Key) -> String {
         Default::Value(value) => format!("Default: `{}`", key.kind.form().in_toml(value)),
         Default::Words(words) => format!("Default: {words}"),
     };
-    let expected = if choices.is_empty() { format!("Expects {}. ", key.kind.expected()) } else { String::new() };
+    let expected =
+        if choices.is_empty() { format!("Expects {}. ", key.kind.expected()) } else { String::new() };
     let _ = write!(text, "\n{}", prose(&format!("{expected}{default}.")));
     text
 }

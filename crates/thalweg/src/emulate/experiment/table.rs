@@ -24,7 +24,12 @@ pub static TOP: Section = Section {
     selector: None,
     keys: &[
         key("name", Text("a name"), Words("the file's name"), "What reports and files call it."),
-        key("seed", Whole(0, u64::MAX), Value("1"), "Everything random comes of it: the same seed gives the same bytes."),
+        key(
+            "seed",
+            Whole(0, u64::MAX),
+            Value("1"),
+            "Everything random comes of it: the same seed gives the same bytes.",
+        ),
         key("duration", Time, Needed, "Time that is emulated."),
         key(
             "warm_up",
@@ -54,7 +59,13 @@ pub static TOPOLOGY: Section = Section {
         ),
         of(&["leaf_spine"], "leaves", SIZE, Value("4"), "How many racks there are."),
         of(&["leaf_spine"], "spines", SIZE, Value("2"), "Switches that connect the racks."),
-        of(&["fat_tree"], "k", SIZE, Value("4"), "Ports of each switch, an even number: there are k^3/4 endpoints."),
+        of(
+            &["fat_tree"],
+            "k",
+            SIZE,
+            Value("4"),
+            "Ports of each switch, an even number: there are k^3/4 endpoints.",
+        ),
         of(BUILT, "rate", Rate, Value("10gbps"), "Rate of the endpoints' links."),
         of(
             BUILT,
@@ -64,8 +75,20 @@ pub static TOPOLOGY: Section = Section {
             "Delay of the endpoints' links: propagation, and what a switch takes. The default is that of 20 m and a fast \
              switch.",
         ),
-        of(CONNECTED, "uplink_rate", Rate, Words("that of the endpoints' links"), "Rate of the links between routers."),
-        of(CONNECTED, "uplink_delay", Delay, Words("that of the endpoints' links"), "Delay of the links between routers."),
+        of(
+            CONNECTED,
+            "uplink_rate",
+            Rate,
+            Words("that of the endpoints' links"),
+            "Rate of the links between routers.",
+        ),
+        of(
+            CONNECTED,
+            "uplink_delay",
+            Delay,
+            Words("that of the endpoints' links"),
+            "Delay of the links between routers.",
+        ),
         of(
             &["file"],
             "file",
@@ -177,8 +200,20 @@ pub static SCHEME: Section = Section {
             Value("0.95"),
             "Share of the link's rate at which phantom queues drain (HULL, section 6).",
         ),
-        of(&["priority"], "queues", QUEUES, Value("64"), "Queues at a port; DSCP 0 is the most urgent (Flexplane, section 4)."),
-        of(&["drr"], "queues", QUEUES, Value("64"), "Queues at a port, for flows by a hash (Flexplane, section 4)."),
+        of(
+            &["priority"],
+            "queues",
+            QUEUES,
+            Value("64"),
+            "Queues at a port; DSCP 0 is the most urgent (Flexplane, section 4).",
+        ),
+        of(
+            &["drr"],
+            "queues",
+            QUEUES,
+            Value("64"),
+            "Queues at a port, for flows by a hash (Flexplane, section 4).",
+        ),
         of(
             &["drr"],
             "quantum",
@@ -193,7 +228,13 @@ pub static SCHEME: Section = Section {
             Value("1538B"),
             "What a turn adds, framing included: a full-size packet (RFC 8290, section 5.2.4).",
         ),
-        of(&["fq_codel"], "flows", Whole(1, 65_536), Value("1024"), "Flow queues at a port (RFC 8290, section 5.2.5)."),
+        of(
+            &["fq_codel"],
+            "flows",
+            Whole(1, 65_536),
+            Value("1024"),
+            "Flow queues at a port (RFC 8290, section 5.2.5).",
+        ),
         of(
             &["fq_codel"],
             "target",
@@ -216,12 +257,48 @@ pub static SCHEME: Section = Section {
             Value("true"),
             "Whether ECN-capable packets are marked in the place of drops (RFC 8290, section 5.2.6).",
         ),
-        of(&["pie"], "target", Time, Value("15ms"), "Delay that is wanted, QDELAY_REF (RFC 8033, section 4.2)."),
-        of(&["pie"], "update", Time, Value("15ms"), "Time between updates, T_UPDATE (RFC 8033, section 4.2)."),
-        of(&["pie"], "alpha", POSITIVE, Value("0.125"), "Gain on the distance from the target, per second (RFC 8033, section 4.2)."),
-        of(&["pie"], "beta", POSITIVE, Value("1.25"), "Gain on the change of the delay, per second (RFC 8033, section 4.2)."),
-        of(&["pie"], "max_burst", Delay, Value("150ms"), "Length of a burst that is let through, MAX_BURST (RFC 8033, section 4.4)."),
-        of(&["pie"], "ecn", Boolean, Value("false"), "Whether ECN-capable packets are marked in the place of drops."),
+        of(
+            &["pie"],
+            "target",
+            Time,
+            Value("15ms"),
+            "Delay that is wanted, QDELAY_REF (RFC 8033, section 4.2).",
+        ),
+        of(
+            &["pie"],
+            "update",
+            Time,
+            Value("15ms"),
+            "Time between updates, T_UPDATE (RFC 8033, section 4.2).",
+        ),
+        of(
+            &["pie"],
+            "alpha",
+            POSITIVE,
+            Value("0.125"),
+            "Gain on the distance from the target, per second (RFC 8033, section 4.2).",
+        ),
+        of(
+            &["pie"],
+            "beta",
+            POSITIVE,
+            Value("1.25"),
+            "Gain on the change of the delay, per second (RFC 8033, section 4.2).",
+        ),
+        of(
+            &["pie"],
+            "max_burst",
+            Delay,
+            Value("150ms"),
+            "Length of a burst that is let through, MAX_BURST (RFC 8033, section 4.4).",
+        ),
+        of(
+            &["pie"],
+            "ecn",
+            Boolean,
+            Value("false"),
+            "Whether ECN-capable packets are marked in the place of drops.",
+        ),
         of(
             &["pie"],
             "ecn_threshold",
@@ -244,8 +321,8 @@ pub static ROUTING: Section = Section {
 /// How endpoints send flows.
 pub static TRANSPORT: Section = Section {
     name: "transport",
-    about: "How endpoints send flows. Keys for a transport that a sweep chooses stand in a section of their own, as \
-            [transport.dctcp].",
+    about: "How endpoints send flows. Where no transport is named, keys of all of them may stand; else keys for one that \
+            a sweep chooses stand in a section of their own, as [transport.dctcp].",
     repeats: false,
     selector: Some("name"),
     keys: &[
@@ -262,7 +339,13 @@ pub static TRANSPORT: Section = Section {
             Words("true if the scheme marks"),
             "Whether data are ECN-capable and the receiver echoes marks (RFC 3168). DCTCP does so in any case.",
         ),
-        of(TCP, "initial_window", Whole(1, 1_000), Value("10"), "Initial window in segments (RFC 6928, section 2)."),
+        of(
+            TCP,
+            "initial_window",
+            Whole(1, 1_000),
+            Value("10"),
+            "Initial window in segments (RFC 6928, section 2).",
+        ),
         of(
             TCP,
             "min_rto",
@@ -270,10 +353,28 @@ pub static TRANSPORT: Section = Section {
             Value("200ms"),
             "Least retransmission timeout. The default is that of Linux; data centres that tune for incast set 1 to 10 ms.",
         ),
-        of(TCP, "initial_rto", Time, Value("1s"), "Retransmission timeout before the first measurement (RFC 6298, rule 2.1)."),
+        of(
+            TCP,
+            "initial_rto",
+            Time,
+            Value("1s"),
+            "Retransmission timeout before the first measurement (RFC 6298, rule 2.1).",
+        ),
         of(TCP, "max_rto", Time, Value("1min"), "Longest retransmission timeout (RFC 6298, rule 2.5)."),
-        of(TCP, "ack_every", Whole(1, 64), Value("2"), "Full-size segments that one acknowledgement answers (RFC 5681, section 4.2)."),
-        of(TCP, "ack_timeout", Time, Value("40ms"), "How long an acknowledgement may wait. The default is the least that Linux waits."),
+        of(
+            TCP,
+            "ack_every",
+            Whole(1, 64),
+            Value("2"),
+            "Full-size segments that one acknowledgement answers (RFC 5681, section 4.2).",
+        ),
+        of(
+            TCP,
+            "ack_timeout",
+            Time,
+            Value("40ms"),
+            "How long an acknowledgement may wait. The default is the least that Linux waits.",
+        ),
         of(
             &["pfabric"],
             "window",
@@ -308,7 +409,12 @@ pub static TRANSPORT: Section = Section {
             Value("6MiB"),
             "What a receiver holds of a flow. The default is the most that Linux gives by itself.",
         ),
-        key("max_flows", Whole(1, 1 << 24), Value("1048576"), "Flows under way at the same time; more are refused, and counted."),
+        key(
+            "max_flows",
+            Whole(1, 1 << 24),
+            Value("1048576"),
+            "Flows under way at the same time; more are refused, and counted.",
+        ),
     ],
 };
 
@@ -324,7 +430,9 @@ pub static WORKLOAD: Section = Section {
         of(
             &["all_to_all", "rpc", "incast", "stride", "shuffle", "random_bijection", "random", "staggered"],
             "sizes",
-            Texts("\"web_search\", another published distribution, the name of a file, an amount as \"10MB\", or \"forever\""),
+            Texts(
+                "\"web_search\", another published distribution, the name of a file, an amount as \"10MB\", or \"forever\"",
+            ),
             Needed,
             "Bytes of the flows: a published distribution (see thalweg emulate --list), a file of them with lines \
              BYTES,PROBABILITY, an amount, or forever. Several, each \"WEIGHT SIZES\" or \"WEIGHT SIZES dscp N\", are a \
@@ -337,10 +445,22 @@ pub static WORKLOAD: Section = Section {
             Needed,
             "What hosts or clients receive on average, payload alone, as a share of their links' rate.",
         ),
-        of(&["all_to_all", "rpc"], "spacing", Name(spacings), Value("poisson"), "How requests are spaced over time."),
+        of(
+            &["all_to_all", "rpc"],
+            "spacing",
+            Name(spacings),
+            Value("poisson"),
+            "How requests are spaced over time.",
+        ),
         of(&["rpc"], "clients", ENDPOINTS, Needed, "Endpoints that request."),
         of(&["rpc"], "servers", ENDPOINTS, Words("all that are no clients"), "Endpoints that answer."),
-        of(&["rpc"], "fan_in", Whole(1, 65_535), Value("1"), "Servers that each request asks at once; each answers with a flow."),
+        of(
+            &["rpc"],
+            "fan_in",
+            Whole(1, 65_535),
+            Value("1"),
+            "Servers that each request asks at once; each answers with a flow.",
+        ),
         of(
             &["all_to_all", "stride", "shuffle", "random_bijection", "random", "staggered"],
             "hosts",
@@ -348,16 +468,70 @@ pub static WORKLOAD: Section = Section {
             Words("all"),
             "Endpoints that take part.",
         ),
-        of(&["incast", "persistent"], "receiver", Text("the name of an endpoint"), Value("h0"), "The endpoint that all send to."),
-        of(&["incast", "persistent"], "senders", ENDPOINTS, Words("all but the receiver"), "Endpoints that send to it."),
-        of(&["incast"], "rounds", Whole(1, u64::MAX), Words("until the end"), "Rounds; each begins when all flows of the one before are done."),
+        of(
+            &["incast", "persistent"],
+            "receiver",
+            Text("the name of an endpoint"),
+            Value("h0"),
+            "The endpoint that all send to.",
+        ),
+        of(
+            &["incast", "persistent"],
+            "senders",
+            ENDPOINTS,
+            Words("all but the receiver"),
+            "Endpoints that send to it.",
+        ),
+        of(
+            &["incast"],
+            "rounds",
+            Whole(1, u64::MAX),
+            Words("until the end"),
+            "Rounds; each begins when all flows of the one before are done.",
+        ),
         of(&["incast"], "pause", Delay, Value("0ns"), "Time between rounds."),
-        of(&["stride"], "stride", Whole(1, 65_535), Words("half of the hosts"), "Host i sends to host i + stride, counted round."),
-        of(&["shuffle"], "at_once", Whole(1, 65_535), Value("2"), "Flows that each host sends at a time (Planck, section 7.1)."),
-        of(&["staggered"], "hosts_per_edge", Whole(2, 65_535), Value("2"), "Hosts under one edge switch, which follow one another."),
-        of(&["staggered"], "hosts_per_pod", Whole(3, 65_535), Value("4"), "Hosts in one pod, a multiple of those."),
-        of(&["staggered"], "edge", Share, Value("0.5"), "Probability that a flow stays under its edge switch."),
-        of(&["staggered"], "pod", Share, Value("0.3"), "Probability that it goes to another edge switch of its pod."),
+        of(
+            &["stride"],
+            "stride",
+            Whole(1, 65_535),
+            Words("half of the hosts"),
+            "Host i sends to host i + stride, counted round.",
+        ),
+        of(
+            &["shuffle"],
+            "at_once",
+            Whole(1, 65_535),
+            Value("2"),
+            "Flows that each host sends at a time (Planck, section 7.1).",
+        ),
+        of(
+            &["staggered"],
+            "hosts_per_edge",
+            Whole(2, 65_535),
+            Value("2"),
+            "Hosts under one edge switch, which follow one another.",
+        ),
+        of(
+            &["staggered"],
+            "hosts_per_pod",
+            Whole(3, 65_535),
+            Value("4"),
+            "Hosts in one pod, a multiple of those.",
+        ),
+        of(
+            &["staggered"],
+            "edge",
+            Share,
+            Value("0.5"),
+            "Probability that a flow stays under its edge switch.",
+        ),
+        of(
+            &["staggered"],
+            "pod",
+            Share,
+            Value("0.3"),
+            "Probability that it goes to another edge switch of its pod.",
+        ),
         of(
             &["stride", "random_bijection", "random", "staggered", "persistent"],
             "apart",
@@ -394,7 +568,12 @@ pub static PACKETS: Section = Section {
     selector: Some("sender"),
     keys: &[
         key("sender", Name(senders), Needed, "How packets are spaced over time."),
-        key("load", LOAD, Needed, "What each endpoint sends, framing included, as a share of its link's rate."),
+        key(
+            "load",
+            LOAD,
+            Needed,
+            "What each endpoint sends, framing included, as a share of its link's rate.",
+        ),
         key(
             "lengths",
             Texts("\"64B\", or several as \"0.5 64B\""),
@@ -410,9 +589,21 @@ pub static PACKETS: Section = Section {
         ),
         key("dscp", Whole(0, 63), Value("0"), "Differentiated services code point of the packets."),
         key("ecn", Boolean, Value("false"), "Whether packets are ECN-capable."),
-        of(&["bursts"], "hurst", Number(0.499_999, 0.999_999), Value("0.8"), "Hurst parameter: 0.5 is no long-range dependence."),
+        of(
+            &["bursts"],
+            "hurst",
+            Number(0.499_999, 0.999_999),
+            Value("0.8"),
+            "Hurst parameter: 0.5 is no long-range dependence.",
+        ),
         of(&["bursts"], "burst", Time, Value("100us"), "Mean length of a burst."),
-        of(&["bursts"], "burst_rate", LOAD, Value("0.1"), "Rate of a burst, as a share of the endpoint's link."),
+        of(
+            &["bursts"],
+            "burst_rate",
+            LOAD,
+            Value("0.1"),
+            "Rate of a burst, as a share of the endpoint's link.",
+        ),
     ],
 };
 
@@ -429,7 +620,12 @@ pub static MEASURE: Section = Section {
             Words("a thousandth of the duration, or longer if there are many ports"),
             "How often queues are looked at.",
         ),
-        key("link_interval", Time, Words("a hundredth of the duration, or longer if there are many links"), "Over how long what links carry is added up."),
+        key(
+            "link_interval",
+            Time,
+            Words("a hundredth of the duration, or longer if there are many links"),
+            "Over how long what links carry is added up.",
+        ),
         key(
             "ports",
             Texts("\"tor0 > h3\" (the port of tor0 that leads to h3), or \"tor0\" (all its ports)"),
@@ -449,9 +645,19 @@ pub static MIRROR: Section = Section {
     selector: None,
     keys: &[
         key("router", Text("the name of a router"), Needed, "The router."),
-        key("ports", Texts("names of what ports lead to, as \"h3\""), Words("all"), "Ports whose packets are copied."),
+        key(
+            "ports",
+            Texts("names of what ports lead to, as \"h3\""),
+            Words("all"),
+            "Ports whose packets are copied.",
+        ),
         key("rate", Rate, Words("that of the fastest endpoint's link"), "Rate of the monitor port."),
-        key("buffer", Amount, Value("1MiB"), "What may wait for it; what finds no room is dropped, and counted."),
+        key(
+            "buffer",
+            Amount,
+            Value("1MiB"),
+            "What may wait for it; what finds no room is dropped, and counted.",
+        ),
     ],
 };
 
@@ -462,7 +668,12 @@ pub static FAILURE: Section = Section {
     repeats: true,
     selector: None,
     keys: &[
-        key("link", Texts("the names of its two ends, as [\"edge0\", \"agg0\"]"), Needed, "The two ends of the link."),
+        key(
+            "link",
+            Texts("the names of its two ends, as [\"edge0\", \"agg0\"]"),
+            Needed,
+            "The two ends of the link.",
+        ),
         key("at", Delay, Needed, "When it fails."),
         key("repair", Delay, Words("it is not repaired"), "When it is up again."),
         key("reroute_after", Delay, Value("0ns"), "How long after either routers know."),

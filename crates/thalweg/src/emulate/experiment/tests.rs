@@ -1,0 +1,201 @@
+use super::table::{SCHEME, TOPOLOGY, TRANSPORT, WORKLOAD};
+use super::*;
+
+const FLOWS: &str = "[[workload]]\npattern = \"incast\"\nsizes = \"1MB\"\n";
+
+fn parse(text: &str) -> Experiment {
+    Experiment::parse(text, "x.toml").unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[track_caller]
+fn refused(text: &str, expected: &[&str]) {
+    let message = Experiment::parse(text, "x.toml").unwrap_err().to_string();
+    assert_eq!(message.lines().collect::<Vec<_>>(), expected);
+}
+
+/// What an experiment says, but for the lines that say it.
+fn meaning(experiment: &Experiment) -> Vec<(String, Vec<(&'static str, String)>)> {
+    let said = |entry: &Entry| {
+        let keys = entry.section.keys.iter().filter(|key| key.matters_to(entry.chosen()));
+        let values = keys.filter_map(|key| Some((key.name, entry.text(key.name)?.to_owned())));
+        (format!("{} {}", entry.section.name, entry.chosen()), values.collect())
+    };
+    experiment.entries.iter().map(said).collect()
+}
+
+#[test]
+fn every_mistake_is_told_with_its_line_and_what_was_expected() {
+    refused(
+        "naem = \"x\"\nduration = \"10 parsec\"\n[topolgy]\nk = 4\n[scheme]\nname = \"dctp\"\nthreshold = 65\n\
+         [transport]\necn = 1\nmin_rto = 5\n[[workload]]\npattern = \"rcp\"\nload = 0.5\n[[failure]]\nlink = \"a\"\n",
+        &[
+            "x.toml:1: unknown key naem; did you mean name?",
+            "x.toml:2: duration is \"10 parsec\": expected a time longer than zero, such as 200us, 100ms, 1.5s or 30min, \
+             in quotes",
+            "x.toml:3: unknown section [topolgy]; did you mean topology?",
+            "x.toml:6: name is \"dctp\": expected one of droptail, red, red-ecn, dctcp, priority, drr, hull, pfabric, pie, \
+             fq_codel, in quotes; did you mean dctcp?",
+            "x.toml:9: ecn is 1: expected true or false",
+            "x.toml:10: min_rto is 5: expected a time longer than zero, such as 200us, 100ms, 1.5s or 30min, in quotes",
+            "x.toml:12: pattern is \"rcp\": expected one of all_to_all, rpc, incast, stride, shuffle, random_bijection, \
+             random, staggered, persistent, file, in quotes; did you mean rpc?",
+            "x.toml:14: [[failure]] has no at: expected a length of time, such as 0s, 200us, 100ms or 1.5s, in quotes",
+        ],
+    );
+}
+
+#[test]
+fn what_must_be_there_and_is_not_is_told() {
+    refused(
+        "",
+        &[
+            "x.toml:1: the experiment has no duration: expected a time longer than zero, such as 200us, 100ms, 1.5s \
+                   or 30min, in quotes",
+        ],
+    );
+    refused(
+        "duration = \"1s\"\n[[workload]]\npattern = \"rpc\"\nload = 0.5\n",
+        &[
+            "x.toml:2: [[workload]] has no sizes: expected \"web_search\", another published distribution, the name of a \
+             file, an amount as \"10MB\", or \"forever\"",
+            "x.toml:2: [[workload]] has no clients: expected names of endpoints, as \"h0\" or \"h0..h3\"",
+        ],
+    );
+}
+
+#[test]
+fn a_key_of_something_else_is_refused_and_told_whose_it_is() {
+    refused(
+        "duration = \"1s\"\nthreshold = 3\n[scheme]\nthreshold = 65\nload = 1\n[topology]\nshape = \"rack\"\nk = 4\n",
+        &[
+            "x.toml:2: unknown key threshold; it belongs in [scheme]",
+            "x.toml:4: threshold is not for droptail: it is for dctcp, hull",
+            "x.toml:5: unknown key load; it belongs in [workload]",
+            "x.toml:8: k is not for rack: it is for fat_tree",
+        ],
+    );
+    refused(
+        "duration = \"1s\"\nworkload = 3\n[[scheme]]\nname = \"red\"\n",
+        &[
+            "x.toml:2: workload is a section: write [[workload]] on a line of its own, and its keys below it",
+            "x.toml:3: scheme is a section: write [scheme] on a line of its own, and its keys below it",
+        ],
+    );
+}
+
+#[test]
+fn only_the_first_mistake_of_syntax_is_told() {
+    let message = Experiment::parse("duration = 10ms\n[x]\n", "x.toml").unwrap_err().to_string();
+    assert!(message.starts_with("x.toml:1: not valid TOML: "), "{message}");
+    assert_eq!(message.lines().count(), 1);
+}
+
+#[test]
+fn the_printed_experiment_reads_back_with_the_same_meaning() {
+    for text in [
+        format!("duration = \"1s\"\n[transport]\nname = \"dctcp\"\n{FLOWS}"),
+        format!(
+            "name = \"a \\\"b\\\"\"\nduration = \"1.5s\"\nseed = 7\n[scheme]\nname = \"hull\"\n[scheme.dctcp]\n\
+             threshold = 20\n[topology]\nshape = \"fat_tree\"\nrate = 1_000_000_000\n{FLOWS}[[workload]]\npattern = \
+             \"rpc\"\nclients = [\"h0\", \"h1\"]\nsizes = [\"0.8 1KB dscp 3\", \"0.2 1MB\"]\nload = 1\n[[failure]]\nlink = \
+             [\"edge0\", \"agg0\"]\nat = \"5ms\"\n[transport]\nname = \"cubic\"\n"
+        ),
+    ] {
+        let first = parse(&text);
+        let second = parse(&first.print());
+        assert_eq!(meaning(&first), meaning(&second));
+        assert_eq!(first.print(), second.print(), "values that wait are printed too");
+    }
+}
+
+#[test]
+fn keys_wait_in_a_section_of_their_own_until_they_are_selected() {
+    let mut experiment = parse(&format!(
+        "duration = \"1s\"\n[scheme]\nbuffer = 99\n[scheme.hull]\nthreshold = \"3KB\"\n[scheme.dctcp]\nthreshold = 20\n{FLOWS}"
+    ));
+    assert_eq!(experiment.entry(&SCHEME).chosen(), "droptail");
+    experiment.set("scheme", "dctcp", "--sweep").unwrap();
+    assert_eq!(experiment.entry(&SCHEME).whole("threshold"), Some(20u32));
+    assert_eq!(experiment.entry(&SCHEME).whole("buffer"), Some(99u32), "what all of them have stays");
+    experiment.set("scheme", "hull", "--sweep").unwrap();
+    assert_eq!(experiment.entry(&SCHEME).amount("threshold"), Some(Bytes(3_000)));
+    experiment.set("scheme", "pfabric", "--sweep").unwrap();
+    assert_eq!(experiment.entry(&SCHEME).whole("buffer"), Some(36u32), "its buffer means something else");
+}
+
+#[test]
+fn the_transport_goes_with_the_scheme_unless_it_is_named() {
+    let of = |scheme: &str, rest: &str| {
+        let experiment = parse(&format!("duration = \"1s\"\n[scheme]\nname = \"{scheme}\"\n{rest}{FLOWS}"));
+        experiment.entry(&TRANSPORT).chosen().to_owned()
+    };
+    assert_eq!(
+        ["droptail", "dctcp", "hull", "pfabric"].map(|it| of(it, "")),
+        ["cubic", "dctcp", "dctcp", "pfabric"]
+    );
+    assert_eq!(of("pfabric", "[transport]\nname = \"new_reno\"\n"), "new_reno");
+}
+
+#[test]
+fn keys_of_any_transport_may_stand_where_none_is_named() {
+    let text =
+        format!("duration = \"1s\"\n[scheme]\nname = \"pfabric\"\n[transport]\nmin_rto = \"7ms\"\n{FLOWS}");
+    let mut experiment = parse(&text);
+    experiment.set("scheme", "dctcp", "--sweep").unwrap();
+    assert_eq!(experiment.entry(&TRANSPORT).time("min_rto"), Some(Nanos::from_millis(7)));
+    let named = text.replace("min_rto", "name = \"pfabric\"\nmin_rto");
+    refused(
+        &named,
+        &["x.toml:6: min_rto is not for pfabric: it is for new_reno, cubic, cubic_hystart, dctcp, h_tcp"],
+    );
+}
+
+#[test]
+fn a_key_is_set_by_its_path_or_its_name_alone_if_that_is_clear() {
+    let mut experiment =
+        parse(&format!("duration = \"1s\"\n[topology]\nshape = \"fat_tree\"\n{FLOWS}{FLOWS}"));
+    for (path, value) in
+        [("k", "6"), ("workload.sizes", "2MB"), ("min_rto", "1ms"), ("scheme.red.weight", "3"), ("seed", "9")]
+    {
+        experiment.set(path, value, "--sweep").unwrap();
+    }
+    assert_eq!(experiment.entry(&TOPOLOGY).whole("k"), Some(6u32));
+    assert!(experiment.all(&WORKLOAD).all(|entry| entry.text("sizes") == Some("2MB")));
+    experiment.set("scheme", "red", "--sweep").unwrap();
+    assert_eq!(experiment.entry(&SCHEME).whole("weight"), Some(3u32));
+}
+
+#[test]
+fn what_cannot_be_set_is_told_with_what_was_typed() {
+    let mut experiment = parse(&format!("duration = \"1s\"\n{FLOWS}"));
+    for (path, value, expected) in [
+        ("lod", "1", "--sweep lod=1: unknown key lod; did you mean load?"),
+        ("name", "a", "--sweep name=a: name may be name or scheme.name or transport.name: write one of them"),
+        ("threshold", "5", "--sweep threshold=5: threshold is not for droptail: it is for dctcp, hull"),
+        ("schem.name", "red", "--sweep schem.name=red: unknown section schem; did you mean scheme?"),
+        ("k", "4", "--sweep k=4: k is not for rack: it is for fat_tree"),
+        ("packets.load", "1", "--sweep packets.load=1: packets: there is no [[packets]] in x.toml"),
+        (
+            "rate",
+            "fast",
+            "--sweep rate=fast: rate is fast: expected a bit rate above zero, such as 40mbps or 10gbps",
+        ),
+        (
+            "scheme",
+            "read",
+            "--sweep scheme=read: name is read: expected one of droptail, red, red-ecn, dctcp, priority, \
+                            drr, hull, pfabric, pie, fq_codel; did you mean red?",
+        ),
+    ] {
+        let error = experiment.set(path, value, &format!("--sweep {path}={value}")).unwrap_err();
+        assert_eq!(error.to_string(), expected);
+    }
+}
+
+#[test]
+fn the_shortest_experiment_of_the_reference_is_one() {
+    let page = reference();
+    let (_, rest) = page.split_once("```toml\n").unwrap();
+    let (text, _) = rest.split_once("```").unwrap();
+    assert!(super::super::Plan::new(&parse(text)).is_ok());
+}

@@ -90,7 +90,7 @@ impl Row for FlowRow {
         column(
             "slowdown",
             "",
-            "completion time over that of the same flow alone in the same network",
+            "completion time over that of the same flow alone in the same network; NaN if that is not known",
             Ratio(|r| r.slowdown),
         ),
         column("retransmissions", "segments", "segments sent again", Count(|r| r.retransmissions.into())),

@@ -44,7 +44,8 @@ import polars as pl
 
 links = pl.scan_parquet(\"DIR/links.parquet\")
 rate = pl.col(\"bytes\") * 8 / pl.col(\"interval_ns\")
-print(links.group_by(\"from\", \"to\").agg(rate.mean().alias(\"gbit_s\")).sort(\"gbit_s\").collect())
+mean = links.group_by(\"from\", \"to\").agg(rate.mean().alias(\"gbit_s\"))
+print(mean.sort(\"gbit_s\", descending=True).collect())
 ```
 
 The runs of a sweep at once, with the folder of each as a column:

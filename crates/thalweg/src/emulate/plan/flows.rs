@@ -19,7 +19,11 @@ use crate::emulate::experiment::{Entry, Problem};
 ///
 /// # Errors
 /// If there can be no such workload.
-pub(super) fn workload(entry: &Entry, index: u64, stage: &Stage<'_>) -> Result<Box<dyn Workload + Send>, Problem> {
+pub(super) fn workload(
+    entry: &Entry,
+    index: u64,
+    stage: &Stage<'_>,
+) -> Result<Box<dyn Workload + Send>, Problem> {
     let flows = pattern(entry, index, stage)?;
     let most = entry.whole("flows").unwrap_or(u64::MAX);
     let until = entry.time("until").map_or(stage.until, |until| Timestamp(until.0).min(stage.until));
@@ -29,7 +33,15 @@ pub(super) fn workload(entry: &Entry, index: u64, stage: &Stage<'_>) -> Result<B
 fn pattern(entry: &Entry, index: u64, stage: &Stage<'_>) -> Result<Box<dyn Workload + Send>, Problem> {
     let seed = stage.seed;
     let from = || Timestamp(entry.time("from").expect(SURE).0);
-    let each = || Ok(Each { sizes: sizes(entry, stage)?, at: from(), apart: entry.time("apart").expect(SURE), seed, index });
+    let each = || {
+        Ok(Each {
+            sizes: sizes(entry, stage)?,
+            at: from(),
+            apart: entry.time("apart").expect(SURE),
+            seed,
+            index,
+        })
+    };
     let hosts = || some_endpoints(entry, "hosts", stage).map(|hosts| hosts.unwrap_or_else(|| all(stage)));
     let refused = |error: WorkloadError| refusal(entry, &error);
     Ok(match entry.chosen() {
@@ -104,12 +116,23 @@ fn rpc_options(
     };
     let load = entry.number("load").expect(SURE);
     let sizes = sizes(entry, stage)?;
-    Ok(RpcOptions { load, rate: mean_rate(receivers, stage), sizes, fan_in: 1, spacing, from, seed: stage.seed, index })
+    Ok(RpcOptions {
+        load,
+        rate: mean_rate(receivers, stage),
+        sizes,
+        fan_in: 1,
+        spacing,
+        from,
+        seed: stage.seed,
+        index,
+    })
 }
 
 /// Mean rate of the links of some endpoints, so that a load is a share of what all of them can receive.
 fn mean_rate(endpoints: &[EndpointId], stage: &Stage<'_>) -> BitRate {
-    let rate = |&endpoint: &EndpointId| stage.topology.links()[stage.topology.endpoint_link(endpoint).index()].rate.0;
+    let rate = |&endpoint: &EndpointId| {
+        stage.topology.links()[stage.topology.endpoint_link(endpoint).index()].rate.0
+    };
     let sum: u128 = endpoints.iter().map(|endpoint| u128::from(rate(endpoint))).sum();
     BitRate(sum.checked_div(endpoints.len() as u128).unwrap_or_default() as u64)
 }
@@ -122,7 +145,11 @@ fn to_one(entry: &Entry, stage: &Stage<'_>) -> Result<(Vec<EndpointId>, Endpoint
     Ok((senders.unwrap_or_else(others), receiver))
 }
 
-fn some_endpoints(entry: &Entry, key: &'static str, stage: &Stage<'_>) -> Result<Option<Vec<EndpointId>>, Problem> {
+fn some_endpoints(
+    entry: &Entry,
+    key: &'static str,
+    stage: &Stage<'_>,
+) -> Result<Option<Vec<EndpointId>>, Problem> {
     let names = entry.texts(key);
     let found = names.map(|names| endpoints(stage.topology, &names)).transpose();
     found.map_err(|reason| entry.refuse(key, reason))
@@ -151,14 +178,17 @@ fn sizes(entry: &Entry, stage: &Stage<'_>) -> Result<FlowSizes, Problem> {
 
 /// `SIZES`, `WEIGHT SIZES`, `WEIGHT SIZES dscp N`.
 fn size_class(text: &str, dscp: u8, stage: &Stage<'_>) -> Result<SizeClass, String> {
-    let wrong = || format!("{text}: expected SIZES, WEIGHT SIZES or WEIGHT SIZES dscp N, as in 0.8 1500B dscp 3");
+    let wrong =
+        || format!("{text}: expected SIZES, WEIGHT SIZES or WEIGHT SIZES dscp N, as in 0.8 1500B dscp 3");
     let (text, dscp) = match text.split_once(" dscp ") {
         Some((rest, number)) => (rest.trim(), number.trim().parse().map_err(|_| wrong())?),
         None => (text, dscp),
     };
     let (weight, name) = match text.split_once(' ') {
         // `10 MB` is an amount.
-        Some((weight, rest)) if text.parse::<Bytes>().is_err() => (weight.parse().map_err(|_| wrong())?, rest.trim()),
+        Some((weight, rest)) if text.parse::<Bytes>().is_err() => {
+            (weight.parse().map_err(|_| wrong())?, rest.trim())
+        }
         _ => (1.0, text),
     };
     Ok(SizeClass { sizes: sizes_named(name, stage)?, dscp, weight })
@@ -178,7 +208,9 @@ fn sizes_named(name: &str, stage: &Stage<'_>) -> Result<Sizes, String> {
     let text = std::fs::read_to_string(&path).map_err(|error| {
         let known = PUBLISHED.iter().map(|published| published.named.name).chain(["forever"]);
         match nearest(name, known) {
-            Hint::Nothing => format!("{name} is no published distribution, and cannot be read as a file: {error}"),
+            Hint::Nothing => {
+                format!("{name} is no published distribution, and cannot be read as a file: {error}")
+            }
             hint => format!("{name} is no published distribution and no file{hint}"),
         }
     })?;

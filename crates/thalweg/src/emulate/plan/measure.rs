@@ -27,30 +27,33 @@ pub struct Measure {
 /// If a port is not there, or there would be too many rows.
 pub(super) fn measure(entry: &Entry, duration: Nanos, stage: &Stage<'_>) -> Result<Measure, Problem> {
     let topology = stage.topology;
-    let all = || topology.router_ids().flat_map(|router| {
-        (0..topology.ports(router) as u16).map(move |port| (router, PortIndex(port)))
-    });
+    let all = || {
+        topology
+            .router_ids()
+            .flat_map(|router| (0..topology.ports(router) as u16).map(move |port| (router, PortIndex(port))))
+    };
     let ports = match entry.texts("ports") {
         Some(names) => ports(topology, &names).map_err(|reason| entry.refuse("ports", reason))?,
         None => all().collect(),
     };
     let slots = stage.clock.slots_in(duration);
     let directions = 2 * topology.links().len() as u64;
-    let interval = |key: &'static str, parts: u64, series: u64| {
-        let most = (MOST_ROWS / series.max(1)).max(1);
-        let interval = match entry.time(key) {
-            Some(interval) => stage.clock.slots_in(interval),
-            None => slots.div_ceil(parts.min(most)),
-        }
-        .max(1);
-        let rows = (slots / interval).saturating_mul(series);
-        match rows > MOST_ROWS && entry.is_set(key) {
+    let interval =
+        |key: &'static str, parts: u64, series: u64| {
+            let most = (MOST_ROWS / series.max(1)).max(1);
+            let interval = match entry.time(key) {
+                Some(interval) => stage.clock.slots_in(interval),
+                None => slots.div_ceil(parts.min(most)),
+            }
+            .max(1);
+            let rows = (slots / interval).saturating_mul(series);
+            match rows > MOST_ROWS && entry.is_set(key) {
             true => Err(entry.refuse(key, format!(
                 "it gives {rows} rows, more than {MOST_ROWS}: a longer interval is needed, or fewer ports"
             ))),
             false => Ok(interval),
         }
-    };
+        };
     Ok(Measure {
         queue_slots: interval("queue_interval", 1_000, ports.len() as u64)?,
         link_slots: interval("link_interval", 100, directions)?,

@@ -16,7 +16,9 @@ pub(super) fn monitor(entry: &Entry, stage: &Stage<'_>) -> Result<Monitor, Probl
     let name = entry.text("router").expect(SURE);
     let router = match node(topology, name).map_err(|reason| entry.refuse("router", reason))? {
         Node::Router(router) => router,
-        Node::Endpoint(_) => return Err(entry.refuse("router", format!("{name} is an endpoint: expected a router"))),
+        Node::Endpoint(_) => {
+            return Err(entry.refuse("router", format!("{name} is an endpoint: expected a router")));
+        }
     };
     let mirrored = match entry.texts("ports") {
         Some(peers) => {

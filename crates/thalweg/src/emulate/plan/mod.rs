@@ -30,7 +30,9 @@ use thalweg_wire::{Nanos, Timestamp};
 pub use failure::{Event, Happening};
 pub use measure::Measure;
 
-use super::experiment::table::{FAILURE, MEASURE, MIRROR, PACKETS, ROUTING, SCHEME, TOP, TOPOLOGY, TRANSPORT, WORKLOAD};
+use super::experiment::table::{
+    FAILURE, MEASURE, MIRROR, PACKETS, ROUTING, SCHEME, TOP, TOPOLOGY, TRANSPORT, WORKLOAD,
+};
 use super::experiment::{Experiment, ExperimentError, Problem};
 
 /// An experiment, ready to run.
@@ -115,9 +117,12 @@ impl Plan {
             problems.0.push(top.refuse("", "nothing is sent: a [[workload]] or [[packets]] is needed"));
         }
         let measure = problems.keep(measure::measure(experiment.entry(&MEASURE), duration, &stage));
-        let monitors: Vec<Monitor> =
-            experiment.all(&MIRROR).filter_map(|entry| problems.keep(mirror::monitor(entry, &stage))).collect();
-        let events = experiment.all(&FAILURE).filter_map(|entry| problems.keep(failure::events(entry, &topology)));
+        let monitors: Vec<Monitor> = experiment
+            .all(&MIRROR)
+            .filter_map(|entry| problems.keep(mirror::monitor(entry, &stage)))
+            .collect();
+        let events =
+            experiment.all(&FAILURE).filter_map(|entry| problems.keep(failure::events(entry, &topology)));
         let events = failure::in_order(events.flatten().collect());
         let (scheme, hosts, measure) = (scheme?, hosts?, measure?);
         let plan = Plan {
@@ -150,7 +155,11 @@ impl Plan {
 
     /// What the network is built from.
     pub fn blueprint(&self) -> Blueprint<'_> {
-        Blueprint { balance: self.balance, monitors: &self.monitors, ..Blueprint::new(&self.topology, self.mtu, self.seed) }
+        Blueprint {
+            balance: self.balance,
+            monitors: &self.monitors,
+            ..Blueprint::new(&self.topology, self.mtu, self.seed)
+        }
     }
 }
 

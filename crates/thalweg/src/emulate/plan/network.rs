@@ -48,7 +48,8 @@ pub(super) fn topology(experiment: &Experiment, entry: &Entry) -> Result<Topolog
 fn from_file(experiment: &Experiment, entry: &Entry) -> Result<Topology, Problem> {
     let file = entry.text("file").expect(SURE);
     let path = experiment.folder.join(file);
-    let text = std::fs::read_to_string(&path).map_err(|error| entry.refuse("file", format!("cannot read {file}: {error}")))?;
+    let text = std::fs::read_to_string(&path)
+        .map_err(|error| entry.refuse("file", format!("cannot read {file}: {error}")))?;
     Topology::from_toml(&text, file).map_err(|error| entry.refuse("file", error.to_string()))
 }
 
@@ -81,7 +82,9 @@ pub(super) fn endpoint(topology: &Topology, name: &str) -> Result<EndpointId, St
     match topology.node_named(name) {
         Some(Node::Endpoint(endpoint)) => Ok(endpoint),
         Some(Node::Router(_)) => Err(format!("{name} is a router: expected an endpoint")),
-        None => Err(unknown(name, "endpoint", topology.endpoints().iter().map(|endpoint| endpoint.name.as_str()))),
+        None => {
+            Err(unknown(name, "endpoint", topology.endpoints().iter().map(|endpoint| endpoint.name.as_str())))
+        }
     }
 }
 
@@ -112,7 +115,10 @@ pub(super) fn ports(topology: &Topology, names: &[&str]) -> Result<Vec<(RouterId
             Some((from, to)) => {
                 let (from, to) = (router(from.trim())?, node(topology, to.trim())?);
                 let peers = topology.peers(from).iter();
-                let leading = (0..).zip(peers).filter(|(_, peer)| peer.node == to).map(|(port, _)| (from, PortIndex(port)));
+                let leading = (0..)
+                    .zip(peers)
+                    .filter(|(_, peer)| peer.node == to)
+                    .map(|(port, _)| (from, PortIndex(port)));
                 let before = ports.len();
                 ports.extend(leading);
                 if ports.len() == before {
@@ -135,7 +141,7 @@ const MOST_COMPARED: usize = 4_096;
 
 fn unknown<'a>(name: &str, what: &str, known: impl Iterator<Item = &'a str>) -> String {
     let similarity = |known: &str| strsim::jaro_winkler(name, known);
-    let nearest = known.take(MOST_COMPARED).max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
+    let nearest = known.take(MOST_COMPARED).min_by(|a, b| similarity(b).total_cmp(&similarity(a)));
     match nearest.filter(|nearest| name.len() <= 64 && similarity(nearest) >= 0.75) {
         Some(nearest) => format!("there is no {what} {name}; did you mean {nearest}?"),
         None => format!("there is no {what} {name}"),

@@ -2,7 +2,8 @@
 
 use thalweg_emulator::Ecn;
 use thalweg_emulator::workloads::open_loop::{
-    BurstSenders, Bursts, ConstantSenders, Destinations, PacketKind, PacketMix, PacketWorkload, PoissonSenders, Rack,
+    BurstSenders, Bursts, ConstantSenders, Destinations, PacketKind, PacketMix, PacketWorkload,
+    PoissonSenders, Rack,
 };
 use thalweg_emulator::workloads::{WorkloadError, random};
 use thalweg_network::EndpointId;
@@ -15,7 +16,11 @@ use crate::emulate::experiment::{Entry, Problem};
 ///
 /// # Errors
 /// If there can be no such senders.
-pub(super) fn senders(entry: &Entry, index: u64, stage: &Stage<'_>) -> Result<Vec<Box<dyn PacketWorkload>>, Problem> {
+pub(super) fn senders(
+    entry: &Entry,
+    index: u64,
+    stage: &Stage<'_>,
+) -> Result<Vec<Box<dyn PacketWorkload>>, Problem> {
     let mix = mix(entry, stage)?;
     let refused = |error: WorkloadError| {
         let key = match error {
@@ -69,7 +74,8 @@ fn racks(stage: &Stage<'_>) -> Vec<(EndpointId, usize, BitRate)> {
 }
 
 fn slot_bytes(rate: BitRate, stage: &Stage<'_>) -> u32 {
-    let bytes = u128::from(stage.clock.slot_bytes) * u128::from(rate.0) / u128::from(stage.clock.rate.0.max(1));
+    let bytes =
+        u128::from(stage.clock.slot_bytes) * u128::from(rate.0) / u128::from(stage.clock.rate.0.max(1));
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
@@ -101,9 +107,13 @@ fn mix(entry: &Entry, stage: &Stage<'_>) -> Result<PacketMix, Problem> {
 /// `LENGTH`, `WEIGHT LENGTH`.
 fn weighted(text: &str, stage: &Stage<'_>) -> Result<(f64, u16), String> {
     let longest = stage.clock.slot_bytes;
-    let wrong = || format!("{text}: expected LENGTH or WEIGHT LENGTH, as in 0.5 64B, with lengths from 1B to {longest}B");
+    let wrong = || {
+        format!("{text}: expected LENGTH or WEIGHT LENGTH, as in 0.5 64B, with lengths from 1B to {longest}B")
+    };
     let (weight, length) = match text.split_once(' ') {
-        Some((weight, length)) if text.parse::<Bytes>().is_err() => (weight.parse().map_err(|_| wrong())?, length),
+        Some((weight, length)) if text.parse::<Bytes>().is_err() => {
+            (weight.parse().map_err(|_| wrong())?, length)
+        }
         _ => (1.0, text),
     };
     let length = length.parse().ok().filter(|length: &Bytes| (1..=u64::from(longest)).contains(&length.0));

@@ -40,9 +40,11 @@ pub(super) fn scheme(entry: &Entry) -> Result<Scheme, Problem> {
         "dctcp" => Scheme::Dctcp(DctcpConfig { threshold: whole("threshold"), buffer: buffer() }),
         "priority" => Scheme::Priority(PriorityConfig { queues: queues(), buffer: buffer() }),
         "drr" => Scheme::Drr(DrrConfig { queues: queues(), quantum: bytes("quantum"), buffer: buffer() }),
-        "hull" => {
-            Scheme::Hull(HullConfig { gamma: number("gamma"), threshold: bytes("threshold"), buffer: buffer() })
-        }
+        "hull" => Scheme::Hull(HullConfig {
+            gamma: number("gamma"),
+            threshold: bytes("threshold"),
+            buffer: buffer(),
+        }),
         "pfabric" => Scheme::PFabric(PFabricConfig { buffer: buffer() }),
         "pie" => Scheme::Pie(PieConfig {
             target: time("target"),

@@ -24,7 +24,12 @@ const SHORTEST: u64 = thalweg_emulator::core::blueprint::SHORTEST as u64;
 ///
 /// # Errors
 /// If settings contradict each other.
-pub(super) fn hosts(entry: &Entry, scheme: &Scheme, mtu: u16, stage: &Stage<'_>) -> Result<HostConfig, Problem> {
+pub(super) fn hosts(
+    entry: &Entry,
+    scheme: &Scheme,
+    mtu: u16,
+    stage: &Stage<'_>,
+) -> Result<HostConfig, Problem> {
     let stack_delay = entry.time("stack_delay").expect(SURE);
     let transport = match entry.chosen() {
         "pfabric" => Transport::PFabric(p_fabric(entry, mtu, stack_delay, stage)),
@@ -108,7 +113,12 @@ fn longest_path(mtu: u16, stack_delay: Nanos, stage: &Stage<'_>) -> (BitRate, Na
     paths.max_by_key(|&(_, round_trip)| round_trip).unwrap_or(nothing)
 }
 
-fn cost(path: impl Iterator<Item = LinkId>, mtu: u16, stack_delay: Nanos, stage: &Stage<'_>) -> (BitRate, Nanos) {
+fn cost(
+    path: impl Iterator<Item = LinkId>,
+    mtu: u16,
+    stack_delay: Nanos,
+    stage: &Stage<'_>,
+) -> (BitRate, Nanos) {
     let (mut slowest, mut nanos) = (BitRate(u64::MAX), 2 * stack_delay.0);
     for link in path.map(|link| stage.topology.links()[link.index()]) {
         slowest = slowest.min(link.rate);
@@ -151,7 +161,8 @@ mod tests {
 
     #[test]
     fn flows_are_ecn_capable_if_the_scheme_marks() {
-        let is_capable = |scheme: &str| match hosts_of(&format!("[scheme]\nname = \"{scheme}\"\n")).transport {
+        let is_capable = |scheme: &str| match hosts_of(&format!("[scheme]\nname = \"{scheme}\"\n")).transport
+        {
             Transport::Tcp(tcp) => tcp.ecn,
             _ => false,
         };

@@ -20,8 +20,13 @@ const ENDS: [i32; 3] = [300, 380, 468];
 struct Class {
     style: usize,
     name: String,
-    completions: (Vec<f64>, Spread),
-    slowdowns: (Vec<f64>, Spread),
+    completions: Distribution,
+    slowdowns: Distribution,
+}
+
+struct Distribution {
+    sorted: Vec<f64>,
+    spread: Spread,
 }
 
 pub(super) fn draw(title: &str, rows: &[FlowRow], times: Times) -> Result<String, Fault> {
@@ -38,14 +43,14 @@ pub(super) fn draw(title: &str, rows: &[FlowRow], times: Times) -> Result<String
     let subtitle = format!("{} flows completed{after}", number(counted.len() as f64));
     let completion =
         panel("Share of flows completed within a time", "completion time", &classes, duration, |class| {
-            &class.completions.0
+            &class.completions
         });
     let slowdown = panel(
         "Share of flows with at most a slowdown",
         "slowdown: completion time over that of the flow alone",
         &classes,
         number,
-        |class| &class.slowdowns.0,
+        |class| &class.slowdowns,
     );
     let table = ROW * (classes.len() as u32 + 1) + 14;
     page(&Heading { title, subtitle }, (2 * PANEL.0, PANEL.1 + table), |body| {
@@ -53,8 +58,8 @@ pub(super) fn draw(title: &str, rows: &[FlowRow], times: Times) -> Result<String
         for (area, panel) in [(&left, &completion), (&right, &slowdown)] {
             panel.draw(&area.split_vertically(PANEL.1).0)?;
         }
-        write_table(&left.split_vertically(PANEL.1).1, &classes, duration, |class| &class.completions.1)?;
-        write_table(&right.split_vertically(PANEL.1).1, &classes, number, |class| &class.slowdowns.1)
+        write_table(&left.split_vertically(PANEL.1).1, &classes, duration, |class| &class.completions)?;
+        write_table(&right.split_vertically(PANEL.1).1, &classes, number, |class| &class.slowdowns)
     })
 }
 
@@ -62,21 +67,28 @@ pub(super) fn draw(title: &str, rows: &[FlowRow], times: Times) -> Result<String
 fn class(index: usize, rows: &[&FlowRow]) -> Option<Class> {
     let flows = || rows.iter().filter(|row| size_class(row.bytes) == index);
     flows().next()?;
-    let sorted = |mut numbers: Vec<f64>| {
-        let spread = Spread::of(&mut numbers);
-        (numbers, spread)
-    };
-    let (name, most) = SIZE_CLASSES[index];
-    let name = match index {
-        _ if index + 1 < SIZE_CLASSES.len() => format!("{name}, up to {}", size(most as f64)),
-        _ => name.to_owned(),
+    // Slowdowns are no numbers where it is not known how long a flow takes alone.
+    let distribution = |number: fn(&FlowRow) -> f64| {
+        let mut sorted: Vec<f64> =
+            flows().map(|row| number(row)).filter(|number| number.is_finite()).collect();
+        let spread = Spread::of(&mut sorted);
+        Distribution { sorted, spread }
     };
     Some(Class {
         style: index,
-        name,
-        completions: sorted(flows().map(|row| row.completion_ns as f64).collect()),
-        slowdowns: sorted(flows().map(|row| row.slowdown).collect()),
+        name: format!("{}, {}", SIZE_CLASSES[index].0, sizes_of_class(index)),
+        completions: distribution(|row| row.completion_ns as f64),
+        slowdowns: distribution(|row| row.slowdown),
     })
+}
+
+/// Which sizes are in a class.
+pub(super) fn sizes_of_class(index: usize) -> String {
+    match index {
+        0 => format!("to {}", size(SIZE_CLASSES[index].1 as f64)),
+        _ if index + 1 < SIZE_CLASSES.len() => "between".to_owned(),
+        _ => format!("from {}", size((SIZE_CLASSES[index - 1].1 + 1) as f64)),
+    }
 }
 
 fn panel(
@@ -84,15 +96,14 @@ fn panel(
     x_title: &str,
     classes: &[Class],
     label: impl Fn(f64) -> String,
-    numbers: impl Fn(&Class) -> &Vec<f64>,
+    distribution: impl Fn(&Class) -> &Distribution,
 ) -> Panel {
-    let shown =
-        classes.iter().flat_map(|class| numbers(class)).copied().filter(|x| *x > 0.0 && x.is_finite());
-    let (least, most) = extent(shown);
+    let numbers = classes.iter().flat_map(|class| &distribution(class).sorted).copied();
+    let (least, most) = extent(numbers.filter(|number| *number > 0.0));
     let x = Axis::logarithmic(least, most, label);
     let lines = classes.iter().map(|class| Line {
         style: class.style,
-        points: distribution(numbers(class), &x),
+        points: steps(&distribution(class).sorted, &x),
         bars: Vec::new(),
     });
     Panel {
@@ -107,7 +118,7 @@ fn panel(
 }
 
 /// The steps of the share of `sorted` numbers that are at or below each.
-fn distribution(sorted: &[f64], x: &Axis) -> Vec<(f64, f64)> {
+fn steps(sorted: &[f64], x: &Axis) -> Vec<(f64, f64)> {
     let share = |count: usize| count as f64 / sorted.len() as f64;
     let steps = sorted.iter().enumerate().flat_map(|(below, number)| {
         let number = number.max(x.low());
@@ -120,7 +131,7 @@ fn write_table(
     area: &Area<'_>,
     classes: &[Class],
     label: impl Fn(f64) -> String,
-    spread: impl Fn(&Class) -> &Spread,
+    distribution: impl Fn(&Class) -> &Distribution,
 ) -> Result<(), Fault> {
     let row = |index: usize| (ROW as usize * index + ROW as usize / 2) as i32;
     for (end, name) in ENDS.into_iter().zip(["flows", "median", "p99"]) {
@@ -129,8 +140,11 @@ fn write_table(
     for (index, class) in (1..).zip(classes) {
         sample(area, (64, row(index)), class.style, false)?;
         write(area, (92, row(index)), &class.name, TEXT, INK, HPos::Left)?;
-        let spread = spread(class);
-        let cells = [number(class.slowdowns.0.len() as f64), label(spread.median), label(spread.p99)];
+        let Distribution { sorted, spread } = distribution(class);
+        let cells = match sorted.len() {
+            0 => [0.0, f64::NAN, f64::NAN].map(number),
+            flows => [number(flows as f64), label(spread.median), label(spread.p99)],
+        };
         for (end, cell) in ENDS.into_iter().zip(cells) {
             write(area, (end, row(index)), &cell, TEXT, INK, HPos::Right)?;
         }

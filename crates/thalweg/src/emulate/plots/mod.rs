@@ -71,8 +71,8 @@ pub enum DrawError {
 /// If the folder cannot be made or a file cannot be written.
 pub fn draw(folder: &Path, results: &Results) -> Result<Vec<PathBuf>, DrawError> {
     let times = Times { duration_ns: results.duration_ns, warm_up_ns: results.warm_up_ns };
-    let title = [&results.experiment, &results.topology, &results.scheme, &results.transport];
-    let title = title.map(String::as_str).join(", ");
+    let Results { experiment, topology, scheme, transport, .. } = results;
+    let title = format!("{experiment}, {topology}, scheme {scheme}, transport {transport}");
     save_all(
         folder,
         vec![

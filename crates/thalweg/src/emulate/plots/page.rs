@@ -16,8 +16,8 @@ pub(super) const TEXT: u32 = 15;
 pub(super) const TITLE: u32 = 17;
 /// Height of the two lines above everything, and of the space below them.
 const HEADING: u32 = 68;
-/// Characters of a title that fit on the narrowest page.
-const LONGEST_TITLE: usize = 76;
+/// About what a character of a title takes.
+const CHARACTER: u32 = 10;
 /// Around everything.
 const MARGIN: i32 = 16;
 /// Of what is read first.
@@ -65,7 +65,14 @@ pub(super) fn page(
         let root = SVGBackend::with_string(&mut svg, (width, height + HEADING)).into_drawing_area();
         root.fill(&WHITE)?;
         let (head, body) = root.split_vertically(HEADING);
-        write(&head, (MARGIN, 26), &shortened(&heading.title, LONGEST_TITLE), 23, INK, HPos::Left)?;
+        write(
+            &head,
+            (MARGIN, 26),
+            &shortened(&heading.title, (width / CHARACTER) as usize),
+            23,
+            INK,
+            HPos::Left,
+        )?;
         write(&head, (MARGIN, 50), &heading.subtitle, TEXT, GREY, HPos::Left)?;
         contents(&body)?;
         root.present()?;

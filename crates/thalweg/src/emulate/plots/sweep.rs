@@ -3,10 +3,11 @@
 use plotters::style::text_anchor::HPos;
 
 use super::axis::Axis;
+use super::flows::sizes_of_class;
 use super::grid::{Grid, shown};
 use super::page::{Area, Fault, GREY, Heading, INK, TEXT, page, sample, write};
 use super::panel::{BESIDE, Panel};
-use super::quantity::{number, size};
+use super::quantity::number;
 use crate::emulate::results::{QueueUse, Results, SIZE_CLASSES, Spread, SweepResults};
 
 /// Of one plot; wider if its horizontal axis has many names.
@@ -62,11 +63,8 @@ impl Metric {
 
 /// Mean and 99th percentile for each size class, as in figure 7 of Flexplane, and how many flows are not in them.
 fn slowdowns() -> Vec<Metric> {
-    let classes = SIZE_CLASSES.iter().enumerate().flat_map(|(index, &(class, most))| {
-        let bounds = match index {
-            _ if index + 1 < SIZE_CLASSES.len() => format!(" (up to {})", size(most as f64)),
-            _ => String::new(),
-        };
+    let classes = SIZE_CLASSES.iter().enumerate().flat_map(|(index, &(class, _))| {
+        let flows = format!("{class} flows ({})", sizes_of_class(index));
         let of_class = move |value: fn(&Spread) -> f64| {
             move |run: &Results| {
                 let row = run.summary.sizes.iter().find(|row| row.class == class);
@@ -74,10 +72,8 @@ fn slowdowns() -> Vec<Metric> {
             }
         };
         [
-            Metric::new(format!("Mean slowdown, {class} flows{bounds}"), of_class(|spread| spread.mean))
-                .logarithmic(),
-            Metric::new(format!("p99 slowdown, {class} flows{bounds}"), of_class(|spread| spread.p99))
-                .logarithmic(),
+            Metric::new(format!("Mean slowdown, {flows}"), of_class(|spread| spread.mean)).logarithmic(),
+            Metric::new(format!("p99 slowdown, {flows}"), of_class(|spread| spread.p99)).logarithmic(),
         ]
     });
     let unfinished = Metric::new("Flows unfinished at the end", |run: &Results| {

@@ -239,7 +239,7 @@ fn strips_are_those_of_the_busiest_places_in_their_order() {
     let (drawn, left_out) = ports.split_at(6);
     assert!(drawn.iter().map(at).collect::<Option<Vec<_>>>().unwrap().is_sorted());
     assert!(left_out.iter().all(|port| at(port).is_none()));
-    assert!(svg.contains("the 6 ports of 12 with the longest mean queue"));
+    assert!(svg.contains("at 6 of 12 ports, those with the longest mean queue"));
 }
 
 #[test]
@@ -255,6 +255,9 @@ fn notes_leave_the_warm_up_out() {
     let times = Times { duration_ns: 30, warm_up_ns: 10 };
     let svg = queues::draw("t", &[row(0, 900), row(10, 10), row(20, 20)], times).unwrap();
     assert!(svg.contains("mean 15, median 10") && svg.contains("p99 20, max 20"), "{svg}");
+    assert!(svg.contains("at 1 of 1 ports, all that had a queue"));
+    let svg = queues::draw("t", &[row(0, 900), row(10, 0), row(20, 0)], times).unwrap();
+    assert!(svg.contains("No packet was found waiting"), "{svg}");
 }
 
 #[test]
@@ -274,6 +277,9 @@ fn nothing_and_next_to_nothing_can_be_drawn() {
             check_well_formed(&svg);
         }
     }
+    let mut results = run("red", 20);
+    results.flows.iter_mut().for_each(|flow| flow.slowdown = f64::NAN);
+    check_well_formed(&drawn(&results)[2].1);
     let nothing = SweepResults { experiment: String::new(), keys: Vec::new(), runs: Vec::new() };
     assert_eq!(drawn_sweep(&nothing), []);
     assert_eq!(drawn_sweep(&SweepResults { keys: vec!["load".to_owned()], ..nothing }), []);

@@ -60,11 +60,9 @@ pub(super) fn draw(title: &str, rows: &[LinkRow], times: Times) -> Result<String
     let drawn = busiest(links.into_iter().collect(), |(_, carried)| carried.bytes as f64);
     let drawn: Vec<Strip> = drawn.into_iter().map(|(link, carried)| carried.strip(link)).collect();
     let which = match count {
-        1 => "by the only link".to_owned(),
-        2 => "by both links".to_owned(),
-        3..=MOST => format!("by all {count} links"),
-        _ => format!("by the busiest {} links of {}", drawn.len(), number(count as f64)),
+        ..=MOST => format!("{count} of {count} links"),
+        _ => format!("the busiest {MOST} of {} links", number(count as f64)),
     };
-    let subtitle = format!("Gbit/s carried {which}, framing included{}", times.shading());
+    let subtitle = format!("Gbit/s carried by {which}, framing included{}", times.shading());
     strips(&Heading { title, subtitle }, times.duration_ns, times.warm_up_ns, &drawn, number)
 }

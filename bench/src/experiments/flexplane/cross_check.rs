@@ -1,0 +1,250 @@
+//! The same small scenarios in ns-3: TCP through one bottleneck. How far are the two simulators apart?
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::available_parallelism;
+
+use anyhow::Context;
+use thalweg::emulate::experiment::table::TOP;
+use thalweg::emulate::results::Results;
+
+use super::{Contender, Keep, Study, digits, link_to, mean, quantile, sweep};
+use crate::emulator::ns3::{Crosscheck, Programs, SOURCES, Scenario, Span};
+use crate::experiments::Outcome;
+use crate::plot::{Labels, Panel, Unit, line_panels};
+use crate::results::{Page, Table, grouped};
+use crate::row;
+
+/// Five senders at 10 Gbit/s, and two at 1 Gbit/s.
+const FIVE: &str = "experiment.toml";
+const TWO: &str = "fairness.toml";
+
+/// What is run, in ns-3 and here: each by its file and settings.
+const SCENARIOS: [(Scenario, &str, Contender); 9] = [
+    (Scenario::DropTailCubic, FIVE, Contender::new("DropTail, CUBIC", &[("scheme", "droptail")])),
+    (Scenario::DropTailReno, FIVE, Contender::new("DropTail, NewReno", &[("scheme", "droptail"), RENO])),
+    (Scenario::RedCubic, FIVE, Contender::new("RED, CUBIC", &[("scheme", "red")])),
+    (Scenario::RedReno, FIVE, Contender::new("RED, NewReno", &[("scheme", "red"), RENO])),
+    (Scenario::RedEcnCubic, FIVE, Contender::new("RED that marks, CUBIC", &[("scheme", "red-ecn")])),
+    (Scenario::RedEcnReno, FIVE, Contender::new("RED that marks, NewReno", &[("scheme", "red-ecn"), RENO])),
+    (Scenario::Dctcp, FIVE, Contender::new("DCTCP", &[("scheme", "dctcp")])),
+    (Scenario::FairnessCubic, TWO, Contender::new("two flows, CUBIC", &[])),
+    (Scenario::FairnessReno, TWO, Contender::new("two flows, NewReno", &[RENO])),
+];
+
+const RENO: (&str, &str) = ("transport", "new_reno");
+
+/// What is compared; queues in packets, each millisecond after the warm-up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Measured {
+    goodput_bps: f64,
+    fairness: f64,
+    queue_mean: f64,
+    queue_p5: f64,
+    queue_median: f64,
+    queue_p95: f64,
+    drops: f64,
+    marks: f64,
+}
+
+impl Measured {
+    /// A run of ours.
+    fn ours(results: &Results) -> Measured {
+        let summary = &results.summary;
+        let rows = results.queues.iter().filter(|row| row.time_ns >= results.warm_up_ns);
+        let queue: Vec<f64> = rows.map(|row| f64::from(row.packets)).collect();
+        let receiver = results.queues.first().map_or("", |row| &row.to);
+        let (drops, marks) = link_to(results, receiver).map_or((0, 0), |link| (link.dropped, link.marked));
+        Measured {
+            goodput_bps: summary.goodput_bps,
+            fairness: summary.endless.as_ref().map_or(f64::NAN, |endless| endless.fairness),
+            queue_mean: mean(&queue),
+            queue_p5: quantile(&queue, 0.05),
+            queue_median: quantile(&queue, 0.5),
+            queue_p95: quantile(&queue, 0.95),
+            drops: drops as f64,
+            marks: marks as f64,
+        }
+    }
+
+    /// A run of ns-3.
+    fn theirs(run: &Crosscheck) -> Measured {
+        Measured {
+            goodput_bps: run.total_goodput_bps(),
+            fairness: run.fairness(),
+            queue_mean: run.queue.mean,
+            queue_p5: run.queue.p5.into(),
+            queue_median: run.queue.median.into(),
+            queue_p95: run.queue.p95.into(),
+            drops: run.drops as f64,
+            marks: run.marks as f64,
+        }
+    }
+
+    /// The mean of several runs, number by number.
+    fn typical(runs: &[Measured]) -> Measured {
+        let of = |of: fn(&Measured) -> f64| mean(&runs.iter().map(of).collect::<Vec<_>>());
+        Measured {
+            goodput_bps: of(|run| run.goodput_bps),
+            fairness: of(|run| run.fairness),
+            queue_mean: of(|run| run.queue_mean),
+            queue_p5: of(|run| run.queue_p5),
+            queue_median: of(|run| run.queue_median),
+            queue_p95: of(|run| run.queue_p95),
+            drops: of(|run| run.drops),
+            marks: of(|run| run.marks),
+        }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            format!("{:.3}", self.goodput_bps / 1e9),
+            format!("{:.3}", self.fairness),
+            digits(self.queue_mean),
+            digits(self.queue_p5),
+            digits(self.queue_median),
+            digits(self.queue_p95),
+            grouped(self.drops.round() as u64),
+            grouped(self.marks.round() as u64),
+        ]
+    }
+}
+
+const COLUMNS: [&str; 8] =
+    ["goodput, Gbit/s", "fairness", "queue mean", "p5", "median", "p95", "drops", "marks"];
+
+pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> {
+    let mut raw = with_columns(&["scenario", "simulator", "seed"]);
+    let mut ours = Vec::new();
+    for (_, file, contender) in SCENARIOS {
+        let experiment = contender.of(&study.experiment(file)?)?;
+        let runs = sweep(contender.name, &experiment, &[("seed", study.seeds())], Keep::Queues)?;
+        let measured: Vec<Measured> = runs.iter().map(|run| Measured::ours(&run.results)).collect();
+        for (run, measured) in runs.iter().zip(&measured) {
+            push(&mut raw, &[contender.name, "Thalweg", &run.results.seed.to_string()], measured);
+        }
+        ours.push(Measured::typical(&measured));
+    }
+    let theirs = ns3(study);
+    for ((_, _, contender), run) in SCENARIOS.iter().zip(theirs.as_ref().map_or(&[][..], |(_, runs)| runs)) {
+        push(&mut raw, &[contender.name, "ns-3", "1"], &Measured::theirs(run));
+    }
+    let mut page = Page::new("Thalweg beside ns-3", study.command);
+    page.paragraph(format!(
+        "Flows without end to one receiver: five through 10 Gbit/s with 40 us there and back, or two through 1 Gbit/s \
+         with 100 us; hosts take no time. The same settings in both: see [experiment.toml](experiment.toml), \
+         [fairness.toml](fairness.toml) and `bench/peers/ns3`. After 20 or 10 % of the time, the queue each millisecond. Of \
+         Thalweg means over {} seeds, of ns-3 one run. Fairness is Jain's index.",
+        study.seeds
+    ));
+    match &theirs {
+        Ok((version, runs)) => {
+            let theirs: Vec<Measured> = runs.iter().map(Measured::theirs).collect();
+            page.paragraph(format!("ns-3 {version}."));
+            page.section("Side by side").table(&side_by_side(&ours, &theirs));
+            page.section("Thalweg against ns-3").table(&differences(&ours, &theirs));
+            draw(study.plot, &ours, &theirs)?;
+        }
+        Err(error) => {
+            eprintln!("skipped: ns-3: {error:#}");
+            page.paragraph(format!("skipped: ns-3: {error:#}."));
+            page.section("Thalweg alone").table(&side_by_side(&ours, &[]));
+            draw(study.plot, &ours, &[])?;
+        }
+    }
+    Ok(Outcome { page, table: raw })
+}
+
+/// The version, and a run of each scenario; as many at a time as there are cores.
+fn ns3(study: &Study<'_>) -> anyhow::Result<(String, Vec<Crosscheck>)> {
+    let programs = Programs::build(Path::new(SOURCES), study.build)?;
+    let next = AtomicUsize::new(0);
+    let runs: Mutex<Vec<Option<anyhow::Result<Crosscheck>>>> = Mutex::new(SCENARIOS.map(|_| None).into());
+    let work = || {
+        while let Some((scenario, file, contender)) = SCENARIOS.get(next.fetch_add(1, Ordering::Relaxed)) {
+            eprintln!("{}: ns-3", contender.name);
+            let run = span(study, file).and_then(|span| programs.crosscheck(*scenario, span, 1));
+            runs.lock().expect("nobody panics while he holds it")[*scenario as usize] = Some(run);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    let runs = runs.into_inner().expect("nobody panics while he holds it").into_iter();
+    let runs = runs.map(|run| run.context("a scenario was not run")?).collect::<anyhow::Result<_>>()?;
+    Ok((programs.version, runs))
+}
+
+/// As long as ours.
+fn span(study: &Study<'_>, file: &str) -> anyhow::Result<Span> {
+    let experiment = study.experiment(file)?;
+    let top = experiment.entry(&TOP);
+    let seconds = |key| top.time(key).unwrap_or_default().as_secs_f64();
+    Ok(Span { seconds: seconds("duration"), warm_up: seconds("warm_up") })
+}
+
+fn with_columns(first: &[&str]) -> Table {
+    Table::with_header(first.iter().chain(&COLUMNS).map(|name| (*name).to_owned()).collect())
+}
+
+fn push(table: &mut Table, first: &[&str], measured: &Measured) {
+    table.push(first.iter().map(|cell| (*cell).to_owned()).chain(measured.cells()).collect());
+}
+
+fn side_by_side(ours: &[Measured], theirs: &[Measured]) -> Table {
+    let mut table = with_columns(&["scenario", "simulator"]);
+    for (place, ((_, _, contender), ours)) in SCENARIOS.iter().zip(ours).enumerate() {
+        push(&mut table, &[contender.name, "Thalweg"], ours);
+        if let Some(theirs) = theirs.get(place) {
+            push(&mut table, &[contender.name, "ns-3"], theirs);
+        }
+    }
+    table
+}
+
+fn differences(ours: &[Measured], theirs: &[Measured]) -> Table {
+    let mut table = Table::new(["scenario", "goodput", "fairness", "queue mean", "median", "p95"]);
+    for (((_, _, contender), ours), theirs) in SCENARIOS.iter().zip(ours).zip(theirs) {
+        let percent = |of: fn(&Measured) -> f64| format!("{:+.1} %", 100.0 * (of(ours) / of(theirs) - 1.0));
+        row!(
+            table,
+            contender.name,
+            percent(|run| run.goodput_bps),
+            percent(|run| run.fairness),
+            percent(|run| run.queue_mean),
+            percent(|run| run.queue_median),
+            percent(|run| run.queue_p95),
+        );
+    }
+    table
+}
+
+fn draw(path: &Path, ours: &[Measured], theirs: &[Measured]) -> anyhow::Result<()> {
+    let lines =
+        |of: fn(&Measured) -> f64| vec![ours.iter().map(of).collect(), theirs.iter().map(of).collect()];
+    let panels = [
+        Panel::linear("Goodput", "Gbit/s", Unit::Plain, lines(|run| run.goodput_bps / 1e9)),
+        Panel::linear("Queue, mean", "packets", Unit::Plain, lines(|run| run.queue_mean)),
+        Panel::linear("Queue, 95th percentile", "packets", Unit::Plain, lines(|run| run.queue_p95)),
+        Panel::linear("Fairness", "Jain's index", Unit::Plain, lines(|run| run.fairness)),
+    ];
+    let places: Vec<String> = (1..=SCENARIOS.len()).map(|place| place.to_string()).collect();
+    let labels =
+        Labels { title: "Thalweg beside ns-3: scenarios in the order of the table", x: "scenario", y: "" };
+    line_panels(path, labels, &places, &["Thalweg", "ns-3"], &panels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scenarios_stand_in_the_order_of_their_numbers() {
+        for (place, (scenario, _, _)) in SCENARIOS.iter().enumerate() {
+            assert_eq!((*scenario as usize, *scenario), (place, Scenario::ALL[place]));
+        }
+    }
+}

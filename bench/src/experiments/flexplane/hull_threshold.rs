@@ -1,0 +1,175 @@
+//! Section 5.2, "Parameter tuning": how long phantom queues may be until packets are marked, against throughput.
+
+use std::path::Path;
+
+use super::{Contender, Keep, Study, Trends, link_to, mean, sweep};
+use crate::experiments::Outcome;
+use crate::plot::{Labels, Panel, Unit, line_panels};
+use crate::results::{Page, Table};
+use crate::row;
+
+/// In bytes.
+const THRESHOLDS: [u32; 12] =
+    [1_000, 2_000, 3_000, 4_000, 5_000, 7_000, 10_000, 12_000, 15_000, 20_000, 25_000, 30_000];
+
+/// Hosts that send packet by packet, and hosts whose receivers answer many at once, so that senders send as many at once:
+/// the bursts that interrupt coalescing makes.
+const CONTENDERS: [Contender; 4] = [
+    Contender::new("15 us, smooth", &[("stack_delay", "8us")]),
+    Contender::new("33 us, smooth", &[("stack_delay", "27us")]),
+    Contender::new(
+        "33 us, bursts of 8",
+        &[("stack_delay", "27us"), ("ack_every", "8"), ("ack_timeout", "100us")],
+    ),
+    Contender::new(
+        "33 us, bursts of 32",
+        &[("stack_delay", "27us"), ("ack_every", "32"), ("ack_timeout", "100us")],
+    ),
+];
+
+/// Rate at which phantom queues drain: gamma of 10 Gbit/s.
+const DRAIN_BPS: f64 = 9.5e9;
+/// Share of it that HULL's authors have, and that is looked for.
+const AIM: f64 = 0.92;
+
+/// Over all seeds, by threshold.
+struct Measured {
+    name: &'static str,
+    /// On the link, framing included, over the drain rate.
+    share: Vec<f64>,
+    goodput_bps: Vec<f64>,
+    queue: Vec<f64>,
+}
+
+pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> {
+    let experiment = study.experiment("experiment.toml")?;
+    let thresholds: Vec<String> = THRESHOLDS.iter().map(|bytes| format!("{bytes}B")).collect();
+    let mut raw = Table::new([
+        "hosts",
+        "threshold B",
+        "seed",
+        "link bit/s",
+        "goodput bit/s",
+        "queue mean",
+        "queue p99",
+        "marked",
+    ]);
+    let mut all = Vec::new();
+    for contender in CONTENDERS {
+        let axes = [("threshold", thresholds.clone()), ("seed", study.seeds())];
+        let runs = sweep(contender.name, &contender.of(&experiment)?, &axes, Keep::Summary)?;
+        let mut measured =
+            Measured { name: contender.name, share: Vec::new(), goodput_bps: Vec::new(), queue: Vec::new() };
+        for (threshold, runs) in THRESHOLDS.iter().zip(runs.chunks(study.seeds as usize)) {
+            let (mut shares, mut goodputs, mut queues) = (Vec::new(), Vec::new(), Vec::new());
+            for run in runs {
+                let summary = &run.results.summary;
+                let (rate_bps, marked) =
+                    link_to(&run.results, "h0").map_or((0.0, 0), |link| (link.rate_bps, link.marked));
+                let queue = summary.longest_queues.first().map(|queue| queue.packets).unwrap_or_default();
+                row!(
+                    raw,
+                    contender.name,
+                    threshold,
+                    run.results.seed,
+                    format!("{rate_bps:.0}"),
+                    format!("{:.0}", summary.goodput_bps),
+                    format!("{:.2}", queue.mean),
+                    queue.p99,
+                    marked
+                );
+                shares.push(rate_bps / DRAIN_BPS);
+                goodputs.push(summary.goodput_bps);
+                queues.push(queue.mean);
+            }
+            measured.share.push(mean(&shares));
+            measured.goodput_bps.push(mean(&goodputs));
+            measured.queue.push(mean(&queues));
+        }
+        all.push(measured);
+    }
+    let mut page = Page::new("HULL's marking threshold at 10 Gbit/s", study.command);
+    describe(&mut page, study);
+    page.section("Rate on the link, Gbit/s")
+        .table(&pivot(&all, |measured, place| format!("{:.2}", measured.share[place] * DRAIN_BPS / 1e9)));
+    page.section("Payload, Gbit/s")
+        .table(&pivot(&all, |measured, place| format!("{:.2}", measured.goodput_bps[place] / 1e9)));
+    page.section("Mean queue, packets")
+        .table(&pivot(&all, |measured, place| format!("{:.1}", measured.queue[place])));
+    page.section("Trends").table(&trends(&all).0);
+    draw(study.plot, &all)?;
+    Ok(Outcome { page, table: raw })
+}
+
+fn describe(page: &mut Page, study: &Study<'_>) {
+    page.paragraph(format!(
+        "Four DCTCP flows to one receiver at 10 Gbit/s, phantom queues that drain 95 % of it; means over {} seeds. The \
+         aim is 92 % of the drain rate: 8.74 Gbit/s on the link. 15 us and 33 us: what a full-size segment takes one way \
+         through the idle network (hardware and Flexplane in the paper's figure 3). Bursts of N: receivers acknowledge \
+         every N segments, or after 100 us, so that senders are let go for N at once, as interrupt coalescing does; \
+         smooth is one acknowledgement for two.",
+        study.seeds
+    ));
+}
+
+fn pivot(all: &[Measured], shown: impl Fn(&Measured, usize) -> String) -> Table {
+    let names = all.iter().map(|measured| measured.name.to_owned());
+    let mut table = Table::with_header(std::iter::once("threshold, KB".to_owned()).chain(names).collect());
+    for (place, name) in places().into_iter().enumerate() {
+        table.push(std::iter::once(name).chain(all.iter().map(|measured| shown(measured, place))).collect());
+    }
+    table
+}
+
+/// Thresholds in KB, as text.
+fn places() -> Vec<String> {
+    THRESHOLDS.iter().map(|bytes| (bytes / 1_000).to_string()).collect()
+}
+
+/// The least threshold from which on, in all that are greater too, the aim is reached.
+fn reached(measured: &Measured) -> Option<u32> {
+    let short = measured.share.iter().rposition(|share| *share < AIM);
+    THRESHOLDS.get(short.map_or(0, |place| place + 1)).copied()
+}
+
+fn trends(all: &[Measured]) -> Trends {
+    let place_of =
+        |bytes: u32| THRESHOLDS.iter().position(|threshold| *threshold == bytes).expect("one of those run");
+    let gbps = |measured: &Measured, bytes| measured.share[place_of(bytes)] * DRAIN_BPS / 1e9;
+    let listed = |of: &dyn Fn(&Measured) -> String| {
+        let each: Vec<String> =
+            all.iter().map(|measured| format!("{}: {}", measured.name, of(measured))).collect();
+        each.join("; ")
+    };
+    let mut trends = Trends::new();
+    trends.check(
+        "3 KB gives about 5 Gbit/s: less than 7, on some hosts",
+        all.iter().any(|measured| gbps(measured, 3_000) < 7.0),
+        &listed(&|measured| format!("{:.2}", gbps(measured, 3_000))),
+    );
+    trends.check(
+        "92 % of the drain rate takes 15 KB: more than 5, at most 20, on some hosts",
+        all.iter().any(|measured| reached(measured).is_some_and(|bytes| (5_001..=20_000).contains(&bytes))),
+        &listed(&|measured| match reached(measured) {
+            Some(bytes) => format!("from {} KB on", bytes / 1_000),
+            None => "not up to 30 KB".to_owned(),
+        }),
+    );
+    trends.check(
+        "the more is sent at once, the longer phantom queues must be: at 3 KB, bursts cost throughput",
+        gbps(&all[1], 3_000) > gbps(&all[2], 3_000) && gbps(&all[2], 3_000) > gbps(&all[3], 3_000),
+        "as in the first row",
+    );
+    trends
+}
+
+fn draw(path: &Path, all: &[Measured]) -> anyhow::Result<()> {
+    let mut lines: Vec<Vec<f64>> = all.iter().map(|measured| measured.share.clone()).collect();
+    lines.push(vec![AIM; THRESHOLDS.len()]);
+    let panel =
+        Panel::linear("Four flows to one receiver, 10 Gbit/s", "share of the drain rate", Unit::Share, lines);
+    let legend: Vec<&str> = all.iter().map(|measured| measured.name).chain(["92 %"]).collect();
+    let labels =
+        Labels { title: "HULL: throughput over the marking threshold", x: "marking threshold, KB", y: "" };
+    line_panels(path, labels, &places(), &legend, &[panel])
+}

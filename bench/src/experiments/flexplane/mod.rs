@@ -1,0 +1,182 @@
+//! What Flexplane claims (Ousterhout et al., NSDI 2017, section 5), in virtual time: one module an experiment.
+//!
+//! Each is an `experiment.toml` in its folder, which `thalweg emulate` runs as well; here it is swept over schemes,
+//! loads and seeds on all cores, and what the paper says of it is checked. The same seeds give the same numbers.
+//!
+//! | module | figure or section |
+//! |---|---|
+//! | [`queues`] | table 2: throughput and queue of DropTail, RED and DCTCP |
+//! | [`completion`] | figures 4 and 7: completion times of web search |
+//! | [`trade_off`] | figure 6: short against long flows |
+//! | [`hull_threshold`] | section 5.2: HULL's marking threshold |
+//! | [`schemes_lines`] | table 3: lines of each scheme |
+//! | [`cross_check`] | none: the same small scenarios in ns-3 |
+
+pub(super) mod completion;
+pub(super) mod cross_check;
+pub(super) mod hull_threshold;
+pub(super) mod queues;
+pub(super) mod schemes_lines;
+pub(super) mod trade_off;
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::thread::available_parallelism;
+
+use anyhow::Context;
+use thalweg::emulate::Experiment;
+use thalweg::emulate::experiment::table::{TOP, WORKLOAD};
+use thalweg::emulate::results::{FlowRow, LinkUse, Results, SweepRun};
+use thalweg::emulate::sweep::{Axis, Sweep};
+
+use crate::results::Table;
+use crate::row;
+
+/// What all of them are told.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Study<'a> {
+    /// Folder with the experiment file.
+    pub(super) folder: &'a Path,
+    pub(super) seeds: u64,
+    /// Emulated seconds of each run; as in the file if not told.
+    pub(super) seconds: Option<f64>,
+    /// Where programs of ns-3 are built.
+    pub(super) build: &'a Path,
+    pub(super) command: &'a str,
+    pub(super) plot: &'a Path,
+}
+
+impl Study<'_> {
+    /// An experiment of the folder. With another length, all times of it are shorter or longer in proportion.
+    fn experiment(&self, file: &str) -> anyhow::Result<Experiment> {
+        let mut experiment = Experiment::load(&self.folder.join(file))?;
+        if let Some(seconds) = self.seconds {
+            let top = experiment.entry(&TOP);
+            let duration = top.time("duration").context("an experiment has a duration")?.as_secs_f64();
+            let warm_up = top.time("warm_up").unwrap_or_default().as_secs_f64();
+            let until = experiment.all(&WORKLOAD).find_map(|workload| workload.time("until"));
+            let in_proportion = |time: f64| format!("{:.0}ns", time * seconds / duration * 1e9);
+            experiment.set("duration", &in_proportion(duration), "--seconds")?;
+            experiment.set("warm_up", &in_proportion(warm_up), "--seconds")?;
+            if let Some(until) = until {
+                experiment.set("until", &in_proportion(until.as_secs_f64()), "--seconds")?;
+            }
+        }
+        Ok(experiment)
+    }
+
+    fn seeds(&self) -> Vec<String> {
+        (1..=self.seeds).map(|seed| seed.to_string()).collect()
+    }
+}
+
+/// Settings that are compared, and what tables call them.
+#[derive(Clone, Copy, Debug)]
+struct Contender {
+    name: &'static str,
+    settings: &'static [(&'static str, &'static str)],
+}
+
+impl Contender {
+    const fn new(name: &'static str, settings: &'static [(&'static str, &'static str)]) -> Contender {
+        Contender { name, settings }
+    }
+
+    /// The experiment with these settings.
+    fn of(&self, experiment: &Experiment) -> anyhow::Result<Experiment> {
+        with(experiment, self.settings)
+    }
+}
+
+/// An experiment with other settings, in their order.
+fn with(experiment: &Experiment, settings: &[(&str, &str)]) -> anyhow::Result<Experiment> {
+    let mut experiment = experiment.clone();
+    for (key, value) in settings {
+        experiment.set(key, value, key)?;
+    }
+    Ok(experiment)
+}
+
+/// What a sweep keeps of each run beside its summary and flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keep {
+    Summary,
+    /// Queues, each time that they were looked at.
+    Queues,
+}
+
+/// Runs all combinations on all cores.
+fn sweep(
+    name: &str,
+    experiment: &Experiment,
+    axes: &[(&str, Vec<String>)],
+    keep: Keep,
+) -> anyhow::Result<Vec<SweepRun>> {
+    let axes = axes.iter().map(|(key, values)| Axis { key: (*key).to_owned(), values: values.clone() });
+    let sweep = Sweep::new(experiment, axes.collect())?;
+    eprintln!("{name}: {} runs", sweep.runs());
+    let cores = available_parallelism().map_or(1, Into::into);
+    // With a folder runs have their rows. Into it go captures of mirror ports, of which there are none.
+    let folder = (keep == Keep::Queues).then_some(Path::new(""));
+    let take = |_, results: Results| anyhow::Ok(results);
+    Ok(sweep.go(cores, folder, &AtomicBool::new(false), &|_, _| (), &take)?.runs)
+}
+
+/// What the paper says, and whether it is so here.
+#[derive(Clone, Debug)]
+struct Trends(Table);
+
+impl Trends {
+    fn new() -> Trends {
+        Trends(Table::new(["what the paper says", "here", "numbers"]))
+    }
+
+    fn check(&mut self, says: &str, holds: bool, numbers: &str) {
+        row!(self.0, says, if holds { "pass" } else { "**fail**" }, numbers);
+    }
+}
+
+/// The directed link to the receiver that all send to.
+fn link_to<'r>(results: &'r Results, receiver: &str) -> Option<&'r LinkUse> {
+    results.summary.busiest_links.iter().find(|link| link.to == receiver)
+}
+
+/// Flows that began after the warm-up.
+fn flows_of(results: &Results) -> impl Iterator<Item = &FlowRow> {
+    results.flows.iter().filter(|flow| flow.start_ns >= results.warm_up_ns)
+}
+
+/// Microseconds that a full-size segment takes from host to host through idle links.
+fn idle_one_way_us(experiment: &Experiment) -> anyhow::Result<f64> {
+    let one_segment = [
+        ("pattern", "incast"),
+        ("sizes", "1448B"),
+        ("rounds", "1"),
+        ("warm_up", "0ns"),
+        ("duration", "2ms"),
+        ("queue_interval", "1ms"),
+    ];
+    let runs = sweep("an idle network", &with(experiment, &one_segment)?, &[], Keep::Summary)?;
+    let flow = runs.first().and_then(|run| run.results.flows.first()).context("one segment arrives")?;
+    Ok(flow.completion_ns as f64 / 1e3)
+}
+
+/// With as many digits as tell something.
+fn digits(value: f64) -> String {
+    match value.abs() {
+        _ if !value.is_finite() => "-".to_owned(),
+        small if small < 10.0 => format!("{value:.2}"),
+        middle if middle < 100.0 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+/// The mean; no number if there is nothing.
+fn mean(sample: &[f64]) -> f64 {
+    if sample.is_empty() { f64::NAN } else { crate::statistics::mean(sample) }
+}
+
+/// A quantile; no number if there is nothing.
+fn quantile(sample: &[f64], share: f64) -> f64 {
+    if sample.is_empty() { f64::NAN } else { crate::statistics::quantile(sample, share) }
+}

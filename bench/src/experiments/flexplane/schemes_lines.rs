@@ -1,0 +1,183 @@
+//! Table 3 and "Ease of use": how many lines each scheme takes.
+//!
+//! Lines of code are those that are neither empty nor comments nor attributes, up to the tests. What stands at the top
+//! level goes by its first line: `use` lines are imports; what is about a `...Config` is settings, with defaults and
+//! checks; what is about a store is queueing; all else is the scheme.
+
+use super::Study;
+use crate::experiments::Outcome;
+use crate::plot::{Labels, grouped_bars};
+use crate::results::{Page, Table};
+use crate::row;
+
+/// A scheme's files, and what the text of the paper says of its lines.
+struct Scheme {
+    name: &'static str,
+    sources: &'static [&'static str],
+    /// Types that hold packets.
+    stores: &'static [&'static str],
+    paper: &'static str,
+}
+
+macro_rules! source {
+    ($file:literal) => {
+        include_str!(concat!("../../../../crates/thalweg-emulator/src/schemes/", $file))
+    };
+}
+
+const SCHEMES: [Scheme; 9] = [
+    scheme("DropTail", &[source!("drop_tail.rs")], &[], FEW_DOZEN),
+    scheme("RED", &[source!("red.rs")], &[], FEW_DOZEN),
+    scheme("DCTCP", &[source!("dctcp.rs")], &[], FEW_DOZEN),
+    scheme("priority", &[source!("priority.rs")], &[], FEW_DOZEN),
+    scheme("DRR", &[source!("drr.rs"), source!("flow_hash.rs")], &[], FEW_DOZEN),
+    scheme("HULL", &[source!("hull.rs")], &[], FEW_DOZEN),
+    scheme(
+        "pFabric",
+        &[source!("p_fabric.rs")],
+        &["Level", "SmallBuffers", "first_least"],
+        "251, queueing 170",
+    ),
+    scheme(
+        "PIE",
+        &[source!("pie.rs"), source!("fifos_with.rs"), source!("stamped.rs")],
+        &["FifosWith", "Stamped"],
+        "none",
+    ),
+    scheme(
+        "FQ-CoDel",
+        &[
+            source!("fq_codel/mod.rs"),
+            source!("fq_codel/codel.rs"),
+            source!("fq_codel/flow_queues.rs"),
+            source!("stamped.rs"),
+            source!("flow_hash.rs"),
+        ],
+        &["FlowQueues", "Place", "List", "Pool", "Flow ", "Stamped"],
+        "none",
+    ),
+];
+
+const FEW_DOZEN: &str = "a few dozen (most schemes)";
+
+const fn scheme(
+    name: &'static str,
+    sources: &'static [&'static str],
+    stores: &'static [&'static str],
+    paper: &'static str,
+) -> Scheme {
+    Scheme { name, sources, stores, paper }
+}
+
+/// Lines of code, by what they are about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Lines {
+    imports: usize,
+    settings: usize,
+    queueing: usize,
+    scheme: usize,
+}
+
+impl Lines {
+    fn of(sources: &[&str], stores: &[&str]) -> Lines {
+        let mut lines = Lines::default();
+        for source in sources {
+            lines.add(source, stores);
+        }
+        lines
+    }
+
+    fn add(&mut self, source: &str, stores: &[&str]) {
+        let mut head = "";
+        let code = source.lines().take_while(|line| *line != "#[cfg(test)]").filter(|line| is_code(line));
+        for line in code {
+            let begins = !line.starts_with([' ', '}', ')', ']']);
+            if begins && !(head.starts_with("impl") && line.starts_with("where")) {
+                head = line;
+            }
+            let about = |name: &&str| head.contains(*name);
+            *(match head {
+                head if head.starts_with("use ") || head.starts_with("pub mod ") => &mut self.imports,
+                head if head.contains("Config {") => &mut self.settings,
+                head if !head.contains("Enqueue")
+                    && !head.contains("Schedule")
+                    && stores.iter().any(|name| about(&name)) =>
+                {
+                    &mut self.queueing
+                }
+                _ => &mut self.scheme,
+            }) += 1;
+        }
+    }
+
+    fn all(&self) -> usize {
+        self.imports + self.settings + self.queueing + self.scheme
+    }
+}
+
+fn is_code(line: &str) -> bool {
+    let line = line.trim();
+    !line.is_empty() && !line.starts_with("//") && !line.starts_with("#[")
+}
+
+pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> {
+    let counted = SCHEMES.map(|scheme| (Lines::of(scheme.sources, scheme.stores), scheme));
+    let mut table = Table::new([
+        "scheme",
+        "lines",
+        "the scheme itself",
+        "queueing",
+        "settings",
+        "imports",
+        "the paper's (C++)",
+    ]);
+    for (lines, scheme) in &counted {
+        let Lines { imports, settings, queueing, scheme: itself } = *lines;
+        row!(table, scheme.name, lines.all(), itself, queueing, settings, imports, scheme.paper);
+    }
+    let mut page = Page::new("Lines of each scheme", study.command);
+    page.paragraph(
+        "Lines that are neither empty nor comments nor attributes, tests left out, as `rustfmt` breaks them at 110 \
+         characters, counted in `crates/thalweg-emulator/src/schemes/`. Settings are the configuration with its defaults \
+         and checks; queueing is a store of packets of the scheme's own. DRR and FQ-CoDel share the hash of flows, PIE and \
+         FQ-CoDel the packets with a time: it is counted for both. RED shares a store with PIE, which is counted there; \
+         DCTCP and HULL take parts of DropTail, DRR one of priority queues.",
+    );
+    page.table(&table);
+    let series = [
+        ("the scheme itself", counted.iter().map(|(lines, _)| lines.scheme as f64).collect()),
+        ("queueing", counted.iter().map(|(lines, _)| lines.queueing as f64).collect()),
+        (
+            "settings and imports",
+            counted.iter().map(|(lines, _)| (lines.settings + lines.imports) as f64).collect(),
+        ),
+    ];
+    let numbered: Vec<String> =
+        counted.iter().enumerate().map(|(place, (_, scheme))| format!("{place} {}", scheme.name)).collect();
+    let labels = Labels { title: "Lines of each scheme", x: &numbered.join(", "), y: "lines" };
+    grouped_bars(study.plot, labels, &series)?;
+    Ok(Outcome { page, table })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_go_by_what_begins_at_the_margin() {
+        let source = "//! Doc.\n\nuse a::b;\nuse c::{\n    d,\n};\n\n/// Doc.\n#[derive(Debug)]\npub struct XConfig {\n    pub a: u8, // why\n}\n\
+                      \nstruct Ring {\n    // Nothing.\n    b: u8,\n}\n\nfn f() {\n    g();\n}\n\n#[cfg(test)]\nmod tests;\nfn h() {}\n";
+        let lines = Lines::of(&[source], &["Ring"]);
+        assert_eq!(lines, Lines { imports: 4, settings: 3, queueing: 3, scheme: 3 });
+        assert_eq!(lines.all(), 13);
+    }
+
+    #[test]
+    fn only_schemes_with_a_store_of_their_own_have_queueing() {
+        for scheme in SCHEMES {
+            let lines = Lines::of(scheme.sources, scheme.stores);
+            assert_eq!(lines.queueing > 0, !scheme.stores.is_empty(), "{}: {lines:?}", scheme.name);
+            assert!(lines.scheme > 10 && lines.settings > 10, "{}: {lines:?}", scheme.name);
+        }
+    }
+}

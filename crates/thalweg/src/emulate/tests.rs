@@ -1,0 +1,229 @@
+//! Small experiments, run in this process.
+
+use std::sync::atomic::AtomicBool;
+
+use super::results::Results;
+use super::sweep::Sweep;
+use super::*;
+
+fn run_with(text: &str, stop: bool) -> Results {
+    let experiment = Experiment::parse(text, "test.toml").unwrap_or_else(|error| panic!("{error}"));
+    let plan = Plan::new(&experiment).unwrap_or_else(|error| panic!("{error}"));
+    run(plan, None, &AtomicBool::new(stop), &mut |_| {}).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn run_text(text: &str) -> Results {
+    run_with(text, false)
+}
+
+/// Without what no seed gives.
+fn of_seed(results: Results) -> Results {
+    Results { wall_seconds: 0.0, ..results }
+}
+
+/// Everything at once: flows, packets without transport, a link that fails and is repaired.
+const BUSY: &str = "
+    duration = '4ms'
+    [topology]
+    shape = 'leaf_spine'
+    leaves = 2
+    endpoints = 4
+    [transport]
+    min_rto = '1ms'
+    [[workload]]
+    pattern = 'all_to_all'
+    sizes = 'hadoop'
+    load = 0.5
+    [[workload]]
+    pattern = 'incast'
+    sizes = '20KB'
+    [[packets]]
+    sender = 'poisson'
+    load = 0.2
+    [[failure]]
+    link = ['leaf0', 'spine0']
+    at = '1ms'
+    repair = '2ms'
+    reroute_after = '100us'
+";
+
+#[test]
+fn packets_are_conserved_under_every_scheme_and_failure() {
+    for scheme in thalweg_emulator::schemes::SCHEMES {
+        let results = run_text(&format!("{BUSY}\n[scheme]\nname = '{}'", scheme.name));
+        let packets = results.summary.packets;
+        assert_eq!(
+            packets.injected,
+            packets.delivered + packets.dropped + packets.in_flight,
+            "{}",
+            scheme.name
+        );
+        assert!(packets.delivered > 5_000, "{}: {packets:?}", scheme.name);
+        let listed: u64 = results.drops.iter().map(|drop| drop.packets).sum();
+        assert_eq!(listed, packets.dropped, "every drop has a place and a reason");
+        assert!(results.drops.iter().any(|drop| drop.reason == "link_down"), "{}", scheme.name);
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_results_and_another_gives_others() {
+    let first = of_seed(run_text(BUSY));
+    assert_eq!(first, of_seed(run_text(BUSY)));
+    assert_ne!(first.summary, run_text(&format!("seed = 2\n{BUSY}")).summary);
+}
+
+#[test]
+fn runs_of_a_sweep_are_those_of_single_experiments() {
+    let experiment = Experiment::parse(BUSY, "test.toml").unwrap();
+    let axes = ["scheme=droptail,pfabric", "workload.load=0.2..0.3"].map(|text| text.parse().unwrap());
+    // The second workload has no load: it is left as it is.
+    let sweep = Sweep::new(&experiment, axes.into()).unwrap();
+    assert_eq!(sweep.runs(), 4);
+    let stop = AtomicBool::new(false);
+    let done = sweep.go::<anyhow::Error>(3, None, &stop, &|_, _| {}, &|_, results| Ok(results)).unwrap();
+    for (index, (scheme, load)) in
+        [("droptail", "0.2"), ("droptail", "0.3"), ("pfabric", "0.2"), ("pfabric", "0.3")]
+            .into_iter()
+            .enumerate()
+    {
+        let run = &done.runs[index];
+        assert_eq!(run.values, [scheme, load]);
+        let text = BUSY.replace("load = 0.5", &format!("load = {load}"));
+        let single = run_text(&format!("{text}\n[scheme]\nname = '{scheme}'"));
+        assert_eq!(of_seed(run.results.clone()), of_seed(single));
+    }
+}
+
+#[test]
+fn senders_that_go_on_for_ever_share_the_link_and_fill_it() {
+    let results = run_text(
+        "duration = '60ms'\nwarm_up = '20ms'\n[topology]\nendpoints = 6\n[scheme]\nname = 'dctcp'\n[[workload]]\n\
+         pattern = 'persistent'",
+    );
+    let summary = &results.summary;
+    let busiest = &summary.busiest_links[0];
+    assert_eq!((busiest.from.as_str(), busiest.to.as_str()), ("tor0", "h0"));
+    assert!((0.99..=1.0).contains(&busiest.utilisation), "{busiest:?}");
+    let endless = summary.endless.as_ref().unwrap();
+    assert_eq!(endless.flows, 5);
+    assert!(endless.fairness > 0.9, "{endless:?}");
+    let sum = endless.goodput_bps.mean * 5.0;
+    assert!((sum / summary.goodput_bps - 1.0).abs() < 1e-9, "{endless:?}");
+    // 1448 of 1538 bytes are payload.
+    assert!((summary.goodput_bps / 1e10 / (1448.0 / 1538.0) - 1.0).abs() < 0.01, "{}", summary.goodput_bps);
+    // K = 65.
+    let queue = &summary.longest_queues[0];
+    assert!((30.0..90.0).contains(&queue.packets.median), "{queue:?}");
+}
+
+#[test]
+fn what_comes_before_the_warm_up_ends_does_not_count() {
+    let text = "duration = '4ms'\n[topology]\nendpoints = 4\n[[workload]]\npattern = 'incast'\nsizes = '20KB'\nrounds = 1\n";
+    let counted = |warm_up: &str| {
+        let summary = run_text(&format!("warm_up = '{warm_up}'\n{text}")).summary;
+        (summary.flows.completed, summary.sizes[0].completed, summary.goodput_bps > 0.0)
+    };
+    assert_eq!(counted("0s"), (3, 3, true));
+    assert_eq!(counted("3ms"), (3, 0, false));
+}
+
+#[test]
+fn a_flow_alone_is_as_fast_as_a_flow_alone() {
+    let results = run_text(
+        "duration = '20ms'\n[topology]\nshape = 'fat_tree'\n[[workload]]\npattern = 'incast'\nsenders = 'h15'\nsizes = \
+         'web_search'\npause = '50us'\n",
+    );
+    assert!(results.flows.len() > 3);
+    for flow in &results.flows {
+        assert!((0.97..1.06).contains(&flow.slowdown), "{flow:?}");
+    }
+}
+
+#[test]
+fn flows_that_are_under_way_at_the_end_are_counted_as_unfinished() {
+    let results = run_text(
+        "duration = '1ms'\n[topology]\nendpoints = 3\n[[workload]]\npattern = 'incast'\nsizes = '10MB'",
+    );
+    let (flows, sizes) = (results.summary.flows, results.summary.sizes);
+    assert_eq!((flows.started, flows.completed, flows.unfinished), (2, 0, 2));
+    assert_eq!(sizes.iter().map(|class| class.unfinished).collect::<Vec<_>>(), [0, 0, 2, 2]);
+}
+
+#[test]
+fn packets_without_transport_load_links_by_what_was_asked() {
+    let results = run_text(
+        "duration = '10ms'\n[topology]\nendpoints = 8\n[[packets]]\nsender = 'constant'\nload = 0.4\n\
+                            destinations = 'permutation'",
+    );
+    assert_eq!(results.transport, "none");
+    for link in &results.summary.busiest_links {
+        assert!((link.utilisation - 0.4).abs() < 0.01, "{link:?}");
+    }
+}
+
+#[test]
+fn who_stops_a_run_gets_what_was_measured_so_far() {
+    let results = run_with(BUSY, true);
+    assert!(results.interrupted);
+    assert_eq!(results.slots, 0);
+}
+
+#[test]
+fn a_network_that_cannot_be_is_refused_before_the_first_slot() {
+    let refused = |rest: &str| {
+        let text = format!("duration = '10ms'\n{rest}");
+        let experiment = Experiment::parse(&text, "x.toml").unwrap_or_else(|error| panic!("{error}"));
+        let error = Plan::new(&experiment).err().map(|error| error.to_string());
+        error.unwrap_or_default().lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(refused(""), ["x.toml:1: nothing is sent: a [[workload]] or [[packets]] is needed"]);
+    assert_eq!(
+        refused(
+            "warm_up = '20ms'
+            [topology]
+            shape = 'fat_tree'
+            [scheme]
+            name = 'red'
+            min_threshold = 400
+            [[workload]]
+            pattern = 'rpc'
+            clients = ['h0', 'h99']
+            sizes = 'websearch'
+            load = 0.4
+            [[workload]]
+            pattern = 'stride'
+            stride = 16
+            sizes = '1MB'
+            [[workload]]
+            pattern = 'incast'
+            sizes = ['0.5 1MB', 'x 2MB']
+            [[workload]]
+            pattern = 'all_to_all'
+            sizes = 'websearch'
+            load = 0.4
+            [[failure]]
+            link = ['edge0', 'core1']
+            at = '1ms'
+            [[mirror]]
+            router = 'edge9'
+            [measure]
+            ports = 'edge0 > agg7'
+            [[packets]]
+            sender = 'bursts'
+            load = 0.2
+            lengths = '9KB'"
+        ),
+        [
+            "x.toml:2: warm_up: it must be shorter than the duration",
+            "x.toml:7: min_threshold: it is 400: expected less than `max_threshold`",
+            "x.toml:10: clients: there is no endpoint h99; did you mean h9?",
+            "x.toml:15: stride: a stride of 16 over 16 endpoints leads back to where it began",
+            "x.toml:19: sizes: x 2MB: expected SIZES, WEIGHT SIZES or WEIGHT SIZES dscp N, as in 0.8 1500B dscp 3",
+            "x.toml:22: sizes: websearch is no published distribution and no file; did you mean web_search?",
+            "x.toml:25: link: no link connects edge0 and core1",
+            "x.toml:28: router: there is no node edge9; did you mean edge0?",
+            "x.toml:30: ports: no port leads there: edge0 > agg7",
+            "x.toml:34: lengths: 9KB: expected LENGTH or WEIGHT LENGTH, as in 0.5 64B, with lengths from 1B to 1538B",
+        ]
+    );
+}
