@@ -1,5 +1,7 @@
-//! Four sorts of plots, as SVG: grouped bars over numbers, boxes over names, lines over names, and named points.
+//! Sorts of plots, as SVG: grouped bars over numbers, horizontal bars for names, boxes over names, lines over names, and
+//! named points.
 
+mod bars;
 mod lines;
 mod scatter;
 
@@ -12,6 +14,7 @@ use plotters::prelude::*;
 
 use crate::statistics::FiveNumbers;
 
+pub use bars::{Bars, named_bars};
 pub use lines::{Panel, Unit, line_panels};
 pub use scatter::scatter;
 

@@ -1,4 +1,4 @@
-//! Named points, both axes logarithmic.
+//! Named points, the vertical axis logarithmic.
 
 use std::path::Path;
 
@@ -13,18 +13,18 @@ const CHARACTER: i32 = 8;
 /// Between a point and its name.
 const GAP: i32 = 9;
 
-/// A point for each name; one without two positive numbers is left out. Names stand beside their points, and move up or
-/// down where they would cover each other.
+/// A point for each name; one without two positive numbers is left out. Names stand beside their points, where they cover
+/// neither each other nor other points.
 ///
 /// # Errors
 /// If the file cannot be written.
 pub fn scatter(path: &Path, labels: Labels<'_>, points: &[(&str, f64, f64)]) -> anyhow::Result<()> {
     let is_shown = |value: f64| value > 0.0 && value.is_finite();
     let points: Vec<_> = points.iter().copied().filter(|&(_, x, y)| is_shown(x) && is_shown(y)).collect();
-    let [across, up] = [|point: &(&str, f64, f64)| point.1, |point: &(&str, f64, f64)| point.2]
-        .map(|of| around(points.iter().map(of)));
+    let greatest = points.iter().fold(1e-9, |greatest: f64, &(_, x, _)| greatest.max(x));
+    let up = around(points.iter().map(|&(_, _, y)| y));
     draw(path, |root| {
-        let mut chart = builder(root, labels).build_cartesian_2d(across.log_scale(), up.log_scale())?;
+        let mut chart = builder(root, labels).build_cartesian_2d(0.0..1.2 * greatest, up.log_scale())?;
         chart
             .configure_mesh()
             .light_line_style(WHITE)
@@ -48,27 +48,32 @@ pub fn scatter(path: &Path, labels: Labels<'_>, points: &[(&str, f64, f64)]) -> 
     })
 }
 
-/// From somewhat below the least to somewhat above the greatest, with room for names on the right.
+/// From somewhat below the least to somewhat above the greatest.
 fn around(values: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
     let (least, greatest) = values
         .fold((f64::INFINITY, 0.0f64), |(least, greatest), value| (least.min(value), greatest.max(value)));
-    if least <= greatest { 0.8 * least..1.5 * greatest } else { 0.1..1.0 }
+    if least <= greatest { 0.6 * least..1.5 * greatest } else { 0.1..1.0 }
 }
 
-/// Where names begin: right of their points, in the first line above or below that no other name takes.
+/// Where names begin: beside their points, right or left, else in the nearest line above or below where no other name and
+/// no other point is.
 fn apart(names: &[&str], points: &[(i32, i32)]) -> Vec<(i32, i32)> {
+    let width = |name: &str| CHARACTER * name.chars().count() as i32;
     let mut places: Vec<(i32, i32)> = Vec::new();
-    for (name, &(x, y)) in names.iter().zip(points) {
-        let width = |name: &str| CHARACTER * name.chars().count() as i32;
-        let is_free = |&(left, middle): &(i32, i32)| {
-            let covers = |(other, &(begin, at)): (&&str, &(i32, i32))| {
-                (middle - at).abs() < LINE && left < begin + width(other) && begin < left + width(name)
-            };
-            !names.iter().zip(&places).any(covers)
+    for (number, (name, &(x, y))) in names.iter().zip(points).enumerate() {
+        let meets = |(left, middle): (i32, i32), (begin, end, at): (i32, i32, i32)| {
+            (middle - at).abs() < LINE && left < end && begin < left + width(name)
+        };
+        let is_free = |&place: &(i32, i32)| {
+            let mut others = names.iter().zip(&places).map(|(other, &(x, y))| (x, x + width(other), y));
+            let mut marks = points.iter().enumerate().filter(|(other, _)| *other != number);
+            !others.any(|other| meets(place, other))
+                && !marks.any(|(_, &(x, y))| meets(place, (x - GAP, x + GAP, y)))
         };
         let lines = (0..names.len() as i32).flat_map(|line| [line, -line]);
-        let mut free = lines.map(|line| (x + GAP, y + line * LINE)).filter(is_free);
-        let place = free.next().unwrap_or((x + GAP, y));
+        let sides =
+            lines.flat_map(|line| [(x + GAP, y + line * LINE), (x - GAP - width(name), y + line * LINE)]);
+        let place = { sides }.find(is_free).unwrap_or((x + GAP, y));
         places.push(place);
     }
     places
@@ -86,9 +91,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_points_that_meet_stand_below_each_other() {
-        assert_eq!(apart(&["a", "b"], &[(10, 50), (10, 52)]), [(19, 50), (19, 68)]);
+    fn names_cover_neither_each_other_nor_other_points() {
         assert_eq!(apart(&["a", "b"], &[(10, 50), (90, 52)]), [(19, 50), (99, 52)], "far apart");
+        assert_eq!(
+            apart(&["a", "b"], &[(10, 50), (20, 50)]),
+            [(-7, 50), (29, 50)],
+            "the other point is at the right"
+        );
+        let [first, second] = apart(&["a", "b"], &[(10, 50), (10, 51)])[..] else { panic!("two names") };
+        assert!((first.1 - second.1).abs() >= LINE || first.0 != second.0, "{first:?} {second:?}");
     }
 
     #[test]

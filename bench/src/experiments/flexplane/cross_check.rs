@@ -12,7 +12,7 @@ use thalweg::emulate::results::Results;
 use super::{Contender, Keep, Study, digits, link_to, mean, quantile, sweep};
 use crate::emulator::ns3::{Crosscheck, Programs, SOURCES, Scenario, Span};
 use crate::experiments::Outcome;
-use crate::plot::{Labels, Panel, Unit, line_panels};
+use crate::plot::{Bars, Labels, named_bars};
 use crate::results::{Page, Table, grouped};
 use crate::row;
 
@@ -223,18 +223,11 @@ fn differences(ours: &[Measured], theirs: &[Measured]) -> Table {
 }
 
 fn draw(path: &Path, ours: &[Measured], theirs: &[Measured]) -> anyhow::Result<()> {
-    let lines =
-        |of: fn(&Measured) -> f64| vec![ours.iter().map(of).collect(), theirs.iter().map(of).collect()];
-    let panels = [
-        Panel::linear("Goodput", "Gbit/s", Unit::Plain, lines(|run| run.goodput_bps / 1e9)),
-        Panel::linear("Queue, mean", "packets", Unit::Plain, lines(|run| run.queue_mean)),
-        Panel::linear("Queue, 95th percentile", "packets", Unit::Plain, lines(|run| run.queue_p95)),
-        Panel::linear("Fairness", "Jain's index", Unit::Plain, lines(|run| run.fairness)),
-    ];
-    let places: Vec<String> = (1..=SCENARIOS.len()).map(|place| place.to_string()).collect();
-    let labels =
-        Labels { title: "Thalweg beside ns-3: scenarios in the order of the table", x: "scenario", y: "" };
-    line_panels(path, labels, &places, &["Thalweg", "ns-3"], &panels)
+    let queues = |runs: &[Measured]| runs.iter().map(|run| run.queue_mean).collect();
+    let labels = Labels { title: "Mean queue at the bottleneck", x: "packets", y: "" };
+    let names = SCENARIOS.map(|(_, _, contender)| contender.name);
+    let series = [("Thalweg", queues(ours)), ("ns-3", queues(theirs))];
+    named_bars(path, labels, &names, &series, Bars::SideBySide)
 }
 
 #[cfg(test)]

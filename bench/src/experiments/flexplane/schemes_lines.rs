@@ -6,7 +6,7 @@
 
 use super::Study;
 use crate::experiments::Outcome;
-use crate::plot::{Labels, grouped_bars};
+use crate::plot::{Bars, Labels, named_bars};
 use crate::results::{Page, Table};
 use crate::row;
 
@@ -152,10 +152,8 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
             counted.iter().map(|(lines, _)| (lines.settings + lines.imports) as f64).collect(),
         ),
     ];
-    let numbered: Vec<String> =
-        counted.iter().enumerate().map(|(place, (_, scheme))| format!("{place} {}", scheme.name)).collect();
-    let labels = Labels { title: "Lines of each scheme", x: &numbered.join(", "), y: "lines" };
-    grouped_bars(study.plot, labels, &series)?;
+    let labels = Labels { title: "Lines of each scheme", x: "lines", y: "" };
+    named_bars(study.plot, labels, &SCHEMES.map(|scheme| scheme.name), &series, Bars::Stacked)?;
     Ok(Outcome { page, table })
 }
 

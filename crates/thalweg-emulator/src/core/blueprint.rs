@@ -327,8 +327,6 @@ impl<'a> Builder<'a> {
                 now: Slot(0),
                 dropped: Vec::new(),
                 mirrored: Vec::new(),
-                injected: 0,
-                delivered: 0,
             })
             .collect();
         for router in topology.router_ids() {
@@ -399,6 +397,7 @@ impl<'a> Builder<'a> {
             ports: ports.into_boxed_slice(),
             inbound: inbound.into_boxed_slice(),
             busy: Vec::new(),
+            contended: Slot(0),
             deliveries,
             random: stream(seed, router),
             mirrored: Vec::new(),

@@ -2,7 +2,7 @@
 //! goes to them is left in outbound lanes, what comes from them is found in inbound ones.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
-use thalweg_network::routing::NextHops;
+use thalweg_network::routing::{NextHops, ecmp};
 use thalweg_network::{Attachment, EndpointId, Node, PortIndex, RouterId};
 
 use super::bank::Backlog;
@@ -11,9 +11,8 @@ use super::lane::Lane;
 use super::monitor::{Mirrored, MonitorPort, MonitorTally};
 use super::port_set::PortSet;
 use super::ports::{NEVER, Port, Ports};
+use super::tally::{PortTally, Verdicts};
 use super::ticks::Ticks;
-use super::tally::PortTally;
-use super::tally::Verdicts;
 use crate::fabric::{Dropped, Place, Reason, Request};
 use crate::packet::Packet;
 use crate::router::Router;
@@ -42,6 +41,8 @@ pub(crate) struct Site<R: Router> {
     pub(crate) inbound: Box<[u32]>,
     /// Those of them in which something has arrived in this slot.
     pub(crate) busy: Vec<u32>,
+    /// Until then the links of the rack take turns by chance: something has been dropped of late.
+    pub(crate) contended: Slot,
     /// The lane of what arrives at its endpoints, if it has any.
     pub(crate) deliveries: Option<u32>,
     pub(crate) random: Xoshiro256PlusPlus,
@@ -49,6 +50,11 @@ pub(crate) struct Site<R: Router> {
     pub(crate) mirrored: Vec<Packet<R::Custom>>,
     pub(crate) monitor: Option<MonitorPort>,
 }
+
+/// Slots after a drop in which what a rack's endpoints have sent is taken in an order of endpoints drawn anew. Otherwise
+/// who keeps its interface busy would always be first, for its packets lie in the lane a slot longer. As long as
+/// nothing is dropped the order decides nothing, and costs nothing.
+const CONTENTION: u64 = 64;
 
 /// No interface: an endpoint of another shard.
 pub(crate) const ELSEWHERE: u32 = u32::MAX;
@@ -65,8 +71,6 @@ pub struct Shard<R: Router> {
     pub(crate) now: Slot,
     pub(crate) dropped: Vec<Dropped>,
     pub(crate) mirrored: Vec<Mirrored>,
-    pub(crate) injected: u64,
-    pub(crate) delivered: u64,
 }
 
 impl<R: Router> Shard<R> {
@@ -82,12 +86,10 @@ impl<R: Router> Shard<R> {
     #[inline(always)]
     pub fn inject(&mut self, requests: impl IntoIterator<Item = Request>) {
         let start = Ticks::start_of(self.now);
-        let mut count = 0;
         for request in requests {
             let packet = request.packet.with_custom(R::prepare_request(&request));
             let seat = self.seats[packet.source().index()];
             let interface = &mut self.interfaces[seat as usize];
-            count += 1;
             if interface.port.free > start + interface.patience {
                 self.refuse(packet.with_custom(()), seat);
                 continue;
@@ -95,7 +97,6 @@ impl<R: Router> Shard<R> {
             let finish = interface.port.transmit(packet.length(), start);
             self.lanes[interface.port.lane as usize].send(interface.port.arrival(finish), packet);
         }
-        self.injected += count;
     }
 
     /// Drops a packet that its interface has no room for, or no link.
@@ -109,14 +110,12 @@ impl<R: Router> Shard<R> {
 
     /// Runs one slot: routers take what has arrived, and send.
     pub fn step(&mut self) {
-        let Shard { sites, lanes, now, dropped, mirrored, delivered, .. } = self;
+        let Shard { sites, lanes, now, dropped, mirrored, .. } = self;
         let start = Ticks::start_of(*now);
         for site in sites.iter_mut() {
             if let Some(lane) = site.deliveries {
                 // The endpoints have had a slot to look at these.
-                let arrived = lanes[lane as usize].arriving_mut(*now);
-                *delivered += arrived.len() as u64;
-                arrived.clear();
+                lanes[lane as usize].arriving_mut(*now).clear();
             }
             site.receive(lanes, *now, dropped);
             site.send(lanes, *now, start, dropped);
@@ -303,6 +302,8 @@ impl<R: Router> Site<R> {
         let mut busy = std::mem::take(&mut self.busy);
         busy.clear();
         busy.extend(self.inbound.iter().filter(arrived));
+        let (rack, contended) = (self.deliveries.map(|_| self.inbound[0]), now < self.contended);
+        let losses = dropped.len();
         let (mut context, router) = self.context(now, dropped);
         for last in (1..busy.len()).rev() {
             let drawn = ((context.bits() >> 32) * (last as u64 + 1)) >> 32;
@@ -310,20 +311,21 @@ impl<R: Router> Site<R> {
         }
         for &lane in &busy {
             let arrived = lanes[lane as usize].arriving_mut(now);
+            if contended && Some(lane) == rack {
+                let draw = context.bits();
+                arrived.sort_by_key(|packet| ecmp::hash(draw, u64::from(packet.source().0)));
+            }
             router.input(arrived, &mut context);
             arrived.clear();
+        }
+        if dropped.len() > losses {
+            self.contended = now + CONTENTION;
         }
         self.busy = busy;
     }
 
     #[inline(never)]
-    fn send(
-        &mut self,
-        lanes: &mut [Lane<R::Custom>],
-        now: Slot,
-        start: Ticks,
-        dropped: &mut Vec<Dropped>,
-    ) {
+    fn send(&mut self, lanes: &mut [Lane<R::Custom>], now: Slot, start: Ticks, dropped: &mut Vec<Dropped>) {
         let Site { id, router, ports, verdicts, down, any_down, random, mirrored, .. } = self;
         let mut context = Context { now, router: *id, random, verdicts, down, any_down: *any_down, dropped };
         router.output(&mut Ports { ports, lanes, mirrored, start }, &mut context);

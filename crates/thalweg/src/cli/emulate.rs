@@ -190,10 +190,10 @@ impl Bars {
         }
         let bar = self.bars[run].get_or_init(|| self.all.add(bar(progress.duration, &self.names[run])));
         let seconds = bar.elapsed().as_secs_f64().max(1e-3);
-        let pace = report::against_real_time(progress.emulated.as_secs_f64() / seconds);
+        let ratio = progress.emulated.as_secs_f64() / seconds;
         let rate = progress.packets as f64 / seconds / 1e6;
         bar.set_position(progress.emulated.0);
-        bar.set_message(format!("{}, {rate:.1} M packets/s, {pace}", progress.emulated));
+        bar.set_message(format!("{}, {rate:.1} M packets/s, {ratio:.2} x real time", progress.emulated));
     }
 
     /// A run has ended: its bar gives way to a line.

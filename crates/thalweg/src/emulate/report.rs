@@ -42,7 +42,7 @@ pub fn pace(results: &Results) -> String {
 }
 
 /// How a ratio of emulated to real time is said.
-pub fn against_real_time(ratio: f64) -> String {
+fn against_real_time(ratio: f64) -> String {
     match ratio {
         ratio if ratio >= 1.0 => format!("{} times as fast as real time", significant(ratio)),
         ratio => format!("{} times as slow as real time", significant(1.0 / ratio.max(1e-9))),
@@ -272,8 +272,9 @@ fn drops(text: &mut String, results: &Results) {
 
 /// What the columns of a comparison mean.
 const LEGEND: &str = "\
-queue: mean and 99th percentile of the packets that wait at the port with the longest mean queue
-small, large: flows to 100 kB, and from 10 MB; mean and 99th percentile of their time over that of the flow alone
+queue: packets that wait at the port with the longest mean queue, mean and 99th percentile
+small, large: flows to 100 kB and from 10 MB, their time over that of the flow alone, mean and
+99th percentile
 ";
 
 /// The runs of a sweep beside each other.

@@ -1,7 +1,7 @@
 //! What a run leaves in its folder for other programs: `flows`, `queues`, `links` and `drops`, as Parquet or
 //! CSV.
 //!
-//! The columns are those of [`columns`]; [`reference`] describes them. Equal rows give equal bytes. A file takes its
+//! The columns are those of [`columns`]; [`reference()`] describes them. Equal rows give equal bytes. A file takes its
 //! name only when all of it is written, so that there is never half of one under it.
 
 pub mod columns;

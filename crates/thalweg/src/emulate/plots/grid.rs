@@ -30,6 +30,8 @@ pub(super) struct Grid {
     places: Vec<(usize, f64)>,
     /// Whether runs differ in their seed alone.
     has_seeds: bool,
+    /// Keys of one value, with it.
+    constants: Vec<String>,
 }
 
 impl Grid {
@@ -38,7 +40,7 @@ impl Grid {
         let keys: Vec<Key> = (0..results.keys.len()).map(|index| Key::of(results, index)).collect();
         let x_key = keys.iter().max_by_key(|key| key.rank())?;
         let others: Vec<&Key> =
-            keys.iter().filter(|key| key.index != x_key.index && !key.is_seed()).collect();
+            keys.iter().filter(|key| key.index != x_key.index && key.varies() && !key.is_seed()).collect();
         let mut lines = Vec::new();
         let places = results.runs.iter().map(|run| {
             let named = others.iter().map(|key| key.value_in_line(&run.values[key.index], others.len()));
@@ -47,6 +49,11 @@ impl Grid {
             (line, x_key.place(&run.values[x_key.index]))
         });
         let places = places.collect();
+        let constant = |key: &&Key| key.index != x_key.index && !key.varies();
+        let constants = keys
+            .iter()
+            .filter(constant)
+            .filter_map(|key| Some(format!("{} {}", key.name, key.values.first()?)));
         let line_keys = others.iter().map(|key| key.name.as_str()).collect::<Vec<_>>().join(", ");
         Some(Grid {
             x_name: x_key.name.clone(),
@@ -54,20 +61,18 @@ impl Grid {
             is_numeric: x_key.is_numeric,
             lines,
             line_keys,
+            constants: constants.collect(),
             places,
-            has_seeds: keys
-                .iter()
-                .any(|key| key.is_seed() && key.index != x_key.index && key.values.len() > 1),
+            has_seeds: keys.iter().any(|key| key.is_seed() && key.index != x_key.index && key.varies()),
         })
     }
 
     /// What runs are, in a line.
     pub(super) fn subtitle(&self, results: &SweepResults) -> String {
-        let runs = number(results.runs.len() as f64);
-        match self.has_seeds {
-            true => format!("{runs} runs; means over seeds, bars from the least to the most"),
-            false => format!("{runs} runs"),
-        }
+        let seeds = "means over seeds, bars from the least to the most".to_owned();
+        let runs = format!("{} runs", number(results.runs.len() as f64));
+        let seeds = self.has_seeds.then_some(seeds);
+        [runs].into_iter().chain(self.constants.iter().cloned()).chain(seeds).collect::<Vec<_>>().join("; ")
     }
 
     /// A line through the `values` of the runs, in their order.
@@ -112,10 +117,13 @@ impl Key {
         self.name == "seed"
     }
 
+    fn varies(&self) -> bool {
+        self.values.len() > 1
+    }
+
     /// How well it goes on the horizontal axis.
     fn rank(&self) -> (bool, bool, usize) {
-        let varies = self.values.len() > 1;
-        (varies && !self.is_seed(), self.is_numeric && varies, self.values.len())
+        (self.varies() && !self.is_seed(), self.is_numeric && self.varies(), self.values.len())
     }
 
     /// A value as the name of a line has it: a number says of what, if there are other keys.

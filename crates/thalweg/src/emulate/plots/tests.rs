@@ -316,6 +316,40 @@ fn runs_that_differ_in_their_seed_alone_become_one_dot_with_a_bar() {
 }
 
 #[test]
+fn a_line_goes_through_means_and_has_bars_from_the_least_to_the_most() {
+    let grid = grid::Grid::of(&sweep(&["load", "seed"], &[&["0.4", "0.2"], &["1", "2", "3"]])).unwrap();
+    let line = grid.line(0, &[2.0, 6.0, 1.0, f64::NAN, 5.0, f64::NAN]);
+    assert_eq!(line.points, [(0.2, 5.0), (0.4, 3.0)]);
+    assert_eq!(line.bars, [(0.4, 1.0, 6.0)]);
+}
+
+#[test]
+fn a_logarithmic_axis_leaves_out_what_it_cannot_show() {
+    let panel = panel::Panel {
+        title: String::new(),
+        x_title: String::new(),
+        x: axis::Axis::linear(0.0, 3.0, 3, quantity::number),
+        y: axis::Axis::logarithmic(1.0, 10.0, quantity::number),
+        lines: vec![panel::Line {
+            points: vec![(0.0, 0.0), (1.0, 1.0), (2.0, f64::NAN), (3.0, 7.0)],
+            ..panel::Line::default()
+        }],
+        is_marked: true,
+        is_joined: true,
+    };
+    let heading = page::Heading { title: String::new(), subtitle: String::new() };
+    let svg = page::page(&heading, (400, 300), |body| panel.draw(body)).unwrap();
+    assert_eq!(svg.matches("<circle").count(), 2);
+}
+
+#[test]
+fn a_key_of_one_value_is_told_once() {
+    let results = sweep(&["scheme", "load", "duration"], &[&["red", "pie"], &["0.2", "0.4"], &["100ms"]]);
+    let svg = &drawn_sweep(&results)[2].1;
+    assert!(svg.contains("4 runs; duration 100ms") && svg.matches("100ms").count() == 1, "{svg}");
+}
+
+#[test]
 fn names_that_begin_alike_have_lines_of_their_own() {
     let names = ["x".repeat(60) + "1", "x".repeat(60) + "2"];
     let results = sweep(&["scheme", "load"], &[&[&names[0], &names[1]], &["0.2", "0.4"]]);
