@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The whole benchmark, results under bench/results/, experiments under experiments/. Takes 45 to 70 minutes on
+# The whole benchmark, results under bench/results/, experiments under experiments/. Takes 50 to 80 minutes on
 # a quiet machine, 4 GB of disk and 4 GB of memory. `make bench` calls it when the release binary is built.
 #
 #   bench/run.sh                          everything
@@ -13,7 +13,7 @@ cpus=$(taskset -cp $$ | sed 's/.*[:,-] *//') # the last of those allowed, as the
 
 step() { echo "==> $*"; "$@"; }
 bench() { step taskset -c "$cpus" "$target/release/thalweg-bench" "$@"; }
-bench_on_all() { step "$target/release/thalweg-bench" "$@"; } # what compares cores
+bench_on_all() { step "$target/release/thalweg-bench" "$@"; } # what compares cores or sweeps on all of them
 at_most() { echo $(($1 < limit ? $1 : limit)); }
 
 step cargo build --release -p thalweg -p thalweg-bench
@@ -33,4 +33,9 @@ for experiment in cheetah-hash-buckets cheetah-length-filter cheetah-reported; d
 done
 for experiment in nitro-throughput nitro-memory nitro-convergence nitro-skew nitro-packet-sampling; do
   bench experiment "$experiment" --packets "$(at_most 10000000)"
+done
+emulated=()
+if [ "$limit" -lt 10000000 ]; then emulated=(--seconds 0.1 --seeds 1); fi
+for experiment in queues completion trade-off hull-threshold lines cross-check; do
+  bench_on_all experiment "flexplane-$experiment" --build "$target/bench-peers/ns3" "${emulated[@]}"
 done

@@ -140,3 +140,24 @@ fn every_experiment_writes_result_table_and_plot() {
         assert!(svg.contains("<rect") && svg.trim_end().ends_with("</svg>"));
     }
 }
+
+/// From the root of the repository, where the experiments' files are.
+#[test]
+fn every_experiment_of_flexplane_writes_result_table_and_plot() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let ns3 = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ns3-of-experiments");
+    for name in ["queues", "completion", "trade-off", "hull-threshold", "lines", "cross-check"] {
+        let folder = tempfile::tempdir().unwrap();
+        let name = format!("flexplane-{name}");
+        let mut command = Command::new(BENCH);
+        command.current_dir(&root).args(["experiment", &name, "--seconds", "0.01", "--seeds", "1"]);
+        let ran = command.arg("--build").arg(&ns3).arg("--output").arg(folder.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert!(ran.status.success(), "{name}: {said}");
+        said.lines().filter(|line| line.starts_with("skipped: ")).for_each(skip);
+        let read = |file: &str| fs::read_to_string(folder.path().join(file)).unwrap();
+        assert!(read("RESULT.md").contains("plot.svg"), "{name}");
+        assert!(read("table.csv").lines().count() > 6, "{name}");
+        assert!(read("plot.svg").trim_end().ends_with("</svg>"), "{name}");
+    }
+}

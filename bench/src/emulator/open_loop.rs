@@ -8,7 +8,7 @@ use thalweg_emulator::core::parallel::{Driver, Pace, Run};
 use thalweg_emulator::router::{Router, Routing};
 use thalweg_emulator::schemes::list::Scheme;
 use thalweg_emulator::workloads::open_loop::{
-    Destinations, PacketKind, PacketMix, PoissonSenders, Racks, Rack,
+    Destinations, PacketKind, PacketMix, PoissonSenders, Rack, Racks,
 };
 use thalweg_emulator::{Slot, router};
 use thalweg_network::topology::shapes::{self, Tiers};

@@ -110,9 +110,8 @@ impl Experiment {
             Experiment::NitroSkew => (10_000_000, 10),
             Experiment::NitroPacketSampling => (10_000_000, 5),
             Experiment::FlexplaneCompletion => (0, 4),
-            Experiment::FlexplaneQueues
-            | Experiment::FlexplaneTradeOff
-            | Experiment::FlexplaneHullThreshold => (0, 3),
+            Experiment::FlexplaneQueues | Experiment::FlexplaneHullThreshold => (0, 3),
+            Experiment::FlexplaneTradeOff => (0, 6),
             Experiment::FlexplaneCrossCheck => (0, 5),
             Experiment::FlexplaneLines => (0, 1),
         }

@@ -66,9 +66,17 @@ pub fn named_bars(
             let (x, y) = chart.backend_coord(&(0.0, -(place as f64)));
             root.draw(&Text::new((*name).to_owned(), (x - 8, y), beside.clone()))?;
         }
+        // Beside the shorter bars.
+        let end = |spans: Option<&Vec<Span>>| {
+            spans.into_iter().flatten().map(|span| span.right).fold(0.0, f64::max)
+        };
+        let position = match end(spans.first()) < end(spans.last()) {
+            true => SeriesLabelPosition::UpperRight,
+            false => SeriesLabelPosition::LowerRight,
+        };
         chart
             .configure_series_labels()
-            .position(SeriesLabelPosition::LowerRight)
+            .position(position)
             .background_style(WHITE)
             .border_style(BLACK.mix(0.3))
             .label_font((FONT, 15))

@@ -13,8 +13,8 @@ const CHARACTER: i32 = 8;
 /// Between a point and its name.
 const GAP: i32 = 9;
 
-/// A point for each name; one without two positive numbers is left out. Names stand beside their points, where they cover
-/// neither each other nor other points.
+/// A point for each name; one without two positive numbers is left out. Names stand beside their points, where they
+/// cover neither each other nor other points.
 ///
 /// # Errors
 /// If the file cannot be written.
@@ -55,8 +55,8 @@ fn around(values: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
     if least <= greatest { 0.6 * least..1.5 * greatest } else { 0.1..1.0 }
 }
 
-/// Where names begin: beside their points, right or left, else in the nearest line above or below where no other name and
-/// no other point is.
+/// Where names begin: beside their points, right or left, else in the nearest line above or below where no other name
+/// and no other point is.
 fn apart(names: &[&str], points: &[(i32, i32)]) -> Vec<(i32, i32)> {
     let width = |name: &str| CHARACTER * name.chars().count() as i32;
     let mut places: Vec<(i32, i32)> = Vec::new();

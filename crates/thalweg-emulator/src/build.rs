@@ -56,5 +56,13 @@ pub fn network(scheme: &Scheme, blueprint: &Blueprint<'_>) -> Result<Box<dyn Net
         }
     }
 
+    let ports: usize = blueprint.topology.router_ids().map(|router| blueprint.topology.ports(router)).sum();
+    let packets = scheme.room().saturating_mul(ports as u64);
+    if packets > MAX_WAITING {
+        return Err(BlueprintError::Queues { ports, room: scheme.room(), packets });
+    }
     scheme.apply(Build(blueprint))
 }
+
+/// Most packets that may wait in a whole network: 8 GiB of memory, if ever they do.
+const MAX_WAITING: u64 = 1 << 29;

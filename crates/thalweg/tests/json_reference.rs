@@ -75,7 +75,8 @@ fn documented(page: &str) -> Keys {
             with_parts.extend(part.map(|&(_, part)| (heading, key.to_owned(), part)));
         }
     }
-    let parts = PARTS.map(|(_, part)| (part, keys.remove(part).unwrap_or_else(|| panic!("no table of {part}"))));
+    let parts =
+        PARTS.map(|(_, part)| (part, keys.remove(part).unwrap_or_else(|| panic!("no table of {part}"))));
     for (heading, key, part) in with_parts {
         let (_, names) = parts.iter().find(|(name, _)| *name == part).expect("it is one of them");
         let names = names.iter().map(|name| format!("{key}.{name}"));

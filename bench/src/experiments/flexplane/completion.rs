@@ -81,9 +81,10 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
     for (title, measure) in MEASURES {
         page.section(&format!("Slowdown: {title}")).table(&pivot(&points, |point| digits(measure(point))));
     }
-    page.section("Flows that began after the warm-up, small and large").table(&pivot(&points, |point| {
-        format!("{} + {}", grouped(point.small.len() as u64), grouped(point.large.len() as u64))
-    }));
+    page.section("Flows that began after the warm-up and were completed, small and large")
+        .table(&pivot(&points, |point| {
+            format!("{} + {}", grouped(point.small.len() as u64), grouped(point.large.len() as u64))
+        }));
     page.section("Trends").table(&trends(&points).0);
     draw(study.plot, &points)?;
     Ok(Outcome { page, table: raw })

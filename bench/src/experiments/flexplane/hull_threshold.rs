@@ -12,8 +12,8 @@ use crate::row;
 const THRESHOLDS: [u32; 12] =
     [1_000, 2_000, 3_000, 4_000, 5_000, 7_000, 10_000, 12_000, 15_000, 20_000, 25_000, 30_000];
 
-/// Hosts that send packet by packet, and hosts whose receivers answer many at once, so that senders send as many at once:
-/// the bursts that interrupt coalescing makes.
+/// Hosts that send packet by packet, and hosts whose receivers answer many at once, so that senders send as many at
+/// once: the bursts that interrupt coalescing makes.
 const CONTENDERS: [Contender; 4] = [
     Contender::new("15 us, smooth", &[("stack_delay", "8us")]),
     Contender::new("33 us, smooth", &[("stack_delay", "27us")]),

@@ -89,24 +89,23 @@ impl Lines {
 
     fn add(&mut self, source: &str, stores: &[&str]) {
         let mut head = "";
-        let code = source.lines().take_while(|line| *line != "#[cfg(test)]").filter(|line| is_code(line));
-        for line in code {
+        for line in source.lines().take_while(|line| *line != "#[cfg(test)]").filter(|line| is_code(line)) {
             let begins = !line.starts_with([' ', '}', ')', ']']);
-            if begins && !(head.starts_with("impl") && line.starts_with("where")) {
+            if begins && !line.starts_with("where") {
                 head = line;
             }
-            let about = |name: &&str| head.contains(*name);
-            *(match head {
-                head if head.starts_with("use ") || head.starts_with("pub mod ") => &mut self.imports,
-                head if head.contains("Config {") => &mut self.settings,
-                head if !head.contains("Enqueue")
-                    && !head.contains("Schedule")
-                    && stores.iter().any(|name| about(&name)) =>
-                {
-                    &mut self.queueing
-                }
-                _ => &mut self.scheme,
-            }) += 1;
+            *self.about(head, stores) += 1;
+        }
+    }
+
+    /// The counter of what begins with `head`.
+    fn about(&mut self, head: &str, stores: &[&str]) -> &mut usize {
+        let is_part = head.contains("Enqueue") || head.contains("Schedule");
+        match head {
+            _ if head.starts_with("use ") || head.starts_with("pub mod ") => &mut self.imports,
+            _ if head.contains("Config {") => &mut self.settings,
+            _ if !is_part && stores.iter().any(|name| head.contains(name)) => &mut self.queueing,
+            _ => &mut self.scheme,
         }
     }
 

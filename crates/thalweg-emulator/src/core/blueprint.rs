@@ -75,6 +75,24 @@ pub enum BlueprintError {
         /// Slots that it takes.
         slots: u64,
     },
+    /// Links are so long, and so many, that their delay lines would take too much memory.
+    #[error("the delays of all links together are {slots} slots: expected at most {MAX_SLOTS_ON_LINKS}")]
+    Links {
+        /// Slots of all links, both ways.
+        slots: u64,
+    },
+    /// Queues would take too much memory.
+    #[error(
+        "{ports} ports with room for {room} packets each are {packets} packets: expected at most 2^29; take a smaller buffer"
+    )]
+    Queues {
+        /// Ports of all routers.
+        ports: usize,
+        /// Packets that one of them has room for.
+        room: u64,
+        /// Packets in all.
+        packets: u64,
+    },
     /// A monitor names a router or port that is not there, or a router that has one already.
     #[error("monitor port at router {router}: {why}")]
     Monitor {
@@ -98,6 +116,9 @@ pub enum BlueprintError {
 
 /// Most slots that a packet may be on one link.
 pub const MAX_HORIZON: u64 = 1 << 20;
+
+/// Most slots that the links of a network may be long together: 1.6 GB of empty buckets.
+pub const MAX_SLOTS_ON_LINKS: u64 = 1 << 26;
 
 /// Most slots that it may take to be put on it.
 pub const MAX_TRANSMISSION: u64 = 1 << 14;
@@ -186,6 +207,10 @@ impl<'a> Blueprint<'a> {
                 let (longest, rate, delay) = (self.longest, link.rate, link.delay);
                 return Err(BlueprintError::Horizon { link: index, longest, rate, delay, slots });
             }
+        }
+        let slots = self.topology.links().iter().map(|link| 2 * self.horizon(link).next_power_of_two()).sum();
+        if slots > MAX_SLOTS_ON_LINKS {
+            return Err(BlueprintError::Links { slots });
         }
         self.check_monitors()
     }

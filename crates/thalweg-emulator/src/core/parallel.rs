@@ -6,6 +6,7 @@
 //! wait for each other the less the longer links are. In real time nobody waits but for the clock, which comes in as
 //! an argument; what begins late, and what arrives late, is counted.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
@@ -94,12 +95,14 @@ struct Outbound<'a, C> {
 struct Inbound<'a, C> {
     crossing: &'a Crossing,
     ring: Consumer<Message<C>>,
+    /// What has come and is not due yet, in order of arrival.
+    held: VecDeque<Message<C>>,
     /// When its link last went down.
     failed: Slot,
     lost: u64,
 }
 
-/// Messages that a ring has room for at least. A full ring makes its producer wait, no more.
+/// Messages that a ring has room for. A full ring makes its producer wait, no more.
 const RING: usize = 4_096;
 
 impl Run<'_> {
@@ -162,7 +165,8 @@ impl Run<'_> {
         for crossing in self.crossings {
             let (producer, consumer) = RingBuffer::new(RING);
             outbound[crossing.from].push(Outbound { crossing, ring: producer });
-            inbound[crossing.to].push(Inbound { crossing, ring: consumer, failed: Slot(0), lost: 0 });
+            let held = VecDeque::new();
+            inbound[crossing.to].push(Inbound { crossing, ring: consumer, held, failed: Slot(0), lost: 0 });
         }
         (outbound, inbound)
     }
@@ -185,65 +189,108 @@ struct Worker<'a, C> {
 
 impl<C: Copy + Default + Send + Sync + 'static> Worker<'_, C> {
     fn work<R: Router<Custom = C>>(&mut self, shard: &mut Shard<R>, driver: &mut impl Driver<R>) {
+        let _release = Release(&self.finished[self.number].0);
         let mut events = self.run.events.iter().peekable();
         while shard.now() < self.run.until {
             match self.run.pace {
-                Pace::Virtual => self.wait_for_neighbours(shard),
-                Pace::Real(clock) => self.wait_for_clock(shard, clock),
+                Pace::Virtual => self.wait_for_neighbours(shard.now()),
+                Pace::Real(clock) => self.wait_for_clock(shard.now(), clock),
             }
+            self.receive();
             while let Some((_, event)) = events.next_if(|(slot, _)| *slot <= shard.now()) {
                 self.apply(*event, shard);
             }
+            self.deliver(shard, shard.now());
             driver.slot(shard);
             shard.step();
             self.send(shard);
             self.finished[self.number].0.store(shard.now().0, Ordering::Release);
         }
+        self.take_the_rest(shard);
     }
 
-    /// Waits until all that arrives by the beginning of the next slot is here.
-    fn wait_for_neighbours<R: Router<Custom = C>>(&mut self, shard: &mut Shard<R>) {
-        let now = shard.now().0;
+    /// Waits until nobody will send any more, and puts what is still on its way into the shard's lanes.
+    fn take_the_rest<R: Router<Custom = C>>(&mut self, shard: &mut Shard<R>) {
         for index in 0..self.inbound.len() {
-            let crossing = self.inbound[index].crossing;
-            let mut patience = Patience::default();
-            while self.finished[crossing.from].0.load(Ordering::Acquire) + crossing.delay < now {
-                // Whoever is waited for may be waiting for room.
-                self.receive(shard);
-                patience.lose();
+            let from = self.inbound[index].crossing.from;
+            self.wait_for(from, self.run.until.0);
+        }
+        self.receive();
+        self.deliver(shard, Slot(u64::MAX));
+        self.lose_held(shard);
+    }
+
+    /// Waits until a neighbour has finished all slots before `slot`.
+    fn wait_for(&mut self, neighbour: usize, slot: u64) {
+        let mut patience = Patience::default();
+        while self.finished[neighbour].0.load(Ordering::Acquire) < slot {
+            // Whoever is waited for may be waiting for room.
+            self.receive();
+            patience.lose();
+        }
+    }
+
+    /// Waits until all that arrives by the beginning of slot `now` has been sent.
+    fn wait_for_neighbours(&mut self, now: Slot) {
+        for index in 0..self.inbound.len() {
+            let &Crossing { from, delay, .. } = self.inbound[index].crossing;
+            self.wait_for(from, now.0.saturating_sub(delay));
+        }
+    }
+
+    fn wait_for_clock(&mut self, now: Slot, clock: &dyn Fn() -> Nanos) {
+        let due = self.run.clock.start_of(now).0;
+        let over = self.run.clock.start_of(now + 1).0;
+        let mut time = clock().0;
+        while time < due {
+            std::hint::spin_loop();
+            time = clock().0;
+        }
+        self.punctuality.late_slots += u64::from(time >= over);
+        self.punctuality.worst = self.punctuality.worst.max(Nanos(time - due));
+    }
+
+    /// Takes what other cores have sent. In real time a core that is far behind leaves it to them to wait.
+    fn receive(&mut self) {
+        let room = if let Pace::Real(_) = self.run.pace { RING } else { usize::MAX };
+        for Inbound { ring, held, .. } in &mut self.inbound {
+            while held.len() < room
+                && let Ok(message) = ring.pop()
+            {
+                held.push_back(message);
             }
         }
-        self.receive(shard);
     }
 
-    fn wait_for_clock<R: Router<Custom = C>>(&mut self, shard: &mut Shard<R>, clock: &dyn Fn() -> Nanos) {
-        let due = self.run.clock.start_of(shard.now()).0;
-        let over = self.run.clock.start_of(shard.now() + 1).0;
-        let mut now = clock().0;
-        while now < due {
-            std::hint::spin_loop();
-            now = clock().0;
-        }
-        self.punctuality.late_slots += u64::from(now >= over);
-        self.punctuality.worst = self.punctuality.worst.max(Nanos(now - due));
-        self.receive(shard);
-    }
-
-    /// Takes what other cores have sent, as far as its lanes reach.
-    fn receive<R: Router<Custom = C>>(&mut self, shard: &mut Shard<R>) {
+    /// Puts what arrives by the beginning of slot `due` into the shard's lanes.
+    fn deliver<R: Router<Custom = C>>(&mut self, shard: &mut Shard<R>, due: Slot) {
+        self.lose_held(shard);
         let now = shard.now();
-        for Inbound { crossing, ring, failed, lost } in &mut self.inbound {
-            let reach = now + 2 * (crossing.delay + crossing.transmission);
-            while ring.peek().is_ok_and(|message| message.arrival <= reach) {
-                let Ok(Message { sent, arrival, packet }) = ring.pop() else { break };
-                if sent < *failed && arrival > *failed {
-                    *lost += 1;
-                    shard.dropped.push(lost_on(crossing, packet));
-                    continue;
-                }
+        for Inbound { crossing, held, .. } in &mut self.inbound {
+            while let Some(&Message { arrival, packet, .. }) = held.front()
+                && arrival <= due
+            {
+                held.pop_front();
                 self.punctuality.late_packets += u64::from(arrival < now);
                 shard.lanes[crossing.into as usize].send(arrival.max(now), packet);
             }
+        }
+    }
+
+    /// Drops what was on a link when it went down.
+    fn lose_held<R: Router<Custom = C>>(&mut self, shard: &mut Shard<R>) {
+        for Inbound { crossing, held, failed, lost, .. } in &mut self.inbound {
+            if failed.0 == 0 {
+                continue;
+            }
+            held.retain(|&Message { sent, arrival, packet }| {
+                let is_lost = sent < *failed && arrival > *failed;
+                if is_lost {
+                    *lost += 1;
+                    shard.dropped.push(lost_on(crossing, packet));
+                }
+                !is_lost
+            });
         }
     }
 
@@ -258,8 +305,11 @@ impl<C: Copy + Default + Send + Sync + 'static> Worker<'_, C> {
                     let mut message = Message { sent, arrival: sent + (offset + delay), packet };
                     let mut patience = Patience::default();
                     while let Err(rtrb::PushError::Full(back)) = self.outbound[index].ring.push(message) {
+                        if self.outbound[index].ring.is_abandoned() {
+                            break; // The other core has panicked, and so will whoever waits for this one.
+                        }
                         message = back;
-                        self.receive(shard);
+                        self.receive();
                         patience.lose();
                     }
                 }
@@ -288,7 +338,8 @@ impl<C: Copy + Default + Send + Sync + 'static> Worker<'_, C> {
         }
     }
 
-    /// Loses what is on a link that leads here from another core.
+    /// Loses what is on a link that leads here from another core: what a run before this one has left in the lane, and
+    /// from now on whatever turns out to have been sent before.
     fn lose_arrivals<R: Router<Custom = C>>(&mut self, link: LinkId, shard: &mut Shard<R>) {
         let now = shard.now();
         for inbound in self.inbound.iter_mut().filter(|inbound| inbound.crossing.link == link) {
@@ -307,6 +358,17 @@ impl<C: Copy + Default + Send + Sync + 'static> Worker<'_, C> {
 fn lost_on<C>(crossing: &Crossing, packet: Packet<C>) -> Dropped {
     let place = Place::Port(crossing.sender.0, crossing.sender.1);
     Dropped { packet: packet.with_custom(()), place, reason: Reason::LinkDown }
+}
+
+/// Lets go whoever waits for a thread that panics.
+struct Release<'a>(&'a AtomicU64);
+
+impl Drop for Release<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.store(u64::MAX, Ordering::Release);
+        }
+    }
 }
 
 /// How to wait for another core: in a loop for a while, since it is mostly about to come; then by giving the core away,

@@ -260,6 +260,7 @@ struct Uniform {
     racks: Vec<(Vec<EndpointId>, Xoshiro256PlusPlus)>,
     endpoints: u64,
     load: f64,
+    injected: u64,
     arrived: Vec<(Slot, Packet)>,
     dropped: Vec<Dropped>,
 }
@@ -273,7 +274,7 @@ impl Uniform {
             })
             .collect();
         let endpoints = topology.endpoints().len() as u64;
-        Uniform { racks, endpoints, load, arrived: Vec::new(), dropped: Vec::new() }
+        Uniform { racks, endpoints, load, injected: 0, arrived: Vec::new(), dropped: Vec::new() }
     }
 }
 
@@ -292,6 +293,7 @@ impl Driver<DropTail<Routing>> for Uniform {
                     let packet =
                         Packet::new(source, destination, (bits >> 8) as u32 % 64, now.0 as u32, length);
                     shard.inject([Request { packet, remaining: 0 }]);
+                    self.injected += 1;
                 }
             }
         }
@@ -372,6 +374,64 @@ fn several_cores_give_what_one_core_gives() {
             assert!(one == several, "{routers} routers on {cores} cores");
         }
     }
+}
+
+/// Runs a dumbbell with a long link between its racks, in two stages, with `cores` cores. Says how many packets were
+/// injected, and how many of them arrived, were dropped, and are on their way.
+fn long_link(cores: usize, delay: Nanos, events: &[(Slot, Event)]) -> [u64; 4] {
+    let topology = dumbbell(4, tiers(10, 40, delay)).unwrap();
+    let blueprint = Blueprint::new(&topology, 1_500, 7);
+    let assignment = [0, cores - 1];
+    let (mut shards, crossings) = blueprint
+        .build_sharded(&assignment, |routing, shape| drop_tail(routing, shape, &DropTailConfig::default()))
+        .unwrap();
+    let mut drivers: Vec<Uniform> = (0..cores)
+        .map(|shard| {
+            let routers = topology.router_ids().filter(|router| assignment[router.index()] == shard);
+            Uniform::new(&topology, routers, 0.7)
+        })
+        .collect();
+    for until in [1_000, 10_500] {
+        let run = Run {
+            topology: &topology,
+            clock: blueprint.clock,
+            crossings: &crossings,
+            events: if until == 1_000 { events } else { &[] },
+            until: Slot(until),
+            pace: Pace::Virtual,
+        };
+        run.run(&mut shards, &mut drivers, |_| ());
+    }
+    let mut counts = [0; 4];
+    for (shard, driver) in shards.iter_mut().zip(&mut drivers) {
+        driver.slot(shard);
+        shard.take_dropped(&mut driver.dropped);
+        counts[0] += driver.injected;
+        counts[1] += driver.arrived.len() as u64;
+        counts[2] += driver.dropped.len() as u64;
+        counts[3] += shard.in_flight();
+    }
+    counts
+}
+
+#[test]
+fn nothing_is_lost_between_cores_however_long_the_link() {
+    // 10 ms are 8,128 slots, and some 20,000 packets on their way: more than a ring has room for.
+    for delay in [Nanos::from_micros(50), Nanos::from_millis(10)] {
+        let [one, two] = [1, 2].map(|cores| long_link(cores, delay, &[]));
+        assert_eq!(one, two, "{delay}");
+        assert_eq!(one[0], one[1] + one[2] + one[3]);
+        assert!(one[3] > 0);
+    }
+}
+
+#[test]
+fn a_link_that_is_down_for_less_than_its_delay_loses_the_same_on_two_cores() {
+    let link = LinkId(8); // Endpoints' links come first.
+    let events = [(Slot(300), Event::Fail(link)), (Slot(310), Event::Repair(link))];
+    let [one, two] = [1, 2].map(|cores| long_link(cores, Nanos::from_micros(100), &events));
+    assert_eq!(one, two);
+    assert!(one[2] > 100, "{} dropped", one[2]);
 }
 
 #[test]

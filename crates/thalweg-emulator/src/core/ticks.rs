@@ -60,8 +60,8 @@ impl Pace {
     pub fn new(clock: SlotClock, rate: BitRate) -> Pace {
         let slot = u128::from(clock.slot_bytes) * u128::from(rate.0.max(1));
         let pace = (u128::from(clock.rate.0) << (BITS + 16)).div_ceil(slot);
-        // Slower links are refused before (`MAX_TRANSMISSION`).
-        Pace(pace.min(1 << 48) as u64)
+        // Slower links are refused before (`MAX_TRANSMISSION`); on the fastest the shortest packet takes a tick.
+        Pace(pace.clamp(1 << 10, 1 << 48) as u64)
     }
 
     /// How long `bytes` take.

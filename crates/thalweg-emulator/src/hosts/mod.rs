@@ -359,7 +359,9 @@ fn queue_ack(template: Packet, ack: Segment, segments: &mut Segments, interfaces
 
 #[inline]
 fn data_packet(connection: &Connection, data: Data, segments: &mut Segments, config: &HostConfig) -> Packet {
-    let ecn = if config.transport.is_ecn_capable() { Ecn::Capable0 } else { Ecn::NotCapable };
+    // What is sent again is not ECN-capable (RFC 3168, section 6.1.5).
+    let is_capable = config.transport.is_ecn_capable() && !data.is_retransmission;
+    let ecn = if is_capable { Ecn::Capable0 } else { Ecn::NotCapable };
     let segment = Segment::Data(data);
     let (length, id) = (segment.wire_bytes(), segments.insert(segment));
     Packet::new(connection.source, connection.destination, connection.flow, id, length)

@@ -1,5 +1,7 @@
 //! All schemes by name, with their settings: what an experiment chooses from.
 
+use crate::core::bank::MAX_QUEUES;
+
 use super::dctcp::DctcpConfig;
 use super::drop_tail::DropTailConfig;
 use super::drr::DrrConfig;
@@ -104,6 +106,22 @@ impl Scheme {
             Scheme::Pie(_) => "pie",
             Scheme::FqCodel(_) => "fq_codel",
         }
+    }
+
+    /// Most packets that wait at one port.
+    pub const fn room(&self) -> u64 {
+        let (queues, buffer) = match self {
+            Scheme::DropTail(config) => (1, config.buffer),
+            Scheme::Red(config) => (1, config.buffer),
+            Scheme::Dctcp(config) => (1, config.buffer),
+            Scheme::Priority(config) => (MAX_QUEUES, config.buffer),
+            Scheme::Drr(config) => (MAX_QUEUES, config.buffer),
+            Scheme::Hull(config) => (1, config.buffer),
+            Scheme::PFabric(config) => (1, config.buffer),
+            Scheme::Pie(config) => (1, config.buffer),
+            Scheme::FqCodel(config) => (1, config.buffer),
+        };
+        queues as u64 * buffer as u64
     }
 
     /// Looks at every setting.

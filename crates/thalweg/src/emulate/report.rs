@@ -56,7 +56,8 @@ fn heading(text: &mut String, results: &Results) {
     row(text, "scheme", &format!("{scheme}, transport {transport}, seed {seed}"));
     let mut time = Nanos(results.duration_ns).to_string();
     if results.warm_up_ns > 0 {
-        let _ = write!(time, ", what is below counts from {} on", Nanos(results.warm_up_ns));
+        let _ =
+            write!(time, ", rates, links, queues and completion times from {} on", Nanos(results.warm_up_ns));
     }
     if results.interrupted {
         time.push_str("; ended before its time");

@@ -103,6 +103,7 @@ fn range(text: &str) -> Option<Vec<String>> {
         .max()?;
     let (first, last): (f64, f64) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
     let (step, decimals): (f64, usize) = match step.trim() {
+        "" if decimals == 0 && (first..=last).contains(&(first + 1.0)) => (1.0, 0),
         "" => (STEP, decimals.max(1)),
         step => (step.parse().ok()?, decimals),
     };

@@ -336,14 +336,28 @@ fn experiments() -> Vec<(&'static str, Vec<u8>)> {
         ("everything", include_str!("../emulate/rack.toml").to_owned()),
         ("shortest", timed.clone()),
         ("empty", String::new()),
-        ("in-one-line", "duration='1s'\nworkload=[{pattern='persistent'}]\nscheme={name='red',weight=0x3}".to_owned()),
+        (
+            "in-one-line",
+            "duration='1s'\nworkload=[{pattern='persistent'}]\nscheme={name='red',weight=0x3}".to_owned(),
+        ),
         ("waiting", format!("{timed}[scheme.hull]\nthreshold = \"3KB\"\n[scheme.dctcp]\nthreshold = 20\n")),
-        ("waiting-in-list", "duration='1s'\n[[workload]]\npattern='persistent'\n[workload.rpc]\nfan_in=3\n".to_owned()),
+        (
+            "waiting-in-list",
+            "duration='1s'\n[[workload]]\npattern='persistent'\n[workload.rpc]\nfan_in=3\n".to_owned(),
+        ),
         ("of-another", "duration = \"1s\"\n[topology]\nk = 4\n[scheme]\nthreshold = 65\n".to_owned()),
         ("unknown", "naem = 1\n[topolgy]\nk = 4\n[scheme]\nnam = \"red\"\n".to_owned()),
-        ("missing", "[[workload]]\n[[workload]]\npattern = \"rpc\"\n[[failure]]\n[[packets]]\n[[mirror]]\n".to_owned()),
+        (
+            "missing",
+            "[[workload]]\n[[workload]]\npattern = \"rpc\"\n[[failure]]\n[[packets]]\n[[mirror]]\n"
+                .to_owned(),
+        ),
         ("not-a-section", "scheme = 3\nworkload = 4\n[[topology]]\n[failure]\n".to_owned()),
-        ("wrong-type", "duration = 3\nseed = -1\n[topology]\nrate = 1.5\nmtu = 70_000\n[measure]\nports = [[]]\n".to_owned()),
+        (
+            "wrong-type",
+            "duration = 3\nseed = -1\n[topology]\nrate = 1.5\nmtu = 70_000\n[measure]\nports = [[]]\n"
+                .to_owned(),
+        ),
         ("number-forms", format!("seed = 0o17\n{timed}[[packets]]\nsender = \"poisson\"\nload = 1e-1\n")),
         ("not-a-number", format!("{timed}[[packets]]\nsender = \"poisson\"\nload = nan\n")),
         ("escapes", "name = \"\\u001b[2J\\n\"\nduration = \"1s\"\n\"a\\nb\" = 1\n".to_owned()),

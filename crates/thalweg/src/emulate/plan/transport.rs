@@ -1,5 +1,6 @@
 //! `[transport]`.
 
+use thalweg_emulator::Slot;
 use thalweg_emulator::hosts::{
     AckPolicy, Algorithm, HostConfig, HostConfigError, PFabricConfig, RtoConfig, TcpConfig, Transport,
 };
@@ -119,14 +120,19 @@ fn cost(
     stack_delay: Nanos,
     stage: &Stage<'_>,
 ) -> (BitRate, Nanos) {
-    let (mut slowest, mut nanos) = (BitRate(u64::MAX), 2 * stack_delay.0);
+    // In slots, as the emulator has it: every link's transmission and delay is rounded up.
+    let mut slots = 2 * stage.clock.slots_in(stack_delay);
+    let mut slowest = BitRate(u64::MAX);
     for link in path.map(|link| stage.topology.links()[link.index()]) {
         slowest = slowest.min(link.rate);
-        let bits = 8 * (u64::from(mtu) + FRAMING + SHORTEST);
-        let transmission = u128::from(bits) * 1_000_000_000 / u128::from(link.rate.0);
-        nanos = nanos.saturating_add(transmission as u64).saturating_add(2 * link.delay.0);
+        let slot = u128::from(stage.clock.slot_bytes) * u128::from(link.rate.0);
+        let transmission =
+            |bytes: u64| (u128::from(bytes) * u128::from(stage.clock.rate.0)).div_ceil(slot.max(1)) as u64;
+        slots += transmission(u64::from(mtu) + FRAMING)
+            + transmission(SHORTEST)
+            + 2 * stage.clock.slots_in(link.delay);
     }
-    (slowest, Nanos(nanos))
+    (slowest, Nanos(stage.clock.start_of(Slot(slots)).0))
 }
 
 #[cfg(test)]
@@ -148,13 +154,13 @@ mod tests {
         assert_eq!(hosts_of("[scheme]\nname = \"dctcp\"\n"), dctcp, "it goes with its scheme");
     }
 
-    /// Two links of 1 us and 10 Gbit/s: 2 (1.2304 + 0.0672 + 2) us and two stacks of 10 us; in integers of ns.
+    /// Two links, on each a slot for either packet and one for either delay, and two stacks of 9 slots: 26 slots of 1,230.4 ns.
     #[test]
     fn the_window_of_p_fabric_is_a_bandwidth_delay_product() {
         let Transport::PFabric(config) = hosts_of("[scheme]\nname = \"pfabric\"\n").transport else {
             panic!("it goes with its scheme")
         };
-        let round_trip = 20_000 + 2 * (1_297 + 2_000);
+        let round_trip = 31_990;
         assert_eq!(config.rto, Nanos(3 * round_trip));
         assert_eq!(u64::from(config.window), round_trip * 10 / 8);
     }
