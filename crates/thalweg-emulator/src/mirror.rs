@@ -14,8 +14,8 @@ use thalweg_network::{EndpointId, Topology};
 use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Source, SourceCounters, Timestamp};
 
 use crate::core::monitor::Mirrored;
-use crate::hosts::segment::{Ack, Data, FRAMING_BYTES, Segment};
-use crate::packet::Packet;
+use crate::hosts::segment::{Ack, Data, Segment};
+use crate::packet::{FRAMING, Packet};
 use crate::slot::SlotClock;
 
 /// Bytes of an Ethernet header.
@@ -112,13 +112,12 @@ impl<'a> MirrorSource<'a> {
 }
 
 /// Writes both headers, with checksums that are right for a payload of zeros.
-fn finish(ip: Ipv4Header, mut tcp: TcpHeader, payload: u16, out: &mut Vec<u8>) {
+fn finish(mut ip: Ipv4Header, mut tcp: TcpHeader, payload: u16, out: &mut Vec<u8>) {
+    static ZEROS: [u8; u16::MAX as usize] = [0; u16::MAX as usize];
     // A frame that Ethernet has padded has less in it than its length tells.
-    let mut ip = ip;
     ip.total_len = (ip.header_len() + tcp.header_len()) as u16 + payload;
     ip.header_checksum = ip.calc_header_checksum();
-    let zeros = [0; u16::MAX as usize];
-    tcp.checksum = tcp.calc_checksum_ipv4(&ip, &zeros[..usize::from(payload)]).unwrap_or_default();
+    tcp.checksum = tcp.calc_checksum_ipv4(&ip, &ZEROS[..usize::from(payload)]).unwrap_or_default();
     out.extend_from_slice(&ip.to_bytes());
     out.extend_from_slice(&tcp.to_bytes());
 }
@@ -187,11 +186,11 @@ fn ports(flow: u32) -> (u16, u16) {
 
 /// Bytes of the frame, from its Ethernet header on, without its checksum.
 fn frame_bytes(packet: &Packet) -> u16 {
-    packet.length().saturating_sub(FRAMING_BYTES) + ETHERNET_BYTES
+    packet.length().saturating_sub(FRAMING) + ETHERNET_BYTES
 }
 
 fn ip_bytes(packet: &Packet) -> u16 {
-    packet.length().saturating_sub(FRAMING_BYTES).max(Ipv4Header::MIN_LEN as u16 + UdpHeader::LEN as u16)
+    packet.length().saturating_sub(FRAMING).max(Ipv4Header::MIN_LEN as u16 + UdpHeader::LEN as u16)
 }
 
 impl Source for MirrorSource<'_> {

@@ -4,6 +4,13 @@ use std::fmt;
 
 use thalweg_network::EndpointId;
 
+/// Bytes of Ethernet around an IP packet on a link: preamble and start delimiter 8, header 14, frame check sequence 4,
+/// gap 12 (IEEE 802.3, clause 4.4.2).
+pub const FRAMING: u16 = 8 + 14 + 4 + 12;
+
+/// Bytes of the shortest frame on a link, its preamble and gap included: 64 + 20 (IEEE 802.3, clause 4.4.2).
+pub const SHORTEST: u16 = 64 + 20;
+
 /// Explicit congestion notification, the two low bits of the traffic class (RFC 3168, section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]

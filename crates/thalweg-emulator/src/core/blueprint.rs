@@ -15,15 +15,9 @@ use super::ports::Port;
 use super::shard::{ELSEWHERE, Interface, Shard, Site};
 use super::tally::Verdicts;
 use super::ticks::{Pace, Ticks};
+use crate::packet::{FRAMING, SHORTEST};
 use crate::router::{Balance, Router, Routing, Shape};
 use crate::slot::{Slot, SlotClock};
-
-/// Bytes of Ethernet around an IP packet on a link: preamble and start delimiter 8, header 14, frame check sequence 4,
-/// gap 12 (IEEE 802.3, clause 4.4.2).
-pub const FRAMING: u32 = 38;
-
-/// The shortest Ethernet frame, with its preamble and gap.
-pub const SHORTEST: u32 = 84;
 
 /// What a network is built from, whatever its scheme.
 #[derive(Clone, Debug)]
@@ -150,7 +144,7 @@ impl<'a> Blueprint<'a> {
     pub fn new(topology: &'a Topology, mtu: u16, seed: u64) -> Self {
         let rate_of = |endpoint| topology.links()[topology.endpoint_link(endpoint).index()].rate;
         let rate = topology.endpoint_ids().map(rate_of).max().unwrap_or_default();
-        let slot_bytes = u32::from(mtu) + FRAMING;
+        let slot_bytes = u32::from(mtu) + u32::from(FRAMING);
         Blueprint {
             topology,
             clock: SlotClock { slot_bytes, rate },
@@ -194,7 +188,7 @@ impl<'a> Blueprint<'a> {
         if self.topology.endpoints().is_empty() {
             return Err(BlueprintError::NoEndpoints);
         }
-        if !(SHORTEST..=u32::from(u16::MAX)).contains(&slot_bytes) || rate.0 == 0 {
+        if !(u32::from(SHORTEST)..=u32::from(u16::MAX)).contains(&slot_bytes) || rate.0 == 0 {
             return Err(BlueprintError::Clock { slot_bytes, rate });
         }
         let expected = self.topology.routers().len();

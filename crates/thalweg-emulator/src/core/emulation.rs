@@ -39,11 +39,6 @@ impl<R: Router> Emulation<R> {
             dropped: Vec::new(),
         })
     }
-
-    /// Its only shard: the fastest way in and out, with the scheme's own header fields.
-    pub fn shard_mut(&mut self) -> &mut Shard<R> {
-        &mut self.shard
-    }
 }
 
 impl<R: Router> Fabric for Emulation<R> {

@@ -1,4 +1,5 @@
-//! What is counted at an output port. What has come in is what was sent, dropped, or still waits.
+//! What is counted at an output port. What has come in is what was sent, dropped, or still waits. (An endpoint's
+//! interface counts a packet as sent when it is handed over, for what waits there leaves at a known time.)
 
 use std::ops::AddAssign;
 

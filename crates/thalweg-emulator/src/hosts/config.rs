@@ -4,8 +4,9 @@ use thalweg_wire::Nanos;
 use thiserror::Error;
 
 use super::p_fabric::PFabricConfig;
-use super::segment::{FRAMING_BYTES, IP_AND_TCP_HEADER_BYTES, TIMESTAMPS_BYTES};
+use super::segment::{IP_AND_TCP_HEADER_BYTES, TIMESTAMPS_BYTES};
 use super::tcp::{AckPolicy, Echo, TcpConfig};
+use crate::packet::FRAMING;
 
 /// How hosts send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +89,7 @@ impl Default for HostConfig {
 /// The shortest MTU that IPv4 hosts must take (RFC 791, section 3.1).
 const MIN_MTU: u16 = 576;
 /// The longest whose packets' lengths, framing included, are 16-bit numbers.
-const MAX_MTU: u16 = u16::MAX - FRAMING_BYTES;
+const MAX_MTU: u16 = u16::MAX - FRAMING;
 
 impl HostConfig {
     /// The defaults with another transport.

@@ -8,14 +8,12 @@ use std::collections::VecDeque;
 
 use thalweg_wire::Timestamp;
 
+use crate::packet::{FRAMING, SHORTEST};
+
 /// Bytes of an IPv4 header (RFC 791, section 3.1) and a TCP header (RFC 9293, section 3.1) without options.
 pub const IP_AND_TCP_HEADER_BYTES: u16 = 20 + 20;
 /// Bytes of the TCP timestamps option with its padding (RFC 7323, appendix A). Every segment has it.
 pub const TIMESTAMPS_BYTES: u16 = 12;
-/// Bytes that Ethernet adds on the wire: preamble 8, header 14, checksum 4, gap between frames 12.
-pub const FRAMING_BYTES: u16 = 8 + 14 + 4 + 12;
-/// The shortest frame with preamble and gap: 64 + 20 (IEEE 802.3, section 4.4.2).
-pub const MIN_WIRE_BYTES: u16 = 64 + 20;
 /// SACK blocks that fit beside timestamps into the 40 bytes of options (RFC 2018, section 3).
 pub const MAX_SACK_BLOCKS: usize = 3;
 
@@ -140,7 +138,7 @@ impl Segment {
             Segment::Data(data) => data.length,
             Segment::Ack(ack) => ack.sack.option_bytes(),
         };
-        (IP_AND_TCP_HEADER_BYTES + TIMESTAMPS_BYTES + FRAMING_BYTES + above_headers).max(MIN_WIRE_BYTES)
+        (IP_AND_TCP_HEADER_BYTES + TIMESTAMPS_BYTES + FRAMING + above_headers).max(SHORTEST)
     }
 }
 

@@ -15,11 +15,11 @@ use crate::emulate::experiment::table::MIRROR;
 use crate::emulate::experiment::{Entry, Problem};
 
 /// Bytes of Ethernet framing.
-const FRAMING: u64 = thalweg_emulator::core::blueprint::FRAMING as u64;
+const FRAMING: u64 = thalweg_emulator::packet::FRAMING as u64;
 /// Segments that are kept for copies: packets that come back in a slot, many times over.
 const MIRRORED_LATE: u32 = 1 << 16;
 /// Bytes of an acknowledgement on a link.
-const SHORTEST: u64 = thalweg_emulator::core::blueprint::SHORTEST as u64;
+const SHORTEST: u64 = thalweg_emulator::packet::SHORTEST as u64;
 
 /// How endpoints send.
 ///
