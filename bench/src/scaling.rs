@@ -59,6 +59,7 @@ impl Crowd {
             ip_length: 640,
             payload_length: 600,
             tcp_sequence: 0,
+            ethernet: Default::default(),
             tcp_flags: TcpFlags::ACK,
             fragment: Fragment::Whole,
             notes: PacketNotes::default(),

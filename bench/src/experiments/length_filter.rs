@@ -109,6 +109,7 @@ mod tests {
             ip_length,
             payload_length: 0,
             tcp_sequence: 0,
+            ethernet: Default::default(),
             tcp_flags: TcpFlags::ACK,
             fragment: Fragment::Whole,
             notes: PacketNotes::default(),

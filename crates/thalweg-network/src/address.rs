@@ -14,11 +14,9 @@
 //! the last switch writes the base address back. The paper has three besides the base address; here there is room for
 //! 255.
 
-use std::fmt;
 use std::net::Ipv4Addr;
-use std::str::FromStr;
 
-use thiserror::Error;
+pub use thalweg_wire::MacAddress;
 
 use crate::identity::EndpointId;
 
@@ -27,22 +25,6 @@ const PREFIX: [u8; 3] = [0x02, b'T', b'W'];
 
 /// IPv4 address of endpoint 0.
 const FIRST_IP: u32 = u32::from_be_bytes([10, 0, 0, 1]);
-
-/// An Ethernet address (EUI-48).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MacAddress(pub [u8; 6]);
-
-impl MacAddress {
-    /// Whether it may be the address of one interface: neither a group's nor all zeros.
-    pub const fn is_unicast(self) -> bool {
-        self.0[0] & 1 == 0 && !matches!(self.0, [0, 0, 0, 0, 0, 0])
-    }
-
-    /// Whether it has the form of a default or a shadow address.
-    pub const fn is_assigned_here(self) -> bool {
-        matches!(self.0, [first, second, third, ..] if first == PREFIX[0] && second == PREFIX[1] && third == PREFIX[2])
-    }
-}
 
 /// The default MAC address of an endpoint.
 #[inline]
@@ -61,46 +43,19 @@ pub const fn shadow_mac(endpoint: EndpointId, address: u8) -> MacAddress {
 /// [`shadow_mac`].
 #[inline]
 pub const fn parse_shadow_mac(mac: MacAddress) -> Option<(EndpointId, u8)> {
-    let [_, _, _, address, high, low] = mac.0;
-    if mac.is_assigned_here() { Some((EndpointId(u16::from_be_bytes([high, low])), address)) } else { None }
+    match mac.0 {
+        [first, second, third, address, high, low]
+            if first == PREFIX[0] && second == PREFIX[1] && third == PREFIX[2] =>
+        {
+            Some((EndpointId(u16::from_be_bytes([high, low])), address))
+        }
+        _ => None,
+    }
 }
 
 /// The default IPv4 address of an endpoint.
 pub fn default_ip(endpoint: EndpointId) -> Ipv4Addr {
     Ipv4Addr::from(FIRST_IP + u32::from(endpoint.0))
-}
-
-/// Six octets in lower-case hexadecimal with colons between.
-impl fmt::Display for MacAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b, c, d, e, g] = self.0;
-        f.pad(&format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}"))
-    }
-}
-
-/// Why a MAC address could not be read.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("not a MAC address: expected six octets in hexadecimal, as in 02:54:57:00:00:01")]
-pub struct ParseMacAddressError;
-
-impl FromStr for MacAddress {
-    type Err = ParseMacAddressError;
-
-    /// Reads six octets of two hexadecimal digits each, all with `:` or all with `-` between.
-    fn from_str(text: &str) -> Result<Self, ParseMacAddressError> {
-        let separator = if text.contains('-') { '-' } else { ':' };
-        let mut octets = [0; 6];
-        let mut parts = text.split(separator);
-        for octet in &mut octets {
-            let part = parts.next().ok_or(ParseMacAddressError)?;
-            // `from_str_radix` alone would take a sign.
-            if part.len() != 2 || !part.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-                return Err(ParseMacAddressError);
-            }
-            *octet = u8::from_str_radix(part, 16).map_err(|_| ParseMacAddressError)?;
-        }
-        if parts.next().is_some() { Err(ParseMacAddressError) } else { Ok(MacAddress(octets)) }
-    }
 }
 
 #[cfg(test)]
@@ -115,22 +70,6 @@ mod tests {
         assert_eq!(shadow_mac(EndpointId(0x1234), 3).to_string(), "02:54:57:03:12:34");
         assert_eq!(default_ip(EndpointId(0)), Ipv4Addr::new(10, 0, 0, 1));
         assert_eq!(default_ip(EndpointId(65_534)), Ipv4Addr::new(10, 0, 255, 255));
-    }
-
-    #[test]
-    fn what_is_no_mac_address_is_refused() {
-        for text in [
-            "",
-            "02:54:57:00:00",
-            "02:54:57:00:00:00:00",
-            "02:54:57:00:00:0g",
-            "2:54:57:0:0:0",
-            "02-54:57:00:00:00",
-        ] {
-            assert_eq!(text.parse::<MacAddress>(), Err(ParseMacAddressError), "{text}");
-        }
-        assert!("+2:54:57:00:00:00".parse::<MacAddress>().is_err(), "a sign is no digit");
-        assert_eq!("02-54-57-03-12-34".parse(), Ok(shadow_mac(EndpointId(0x1234), 3)));
     }
 
     proptest! {
@@ -149,13 +88,6 @@ mod tests {
             match parse_shadow_mac(mac) {
                 Some((endpoint, address)) => prop_assert_eq!(shadow_mac(endpoint, address), mac),
                 None => prop_assert_ne!(&octets[..3], &PREFIX[..]),
-            }
-        }
-
-        #[test]
-        fn any_text_gives_an_address_or_an_error(text in ".{0,24}") {
-            if let Ok(mac) = text.parse::<MacAddress>() {
-                prop_assert_eq!(mac.to_string(), text.to_lowercase().replace('-', ":"));
             }
         }
     }

@@ -8,6 +8,7 @@
 pub mod capture_file;
 pub mod flow_key;
 pub mod link_type;
+pub mod mac_address;
 pub mod packet;
 pub mod parse;
 pub mod protocol;
@@ -17,7 +18,8 @@ pub mod units;
 
 pub use flow_key::{Direction, FlowKey, HashSeed, IpVersion};
 pub use link_type::LinkType;
-pub use packet::{Fragment, Packet, PacketNotes, TcpFlags};
+pub use mac_address::MacAddress;
+pub use packet::{EthernetAddresses, Fragment, Packet, PacketNotes, TcpFlags};
 pub use protocol::Protocol;
 pub use source::{Batch, Frame, FrameRef, Interface, Progress, Source, SourceCounters};
 pub use time::{Nanos, Timestamp};

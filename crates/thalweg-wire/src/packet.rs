@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::{BitOr, BitOrAssign};
 
 use crate::flow_key::FlowKey;
+use crate::mac_address::MacAddress;
 use crate::time::Timestamp;
 
 /// What the headers of one packet say. Made by [`crate::parse::Parser`].
@@ -13,6 +14,8 @@ pub struct Packet {
     pub time: Timestamp,
     /// 5-tuple, in the packet's own direction. A later fragment has ports zero here (see [`Fragment`]).
     pub key: FlowKey,
+    /// Addresses of the frame that it came in, outside of any tunnel; all zeros if it was no Ethernet frame.
+    pub ethernet: EthernetAddresses,
     /// Bytes from the IP header on, as that header has it (as NetFlow counts), the frame's own length where the
     /// header leaves it open (BIG TCP).
     pub ip_length: u32,
@@ -34,6 +37,16 @@ impl Packet {
     pub fn is_unusual(&self) -> bool {
         self.notes != PacketNotes::default() || self.fragment != Fragment::Whole
     }
+}
+
+/// The addresses that an Ethernet frame begins with, in its order (IEEE 802.3 section 3.2.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct EthernetAddresses {
+    /// Whom it is for.
+    pub destination: MacAddress,
+    /// Whom it is from.
+    pub source: MacAddress,
 }
 
 /// Place of a packet in a fragmented datagram (RFC 791 section 3.2, RFC 8200 section 4.5).

@@ -34,6 +34,7 @@ pub use options::{FlowTableError, FlowTableOptions};
 use super::ages::{Ages, SPAN};
 use super::entry::{Entry, Handed, State, V6Addresses, Words};
 use super::index::SlotIndex;
+use super::observer::Observer;
 use super::record::{EndReason, FlowRecord, Traffic};
 use crate::detect::Finding;
 use crate::detect::sliding_window::SlidingWindow;
@@ -187,6 +188,11 @@ impl FlowTable {
     /// Groups of packets go through three stages, each a group behind the one before, so that the memory that one
     /// stage waits for is fetched while the others compute.
     pub fn update(&mut self, packets: &[Packet], output: &mut Output) {
+        self.update_with(packets, output, &mut ());
+    }
+
+    /// As [`FlowTable::update`], with somebody who is told of each packet and the slot of its flow.
+    pub fn update_with(&mut self, packets: &[Packet], output: &mut Output, observer: &mut impl Observer) {
         let groups = packets.len().div_ceil(GROUP);
         let group = |number: usize| &packets[number * GROUP..packets.len().min((number + 1) * GROUP)];
         let mut lookups = [[Lookup::NOTHING; GROUP]; 3];
@@ -196,17 +202,22 @@ impl FlowTable {
             }
             if (1..=groups).contains(&step) {
                 let number = step - 1;
-                self.locate(&mut lookups[number % 3][..group(number).len()]);
+                self.locate(&mut lookups[number % 3][..group(number).len()], observer);
             }
             if step >= 2 {
                 let number = step - 2;
-                self.count_all(group(number), &lookups[number % 3], output);
+                self.count_all(group(number), &lookups[number % 3], output, observer);
             }
         }
     }
 
     /// Lets time pass: hands on the flows that have been idle, or have lingered, for long enough.
     pub fn advance(&mut self, now: Timestamp, output: &mut Output) {
+        self.advance_with(now, output, &mut ());
+    }
+
+    /// As [`FlowTable::advance`], with somebody who is told which slots become free.
+    pub fn advance_with(&mut self, now: Timestamp, output: &mut Output, observer: &mut impl Observer) {
         if now <= self.clock {
             return;
         }
@@ -216,14 +227,14 @@ impl FlowTable {
         while let slots @ [_, ..] = self.ages.take_before(idle_before, &mut taken) {
             self.prefetch_ends(slots);
             for slot in slots {
-                self.take_aged(*slot, idle_before, EndReason::Idle, output);
+                self.take_aged(*slot, idle_before, EndReason::Idle, output, observer);
             }
         }
         let lingered_before = self.linger_tick(now.saturating_sub(self.options.linger).0);
         while let slots @ [_, ..] = self.closing.take_before(lingered_before, &mut taken) {
             self.prefetch_ends(slots);
             for slot in slots {
-                self.take_lingering(*slot, lingered_before, output);
+                self.take_lingering(*slot, lingered_before, output, observer);
             }
         }
     }
@@ -232,7 +243,7 @@ impl FlowTable {
     pub fn finish(&mut self, output: &mut Output) {
         for slot in 0..self.fresh {
             if self.entries[slot as usize].is(State::OCCUPIED) {
-                self.end(slot, EndReason::EndOfInput, output);
+                self.end(slot, EndReason::EndOfInput, output, &mut ());
             }
         }
     }
@@ -278,7 +289,7 @@ impl FlowTable {
 
     /// Second stage: from buckets to entries, most likely the right ones.
     #[inline(always)]
-    fn locate(&self, lookups: &mut [Lookup]) {
+    fn locate(&self, lookups: &mut [Lookup], observer: &impl Observer) {
         for lookup in lookups {
             if let Some(slot) = self.index.candidate(lookup.hash) {
                 lookup.candidate = slot;
@@ -286,39 +297,54 @@ impl FlowTable {
                 if lookup.words.is_v6() {
                     prefetch(&self.v6[slot as usize]);
                 }
+                observer.prefetch(slot, lookup.direction);
             }
         }
     }
 
     /// Third stage: packets are counted, and time goes on.
     #[inline(always)]
-    fn count_all(&mut self, packets: &[Packet], lookups: &[Lookup; GROUP], output: &mut Output) {
+    fn count_all(
+        &mut self,
+        packets: &[Packet],
+        lookups: &[Lookup; GROUP],
+        output: &mut Output,
+        observer: &mut impl Observer,
+    ) {
         let mut latest = self.clock;
         for (packet, lookup) in packets.iter().zip(lookups) {
-            self.count(packet, lookup, output);
+            let slot = self.count(packet, lookup, output, observer);
+            observer.packet(slot, lookup.direction, packet);
             latest = latest.max(packet.time);
         }
-        self.advance(latest, output);
+        self.advance_with(latest, output, observer);
     }
 
-    /// Counts one packet in its flow's entry.
+    /// Counts one packet in its flow's entry; gives its slot.
     #[inline(always)]
-    fn count(&mut self, packet: &Packet, lookup: &Lookup, output: &mut Output) {
+    fn count(
+        &mut self,
+        packet: &Packet,
+        lookup: &Lookup,
+        output: &mut Output,
+        observer: &mut impl Observer,
+    ) -> u32 {
         let slot = if lookup.candidate != NONE && self.holds(lookup.candidate, &packet.key, lookup) {
             lookup.candidate
         } else if let Some(slot) = self.find(&packet.key, lookup) {
             slot
         } else {
-            self.begin(packet, lookup, output)
+            self.begin(packet, lookup, output, observer)
         };
         let now = packet.time.0;
         let entry = &self.entries[slot as usize];
         let idle = now.saturating_sub(entry.last) > self.options.idle_timeout.0;
         let active = now.saturating_sub(entry.first) >= self.options.active_timeout.0;
         if idle | active | entry.is(State::CLOSING) {
-            self.turn_over(slot, packet, lookup.direction, output);
+            self.turn_over(slot, packet, lookup.direction, output, observer);
         }
         self.add(slot, packet, lookup.direction, output);
+        slot
     }
 
     #[inline(always)]

@@ -94,6 +94,7 @@ mod tests {
             ip_length: 1500,
             payload_length: 1480,
             tcp_sequence: 0,
+            ethernet: Default::default(),
             tcp_flags: TcpFlags::default(),
             fragment,
             notes: PacketNotes::default(),

@@ -6,5 +6,6 @@ pub mod flow_table;
 pub mod fragments;
 pub(crate) mod index;
 pub mod intake;
+pub mod observer;
 pub mod record;
 pub mod top;

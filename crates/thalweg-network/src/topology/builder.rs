@@ -95,7 +95,7 @@ impl TopologyBuilder {
         if !mac.is_unicast() {
             return Err(TopologyError::Mac { mac });
         }
-        if mac.is_assigned_here() && mac != address::default_mac(endpoint) {
+        if address::parse_shadow_mac(mac).is_some() && mac != address::default_mac(endpoint) {
             return Err(TopologyError::ReservedMac { mac });
         }
         known.mac = mac;

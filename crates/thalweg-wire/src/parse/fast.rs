@@ -10,7 +10,7 @@
 
 use crate::flow_key::FlowKey;
 use crate::link_type::LinkType;
-use crate::packet::{Fragment, Packet, PacketNotes, TcpFlags};
+use crate::packet::{EthernetAddresses, Fragment, Packet, PacketNotes, TcpFlags};
 use crate::parse::transport::{TCP_HEADER_LENGTH, UDP_HEADER_LENGTH};
 use crate::parse::{link, tunnel};
 use crate::protocol::Protocol;
@@ -33,6 +33,13 @@ const VERSION_4_NO_OPTIONS: u8 = 0x45;
 /// "More fragments" and the fragment offset.
 const FRAGMENTED: u16 = 0x3FFF;
 
+/// What is known of a packet before its IP header.
+#[derive(Clone, Copy)]
+struct Below {
+    time: Timestamp,
+    ethernet: EthernetAddresses,
+}
+
 /// The packet, if it is one of the common ones and nothing about it is unusual.
 #[inline(always)]
 pub(super) fn parse(frame: &Frame<'_>, peel_tunnels: bool) -> Option<Packet> {
@@ -47,20 +54,24 @@ pub(super) fn parse(frame: &Frame<'_>, peel_tunnels: bool) -> Option<Packet> {
                 ethertype = u16::from_be_bytes([tag[2], tag[3]]);
                 (bytes, wire_length) = (tagged, wire_length.checked_sub(TAG_LENGTH as u32)?);
             }
+            let below = Below { time, ethernet: link::addresses(header.first_chunk()?) };
             match ethertype {
-                link::IPV4 => ipv4(time, bytes, wire_length, peel_tunnels),
-                link::IPV6 => ipv6(time, bytes, wire_length, peel_tunnels),
+                link::IPV4 => ipv4(below, bytes, wire_length, peel_tunnels),
+                link::IPV6 => ipv6(below, bytes, wire_length, peel_tunnels),
                 _ => None,
             }
         }
-        LinkType::RawIp | LinkType::Ipv4 => ipv4(time, bytes, original_length, peel_tunnels),
+        LinkType::RawIp | LinkType::Ipv4 => {
+            let below = Below { time, ethernet: EthernetAddresses::default() };
+            ipv4(below, bytes, original_length, peel_tunnels)
+        }
         _ => None,
     }
 }
 
 /// From the IPv4 header on.
 #[inline(always)]
-fn ipv4(time: Timestamp, bytes: &[u8], wire_length: u32, peel_tunnels: bool) -> Option<Packet> {
+fn ipv4(below: Below, bytes: &[u8], wire_length: u32, peel_tunnels: bool) -> Option<Packet> {
     let headers: &[u8; IPV4_LENGTH + TRANSPORT_LENGTH] = bytes.first_chunk()?;
     let (header, transport_header) = headers.split_first_chunk::<IPV4_LENGTH>()?;
     let ip_length = u32::from(u16::from_be_bytes([header[2], header[3]]));
@@ -72,12 +83,12 @@ fn ipv4(time: Timestamp, bytes: &[u8], wire_length: u32, peel_tunnels: bool) -> 
     let dst = u32::from_be_bytes([header[16], header[17], header[18], header[19]]);
     let key = FlowKey::v4(src, dst, 0, 0, Protocol(header[9]));
     let above_ip = ip_length.checked_sub(IPV4_LENGTH as u32)?;
-    transport(time, key, ip_length, above_ip, transport_header.first_chunk()?, peel_tunnels)
+    transport(below, key, ip_length, above_ip, transport_header.first_chunk()?, peel_tunnels)
 }
 
 /// From the IPv6 header on. A payload length of zero has no room for a transport header and goes the long way.
 #[inline(always)]
-fn ipv6(time: Timestamp, bytes: &[u8], wire_length: u32, peel_tunnels: bool) -> Option<Packet> {
+fn ipv6(below: Below, bytes: &[u8], wire_length: u32, peel_tunnels: bool) -> Option<Packet> {
     let headers: &[u8; IPV6_LENGTH + TRANSPORT_LENGTH] = bytes.first_chunk()?;
     let (header, transport_header) = headers.split_first_chunk::<IPV6_LENGTH>()?;
     let above_ip = u32::from(u16::from_be_bytes([header[4], header[5]]));
@@ -88,13 +99,13 @@ fn ipv6(time: Timestamp, bytes: &[u8], wire_length: u32, peel_tunnels: bool) -> 
     let (src, dst) = header.last_chunk::<32>()?.split_first_chunk::<16>()?;
     let (src, dst) = (u128::from_be_bytes(*src), u128::from_be_bytes(*dst.first_chunk()?));
     let key = FlowKey::v6(src, dst, 0, 0, Protocol(header[6]));
-    transport(time, key, ip_length, above_ip, transport_header.first_chunk()?, peel_tunnels)
+    transport(below, key, ip_length, above_ip, transport_header.first_chunk()?, peel_tunnels)
 }
 
 /// TCP or UDP, as long as its header fits into the bytes that IP leaves.
 #[inline(always)]
 fn transport(
-    time: Timestamp,
+    below: Below,
     key: FlowKey,
     ip_length: u32,
     above_ip: u32,
@@ -114,8 +125,9 @@ fn transport(
         _ => return None,
     };
     Some(Packet {
-        time,
+        time: below.time,
         key: key.with_ports(src_port, dst_port),
+        ethernet: below.ethernet,
         ip_length,
         payload_length: above_ip.checked_sub(header_length)?,
         tcp_sequence,

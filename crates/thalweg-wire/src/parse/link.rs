@@ -2,6 +2,8 @@
 
 use crate::flow_key::IpVersion;
 use crate::link_type::LinkType;
+use crate::mac_address::MacAddress;
+use crate::packet::EthernetAddresses;
 use crate::parse::ip::Network;
 use crate::parse::rest::Rest;
 use crate::parse::{Malformed, Unparsed};
@@ -33,6 +35,16 @@ const LINUX_LLC: u16 = 0x0004;
 const MAX_TAGS: u32 = 8;
 /// Most MPLS labels in a row.
 const MAX_LABELS: u32 = 16;
+
+/// The addresses at the start of an Ethernet frame.
+#[inline(always)]
+pub(super) fn addresses(header: &[u8; 12]) -> EthernetAddresses {
+    let &[d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5] = header;
+    EthernetAddresses {
+        destination: MacAddress([d0, d1, d2, d3, d4, d5]),
+        source: MacAddress([s0, s1, s2, s3, s4, s5]),
+    }
+}
 
 /// The IP packet that a frame carries.
 #[inline]

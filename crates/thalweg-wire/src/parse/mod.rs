@@ -27,7 +27,8 @@ mod tests;
 
 pub use unparsed::{Malformed, Unparsed};
 
-use crate::packet::Packet;
+use crate::link_type::LinkType;
+use crate::packet::{EthernetAddresses, Packet};
 use crate::source::Frame;
 
 /// Takes frames apart.
@@ -74,6 +75,10 @@ impl Parser {
         if self.peel_tunnels {
             tunnel::peel(&mut datagram);
         }
-        Ok(transport::packet(frame.time, &datagram))
+        let ethernet = match frame.link_type {
+            LinkType::Ethernet => frame.bytes.first_chunk().map(link::addresses).unwrap_or_default(),
+            _ => EthernetAddresses::default(),
+        };
+        Ok(transport::packet(frame.time, ethernet, &datagram))
     }
 }

@@ -1,6 +1,6 @@
 //! Transport headers: ports, and what TCP says of itself.
 
-use crate::packet::{Fragment, Packet, PacketNotes, TcpFlags};
+use crate::packet::{EthernetAddresses, Fragment, Packet, PacketNotes, TcpFlags};
 use crate::parse::ip::Datagram;
 use crate::parse::rest::Rest;
 use crate::protocol::Protocol;
@@ -34,11 +34,12 @@ const ECHO_REPLY_V6: u8 = 129;
 /// A header that claims more bytes than the IP length leaves has no payload. Where the capture ends before a
 /// header tells its length, it counts as the shortest.
 #[inline]
-pub(super) fn packet(time: Timestamp, datagram: &Datagram<'_>) -> Packet {
+pub(super) fn packet(time: Timestamp, ethernet: EthernetAddresses, datagram: &Datagram<'_>) -> Packet {
     let &Datagram { key, ip_length, fragment, notes, payload } = datagram;
     let mut packet = Packet {
         time,
         key,
+        ethernet,
         ip_length,
         payload_length: payload.wire_length(),
         tcp_sequence: 0,

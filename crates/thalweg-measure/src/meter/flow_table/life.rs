@@ -5,30 +5,44 @@ use crate::detect::sliding_window::{Flight, NO_TRACK};
 use crate::detect::{Cheetah, CheetahEnd, Finding};
 use crate::memory::prefetch;
 use crate::meter::entry::{Entry, Handed, State, V6Addresses};
+use crate::meter::observer::Observer;
 use crate::meter::record::{EndReason, FlowRecord};
 use thalweg_wire::{Bytes, Direction, FlowKey, Packet, TcpFlags, Timestamp};
 
 impl FlowTable {
     /// A slot was taken out of the order of ages: its flow ends if it was last used before the tick `before`, or
     /// goes back in.
-    pub(super) fn take_aged(&mut self, slot: u32, before: u64, reason: EndReason, output: &mut Output) {
+    pub(super) fn take_aged(
+        &mut self,
+        slot: u32,
+        before: u64,
+        reason: EndReason,
+        output: &mut Output,
+        observer: &mut impl Observer,
+    ) {
         let tick = self.age_tick(self.entries[slot as usize].last);
         let entry = &mut self.entries[slot as usize];
         entry.clear(State::AGED);
         match entry.is(State::OCCUPIED) {
-            true if tick < before => self.end(slot, reason, output),
+            true if tick < before => self.end(slot, reason, output, observer),
             true => self.put_aged(slot, tick),
             false => {}
         }
     }
 
     /// A slot was taken out of the order of flows that TCP has ended: its flow has lingered, or goes back in.
-    pub(super) fn take_lingering(&mut self, slot: u32, lingered_before: u64, output: &mut Output) {
+    pub(super) fn take_lingering(
+        &mut self,
+        slot: u32,
+        lingered_before: u64,
+        output: &mut Output,
+        observer: &mut impl Observer,
+    ) {
         let tick = self.linger_tick(self.entries[slot as usize].last);
         let entry = &mut self.entries[slot as usize];
         entry.clear(State::LINGERS);
         match entry.is(State::CLOSING) {
-            true if tick < lingered_before => self.end(slot, EndReason::Fin, output),
+            true if tick < lingered_before => self.end(slot, EndReason::Fin, output, observer),
             true => self.put_lingering(slot, tick),
             false => {}
         }
@@ -61,9 +75,15 @@ impl FlowTable {
     }
 
     /// An entry without packets yet for a flow that has none.
-    pub(super) fn begin(&mut self, packet: &Packet, lookup: &Lookup, output: &mut Output) -> u32 {
+    pub(super) fn begin(
+        &mut self,
+        packet: &Packet,
+        lookup: &Lookup,
+        output: &mut Output,
+        observer: &mut impl Observer,
+    ) -> u32 {
         if self.live == self.options.capacity {
-            self.evict(output);
+            self.evict(output, observer);
         }
         let slot = self.take_slot();
         let now = packet.time.0;
@@ -97,10 +117,10 @@ impl FlowTable {
 
     /// Ends the least recently used flow. There is one, for the table is full.
     #[cold]
-    fn evict(&mut self, output: &mut Output) {
+    fn evict(&mut self, output: &mut Output, observer: &mut impl Observer) {
         while let [slot] = *self.ages.take_before(u64::MAX, &mut [0]) {
             let live = self.live;
-            self.take_aged(slot, self.ages.oldest() + 1, EndReason::Evicted, output);
+            self.take_aged(slot, self.ages.oldest() + 1, EndReason::Evicted, output, observer);
             if self.live < live {
                 return;
             }
@@ -116,6 +136,7 @@ impl FlowTable {
         packet: &Packet,
         direction: Direction,
         output: &mut Output,
+        observer: &mut impl Observer,
     ) {
         let entry = &self.entries[slot as usize];
         let quiet = packet.time - Timestamp(entry.last);
@@ -123,6 +144,7 @@ impl FlowTable {
         let syn = packet.tcp_flags.contains(TcpFlags::SYN);
         let closed = entry.is(State::CLOSING) && (syn || quiet > self.options.linger);
         if idle || closed {
+            observer.end(slot);
             self.begin_anew(slot, packet, direction, output);
         } else if packet.time - Timestamp(entry.first) >= self.options.active_timeout {
             self.cut(slot, EndReason::Active, output);
@@ -167,7 +189,14 @@ impl FlowTable {
     }
 
     /// Ends a flow and frees its slot.
-    pub(super) fn end(&mut self, slot: u32, reason: EndReason, output: &mut Output) {
+    pub(super) fn end(
+        &mut self,
+        slot: u32,
+        reason: EndReason,
+        output: &mut Output,
+        observer: &mut impl Observer,
+    ) {
+        observer.end(slot);
         let reason = self.entries[slot as usize].reason(reason);
         self.report_end(slot, output);
         let record = self.record(slot, reason);

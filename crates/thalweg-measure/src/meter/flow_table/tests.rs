@@ -11,7 +11,17 @@ const SECOND: u64 = 1_000_000_000;
 fn packet(time: u64, key: FlowKey, ip_length: u32, tcp_flags: TcpFlags) -> Packet {
     let (fragment, notes) = (Fragment::Whole, PacketNotes::default());
     let time = Timestamp(time);
-    Packet { time, key, ip_length, payload_length: 0, tcp_sequence: 0, tcp_flags, fragment, notes }
+    Packet {
+        time,
+        key,
+        ethernet: Default::default(),
+        ip_length,
+        payload_length: 0,
+        tcp_sequence: 0,
+        tcp_flags,
+        fragment,
+        notes,
+    }
 }
 
 /// Flow `n`: every third is IPv6.

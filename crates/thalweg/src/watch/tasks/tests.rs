@@ -24,6 +24,7 @@ fn packet(seconds: u64, source: u32) -> Packet {
         ip_length: 100,
         payload_length: 60,
         tcp_sequence: 0,
+        ethernet: Default::default(),
         tcp_flags: TcpFlags::default(),
         fragment: Fragment::Whole,
         notes: PacketNotes::default(),

@@ -145,6 +145,7 @@ mod tests {
                 ip_length: 100,
                 payload_length: 72,
                 tcp_sequence: 0,
+                ethernet: Default::default(),
                 tcp_flags: TcpFlags::default(),
                 fragment: Fragment::Whole,
                 notes: PacketNotes::default(),
