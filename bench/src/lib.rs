@@ -9,12 +9,14 @@
 //! | [`flood`] | what does a flood of random 5-tuples cost? |
 //! | [`sketches`] | how fast are sketches, ours and others', and how far off at that speed? |
 //! | [`emulator`] | how many packets a second does the emulator carry, and how does ns-3 do? |
+//! | [`collector`] | how fast are packets made into rates, links, events and samples? |
 //! | [`experiments`] | studies of papers, figure by figure and claim by claim, on traces of ours |
 //!
 //! Traces come from `thalweg synth`'s library; its truth is what everything is held against. Results are
 //! Markdown to read and CSV to compute with ([`results`]).
 
 pub mod clock;
+pub mod collector;
 pub mod contenders;
 pub mod detectors;
 pub mod emulator;

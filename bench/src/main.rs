@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 use thalweg::watch::options::{Detector, Show, WatchOptions};
 use thalweg_bench::{
-    detectors, emulator, experiments, flood, hash_map_meter, meters, scaling, sketches, stages, tasks,
+    collector, detectors, emulator, experiments, flood, hash_map_meter, meters, scaling, sketches, stages,
+    tasks,
 };
 use thalweg_capture::live::LiveOptions;
 use thalweg_measure::detect::CheetahThreshold;
@@ -37,6 +38,8 @@ enum Command {
     Sketches(sketches::SketchesOptions),
     /// The emulator: packets a second by scheme, size, load and cores, and beside ns-3
     Emulator(emulator::EmulatorOptions),
+    /// A collector: packets a second, stage by stage, and from packets to events
+    Collector(collector::CollectorBenchOptions),
     /// Repeat a figure of a paper
     Experiment(experiments::ExperimentOptions),
     /// Meter a capture file with a plain `HashMap`; one of the contenders
@@ -65,6 +68,7 @@ fn main() -> anyhow::Result<()> {
         Command::Flood(options) => flood::run(&options),
         Command::Sketches(options) => sketches::run(&options),
         Command::Emulator(options) => emulator::run(&options),
+        Command::Collector(options) => collector::run(&options),
         Command::Experiment(options) => experiments::run(&options),
         Command::HashMapMeter { file } => {
             let totals = hash_map_meter::meter_file(&file)?;

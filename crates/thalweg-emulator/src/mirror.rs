@@ -3,13 +3,15 @@
 //!
 //! Frames end after their headers, as those of a capture with a short snap length. MAC and IP addresses are the
 //! topology's, shadow MAC addresses among them; sequence numbers, acknowledgements and SACK blocks are the hosts'.
-//! Times are emulated time, counted from 1970. What hosts have no segment for is UDP.
+//! Times are emulated time, counted from 1970. What hosts have no segment for is UDP. The [ports](flow_ports) stand for
+//! the flow, so that whoever reads the frames can compute what ECMP does with it.
 
 use std::convert::Infallible;
 
 use etherparse::{
     EtherType, Ethernet2Header, IpDscp, IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, UdpHeader,
 };
+use thalweg_network::routing::flow_ports;
 use thalweg_network::{EndpointId, Topology};
 use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Source, SourceCounters, Timestamp};
 
@@ -22,11 +24,6 @@ use crate::slot::SlotClock;
 const ETHERNET_BYTES: u16 = 14;
 /// Most bytes kept of a frame: Ethernet 14, IPv4 20, TCP 60.
 pub const SNAP_LENGTH: u32 = 94;
-/// A UDP packet goes to the discard port (RFC 863).
-const DISCARD: u16 = 9;
-/// The first of the ports that flows are told apart by, and how many there are.
-const FIRST_PORT: u16 = 1_024;
-const PORTS: u32 = 1 << 15;
 
 /// The frames of one monitor port. They are put in as the emulation goes on, and taken out by batches.
 #[derive(Debug)]
@@ -101,9 +98,9 @@ impl<'a> MirrorSource<'a> {
                 finish(ip, tcp, 0, out);
             }
             None => {
-                let (from, _) = ports(packet.flow());
+                let (source_port, destination_port) = flow_ports::ports(packet.flow());
                 let length = ip_bytes(packet) - Ipv4Header::MIN_LEN as u16;
-                let udp = UdpHeader { source_port: from, destination_port: DISCARD, length, checksum: 0 };
+                let udp = UdpHeader { source_port, destination_port, length, checksum: 0 };
                 out.extend_from_slice(&ip(IpNumber::UDP).to_bytes());
                 out.extend_from_slice(&udp.to_bytes());
             }
@@ -141,7 +138,7 @@ fn ipv4(topology: &Topology, packet: &Packet, protocol: IpNumber) -> Ipv4Header 
 }
 
 fn data_header(packet: &Packet, data: &Data) -> TcpHeader {
-    let (from, to) = ports(packet.flow());
+    let (from, to) = flow_ports::ports(packet.flow());
     let mut header = TcpHeader::new(from, to, data.sequence as u32, u16::MAX);
     header.ack = true;
     header.psh = data.length > 0;
@@ -151,7 +148,7 @@ fn data_header(packet: &Packet, data: &Data) -> TcpHeader {
 }
 
 fn ack_header(packet: &Packet, ack: &Ack) -> TcpHeader {
-    let (to, from) = ports(packet.flow());
+    let (to, from) = flow_ports::ports(packet.flow());
     let mut header = TcpHeader::new(from, to, 0, u16::MAX);
     header.ack = true;
     header.acknowledgment_number = ack.acknowledgement as u32;
@@ -177,11 +174,6 @@ fn timestamps(value: Timestamp, echo: Timestamp) -> TcpOptionElement {
 fn set_options(header: &mut TcpHeader, options: &[TcpOptionElement]) {
     let padded = [&[TcpOptionElement::Noop, TcpOptionElement::Noop], options].concat();
     header.set_options(&padded).expect("40 bytes are enough for timestamps and three blocks");
-}
-
-/// The ports of a flow, at its source and at its destination: different flows between two hosts have different ones.
-fn ports(flow: u32) -> (u16, u16) {
-    (FIRST_PORT + (flow % PORTS) as u16, FIRST_PORT + ((flow / PORTS) % PORTS) as u16)
 }
 
 /// Bytes of the frame, from its Ethernet header on, without its checksum.

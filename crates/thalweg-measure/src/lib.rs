@@ -5,9 +5,12 @@
 //! flows are cheetahs ([`detect`]). `tasks/` summarises: what sketches say of the traffic, window by window, in a
 //! fixed memory ([`tasks`]). Time and seeds are arguments; the same packets give the same output.
 
+pub mod collector;
 pub mod detect;
 mod memory;
 pub mod meter;
+pub mod rates;
+pub mod samples;
 pub mod tasks;
 
 pub use memory::MemoryError;

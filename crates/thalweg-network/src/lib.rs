@@ -9,6 +9,9 @@
 //! | [`topology`] | who is attached to whom; shapes that have a name; topologies from files |
 //! | [`link_state`] | which links are up |
 //! | [`routing`] | shortest paths, the known hash of ECMP, forwarding tables, the path of a packet |
+//! | [`state`] | all of that at one time: topology, links, the rules of the switches; from files and to them |
+//! | [`versions`] | the states that a network has been in, and which of them a packet was forwarded under |
+//! | [`inference`] | input port, output port and path of a packet from its headers |
 //!
 //! The path of a flow in a fat tree, with one link down:
 //!
@@ -32,11 +35,17 @@
 
 pub mod address;
 pub mod identity;
+pub mod inference;
 pub mod link_state;
 pub mod routing;
+pub mod state;
 pub mod topology;
+pub mod versions;
 
 pub use address::MacAddress;
 pub use identity::{EndpointId, LinkId, PortIndex, RouterId};
+pub use inference::{Case, Certainty, Inference, Ports};
 pub use link_state::LinkState;
+pub use state::{Forwarding, NetworkState};
 pub use topology::{Attachment, Link, LinkSpec, Node, Topology, TopologyBuilder, TopologyError};
+pub use versions::{Phase, Version, Versions};

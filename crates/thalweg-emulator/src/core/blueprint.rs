@@ -422,7 +422,7 @@ impl<'a> Builder<'a> {
             mirrored: Vec::new(),
             monitor: monitor.map(|monitor| {
                 let patience = self.blueprint.patience(monitor.buffer.0, monitor.rate);
-                MonitorPort::new(self.blueprint.pace(monitor.rate), patience)
+                MonitorPort::new(self.blueprint.pace(monitor.rate), patience, stream(!seed, router))
             }),
         }
     }

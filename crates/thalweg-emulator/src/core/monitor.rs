@@ -1,6 +1,9 @@
 //! Monitor ports: what some ports of a router send is sent once more by another, which can carry less than all of
 //! it (Planck, section 3.1). What its buffer has no room for is dropped in the router, and counted.
 
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::Rng;
+use thalweg_network::routing::ecmp;
 use thalweg_network::{PortIndex, RouterId};
 use thalweg_wire::{BitRate, Bytes};
 
@@ -43,16 +46,28 @@ pub struct MonitorTally {
 }
 
 /// A monitor port at work. It is first in, first out, so that when a packet leaves is known as soon as it comes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct MonitorPort {
     port: Port,
     patience: Ticks,
     dropped: Traffic,
+    /// Of its own, so that a network with a monitor port does what it would do without.
+    random: Xoshiro256PlusPlus,
 }
 
 impl MonitorPort {
-    pub(crate) fn new(pace: Pace, patience: Ticks) -> Self {
-        MonitorPort { port: Port::new(pace, 0, 0), patience, dropped: Traffic::default() }
+    pub(crate) fn new(pace: Pace, patience: Ticks, random: Xoshiro256PlusPlus) -> Self {
+        MonitorPort { port: Port::new(pace, 0, 0), patience, dropped: Traffic::default(), random }
+    }
+
+    /// Puts the copies of a slot in an order of ports drawn anew; those of one port stay in theirs. All of them come at the
+    /// same time, and in a full buffer the first gets the place: always in the order of ports, the last would
+    /// never be seen.
+    pub(crate) fn order<C>(&mut self, copies: &mut [(PortIndex, Packet<C>)]) {
+        if copies.len() > 1 {
+            let draw = self.random.next_u64();
+            copies.sort_by_key(|(port, _)| ecmp::hash(draw, u64::from(port.0)));
+        }
     }
 
     /// Offers a packet in the slot that begins at `start`. Says when it leaves, `None` if it finds no room.

@@ -59,7 +59,7 @@ impl Port {
 pub struct Ports<'a, C> {
     pub(crate) ports: &'a mut [Port],
     pub(crate) lanes: &'a mut [Lane<C>],
-    pub(crate) mirrored: &'a mut Vec<Packet<C>>,
+    pub(crate) mirrored: &'a mut Vec<(PortIndex, Packet<C>)>,
     /// When the slot begins.
     pub(crate) start: Ticks,
 }
@@ -80,11 +80,11 @@ impl<C: Copy> Ports<'_, C> {
     /// Sends a packet. It arrives at the other end with its last byte, by the beginning of a later slot.
     #[inline(always)]
     pub fn send(&mut self, port: PortIndex, packet: Packet<C>) {
-        let port = &mut self.ports[port.index()];
-        let finish = port.transmit(packet.length(), self.start);
-        self.lanes[port.lane as usize].send(port.arrival(finish), packet);
-        if port.mirrored {
-            self.mirrored.push(packet);
+        let by = &mut self.ports[port.index()];
+        let finish = by.transmit(packet.length(), self.start);
+        self.lanes[by.lane as usize].send(by.arrival(finish), packet);
+        if by.mirrored {
+            self.mirrored.push((port, packet));
         }
     }
 }

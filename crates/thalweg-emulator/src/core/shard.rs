@@ -46,8 +46,8 @@ pub(crate) struct Site<R: Router> {
     /// The lane of what arrives at its endpoints, if it has any.
     pub(crate) deliveries: Option<u32>,
     pub(crate) random: Xoshiro256PlusPlus,
-    /// What its mirrored ports have sent in this slot.
-    pub(crate) mirrored: Vec<Packet<R::Custom>>,
+    /// What its mirrored ports have sent in this slot, and by which port.
+    pub(crate) mirrored: Vec<(PortIndex, Packet<R::Custom>)>,
     pub(crate) monitor: Option<MonitorPort>,
 }
 
@@ -333,7 +333,8 @@ impl<R: Router> Site<R> {
 
     fn mirror(&mut self, start: Ticks, mirrored: &mut Vec<Mirrored>) {
         let Some(monitor) = &mut self.monitor else { return };
+        monitor.order(&mut self.mirrored);
         let copies = self.mirrored.drain(..);
-        mirrored.extend(copies.filter_map(|packet| monitor.offer(packet, self.id, start)));
+        mirrored.extend(copies.filter_map(|(_, packet)| monitor.offer(packet, self.id, start)));
     }
 }

@@ -89,6 +89,8 @@ fn a_mirrored_flow_has_true_addresses_and_sequence_numbers() {
         }
         // Our own parser sees the same.
         let packet = thalweg_wire::parse::Parser::default().parse(&frame).unwrap();
+        assert_eq!(flow_ports::flow(packet.key.src_port, packet.key.dst_port), 0);
+        assert_eq!(packet.key.src_port >= 32_768, forth, "the flow's source has the higher port");
         assert_eq!((packet.key.protocol, packet.tcp_sequence), (Protocol::TCP, tcp.sequence_number));
         assert_eq!(packet.ip_length, u32::from(ip.total_len));
     }
@@ -111,5 +113,6 @@ fn what_hosts_do_not_know_is_udp_of_the_right_length() {
         assert_eq!(frame.time, Timestamp(12_304));
         let packet = thalweg_wire::parse::Parser::default().parse(&frame).unwrap();
         assert_eq!((packet.key.protocol, packet.ip_length), (Protocol::UDP, ip_length));
+        assert_eq!(flow_ports::flow(packet.key.src_port, packet.key.dst_port), 77);
     }
 }

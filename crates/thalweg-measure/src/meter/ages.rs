@@ -150,20 +150,20 @@ mod tests {
         for (slot, tick) in [(0, 100), (1, 102), (2, 101), (3, 102)] {
             ages.put(slot, tick);
         }
-        assert_eq!(taken(&mut ages, 100), []);
+        assert!(taken(&mut ages, 100).is_empty());
         assert_eq!(taken(&mut ages, 101), [0]);
         ages.put(0, 105);
         assert_eq!(taken(&mut ages, 102), [2]);
         assert_eq!(taken(&mut ages, 103).len(), 2);
         assert_eq!(taken(&mut ages, u64::MAX), [0]);
-        assert_eq!(taken(&mut ages, u64::MAX), []);
+        assert!(taken(&mut ages, u64::MAX).is_empty());
     }
 
     #[test]
     fn an_empty_wheel_starts_anywhere() {
         let mut ages = Ages::new(2).unwrap();
         ages.put(1, 1 << 50);
-        assert_eq!(taken(&mut ages, 1 << 50), []);
+        assert!(taken(&mut ages, 1 << 50).is_empty());
         assert_eq!(taken(&mut ages, (1 << 50) + 1), [1]);
         ages.put(0, 3);
         assert_eq!(taken(&mut ages, 4), [0]);

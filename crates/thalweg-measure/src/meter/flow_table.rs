@@ -108,6 +108,21 @@ pub struct FlowTable {
     counters: FlowTableCounters,
 }
 
+/// One direction of a flow in progress.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    /// Its key, in its own direction.
+    pub(crate) key: FlowKey,
+    /// First and last packet of either direction.
+    pub(crate) first: Timestamp,
+    pub(crate) last: Timestamp,
+    /// Packets of this direction (modulo 2^32) and their bytes.
+    pub(crate) packets: u64,
+    pub(crate) bytes: Bytes,
+    /// Whether it is a cheetah.
+    pub(crate) is_cheetah: bool,
+}
+
 /// A packet's flow, on its way from hash to entry.
 #[derive(Clone, Copy)]
 struct Lookup {
@@ -257,9 +272,8 @@ impl FlowTable {
 
     /// The flow of this key, in either direction, as [`FlowTable::finish`] would hand it on now.
     pub fn get(&self, key: &FlowKey) -> Option<FlowRecord> {
-        let (words, direction) = Words::of(key, &self.seed);
-        let lookup = Lookup { words, hash: words.hash(&self.seed), direction, candidate: NONE };
-        Some(self.record(self.find(key, &lookup)?, EndReason::EndOfInput))
+        let (slot, _) = self.slot_of(key)?;
+        Some(self.record(slot, EndReason::EndOfInput))
     }
 
     /// Bytes from and to the initiator since the flow of a slot began, and when that was; for rates between two
@@ -272,8 +286,29 @@ impl FlowTable {
     }
 
     /// Slots that have ever been used: they are the first ones.
-    pub(super) fn slots(&self) -> u32 {
+    pub(crate) fn slots(&self) -> u32 {
         self.fresh
+    }
+
+    /// The slot of this key's flow, and which way the key runs.
+    pub(crate) fn slot_of(&self, key: &FlowKey) -> Option<(u32, Direction)> {
+        let (words, direction) = Words::of(key, &self.seed);
+        let lookup = Lookup { words, hash: words.hash(&self.seed), direction, candidate: NONE };
+        Some((self.find(key, &lookup)?, direction))
+    }
+
+    /// What was seen of one direction of a slot's flow; `None` if nothing was.
+    pub(crate) fn seen(&self, slot: u32, direction: Direction) -> Option<Seen> {
+        let entry = self.entries.get(slot as usize).filter(|entry| entry.is(State::OCCUPIED))?;
+        let way = direction as usize;
+        (entry.packets[way] > 0).then(|| Seen {
+            key: self.key(slot, direction),
+            first: self.begun(slot),
+            last: Timestamp(entry.last),
+            packets: u64::from(entry.packets[way]),
+            bytes: Bytes(entry.bytes[way]),
+            is_cheetah: entry.is(State::cheetah(direction)),
+        })
     }
 
     /// First stage: from packets to the buckets of their flows.

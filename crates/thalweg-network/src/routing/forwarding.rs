@@ -73,6 +73,20 @@ impl ForwardingTable {
         self.addresses
     }
 
+    /// Number of ports of the router.
+    pub fn ports(&self) -> usize {
+        usize::from(self.ports)
+    }
+
+    /// All entries, by endpoint and within it by address.
+    pub fn entries(&self) -> impl Iterator<Item = (EndpointId, u8, PortIndex)> + '_ {
+        let known = self.entries.iter().enumerate().filter(|&(_, &port)| port != NONE);
+        known.map(|(index, &port)| {
+            let (endpoint, address) = (index / self.addresses, index % self.addresses);
+            (EndpointId(endpoint as u16), address as u8, PortIndex(port))
+        })
+    }
+
     /// The port for an address of an endpoint; `None` if there is no entry, or can be none.
     #[inline]
     pub fn port(&self, destination: EndpointId, address: u8) -> Option<PortIndex> {
@@ -164,6 +178,8 @@ mod tests {
                     };
                     prop_assert_eq!(before, known);
                 }
+                let entries = map.iter().map(|(&(endpoint, address), &port)| (endpoint, address, port));
+                prop_assert_eq!(table.entries().collect::<Vec<_>>(), entries.collect::<Vec<_>>());
                 for (endpoint, address) in (0..12).flat_map(|e| (0..6).map(move |a| (EndpointId(e), a))) {
                     prop_assert_eq!(table.port(endpoint, address), map.get(&(endpoint, address)).copied());
                 }

@@ -44,7 +44,7 @@ pub(crate) struct Bench<R: Router> {
     pub(crate) dropped: Vec<Dropped>,
     ports: Vec<Port>,
     lanes: Vec<Lane<R::Custom>>,
-    mirrored: Vec<Packet<R::Custom>>,
+    mirrored: Vec<(PortIndex, Packet<R::Custom>)>,
     verdicts: Vec<Verdicts>,
     down: PortSet,
     random: Xoshiro256PlusPlus,

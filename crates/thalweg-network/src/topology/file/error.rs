@@ -4,12 +4,13 @@ use std::fmt;
 
 use thiserror::Error;
 
+use crate::state::{EntryError, StateError};
 use crate::topology::TopologyError;
 
 /// Most characters of a file that a message repeats.
 const MAX_EXCERPT: usize = 80;
 
-/// Why a topology file is refused. Shown a line a problem, `FILE:LINE: what`.
+/// Why a file of a topology or a state is refused. Shown a line a problem, `FILE:LINE: what`.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{}", listed(self))]
 #[non_exhaustive]
@@ -40,6 +41,20 @@ pub enum ProblemKind {
     Syntax {
         /// The parser's message.
         message: Excerpt,
+    },
+    /// Not JSON, or a key that is there twice; nothing else was looked at.
+    #[error("not valid JSON: {message}")]
+    JsonSyntax {
+        /// The parser's message.
+        message: Excerpt,
+    },
+    /// A section without which the rest says too little is not there.
+    #[error("there is no section {section}: {purpose}")]
+    MissingSection {
+        /// The section.
+        section: &'static str,
+        /// What it says.
+        purpose: &'static str,
     },
     /// No such section.
     #[error("unknown section {name}{hint}")]
@@ -100,6 +115,12 @@ pub enum ProblemKind {
     /// Read, but there is no such topology.
     #[error(transparent)]
     Refused(TopologyError),
+    /// Read, but there can be no such entry of a forwarding table.
+    #[error(transparent)]
+    RefusedEntry(EntryError),
+    /// Read, but there is no such state.
+    #[error(transparent)]
+    RefusedState(StateError),
 }
 
 /// Text from the file, shown shortened and with control characters escaped.

@@ -192,7 +192,8 @@ proptest! {
         let spec = |i: usize| LinkSpec { rate: BitRate(rates[i]), delay: Nanos(delays[i]) };
         let tiers = Tiers { access: spec(0), uplink: spec(1) };
         if let Ok(topology) = SHAPES[shape].build(&sizes[..SHAPES[shape].sizes.len()], tiers) {
-            prop_assert_eq!(Topology::from_toml(&topology.to_toml(), "net.toml"), Ok(topology));
+            prop_assert_eq!(Topology::from_toml(&topology.to_toml(), "net.toml"), Ok(topology.clone()));
+            prop_assert_eq!(Topology::from_json(&topology.to_json(), "net.json"), Ok(topology));
         }
     }
 
@@ -221,7 +222,8 @@ proptest! {
         builder.set_ip(endpoint, Ipv4Addr::from(ip)).unwrap();
         let topology = builder.build().unwrap();
         topology.check_invariants();
-        prop_assert_eq!(Topology::from_toml(&topology.to_toml(), "net.toml"), Ok(topology));
+        prop_assert_eq!(Topology::from_toml(&topology.to_toml(), "net.toml"), Ok(topology.clone()));
+        prop_assert_eq!(Topology::from_json(&topology.to_json(), "net.json"), Ok(topology));
     }
 
     #[test]

@@ -53,7 +53,7 @@ fn drops_begin_after_an_interval_and_come_faster_by_the_control_law() {
 #[test]
 fn short_waits_and_queues_of_one_packet_are_left_alone() {
     let mut codel = CoDel::IDLE;
-    assert_eq!(strikes(&mut codel, 100..9_000, 49, false), []);
+    assert_eq!(strikes(&mut codel, 100..9_000, 49, false), [0; 0]);
     for now in 100..9_000 {
         let strike = |_: &mut Packet| panic!("a queue that holds no more than a packet was struck");
         codel.dequeue(Slot(now), &TIMING, || Some((packet(0), 1_500)), strike);
@@ -64,7 +64,7 @@ fn short_waits_and_queues_of_one_packet_are_left_alone() {
 fn one_packet_that_has_waited_little_ends_the_spell() {
     let mut codel = CoDel::IDLE;
     assert_eq!(strikes(&mut codel, 100..1_500, 50, false), [1_100]);
-    assert_eq!(strikes(&mut codel, 1_500..1_501, 0, false), []);
+    assert_eq!(strikes(&mut codel, 1_500..1_501, 0, false), [0; 0]);
     // The next spell begins an interval later, and by one drop, since the last had no more.
     assert_eq!(strikes(&mut codel, 1_501..3_600, 50, false), [2_501, 3_501]);
 }

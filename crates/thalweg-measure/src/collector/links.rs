@@ -1,0 +1,313 @@
+//! What each direction of each link of the switch carries: the sum of the rates of the flows on it (Planck, section
+//! 3.2.2), and the rules that tell when that is much.
+//!
+//! Sums are whole numbers of bits per second, so that what is added and taken away again leaves nothing behind. A flow
+//! that is faster by a bit changes two sums, its input's and its output's. Rules are looked at when a sum changes, and
+//! once a tick, since smoothing and spacing let time alone change something.
+
+use thalweg_network::PortIndex;
+use thalweg_sketch::{Bound, Estimate};
+use thalweg_wire::{BitRate, Nanos, Timestamp};
+
+use super::options::LinkRule;
+use super::report::{Crossing, LinkReport, LinkSide, Way};
+use crate::rates::sampling::CONFIDENCE;
+
+/// A flow's part in the sums of its links.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Part {
+    /// Bits per second.
+    pub(super) rate: u64,
+    /// At least this; not a number if unknown.
+    pub(super) lower: f32,
+    /// At most this; infinite if nobody knows.
+    pub(super) upper: f32,
+    /// Whether the bounds hold with the probability of the sampling ratio's interval only.
+    pub(super) is_drawn: bool,
+}
+
+/// What one direction of a link carries: the cache line that every change of a flow's rate touches.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Load {
+    /// Bits per second.
+    sum: u64,
+    /// No rule has anything to tell as long as the smoothed sum is at least the first and below the second of these.
+    quiet: [u64; 2],
+    smoothed: f64,
+    changed: Timestamp,
+    /// Up to when `smoothed` has been brought.
+    smoothed_at: Timestamp,
+    /// Sums of bounds.
+    lower: u64,
+    upper: u64,
+}
+
+/// What else there is to one direction of a link.
+#[derive(Clone, Debug)]
+struct Link {
+    side: LinkSide,
+    capacity: BitRate,
+    /// Parts whose bounds are unknown, that have no upper bound, and whose bounds hold with some probability.
+    without_bound: u32,
+    without_upper: u32,
+    drawn: u32,
+    /// Whoever has a part.
+    members: Vec<u32>,
+    rules: Vec<Watch>,
+}
+
+/// A rule at one link.
+#[derive(Clone, Copy, Debug)]
+struct Watch {
+    rule: usize,
+    upper: f64,
+    lower: f64,
+    spacing: Nanos,
+    is_congested: bool,
+    last_event: Option<Timestamp>,
+    is_held_back: bool,
+}
+
+/// A rule that has something to tell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Told {
+    pub(super) rule: usize,
+    pub(super) crossing: Crossing,
+    pub(super) threshold: f64,
+}
+
+/// All links of the switch, in both directions.
+#[derive(Clone, Debug)]
+pub(super) struct Links {
+    /// Of port `p`, `2 p` is the input and `2 p + 1` the output.
+    loads: Vec<Load>,
+    links: Vec<Link>,
+    smoothing: Nanos,
+    held_back: u64,
+}
+
+/// The place of a link direction in all lists of them.
+pub(super) fn index_of(side: LinkSide) -> usize {
+    2 * side.port.index() + usize::from(side.way == Way::Output)
+}
+
+impl Links {
+    /// Links that carry nothing, one port for each capacity.
+    pub(super) fn new(capacities: &[BitRate], rules: &[LinkRule], smoothing: Nanos) -> Links {
+        let ports = (0..).map(PortIndex).zip(capacities);
+        let sides = ports.flat_map(|(port, &capacity)| {
+            [Way::Input, Way::Output].map(|way| (LinkSide { port, way }, capacity))
+        });
+        let links: Vec<Link> = sides.map(|(side, capacity)| Link::new(side, capacity, rules)).collect();
+        let loads = links.iter().map(|link| Load { quiet: link.quiet(), ..Load::NOTHING }).collect();
+        Links { loads, links, smoothing, held_back: 0 }
+    }
+
+    /// Crossings that came too soon after another event.
+    pub(super) fn held_back(&self) -> u64 {
+        self.held_back
+    }
+
+    /// Number of link directions.
+    pub(super) fn len(&self) -> usize {
+        self.links.len()
+    }
+
+    /// What a link carries now, in bits per second.
+    #[inline(always)]
+    pub(super) fn sum(&self, link: usize) -> u64 {
+        self.loads[link].sum
+    }
+
+    /// Whoever has a part in a link.
+    pub(super) fn members(&self, link: usize) -> &[u32] {
+        &self.links[link].members
+    }
+
+    /// Gives `member` a place among those of a link.
+    pub(super) fn join(&mut self, link: usize, member: u32) -> u32 {
+        let members = &mut self.links[link].members;
+        members.push(member);
+        members.len() as u32 - 1
+    }
+
+    /// Takes a place away; gives who has it now, if somebody moved there.
+    pub(super) fn leave(&mut self, link: usize, place: u32) -> Option<u32> {
+        let members = &mut self.links[link].members;
+        members.swap_remove(place as usize);
+        members.get(place as usize).copied()
+    }
+
+    /// Takes `old` out of a link's sum and puts `new` in. Says whether rules have to be asked.
+    #[inline(always)]
+    pub(super) fn replace(&mut self, link: usize, old: &Part, new: &Part, now: Timestamp) -> bool {
+        let load = &mut self.loads[link];
+        load.smooth(now, self.smoothing);
+        load.sum = load.sum - old.rate + new.rate;
+        load.changed = now;
+        if !(old.lower.is_nan() && new.lower.is_nan()) {
+            self.replace_bounds(link, old, new);
+        }
+        self.loads[link].is_loud(self.smoothing)
+    }
+
+    /// Lets time pass for a link. Says whether rules have to be asked.
+    #[inline]
+    pub(super) fn advance(&mut self, link: usize, now: Timestamp) -> bool {
+        let load = &mut self.loads[link];
+        load.smooth(now, self.smoothing);
+        load.is_loud(self.smoothing)
+    }
+
+    /// What one of a link's rules has to tell. To be asked until none has.
+    #[cold]
+    pub(super) fn ask(&mut self, link: usize, now: Timestamp) -> Option<Told> {
+        let load = &mut self.loads[link];
+        let line = &mut self.links[link];
+        let utilisation = load.level(self.smoothing) / line.capacity.0 as f64;
+        let held_back = &mut self.held_back;
+        let told = line.rules.iter_mut().find_map(|watch| watch.look(utilisation, now, held_back));
+        load.quiet = line.quiet();
+        told
+    }
+
+    /// A link as it is.
+    pub(super) fn report(&self, link: usize, now: Timestamp) -> LinkReport {
+        let (load, line) = (&self.loads[link], &self.links[link]);
+        let smoothed = load.smoothed_by(now, self.smoothing);
+        LinkReport {
+            side: line.side,
+            capacity: line.capacity,
+            rate: line.estimate(load),
+            smoothed,
+            utilisation: smoothed / line.capacity.0 as f64,
+            flows: line.members.len() as u32,
+            changed: load.changed,
+        }
+    }
+
+    #[inline]
+    fn replace_bounds(&mut self, link: usize, old: &Part, new: &Part) {
+        let (load, line) = (&mut self.loads[link], &mut self.links[link]);
+        let count = |holds: bool| u32::from(holds);
+        let is_open = |part: &Part| !part.lower.is_nan() && !part.upper.is_finite();
+        line.without_bound = line.without_bound - count(old.lower.is_nan()) + count(new.lower.is_nan());
+        line.without_upper = line.without_upper - count(is_open(old)) + count(is_open(new));
+        line.drawn = line.drawn - count(old.is_drawn) + count(new.is_drawn);
+        // What is not a number, or infinite, counts as nothing in these sums.
+        let whole = |bound: f32| if bound.is_finite() { bound as u64 } else { 0 };
+        load.lower = load.lower - whole(old.lower) + whole(new.lower);
+        load.upper = load.upper - whole(old.upper) + whole(new.upper);
+    }
+}
+
+impl Load {
+    const NOTHING: Load = Load {
+        sum: 0,
+        quiet: [0, u64::MAX],
+        smoothed: 0.0,
+        changed: Timestamp(0),
+        smoothed_at: Timestamp(0),
+        lower: 0,
+        upper: 0,
+    };
+
+    /// The smoothed sum at `now`: what the sum has been since, counted in with a first-order lag of this time constant.
+    fn smoothed_by(&self, now: Timestamp, smoothing: Nanos) -> f64 {
+        if smoothing == Nanos::ZERO {
+            return self.sum as f64;
+        }
+        let elapsed = (now - self.smoothed_at).0 as f64;
+        self.smoothed + (self.sum as f64 - self.smoothed) * -(-elapsed / smoothing.0 as f64).exp_m1()
+    }
+
+    #[inline(always)]
+    fn smooth(&mut self, now: Timestamp, smoothing: Nanos) {
+        if smoothing != Nanos::ZERO {
+            self.smoothed = self.smoothed_by(now, smoothing);
+            self.smoothed_at = self.smoothed_at.max(now);
+        }
+    }
+
+    fn level(&self, smoothing: Nanos) -> f64 {
+        if smoothing == Nanos::ZERO { self.sum as f64 } else { self.smoothed }
+    }
+
+    #[inline(always)]
+    fn is_loud(&self, smoothing: Nanos) -> bool {
+        let level = if smoothing == Nanos::ZERO { self.sum } else { self.smoothed as u64 };
+        level < self.quiet[0] || level >= self.quiet[1]
+    }
+}
+
+impl Link {
+    fn new(side: LinkSide, capacity: BitRate, rules: &[LinkRule]) -> Link {
+        let concerned = |rule: &LinkRule| rule.links.as_ref().is_none_or(|links| links.contains(&side));
+        let rules = rules.iter().enumerate().filter(|(_, rule)| concerned(rule));
+        let rules = rules.map(|(number, rule)| Watch::new(number, rule)).collect();
+        Link { side, capacity, without_bound: 0, without_upper: 0, drawn: 0, members: Vec::new(), rules }
+    }
+
+    /// See [`Load::quiet`]. A rule that waits is asked each time.
+    fn quiet(&self) -> [u64; 2] {
+        let share = |share: f64| (share * self.capacity.0 as f64) as u64;
+        let mut quiet = [0, u64::MAX];
+        for watch in &self.rules {
+            match (watch.is_held_back, watch.is_congested) {
+                (true, _) => quiet = [u64::MAX, 0],
+                // Rounded so that a rule is asked too often rather than too late.
+                (false, true) => quiet[0] = quiet[0].max(share(watch.lower).saturating_add(1)),
+                (false, false) => quiet[1] = quiet[1].min(share(watch.upper)),
+            }
+        }
+        quiet
+    }
+
+    /// The sum and its bound: that of one flow may fail to hold with probability `1 - CONFIDENCE`, those of several with
+    /// no more than the sum of that (Boole's inequality).
+    fn estimate(&self, load: &Load) -> Estimate {
+        let value = load.sum as f64;
+        if self.without_bound > 0 {
+            return Estimate { value, bound: Bound::Unknown };
+        }
+        let upper = if self.without_upper > 0 { f64::INFINITY } else { load.upper as f64 };
+        let confidence = (1.0 - f64::from(self.drawn) * (1.0 - CONFIDENCE)).max(0.0);
+        Estimate::within(value, load.lower as f64, upper, confidence)
+    }
+}
+
+impl Watch {
+    fn new(number: usize, rule: &LinkRule) -> Watch {
+        let &LinkRule { upper, lower, spacing, .. } = rule;
+        Watch {
+            rule: number,
+            upper,
+            lower,
+            spacing,
+            is_congested: false,
+            last_event: None,
+            is_held_back: false,
+        }
+    }
+
+    #[inline]
+    fn look(&mut self, utilisation: f64, now: Timestamp, held_back: &mut u64) -> Option<Told> {
+        let (crossing, threshold) = match self.is_congested {
+            false if utilisation >= self.upper => (Crossing::Upwards, self.upper),
+            true if utilisation < self.lower => (Crossing::Downwards, self.lower),
+            _ => {
+                self.is_held_back = false;
+                return None;
+            }
+        };
+        if self.last_event.is_some_and(|last| now - last < self.spacing) {
+            *held_back += u64::from(!self.is_held_back);
+            self.is_held_back = true;
+            return None;
+        }
+        self.is_congested = crossing == Crossing::Upwards;
+        (self.last_event, self.is_held_back) = (Some(now), false);
+        Some(Told { rule: self.rule, crossing, threshold })
+    }
+}

@@ -1,0 +1,285 @@
+//! A collector: what one monitor port of one switch shows of the switch's flows and links (Rasley et al., "Planck",
+//! SIGCOMM 2014, sections 3.2 and 4.2).
+//!
+//! Packets go through once: the flow table counts them and looks for cheetahs, rates are estimated from bursts of
+//! samples ([`crate::rates`]), ports are inferred from the network's forwarding state
+//! ([`thalweg_network::inference`]), links add up the rates of their flows, and rules tell when a link is congested.
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `options` | what a collector is to do |
+//! | `flow_rates` | rate and links of every flow, beside the flow table |
+//! | `links` | sums, smoothing, rules with hysteresis |
+//! | `report` | what it says of links and flows |
+//!
+//! **Same packets, same events.** Whatever packets are put into batches how, and whenever questions are asked between,
+//! events are the same: nothing depends on anything but packets and their times.
+//!
+//! **Memory** is fixed at construction, all in the options; about 440 bytes a flow.
+
+mod flow_rates;
+mod links;
+mod options;
+mod report;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use thalweg_network::versions::Versions;
+use thalweg_sketch::Estimate;
+use thalweg_wire::{BitRate, Bytes, Direction, FlowKey, HashSeed, Packet, Timestamp};
+use thiserror::Error;
+
+pub use flow_rates::RateCounters;
+pub use options::{CollectorOptions, LinkRule, MonitorPort};
+pub use report::{Crossing, FlowRate, FlowReport, LinkEvent, LinkReport, LinkSide, Way};
+
+use crate::MemoryError;
+use crate::detect::sliding_window::{SlidingWindow, SlidingWindowError};
+use crate::meter::flow_table::{self, FlowTable, FlowTableCounters, FlowTableError};
+use crate::rates::Basis;
+use flow_rates::{Crossed, FlowRates, Rated};
+
+/// The fastest link of a network that is not known: as fast as Ethernet's were when this was written, 800 Gbit/s.
+const UNKNOWN_CAPACITY: BitRate = BitRate(800_000_000_000);
+
+/// What a collector hands on; the caller empties it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Output {
+    /// Links whose utilisation has crossed a threshold.
+    pub events: Vec<LinkEvent>,
+    /// Flows that ended, cheetahs that began or ended.
+    pub flows: flow_table::Output,
+}
+
+/// What a collector has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Of the flow table.
+    pub flow_table: FlowTableCounters,
+    /// Milestones of flows that the detector of cheetahs had no room for.
+    pub untracked: u64,
+    /// Of samples and rates.
+    pub rates: RateCounters,
+    /// Events handed on.
+    pub events: u64,
+    /// Crossings that came too soon after another event of the link, and waited.
+    pub events_held_back: u64,
+}
+
+/// Why a collector could not be made.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum CollectorError {
+    /// The flow table could not be made.
+    #[error(transparent)]
+    FlowTable(#[from] FlowTableError),
+    /// The detector could not be made.
+    #[error(transparent)]
+    Detector(#[from] SlidingWindowError),
+    /// Rates did not fit into memory.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// A rule cannot be followed.
+    #[error("rule {}: congestion begins at {upper} and ends at {lower} of the capacity: expected 0 < end <= begin", rule + 1)]
+    Thresholds {
+        /// Its place.
+        rule: usize,
+        /// Where congestion begins.
+        upper: f64,
+        /// Where it ends.
+        lower: f64,
+    },
+    /// Too many rules.
+    #[error("{rules} rules: at most {} are followed", CollectorOptions::MAX_RULES)]
+    Rules {
+        /// How many.
+        rules: usize,
+    },
+}
+
+/// A collector at work.
+#[derive(Debug)]
+pub struct Collector {
+    options: CollectorOptions,
+    table: FlowTable,
+    rates: FlowRates,
+    events: u64,
+}
+
+impl Collector {
+    /// A collector that has seen nothing yet. Without a network no ports are inferred, and no link is known.
+    ///
+    /// # Errors
+    /// If an option is out of range, or memory does not suffice.
+    pub fn new(
+        options: CollectorOptions,
+        network: Option<Arc<Versions>>,
+    ) -> Result<Collector, CollectorError> {
+        options.validate()?;
+        let detector = options.threshold.map(|threshold| SlidingWindow::new(threshold, options.tracks));
+        let seed = HashSeed::new(options.seed);
+        let table = FlowTable::new(options.flow_table, detector.transpose()?, seed)?;
+        let rates = FlowRates::new(&options, network)?;
+        Ok(Collector { options, table, rates, events: 0 })
+    }
+
+    /// What it was made with.
+    pub fn options(&self) -> &CollectorOptions {
+        &self.options
+    }
+
+    /// Memory that it takes when it is full.
+    pub fn bytes(&self) -> Bytes {
+        Bytes(self.table.bytes().0 + self.rates.bytes())
+    }
+
+    /// Packet time.
+    pub fn clock(&self) -> Timestamp {
+        self.table.clock()
+    }
+
+    /// Takes packets, in their order. Events are told when all of them are through: for the least delay, a few dozen
+    /// at a time.
+    pub fn update(&mut self, packets: &[Packet], output: &mut Output) {
+        self.table.update_with(packets, &mut output.flows, &mut self.rates);
+        self.tell(output);
+    }
+
+    /// Lets time pass without packets.
+    pub fn advance(&mut self, now: Timestamp, output: &mut Output) {
+        self.rates.advance(now);
+        self.table.advance_with(now, &mut output.flows, &mut self.rates);
+        self.tell(output);
+    }
+
+    /// Hands on every flow that is left.
+    pub fn finish(&mut self, output: &mut Output) {
+        self.table.finish(&mut output.flows);
+    }
+
+    /// From now on the network is another, or has changed.
+    pub fn set_network(&mut self, network: Option<Arc<Versions>>) {
+        self.rates.set_network(&self.options, network);
+    }
+
+    /// All links of the switch: input and output of each port, in the order of ports.
+    pub fn links(&self) -> Vec<LinkReport> {
+        let links = self.rates.links();
+        (0..links.len()).map(|link| links.report(link, self.clock())).collect()
+    }
+
+    /// Flows lie in slots from 0 up to here.
+    pub fn slots(&self) -> u32 {
+        self.table.slots()
+    }
+
+    /// The flows in some slots: each direction that there are samples of.
+    pub fn flows(&self, slots: Range<u32>) -> impl Iterator<Item = FlowReport> + '_ {
+        let slots = slots.start..slots.end.min(self.slots());
+        slots.flat_map(move |slot| {
+            let directions = [Direction::Forward, Direction::Reverse];
+            directions.into_iter().filter_map(move |direction| self.flow_at(slot, direction))
+        })
+    }
+
+    /// The flow with this key, in the key's direction.
+    pub fn flow(&self, key: &FlowKey) -> Option<FlowReport> {
+        let (slot, direction) = self.table.slot_of(key)?;
+        self.flow_at(slot, direction)
+    }
+
+    /// The share of mirrored packets that reach this collector, if TCP flows have shown it.
+    pub fn sampling_ratio(&self) -> Option<Estimate> {
+        self.rates.ratio().estimate()
+    }
+
+    /// What it has done so far.
+    pub fn counters(&self) -> Counters {
+        Counters {
+            flow_table: self.table.counters(),
+            untracked: self.table.detector().map_or(0, SlidingWindow::untracked),
+            rates: self.rates.counters(),
+            events: self.events,
+            events_held_back: self.rates.links().held_back(),
+        }
+    }
+
+    fn flow_at(&self, slot: u32, direction: Direction) -> Option<FlowReport> {
+        let seen = self.table.seen(slot, direction)?;
+        let track = self.rates.track(slot, direction);
+        let [input, output] = FlowRates::ports(track);
+        Some(FlowReport {
+            key: seen.key,
+            rate: self.rates.rated(flow_rates::track_of(slot, direction)).map(|rated| rated.of(seen.key)),
+            input,
+            output,
+            first: seen.first,
+            last: seen.last,
+            samples: seen.packets,
+            sampled: seen.bytes,
+            repeated: Bytes(u64::from(track.repeated())),
+            reordered: u64::from(track.reordered()),
+            is_cheetah: seen.is_cheetah,
+        })
+    }
+
+    /// Turns what rules have found into events.
+    fn tell(&mut self, output: &mut Output) {
+        let crossed = std::mem::take(self.rates.crossed());
+        for crossed in crossed {
+            let event = self.event(crossed);
+            output.events.push(event);
+            self.events += 1;
+        }
+    }
+
+    fn event(&self, crossed: Crossed) -> LinkEvent {
+        let Crossed { told, link, version, time, flows } = crossed;
+        let named = flows.into_iter().filter_map(|(track, rated)| {
+            let direction = if track % 2 == 0 { Direction::Forward } else { Direction::Reverse };
+            // The slot may have gone to another flow since.
+            let seen = self.table.seen(track / 2, direction).filter(|seen| seen.first <= time)?;
+            Some(rated.of(seen.key))
+        });
+        let flows: Vec<FlowRate> = named.collect();
+        let flows_left_out = link.flows.saturating_sub(flows.len() as u32);
+        LinkEvent {
+            crossing: told.crossing,
+            link,
+            rule: told.rule,
+            threshold: told.threshold,
+            version,
+            time,
+            flows,
+            flows_left_out,
+        }
+    }
+}
+
+impl Rated {
+    fn of(self, key: FlowKey) -> FlowRate {
+        let Rated { rate, basis, span } = self;
+        let basis = if rate.value == 0.0 { Basis::Nothing } else { basis };
+        FlowRate { key, rate, basis, span }
+    }
+}
+
+impl CollectorOptions {
+    fn validate(&self) -> Result<(), CollectorError> {
+        if self.rules.len() > CollectorOptions::MAX_RULES {
+            return Err(CollectorError::Rules { rules: self.rules.len() });
+        }
+        let wrong = self.rules.iter().position(|rule| !(0.0 < rule.lower && rule.lower <= rule.upper));
+        match wrong {
+            Some(rule) => {
+                let LinkRule { upper, lower, .. } = self.rules[rule];
+                Err(CollectorError::Thresholds { rule, upper, lower })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

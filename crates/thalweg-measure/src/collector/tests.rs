@@ -1,0 +1,300 @@
+use proptest::prelude::*;
+
+use thalweg_network::address::default_mac;
+use thalweg_network::state::{Forwarding, NetworkState};
+use thalweg_network::topology::shapes::rack;
+use thalweg_network::{EndpointId, LinkSpec, LinkState, PortIndex};
+use thalweg_wire::{EthernetAddresses, Fragment, Nanos, PacketNotes, Protocol, TcpFlags};
+
+use super::*;
+use crate::meter::flow_table::FlowTableOptions;
+
+const SECOND: u64 = 1_000_000_000;
+const SEGMENT: u32 = 1_448;
+
+/// One switch with four hosts at 10 Gbit/s.
+fn network() -> Arc<Versions> {
+    let topology = rack(4, LinkSpec::default()).unwrap();
+    let links = LinkState::new(&topology);
+    Arc::new(Versions::new(NetworkState::new(topology, links, Forwarding::ecmp(1)).unwrap()))
+}
+
+fn options(rules: Vec<LinkRule>) -> CollectorOptions {
+    let flow_table = FlowTableOptions { capacity: 64, ..FlowTableOptions::default() };
+    CollectorOptions { flow_table, tracks: 64, rules, ..CollectorOptions::default() }
+}
+
+fn packet(time: u64, from: u16, to: u16, protocol: Protocol, sequence: u32, payload: u32) -> Packet {
+    let mac = |endpoint| default_mac(EndpointId(endpoint));
+    let ip = |endpoint: u16| 0x0A00_0001 + u32::from(endpoint);
+    let key = FlowKey::v4(ip(from), ip(to), 40_000, 80, protocol);
+    Packet {
+        time: Timestamp(time),
+        key,
+        ethernet: EthernetAddresses { destination: mac(to), source: mac(from) },
+        ip_length: payload + 52,
+        payload_length: payload,
+        tcp_sequence: sequence,
+        tcp_flags: TcpFlags::ACK,
+        fragment: Fragment::Whole,
+        notes: PacketNotes::default(),
+    }
+}
+
+/// Full-sized segments of one flow at a rate on the wire, every one sampled, from a time on for a while.
+fn flow(from: u16, to: u16, bits: f64, begin: u64, length: u64) -> Vec<Packet> {
+    let spacing = 1_538.0 * 8e9 / bits;
+    let count = (length as f64 / spacing) as u32;
+    let at = |n: u32| begin + (f64::from(n) * spacing) as u64;
+    (0..count).map(|n| packet(at(n), from, to, Protocol::TCP, n.wrapping_mul(SEGMENT), SEGMENT)).collect()
+}
+
+fn merged(flows: impl IntoIterator<Item = Vec<Packet>>) -> Vec<Packet> {
+    let mut packets: Vec<Packet> = flows.into_iter().flatten().collect();
+    packets.sort_by_key(|packet| packet.time);
+    packets
+}
+
+fn link(port: u16, way: Way) -> LinkSide {
+    LinkSide { port: PortIndex(port), way }
+}
+
+impl Collector {
+    fn link(&self, port: u16, way: Way) -> LinkReport {
+        self.links()[links::index_of(link(port, way))]
+    }
+
+    /// The sums of links are those of the flows on them.
+    fn check_invariants(&self) {
+        for report in self.links() {
+            let side = report.side;
+            let is_on = |flow: &FlowReport| match side.way {
+                Way::Input => flow.input == Some(side.port),
+                Way::Output => flow.output == Some(side.port),
+            };
+            let rates = self.flows(0..u32::MAX).filter(is_on).filter_map(|flow| flow.rate);
+            let rates: Vec<f64> = rates.map(|rate| rate.rate.value).filter(|rate| *rate > 0.0).collect();
+            assert_eq!(report.rate.value, rates.iter().sum::<f64>(), "{side:?}");
+            assert_eq!(report.flows as usize, rates.len());
+        }
+    }
+}
+
+fn fed(options: CollectorOptions, packets: &[Packet], batch: usize) -> (Collector, Output) {
+    let mut collector = Collector::new(options, Some(network())).unwrap();
+    let mut output = Output::default();
+    for packets in packets.chunks(batch) {
+        collector.update(packets, &mut output);
+        collector.check_invariants();
+    }
+    (collector, output)
+}
+
+#[test]
+fn links_carry_the_sum_of_their_flows() {
+    let packets = merged([
+        flow(0, 2, 2e9, SECOND, 10_000_000),
+        flow(1, 2, 3e9, SECOND, 10_000_000),
+        flow(0, 3, 1e9, SECOND, 10_000_000),
+    ]);
+    let (collector, _) = fed(options(Vec::new()), &packets, 100);
+    for (port, way, expected) in [
+        (0, Way::Input, 3e9),
+        (1, Way::Input, 3e9),
+        (2, Way::Output, 5e9),
+        (3, Way::Output, 1e9),
+        (2, Way::Input, 0.0),
+    ] {
+        let report = collector.link(port, way);
+        assert!((report.rate.value - expected).abs() <= expected * 0.002, "{report:?}");
+        assert_eq!(report.utilisation, report.rate.value / 1e10);
+    }
+    let flow = collector.flow(&packets[0].key).unwrap();
+    assert_eq!((flow.input, flow.output), (Some(PortIndex(0)), Some(PortIndex(2))));
+    let rate = flow.rate.unwrap();
+    assert_eq!((rate.basis, rate.rate.bound), (Basis::SequenceNumbers, thalweg_sketch::Bound::Unknown));
+}
+
+#[test]
+fn a_flow_that_stops_leaves_its_links() {
+    let (mut collector, mut output) = fed(options(Vec::new()), &flow(0, 1, 5e9, SECOND, 5_000_000), 64);
+    collector.advance(Timestamp(SECOND + 6_000_000), &mut output);
+    assert!(collector.link(1, Way::Output).rate.value > 4.9e9, "1 ms is no time");
+    collector.advance(Timestamp(SECOND + 7_000_000), &mut output);
+    let report = collector.link(1, Way::Output);
+    assert_eq!((report.rate.value, report.flows), (0.0, 0));
+    collector.check_invariants();
+    let flow = collector.flows(0..1).next().unwrap();
+    assert_eq!(flow.rate.unwrap().rate.value, 0.0);
+}
+
+#[test]
+fn a_link_that_fills_is_told_once_with_its_flows_and_once_when_it_empties() {
+    let packets =
+        merged([flow(0, 2, 5e9, SECOND, 20_000_000), flow(1, 2, 4.5e9, SECOND + 5_000_000, 5_000_000)]);
+    let (mut collector, mut output) = fed(options(vec![LinkRule::default()]), &packets, 64);
+    collector.advance(Timestamp(2 * SECOND), &mut output);
+    let told: Vec<_> = output.events.iter().map(|event| (event.crossing, event.link.side)).collect();
+    let output_2 = link(2, Way::Output);
+    assert_eq!(told, [(Crossing::Upwards, output_2), (Crossing::Downwards, output_2)]);
+    let up = &output.events[0];
+    let rates: Vec<f64> = up.flows.iter().map(|flow| (flow.rate.value / 1e8).round() / 10.0).collect();
+    assert_eq!(rates, [5.0, 4.5]);
+    assert_eq!(up.flows[0].key, packets[0].key);
+    assert!(up.time.0 - SECOND < 6_000_000, "within 1 ms of the second flow's begin");
+    assert!((up.link.utilisation, up.threshold, up.version) > (0.9, 0.9, 0));
+    assert_eq!((collector.counters().events, collector.counters().events_held_back), (2, 0));
+}
+
+#[test]
+fn udp_is_measured_by_what_tcp_tells_of_sampling() {
+    let mut packets = merged([flow(0, 2, 4e9, SECOND, 50_000_000), flow(1, 2, 4e9, SECOND, 50_000_000)]);
+    let udp: Vec<Packet> = flow(3, 2, 1e9, SECOND, 50_000_000)
+        .into_iter()
+        .map(|packet| Packet { key: FlowKey::v4(4, 3, 9, 9, Protocol::UDP), ..packet })
+        .collect();
+    packets = merged([packets, udp.clone()]);
+    // Every fourth, drawn by a hash of its place.
+    let sampled: Vec<Packet> = (0u64..)
+        .zip(packets)
+        .filter(|(n, _)| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 62 == 0)
+        .map(|(_, packet)| packet)
+        .collect();
+    let (collector, _) = fed(options(Vec::new()), &sampled, 64);
+    let ratio = collector.sampling_ratio().unwrap();
+    assert!(ratio.holds(0.25).unwrap() && (ratio.value - 0.25).abs() < 0.02, "{ratio:?}");
+    let rate = collector.flow(&udp[0].key).unwrap().rate.unwrap();
+    assert_eq!(rate.basis, Basis::SamplingRatio);
+    assert!((rate.rate.value / 1e9 - 1.0).abs() < 0.2 && rate.rate.holds(1e9).unwrap(), "{rate:?}");
+}
+
+#[test]
+fn without_tcp_a_rate_is_a_lower_bound() {
+    let udp = flow(3, 2, 1e9, SECOND, 50_000_000)
+        .into_iter()
+        .map(|packet| Packet { key: FlowKey::v4(4, 3, 9, 9, Protocol::UDP), ..packet });
+    let (collector, _) = fed(options(Vec::new()), &udp.collect::<Vec<_>>(), 64);
+    let rate = collector.flows(0..1).next().unwrap().rate.unwrap();
+    assert_eq!((rate.basis, rate.rate.upper()), (Basis::SamplesAlone, Some(f64::INFINITY)));
+    assert!((rate.rate.lower().unwrap() / 1e9 - 1.0).abs() < 0.01);
+    assert_eq!(collector.sampling_ratio(), None);
+}
+
+#[test]
+fn a_flow_that_is_rerouted_takes_its_rate_along() {
+    let mut packets = flow(0, 1, 4e9, SECOND, 10_000_000);
+    let to_3 = default_mac(EndpointId(3));
+    let half = packets.len() / 2;
+    for packet in &mut packets[half..] {
+        packet.ethernet.destination = to_3;
+    }
+    let (collector, _) = fed(options(Vec::new()), &packets[..half + 1], 7);
+    assert_eq!(collector.link(1, Way::Output).rate.value, 0.0);
+    assert!(collector.link(3, Way::Output).rate.value > 3.9e9);
+}
+
+#[test]
+fn a_jump_of_sequence_numbers_is_no_rate() {
+    let mut packets = flow(0, 1, 4e9, SECOND, 10_000_000);
+    for packet in &mut packets[2_000..] {
+        packet.tcp_sequence = packet.tcp_sequence.wrapping_add(1_000_000_000);
+    }
+    let (collector, _) = fed(options(Vec::new()), &packets, 64);
+    assert_eq!(collector.counters().rates.implausible, 1);
+    assert!((collector.link(1, Way::Output).rate.value / 4e9 - 1.0).abs() < 0.01);
+}
+
+#[test]
+fn what_is_known_of_the_monitor_port_bounds_rates() {
+    let monitor = MonitorPort { rate: BitRate(10_000_000_000), buffer: Bytes(100_000) };
+    let with_monitor = CollectorOptions { monitor: Some(monitor), ..options(Vec::new()) };
+    let (collector, _) = fed(with_monitor, &flow(0, 1, 4e9, SECOND, 10_000_000), 64);
+    let rate = collector.link(1, Way::Output).rate;
+    assert_eq!(rate.holds(4e9), Some(true));
+    // 81 us of queue in 700 us.
+    assert!((rate.upper().unwrap() / rate.value - 1.13).abs() < 0.01, "{rate:?}");
+    assert!((rate.lower().unwrap() / rate.value - 0.896).abs() < 0.01, "{rate:?}");
+}
+
+#[test]
+fn headers_that_tell_no_ports_are_counted_by_reason() {
+    let mut packets = flow(0, 1, 1e9, SECOND, 1_000_000);
+    packets.iter_mut().for_each(|packet| packet.ethernet.destination.0 = [2, 0, 0, 0, 0, 1]);
+    let (collector, _) = fed(options(Vec::new()), &packets, 64);
+    let cases = collector.counters().rates.cases;
+    let unknown = thalweg_network::inference::Case::UnknownDestination.index();
+    assert_eq!((cases[unknown], cases.iter().sum::<u64>()), (packets.len() as u64, packets.len() as u64));
+    let flow = collector.flow(&packets[0].key).unwrap();
+    assert_eq!((flow.input, flow.output), (Some(PortIndex(0)), None));
+}
+
+#[test]
+fn options_out_of_range_are_refused() {
+    let refused = |rule: LinkRule| {
+        Collector::new(options(vec![rule]), None).err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    let message = refused(LinkRule { upper: 0.5, lower: 0.6, ..LinkRule::default() });
+    assert_eq!(
+        message,
+        "rule 1: congestion begins at 0.5 and ends at 0.6 of the capacity: expected 0 < end <= begin"
+    );
+    assert_ne!(refused(LinkRule { upper: f64::NAN, ..LinkRule::default() }), "");
+}
+
+prop_compose! {
+    /// Rates of three flows to one host that change every few milliseconds.
+    fn any_load()(
+        steps in prop::collection::vec((0u8..3, 0u32..11, 1u64..8), 1..25),
+    ) -> Vec<Packet> {
+        let mut begin = [SECOND; 3];
+        let mut sequence = [0u32; 3];
+        let mut packets = Vec::new();
+        for (from, gigabits, milliseconds) in steps {
+            let (flow_number, length) = (usize::from(from), milliseconds * 1_000_000);
+            for packet in flow(u16::from(from), 3, f64::from(gigabits.max(1)) * 1e9 / 3.0, begin[flow_number], length) {
+                let tcp_sequence = packet.tcp_sequence.wrapping_add(sequence[flow_number]);
+                packets.push(Packet { tcp_sequence, ..packet });
+            }
+            begin[flow_number] += length;
+            let sent = packets.iter().rev().find(|packet| packet.ethernet.source == default_mac(EndpointId(u16::from(from))));
+            sequence[flow_number] = sent.map_or(0, |packet| packet.tcp_sequence.wrapping_add(SEGMENT));
+        }
+        merged([packets])
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Whatever the load does: a link is told of up and down by turns, up only at or above the upper threshold, down
+    /// only below the lower one, and never twice within the spacing.
+    #[test]
+    fn events_do_not_flap(
+        packets in any_load(), band in 0.0f64..0.4, spacing in 0u64..4_000_000, smoothing in 0u64..2_000_000,
+    ) {
+        let rule = LinkRule { upper: 0.6, lower: 0.6 - band, spacing: Nanos(spacing), ..LinkRule::default() };
+        let options = CollectorOptions { smoothing: Nanos(smoothing), ..options(vec![rule]) };
+        let (_, output) = fed(options, &packets, 64);
+        for side in [link(0, Way::Input), link(1, Way::Input), link(2, Way::Input), link(3, Way::Output)] {
+            let events: Vec<&LinkEvent> = output.events.iter().filter(|event| event.link.side == side).collect();
+            prop_assert!(events.first().is_none_or(|event| event.crossing == Crossing::Upwards));
+            prop_assert!(events.windows(2).all(|pair| pair[0].crossing != pair[1].crossing));
+            prop_assert!(events.windows(2).all(|pair| pair[1].time - pair[0].time >= Nanos(spacing)));
+            for event in events {
+                let utilisation = event.link.utilisation;
+                prop_assert!(match event.crossing {
+                    Crossing::Upwards => utilisation >= 0.6,
+                    Crossing::Downwards => utilisation < 0.6 - band,
+                }, "{event:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn events_do_not_depend_on_batches_or_questions(packets in any_load(), batch in 1usize..300) {
+        let rules = vec![LinkRule { upper: 0.5, lower: 0.4, ..LinkRule::default() }];
+        let (_, one) = fed(options(rules.clone()), &packets, 64);
+        let (_, other) = fed(options(rules), &packets, batch);
+        prop_assert_eq!(one.events, other.events);
+    }
+}

@@ -1,0 +1,358 @@
+//! The rate of one direction of a flow from bursts of samples (Planck, section 3.2.2).
+//!
+//! **Bursts.** Samples that follow each other within the *gap* belong to one burst, and no burst is longer than the
+//! *longest* allowed. A rate is that of the **span** from the first sample of a burst to the first sample of the next: how
+//! far sequence numbers went on, over the time that took. So a span holds one burst *and the pause after it*. In slow
+//! start TCP sends a window at line rate and then waits for the rest of a round trip; a span takes in both, and what it
+//! gives is the window over the round trip, not the line rate. A flow that sends all the time has spans of the
+//! longest burst's length.
+//!
+//! **What is exact.** Spans of a flow follow each other without a hole, and their advances add up to all that it sent. Bytes
+//! between two samples are known to the byte, however few of the packets between were sampled, because sequence numbers
+//! count them all. What is not known is when the two samples passed the switch: the monitor port's queue delays
+//! them by more or less. And bytes sent again are not seen by sequence numbers ([`Track::repeated`]).
+//!
+//! **What does not go on.** A sample below the highest sequence number seen is late: reordered, or sent again. The paper
+//! leaves it out. Here it is counted for its span ([`Span::late`]): where packets are lost before the monitor port,
+//! sequence numbers run ahead of what passes and then stand while it is sent again, and late samples are what tells
+//! (the collector turns to the sampling ratio then). Also it is told, where that can be, what it was: if a sample that
+//! began in the same kibibyte was seen before, the range came twice and was sent again; if not, it may be either. The
+//! last 256 KiB are remembered. Segments shorter than 1 KiB are too short to be told apart so, and keep-alives (RFC 9293,
+//! section 3.8.4) are none of both.
+//!
+//! **The first span** of a flow ends after one gap already: it is as good as any other, only shorter, and whoever waits
+//! for a new flow's rate has it so much earlier.
+//!
+//! **SYN and FIN** take a sequence number each (RFC 9293, section 3.4). **Wrap-around** (every 4 GiB) is harmless as long
+//! as less than that can have passed between two samples; the collector judges this by the fastest link.
+//!
+//! Where sequence numbers do not go on, the direction only acknowledges, or its protocol has none. Its samples are
+//! counted, over spans of at least [`ENOUGH_SAMPLES`] where there are so many.
+
+use bytemuck::{Pod, Zeroable};
+
+use thalweg_wire::{Nanos, Packet, Protocol, TcpFlags};
+
+use super::BurstOptions;
+
+/// Bytes that begin at the same multiple of this are one range to the memory of ranges seen.
+const RANGE: u32 = 1 << 10;
+/// Ranges remembered.
+const RANGES: u32 = 256;
+
+/// Bytes on the wire beside the IP packet: Ethernet's header and checksum (18), preamble and start delimiter (8), the gap
+/// between packets (12) (IEEE 802.3, sections 3.1.1 and 4.4.2).
+const FRAMING: u32 = 38;
+/// Fewest bytes that a frame takes on the wire: 64, and 20 around it.
+const SHORTEST: u32 = 84;
+
+/// A span without sequence numbers has at least this many samples, unless it has become [`LONGEST_COUNT`] long. If
+/// samples are drawn at random, their number is within 18 % of its mean 19 times of 20.
+pub const ENOUGH_SAMPLES: u32 = 128;
+/// Longest span without sequence numbers that waits for samples.
+pub const LONGEST_COUNT: Nanos = Nanos::from_millis(20);
+
+/// A sample that is further behind than is remembered, as long as this after the last burst began: another connection
+/// has the same ports.
+const RESYNCHRONISE: u64 = 100_000_000;
+
+/// The state of one direction of a flow: two cache lines.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C, align(64))]
+pub(crate) struct Track {
+    /// Time of the burst's first sample, in nanoseconds since the epoch.
+    burst_time: u64,
+    /// Time of the last sample that went on.
+    last_time: u64,
+    /// Sequence number at which the burst begins.
+    burst_sequence: u32,
+    /// The highest sequence number seen, and one.
+    next_sequence: u32,
+    /// Bytes on the wire, payload, and number of the burst's samples so far.
+    wire: u32,
+    payload: u32,
+    samples: u32,
+    /// Time between samples, a running mean in nanoseconds.
+    mean_gap: u32,
+    /// Whatever the owner keeps of the packet's way.
+    pub(crate) way: Way,
+
+    /// Rate on the wire in bits per second.
+    pub(crate) rate: u64,
+    /// Bounds of the rate; not a number if unknown.
+    pub(crate) lower: f32,
+    pub(crate) upper: f32,
+    /// Length of the span that the rate covers, in nanoseconds; it ends where the burst begins.
+    span: u32,
+    /// A running mean of those.
+    mean_span: u32,
+    /// Which ranges of sequence numbers have been seen, by number modulo [`RANGES`].
+    seen: [u64; RANGES as usize / 64],
+    /// Payload bytes seen twice, saturating.
+    repeated: u32,
+    /// Late samples that had not been seen, saturating.
+    reordered: u16,
+    /// Late samples of data in this burst, saturating.
+    late: u16,
+}
+
+/// Where packets of this direction go, as far as the owner of the track has found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Way {
+    /// Ethernet addresses that it was inferred from, destination first.
+    pub(crate) ethernet: [u8; 12],
+    /// Version of the forwarding state that it was inferred from, the lower half.
+    pub(crate) version: u32,
+    /// Ports, one more than their number; zero for none.
+    pub(crate) input: u16,
+    pub(crate) output: u16,
+    /// Bits of the owner.
+    pub(crate) flags: u32,
+}
+
+const _: () = assert!(size_of::<Track>() == 128, "a track is two cache lines");
+
+/// A burst that is over, and the pause after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// Nanoseconds from its first sample to the first of the next burst.
+    pub(crate) length: u64,
+    /// How far sequence numbers went on; 0 if they did not, or there are none.
+    pub(crate) advance: u32,
+    /// Payload of its samples, those that were late left out.
+    pub(crate) payload: u32,
+    /// Their bytes on the wire.
+    pub(crate) wire: u32,
+    /// Number of samples.
+    pub(crate) samples: u32,
+    /// Number of late samples beside those: of data that had been sent before.
+    pub(crate) late: u32,
+}
+
+/// What came of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sampled {
+    /// It belongs to the burst.
+    Within,
+    /// It is the first of the direction.
+    First,
+    /// It begins a burst; this is the span before it.
+    Began(Span),
+    /// It was seen before: sent again.
+    Repeated,
+    /// It came after later ones.
+    Late,
+}
+
+/// Bytes that an IP packet takes on an Ethernet link.
+#[inline(always)]
+pub(crate) fn wire_bytes(ip_length: u32) -> u32 {
+    ip_length.saturating_add(FRAMING).max(SHORTEST)
+}
+
+impl Track {
+    /// Time of the last sample that went on.
+    #[inline(always)]
+    pub(crate) fn last_time(&self) -> u64 {
+        self.last_time
+    }
+
+    /// The span that the rate covers, from and to.
+    pub(crate) fn span(&self) -> (u64, u64) {
+        (self.burst_time.saturating_sub(u64::from(self.span)), self.burst_time)
+    }
+
+    /// Payload bytes seen twice.
+    pub(crate) fn repeated(&self) -> u32 {
+        self.repeated
+    }
+
+    /// Late samples that had not been seen before.
+    pub(crate) fn reordered(&self) -> u16 {
+        self.reordered
+    }
+
+    /// How long no sample may come until the flow is taken to be idle: two of the longest bursts, two spans of
+    /// its own, or eight times as long as its samples are apart (so that one that is steady, and sampled at random, is
+    /// taken for idle less than once in 2,000 samples).
+    #[inline(always)]
+    pub(crate) fn patience(&self, options: &BurstOptions) -> u64 {
+        let spans = 2 * options.longest.0.max(u64::from(self.mean_span));
+        spans.max(8 * u64::from(self.mean_gap))
+    }
+
+    /// Takes a sample in.
+    #[inline(always)]
+    pub(crate) fn sample(&mut self, packet: &Packet, options: &BurstOptions, is_all: bool) -> Sampled {
+        let time = packet.time.0;
+        if packet.key.protocol != Protocol::TCP {
+            return self.unsequenced(time, packet, options, is_all);
+        }
+        let control = (packet.tcp_flags.0 & TcpFlags::SYN.0) >> 1 | (packet.tcp_flags.0 & TcpFlags::FIN.0);
+        let begin = packet.tcp_sequence;
+        let end =
+            begin.wrapping_add(packet.payload_length).wrapping_add(u32::from(control.count_ones() as u8));
+        if self.samples == 0 {
+            self.begin(time, packet, begin, end);
+            return Sampled::First;
+        }
+        let ahead = begin.wrapping_sub(self.next_sequence) as i32;
+        if ahead < 0 {
+            return self.late(time, packet, begin, end);
+        }
+        let gap = time.saturating_sub(self.last_time);
+        let length = time.saturating_sub(self.burst_time);
+        let advance = begin.wrapping_sub(self.burst_sequence);
+        let is_over = gap >= options.gap.0 || length >= self.longest(options);
+        let sampled = if is_over && (advance > 0 || self.enough(length, options, is_all)) {
+            let span = self.close(length, advance);
+            self.burst_sequence = begin;
+            Sampled::Began(span)
+        } else {
+            Sampled::Within
+        };
+        if sampled != Sampled::Within {
+            self.burst_time = time;
+        }
+        self.mean_gap = mean(self.mean_gap, gap, 3);
+        self.last_time = self.last_time.max(time);
+        self.forget(self.next_sequence, end);
+        self.next_sequence = end;
+        self.count(packet);
+        if packet.payload_length >= RANGE {
+            self.see(begin);
+        }
+        sampled
+    }
+
+    #[inline(always)]
+    fn unsequenced(&mut self, time: u64, packet: &Packet, options: &BurstOptions, is_all: bool) -> Sampled {
+        if self.samples == 0 {
+            self.begin(time, packet, 0, 0);
+            return Sampled::First;
+        }
+        let gap = time.saturating_sub(self.last_time);
+        let length = time.saturating_sub(self.burst_time);
+        self.mean_gap = mean(self.mean_gap, gap, 3);
+        self.last_time = self.last_time.max(time);
+        let is_over = gap >= options.gap.0 || length >= options.longest.0;
+        if is_over && self.enough(length, options, is_all) {
+            let span = self.close(length, 0);
+            self.burst_time = time;
+            self.count(packet);
+            return Sampled::Began(span);
+        }
+        self.count(packet);
+        Sampled::Within
+    }
+
+    /// The first span need not be as long as others.
+    #[inline(always)]
+    fn longest(&self, options: &BurstOptions) -> u64 {
+        if self.mean_span == 0 { options.gap.0 } else { options.longest.0 }
+    }
+
+    /// Whether a span without sequence numbers tells something. If every packet is sampled, any does.
+    #[inline(always)]
+    fn enough(&self, length: u64, options: &BurstOptions, is_all: bool) -> bool {
+        let wanted = if is_all { 1 } else { ENOUGH_SAMPLES };
+        length >= options.longest.0 && self.samples >= wanted || length >= LONGEST_COUNT.0
+    }
+
+    fn begin(&mut self, time: u64, packet: &Packet, begin: u32, end: u32) {
+        (self.burst_time, self.last_time) = (time, time);
+        (self.burst_sequence, self.next_sequence) = (begin, end);
+        (self.wire, self.payload, self.samples, self.late) = (0, 0, 0, 0);
+        self.seen = [0; RANGES as usize / 64];
+        self.count(packet);
+        if packet.payload_length >= RANGE {
+            self.see(begin);
+        }
+    }
+
+    #[inline(always)]
+    fn count(&mut self, packet: &Packet) {
+        self.wire = self.wire.saturating_add(wire_bytes(packet.ip_length));
+        self.payload = self.payload.saturating_add(packet.payload_length);
+        self.samples += 1;
+    }
+
+    #[inline(always)]
+    fn close(&mut self, length: u64, advance: u32) -> Span {
+        let Track { payload, wire, samples, late, .. } = *self;
+        (self.wire, self.payload, self.samples, self.late) = (0, 0, 0, 0);
+        self.mean_span = mean(self.mean_span, length, 2);
+        self.span = u32::try_from(length).unwrap_or(u32::MAX);
+        Span { length, advance, payload, wire, samples, late: u32::from(late) }
+    }
+
+    /// A sample that does not begin at the highest sequence number seen, or above.
+    #[cold]
+    fn late(&mut self, time: u64, packet: &Packet, begin: u32, end: u32) -> Sampled {
+        let is_data = packet.payload_length > 1;
+        let is_forgotten = self.next_sequence.wrapping_sub(begin) > (RANGES - 1) * RANGE;
+        if is_forgotten && is_data && time.saturating_sub(self.burst_time) > RESYNCHRONISE {
+            self.begin(time, packet, begin, end);
+            return Sampled::First;
+        }
+        self.last_time = self.last_time.max(time);
+        self.late = self.late.saturating_add(u16::from(is_data));
+        if packet.payload_length < RANGE || is_forgotten {
+            self.reordered = self.reordered.saturating_add(u16::from(is_data));
+            return if is_data { Sampled::Late } else { Sampled::Within };
+        }
+        if self.has_seen(begin) {
+            self.repeated = self.repeated.saturating_add(packet.payload_length);
+            return Sampled::Repeated;
+        }
+        self.see(begin);
+        self.reordered = self.reordered.saturating_add(1);
+        Sampled::Late
+    }
+
+    /// The ranges between two sequence numbers come into memory, and what they displace goes out of it.
+    #[inline(always)]
+    fn forget(&mut self, from: u32, to: u32) {
+        let (first, last) = (from / RANGE, to / RANGE);
+        if first != last {
+            self.forget_ranges(first.wrapping_add(1), last);
+        }
+    }
+
+    #[inline(always)]
+    fn forget_ranges(&mut self, first: u32, last: u32) {
+        let count = last.wrapping_sub(first).wrapping_add(1) % (1 << 22);
+        if count >= RANGES {
+            self.seen = [0; RANGES as usize / 64];
+            return;
+        }
+        for range in 0..count {
+            let range = first.wrapping_add(range) % RANGES;
+            self.seen[range as usize / 64] &= !(1 << (range % 64));
+        }
+    }
+
+    #[inline(always)]
+    fn see(&mut self, sequence: u32) {
+        let range = sequence / RANGE % RANGES;
+        self.seen[range as usize / 64] |= 1 << (range % 64);
+    }
+
+    fn has_seen(&self, sequence: u32) -> bool {
+        let range = sequence / RANGE % RANGES;
+        self.seen[range as usize / 64] >> (range % 64) & 1 != 0
+    }
+}
+
+/// A running mean that goes `1 / 2^shift` of the way to `value`; it starts with the first value.
+#[inline(always)]
+fn mean(mean: u32, value: u64, shift: u32) -> u32 {
+    let value = value.min(u64::from(u32::MAX)) as i64;
+    let mean = i64::from(mean);
+    let next = if mean == 0 { value } else { mean + ((value - mean) >> shift) };
+    next as u32
+}
+
+#[cfg(test)]
+mod tests;

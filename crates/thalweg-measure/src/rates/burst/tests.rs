@@ -1,0 +1,203 @@
+use proptest::prelude::*;
+
+use thalweg_wire::{FlowKey, Fragment, PacketNotes, Timestamp};
+
+use super::*;
+
+/// Payload of a full-sized segment with time stamps.
+const SEGMENT: u32 = 1_448;
+const SECOND: u64 = 1_000_000_000;
+
+fn tcp(time: u64, sequence: u32, payload: u32, flags: TcpFlags) -> Packet {
+    Packet {
+        time: Timestamp(time),
+        key: FlowKey::v4(1, 2, 40_000, 80, Protocol::TCP),
+        ethernet: Default::default(),
+        ip_length: payload + 52,
+        payload_length: payload,
+        tcp_sequence: sequence,
+        tcp_flags: flags,
+        fragment: Fragment::Whole,
+        notes: PacketNotes::default(),
+    }
+}
+
+fn data(time: u64, sequence: u32) -> Packet {
+    tcp(time, sequence, SEGMENT, TcpFlags::ACK)
+}
+
+fn udp(time: u64) -> Packet {
+    Packet { key: FlowKey::v4(1, 2, 9, 9, Protocol::UDP), ..tcp(time, 0, 1_000, TcpFlags::default()) }
+}
+
+/// The spans of some packets.
+fn spans(packets: impl IntoIterator<Item = Packet>) -> (Track, Vec<Span>) {
+    let (mut track, mut spans) = (Track::zeroed(), Vec::new());
+    for packet in packets {
+        if let Sampled::Began(span) = track.sample(&packet, &BurstOptions::default(), false) {
+            spans.push(span);
+        }
+    }
+    (track, spans)
+}
+
+fn rate(span: &Span) -> f64 {
+    8e9 * f64::from(span.advance) / span.length as f64
+}
+
+/// SplitMix64, to thin out packets.
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut z = *state;
+    z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ z >> 31
+}
+
+proptest! {
+    /// A steady flow, from 1 Mbit/s to 100 Gbit/s, of which some packets are sampled, some of these late by one place,
+    /// from any sequence number on: the advances of all spans add up to what passed, and each rate is right to within
+    /// the two packets at its ends.
+    #[test]
+    fn a_steady_flow_has_its_rate_however_it_is_sampled(
+        rate_exponent in 6.0f64..11.0, kept in 1u64..=16, swapped in 0u64..8, first: u32, seed: u64,
+    ) {
+        let bits = 10f64.powf(rate_exponent);
+        let spacing = f64::from(SEGMENT) * 8e9 / bits;
+        let mut state = seed;
+        let mut order: Vec<u64> = (0..20_000).filter(|_| random(&mut state) % 16 < kept).collect();
+        for place in 1..order.len() {
+            if random(&mut state) % 64 < swapped {
+                order.swap(place - 1, place);
+            }
+        }
+        // What is late takes the time of its place, as in a queue that was overtaken.
+        let mut times = order.clone();
+        times.sort_unstable();
+        let packets = order.iter().zip(&times).map(|(number, place)| {
+            let sequence = first.wrapping_add((*number as u32).wrapping_mul(SEGMENT));
+            data(SECOND + (*place as f64 * spacing) as u64, sequence)
+        });
+        let (track, spans) = spans(packets);
+        prop_assert!(spans.len() > 1);
+        for span in &spans {
+            // A swap of places moves a sample by the distance to its neighbour, 16 packets in the mean at most.
+            let slack = if swapped == 0 { 2.0 } else { 2.0 * spacing * 400.0 / kept as f64 };
+            let error = (rate(span) / bits - 1.0).abs();
+            prop_assert!(error * span.length as f64 <= slack + 2.0, "{span:?} {bits}");
+        }
+        let advance: u64 = spans.iter().map(|span| u64::from(span.advance)).sum();
+        let begun = first.wrapping_add((order[0] as u32).wrapping_mul(SEGMENT));
+        let reached = u64::from(track.burst_sequence.wrapping_sub(begun));
+        prop_assert_eq!(advance % (1 << 32), reached, "spans follow each other without a hole");
+        prop_assert_eq!(track.repeated(), 0);
+    }
+
+    /// Whatever comes, nothing panics, and spans never overlap.
+    #[test]
+    fn any_packets_give_spans_that_follow_each_other(
+        steps in prop::collection::vec((0u64..3_000_000, any::<u32>(), 0u32..70_000, any::<u8>(), any::<bool>()), 1..200),
+    ) {
+        let mut now = SECOND;
+        let (mut track, mut covered) = (Track::zeroed(), 0);
+        for (gap, sequence, payload, flags, is_back) in steps {
+            now = if is_back { now.saturating_sub(gap) } else { now + gap };
+            let packet = tcp(now, sequence % 100_000, payload, TcpFlags(flags));
+            if let Sampled::Began(span) = track.sample(&packet, &BurstOptions::default(), false) {
+                covered += span.length;
+            }
+        }
+        prop_assert!(covered <= 200 * 3_000_000);
+    }
+}
+
+/// Windows of 10, 20, 40... segments at 10 Gbit/s, one a round trip of 400 us: the rate is window over round trip.
+#[test]
+fn slow_start_does_not_read_as_line_rate() {
+    let (mut packets, mut sequence) = (Vec::new(), u32::MAX - 20_000);
+    for (trip, window) in [10u32, 20, 40, 80].into_iter().enumerate() {
+        for place in 0..window {
+            packets.push(data(SECOND + trip as u64 * 400_000 + u64::from(place) * 1_230, sequence));
+            sequence = sequence.wrapping_add(SEGMENT);
+        }
+    }
+    let (_, spans) = spans(packets);
+    let windows: Vec<u32> = spans.iter().map(|span| span.advance / SEGMENT).collect();
+    assert_eq!(windows, [10, 20, 40]);
+    assert!(spans.iter().all(|span| span.length == 400_000));
+    assert!((rate(&spans[0]) - 289.6e6).abs() < 1e6, "289.6 Mbit/s, at a line rate of 10 Gbit/s");
+}
+
+#[test]
+fn a_span_lasts_as_long_as_the_longest_burst() {
+    let (_, spans) = spans((0..10_000).map(|n| data(SECOND + u64::from(n) * 1_230, n * SEGMENT)));
+    assert!((200_000..202_000).contains(&spans[0].length), "the first ends after a gap");
+    assert!(spans[1..].iter().all(|span| (700_000..702_000).contains(&span.length)), "{spans:?}");
+    assert!(spans.iter().all(|span| span.samples * SEGMENT == span.payload && span.payload == span.advance));
+    assert!(spans.iter().all(|span| span.wire == span.samples * 1_538));
+}
+
+#[test]
+fn what_is_seen_twice_is_told_from_what_is_late() {
+    let mut track = Track::zeroed();
+    let mut sample =
+        |time, sequence| track.sample(&data(SECOND + time, sequence), &BurstOptions::default(), false);
+    assert_eq!(sample(0, 0), Sampled::First);
+    assert_eq!(sample(1, SEGMENT), Sampled::Within);
+    assert_eq!(sample(2, 4 * SEGMENT), Sampled::Within);
+    assert_eq!(sample(3, SEGMENT), Sampled::Repeated);
+    assert_eq!(sample(4, 2 * SEGMENT), Sampled::Late, "nobody saw it before");
+    assert_eq!(sample(5, 2 * SEGMENT), Sampled::Repeated);
+    assert_eq!(sample(6, 400 * SEGMENT), Sampled::Within);
+    assert_eq!(sample(7, SEGMENT), Sampled::Late, "too long ago to be remembered");
+    assert_eq!((track.repeated(), track.reordered()), (2 * SEGMENT, 2));
+}
+
+#[test]
+fn keep_alives_and_acknowledgments_are_neither_late_nor_data() {
+    let mut track = Track::zeroed();
+    let options = BurstOptions::default();
+    track.sample(&data(SECOND, 1_000), &options, false);
+    let next = 1_000 + SEGMENT;
+    let keep_alive = track.sample(&tcp(SECOND + 50, next - 1, 1, TcpFlags::ACK), &options, false);
+    let acknowledgment = track.sample(&tcp(SECOND + 60, next, 0, TcpFlags::ACK), &options, false);
+    assert_eq!([keep_alive, acknowledgment], [Sampled::Within; 2]);
+    assert_eq!((track.repeated(), track.reordered(), track.next_sequence), (0, 0, next));
+}
+
+#[test]
+fn syn_and_fin_take_a_sequence_number() {
+    let mut track = Track::zeroed();
+    let options = BurstOptions::default();
+    track.sample(&tcp(SECOND, 99, 0, TcpFlags::SYN), &options, false);
+    assert_eq!(track.next_sequence, 100);
+    track.sample(&tcp(SECOND + 1, 100, 10, TcpFlags::FIN | TcpFlags::ACK), &options, false);
+    assert_eq!(track.next_sequence, 111);
+}
+
+#[test]
+fn another_connection_with_lower_numbers_is_taken_up() {
+    let mut track = Track::zeroed();
+    let options = BurstOptions::default();
+    track.sample(&data(SECOND, 3_000_000_000), &options, false);
+    let soon = track.sample(&data(SECOND + 1_000, 2_000_000_000), &options, false);
+    assert_eq!(soon, Sampled::Late);
+    let later = track.sample(&data(SECOND + 200_000_000, 2_000_000_000), &options, false);
+    assert_eq!((later, track.next_sequence), (Sampled::First, 2_000_000_000 + SEGMENT));
+}
+
+#[test]
+fn without_sequence_numbers_a_span_waits_for_samples() {
+    // 10 us apart: 700 us have 70 samples, so that 128 take 1.28 ms.
+    let (_, dense) = spans((0..1_000).map(|n| udp(SECOND + n * 10_000)));
+    assert!(dense.iter().all(|span| span.samples == 128 && span.length == 1_280_000), "{dense:?}");
+    let (_, sparse) = spans((0..100).map(|n| udp(SECOND + n * 1_000_000)));
+    assert!(sparse.iter().all(|span| span.samples == 20 && span.length == 20_000_000), "{sparse:?}");
+    let mut track = Track::zeroed();
+    let all = (0..200).map(|n| track.sample(&udp(SECOND + n * 10_000), &BurstOptions::default(), true));
+    assert_eq!(
+        all.filter(|sampled| matches!(sampled, Sampled::Began(_))).count(),
+        2,
+        "700 us do if nothing is lost"
+    );
+}

@@ -1,0 +1,361 @@
+//! States are read as they are printed, and files that are wrong say what is wrong.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::address::MacAddress;
+use crate::identity::LinkId;
+use crate::topology::file::TopologyFileError;
+use crate::topology::shapes::{Tiers, fat_tree, leaf_spine};
+use crate::topology::{LinkSpec, TopologyBuilder};
+
+/// Any network of up to 6 routers, several links between the same two and islands included.
+pub(crate) fn topologies() -> impl Strategy<Value = Topology> {
+    let links = prop::collection::vec((0u16..6, 0u16..6), 0..12);
+    (1u16..6, prop::collection::vec(0u16..6, 1..8), links).prop_map(|(routers, endpoints, links)| {
+        let mut builder = TopologyBuilder::new();
+        for router in 0..routers {
+            builder.add_router(format!("r{router}")).unwrap();
+        }
+        for (index, router) in endpoints.into_iter().enumerate() {
+            let router = RouterId(router % routers);
+            let endpoint = builder.add_endpoint(format!("h{index}"), router, LinkSpec::default()).unwrap();
+            if index % 3 == 1 {
+                builder.set_mac(endpoint, MacAddress([0, 0x25, 0x90, 0, 0, index as u8])).unwrap();
+            }
+        }
+        for (a, b) in links {
+            // A link of a router with itself is refused: then there is one less.
+            let _ = builder.connect(RouterId(a % routers), RouterId(b % routers), LinkSpec::default());
+        }
+        builder.build().unwrap()
+    })
+}
+
+/// Any rules for a network: sound entries, which may lead nowhere or in circles.
+fn rules(topology: &Topology) -> impl Strategy<Value = Forwarding> + use<> {
+    let topology = topology.clone();
+    let entries = prop::collection::vec((any::<u16>(), any::<u16>(), 0u8..4, any::<u16>()), 0..60);
+    let seed = prop_oneof![Just(None), any::<u64>().prop_map(Some)];
+    (seed, entries, any::<bool>()).prop_map(move |(seed, entries, writes_back)| {
+        let mut list = std::collections::BTreeMap::new();
+        for (router, endpoint, address, port) in entries {
+            let router = RouterId(router % topology.routers().len() as u16);
+            let ports = topology.ports(router) as u16;
+            if ports > 0 {
+                let endpoint = EndpointId(endpoint % topology.endpoints().len() as u16);
+                list.insert((router, topology.mac(endpoint, address)), PortIndex(port % ports));
+            }
+        }
+        let list: Vec<Entry> =
+            list.into_iter().map(|((router, mac), port)| Entry { router, mac, port }).collect();
+        let tables =
+            if list.is_empty() { Vec::new() } else { Forwarding::table_list(&topology, &list).unwrap() };
+        let rules = match seed {
+            Some(seed) => Forwarding::ecmp(seed),
+            None => Forwarding::tables(Vec::new()),
+        };
+        rules.with_tables(tables).with_write_back(writes_back)
+    })
+}
+
+/// Any state of this network.
+pub(crate) fn states_of(topology: Topology) -> impl Strategy<Value = NetworkState> {
+    let failures = prop::collection::vec(any::<prop::sample::Index>(), 0..4);
+    (rules(&topology), failures).prop_map(move |(rules, failures)| {
+        let mut links = LinkState::new(&topology);
+        for failure in failures {
+            links.fail(LinkId(failure.index(topology.links().len()) as u32)).unwrap();
+        }
+        NetworkState::new(topology.clone(), links, rules).unwrap()
+    })
+}
+
+/// Any state of any network.
+pub(crate) fn states() -> impl Strategy<Value = NetworkState> {
+    topologies().prop_flat_map(states_of)
+}
+
+const EXAMPLE: &str = r#"[defaults]
+rate = "10gbit/s"
+delay = "1us"
+
+[[router]]
+name = "tor0"
+
+[[router]]
+name = "tor1"
+
+[[endpoint]]
+name = "h0"
+router = "tor0"
+
+[[endpoint]]
+name = "h1"
+router = "tor1"
+
+[[link]]
+between = ["tor0", "tor1"]
+
+[[link]]
+between = ["tor0", "tor1"]
+
+[link_state]
+down = ["tor1:p2"]
+
+[forwarding]
+kind = "ecmp"
+seed = 1
+write_back = false
+entries = [
+  { router = "tor0", mac = "02:54:57:01:00:01", port = 2 },
+]
+"#;
+
+const EXAMPLE_JSON: &str = r#"{
+  "defaults": {"rate": "10gbit/s", "delay": "1us"},
+  "router": [
+    {"name": "tor0"},
+    {"name": "tor1"}
+  ],
+  "endpoint": [
+    {"name": "h0", "router": "tor0"},
+    {"name": "h1", "router": "tor1"}
+  ],
+  "link": [
+    {"between": ["tor0", "tor1"]},
+    {"between": ["tor0", "tor1"]}
+  ],
+  "link_state": {"down": ["tor1:p2"]},
+  "forwarding": {"kind": "ecmp", "seed": 1, "write_back": false, "entries": [
+    {"router": "tor0", "mac": "02:54:57:01:00:01", "port": 2}
+  ]}
+}
+"#;
+
+#[test]
+fn a_file_is_read_as_documented_and_printed_as_one_would_write_it() {
+    let state = NetworkState::from_toml(EXAMPLE, "net.toml").unwrap();
+    assert_eq!(state.links().failed().collect::<Vec<_>>(), [LinkId(3)]);
+    assert_eq!((state.forwarding().seed(), state.forwarding().writes_back()), (Some(1), false));
+    let port = |address| state.forwarding().table(RouterId(0)).unwrap().port(EndpointId(1), address);
+    assert_eq!((port(0), port(1)), (None, Some(PortIndex(2))));
+    assert_eq!(state.port_name(RouterId(1), PortIndex(2)).to_string(), "tor1:p2");
+    assert_eq!(state.to_toml(), EXAMPLE);
+    assert_eq!(state.to_json(), EXAMPLE_JSON);
+    assert_eq!(NetworkState::from_json(EXAMPLE_JSON, "net.json"), Ok(state));
+}
+
+#[test]
+fn a_topology_is_read_from_the_same_file_only_without_its_state() {
+    let (topology, _) = EXAMPLE.split_once("[link_state]").unwrap();
+    assert!(Topology::from_toml(topology, "net.toml").is_ok());
+    let error = Topology::from_toml(EXAMPLE, "net.toml").unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "net.toml:25: unknown section link_state; did you mean link?\nnet.toml:28: unknown section forwarding"
+    );
+}
+
+#[test]
+fn wrong_files_say_where_and_what_was_expected() {
+    let cases = [
+        ("[forwarding]", "[forward]", "28: unknown section forward; did you mean forwarding?"),
+        ("seed = 1\n", "", "28: forwarding has no seed: expected seed = ..."),
+        ("seed = 1\n", "seeds = 1\n", "30: unknown key seeds of forwarding; did you mean seed?"),
+        ("seed = 1\n", "seed = -1\n", "30: seed is -1: expected a whole number"),
+        ("seed = 1\n", "seed = 1.0\n", "30: seed is 1.0: expected a whole number"),
+        ("\"ecmp\"", "\"wcmp\"", "29: kind is \"wcmp\": expected \"ecmp\" or \"tables\""),
+        ("\"ecmp\"", "\"tables\"", "30: seed is 1: expected none, as tables have no hash"),
+        ("false", "0", "31: write_back is 0: expected true or false"),
+        ("port = 2 }", "port = 3 }", "33: router \"tor0\" has no port 3: it has 3, counted from 0"),
+        ("port = 2 }", "port = 65536 }", "33: port is 65536: expected the number of a port, from 0"),
+        ("port = 2 }", "prt = 2 }", "33: unknown key prt of entries; did you mean port?"),
+        ("{ router", "1, { router", "32: entries is [\\n  1, { router"),
+        ("\"tor0\", mac", "\"tor\", mac", "33: there is no router tor; did you mean tor1?"),
+        ("01:00:01\"", "01:00:02\"", "33: no endpoint has the address 02:54:57:01:00:02"),
+        ("\"tor1:p2\"", "\"tor1:p3\"", "26: router \"tor1\" has no port 3: it has 3, counted from 0"),
+        ("\"tor1:p2\"", "\"tor2:p2\"", "26: there is no router tor2; did you mean tor1?"),
+        ("\"tor1:p2\"", "\"tor1:p+2\"", "26: down is \"tor1:p+2\": expected ports of routers in quotes"),
+        ("[\"tor1:p2\"]", "\"tor1:p2\"", "26: down is \"tor1:p2\": expected ports of routers in quotes"),
+        ("[link_state]", "[[link_state]]", "25: link_state is a section: write [link_state] on a line"),
+    ];
+    for (from, to, expected) in cases {
+        assert!(EXAMPLE.contains(from), "{from}");
+        let error =
+            NetworkState::from_toml(&EXAMPLE.replace(from, to), "net.toml").expect_err(to).to_string();
+        let expected = format!("net.toml:{expected}");
+        assert!(error.lines().any(|line| line.starts_with(&expected)), "{error}\nnot: {expected}");
+    }
+}
+
+#[test]
+fn a_file_without_rules_is_refused() {
+    let (topology, _) = EXAMPLE.split_once("[link_state]").unwrap();
+    let error = NetworkState::from_toml(topology, "net.toml").unwrap_err().to_string();
+    let expected = "net.toml:1: there is no section forwarding: it says which way packets go, with kind = \"ecmp\" or kind = \"tables\"";
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn two_entries_for_one_address_are_refused() {
+    let twice = EXAMPLE.replace(
+        "port = 2 },\n",
+        "port = 2 },\n  { router = \"tor0\", mac = \"02:54:57:01:00:01\", port = 1 },\n",
+    );
+    let error = NetworkState::from_toml(&twice, "net.toml").unwrap_err().to_string();
+    assert_eq!(error, "net.toml:34: router \"tor0\" has two entries for 02:54:57:01:00:01");
+}
+
+#[test]
+fn wrong_json_says_the_line_too() {
+    let cases = [
+        ("\"seed\": 1", "\"seed\": one", "16: not valid JSON: expected value"),
+        ("\"seed\": 1", "\"seed\": -1", "16: seed is -1: expected a whole number"),
+        ("\"seed\": 1", "\"seed\": null", "16: seed is null: expected a whole number"),
+        ("\"kind\"", "\"kin\"", "16: unknown key kin of forwarding; did you mean kind?"),
+        ("\"port\": 2", "\"port\": 2, \"port\": 2", "17: not valid JSON: duplicate key \"port\""),
+        ("\"port\": 2", "\n\"prt\": 2", "18: unknown key prt of entries; did you mean port?"),
+        ("\"tor0\"}", "\"\\ud800\"}", "4: not valid JSON: unexpected end of hex escape"),
+        ("{\"down\": [\"tor1:p2\"]}", "[1]", "15: link_state is [1]: expected an object, { ... }"),
+        ("{\"name\": \"tor0\"}", "1", "4: router is 1: expected a list of objects, [{ ... }]"),
+    ];
+    for (from, to, expected) in cases {
+        assert!(EXAMPLE_JSON.contains(from), "{from}");
+        let error = NetworkState::from_json(&EXAMPLE_JSON.replace(from, to), "net.json").expect_err(to);
+        let expected = format!("net.json:{expected}");
+        assert!(
+            error.to_string().lines().any(|line| line.starts_with(&expected)),
+            "{error}\nnot: {expected}"
+        );
+    }
+    let error = |text: &str| NetworkState::from_json(text, "net.json").unwrap_err().to_string();
+    assert_eq!(error("[]"), "net.json:1: not valid JSON: expected an object, { ... }");
+    assert!(error("").starts_with("net.json:1: not valid JSON: "));
+    let deep = format!("{{\"router\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+    assert!(error(&deep).contains("\nnet.json:1: router is [[["));
+}
+
+#[test]
+fn tables_of_another_network_are_refused() {
+    let small = leaf_spine(2, 2, 1, Tiers::default()).unwrap();
+    let new = |tables| NetworkState::new(small.clone(), LinkState::new(&small), Forwarding::tables(tables));
+    let table = crate::routing::ForwardingTable::new;
+    let refusals = [
+        (vec![table(2, 0, 3); 5], "there are forwarding tables for 5 routers, and 4 routers"),
+        (
+            vec![table(3, 0, 3)],
+            "the table of router \"leaf0\" is for 3 endpoints and 3 ports, more than there are",
+        ),
+        (
+            vec![table(2, 0, 4)],
+            "the table of router \"leaf0\" is for 2 endpoints and 4 ports, more than there are",
+        ),
+    ];
+    for (tables, message) in refusals {
+        assert_eq!(new(tables).unwrap_err().to_string(), message);
+    }
+    assert!(new(vec![table(2, 3, 3)]).is_ok());
+    let links = LinkState::new(&fat_tree(4, Tiers::default()).unwrap());
+    let other = NetworkState::new(small, links, Forwarding::tables(Vec::new())).unwrap_err();
+    assert_eq!(other.to_string(), "the link state has 48 links, and the topology 6");
+}
+
+#[test]
+fn tables_that_would_take_too_much_memory_are_refused() {
+    let mut builder = TopologyBuilder::new();
+    for router in 0..60u16 {
+        builder.add_router(format!("r{router}")).unwrap();
+    }
+    for endpoint in 0..9_000u16 {
+        builder.add_endpoint(format!("h{endpoint}"), RouterId(endpoint % 60), LinkSpec::default()).unwrap();
+    }
+    let topology = builder.build().unwrap();
+    let entry = |router| Entry { router, mac: topology.mac(EndpointId(0), 255), port: PortIndex(0) };
+    let entries: Vec<Entry> = topology.router_ids().map(entry).collect();
+    let (index, error) = Forwarding::table_list(&topology, &entries).unwrap_err();
+    assert_eq!((index, error), (0, EntryError::TooLarge { routers: 60, endpoints: 9_000 }));
+}
+
+#[test]
+fn a_state_with_other_rules_or_links_is_as_if_made_anew() {
+    let topology = fat_tree(4, Tiers::default()).unwrap();
+    let mut failed = LinkState::new(&topology);
+    failed.fail(LinkId(20)).unwrap();
+    let new = |links: &LinkState, rules: &Forwarding| {
+        NetworkState::new(topology.clone(), links.clone(), rules.clone()).unwrap()
+    };
+    let rules = [Forwarding::ecmp(1), Forwarding::tables(Vec::new()), Forwarding::ecmp(2)];
+    let links = [LinkState::new(&topology), failed];
+    for (from, to) in rules.iter().flat_map(|from| rules.iter().map(move |to| (from, to))) {
+        assert_eq!(new(&links[1], from).with_forwarding(to.clone()).unwrap(), new(&links[1], to));
+        assert_eq!(new(&links[0], from).with_links(links[1].clone()).unwrap(), new(&links[1], from));
+    }
+}
+
+fn read_or_explain(read: Result<NetworkState, TopologyFileError>, text: &str) {
+    match read {
+        Ok(state) => {
+            assert_eq!(NetworkState::from_toml(&state.to_toml(), "net.toml").as_ref(), Ok(&state));
+            assert_eq!(NetworkState::from_json(&state.to_json(), "net.json").as_ref(), Ok(&state));
+        }
+        Err(error) => {
+            let last_line = text.split('\n').count();
+            assert!(!error.problems.is_empty());
+            assert!(error.problems.iter().all(|problem| (1..=last_line).contains(&problem.line)), "{error}");
+            assert!(!error.to_string().lines().any(|line| line.contains(char::is_control)), "{error:?}");
+        }
+    }
+}
+
+/// A text with some pieces moved elsewhere.
+fn torn(text: &str, moves: Vec<(prop::sample::Index, usize, prop::sample::Index)>) -> String {
+    let mut text: Vec<char> = text.chars().collect();
+    for (from, length, to) in moves {
+        let from = from.index(text.len());
+        let piece: Vec<char> = text.drain(from..(from + length).min(text.len() - 1).max(from)).collect();
+        let to = to.index(text.len());
+        text.splice(to..to, piece);
+    }
+    text.into_iter().collect()
+}
+
+proptest! {
+    #[test]
+    fn every_state_is_read_as_it_was_printed(state in states()) {
+        prop_assert_eq!(NetworkState::from_toml(&state.to_toml(), "net.toml"), Ok(state.clone()));
+        prop_assert_eq!(NetworkState::from_json(&state.to_json(), "net.json"), Ok(state));
+    }
+
+    #[test]
+    fn any_text_gives_a_state_or_problems(text in "(?s).{0,200}") {
+        read_or_explain(NetworkState::from_toml(&text, "net.toml"), &text);
+        read_or_explain(NetworkState::from_json(&text, "net.json"), &text);
+    }
+
+    #[test]
+    fn a_file_with_pieces_torn_out_and_put_elsewhere_gives_a_state_or_problems(
+        moves in prop::collection::vec((any::<prop::sample::Index>(), 0usize..40, any::<prop::sample::Index>()), 1..5),
+    ) {
+        let text = torn(EXAMPLE, moves.clone());
+        read_or_explain(NetworkState::from_toml(&text, "net.toml"), &text);
+        let text = torn(EXAMPLE_JSON, moves);
+        read_or_explain(NetworkState::from_json(&text, "net.json"), &text);
+    }
+
+    #[test]
+    fn a_json_file_with_other_values_gives_a_state_or_problems(
+        values in prop::collection::vec((0usize..60, prop::sample::select(vec![
+            "{}", "[]", "[[]]", "1e400", "-0", "null", "\"\"", "{\"a\": 1}", "true", "[{}]", "\"tor0\"", "18446744073709551616",
+        ])), 1..4),
+    ) {
+        let tokens: Vec<&str> = EXAMPLE_JSON.split_inclusive([':', ',', '[', '{']).collect();
+        let mut text: Vec<String> = tokens.iter().map(|token| token.to_string()).collect();
+        for (at, value) in values {
+            let at = at % text.len();
+            text[at] = format!("{value},");
+        }
+        let text = text.concat();
+        read_or_explain(NetworkState::from_json(&text, "net.json"), &text);
+    }
+}

@@ -1,0 +1,172 @@
+//! Which version a packet is attributed to, against a plain list of all versions there ever were.
+
+use proptest::prelude::*;
+use thalweg_wire::Protocol;
+
+use super::*;
+use crate::identity::EndpointId;
+use crate::inference::Ports;
+use crate::link_state::LinkState;
+use crate::state::Forwarding;
+use crate::state::tests::{states_of, topologies};
+use crate::topology::Topology;
+use crate::topology::shapes::{Tiers, racks};
+
+/// Every version, and for how long it lingers.
+#[derive(Debug)]
+struct Chronicle {
+    all: Vec<(u64, u64, NetworkState)>,
+    settle: u64,
+}
+
+impl Chronicle {
+    /// Numbers of the versions that held at some time in `time - settle` to `time`, the newest first.
+    fn candidates(&self, time: u64) -> Vec<u64> {
+        let first = time.saturating_sub(self.settle);
+        let held_at = |time| self.all.iter().rev().find(|&&(_, from, _)| from <= time).unwrap().0;
+        let mut numbers: Vec<u64> = (first..=time).map(held_at).collect();
+        numbers.dedup();
+        numbers.reverse();
+        numbers
+    }
+
+    fn state(&self, number: u64) -> &NetworkState {
+        &self.all.iter().find(|version| version.0 == number).unwrap().2
+    }
+}
+
+/// A history, pushed state by state: states, times between them, settling time, how many are kept.
+fn histories() -> impl Strategy<Value = (Chronicle, Versions)> {
+    let parts = topologies().prop_flat_map(|topology| {
+        let states = prop::collection::vec((states_of(topology.clone()), 0u64..12), 1..8);
+        (states_of(topology), states, 0u64..20, 1usize..6)
+    });
+    parts.prop_map(|(first, pushed, settle, capacity)| {
+        let mut chronicle = Chronicle { all: vec![(1, 0, first.clone())], settle };
+        let mut versions = Versions::new(first).with_settle(Nanos(settle)).with_capacity(capacity);
+        let mut from = 0;
+        for (state, gap) in pushed {
+            from += gap;
+            let number = versions.push(state.clone(), Timestamp(from)).unwrap();
+            chronicle.all.push((number, from, state));
+        }
+        (chronicle, versions)
+    })
+}
+
+/// The rule, as the module has it in words.
+fn rule(answers: &[(u64, (Ports, Case))]) -> (u64, (Ports, Case), Certainty) {
+    let (newest, says) = answers[0];
+    if answers.len() == 1 {
+        return (newest, says, Certainty::Certain);
+    }
+    if answers.iter().all(|answer| answer.1 == says) {
+        return (newest, says, Certainty::Agreed);
+    }
+    let fitting: Vec<_> = answers.iter().filter(|answer| answer.1.1.fits()).collect();
+    match fitting.first() {
+        None => (newest, says, Certainty::Ambiguous),
+        Some(&&(number, says)) if fitting.iter().all(|answer| answer.1 == says) => {
+            (number, says, Certainty::OnlyFit)
+        }
+        Some(&&(number, says)) => (number, says, Certainty::Ambiguous),
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_phase_is_the_versions_that_may_have_been((chronicle, versions) in histories()) {
+        let oldest_kept = versions.iter().next().unwrap().number;
+        for time in 0..100 {
+            let candidates = chronicle.candidates(time);
+            let kept: Vec<u64> = candidates.iter().copied().filter(|&number| number >= oldest_kept).collect();
+            let phase = Phase {
+                newest: *kept.first().unwrap_or(&oldest_kept),
+                oldest: *kept.last().unwrap_or(&oldest_kept),
+                is_forgotten: kept.len() < candidates.len(),
+            };
+            prop_assert_eq!(versions.phase(Timestamp(time)), phase, "at {}", time);
+        }
+    }
+
+    #[test]
+    fn attribution_is_by_the_rule((chronicle, versions) in histories(), flow in 0u32..1 << 28) {
+        let topology = versions.newest().state.topology().clone();
+        let (source_port, destination_port) = crate::routing::flow_ports::ports(flow);
+        let key = FlowKey::v4(1, 2, source_port, destination_port, Protocol::TCP);
+        let oldest_kept = versions.iter().next().unwrap().number;
+        for (time, router) in (0..100).step_by(3).flat_map(|time| topology.router_ids().map(move |r| (time, r))) {
+            let (from, to) = (EndpointId(0), EndpointId(topology.endpoints().len() as u16 - 1));
+            let ethernet = EthernetAddresses { source: topology.mac(from, 0), destination: topology.mac(to, 1) };
+            let candidates = chronicle.candidates(time);
+            let mut kept: Vec<u64> = candidates.iter().copied().filter(|&number| number >= oldest_kept).collect();
+            let is_forgotten = kept.len() < candidates.len();
+            if kept.is_empty() {
+                kept.push(oldest_kept);
+            }
+            let answer = |&number: &u64| (number, chronicle.state(number).ports(router, &ethernet, &key));
+            let (version, (ports, case), certainty) = rule(&kept.iter().map(answer).collect::<Vec<_>>());
+            let certainty = if is_forgotten { Certainty::Forgotten } else { certainty };
+            let expected = Inference { ports, case, version, certainty };
+            prop_assert_eq!(versions.infer(router, &ethernet, &key, Timestamp(time)), expected, "at {}", time);
+            let (here, path) = versions.infer_path(router, &ethernet, &key, Timestamp(time));
+            if here.case == Case::Known {
+                prop_assert_eq!(path, chronicle.state(here.version).path(&ethernet, &key).ok());
+            }
+            prop_assert_eq!((here.ports, here.version), (ports, version));
+            prop_assert!(here.certainty >= certainty, "paths may differ where ports do not");
+        }
+    }
+}
+
+fn network() -> (Topology, NetworkState) {
+    let topology = racks(2, 1, Tiers::default()).unwrap();
+    let state = NetworkState::new(topology.clone(), LinkState::new(&topology), Forwarding::ecmp(1)).unwrap();
+    (topology, state)
+}
+
+#[test]
+fn the_last_few_versions_are_kept_and_the_others_counted() {
+    let (_, state) = network();
+    let mut versions = Versions::new(state.clone());
+    for time in 1..=20 {
+        assert_eq!(versions.push(state.clone(), Timestamp(time)), Ok(time + 1));
+    }
+    assert_eq!((versions.iter().len(), versions.forgotten()), (DEFAULT_KEPT, 13));
+    let numbers: Vec<u64> = versions.iter().map(|version| version.number).collect();
+    assert_eq!(numbers, (14..=21).collect::<Vec<_>>());
+    assert_eq!(versions.get(14).map(|version| version.from), Some(Timestamp(13)));
+    assert_eq!(versions.get(13), None);
+    assert_eq!(versions.newest().number, 21);
+    assert_eq!(versions.with_capacity(0).iter().len(), 1, "one is always kept");
+}
+
+#[test]
+fn a_version_that_held_at_no_time_is_replaced() {
+    let (_, state) = network();
+    let mut versions = Versions::new(state.clone());
+    assert_eq!(versions.push(state.clone(), Timestamp(5)), Ok(2));
+    assert_eq!(versions.push(state.clone(), Timestamp(5)), Ok(3));
+    let numbers: Vec<u64> = versions.iter().map(|version| version.number).collect();
+    assert_eq!((numbers, versions.forgotten()), (vec![1, 3], 0));
+    assert_eq!(versions.get(2), None);
+}
+
+#[test]
+fn what_cannot_follow_is_refused_and_changes_nothing() {
+    let (_, state) = network();
+    let mut versions = Versions::new(state.clone());
+    versions.push(state.clone(), Timestamp(5)).unwrap();
+    let backwards = versions.push(state.clone(), Timestamp(4)).unwrap_err();
+    assert_eq!(
+        backwards.to_string(),
+        "a version from 1970-01-01T00:00:00.000000004Z on cannot follow one from 1970-01-01T00:00:00.000000005Z on"
+    );
+    let swapped = state.to_toml().replace("\"tor0\"", "\"other\"").replace("\"r0\"", "\"other\"");
+    let swapped = NetworkState::from_toml(&swapped, "net.toml").unwrap();
+    let renumbered = versions.push(swapped, Timestamp(6)).unwrap_err();
+    assert!(
+        renumbered.to_string().ends_with("would be \"other\": routers keep their order, new ones come last")
+    );
+    assert_eq!(versions.newest().number, 2);
+}
