@@ -1,6 +1,7 @@
-//! Topology files.
+//! Topology files, and files of a network's whole state.
 
-use thalweg_network::Topology;
+use thalweg_network::topology::file::TopologyFileError;
+use thalweg_network::{NetworkState, Topology};
 
 /// Name of the file, as messages have it.
 const NAME: &str = "net.toml";
@@ -17,15 +18,35 @@ pub fn check(data: &[u8]) {
             topology.check_invariants();
             assert_eq!(Topology::from_toml(&topology.to_toml(), NAME).as_ref(), Ok(&topology));
         }
-        Err(error) => {
-            let message = error.to_string();
-            let last_line = text.split('\n').count();
-            assert!(!error.problems.is_empty());
-            for (line, problem) in message.split('\n').zip(&error.problems) {
-                assert!((1..=last_line).contains(&problem.line), "{message}");
-                assert!(line.starts_with(&format!("{NAME}:{}: ", problem.line)), "{message}");
-                assert!(!line.contains(char::is_control), "{message:?}");
+        Err(error) => check_error(text, &error),
+    }
+}
+
+/// The same for a network's state, in both of its forms.
+///
+/// # Panics
+/// If it does not hold.
+pub fn check_state(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    for read in [NetworkState::from_toml, NetworkState::from_json] {
+        match read(text, NAME) {
+            Ok(state) => {
+                state.topology().check_invariants();
+                assert_eq!(NetworkState::from_toml(&state.to_toml(), NAME).as_ref(), Ok(&state));
+                assert_eq!(NetworkState::from_json(&state.to_json(), NAME).as_ref(), Ok(&state));
             }
+            Err(error) => check_error(text, &error),
         }
+    }
+}
+
+fn check_error(text: &str, error: &TopologyFileError) {
+    let message = error.to_string();
+    let last_line = text.split('\n').count();
+    assert!(!error.problems.is_empty());
+    for (line, problem) in message.split('\n').zip(&error.problems) {
+        assert!((1..=last_line).contains(&problem.line), "{message}");
+        assert!(line.starts_with(&format!("{NAME}:{}: ", problem.line)), "{message}");
+        assert!(!line.contains(char::is_control), "{message:?}");
     }
 }

@@ -4,10 +4,13 @@
 //! The home of `unsafe`: memory-mapped files, rings shared with the kernel, system calls and libpcap, each
 //! behind a small safe type.
 
+pub mod backend;
 pub mod file;
 pub mod filter;
 pub mod live;
 pub mod privileges;
+mod socket;
+pub mod xdp;
 
 #[cfg(test)]
 #[path = "../tests/skip/mod.rs"]

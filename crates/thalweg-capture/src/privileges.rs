@@ -27,9 +27,11 @@ const OVERFLOW_ID: u32 = 65_534;
 pub struct Dropped {
     /// Capabilities that were in force and are no longer.
     pub capability_count: usize,
+    /// Capabilities that were kept.
+    pub kept: Vec<Capability>,
     /// The user as whom the process ran, and as whom it runs now.
     pub user: UserChange,
-    /// Whether programs that it executes are barred from all capabilities as well. Not possible without
+    /// Whether programs that it executes are barred from all other capabilities as well. Not possible without
     /// CAP_SETPCAP, and not needed: PR_SET_NO_NEW_PRIVS bars them too.
     pub is_bounding_set_empty: bool,
 }
@@ -60,6 +62,12 @@ pub enum PrivilegeError {
     ThreadsRunning {
         /// Threads, the calling one included.
         thread_count: usize,
+    },
+    /// There is no such user.
+    #[error("there is no user {name:?}")]
+    NoUser {
+        /// The name.
+        name: String,
     },
     /// A system call failed.
     #[error("cannot {step}: {source}")]
@@ -93,21 +101,70 @@ pub enum PrivilegeError {
 /// When a privilege would remain; the process should then end. That it could not change its user within a
 /// container is told in the result.
 pub fn drop_privileges() -> Result<Dropped, PrivilegeError> {
+    drop_privileges_except(Keep::Nothing, None)
+}
+
+/// What [`drop_privileges_except`] keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// No capability at all.
+    Nothing,
+    /// Those that opening an interface takes, as far as the process has them: CAP_NET_RAW, and for AF_XDP CAP_NET_ADMIN
+    /// and CAP_BPF. For a daemon that opens an interface again when it comes back.
+    Capture,
+}
+
+impl Keep {
+    const fn capabilities(self) -> &'static [Capability] {
+        match self {
+            Keep::Nothing => &[],
+            Keep::Capture => &[Capability::CAP_NET_RAW, Capability::CAP_NET_ADMIN, Capability::CAP_BPF],
+        }
+    }
+}
+
+/// Drops every privilege of the process but those in `keep`, for good. Root becomes `user`, if one is named; else as
+/// [`drop_privileges`]. What is kept is neither inheritable nor ambient: no program that is executed gets it.
+///
+/// # Errors
+/// As [`drop_privileges`], and if there is no such user.
+pub fn drop_privileges_except(keep: Keep, user: Option<&str>) -> Result<Dropped, PrivilegeError> {
     refuse_if_threads_run()?;
-    let capability_count = read(CapSet::Effective)?.len();
+    let held = read(CapSet::Permitted)?;
+    let kept: caps::CapsHashSet =
+        keep.capabilities().iter().copied().filter(|it| held.contains(it)).collect();
+    let before = read(CapSet::Effective)?.len();
     // In this order: emptying the bounding set and changing the user need capabilities themselves.
-    let is_bounding_set_empty = empty_bounding_set();
-    let user = leave_root()?;
-    for set in [CapSet::Ambient, CapSet::Inheritable, CapSet::Effective, CapSet::Permitted] {
-        caps::clear(None, set).map_err(|source| PrivilegeError::Capabilities { set, source })?;
+    let is_bounding_set_empty = empty_bounding_set(&kept);
+    let at = |set| move |source| PrivilegeError::Capabilities { set, source };
+    // Without this the permitted set is emptied with the change of the user.
+    if !kept.is_empty() {
+        caps::securebits::set_keepcaps(true).map_err(at(CapSet::Permitted))?;
+    }
+    let user = leave_root(user)?;
+    for set in [CapSet::Ambient, CapSet::Inheritable] {
+        caps::clear(None, set).map_err(at(set))?;
+    }
+    for set in [CapSet::Effective, CapSet::Permitted] {
+        caps::set(None, set, &kept).map_err(at(set))?;
+    }
+    if !kept.is_empty() {
+        caps::securebits::set_keepcaps(false).map_err(at(CapSet::Permitted))?;
     }
     bar_new_privileges()?;
-    for set in [CapSet::Ambient, CapSet::Inheritable, CapSet::Effective, CapSet::Permitted] {
-        if !read(set)?.is_empty() {
+    let nothing = caps::CapsHashSet::new();
+    for (set, allowed) in [
+        (CapSet::Ambient, &nothing),
+        (CapSet::Inheritable, &nothing),
+        (CapSet::Effective, &kept),
+        (CapSet::Permitted, &kept),
+    ] {
+        if !read(set)?.is_subset(allowed) {
             return Err(PrivilegeError::StillPrivileged { set });
         }
     }
-    Ok(Dropped { capability_count, user, is_bounding_set_empty })
+    let kept: Vec<Capability> = keep.capabilities().iter().copied().filter(|it| kept.contains(it)).collect();
+    Ok(Dropped { capability_count: before.saturating_sub(kept.len()), kept, user, is_bounding_set_empty })
 }
 
 fn refuse_if_threads_run() -> Result<(), PrivilegeError> {
@@ -120,24 +177,27 @@ fn read(set: CapSet) -> Result<caps::CapsHashSet, PrivilegeError> {
     caps::read(None, set).map_err(|source| PrivilegeError::Capabilities { set, source })
 }
 
-/// Whether it is empty afterwards.
-fn empty_bounding_set() -> bool {
+/// Whether it has nothing but `kept` afterwards.
+fn empty_bounding_set(kept: &caps::CapsHashSet) -> bool {
     let mut known: Vec<Capability> = caps::runtime::thread_all_supported().into_iter().collect();
     known.sort_by_key(Capability::index);
-    known.into_iter().all(|capability| {
+    known.into_iter().filter(|capability| !kept.contains(capability)).all(|capability| {
         let is_present = caps::has_cap(None, CapSet::Bounding, capability).unwrap_or(true);
         !is_present || caps::drop(None, CapSet::Bounding, capability).is_ok()
     })
 }
 
 /// Becomes another user if the process is root in any way.
-fn leave_root() -> Result<UserChange, PrivilegeError> {
+fn leave_root(user: Option<&str>) -> Result<UserChange, PrivilegeError> {
     // SAFETY: these take nothing and cannot fail.
     let (real, effective) = unsafe { (libc::getuid(), libc::geteuid()) };
     if real != 0 && effective != 0 {
         return Ok(UserChange::None);
     }
-    let (uid, gid) = unprivileged_user(real);
+    let (uid, gid) = match user {
+        Some(name) => user_named(name)?,
+        None => unprivileged_user(real),
+    };
     // SAFETY: no groups are passed; the others take numbers only.
     let result = unsafe {
         // The user goes last, for root alone may do the rest.
@@ -170,6 +230,14 @@ fn unprivileged_user(real_uid: uid_t) -> (uid_t, gid_t) {
         .unwrap_or((OVERFLOW_ID, OVERFLOW_ID))
 }
 
+fn user_named(name: &str) -> Result<(uid_t, gid_t), PrivilegeError> {
+    let no_user = || PrivilegeError::NoUser { name: name.to_owned() };
+    let text = std::ffi::CString::new(name).map_err(|_| no_user())?;
+    // SAFETY: the name ends in a zero byte; no other thread runs that could call the function meanwhile.
+    let entry = unsafe { libc::getpwnam(text.as_ptr()).as_ref() }.ok_or_else(no_user)?;
+    Ok((entry.pw_uid, entry.pw_gid))
+}
+
 fn nobody() -> (uid_t, gid_t) {
     // SAFETY: the name ends in a zero byte; no other thread runs that could call the function meanwhile.
     let entry = unsafe { libc::getpwnam(c"nobody".as_ptr()).as_ref() };
@@ -198,6 +266,12 @@ impl fmt::Display for Dropped {
             UserChange::To { uid, gid } => write!(f, "runs as user {uid}, group {gid}")?,
             UserChange::Refused => f.write_str("still runs as root (there is no other user here)")?,
         }
-        write!(f, ", without capabilities ({} dropped)", self.capability_count)
+        match &self.kept[..] {
+            [] => write!(f, ", without capabilities ({} dropped)", self.capability_count),
+            kept => {
+                let names: Vec<String> = kept.iter().map(ToString::to_string).collect();
+                write!(f, ", with {} alone ({} dropped)", names.join(", "), self.capability_count)
+            }
+        }
     }
 }

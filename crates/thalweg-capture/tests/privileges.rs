@@ -9,7 +9,8 @@ use std::process::Command;
 use caps::CapSet;
 use thalweg_capture::live::{LiveError, LiveOptions, LiveSource};
 use thalweg_capture::privileges::{PrivilegeError, UserChange, drop_privileges};
-use thalweg_wire::Source;
+use thalweg_capture::xdp::{XdpOptions, XdpSource};
+use thalweg_wire::{Bytes, Source};
 
 /// Set in the processes that drop their privileges.
 const IN_CHILD: &str = "THALWEG_TEST_DROP_PRIVILEGES";
@@ -63,6 +64,8 @@ fn captures_without_privileges() {
     assert!(Command::new("ip").args(["link", "set", "lo", "up"]).status().unwrap().success());
     let options = LiveOptions::new("lo");
     let mut source = LiveSource::open(&options).unwrap();
+    let through_xdp = XdpOptions { memory_size: Bytes(256 << 10), ..XdpOptions::new("lo") };
+    let mut xdp_source = XdpSource::open_group(&through_xdp).unwrap().pop().unwrap();
 
     let dropped = drop_privileges().unwrap();
     assert!(dropped.capability_count > 0 && dropped.is_bounding_set_empty, "{dropped:?}");
@@ -85,13 +88,27 @@ fn captures_without_privileges() {
     }
     assert!(std::fs::File::open("/etc/shadow").is_err());
     assert!(matches!(LiveSource::open(&options), Err(LiveError::NoPermission { .. })));
+    assert!(matches!(XdpSource::open_group(&through_xdp), Err(LiveError::NoXdpPermission { .. })));
 
-    UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"still captured", "127.0.0.1:9").unwrap();
-    let mut seen = false;
-    for _ in 0..20 {
-        let batch = source.next_batch().unwrap().unwrap();
-        seen |= batch.iter().any(|frame| frame.bytes.ends_with(b"still captured"));
-    }
-    assert!(seen);
+    // First through AF_XDP, which leaves nothing for the tap.
+    send_a_datagram();
+    assert!(sees_the_datagram(&mut xdp_source));
+    assert_eq!(xdp_source.counters().kernel_drops, 0);
+    drop(xdp_source);
+    let shown = Command::new("ip").args(["link", "show", "lo"]).output().unwrap();
+    assert!(!String::from_utf8_lossy(&shown.stdout).contains("xdp"), "detached without privileges");
+    send_a_datagram();
+    assert!(sees_the_datagram(&mut source));
     source.counters();
+}
+
+fn send_a_datagram() {
+    UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"still captured", "127.0.0.1:9").unwrap();
+}
+
+fn sees_the_datagram(source: &mut impl Source) -> bool {
+    (0..20).any(|_| {
+        let batch = source.next_batch().unwrap().unwrap();
+        batch.iter().any(|frame| frame.bytes.ends_with(b"still captured"))
+    })
 }

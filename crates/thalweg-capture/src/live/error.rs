@@ -2,6 +2,7 @@
 
 use std::io;
 
+use thalweg_wire::Bytes;
 use thiserror::Error;
 
 use crate::filter::FilterError;
@@ -30,6 +31,42 @@ pub enum LiveError {
         interface: String,
         /// The path of the running program.
         program: String,
+    },
+    /// The process may not capture through AF_XDP.
+    #[error(
+        "AF_XDP on `{interface}` needs the capabilities CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: run as root, or grant \
+         them to the program once with `sudo setcap cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock=ep {program}`"
+    )]
+    NoXdpPermission {
+        /// What was to be captured.
+        interface: String,
+        /// The path of the running program.
+        program: String,
+    },
+    /// AF_XDP is for Ethernet alone.
+    #[error("AF_XDP is for Ethernet, which `{interface}` is not: use AF_PACKET")]
+    NotEthernet {
+        /// The interface.
+        interface: String,
+    },
+    /// An interface has one XDP program at most, and this one has another's.
+    #[error(
+        "another program takes frames from `{interface}` through XDP already (see `ip link show {interface}`)"
+    )]
+    XdpTaken {
+        /// The interface.
+        interface: String,
+    },
+    /// The user may not lock as much memory as the frames need.
+    #[error(
+        "the frames of `{interface}` need {needed} of locked memory, more than this user may lock: raise the limit \
+         (`ulimit -l`, LimitMEMLOCK= of systemd), grant CAP_IPC_LOCK, or use less memory"
+    )]
+    LockedMemory {
+        /// The interface.
+        interface: String,
+        /// Of all its queues together.
+        needed: Bytes,
     },
     /// The interface's frames begin with something that is not taken apart.
     #[error("`{interface}` is of a kind that Thalweg cannot read (hardware type ARPHRD {hardware_type})")]
@@ -78,19 +115,18 @@ pub enum LiveError {
 
 impl LiveError {
     /// For a packet socket that could not be opened.
-    pub(super) fn from_open(interface: &str, source: io::Error) -> LiveError {
+    pub(crate) fn from_open(interface: &str, source: io::Error) -> LiveError {
         let interface = interface.to_owned();
         match source.kind() {
-            io::ErrorKind::PermissionDenied => {
-                let program = std::env::current_exe().map(|path| path.display().to_string());
-                LiveError::NoPermission {
-                    interface,
-                    program: program.unwrap_or_else(|_| "PROGRAM".to_owned()),
-                }
-            }
+            io::ErrorKind::PermissionDenied => LiveError::NoPermission { interface, program: program() },
             _ => LiveError::Kernel { interface, step: "open a packet socket", source },
         }
     }
+}
+
+/// The path of the running program, to be put into a command.
+pub(crate) fn program() -> String {
+    std::env::current_exe().map_or_else(|_| "PROGRAM".to_owned(), |path| path.display().to_string())
 }
 
 fn did_you_mean(nearest: &Option<String>) -> String {

@@ -26,7 +26,7 @@ const RAW_IP: [u16; 8] = [
 const LEAST_SIMILARITY: f64 = 0.6;
 
 /// The index of the interface `name`.
-pub(super) fn index_of(socket: &PacketSocket, name: &str) -> Result<i32, LiveError> {
+pub(crate) fn index_of(socket: &PacketSocket, name: &str) -> Result<i32, LiveError> {
     socket.interface_index(name).map_err(|source| match source.raw_os_error() {
         Some(libc::ENODEV) => no_such_interface(name),
         _ => LiveError::Kernel { interface: name.to_owned(), step: "look up the interface", source },
@@ -42,7 +42,7 @@ fn no_such_interface(name: &str) -> LiveError {
 }
 
 /// What frames of the interface `name` begin with.
-pub(super) fn link_type_of(socket: &PacketSocket, name: &str) -> Result<LinkType, LiveError> {
+pub(crate) fn link_type_of(socket: &PacketSocket, name: &str) -> Result<LinkType, LiveError> {
     let interface = || name.to_owned();
     match socket.hardware_type(name) {
         Ok(libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK) => Ok(LinkType::Ethernet),
@@ -57,12 +57,12 @@ pub(super) fn link_type_of(socket: &PacketSocket, name: &str) -> Result<LinkType
 }
 
 /// Whether frames of the interface `name` go out and come in again.
-pub(super) fn is_loopback(socket: &PacketSocket, name: &str) -> io::Result<bool> {
+pub(crate) fn is_loopback(socket: &PacketSocket, name: &str) -> io::Result<bool> {
     Ok(socket.interface_flags(name)? & libc::IFF_LOOPBACK != 0)
 }
 
 /// The state of the interface that the socket is bound to, whatever its name is by now.
-pub(super) fn state_of(socket: &PacketSocket) -> LinkState {
+pub(crate) fn state_of(socket: &PacketSocket) -> LinkState {
     // The kernel unbinds a socket (index -1) when its interface leaves the namespace.
     let Ok(index @ 1..) = socket.bound_index() else { return LinkState::Gone };
     match socket.interface_name(index).and_then(|name| socket.interface_flags(&name)) {

@@ -32,11 +32,11 @@
 //! the kernel allocates at once and does not swap.
 
 mod block;
-mod error;
-mod interface;
-mod options;
+pub(crate) mod error;
+pub(crate) mod interface;
+pub(crate) mod options;
 mod ring;
-mod socket;
+pub(crate) mod socket;
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -47,12 +47,13 @@ pub use error::LiveError;
 pub use options::LiveOptions;
 
 use crate::filter::{Filter, Instruction};
+use crate::socket::Readiness;
 use block::read_block;
 use ring::Ring;
-use socket::{PacketSocket, Readiness};
+use socket::PacketSocket;
 
 /// How long to wait for a block before an empty batch says that nothing came.
-const PATIENCE: Nanos = Nanos::from_millis(100);
+pub(crate) const PATIENCE: Nanos = Nanos::from_millis(100);
 
 /// Refuses every frame: nothing is to enter a ring before all of its group are ready.
 const REFUSE_ALL: [Instruction; 1] = [return_instruction(0)];
@@ -192,7 +193,7 @@ impl LiveSource {
         let was_gone = self.link_state == LinkState::Gone;
         let readiness =
             self.socket.wait(self.wait).map_err(|source| self.failed("wait for packets", source))?;
-        if readiness != Readiness::Block || self.link_state != LinkState::Up {
+        if readiness != Readiness::Ready || self.link_state != LinkState::Up {
             self.note_link_state();
         }
         // Once the interface is gone, a whole wait without a block means that the ring is empty for good: the

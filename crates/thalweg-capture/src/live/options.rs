@@ -90,7 +90,8 @@ impl LiveOptions {
     }
 }
 
-fn check(
+/// That `holds`, or what is wrong with the value of an option.
+pub(crate) fn check(
     holds: bool,
     option: &'static str,
     value: impl std::fmt::Display,

@@ -2,40 +2,44 @@
 
 #![expect(unsafe_code, reason = "system calls that take pointers")]
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, c_int};
 use std::io;
-use std::mem::{size_of, zeroed};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::mem::zeroed;
+use std::os::fd::RawFd;
 
 use thalweg_wire::Nanos;
 
 use crate::filter::Instruction;
+use crate::socket::{Plain, Readiness, Socket};
 
-/// What a wait ended with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Readiness {
-    /// A block of the ring is ready.
-    Block,
-    /// Nothing came in time.
-    Nothing,
-    /// A signal arrived, or the interface went down.
-    Interrupted,
+/// ETHTOOL_GCHANNELS of ethtool.h: how many queues are in use.
+const ETHTOOL_GET_CHANNELS: u32 = 0x3c;
+
+/// `struct ethtool_channels` of ethtool.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct Channels {
+    command: u32,
+    max_rx: u32,
+    max_tx: u32,
+    max_other: u32,
+    max_combined: u32,
+    rx: u32,
+    tx: u32,
+    other: u32,
+    combined: u32,
 }
 
 /// A raw packet socket, which captures nothing until it is bound.
 #[derive(Debug)]
-pub(super) struct PacketSocket {
-    descriptor: OwnedFd,
+pub(crate) struct PacketSocket {
+    socket: Socket,
 }
 
 impl PacketSocket {
     /// Opens a socket for no protocol, so that no packet enters before [`bind`](Self::bind).
-    pub(super) fn open() -> io::Result<PacketSocket> {
-        // SAFETY: takes numbers only.
-        let descriptor = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
-        check(descriptor)?;
-        // SAFETY: the descriptor is open and nobody else's.
-        Ok(PacketSocket { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor) } })
+    pub(crate) fn open() -> io::Result<PacketSocket> {
+        Ok(PacketSocket { socket: Socket::open(libc::AF_PACKET, libc::SOCK_RAW, 0)? })
     }
 
     /// Replaces the filter, at once and between two frames.
@@ -68,28 +72,29 @@ impl PacketSocket {
 
     /// Takes every protocol's frames of one interface from now on.
     pub(super) fn bind(&self, index: i32) -> io::Result<()> {
-        // SAFETY: all-zero bytes are a valid `sockaddr_ll`.
-        let mut address: libc::sockaddr_ll = unsafe { zeroed() };
+        self.bind_for(libc::ETH_P_ALL as u16, index)
+    }
+
+    /// Takes no frames, but tells what becomes of the interface ([`bound_index`](Self::bound_index)).
+    pub(crate) fn bind_to_watch(&self, index: i32) -> io::Result<()> {
+        self.bind_for(0, index)
+    }
+
+    fn bind_for(&self, protocol: u16, index: i32) -> io::Result<()> {
+        let mut address = libc::sockaddr_ll::zero();
         address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+        address.sll_protocol = protocol.to_be();
         address.sll_ifindex = index;
-        let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-        // SAFETY: the pointer is to an address of that length.
-        check(unsafe { libc::bind(self.raw(), (&raw const address).cast(), length) })
+        self.socket.bind(&address)
     }
 
     /// The interface that the socket is bound to; -1 after it left the namespace.
-    pub(super) fn bound_index(&self) -> io::Result<i32> {
-        // SAFETY: all-zero bytes are a valid `sockaddr_ll`.
-        let mut address: libc::sockaddr_ll = unsafe { zeroed() };
-        let mut length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-        // SAFETY: the kernel writes at most `length` bytes to the address.
-        check(unsafe { libc::getsockname(self.raw(), (&raw mut address).cast(), &mut length) })?;
-        Ok(address.sll_ifindex)
+    pub(crate) fn bound_index(&self) -> io::Result<i32> {
+        Ok(self.socket.address::<libc::sockaddr_ll>()?.sll_ifindex)
     }
 
     /// Has the interface take frames for other hosts until the socket is closed.
-    pub(super) fn enter_promiscuous_mode(&self, index: i32) -> io::Result<()> {
+    pub(crate) fn enter_promiscuous_mode(&self, index: i32) -> io::Result<()> {
         let membership = libc::packet_mreq {
             mr_ifindex: index,
             mr_type: libc::PACKET_MR_PROMISC as u16,
@@ -122,37 +127,18 @@ impl PacketSocket {
 
     /// Waits until a block is ready, for `patience` (rounded up to milliseconds) at most.
     pub(super) fn wait(&self, patience: Nanos) -> io::Result<Readiness> {
-        let mut request = libc::pollfd { fd: self.raw(), events: libc::POLLIN, revents: 0 };
-        let timeout_ms = patience.0.div_ceil(1_000_000) as c_int;
-        // SAFETY: the pointer is to one request.
-        match check(unsafe { libc::poll(&mut request, 1, timeout_ms) }) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Readiness::Interrupted),
-            answer => answer?,
-        }
-        if request.revents & libc::POLLERR != 0 {
-            self.take_error()?;
-            return Ok(Readiness::Interrupted);
-        }
-        Ok(if request.revents & libc::POLLIN != 0 { Readiness::Block } else { Readiness::Nothing })
-    }
-
-    /// Takes the pending error off the socket; that the interface is down is none.
-    fn take_error(&self) -> io::Result<()> {
-        match self.get::<c_int>(libc::SOL_SOCKET, libc::SO_ERROR)? {
-            0 | libc::ENETDOWN => Ok(()),
-            error => Err(io::Error::from_raw_os_error(error)),
-        }
+        self.socket.wait(patience)
     }
 
     /// The index of the interface `name`; ENODEV if there is none.
-    pub(super) fn interface_index(&self, name: &str) -> io::Result<i32> {
+    pub(crate) fn interface_index(&self, name: &str) -> io::Result<i32> {
         let answer = self.ask(libc::SIOCGIFINDEX as _, request_for(name)?)?;
         // SAFETY: SIOCGIFINDEX fills this field.
         Ok(unsafe { answer.ifr_ifru.ifru_ifindex })
     }
 
     /// The name of the interface `index`.
-    pub(super) fn interface_name(&self, index: i32) -> io::Result<String> {
+    pub(crate) fn interface_name(&self, index: i32) -> io::Result<String> {
         let mut request = request_for("")?;
         request.ifr_ifru.ifru_ifindex = index;
         let answer = self.ask(libc::SIOCGIFNAME as _, request)?;
@@ -161,61 +147,52 @@ impl PacketSocket {
     }
 
     /// The `IFF_` flags of the interface `name`.
-    pub(super) fn interface_flags(&self, name: &str) -> io::Result<c_int> {
+    pub(crate) fn interface_flags(&self, name: &str) -> io::Result<c_int> {
         let answer = self.ask(libc::SIOCGIFFLAGS as _, request_for(name)?)?;
         // SAFETY: SIOCGIFFLAGS fills this field.
         Ok(c_int::from(unsafe { answer.ifr_ifru.ifru_flags }))
     }
 
     /// The `ARPHRD_` type of the interface `name`.
-    pub(super) fn hardware_type(&self, name: &str) -> io::Result<u16> {
+    pub(crate) fn hardware_type(&self, name: &str) -> io::Result<u16> {
         let answer = self.ask(libc::SIOCGIFHWADDR as _, request_for(name)?)?;
         // SAFETY: SIOCGIFHWADDR fills this field.
         Ok(unsafe { answer.ifr_ifru.ifru_hwaddr }.sa_family)
     }
 
-    fn ask(&self, what: libc::Ioctl, mut request: libc::ifreq) -> io::Result<libc::ifreq> {
-        // SAFETY: each of the requests above reads and writes one `ifreq`.
-        check(unsafe { libc::ioctl(self.raw(), what, &mut request) })?;
-        Ok(request)
+    /// How many receive queues the interface `name` has in use; 1 if its driver does not tell.
+    pub(crate) fn receive_queue_count(&self, name: &str) -> io::Result<u32> {
+        let mut channels = Channels { command: ETHTOOL_GET_CHANNELS, ..Channels::default() };
+        let mut request = request_for(name)?;
+        request.ifr_ifru.ifru_data = (&raw mut channels).cast();
+        // SAFETY: the request points to what this command of ethtool fills.
+        match unsafe { self.socket.ask(libc::SIOCETHTOOL as _, request) } {
+            Ok(_) => Ok((channels.rx + channels.combined).max(1)),
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(1),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn ask(&self, what: libc::Ioctl, request: libc::ifreq) -> io::Result<libc::ifreq> {
+        // SAFETY: each of the requests above reads and writes one `ifreq`, and no pointer in it.
+        unsafe { self.socket.ask(what, request) }
     }
 
     fn set<T>(&self, level: c_int, option: c_int, value: &T) -> io::Result<()> {
-        let length = size_of::<T>() as libc::socklen_t;
-        let value = std::ptr::from_ref(value).cast::<c_void>();
-        // SAFETY: the pointer is to that many bytes, which the kernel reads.
-        check(unsafe { libc::setsockopt(self.raw(), level, option, value, length) })
+        self.socket.set(level, option, value)
     }
 
-    /// Reads an option of the plain integer fields that `T` consists of.
     fn get<T: Plain>(&self, level: c_int, option: c_int) -> io::Result<T> {
-        // SAFETY: all-zero bytes are a value of a plain type.
-        let mut value: T = unsafe { zeroed() };
-        let mut length = size_of::<T>() as libc::socklen_t;
-        // SAFETY: the kernel writes at most `length` bytes, and any bytes are a value of a plain type.
-        check(unsafe { libc::getsockopt(self.raw(), level, option, (&raw mut value).cast(), &mut length) })?;
-        Ok(value)
+        self.socket.get(level, option)
     }
 
     pub(super) fn raw(&self) -> RawFd {
-        self.descriptor.as_raw_fd()
+        self.socket.raw()
     }
 }
 
-/// Types of which any bytes are a value.
-///
-/// # Safety
-/// Integers, and structures of nothing but integers.
-unsafe trait Plain {}
-// SAFETY: an integer.
-unsafe impl Plain for c_int {}
-// SAFETY: an integer.
-unsafe impl Plain for u32 {}
-// SAFETY: three integers.
-unsafe impl Plain for libc::tpacket_stats_v3 {}
-
 /// The interfaces of the calling thread's network namespace; none if they cannot be listed.
-pub(super) fn interface_names() -> Vec<String> {
+pub(crate) fn interface_names() -> Vec<String> {
     let mut names = Vec::new();
     // SAFETY: takes nothing; returns null or a list that an all-zero entry ends.
     let list = unsafe { libc::if_nameindex() };
@@ -245,8 +222,4 @@ fn request_for(name: &str) -> io::Result<libc::ifreq> {
         *to = from as _;
     }
     Ok(request)
-}
-
-fn check(status: c_int) -> io::Result<()> {
-    if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -6,6 +6,7 @@
 mod network;
 #[path = "../skip/mod.rs"]
 mod skip;
+mod xdp;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -34,7 +35,7 @@ struct Seen {
 }
 
 /// Everything that arrives until nothing has for `batches` batches in a row.
-fn read_until_idle(source: &mut LiveSource, batches: usize) -> Vec<Seen> {
+fn read_until_idle(source: &mut impl Source<Error = LiveError>, batches: usize) -> Vec<Seen> {
     let (mut seen, mut idle) = (Vec::new(), 0);
     while idle < batches {
         let batch = source.next_batch().unwrap().unwrap();

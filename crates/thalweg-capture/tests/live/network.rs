@@ -29,6 +29,11 @@ pub(crate) struct Network {
 impl Network {
     /// Makes the namespaces, or says why it cannot.
     pub(crate) fn new() -> Option<Network> {
+        Network::with_queues(1)
+    }
+
+    /// As [`new`](Self::new), with several queues at each end, in both directions.
+    pub(crate) fn with_queues(queue_count: u32) -> Option<Network> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = |end| format!("twl-{}-{number}-{end}", std::process::id());
@@ -43,10 +48,11 @@ impl Network {
             let disable = "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6";
             ip(&["netns", "exec", namespace, "sh", "-c", disable]);
         }
-        ip(&[
-            "-n", reader, "link", "add", "twl0", "address", READER_MAC, "type", "veth", "peer", "name",
-            "twl1", "address", SENDER_MAC, "netns", sender,
-        ]);
+        let count = queue_count.to_string();
+        let queues = ["numrxqueues", &count, "numtxqueues", &count];
+        let one_end = ["-n", reader, "link", "add", "twl0", "address", READER_MAC];
+        let other_end = ["type", "veth", "peer", "name", "twl1", "address", SENDER_MAC];
+        ip(&[&one_end, queues.as_slice(), &other_end, &queues, &["netns", sender]].concat());
         for (namespace, interface, address) in [(reader, "twl0", READER), (sender, "twl1", SENDER)] {
             ip(&["-n", namespace, "address", "add", &format!("{address}/24"), "dev", interface]);
             ip(&["-n", namespace, "link", "set", "lo", "up"]);
@@ -64,6 +70,11 @@ impl Network {
             let entry = ["neighbour", "replace", address, "lladdr", mac, "dev", interface];
             ip(&[&["-n", namespace.as_str()], entry.as_slice()].concat());
         }
+    }
+
+    /// The reader's namespace.
+    pub(crate) fn reader(&self) -> &str {
+        &self.reader
     }
 
     /// Opens a source in the reader's namespace.
@@ -85,9 +96,34 @@ impl Network {
         in_namespace(&self.reader, work)
     }
 
+    /// What `ip` prints of `twl0`.
+    pub(crate) fn show_reader(&self) -> String {
+        let arguments = ["-n", &self.reader, "-details", "link", "show", "dev", "twl0"];
+        String::from_utf8(Command::new("ip").args(arguments).output().unwrap().stdout).unwrap()
+    }
+
     /// Runs `ip` within the reader's namespace.
     pub(crate) fn ip_reader(&self, arguments: &[&str]) {
         ip(&[&["-n", self.reader.as_str()], arguments].concat());
+    }
+
+    /// Switches IPv6 on for `twl0`, which gives itself an address then.
+    pub(crate) fn enable_ipv6_at_reader(&self) {
+        let enable = "echo 0 > /proc/sys/net/ipv6/conf/twl0/disable_ipv6";
+        ip(&["netns", "exec", &self.reader, "sh", "-c", enable]);
+    }
+
+    /// Frames that found the ring of the veth pair full on their way to the reader.
+    pub(crate) fn dropped_by_sender(&self) -> u64 {
+        let arguments = ["-n", &self.sender, "-stats", "link", "show", "dev", "twl1"];
+        let shown = String::from_utf8(Command::new("ip").args(arguments).output().unwrap().stdout).unwrap();
+        let numbers = shown.lines().skip_while(|line| !line.trim().starts_with("TX:")).nth(1);
+        numbers.and_then(|line| line.split_whitespace().nth(3)).and_then(|text| text.parse().ok()).unwrap()
+    }
+
+    /// Runs `ip` within the sender's namespace.
+    pub(crate) fn ip_sender(&self, arguments: &[&str]) {
+        ip(&[&["-n", self.sender.as_str()], arguments].concat());
     }
 
     /// Sends one datagram with `size` bytes of payload.
@@ -191,7 +227,7 @@ pub(crate) fn has_capabilities_only(kept: &[caps::Capability]) {
 }
 
 /// Runs `work` in a thread of its own within a namespace.
-fn in_namespace<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> T {
+pub(crate) fn in_namespace<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             let namespace = File::open(format!("/run/netns/{name}")).unwrap();

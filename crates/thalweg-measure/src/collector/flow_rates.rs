@@ -15,7 +15,7 @@ use thalweg_network::{PortIndex, RouterId};
 use thalweg_sketch::{Bound, Estimate};
 use thalweg_wire::{BitRate, Direction, EthernetAddresses, Nanos, Packet, Timestamp};
 
-use super::links::{Links, Part, Told, index_of};
+use super::links::{Links, Told, index_of};
 use super::options::{CollectorOptions, MonitorPort};
 use super::report::{LinkReport, LinkSide, Way};
 use crate::memory::{LargeArray, MemoryError, prefetch};
@@ -50,8 +50,6 @@ mod flag {
     pub(super) const HAS_RATE: u32 = 1 << 1;
     /// The ports may be others: the forwarding state had just changed.
     pub(super) const AMBIGUOUS: u32 = 1 << 2;
-    /// The bounds hold with some probability.
-    pub(super) const IS_DRAWN: u32 = 1 << 3;
     /// Where the basis begins, two bits.
     pub(super) const BASIS: u32 = 8;
     /// The forwarding state that would tell the ports has been forgotten.
@@ -85,6 +83,18 @@ pub struct RateCounters {
     /// Samples by what could be inferred of their ports, in the order of [`Case::ALL`]; the first, for which all
     /// could, is not counted. Nothing is counted without a network.
     pub cases: [u64; Case::COUNT],
+}
+
+/// What a span comes to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Measured {
+    /// Bits per second.
+    rate: u64,
+    /// At least this; not a number if unknown.
+    lower: f32,
+    /// At most this; infinite if nobody knows.
+    upper: f32,
+    basis: Basis,
 }
 
 /// A rule's finding, with the rates as they were then.
@@ -200,8 +210,20 @@ impl FlowRates {
         self.counters
     }
 
-    pub(super) fn links(&self) -> &Links {
-        &self.links
+    /// Number of link directions.
+    pub(super) fn links(&self) -> usize {
+        self.links.len()
+    }
+
+    /// A link as it is.
+    pub(super) fn report(&self, link: usize, now: Timestamp) -> LinkReport {
+        let rates = self.links.members(link).iter().filter_map(|&member| self.rated(member));
+        self.links.report(link, now, rates.map(|rated| rated.rate))
+    }
+
+    /// Crossings that came too soon after another event of the link.
+    pub(super) fn held_back(&self) -> u64 {
+        self.links.held_back()
     }
 
     pub(super) fn ratio(&self) -> &SamplingRatio {
@@ -229,15 +251,14 @@ impl FlowRates {
             return None;
         }
         let value = track.rate as f64;
-        let rate = match (track.lower.is_nan(), track.way.flags & flag::IS_DRAWN != 0) {
-            (true, _) => Estimate { value, bound: Bound::Unknown },
-            (false, is_drawn) => {
-                let confidence = if is_drawn { CONFIDENCE } else { 1.0 };
-                Estimate::within(value, f64::from(track.lower), f64::from(track.upper), confidence)
-            }
+        let basis = basis(track);
+        let confidence = if basis == Basis::SamplingRatio { CONFIDENCE } else { 1.0 };
+        let rate = match track.lower.is_nan() {
+            true => Estimate { value, bound: Bound::Unknown },
+            false => Estimate::within(value, track.lower.into(), track.upper.into(), confidence),
         };
         let (from, to) = track.span();
-        Some(Rated { rate, basis: basis(track), span: (Timestamp(from), Timestamp(to)) })
+        Some(Rated { rate, basis, span: (Timestamp(from), Timestamp(to)) })
     }
 
     /// Lets time pass, up to `now`.
@@ -277,8 +298,8 @@ impl FlowRates {
         }
         match track.last_time() + track.patience(&self.bursts).min(MOST_PATIENCE) {
             until if until <= now.0 => {
-                let nothing = Part { upper: 0.0, ..Part::default() };
-                self.set_rate(number, nothing, now);
+                (track.lower, track.upper) = (0.0, 0.0);
+                self.set_rate(number, 0, now);
             }
             until => self.wait(number, until),
         }
@@ -299,7 +320,7 @@ impl FlowRates {
         if span.length == 0 {
             return;
         }
-        let (part, basis) = match span.advance {
+        let measured = match span.advance {
             0 => self.by_samples(number, span, time),
             _ if span.length > self.longest_span => {
                 self.counters.wrapped += 1;
@@ -307,7 +328,8 @@ impl FlowRates {
             }
             _ => self.by_sequence(number, span, time),
         };
-        if part.rate as f64 > PLAUSIBLE * self.fastest {
+        let Measured { rate, lower, upper, basis } = measured;
+        if rate as f64 > PLAUSIBLE * self.fastest {
             self.counters.implausible += 1;
             return;
         }
@@ -315,16 +337,17 @@ impl FlowRates {
         let track = &mut self.tracks[number as usize];
         let flags = track.way.flags;
         track.way.flags = flags & !(3 << flag::BASIS) | flag::HAS_RATE | (basis as u32) << flag::BASIS;
+        (track.lower, track.upper) = (lower, upper);
         if flags & flag::WAITS == 0 {
             let until = track.last_time() + track.patience(&self.bursts).min(MOST_PATIENCE);
             self.wait(number, until);
         }
-        self.set_rate(number, part, time);
+        self.set_rate(number, rate, time);
     }
 
     /// The rate of a span whose sequence numbers went on. Headers and framing are counted as the samples have them.
     #[inline]
-    fn by_sequence(&mut self, number: u32, span: Span, time: Timestamp) -> (Part, Basis) {
+    fn by_sequence(&mut self, number: u32, span: Span, time: Timestamp) -> Measured {
         let (advance, wire, length) = (f64::from(span.advance), f64::from(span.wire), span.length as f64);
         let bits = match span.payload {
             0 => 8e9 * f64::max(advance * (FULL_FRAME / FULL_SEGMENT), wire),
@@ -337,8 +360,12 @@ impl FlowRates {
             return self.by_samples(number, span, time);
         }
         // What was sent again has passed once, if it was lost before it came here.
-        let again = u64::from(span.payload) * u64::from(span.late) / u64::from(span.samples.max(1));
-        let sampled = u32::try_from(u64::from(span.payload) + again).unwrap_or(u32::MAX);
+        let sampled = match span.late {
+            0 => span.payload,
+            late => {
+                (f64::from(span.payload) * f64::from(span.samples + late) / f64::from(span.samples)) as u32
+            }
+        };
         let load = self.load_of_port(number) as f64 * self.per_monitor_rate;
         self.ratio.add(time.0, sampled, span.advance, load);
         if span.late > 0 || self.is_short_of_samples(&span, time) {
@@ -349,8 +376,7 @@ impl FlowRates {
             Some(jitter) if jitter < length => (bits / (length + jitter), bits / (length - jitter)),
             Some(jitter) => (bits / (length + jitter), f64::INFINITY),
         };
-        let part = Part { rate, lower: lower as f32, upper: upper as f32, is_drawn: false };
-        (part, Basis::SequenceNumbers)
+        Measured { rate, lower: lower as f32, upper: upper as f32, basis: Basis::SequenceNumbers }
     }
 
     /// Whether far fewer packets were sampled than the advance of sequence numbers promises: by more than three
@@ -369,19 +395,19 @@ impl FlowRates {
 
     /// The rate of a span by its samples, over the share that is sampled. Of `n` samples drawn with probability `r`, the
     /// number of packets is known to within a standard deviation of `sqrt((1 - r) / n)` of itself.
-    fn by_samples(&mut self, number: u32, span: Span, time: Timestamp) -> (Part, Basis) {
+    fn by_samples(&mut self, number: u32, span: Span, time: Timestamp) -> Measured {
         let samples = f64::from(span.samples + span.late);
-        let wire = f64::from(span.wire) * samples / f64::from(span.samples.max(1));
+        let wire = match span.late {
+            0 => f64::from(span.wire),
+            _ => f64::from(span.wire) * samples / f64::from(span.samples),
+        };
         let sampled = 8e9 * wire / span.length as f64;
+        let (rate, exactly) = (sampled as u64, sampled as f32);
         let Some(ratio) = self.ratio.at(time.0) else {
-            let part =
-                Part { rate: sampled as u64, lower: sampled as f32, upper: f32::INFINITY, is_drawn: false };
-            return (part, Basis::SamplesAlone);
+            return Measured { rate, lower: exactly, upper: f32::INFINITY, basis: Basis::SamplesAlone };
         };
         if ratio.is_all() {
-            let exactly = sampled as f32;
-            let part = Part { rate: sampled as u64, lower: exactly, upper: exactly, is_drawn: true };
-            return (part, Basis::SamplingRatio);
+            return Measured { rate, lower: exactly, upper: exactly, basis: Basis::SamplingRatio };
         }
         let drawn = Z_95 * Z_95 * (1.0 - ratio.value) / samples;
         let relative = (drawn + ratio.relative_error * ratio.relative_error).sqrt();
@@ -396,8 +422,8 @@ impl FlowRates {
         // The ratio of a quiet port, and that of a port as busy as those of TCP flows.
         let (least, most) = (rate.min(plain), rate.max(plain * (1.0 + ratio.value)));
         let (lower, upper) = ((least * (1.0 - relative)).max(sampled), most * (1.0 + relative));
-        let part = Part { rate: rate as u64, lower: lower as f32, upper: upper as f32, is_drawn: true };
-        (part, Basis::SamplingRatio)
+        let (lower, upper) = (lower as f32, upper as f32);
+        Measured { rate: rate as u64, lower, upper, basis: Basis::SamplingRatio }
     }
 
     /// What the output port of a flow carries; the flow's own rate if it is not known.
@@ -410,26 +436,24 @@ impl FlowRates {
 
     /// Changes a rate, and the sums of the links that the flow is on.
     #[inline(always)]
-    fn set_rate(&mut self, number: u32, new: Part, now: Timestamp) {
+    fn set_rate(&mut self, number: u32, new: u64, now: Timestamp) {
         let track = &mut self.tracks[number as usize];
-        let (old, links) = (part_of(track), links_of(track));
-        (track.rate, track.lower, track.upper) = (new.rate, new.lower, new.upper);
-        track.way.flags = track.way.flags & !flag::IS_DRAWN | if new.is_drawn { flag::IS_DRAWN } else { 0 };
-        match (old.rate > 0, new.rate > 0) {
+        let old = std::mem::replace(&mut track.rate, new);
+        match (old > 0, new > 0) {
             (true, true) => {
-                for link in links.into_iter().flatten() {
-                    self.change(link, &old, &new, now);
+                for link in links_of(track).into_iter().flatten() {
+                    self.change(link, old, new, now);
                 }
             }
             (false, true) => self.join_links(number, now),
-            (true, false) => self.leave_links_with(number, &old, now),
+            (true, false) => self.leave_links_with(number, old, now),
             (false, false) => {}
         }
     }
 
     /// Changes a flow's part in one link.
     #[inline(always)]
-    fn change(&mut self, link: usize, old: &Part, new: &Part, now: Timestamp) {
+    fn change(&mut self, link: usize, old: u64, new: u64, now: Timestamp) {
         if self.links.replace(link, old, new, now) {
             self.ask(link, now);
         }
@@ -437,16 +461,16 @@ impl FlowRates {
 
     fn join_links(&mut self, number: u32, now: Timestamp) {
         let track = &self.tracks[number as usize];
-        let (part, links) = (part_of(track), links_of(track));
+        let (rate, links) = (track.rate, links_of(track));
         for (place, link) in links.into_iter().enumerate() {
             let Some(link) = link else { continue };
             self.places[number as usize][place] = self.links.join(link, number);
-            self.change(link, &Part::default(), &part, now);
+            self.change(link, 0, rate, now);
         }
     }
 
     /// Takes a flow off its links, in which it has this part.
-    fn leave_links_with(&mut self, number: u32, part: &Part, now: Timestamp) {
+    fn leave_links_with(&mut self, number: u32, rate: u64, now: Timestamp) {
         for (place, link) in links_of(&self.tracks[number as usize]).into_iter().enumerate() {
             let Some(link) = link else { continue };
             let freed = self.places[number as usize][place];
@@ -456,20 +480,19 @@ impl FlowRates {
                 let place = usize::from(theirs[0] != Some(link));
                 self.places[moved as usize][place] = freed;
             }
-            self.change(link, part, &Part::default(), now);
+            self.change(link, rate, 0, now);
         }
     }
 
     /// Takes a flow off its links; its rate is zero from now on.
     fn leave_links(&mut self, number: u32) {
-        let part = part_of(&self.tracks[number as usize]);
-        if part.rate > 0 {
-            self.leave_links_with(number, &part, Timestamp(self.next_tick));
-            let track = &mut self.tracks[number as usize];
-            (track.rate, track.lower, track.upper) = (0, 0.0, 0.0);
+        let rate = self.tracks[number as usize].rate;
+        if rate > 0 {
+            self.leave_links_with(number, rate, Timestamp(self.next_tick));
         }
-        self.tracks[number as usize].way.output = 0;
-        self.tracks[number as usize].way.input = 0;
+        let track = &mut self.tracks[number as usize];
+        (track.rate, track.lower, track.upper) = (0, 0.0, 0.0);
+        (track.way.input, track.way.output) = (0, 0);
     }
 
     /// Asks a link's rules what they have to tell.
@@ -493,7 +516,7 @@ impl FlowRates {
         let flows = flows.into_iter().filter_map(|(_, track)| Some((track, self.rated(track)?)));
         let crossed = Crossed {
             told,
-            link: self.links.report(link, now),
+            link: self.report(link, now),
             version: self.network.as_ref().map_or(0, |network| network.phase(now).newest),
             time: now,
             flows: flows.collect(),
@@ -509,15 +532,15 @@ impl FlowRates {
         let inferred = self.network.as_ref().map(|network| network.infer(self.router, ethernet, key, now));
         let (ports, case) = inferred.map_or_else(Default::default, |it| (it.ports, it.case.index() as u32));
         let certainty = inferred.map_or(Certainty::Certain, |Inference { certainty, .. }| certainty);
-        let part = part_of(&self.tracks[number as usize]);
         let links = self.links.len() / 2;
         let name =
             |port: Option<PortIndex>| port.filter(|port| port.index() < links).map_or(0, |port| port.0 + 1);
         let (input, output) = (name(ports.input), name(ports.output));
         let track = &self.tracks[number as usize];
-        let moves = (track.way.input, track.way.output) != (input, output);
-        if moves && part.rate > 0 {
-            self.leave_links_with(number, &part, now);
+        let rate = track.rate;
+        let moves = rate > 0 && (track.way.input, track.way.output) != (input, output);
+        if moves {
+            self.leave_links_with(number, rate, now);
         }
         let era = self.era;
         let way = &mut self.tracks[number as usize].way;
@@ -533,7 +556,7 @@ impl FlowRates {
             Certainty::Forgotten => flag::FORGOTTEN,
             _ => 0,
         };
-        if moves && part.rate > 0 {
+        if moves {
             self.join_links(number, now);
         }
     }
@@ -629,11 +652,6 @@ fn capacities(network: Option<&Versions>, router: RouterId) -> Vec<BitRate> {
     }
     let ports = (0..topology.ports(router) as u16).map(PortIndex);
     ports.map(|port| topology.links()[topology.link_at(router, port).index()].rate).collect()
-}
-
-fn part_of(track: &Track) -> Part {
-    let is_drawn = track.way.flags & flag::IS_DRAWN != 0;
-    Part { rate: track.rate, lower: track.lower, upper: track.upper, is_drawn }
 }
 
 /// Where a direction comes in and where it goes out.

@@ -11,20 +11,6 @@ use thalweg_wire::{BitRate, Nanos, Timestamp};
 
 use super::options::LinkRule;
 use super::report::{Crossing, LinkReport, LinkSide, Way};
-use crate::rates::sampling::CONFIDENCE;
-
-/// A flow's part in the sums of its links.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Part {
-    /// Bits per second.
-    pub(super) rate: u64,
-    /// At least this; not a number if unknown.
-    pub(super) lower: f32,
-    /// At most this; infinite if nobody knows.
-    pub(super) upper: f32,
-    /// Whether the bounds hold with the probability of the sampling ratio's interval only.
-    pub(super) is_drawn: bool,
-}
 
 /// What one direction of a link carries: the cache line that every change of a flow's rate touches.
 #[derive(Clone, Copy, Debug)]
@@ -38,9 +24,6 @@ struct Load {
     changed: Timestamp,
     /// Up to when `smoothed` has been brought.
     smoothed_at: Timestamp,
-    /// Sums of bounds.
-    lower: u64,
-    upper: u64,
 }
 
 /// What else there is to one direction of a link.
@@ -48,10 +31,6 @@ struct Load {
 struct Link {
     side: LinkSide,
     capacity: BitRate,
-    /// Parts whose bounds are unknown, that have no upper bound, and whose bounds hold with some probability.
-    without_bound: u32,
-    without_upper: u32,
-    drawn: u32,
     /// Whoever has a part.
     members: Vec<u32>,
     rules: Vec<Watch>,
@@ -139,17 +118,14 @@ impl Links {
         members.get(place as usize).copied()
     }
 
-    /// Takes `old` out of a link's sum and puts `new` in. Says whether rules have to be asked.
+    /// Takes the rate `old` out of a link's sum and puts `new` in. Says whether rules have to be asked.
     #[inline(always)]
-    pub(super) fn replace(&mut self, link: usize, old: &Part, new: &Part, now: Timestamp) -> bool {
+    pub(super) fn replace(&mut self, link: usize, old: u64, new: u64, now: Timestamp) -> bool {
         let load = &mut self.loads[link];
         load.smooth(now, self.smoothing);
-        load.sum = load.sum - old.rate + new.rate;
+        load.sum = load.sum - old + new;
         load.changed = now;
-        if !(old.lower.is_nan() && new.lower.is_nan()) {
-            self.replace_bounds(link, old, new);
-        }
-        self.loads[link].is_loud(self.smoothing)
+        load.is_loud(self.smoothing)
     }
 
     /// Lets time pass for a link. Says whether rules have to be asked.
@@ -172,34 +148,45 @@ impl Links {
         told
     }
 
-    /// A link as it is.
-    pub(super) fn report(&self, link: usize, now: Timestamp) -> LinkReport {
+    /// A link as it is; `rates` are those of its members.
+    pub(super) fn report(
+        &self,
+        link: usize,
+        now: Timestamp,
+        rates: impl Iterator<Item = Estimate>,
+    ) -> LinkReport {
         let (load, line) = (&self.loads[link], &self.links[link]);
         let smoothed = load.smoothed_by(now, self.smoothing);
         LinkReport {
             side: line.side,
             capacity: line.capacity,
-            rate: line.estimate(load),
+            rate: sum(rates),
             smoothed,
             utilisation: smoothed / line.capacity.0 as f64,
             flows: line.members.len() as u32,
             changed: load.changed,
         }
     }
+}
 
-    #[inline]
-    fn replace_bounds(&mut self, link: usize, old: &Part, new: &Part) {
-        let (load, line) = (&mut self.loads[link], &mut self.links[link]);
-        let count = |holds: bool| u32::from(holds);
-        let is_open = |part: &Part| !part.lower.is_nan() && !part.upper.is_finite();
-        line.without_bound = line.without_bound - count(old.lower.is_nan()) + count(new.lower.is_nan());
-        line.without_upper = line.without_upper - count(is_open(old)) + count(is_open(new));
-        line.drawn = line.drawn - count(old.is_drawn) + count(new.is_drawn);
-        // What is not a number, or infinite, counts as nothing in these sums.
-        let whole = |bound: f32| if bound.is_finite() { bound as u64 } else { 0 };
-        load.lower = load.lower - whole(old.lower) + whole(new.lower);
-        load.upper = load.upper - whole(old.upper) + whole(new.upper);
-    }
+/// The sum of estimates. What one of them says holds but with some probability; what all say fails with no more than
+/// the sum of their probabilities to fail (Boole's inequality).
+fn sum(rates: impl Iterator<Item = Estimate>) -> Estimate {
+    rates.fold(Estimate::exact(0.0), |sum, rate| {
+        let value = sum.value + rate.value;
+        let bound = match (sum.bound, rate.bound) {
+            (
+                Bound::Interval { lower, upper, confidence },
+                Bound::Interval { lower: l, upper: u, confidence: c },
+            ) => Bound::Interval {
+                lower: lower + l,
+                upper: upper + u,
+                confidence: (confidence - (1.0 - c)).max(0.0),
+            },
+            _ => Bound::Unknown,
+        };
+        Estimate { value, bound }
+    })
 }
 
 impl Load {
@@ -209,8 +196,6 @@ impl Load {
         smoothed: 0.0,
         changed: Timestamp(0),
         smoothed_at: Timestamp(0),
-        lower: 0,
-        upper: 0,
     };
 
     /// The smoothed sum at `now`: what the sum has been since, counted in with a first-order lag of this time constant.
@@ -246,7 +231,7 @@ impl Link {
         let concerned = |rule: &LinkRule| rule.links.as_ref().is_none_or(|links| links.contains(&side));
         let rules = rules.iter().enumerate().filter(|(_, rule)| concerned(rule));
         let rules = rules.map(|(number, rule)| Watch::new(number, rule)).collect();
-        Link { side, capacity, without_bound: 0, without_upper: 0, drawn: 0, members: Vec::new(), rules }
+        Link { side, capacity, members: Vec::new(), rules }
     }
 
     /// See [`Load::quiet`]. A rule that waits is asked each time.
@@ -262,18 +247,6 @@ impl Link {
             }
         }
         quiet
-    }
-
-    /// The sum and its bound: that of one flow may fail to hold with probability `1 - CONFIDENCE`, those of several with
-    /// no more than the sum of that (Boole's inequality).
-    fn estimate(&self, load: &Load) -> Estimate {
-        let value = load.sum as f64;
-        if self.without_bound > 0 {
-            return Estimate { value, bound: Bound::Unknown };
-        }
-        let upper = if self.without_upper > 0 { f64::INFINITY } else { load.upper as f64 };
-        let confidence = (1.0 - f64::from(self.drawn) * (1.0 - CONFIDENCE)).max(0.0);
-        Estimate::within(value, load.lower as f64, upper, confidence)
     }
 }
 

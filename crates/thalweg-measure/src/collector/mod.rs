@@ -165,8 +165,7 @@ impl Collector {
 
     /// All links of the switch: input and output of each port, in the order of ports.
     pub fn links(&self) -> Vec<LinkReport> {
-        let links = self.rates.links();
-        (0..links.len()).map(|link| links.report(link, self.clock())).collect()
+        (0..self.rates.links()).map(|link| self.rates.report(link, self.clock())).collect()
     }
 
     /// Flows lie in slots from 0 up to here.
@@ -201,7 +200,7 @@ impl Collector {
             untracked: self.table.detector().map_or(0, SlidingWindow::untracked),
             rates: self.rates.counters(),
             events: self.events,
-            events_held_back: self.rates.links().held_back(),
+            events_held_back: self.rates.held_back(),
         }
     }
 

@@ -5,6 +5,12 @@
 //! multiplying samples; for TCP it is in the sequence numbers, which count bytes whether they were sampled or not
 //! ([`burst`]). Flows without sequence numbers are measured by the share that TCP flows beside them show was
 //! sampled ([`sampling`]).
+//!
+//! **What no estimator can undo** is the queue of the monitor port. A sample is seen when it has waited there, so rates are
+//! those of some time ago: a fraction of a millisecond if the buffer is small, 3.5 ms with the 4 MB of the paper's switch
+//! (section 5.3). And while a large buffer fills, because the port has just become oversubscribed, each sample waits longer
+//! than the one before: time is stretched, and rates read too low by the factor of oversubscription until it is full. The
+//! bounds take it in, if the collector has been told how large the buffer is.
 
 pub mod burst;
 pub mod sampling;

@@ -1,0 +1,164 @@
+//! A socket of any family: the system calls that packet sockets, XDP sockets and netlink share, each behind a safe
+//! function.
+
+#![expect(unsafe_code, reason = "system calls that take pointers")]
+
+use std::ffi::{c_int, c_void};
+use std::io;
+use std::mem::zeroed;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use thalweg_wire::Nanos;
+
+/// What a wait ended with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Readiness {
+    /// There is something to read.
+    Ready,
+    /// Nothing came in time.
+    Nothing,
+    /// A signal arrived, or the interface went down.
+    Interrupted,
+}
+
+/// An open socket, closed when dropped.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    descriptor: OwnedFd,
+}
+
+impl Socket {
+    pub(crate) fn open(family: c_int, kind: c_int, protocol: c_int) -> io::Result<Socket> {
+        // SAFETY: takes numbers only.
+        let descriptor = unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol) };
+        check(descriptor)?;
+        // SAFETY: the descriptor is open and nobody else's.
+        Ok(Socket { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor) } })
+    }
+
+    /// Binds to an address of the socket's family, which `T` must be.
+    pub(crate) fn bind<T>(&self, address: &T) -> io::Result<()> {
+        let length = size_of::<T>() as libc::socklen_t;
+        // SAFETY: the pointer is to that many bytes, which the kernel reads.
+        check(unsafe { libc::bind(self.raw(), std::ptr::from_ref(address).cast(), length) })
+    }
+
+    /// The address that the socket is bound to.
+    pub(crate) fn address<T: Plain>(&self) -> io::Result<T> {
+        let mut address = T::zero();
+        let mut length = size_of::<T>() as libc::socklen_t;
+        // SAFETY: the kernel writes at most `length` bytes to the address, and any bytes are a value of it.
+        check(unsafe { libc::getsockname(self.raw(), (&raw mut address).cast(), &mut length) })?;
+        Ok(address)
+    }
+
+    /// Sets an option, whose value must be laid out as the kernel expects it.
+    pub(crate) fn set<T>(&self, level: c_int, option: c_int, value: &T) -> io::Result<()> {
+        let length = size_of::<T>() as libc::socklen_t;
+        let value = std::ptr::from_ref(value).cast::<c_void>();
+        // SAFETY: the pointer is to that many bytes, which the kernel reads.
+        check(unsafe { libc::setsockopt(self.raw(), level, option, value, length) })
+    }
+
+    /// Reads an option.
+    pub(crate) fn get<T: Plain>(&self, level: c_int, option: c_int) -> io::Result<T> {
+        let mut value = T::zero();
+        let mut length = size_of::<T>() as libc::socklen_t;
+        // SAFETY: the kernel writes at most `length` bytes, and any bytes are a value of a plain type.
+        check(unsafe { libc::getsockopt(self.raw(), level, option, (&raw mut value).cast(), &mut length) })?;
+        Ok(value)
+    }
+
+    /// Has the kernel answer a request that concerns an interface.
+    ///
+    /// # Safety
+    /// `what` must be a request that reads and writes one `ifreq`; what pointers in it point to must be as
+    /// the request demands.
+    pub(crate) unsafe fn ask(&self, what: libc::Ioctl, mut request: libc::ifreq) -> io::Result<libc::ifreq> {
+        // SAFETY: as the caller promises.
+        check(unsafe { libc::ioctl(self.raw(), what, &mut request) })?;
+        Ok(request)
+    }
+
+    /// Waits until there is something to read, for `patience` (rounded up to milliseconds) at most.
+    pub(crate) fn wait(&self, patience: Nanos) -> io::Result<Readiness> {
+        let mut request = libc::pollfd { fd: self.raw(), events: libc::POLLIN, revents: 0 };
+        let timeout_ms = patience.0.div_ceil(1_000_000) as c_int;
+        // SAFETY: the pointer is to one request.
+        match check(unsafe { libc::poll(&mut request, 1, timeout_ms) }) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Readiness::Interrupted),
+            answer => answer?,
+        }
+        if request.revents & libc::POLLERR != 0 {
+            self.take_error()?;
+            return Ok(Readiness::Interrupted);
+        }
+        Ok(if request.revents & libc::POLLIN != 0 { Readiness::Ready } else { Readiness::Nothing })
+    }
+
+    /// Takes the pending error off the socket; that the interface is down is none.
+    fn take_error(&self) -> io::Result<()> {
+        match self.get::<c_int>(libc::SOL_SOCKET, libc::SO_ERROR)? {
+            0 | libc::ENETDOWN => Ok(()),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+
+    /// Sends one message.
+    pub(crate) fn send(&self, message: &[u8]) -> io::Result<()> {
+        // SAFETY: the pointer is to that many bytes, which the kernel reads.
+        let sent = unsafe { libc::send(self.raw(), message.as_ptr().cast(), message.len(), 0) };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Receives one message into `room`, with `flags` of recv(2); returns its length.
+    pub(crate) fn receive(&self, room: &mut [u8], flags: c_int) -> io::Result<usize> {
+        // SAFETY: the kernel writes at most that many bytes.
+        let received = unsafe { libc::recv(self.raw(), room.as_mut_ptr().cast(), room.len(), flags) };
+        usize::try_from(received).map_err(|_| io::Error::last_os_error())
+    }
+
+    pub(crate) fn raw(&self) -> RawFd {
+        self.descriptor.as_raw_fd()
+    }
+}
+
+impl AsRawFd for Socket {
+    fn as_raw_fd(&self) -> RawFd {
+        self.raw()
+    }
+}
+
+/// Types of which any bytes are a value.
+///
+/// # Safety
+/// Integers, and structures of nothing but integers.
+pub(crate) unsafe trait Plain: Sized {
+    /// The value that all-zero bytes are.
+    fn zero() -> Self {
+        // SAFETY: all-zero bytes are a value of a plain type.
+        unsafe { zeroed() }
+    }
+}
+
+// SAFETY: an integer.
+unsafe impl Plain for c_int {}
+// SAFETY: an integer.
+unsafe impl Plain for u32 {}
+// SAFETY: three integers.
+unsafe impl Plain for libc::tpacket_stats_v3 {}
+// SAFETY: integers only.
+unsafe impl Plain for libc::sockaddr_ll {}
+// SAFETY: integers only.
+unsafe impl Plain for libc::sockaddr_nl {}
+// SAFETY: integers only.
+unsafe impl Plain for libc::sockaddr_xdp {}
+// SAFETY: integers only.
+unsafe impl Plain for libc::xdp_mmap_offsets {}
+// SAFETY: integers only.
+unsafe impl Plain for libc::xdp_statistics {}
+
+/// The error that a system call left behind, if its status says that there is one.
+pub(crate) fn check(status: c_int) -> io::Result<()> {
+    if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

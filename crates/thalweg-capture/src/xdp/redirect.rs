@@ -1,0 +1,117 @@
+//! The program that takes frames from an interface and gives each to the socket of its queue.
+//!
+//! Six instructions, which are loaded by bpf(2) itself; they say
+//!
+//! ```c
+//! return bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS);
+//! ```
+//!
+//! A frame of a queue that has no socket goes the way it would have gone without the program.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use super::XdpMode;
+use super::bpf::{self, Instruction};
+use super::socket::XdpSocket;
+
+/// Name of the program, as `ip link` and bpftool show it.
+const PROGRAM_NAME: &str = "thalweg";
+
+/// XDP_FLAGS_SKB_MODE of if_link.h.
+const FLAG_GENERIC: u32 = 1 << 1;
+/// XDP_FLAGS_DRV_MODE of if_link.h.
+const FLAG_NATIVE: u32 = 1 << 2;
+
+/// The sockets of an interface's queues and the program that feeds them.
+#[derive(Debug)]
+pub(super) struct Redirect {
+    sockets: OwnedFd,
+    program: OwnedFd,
+}
+
+/// An attached program. Detached when dropped, and when the process ends in whatever way.
+#[derive(Debug)]
+pub(super) struct Attachment {
+    mode: XdpMode,
+    /// Keeps the program, which keeps the map.
+    link: OwnedFd,
+}
+
+impl Redirect {
+    /// Loads the program for an interface of `queue_count` queues.
+    pub(super) fn load(queue_count: u32) -> io::Result<Redirect> {
+        let sockets = bpf::create_socket_map(queue_count)?;
+        let program = bpf::load_xdp_program(PROGRAM_NAME, &program(sockets.as_raw_fd()))?;
+        Ok(Redirect { sockets, program })
+    }
+
+    /// Gives frames of `queue` to a socket that is bound to it.
+    pub(super) fn put(&self, queue: u32, socket: &XdpSocket) -> io::Result<()> {
+        bpf::put_socket(&self.sockets, queue, socket.raw())
+    }
+
+    /// Attaches the program in a mode.
+    pub(super) fn attach(&self, index: i32, mode: XdpMode) -> io::Result<Attachment> {
+        let flag = match mode {
+            XdpMode::Native => FLAG_NATIVE,
+            XdpMode::Generic => FLAG_GENERIC,
+        };
+        Ok(Attachment { mode, link: bpf::create_link(&self.program, index, flag)? })
+    }
+}
+
+impl Attachment {
+    pub(super) fn mode(&self) -> XdpMode {
+        self.mode
+    }
+}
+
+impl Drop for Attachment {
+    /// A process that another thread is just starting has a copy of the link until it executes its program; so
+    /// closing it is not enough for the interface to be free at once.
+    fn drop(&mut self) {
+        // Where the kernel does not allow it without privileges, closing will have to do.
+        let _ = bpf::detach_link(&self.link);
+    }
+}
+
+/// The instructions (RFC 9669), for a map by its descriptor.
+fn program(sockets: i32) -> [Instruction; 6] {
+    // BPF_LDX | BPF_MEM | BPF_W: a word of memory.
+    const LOAD_WORD: u8 = 0x61;
+    // BPF_LD | BPF_IMM | BPF_DW with source 1 (BPF_PSEUDO_MAP_FD): a map by its descriptor; takes two places.
+    const LOAD_MAP: u8 = 0x18;
+    const MAP_BY_DESCRIPTOR: u8 = 1;
+    // BPF_ALU64 | BPF_MOV | BPF_K.
+    const MOVE_IMMEDIATE: u8 = 0xb7;
+    // BPF_JMP | BPF_CALL, and BPF_JMP | BPF_EXIT.
+    const CALL: u8 = 0x85;
+    const EXIT: u8 = 0x95;
+    /// Offset of `rx_queue_index` in `struct xdp_md`.
+    const RX_QUEUE_INDEX: i16 = 16;
+    /// XDP_PASS: what is returned for a queue without a socket.
+    const PASS: i32 = 2;
+    /// BPF_FUNC_redirect_map.
+    const REDIRECT_MAP: i32 = 51;
+
+    let instruction = |code, destination: u8, source: u8, offset, immediate| Instruction {
+        code,
+        // Two bit fields of one byte, which compilers lay out by the machine's byte order.
+        registers: if cfg!(target_endian = "little") {
+            source << 4 | destination
+        } else {
+            destination << 4 | source
+        },
+        offset,
+        immediate,
+    };
+    [
+        instruction(LOAD_WORD, 2, 1, RX_QUEUE_INDEX, 0),
+        instruction(LOAD_MAP, 1, MAP_BY_DESCRIPTOR, 0, sockets),
+        instruction(0, 0, 0, 0, 0),
+        instruction(MOVE_IMMEDIATE, 3, 0, 0, PASS),
+        instruction(CALL, 0, 0, 0, REDIRECT_MAP),
+        instruction(EXIT, 0, 0, 0, 0),
+    ]
+}
