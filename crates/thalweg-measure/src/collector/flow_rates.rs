@@ -368,7 +368,8 @@ impl FlowRates {
         };
         let load = self.load_of_port(number) as f64 * self.per_monitor_rate;
         self.ratio.add(time.0, sampled, span.advance, load);
-        if span.late > 0 || self.is_short_of_samples(&span, time) {
+        if span.late > 0 || span.payload < span.advance && self.is_short_of_samples(number, &span, rate, time)
+        {
             return self.by_samples(number, span, time);
         }
         let (lower, upper) = match self.jitter {
@@ -379,18 +380,21 @@ impl FlowRates {
         Measured { rate, lower: lower as f32, upper: upper as f32, basis: Basis::SequenceNumbers }
     }
 
-    /// Whether far fewer packets were sampled than the advance of sequence numbers promises: by more than three
-    /// standard deviations. Then part of that was lost before it came here.
-    #[inline]
-    fn is_short_of_samples(&mut self, span: &Span, time: Timestamp) -> bool {
-        if span.payload >= span.advance {
-            return false;
-        }
+    /// Whether part of what sequence numbers went on by was lost before it came here. Then they make the output link carry
+    /// more than it can, and fewer packets were sampled than they promise, by more than three standard deviations. Where
+    /// the link is not known, six will do.
+    fn is_short_of_samples(&mut self, number: u32, span: &Span, rate: u64, time: Timestamp) -> bool {
+        let track = &self.tracks[number as usize];
+        let deviations = match links_of(track)[1] {
+            Some(link) if self.links.would_overflow(link, track.rate, rate) => 3.0,
+            Some(_) => return false,
+            None => 6.0,
+        };
         let Some(ratio) = self.ratio.at(time.0) else { return false };
-        let (r, advance) = (ratio.value, f64::from(span.advance));
-        let missing = r * advance - f64::from(span.payload);
-        let expected = r * advance * f64::from(span.samples) / f64::from(span.payload.max(1));
-        missing > 0.0 && missing * missing * expected > 9.0 * r * (1.0 - r) * r * advance * advance
+        let expected = ratio.value * f64::from(span.advance);
+        let packets = expected * f64::from(span.samples) / f64::from(span.payload.max(1));
+        let missing = 1.0 - f64::from(span.payload) / expected;
+        missing > deviations * ((1.0 - ratio.value) / packets).sqrt()
     }
 
     /// The rate of a span by its samples, over the share that is sampled. Of `n` samples drawn with probability `r`, the

@@ -99,6 +99,12 @@ impl Links {
         self.loads[link].sum
     }
 
+    /// Whether a link would carry more than it can, if the rate `new` stood for `old`: by more than rates are off.
+    pub(super) fn would_overflow(&self, link: usize, old: u64, new: u64) -> bool {
+        let sum = self.loads[link].sum - old + new;
+        sum as f64 > 1.02 * self.links[link].capacity.0 as f64
+    }
+
     /// Whoever has a part in a link.
     pub(super) fn members(&self, link: usize) -> &[u32] {
         &self.links[link].members
