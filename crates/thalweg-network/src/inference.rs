@@ -333,7 +333,10 @@ impl NetworkState {
             return false;
         }
         let arrival = |address| self.arrival(router, source, &Lookup { address, ..*packet });
-        (1..forwarding.addresses()).any(|address| arrival(address as u8).is_ok_and(|port| port != input))
+        (1..forwarding.addresses()).any(|address| match arrival(address as u8) {
+            Ok(port) => port != input,
+            Err(case) => case == Case::Unported,
+        })
     }
 }
 

@@ -7,23 +7,29 @@
 //! **Time** is that of packets. All that time does, it does when a packet passes the end of a [`TICK`], so that results
 //! depend on packets and not on how they were put into batches.
 
+mod measure;
+
 use std::sync::Arc;
 
 use thalweg_network::inference::{Case, Certainty, Inference};
 use thalweg_network::versions::Versions;
 use thalweg_network::{PortIndex, RouterId};
 use thalweg_sketch::{Bound, Estimate};
-use thalweg_wire::{BitRate, Direction, EthernetAddresses, Nanos, Packet, Timestamp};
+use thalweg_wire::{
+    BitRate, Direction, EthernetAddresses, FlowKey, Nanos, Packet, PacketNotes, Protocol, Timestamp,
+};
 
-use super::links::{Links, Told, index_of};
+use super::links::{self, Links, Told, index_of};
+use super::members::Members;
 use super::options::{CollectorOptions, MonitorPort};
 use super::report::{LinkReport, LinkSide, Way};
 use crate::memory::{LargeArray, MemoryError, prefetch};
 use crate::meter::ages::Ages;
 use crate::meter::observer::Observer;
-use crate::rates::burst::{Sampled, Span, Track};
-use crate::rates::sampling::{CONFIDENCE, SamplingRatio, Z_95};
+use crate::rates::burst::{Sampled, Scene, Span, TURNED_BACK, Track};
+use crate::rates::sampling::{CONFIDENCE, SamplingRatio};
 use crate::rates::{Basis, BurstOptions};
+use measure::Measured;
 
 /// How often time is looked at: flows that have become idle, rules that wait.
 pub(super) const TICK: Nanos = Nanos::from_micros(250);
@@ -32,15 +38,14 @@ pub(super) const TICK: Nanos = Nanos::from_micros(250);
 /// flow table has left the links before.
 const MOST_PATIENCE: u64 = 900_000_000;
 
-/// Sequence numbers have as many values; a flow that may have sent more between two samples cannot be told.
-const SEQUENCE_NUMBERS: f64 = 4_294_967_296.0;
+/// Half of all sequence numbers: a flow that may have sent more between two samples may have sent anything.
+const SEQUENCE_NUMBERS: f64 = 2_147_483_648.0;
 
 /// A rate above this many times that of the fastest link was no rate: another connection has the same ports.
 const PLAUSIBLE: f64 = 1.25;
 
-/// A full-sized frame, and the payload of its TCP segment with time stamps.
+/// A full-sized frame, framing included.
 const FULL_FRAME: f64 = 1_538.0;
-const FULL_SEGMENT: f64 = 1_448.0;
 
 /// Bits of [`crate::rates::burst::Way::flags`].
 mod flag {
@@ -71,10 +76,9 @@ pub struct RateCounters {
     pub repeated: u64,
     /// Samples that came after later ones, and that had not been seen.
     pub late: u64,
-    /// Spans so long that sequence numbers may have gone round.
+    /// Spans so long that sequence numbers may have gone round; their samples were counted instead.
     pub wrapped: u64,
-    /// Spans whose advance of sequence numbers would make a flow faster than any link: another connection with the
-    /// same ports. Their samples are counted instead.
+    /// Spans that would make a flow faster than any link, and gave no rate.
     pub implausible: u64,
     /// Samples whose ports may be others, since forwarding had just changed.
     pub ambiguous: u64,
@@ -85,18 +89,6 @@ pub struct RateCounters {
     pub cases: [u64; Case::COUNT],
 }
 
-/// What a span comes to.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Measured {
-    /// Bits per second.
-    rate: u64,
-    /// At least this; not a number if unknown.
-    lower: f32,
-    /// At most this; infinite if nobody knows.
-    upper: f32,
-    basis: Basis,
-}
-
 /// A rule's finding, with the rates as they were then.
 #[derive(Clone, Debug)]
 pub(super) struct Crossed {
@@ -104,8 +96,16 @@ pub(super) struct Crossed {
     pub(super) link: LinkReport,
     pub(super) version: u64,
     pub(super) time: Timestamp,
-    /// Flows on the link by track, the fastest first.
-    pub(super) flows: Vec<(u32, Rated)>,
+    /// Flows on the link, the fastest first.
+    pub(super) flows: Vec<Named>,
+}
+
+/// A flow in an event. Its key is filled in by who knows the flow table, before the flow ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Named {
+    pub(super) track: u32,
+    pub(super) key: Option<FlowKey>,
+    pub(super) rated: Rated,
 }
 
 /// A rate as a track has it.
@@ -116,15 +116,12 @@ pub(super) struct Rated {
     pub(super) span: (Timestamp, Timestamp),
 }
 
-/// Places of a direction's flow among the members of its links.
-type Places = [u32; 2];
-
 /// Rates and links of all flows.
 #[derive(Debug)]
 pub(super) struct FlowRates {
     /// By slot, and within it by direction.
     tracks: LargeArray<Track>,
-    places: LargeArray<Places>,
+    members: Members,
     idle_order: Ages,
     links: Links,
     ratio: SamplingRatio,
@@ -139,12 +136,19 @@ pub(super) struct FlowRates {
     /// One over the monitor port's rate in bits per second, if known, or else zero.
     per_monitor_rate: f64,
     longest_span: u64,
+    /// Of a flow that has fallen silent, at most.
+    most_patience: u64,
+    /// Rate of the fastest link in bits per second.
     fastest: f64,
-    is_all: bool,
+    scene: Scene,
+    /// The latest packet time.
+    now: Timestamp,
     next_tick: u64,
     counters: RateCounters,
     /// Most flows that a rule wants named.
     named: Vec<usize>,
+    /// Kept from event to event.
+    largest: Vec<(u64, u32)>,
     crossed: Vec<Crossed>,
 }
 
@@ -157,7 +161,7 @@ impl FlowRates {
         let directions = 2 * options.flow_table.capacity as usize;
         let mut rates = FlowRates {
             tracks: LargeArray::zeroed(directions)?,
-            places: LargeArray::zeroed(directions)?,
+            members: Members::new(directions)?,
             idle_order: Ages::new(directions)?,
             links: Links::new(&[], &options.rules, options.smoothing),
             ratio: SamplingRatio::default(),
@@ -171,11 +175,14 @@ impl FlowRates {
             }),
             per_monitor_rate: options.monitor.map_or(0.0, |monitor| 1.0 / monitor.rate.0.max(1) as f64),
             longest_span: 0,
+            most_patience: options.flow_table.linger.0.saturating_sub(2 * TICK.0).min(MOST_PATIENCE),
             fastest: 0.0,
-            is_all: false,
+            scene: Scene { bytes_per_ns: 0.0, is_all: false },
+            now: Timestamp(0),
             next_tick: 0,
             counters: RateCounters::default(),
             named: options.rules.iter().map(|rule| rule.flows).collect(),
+            largest: Vec::new(),
             crossed: Vec::new(),
         };
         rates.lay_links(options);
@@ -187,11 +194,13 @@ impl FlowRates {
         let capacities = capacities(self.network.as_deref(), self.router);
         let fastest = capacities.iter().copied().max().unwrap_or(super::UNKNOWN_CAPACITY);
         self.fastest = fastest.0 as f64;
-        self.longest_span = (SEQUENCE_NUMBERS * 8e9 / self.fastest).min(1e18) as u64;
-        self.links = Links::new(&capacities, &options.rules, options.smoothing);
+        self.scene.bytes_per_ns = self.fastest / 8e9;
+        self.longest_span = (SEQUENCE_NUMBERS / self.scene.bytes_per_ns).min(1e18) as u64;
+        self.links.lay(&capacities, &options.rules);
+        self.members.lay(self.links.len());
     }
 
-    /// A new version of the network: ports are inferred anew as packets come. If links are others than before, their
+    /// A new version of the network: ports are inferred anew as packets come. If links are others than before, rates and
     /// sums begin anew too.
     pub(super) fn set_network(&mut self, options: &CollectorOptions, network: Option<Arc<Versions>>) {
         let ports = |network: &Option<Arc<Versions>>| capacities(network.as_deref(), self.router);
@@ -199,8 +208,13 @@ impl FlowRates {
         self.network = network;
         self.era_ends = Timestamp(0);
         if !same {
-            for track in 0..self.tracks.len() as u32 {
-                self.leave_links(track);
+            for link in 0..self.links.len() {
+                let tracks: Vec<u32> = self.members.of(link).collect();
+                for track in tracks {
+                    let track = &mut self.tracks[track as usize];
+                    (track.rate, track.way.input, track.way.output) = (0, 0, 0);
+                    track.way.flags &= !flag::HAS_RATE;
+                }
             }
             self.lay_links(options);
         }
@@ -217,8 +231,9 @@ impl FlowRates {
 
     /// A link as it is.
     pub(super) fn report(&self, link: usize, now: Timestamp) -> LinkReport {
-        let rates = self.links.members(link).iter().filter_map(|&member| self.rated(member));
-        self.links.report(link, now, rates.map(|rated| rated.rate))
+        let rates = self.members.of(link).filter_map(|track| Some(self.rated(track)?.rate));
+        let rate = rates.fold(Estimate::exact(0.0), links::sum);
+        self.links.report(link, now, rate, self.members.count(link))
     }
 
     /// Crossings that came too soon after another event of the link.
@@ -226,12 +241,13 @@ impl FlowRates {
         self.links.held_back()
     }
 
-    pub(super) fn ratio(&self) -> &SamplingRatio {
-        &self.ratio
+    /// The share of mirrored packets that comes here, if TCP flows have told of late.
+    pub(super) fn sampling_ratio(&self) -> Option<Estimate> {
+        self.ratio.estimate(self.now)
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        self.tracks.bytes().0 + self.places.bytes().0 + self.idle_order.bytes().0
+        self.tracks.bytes().0 + self.members.bytes() + self.idle_order.bytes().0
     }
 
     /// What rules have found since they were last asked.
@@ -262,17 +278,24 @@ impl FlowRates {
     }
 
     /// Lets time pass, up to `now`.
+    #[inline(always)]
     pub(super) fn advance(&mut self, now: Timestamp) {
         if now.0 >= self.next_tick {
             self.tick(now);
+        } else if now.0.saturating_add(TURNED_BACK) < self.next_tick {
+            self.turn_back(now);
         }
+        if now >= self.era_ends {
+            self.turn_era(now);
+        }
+        self.now = self.now.max(now);
     }
 
     /// Flows that have been silent for too long are idle; rules get their turn.
     #[cold]
     fn tick(&mut self, now: Timestamp) {
         let tick = now.0 / TICK.0;
-        self.next_tick = (tick + 1) * TICK.0;
+        self.next_tick = (tick + 1).saturating_mul(TICK.0);
         let mut taken = [0; 32];
         while let tracks @ [_, ..] = self.idle_order.take_before(tick, &mut taken) {
             for track in tracks {
@@ -287,49 +310,56 @@ impl FlowRates {
                 self.ask(link, now);
             }
         }
-        self.is_all = self.ratio.at(now.0).is_some_and(|ratio| ratio.is_all());
+        self.scene.is_all = self.ratio.at(now.0).is_some_and(|ratio| ratio.is_all());
+    }
+
+    /// Time stamps have gone back: a clock was set, one of them was wrong, or an older file is read. Whatever waits for a
+    /// time that is far off now waits no longer; flows last seen then are idle.
+    #[cold]
+    fn turn_back(&mut self, now: Timestamp) {
+        self.links.turn_back(now);
+        self.now = now;
+        let mut taken = [0];
+        while let &[track] = self.idle_order.take_before(u64::MAX, &mut taken) {
+            self.tracks[track as usize].way.flags &= !flag::WAITS;
+            self.set_rate(track, 0, now);
+        }
+        self.era_ends = Timestamp(0);
+        self.tick(now);
     }
 
     fn see_whether_idle(&mut self, number: u32, now: Timestamp) {
-        let track = &mut self.tracks[number as usize];
-        track.way.flags &= !flag::WAITS;
-        if track.rate == 0 {
+        self.tracks[number as usize].way.flags &= !flag::WAITS;
+        if self.tracks[number as usize].rate == 0 {
             return;
         }
-        match track.last_time() + track.patience(&self.bursts).min(MOST_PATIENCE) {
-            until if until <= now.0 => {
-                (track.lower, track.upper) = (0.0, 0.0);
-                self.set_rate(number, 0, now);
-            }
+        match self.idle_at(number) {
+            until if until <= now.0 => self.set_rate(number, 0, now),
             until => self.wait(number, until),
         }
     }
 
+    /// When a flow is idle, if no sample comes.
+    #[inline(always)]
+    fn idle_at(&self, number: u32) -> u64 {
+        let track = &self.tracks[number as usize];
+        track.last_time().saturating_add(track.patience(&self.bursts).min(self.most_patience))
+    }
+
     /// Looks at a track again at a time.
     fn wait(&mut self, number: u32, until: u64) {
-        let track = &mut self.tracks[number as usize];
-        if track.way.flags & flag::WAITS == 0 {
-            track.way.flags |= flag::WAITS;
+        let flags = &mut self.tracks[number as usize].way.flags;
+        if *flags & flag::WAITS == 0 {
+            *flags |= flag::WAITS;
             self.idle_order.put(number, until / TICK.0);
         }
     }
 
     /// A span is over: what its rate is.
     #[inline]
-    fn close(&mut self, number: u32, span: Span, time: Timestamp) {
-        if span.length == 0 {
-            return;
-        }
-        let measured = match span.advance {
-            0 => self.by_samples(number, span, time),
-            _ if span.length > self.longest_span => {
-                self.counters.wrapped += 1;
-                return;
-            }
-            _ => self.by_sequence(number, span, time),
-        };
-        let Measured { rate, lower, upper, basis } = measured;
-        if rate as f64 > PLAUSIBLE * self.fastest {
+    fn close(&mut self, number: u32, span: &Span, time: Timestamp) {
+        let Measured { rate, lower, upper, basis } = self.measure(number, span, time);
+        if rate > PLAUSIBLE * self.fastest {
             self.counters.implausible += 1;
             return;
         }
@@ -337,105 +367,11 @@ impl FlowRates {
         let track = &mut self.tracks[number as usize];
         let flags = track.way.flags;
         track.way.flags = flags & !(3 << flag::BASIS) | flag::HAS_RATE | (basis as u32) << flag::BASIS;
-        (track.lower, track.upper) = (lower, upper);
+        (track.lower, track.upper) = (lower as f32, upper as f32);
         if flags & flag::WAITS == 0 {
-            let until = track.last_time() + track.patience(&self.bursts).min(MOST_PATIENCE);
-            self.wait(number, until);
+            self.wait(number, self.idle_at(number));
         }
-        self.set_rate(number, rate, time);
-    }
-
-    /// The rate of a span whose sequence numbers went on. Headers and framing are counted as the samples have them.
-    #[inline]
-    fn by_sequence(&mut self, number: u32, span: Span, time: Timestamp) -> Measured {
-        let (advance, wire, length) = (f64::from(span.advance), f64::from(span.wire), span.length as f64);
-        let bits = match span.payload {
-            0 => 8e9 * f64::max(advance * (FULL_FRAME / FULL_SEGMENT), wire),
-            payload if payload == span.advance => 8e9 * wire,
-            payload => 8e9 * advance * wire / f64::from(payload),
-        };
-        let rate = (bits / length) as u64;
-        if rate as f64 > PLAUSIBLE * self.fastest {
-            self.counters.implausible += 1;
-            return self.by_samples(number, span, time);
-        }
-        // What was sent again has passed once, if it was lost before it came here.
-        let sampled = match span.late {
-            0 => span.payload,
-            late => {
-                (f64::from(span.payload) * f64::from(span.samples + late) / f64::from(span.samples)) as u32
-            }
-        };
-        let load = self.load_of_port(number) as f64 * self.per_monitor_rate;
-        self.ratio.add(time.0, sampled, span.advance, load);
-        if span.late > 0 || span.payload < span.advance && self.is_short_of_samples(number, &span, rate, time)
-        {
-            return self.by_samples(number, span, time);
-        }
-        let (lower, upper) = match self.jitter {
-            None => (f64::NAN, f64::NAN),
-            Some(jitter) if jitter < length => (bits / (length + jitter), bits / (length - jitter)),
-            Some(jitter) => (bits / (length + jitter), f64::INFINITY),
-        };
-        Measured { rate, lower: lower as f32, upper: upper as f32, basis: Basis::SequenceNumbers }
-    }
-
-    /// Whether part of what sequence numbers went on by was lost before it came here. Then they make the output link carry
-    /// more than it can, and fewer packets were sampled than they promise, by more than three standard deviations. Where
-    /// the link is not known, six will do.
-    fn is_short_of_samples(&mut self, number: u32, span: &Span, rate: u64, time: Timestamp) -> bool {
-        let track = &self.tracks[number as usize];
-        let deviations = match links_of(track)[1] {
-            Some(link) if self.links.would_overflow(link, track.rate, rate) => 3.0,
-            Some(_) => return false,
-            None => 6.0,
-        };
-        let Some(ratio) = self.ratio.at(time.0) else { return false };
-        let expected = ratio.value * f64::from(span.advance);
-        let packets = expected * f64::from(span.samples) / f64::from(span.payload.max(1));
-        let missing = 1.0 - f64::from(span.payload) / expected;
-        missing > deviations * ((1.0 - ratio.value) / packets).sqrt()
-    }
-
-    /// The rate of a span by its samples, over the share that is sampled. Of `n` samples drawn with probability `r`, the
-    /// number of packets is known to within a standard deviation of `sqrt((1 - r) / n)` of itself.
-    fn by_samples(&mut self, number: u32, span: Span, time: Timestamp) -> Measured {
-        let samples = f64::from(span.samples + span.late);
-        let wire = match span.late {
-            0 => f64::from(span.wire),
-            _ => f64::from(span.wire) * samples / f64::from(span.samples),
-        };
-        let sampled = 8e9 * wire / span.length as f64;
-        let (rate, exactly) = (sampled as u64, sampled as f32);
-        let Some(ratio) = self.ratio.at(time.0) else {
-            return Measured { rate, lower: exactly, upper: f32::INFINITY, basis: Basis::SamplesAlone };
-        };
-        if ratio.is_all() {
-            return Measured { rate, lower: exactly, upper: exactly, basis: Basis::SamplingRatio };
-        }
-        let drawn = Z_95 * Z_95 * (1.0 - ratio.value) / samples;
-        let relative = (drawn + ratio.relative_error * ratio.relative_error).sqrt();
-        let plain = sampled / ratio.value;
-        let per_monitor_rate = self.per_monitor_rate;
-        let rate = if per_monitor_rate > 0.0 {
-            let others = self.load_of_port(number).saturating_sub(self.tracks[number as usize].rate);
-            ratio.passed(sampled * per_monitor_rate, others as f64 * per_monitor_rate) / per_monitor_rate
-        } else {
-            plain
-        };
-        // The ratio of a quiet port, and that of a port as busy as those of TCP flows.
-        let (least, most) = (rate.min(plain), rate.max(plain * (1.0 + ratio.value)));
-        let (lower, upper) = ((least * (1.0 - relative)).max(sampled), most * (1.0 + relative));
-        let (lower, upper) = (lower as f32, upper as f32);
-        Measured { rate: rate as u64, lower, upper, basis: Basis::SamplingRatio }
-    }
-
-    /// What the output port of a flow carries; the flow's own rate if it is not known.
-    #[inline]
-    fn load_of_port(&self, number: u32) -> u64 {
-        let track = &self.tracks[number as usize];
-        let [_, output] = links_of(track);
-        output.map_or(track.rate, |link| self.links.sum(link))
+        self.set_rate(number, rate as u64, time);
     }
 
     /// Changes a rate, and the sums of the links that the flow is on.
@@ -443,60 +379,49 @@ impl FlowRates {
     fn set_rate(&mut self, number: u32, new: u64, now: Timestamp) {
         let track = &mut self.tracks[number as usize];
         let old = std::mem::replace(&mut track.rate, new);
-        match (old > 0, new > 0) {
-            (true, true) => {
-                for link in links_of(track).into_iter().flatten() {
-                    self.change(link, old, new, now);
+        if new == 0 {
+            (track.lower, track.upper) = (0.0, 0.0);
+        }
+        let links = links_of(track);
+        for (side, link) in links.into_iter().enumerate() {
+            if let Some(link) = link {
+                match (old > 0, new > 0) {
+                    (false, true) => self.members.join(link, number, side),
+                    (true, false) => self.members.leave(link, number, side),
+                    _ => {}
                 }
             }
-            (false, true) => self.join_links(number, now),
-            (true, false) => self.leave_links_with(number, old, now),
-            (false, false) => {}
+        }
+        // Both sums are changed before a rule is asked of either.
+        let is_loud = links.map(|link| link.is_some_and(|link| self.links.replace(link, old, new, now)));
+        for (link, _) in links.into_iter().zip(is_loud).filter(|(_, is_loud)| *is_loud) {
+            self.ask(link.expect("only links are loud"), now);
         }
     }
 
-    /// Changes a flow's part in one link.
-    #[inline(always)]
-    fn change(&mut self, link: usize, old: u64, new: u64, now: Timestamp) {
-        if self.links.replace(link, old, new, now) {
+    /// A direction goes another way from now on, and takes its rate along. A link that it stays on notices nothing.
+    fn set_ports(&mut self, number: u32, ports: [u16; 2], now: Timestamp) {
+        let track = &mut self.tracks[number as usize];
+        let (rate, before) = (track.rate, links_of(track));
+        [track.way.input, track.way.output] = ports;
+        let after = links_of(track);
+        if rate == 0 {
+            return;
+        }
+        let mut loud = [None; 4];
+        for side in (0..2).filter(|&side| before[side] != after[side]) {
+            if let Some(link) = before[side] {
+                self.members.leave(link, number, side);
+                loud[side] = self.links.replace(link, rate, 0, now).then_some(link);
+            }
+            if let Some(link) = after[side] {
+                self.members.join(link, number, side);
+                loud[2 + side] = self.links.replace(link, 0, rate, now).then_some(link);
+            }
+        }
+        for link in loud.into_iter().flatten() {
             self.ask(link, now);
         }
-    }
-
-    fn join_links(&mut self, number: u32, now: Timestamp) {
-        let track = &self.tracks[number as usize];
-        let (rate, links) = (track.rate, links_of(track));
-        for (place, link) in links.into_iter().enumerate() {
-            let Some(link) = link else { continue };
-            self.places[number as usize][place] = self.links.join(link, number);
-            self.change(link, 0, rate, now);
-        }
-    }
-
-    /// Takes a flow off its links, in which it has this part.
-    fn leave_links_with(&mut self, number: u32, rate: u64, now: Timestamp) {
-        for (place, link) in links_of(&self.tracks[number as usize]).into_iter().enumerate() {
-            let Some(link) = link else { continue };
-            let freed = self.places[number as usize][place];
-            if let Some(moved) = self.links.leave(link, freed) {
-                // Who moved has the link as its input or as its output, not as both.
-                let theirs = links_of(&self.tracks[moved as usize]);
-                let place = usize::from(theirs[0] != Some(link));
-                self.places[moved as usize][place] = freed;
-            }
-            self.change(link, rate, 0, now);
-        }
-    }
-
-    /// Takes a flow off its links; its rate is zero from now on.
-    fn leave_links(&mut self, number: u32) {
-        let rate = self.tracks[number as usize].rate;
-        if rate > 0 {
-            self.leave_links_with(number, rate, Timestamp(self.next_tick));
-        }
-        let track = &mut self.tracks[number as usize];
-        (track.rate, track.lower, track.upper) = (0, 0.0, 0.0);
-        (track.way.input, track.way.output) = (0, 0);
     }
 
     /// Asks a link's rules what they have to tell.
@@ -508,22 +433,25 @@ impl FlowRates {
     }
 
     fn tell(&mut self, link: usize, told: Told, now: Timestamp) {
-        let mut flows: Vec<(u64, u32)> =
-            self.links.members(link).iter().map(|&track| (self.tracks[track as usize].rate, track)).collect();
+        let FlowRates { largest, members, tracks, .. } = self;
+        largest.clear();
+        largest.extend(members.of(link).map(|track| (tracks[track as usize].rate, track)));
         let fastest_first = |a: &(u64, u32), b: &(u64, u32)| b.cmp(a);
-        let named = self.named[told.rule].min(flows.len());
-        if named < flows.len() {
-            flows.select_nth_unstable_by(named, fastest_first);
-            flows.truncate(named);
+        let named = self.named[told.rule].min(largest.len());
+        if named < largest.len() {
+            largest.select_nth_unstable_by(named, fastest_first);
+            largest.truncate(named);
         }
-        flows.sort_unstable_by(fastest_first);
-        let flows = flows.into_iter().filter_map(|(_, track)| Some((track, self.rated(track)?)));
+        largest.sort_unstable_by(fastest_first);
+        let named = self.largest.iter();
+        let named =
+            named.filter_map(|&(_, track)| Some(Named { track, key: None, rated: self.rated(track)? }));
         let crossed = Crossed {
             told,
             link: self.report(link, now),
             version: self.network.as_ref().map_or(0, |network| network.phase(now).newest),
             time: now,
-            flows: flows.collect(),
+            flows: named.collect(),
         };
         self.crossed.push(crossed);
     }
@@ -532,27 +460,23 @@ impl FlowRates {
     #[cold]
     fn infer(&mut self, number: u32, packet: &Packet) {
         let now = packet.time;
-        let (ethernet, key) = (&packet.ethernet, &packet.key);
-        let inferred = self.network.as_ref().map(|network| network.infer(self.router, ethernet, key, now));
+        // ECMP has hashed the outer header of a tunnel, which is not known any more.
+        let is_peeled = packet.notes.contains(PacketNotes::PEELED);
+        let key = if is_peeled { FlowKey::v4(0, 0, 0, 0, Protocol::TCP) } else { packet.key };
+        let network = self.network.as_ref();
+        let inferred = network.map(|network| network.infer(self.router, &packet.ethernet, &key, now));
         let (ports, case) = inferred.map_or_else(Default::default, |it| (it.ports, it.case.index() as u32));
         let certainty = inferred.map_or(Certainty::Certain, |Inference { certainty, .. }| certainty);
         let links = self.links.len() / 2;
         let name =
             |port: Option<PortIndex>| port.filter(|port| port.index() < links).map_or(0, |port| port.0 + 1);
         let (input, output) = (name(ports.input), name(ports.output));
-        let track = &self.tracks[number as usize];
-        let rate = track.rate;
-        let moves = rate > 0 && (track.way.input, track.way.output) != (input, output);
-        if moves {
-            self.leave_links_with(number, rate, now);
-        }
         let era = self.era;
         let way = &mut self.tracks[number as usize].way;
         let EthernetAddresses { destination, source } = packet.ethernet;
         way.ethernet[..6].copy_from_slice(&destination.0);
         way.ethernet[6..].copy_from_slice(&source.0);
         way.version = era;
-        (way.input, way.output) = (input, output);
         way.flags &= ((1 << flag::CASE) - 1) & !(flag::AMBIGUOUS | flag::FORGOTTEN);
         way.flags |= case << flag::CASE;
         way.flags |= match certainty {
@@ -560,8 +484,8 @@ impl FlowRates {
             Certainty::Forgotten => flag::FORGOTTEN,
             _ => 0,
         };
-        if moves {
-            self.join_links(number, now);
+        if [way.input, way.output] != [input, output] {
+            self.set_ports(number, [input, output], now);
         }
     }
 
@@ -602,12 +526,7 @@ impl Observer for FlowRates {
     #[inline(always)]
     fn packet(&mut self, slot: u32, direction: Direction, packet: &Packet) {
         let time = packet.time;
-        if time.0 >= self.next_tick {
-            self.tick(time);
-        }
-        if time >= self.era_ends {
-            self.turn_era(time);
-        }
+        self.advance(time);
         let number = track_of(slot, direction);
         let way = &self.tracks[number as usize].way;
         let ethernet = &packet.ethernet;
@@ -618,22 +537,26 @@ impl Observer for FlowRates {
         self.counters.samples += 1;
         let track = &mut self.tracks[number as usize];
         let flags = track.way.flags;
+        let sampled = track.sample(packet, &self.bursts, &self.scene);
         if flags & flag::UNUSUAL != 0 {
             self.note_unusual(flags);
         }
-        let track = &mut self.tracks[number as usize];
-        match track.sample(packet, &self.bursts, self.is_all) {
+        match sampled {
             Sampled::Within | Sampled::First => {}
-            Sampled::Began(span) => self.close(number, span, time),
+            Sampled::Began(span) => self.close(number, &span, time),
             Sampled::Repeated => self.counters.repeated += 1,
             Sampled::Late => self.counters.late += 1,
         }
     }
 
-    fn end(&mut self, slot: u32) {
+    fn end(&mut self, slot: u32, key: impl Fn(Direction) -> FlowKey) {
+        let now = self.now;
         for direction in [Direction::Forward, Direction::Reverse] {
             let number = track_of(slot, direction);
-            self.leave_links(number);
+            self.set_rate(number, 0, now);
+            let of_it = |named: &&mut Named| named.track == number && named.key.is_none();
+            let named = self.crossed.iter_mut().flat_map(|crossed| &mut crossed.flows);
+            named.filter(of_it).for_each(|named| named.key = Some(key(direction)));
             let waits = self.tracks[number as usize].way.flags & flag::WAITS;
             self.tracks[number as usize] = bytemuck::Zeroable::zeroed();
             self.tracks[number as usize].way.flags = waits;
@@ -645,6 +568,11 @@ impl Observer for FlowRates {
 #[inline(always)]
 pub(super) fn track_of(slot: u32, direction: Direction) -> u32 {
     2 * slot + direction as u32
+}
+
+/// The slot and the direction at a place.
+pub(super) fn slot_of(track: u32) -> (u32, Direction) {
+    (track / 2, [Direction::Forward, Direction::Reverse][track as usize % 2])
 }
 
 /// The directions of all ports of a switch have these capacities; none if the network does not know the switch.

@@ -31,8 +31,6 @@ struct Load {
 struct Link {
     side: LinkSide,
     capacity: BitRate,
-    /// Whoever has a part.
-    members: Vec<u32>,
     rules: Vec<Watch>,
 }
 
@@ -105,23 +103,28 @@ impl Links {
         sum as f64 > 1.02 * self.links[link].capacity.0 as f64
     }
 
-    /// Whoever has a part in a link.
-    pub(super) fn members(&self, link: usize) -> &[u32] {
-        &self.links[link].members
+    /// Links for another topology, carrying nothing. A link that was there before, and its rules, go on: whoever was told
+    /// that it is congested will be told that it is so no more.
+    pub(super) fn lay(&mut self, capacities: &[BitRate], rules: &[LinkRule]) {
+        let mut laid = Links::new(capacities, rules, self.smoothing);
+        laid.held_back = self.held_back;
+        for (new, old) in laid.links.iter_mut().zip(&self.links) {
+            new.rules.clone_from(&old.rules);
+        }
+        for (load, link) in laid.loads.iter_mut().zip(&laid.links) {
+            load.quiet = link.quiet();
+        }
+        *self = laid;
     }
 
-    /// Gives `member` a place among those of a link.
-    pub(super) fn join(&mut self, link: usize, member: u32) -> u32 {
-        let members = &mut self.links[link].members;
-        members.push(member);
-        members.len() as u32 - 1
-    }
-
-    /// Takes a place away; gives who has it now, if somebody moved there.
-    pub(super) fn leave(&mut self, link: usize, place: u32) -> Option<u32> {
-        let members = &mut self.links[link].members;
-        members.swap_remove(place as usize);
-        members.get(place as usize).copied()
+    /// Time has been turned back to `now`: what was to be waited for is not.
+    pub(super) fn turn_back(&mut self, now: Timestamp) {
+        for load in &mut self.loads {
+            load.smoothed_at = load.smoothed_at.min(now);
+        }
+        for watch in self.links.iter_mut().flat_map(|link| &mut link.rules) {
+            watch.last_event = None;
+        }
     }
 
     /// Takes the rate `old` out of a link's sum and puts `new` in. Says whether rules have to be asked.
@@ -154,45 +157,37 @@ impl Links {
         told
     }
 
-    /// A link as it is; `rates` are those of its members.
-    pub(super) fn report(
-        &self,
-        link: usize,
-        now: Timestamp,
-        rates: impl Iterator<Item = Estimate>,
-    ) -> LinkReport {
+    /// A link as it is; `rate` is the sum of those of its `flows`.
+    pub(super) fn report(&self, link: usize, now: Timestamp, rate: Estimate, flows: u32) -> LinkReport {
         let (load, line) = (&self.loads[link], &self.links[link]);
         let smoothed = load.smoothed_by(now, self.smoothing);
         LinkReport {
             side: line.side,
             capacity: line.capacity,
-            rate: sum(rates),
+            rate,
             smoothed,
             utilisation: smoothed / line.capacity.0 as f64,
-            flows: line.members.len() as u32,
+            flows,
             changed: load.changed,
         }
     }
 }
 
-/// The sum of estimates. What one of them says holds but with some probability; what all say fails with no more than
-/// the sum of their probabilities to fail (Boole's inequality).
-fn sum(rates: impl Iterator<Item = Estimate>) -> Estimate {
-    rates.fold(Estimate::exact(0.0), |sum, rate| {
-        let value = sum.value + rate.value;
-        let bound = match (sum.bound, rate.bound) {
-            (
-                Bound::Interval { lower, upper, confidence },
-                Bound::Interval { lower: l, upper: u, confidence: c },
-            ) => Bound::Interval {
-                lower: lower + l,
-                upper: upper + u,
-                confidence: (confidence - (1.0 - c)).max(0.0),
-            },
-            _ => Bound::Unknown,
-        };
-        Estimate { value, bound }
-    })
+/// The sum of two estimates. What each says may fail to hold; what both say fails with no more than the sum of the two
+/// probabilities (Boole's inequality).
+pub(super) fn sum(one: Estimate, other: Estimate) -> Estimate {
+    let bound = match (one.bound, other.bound) {
+        (
+            Bound::Interval { lower, upper, confidence },
+            Bound::Interval { lower: l, upper: u, confidence: c },
+        ) => Bound::Interval {
+            lower: lower + l,
+            upper: upper + u,
+            confidence: (confidence - (1.0 - c)).max(0.0),
+        },
+        _ => Bound::Unknown,
+    };
+    Estimate { value: one.value + other.value, bound }
 }
 
 impl Load {
@@ -237,7 +232,7 @@ impl Link {
         let concerned = |rule: &LinkRule| rule.links.as_ref().is_none_or(|links| links.contains(&side));
         let rules = rules.iter().enumerate().filter(|(_, rule)| concerned(rule));
         let rules = rules.map(|(number, rule)| Watch::new(number, rule)).collect();
-        Link { side, capacity, members: Vec::new(), rules }
+        Link { side, capacity, rules }
     }
 
     /// See [`Load::quiet`]. A rule that waits is asked each time.

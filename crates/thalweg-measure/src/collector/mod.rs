@@ -10,15 +10,17 @@
 //! | `options` | what a collector is to do |
 //! | `flow_rates` | rate and links of every flow, beside the flow table |
 //! | `links` | sums, smoothing, rules with hysteresis |
+//! | `members` | which flows are on which link |
 //! | `report` | what it says of links and flows |
 //!
 //! **Same packets, same events.** Whatever packets are put into batches how, and whenever questions are asked between,
 //! events are the same: nothing depends on anything but packets and their times.
 //!
-//! **Memory** is fixed at construction, all in the options; about 440 bytes a flow.
+//! **Memory** is fixed at construction, all in the options; about 450 bytes a flow.
 
 mod flow_rates;
 mod links;
+mod members;
 mod options;
 mod report;
 
@@ -27,7 +29,7 @@ use std::sync::Arc;
 
 use thalweg_network::versions::Versions;
 use thalweg_sketch::Estimate;
-use thalweg_wire::{BitRate, Bytes, Direction, FlowKey, HashSeed, Packet, Timestamp};
+use thalweg_wire::{BitRate, Bytes, Direction, FlowKey, HashSeed, Nanos, Packet, Timestamp};
 use thiserror::Error;
 
 pub use flow_rates::RateCounters;
@@ -37,11 +39,14 @@ pub use report::{Crossing, FlowRate, FlowReport, LinkEvent, LinkReport, LinkSide
 use crate::MemoryError;
 use crate::detect::sliding_window::{SlidingWindow, SlidingWindowError};
 use crate::meter::flow_table::{self, FlowTable, FlowTableCounters, FlowTableError};
-use crate::rates::Basis;
-use flow_rates::{Crossed, FlowRates, Rated};
+use crate::rates::{Basis, BurstOptions};
+use flow_rates::{Crossed, FlowRates, Named, Rated};
 
 /// The fastest link of a network that is not known: as fast as Ethernet's were when this was written, 800 Gbit/s.
 const UNKNOWN_CAPACITY: BitRate = BitRate(800_000_000_000);
+
+/// A burst that is longer tells of no burst.
+const LONGEST_BURST: Nanos = Nanos::from_secs(10);
 
 /// What a collector hands on; the caller empties it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -90,6 +95,9 @@ pub enum CollectorError {
         /// Where it ends.
         lower: f64,
     },
+    /// Bursts that never end, or have no length.
+    #[error("bursts of at most {longest}, {gap} apart: expected a gap above 0, and from as long up to 10 s", longest = .0.longest, gap = .0.gap)]
+    Bursts(BurstOptions),
     /// Too many rules.
     #[error("{rules} rules: at most {} are followed", CollectorOptions::MAX_RULES)]
     Rules {
@@ -153,9 +161,10 @@ impl Collector {
         self.tell(output);
     }
 
-    /// Hands on every flow that is left.
+    /// Hands on every flow that is left. That links are empty then is no event.
     pub fn finish(&mut self, output: &mut Output) {
-        self.table.finish(&mut output.flows);
+        self.table.finish_with(&mut output.flows, &mut self.rates);
+        self.rates.crossed().clear();
     }
 
     /// From now on the network is another, or has changed.
@@ -190,7 +199,7 @@ impl Collector {
 
     /// The share of mirrored packets that reach this collector, if TCP flows have shown it.
     pub fn sampling_ratio(&self) -> Option<Estimate> {
-        self.rates.ratio().estimate()
+        self.rates.sampling_ratio()
     }
 
     /// What it has done so far.
@@ -235,11 +244,9 @@ impl Collector {
 
     fn event(&self, crossed: Crossed) -> LinkEvent {
         let Crossed { told, link, version, time, flows } = crossed;
-        let named = flows.into_iter().filter_map(|(track, rated)| {
-            let direction = if track % 2 == 0 { Direction::Forward } else { Direction::Reverse };
-            // The slot may have gone to another flow since.
-            let seen = self.table.seen(track / 2, direction).filter(|seen| seen.first <= time)?;
-            Some(rated.of(seen.key))
+        let named = flows.into_iter().filter_map(|Named { track, key, rated }| {
+            let (slot, direction) = flow_rates::slot_of(track);
+            Some(rated.of(key.or_else(|| Some(self.table.seen(slot, direction)?.key))?))
         });
         let flows: Vec<FlowRate> = named.collect();
         let flows_left_out = link.flows.saturating_sub(flows.len() as u32);
@@ -268,6 +275,10 @@ impl CollectorOptions {
     fn validate(&self) -> Result<(), CollectorError> {
         if self.rules.len() > CollectorOptions::MAX_RULES {
             return Err(CollectorError::Rules { rules: self.rules.len() });
+        }
+        let BurstOptions { gap, longest } = self.bursts;
+        if gap == Nanos::ZERO || longest < gap || longest > LONGEST_BURST {
+            return Err(CollectorError::Bursts(self.bursts));
         }
         let wrong = self.rules.iter().position(|rule| !(0.0 < rule.lower && rule.lower <= rule.upper));
         match wrong {

@@ -78,7 +78,8 @@ pub struct FlowReport {
     pub sampled: Bytes,
     /// Payload that was seen twice: what was sent again at least (TCP).
     pub repeated: Bytes,
-    /// Samples that came after later ones, and had not been seen before (TCP).
+    /// Samples that came after later ones, and are not known to have been seen before: reordered, or sent again (TCP). At
+    /// most 65,535.
     pub reordered: u64,
     /// Whether it is a cheetah now.
     pub is_cheetah: bool,

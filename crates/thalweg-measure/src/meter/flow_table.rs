@@ -256,9 +256,14 @@ impl FlowTable {
 
     /// Hands on every flow that is left, in the order of their slots, and leaves the table empty.
     pub fn finish(&mut self, output: &mut Output) {
+        self.finish_with(output, &mut ());
+    }
+
+    /// As [`FlowTable::finish`], with somebody who is told that each slot becomes free.
+    pub fn finish_with(&mut self, output: &mut Output, observer: &mut impl Observer) {
         for slot in 0..self.fresh {
             if self.entries[slot as usize].is(State::OCCUPIED) {
-                self.end(slot, EndReason::EndOfInput, output, &mut ());
+                self.end(slot, EndReason::EndOfInput, output, observer);
             }
         }
     }

@@ -3,7 +3,7 @@
 //! The table finds the slot of a packet's flow; an observer has arrays of its own by that slot, so that whatever is
 //! measured of flows costs one look-up.
 
-use thalweg_wire::{Direction, Packet};
+use thalweg_wire::{Direction, FlowKey, Packet};
 
 /// Told of every packet, and of the end of every flow, by the slot that the flow has in the table.
 pub trait Observer {
@@ -16,8 +16,8 @@ pub trait Observer {
     /// A packet, counted in this slot. Packets come in their order.
     fn packet(&mut self, slot: u32, direction: Direction, packet: &Packet);
 
-    /// The flow of this slot has ended; what comes in the slot next is another flow.
-    fn end(&mut self, slot: u32);
+    /// The flow of this slot has ended; what comes in the slot next is another flow. `key` gives its keys.
+    fn end(&mut self, slot: u32, key: impl Fn(Direction) -> FlowKey);
 }
 
 /// Nobody.
@@ -26,5 +26,5 @@ impl Observer for () {
     fn packet(&mut self, _: u32, _: Direction, _: &Packet) {}
 
     #[inline(always)]
-    fn end(&mut self, _: u32) {}
+    fn end(&mut self, _: u32, _: impl Fn(Direction) -> FlowKey) {}
 }

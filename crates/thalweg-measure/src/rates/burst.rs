@@ -23,15 +23,17 @@
 //! **The first span** of a flow ends after one gap already: it is as good as any other, only shorter, and whoever waits
 //! for a new flow's rate has it so much earlier.
 //!
-//! **SYN and FIN** take a sequence number each (RFC 9293, section 3.4). **Wrap-around** (every 4 GiB) is harmless as long
-//! as less than that can have passed between two samples; the collector judges this by the fastest link.
+//! **SYN and FIN** take a sequence number each (RFC 9293, section 3.4); a SYN begins anew. **Wrap-around** (every 4 GiB) is
+//! harmless as long as less than 2 GiB can have passed between two samples; the collector judges this by the fastest
+//! link. A sample that is further ahead than the fastest link can have sent is not taken for one that goes on, nor are
+//! resets, and later fragments have no sequence number.
 //!
 //! Where sequence numbers do not go on, the direction only acknowledges, or its protocol has none. Its samples are
 //! counted, over spans of at least [`ENOUGH_SAMPLES`] where there are so many.
 
 use bytemuck::{Pod, Zeroable};
 
-use thalweg_wire::{Nanos, Packet, Protocol, TcpFlags};
+use thalweg_wire::{Fragment, Nanos, Packet, PacketNotes, Protocol, TcpFlags};
 
 use super::BurstOptions;
 
@@ -55,6 +57,9 @@ pub const LONGEST_COUNT: Nanos = Nanos::from_millis(20);
 /// A sample that is further behind than is remembered, as long as this after the last burst began: another connection
 /// has the same ports.
 const RESYNCHRONISE: u64 = 100_000_000;
+
+/// Time that has gone back by more than this was set anew; what is known of a burst is not.
+pub(crate) const TURNED_BACK: u64 = 1_000_000_000;
 
 /// The state of one direction of a flow: two cache lines.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -82,10 +87,10 @@ pub(crate) struct Track {
     /// Bounds of the rate; not a number if unknown.
     pub(crate) lower: f32,
     pub(crate) upper: f32,
-    /// Length of the span that the rate covers, in nanoseconds; it ends where the burst begins.
+    /// Length of the span that the rate covers, in nanoseconds, saturating; it ends where the burst begins.
     span: u32,
-    /// A running mean of those.
-    mean_span: u32,
+    /// That of the span before.
+    previous_span: u32,
     /// Which ranges of sequence numbers have been seen, by number modulo [`RANGES`].
     seen: [u64; RANGES as usize / 64],
     /// Payload bytes seen twice, saturating.
@@ -94,6 +99,15 @@ pub(crate) struct Track {
     reordered: u16,
     /// Late samples of data in this burst, saturating.
     late: u16,
+}
+
+/// What a track cannot know of itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scene {
+    /// The most that anybody can send, in bytes a nanosecond.
+    pub(crate) bytes_per_ns: f64,
+    /// Whether every packet is sampled.
+    pub(crate) is_all: bool,
 }
 
 /// Where packets of this direction go, as far as the owner of the track has found out.
@@ -175,47 +189,57 @@ impl Track {
 
     /// How long no sample may come until the flow is taken to be idle: two of the longest bursts, two spans of
     /// its own, or eight times as long as its samples are apart (so that one that is steady, and sampled at random, is
-    /// taken for idle less than once in 2,000 samples).
+    /// taken for idle less than once in 2,000 samples). Of its last two spans the shorter counts: one may have been a pause.
     #[inline(always)]
     pub(crate) fn patience(&self, options: &BurstOptions) -> u64 {
-        let spans = 2 * options.longest.0.max(u64::from(self.mean_span));
-        spans.max(8 * u64::from(self.mean_gap))
+        let own = u64::from(self.span.min(self.previous_span));
+        (2 * options.longest.0.max(own)).max(8 * u64::from(self.mean_gap))
     }
 
-    /// Takes a sample in.
+    /// Takes a sample in. Nobody sends more than `bytes_per_ns`.
     #[inline(always)]
-    pub(crate) fn sample(&mut self, packet: &Packet, options: &BurstOptions, is_all: bool) -> Sampled {
+    pub(crate) fn sample(&mut self, packet: &Packet, options: &BurstOptions, scene: &Scene) -> Sampled {
         let time = packet.time.0;
-        if packet.key.protocol != Protocol::TCP {
-            return self.unsequenced(time, packet, options, is_all);
+        if time.saturating_add(TURNED_BACK) < self.burst_time {
+            self.samples = 0;
         }
-        let control = (packet.tcp_flags.0 & TcpFlags::SYN.0) >> 1 | (packet.tcp_flags.0 & TcpFlags::FIN.0);
-        let begin = packet.tcp_sequence;
-        let end =
-            begin.wrapping_add(packet.payload_length).wrapping_add(u32::from(control.count_ones() as u8));
+        if packet.key.protocol != Protocol::TCP {
+            return self.unsequenced(time, packet, options, scene.is_all);
+        }
+        const UNSURE: TcpFlags = TcpFlags(TcpFlags::SYN.0 | TcpFlags::RST.0);
+        if (packet.tcp_flags.intersects(UNSURE) || packet.is_unusual())
+            && let Some(sampled) = self.unsure(time, packet)
+        {
+            return sampled;
+        }
+        let fin = u32::from(packet.tcp_flags.intersects(TcpFlags::FIN));
+        let length = packet.payload_length + fin;
         if self.samples == 0 {
-            self.begin(time, packet, begin, end);
+            let begin = packet.tcp_sequence;
+            self.begin(time, packet, begin, begin.wrapping_add(length));
             return Sampled::First;
         }
+        // What has no data tells nothing of what was sent before it but that it was: it may be anybody's.
+        let begin = if length == 0 { self.next_sequence } else { packet.tcp_sequence };
+        let end = begin.wrapping_add(length);
         let ahead = begin.wrapping_sub(self.next_sequence) as i32;
-        if ahead < 0 {
+        let gap = time.saturating_sub(self.last_time);
+        let is_possible = f64::from(ahead) <= (gap + options.longest.0) as f64 * scene.bytes_per_ns;
+        if ahead < 0 || !is_possible {
             return self.late(time, packet, begin, end);
         }
-        let gap = time.saturating_sub(self.last_time);
         let length = time.saturating_sub(self.burst_time);
         let advance = begin.wrapping_sub(self.burst_sequence);
         let is_over = gap >= options.gap.0 || length >= self.longest(options);
-        let sampled = if is_over && (advance > 0 || self.enough(length, options, is_all)) {
+        let sampled = if is_over && length > 0 && (advance > 0 || self.enough(length, options, scene.is_all))
+        {
             let span = self.close(length, advance);
-            self.burst_sequence = begin;
+            (self.burst_time, self.burst_sequence) = (time, begin);
             Sampled::Began(span)
         } else {
             Sampled::Within
         };
-        if sampled != Sampled::Within {
-            self.burst_time = time;
-        }
-        self.mean_gap = mean(self.mean_gap, gap, 3);
+        self.note_gap(gap);
         self.last_time = self.last_time.max(time);
         self.forget(self.next_sequence, end);
         self.next_sequence = end;
@@ -226,6 +250,26 @@ impl Track {
         sampled
     }
 
+    /// A packet whose sequence number is not to be relied on; `None` if it is after all.
+    #[cold]
+    fn unsure(&mut self, time: u64, packet: &Packet) -> Option<Sampled> {
+        if packet.tcp_flags.intersects(TcpFlags::SYN) {
+            let begin = packet.tcp_sequence;
+            self.begin(time, packet, begin, begin.wrapping_add(packet.payload_length).wrapping_add(1));
+            return Some(Sampled::First);
+        }
+        let has_none = packet.tcp_flags.intersects(TcpFlags::RST)
+            || matches!(packet.fragment, Fragment::Later { .. })
+            || packet.notes.contains(PacketNotes::PORTS_NOT_CAPTURED);
+        if !has_none {
+            return None;
+        }
+        if self.samples > 0 {
+            self.count(packet);
+        }
+        Some(Sampled::Within)
+    }
+
     #[inline(always)]
     fn unsequenced(&mut self, time: u64, packet: &Packet, options: &BurstOptions, is_all: bool) -> Sampled {
         if self.samples == 0 {
@@ -234,7 +278,7 @@ impl Track {
         }
         let gap = time.saturating_sub(self.last_time);
         let length = time.saturating_sub(self.burst_time);
-        self.mean_gap = mean(self.mean_gap, gap, 3);
+        self.note_gap(gap);
         self.last_time = self.last_time.max(time);
         let is_over = gap >= options.gap.0 || length >= options.longest.0;
         if is_over && self.enough(length, options, is_all) {
@@ -250,7 +294,17 @@ impl Track {
     /// The first span need not be as long as others.
     #[inline(always)]
     fn longest(&self, options: &BurstOptions) -> u64 {
-        if self.mean_span == 0 { options.gap.0 } else { options.longest.0 }
+        if self.span == 0 { options.gap.0 } else { options.longest.0 }
+    }
+
+    /// A running mean of the time between samples, which goes an eighth of the way to each. A pause counts as no more than
+    /// eight times the mean, so that it is soon forgotten.
+    #[inline(always)]
+    fn note_gap(&mut self, gap: u64) {
+        let mean = i64::from(self.mean_gap);
+        let gap = gap.min(u64::from(u32::MAX)) as i64;
+        let next = if mean == 0 { gap } else { mean + ((gap.min(8 * mean) - mean) >> 3) };
+        self.mean_gap = next as u32;
     }
 
     /// Whether a span without sequence numbers tells something. If every packet is sampled, any does.
@@ -282,7 +336,7 @@ impl Track {
     fn close(&mut self, length: u64, advance: u32) -> Span {
         let Track { payload, wire, samples, late, .. } = *self;
         (self.wire, self.payload, self.samples, self.late) = (0, 0, 0, 0);
-        self.mean_span = mean(self.mean_span, length, 2);
+        self.previous_span = self.span;
         self.span = u32::try_from(length).unwrap_or(u32::MAX);
         Span { length, advance, payload, wire, samples, late: u32::from(late) }
     }
@@ -343,15 +397,6 @@ impl Track {
         let range = sequence / RANGE % RANGES;
         self.seen[range as usize / 64] >> (range % 64) & 1 != 0
     }
-}
-
-/// A running mean that goes `1 / 2^shift` of the way to `value`; it starts with the first value.
-#[inline(always)]
-fn mean(mean: u32, value: u64, shift: u32) -> u32 {
-    let value = value.min(u64::from(u32::MAX)) as i64;
-    let mean = i64::from(mean);
-    let next = if mean == 0 { value } else { mean + ((value - mean) >> shift) };
-    next as u32
 }
 
 #[cfg(test)]

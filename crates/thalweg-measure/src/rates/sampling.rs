@@ -21,7 +21,7 @@
 //! **Cost:** eight additions a span. No allocation.
 
 use thalweg_sketch::{Bound, Estimate};
-use thalweg_wire::Nanos;
+use thalweg_wire::{Nanos, Timestamp};
 
 /// How long a span counts.
 pub const MEMORY: Nanos = Nanos::from_millis(8);
@@ -80,8 +80,10 @@ impl SamplingRatio {
     /// this load, as a share of the monitor port's rate.
     #[inline]
     pub(crate) fn add(&mut self, time: u64, sampled: u32, passed: u32, load: f64) {
-        if time / WINDOW != self.number {
-            self.turn(time / WINDOW);
+        // A span that ended a little earlier counts as one of now; time that goes back by more begins anew.
+        let number = time / WINDOW;
+        if number > self.number || number + (WINDOWS as u64) < self.number {
+            self.turn(number);
         }
         self.latest = time;
         let sums = &mut self.windows[(self.number % WINDOWS as u64) as usize];
@@ -105,9 +107,12 @@ impl SamplingRatio {
         (time.saturating_sub(since) < STANDS).then_some(ratio)
     }
 
-    /// The ratio as it was last told, with its bound.
-    pub fn estimate(&self) -> Option<Estimate> {
-        let (Ratio { value, relative_error, .. }, _) = self.current?;
+    /// The ratio as it was last told, with its bound; `None` if no TCP flow has told it of late.
+    pub fn estimate(&self, now: Timestamp) -> Option<Estimate> {
+        let (Ratio { value, relative_error, .. }, since) = self.current?;
+        if now.0.saturating_sub(since) >= STANDS {
+            return None;
+        }
         let half = value * relative_error;
         let bound = match half.is_nan() {
             true => Bound::Unknown,
@@ -196,14 +201,14 @@ mod tests {
 
     #[test]
     fn equal_spans_give_their_ratio_without_doubt() {
-        let estimate = ratio_of(&[25; 40]).estimate().unwrap();
+        let estimate = ratio_of(&[25; 40]).estimate(Timestamp(1_050 * WHILE)).unwrap();
         assert!((estimate.value - 0.25).abs() < 1e-12);
         assert!(estimate.upper().unwrap() - estimate.lower().unwrap() < 1e-6);
     }
 
     #[test]
     fn spans_that_differ_widen_the_interval() {
-        let estimate = ratio_of(&[20, 30].repeat(20)).estimate().unwrap();
+        let estimate = ratio_of(&[20, 30].repeat(20)).estimate(Timestamp(1_050 * WHILE)).unwrap();
         assert!((estimate.value - 0.25).abs() < 1e-3);
         // 40 spans with a standard deviation of 0.05 around 0.25: 1.96 * 0.05 / sqrt(40).
         let half = (estimate.upper().unwrap() - estimate.lower().unwrap()) / 2.0;
@@ -242,8 +247,12 @@ mod tests {
 
     #[test]
     fn few_spans_have_no_bound_and_none_no_ratio() {
-        assert_eq!(ratio_of(&[25; 3]).estimate().unwrap().bound, Bound::Unknown);
-        assert_eq!(SamplingRatio::default().estimate(), None);
-        assert_eq!(ratio_of(&[0; 40]).estimate(), None, "where nothing was sampled, nothing is known");
+        assert_eq!(ratio_of(&[25; 3]).estimate(Timestamp(1_050 * WHILE)).unwrap().bound, Bound::Unknown);
+        assert_eq!(SamplingRatio::default().estimate(Timestamp(1_050 * WHILE)), None);
+        assert_eq!(
+            ratio_of(&[0; 40]).estimate(Timestamp(1_050 * WHILE)),
+            None,
+            "where nothing was sampled, nothing is known"
+        );
     }
 }

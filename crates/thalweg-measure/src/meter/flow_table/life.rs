@@ -144,7 +144,7 @@ impl FlowTable {
         let syn = packet.tcp_flags.contains(TcpFlags::SYN);
         let closed = entry.is(State::CLOSING) && (syn || quiet > self.options.linger);
         if idle || closed {
-            observer.end(slot);
+            observer.end(slot, |direction| self.key(slot, direction));
             self.begin_anew(slot, packet, direction, output);
         } else if packet.time - Timestamp(entry.first) >= self.options.active_timeout {
             self.cut(slot, EndReason::Active, output);
@@ -196,7 +196,7 @@ impl FlowTable {
         output: &mut Output,
         observer: &mut impl Observer,
     ) {
-        observer.end(slot);
+        observer.end(slot, |direction| self.key(slot, direction));
         let reason = self.entries[slot as usize].reason(reason);
         self.report_end(slot, output);
         let record = self.record(slot, reason);

@@ -1,0 +1,170 @@
+//! From a span of samples to a rate with its bound.
+
+use thalweg_wire::Timestamp;
+
+use super::{FULL_FRAME, FlowRates, PLAUSIBLE, links_of};
+use crate::rates::Basis;
+use crate::rates::burst::Span;
+use crate::rates::sampling::Z_95;
+
+/// The payload of a full-sized frame's TCP segment with time stamps.
+const FULL_SEGMENT: f64 = 1_448.0;
+
+/// What a span comes to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Measured {
+    /// Bits per second on the wire.
+    pub(super) rate: f64,
+    /// At least this; not a number if unknown.
+    pub(super) lower: f64,
+    /// At most this; infinite if nobody knows.
+    pub(super) upper: f64,
+    pub(super) basis: Basis,
+}
+
+impl FlowRates {
+    /// The rate of a span that a direction has completed at `time`.
+    #[inline]
+    pub(super) fn measure(&mut self, number: u32, span: &Span, time: Timestamp) -> Measured {
+        if span.advance == 0 {
+            return self.by_samples(number, span, time);
+        }
+        if span.length > self.longest_span {
+            self.counters.wrapped += 1;
+            return self.by_samples(number, span, time);
+        }
+        self.by_sequence(number, span, time)
+    }
+
+    /// The rate of a span whose sequence numbers went on. Headers and framing are counted as the samples have them.
+    #[inline]
+    fn by_sequence(&mut self, number: u32, span: &Span, time: Timestamp) -> Measured {
+        let bits = 8e9 * wire_bytes(span);
+        let rate = bits / span.length as f64;
+        if rate > PLAUSIBLE * self.fastest
+            || span.late > 0 && self.is_much_late(span, time)
+            || span.payload < span.advance && self.is_short_of_samples(number, span, rate, time)
+        {
+            self.note_sampled(number, span, time);
+            return self.by_samples(number, span, time);
+        }
+        self.note_sampled(number, span, time);
+        let (lower, upper) = self.within_jitter(bits, bits, span);
+        Measured { rate, lower, upper, basis: Basis::SequenceNumbers }
+    }
+
+    /// Tells the sampling ratio what was sampled of a span, and what passed.
+    #[inline(always)]
+    fn note_sampled(&mut self, number: u32, span: &Span, time: Timestamp) {
+        let load = self.load_of_port(number) as f64 * self.per_monitor_rate;
+        // What was sent again has passed once, if it was lost before it came here.
+        let sampled = match span.late {
+            0 => span.payload,
+            late => {
+                (f64::from(span.payload) * f64::from(span.samples + late) / f64::from(span.samples)) as u32
+            }
+        };
+        self.ratio.add(time.0, sampled, span.advance, load);
+    }
+
+    /// Whether so many samples were late that counting samples tells more than sequence numbers do: late ones are a
+    /// larger share than the noise of drawing samples.
+    #[cold]
+    fn is_much_late(&mut self, span: &Span, time: Timestamp) -> bool {
+        let Some(ratio) = self.ratio.at(time.0) else { return false };
+        let late = f64::from(span.late);
+        late * late > (1.0 - ratio.value) * f64::from(span.samples)
+    }
+
+    /// Whether part of what sequence numbers went on by was lost before it came here. Then they make the output link carry
+    /// more than it can, and fewer packets were sampled than they promise, by more than three standard deviations. Where
+    /// the link is not known, six will do.
+    fn is_short_of_samples(&mut self, number: u32, span: &Span, rate: f64, time: Timestamp) -> bool {
+        let track = &self.tracks[number as usize];
+        let deviations = match links_of(track)[1] {
+            Some(link) if self.links.would_overflow(link, track.rate, rate as u64) => 3.0,
+            Some(_) => return false,
+            None => 6.0,
+        };
+        let Some(ratio) = self.ratio.at(time.0) else { return false };
+        let expected = ratio.value * f64::from(span.advance);
+        let packets = expected * f64::from(span.samples) / f64::from(span.payload.max(1));
+        let missing = 1.0 - f64::from(span.payload) / expected;
+        missing > deviations * ((1.0 - ratio.value) / packets).sqrt()
+    }
+
+    /// The rate of a span by its samples, over the share that is sampled. Of `n` samples drawn with probability `r`, the
+    /// number of packets is known to within a standard deviation of `sqrt((1 - r) / n)` of itself.
+    fn by_samples(&mut self, number: u32, span: &Span, time: Timestamp) -> Measured {
+        let samples = f64::from(span.samples + span.late);
+        let wire = match span.late {
+            0 => f64::from(span.wire),
+            _ => f64::from(span.wire) * samples / f64::from(span.samples),
+        };
+        let bits = 8e9 * wire;
+        let sampled = bits / span.length as f64;
+        let Some(ratio) = self.ratio.at(time.0) else {
+            let (lower, _) = self.within_jitter(bits, bits, span);
+            // As seen here, if how long samples waited is not known.
+            let lower = if lower.is_nan() { sampled } else { lower };
+            return Measured { rate: sampled, lower, upper: f64::INFINITY, basis: Basis::SamplesAlone };
+        };
+        if ratio.is_all() {
+            let (lower, upper) = self.within_jitter(bits, bits, span);
+            return Measured { rate: sampled, lower, upper, basis: Basis::SamplingRatio };
+        }
+        let drawn = Z_95 * Z_95 * (1.0 - ratio.value) / samples;
+        let relative = (drawn + ratio.relative_error * ratio.relative_error).sqrt();
+        let plain = sampled / ratio.value;
+        let rate = match self.per_monitor_rate {
+            0.0 => plain,
+            per_rate => {
+                let others = self.load_of_port(number).saturating_sub(self.tracks[number as usize].rate);
+                ratio.passed(sampled * per_rate, others as f64 * per_rate) / per_rate
+            }
+        };
+        if relative.is_nan() {
+            // Too little is known of the ratio for a bound.
+            return Measured { rate, lower: f64::NAN, upper: f64::NAN, basis: Basis::SamplingRatio };
+        }
+        // The ratio of a quiet port, and that of a port as busy as those of TCP flows.
+        let (least, most) = (rate.min(plain), rate.max(plain * (1.0 + ratio.value)));
+        let (least, most) = ((least * (1.0 - relative)).max(sampled), most * (1.0 + relative));
+        let length = span.length as f64;
+        let (lower, upper) = self.within_jitter(least * length, most * length, span);
+        // How long samples waited is not known: the interval is that of drawing them.
+        let (lower, upper) = if lower.is_nan() { (least, most) } else { (lower, upper) };
+        Measured { rate, lower, upper, basis: Basis::SamplingRatio }
+    }
+
+    /// Rates of `least` and `most` bits in a span whose ends are known to within what samples wait at the monitor port;
+    /// not numbers if that is not known. Bits are times 1e9.
+    #[inline(always)]
+    fn within_jitter(&self, least: f64, most: f64, span: &Span) -> (f64, f64) {
+        let length = span.length as f64;
+        match self.jitter {
+            None => (f64::NAN, f64::NAN),
+            Some(jitter) if jitter < length => (least / (length + jitter), most / (length - jitter)),
+            Some(jitter) => (least / (length + jitter), f64::INFINITY),
+        }
+    }
+
+    /// What the output port of a flow carries; the flow's own rate if it is not known.
+    #[inline]
+    fn load_of_port(&self, number: u32) -> u64 {
+        let track = &self.tracks[number as usize];
+        let [_, output] = links_of(track);
+        output.map_or(track.rate, |link| self.links.sum(link))
+    }
+}
+
+/// Bytes on the wire of a span whose sequence numbers went on: the advance, and headers and framing as its samples have
+/// them. A full-sized frame counts among those, lest few and small samples speak for many and large packets.
+#[inline(always)]
+fn wire_bytes(span: &Span) -> f64 {
+    if span.payload == span.advance {
+        return f64::from(span.wire);
+    }
+    let (wire, payload) = (f64::from(span.wire) + FULL_FRAME, f64::from(span.payload) + FULL_SEGMENT);
+    f64::max(f64::from(span.advance) * wire / payload, f64::from(span.wire))
+}
