@@ -23,8 +23,9 @@ pub struct CollectorOptions {
     pub bursts: BurstOptions,
     /// What is known of the monitor port; it makes error bounds possible.
     pub monitor: Option<MonitorPort>,
-    /// Time constant of the smoothing of link utilisation; zero, the default, for none: rates of flows are means over
-    /// their spans already.
+    /// Time constant of the smoothing of link utilisation; zero for none. Default 1 ms: where flows compete for a link, their
+    /// rates change at different times, and an unsmoothed sum of them is off by 7 % now and then (see
+    /// `experiments/planck-error`). A sum that jumps from nothing to 95 % of the capacity passes 90 % after 3 ms then.
     pub smoothing: Nanos,
     /// When to tell of links. At most [`CollectorOptions::MAX_RULES`].
     pub rules: Vec<LinkRule>,
@@ -71,7 +72,7 @@ impl Default for CollectorOptions {
             tracks: 32_768,
             bursts: BurstOptions::default(),
             monitor: None,
-            smoothing: Nanos::ZERO,
+            smoothing: Nanos::from_millis(1),
             rules: vec![LinkRule::default()],
             seed: 0,
         }

@@ -21,7 +21,7 @@ fn network() -> Arc<Versions> {
 
 fn options(rules: Vec<LinkRule>) -> CollectorOptions {
     let flow_table = FlowTableOptions { capacity: 64, ..FlowTableOptions::default() };
-    CollectorOptions { flow_table, tracks: 64, rules, ..CollectorOptions::default() }
+    CollectorOptions { flow_table, tracks: 64, rules, smoothing: Nanos::ZERO, ..CollectorOptions::default() }
 }
 
 fn packet(time: u64, from: u16, to: u16, protocol: Protocol, sequence: u32, payload: u32) -> Packet {
@@ -113,6 +113,26 @@ fn links_carry_the_sum_of_their_flows() {
     assert_eq!((flow.input, flow.output), (Some(PortIndex(0)), Some(PortIndex(2))));
     let rate = flow.rate.unwrap();
     assert_eq!((rate.basis, rate.rate.bound), (Basis::SequenceNumbers, thalweg_sketch::Bound::Unknown));
+}
+
+/// After one, two and three time constants a step has gone 63, 86 and 95 % of its way.
+#[test]
+fn utilisation_is_smoothed_by_a_first_order_lag() {
+    let smoothing = Nanos::from_millis(1);
+    let options = CollectorOptions { smoothing, ..options(Vec::new()) };
+    let packets = flow(0, 1, 5e9, SECOND, 10_000_000);
+    let (mut collector, mut output) = (Collector::new(options, Some(network())).unwrap(), Output::default());
+    let known = packets.iter().position(|packet| {
+        collector.update(&[*packet], &mut output);
+        collector.link(1, Way::Output).rate.value > 0.0
+    });
+    let begun = packets[known.unwrap()].time;
+    for packet in &packets[known.unwrap() + 1..] {
+        collector.update(&[*packet], &mut output);
+        let constants = (packet.time - begun).as_secs_f64() * 1e3;
+        let expected = 0.5 * (1.0 - (-constants).exp());
+        assert!((collector.link(1, Way::Output).utilisation - expected).abs() < 0.002, "{constants}");
+    }
 }
 
 #[test]
