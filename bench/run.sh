@@ -39,3 +39,8 @@ if [ "$limit" -lt 10000000 ]; then emulated=(--seconds 0.1 --seeds 1); fi
 for experiment in queues completion trade-off hull-threshold lines cross-check; do
   bench_on_all experiment "flexplane-$experiment" --build "$target/bench-peers/ns3" "${emulated[@]}"
 done
+emulated=()
+if [ "$limit" -lt 10000000 ]; then emulated=(--seconds 0.01 --seeds 1); fi
+for experiment in bursts latency slow-start error timeline; do
+  bench_on_all experiment "planck-$experiment" "${emulated[@]}"
+done

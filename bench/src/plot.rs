@@ -1,7 +1,8 @@
-//! Sorts of plots, as SVG: grouped bars over numbers, horizontal bars for names, boxes over names, lines over names, and
-//! named points.
+//! Sorts of plots, as SVG: grouped bars over numbers, horizontal bars for names, boxes over names, lines over names, curves
+//! over numbers, and named points.
 
 mod bars;
+mod curves;
 mod lines;
 mod scatter;
 
@@ -15,6 +16,7 @@ use plotters::prelude::*;
 use crate::statistics::FiveNumbers;
 
 pub use bars::{Bars, named_bars};
+pub use curves::{CurvePanel, curve_panels};
 pub use lines::{Panel, Unit, line_panels};
 pub use scatter::scatter;
 

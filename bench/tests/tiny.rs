@@ -161,3 +161,19 @@ fn every_experiment_of_flexplane_writes_result_table_and_plot() {
         assert!(read("plot.svg").trim_end().ends_with("</svg>"), "{name}");
     }
 }
+
+#[test]
+fn every_experiment_of_planck_writes_result_table_and_plot() {
+    for name in ["bursts", "latency", "slow-start", "error", "timeline"] {
+        let folder = tempfile::tempdir().unwrap();
+        let name = format!("planck-{name}");
+        let page = bench(folder.path(), &["experiment", &name, "--seconds", "0.01", "--seeds", "1"]);
+        assert!(
+            page.contains("plot.svg") && page.contains("| what the paper says | here |"),
+            "{name}: {page}"
+        );
+        assert!(fs::read_to_string(folder.path().join("table.csv")).unwrap().lines().count() > 10, "{name}");
+        let svg = fs::read_to_string(folder.path().join("plot.svg")).unwrap();
+        assert!(svg.contains("<polyline") && svg.trim_end().ends_with("</svg>"), "{name}");
+    }
+}

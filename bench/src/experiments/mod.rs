@@ -1,5 +1,5 @@
 //! Studies of papers, repeated on traces of ours and in emulated networks: the dissertation's monitor figure by figure,
-//! NitroSketch claim by claim, Flexplane's tables and figures.
+//! NitroSketch claim by claim, Flexplane's and Planck's tables and figures.
 //!
 //! Each experiment has a folder under `experiments/`: `README.md` says what the source claims, and the command
 //! writes `RESULT.md`, `table.csv` and `plot.svg` beside it.
@@ -8,6 +8,7 @@ mod flexplane;
 mod hash_buckets;
 mod length_filter;
 mod nitro;
+mod planck;
 mod reported;
 
 use std::path::{Path, PathBuf};
@@ -22,9 +23,10 @@ pub struct ExperimentOptions {
     #[arg(value_enum)]
     pub name: Experiment,
     /// Length of the trace, in packets; by default 38,000,000, and 10,000,000 for nitro-*; not for flexplane-*
+    /// and planck-*
     #[arg(long)]
     pub packets: Option<u64>,
-    /// Emulated seconds of each run of flexplane-*; by default as in the experiment's file
+    /// Emulated seconds of each run of flexplane-* and planck-*; by default as the experiment has it
     #[arg(long)]
     pub seconds: Option<f64>,
     /// Traces (of other seeds), seeds or runs that a box or a median is made from; by default as many as take a
@@ -70,6 +72,16 @@ pub enum Experiment {
     FlexplaneLines,
     /// The emulator beside ns-3
     FlexplaneCrossCheck,
+    /// Planck, figures 5 to 7: bursts of samples
+    PlanckBursts,
+    /// Planck, figures 8 and 9: latency of samples
+    PlanckLatency,
+    /// Planck, figure 10: a flow that starts
+    PlanckSlowStart,
+    /// Planck, figure 11: error over oversubscription
+    PlanckError,
+    /// Planck, figure 12 and table 1: from a packet to an estimate
+    PlanckTimeline,
 }
 
 /// What an experiment came to.
@@ -96,6 +108,11 @@ impl Experiment {
             Experiment::FlexplaneHullThreshold => "flexplane-hull-threshold",
             Experiment::FlexplaneLines => "flexplane-lines",
             Experiment::FlexplaneCrossCheck => "flexplane-cross-check",
+            Experiment::PlanckBursts => "planck-bursts",
+            Experiment::PlanckLatency => "planck-latency",
+            Experiment::PlanckSlowStart => "planck-slow-start",
+            Experiment::PlanckError => "planck-error",
+            Experiment::PlanckTimeline => "planck-timeline",
         }
     }
 
@@ -113,6 +130,9 @@ impl Experiment {
             Experiment::FlexplaneQueues | Experiment::FlexplaneHullThreshold => (0, 3),
             Experiment::FlexplaneTradeOff => (0, 6),
             Experiment::FlexplaneCrossCheck => (0, 5),
+            Experiment::PlanckBursts | Experiment::PlanckError | Experiment::PlanckTimeline => (0, 5),
+            Experiment::PlanckLatency => (0, 2),
+            Experiment::PlanckSlowStart => (0, 1),
             Experiment::FlexplaneLines => (0, 1),
         }
     }
@@ -157,6 +177,11 @@ pub fn run(options: &ExperimentOptions) -> anyhow::Result<()> {
         Experiment::FlexplaneHullThreshold => flexplane::hull_threshold::run(&study),
         Experiment::FlexplaneLines => flexplane::schemes_lines::run(&study),
         Experiment::FlexplaneCrossCheck => flexplane::cross_check::run(&study),
+        Experiment::PlanckBursts => planck::bursts::run(&study),
+        Experiment::PlanckLatency => planck::latency::run(&study),
+        Experiment::PlanckSlowStart => planck::slow_start::run(&study),
+        Experiment::PlanckError => planck::error::run(&study),
+        Experiment::PlanckTimeline => planck::timeline::run(&study),
     };
     let Outcome { mut page, table } = outcome?;
     page.paragraph("![plot](plot.svg)");

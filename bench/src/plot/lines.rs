@@ -77,7 +77,7 @@ pub fn line_panels(
     let (width, height) = if panels.len() > 1 { PANEL } else { SINGLE };
     let rows = (panels.len() as u32).div_ceil(columns);
     let legend_rows = arrange(legend, (columns * width) as usize);
-    let above = TITLE_HEIGHT + LEGEND_HEIGHT * legend_rows.len() as u32;
+    let above = heading(legend_rows.len());
     draw_sized(path, (columns * width, above + rows * height + 10), |root| {
         let (head, body) = root.split_vertically(above);
         write_head(&head, labels.title, &legend_rows, columns * width)?;
@@ -90,15 +90,20 @@ pub fn line_panels(
     })
 }
 
-fn colour(line: usize) -> RGBColor {
+/// Height of what is above the panels: title and rows of the legend.
+pub(super) fn heading(rows: usize) -> u32 {
+    TITLE_HEIGHT + LEGEND_HEIGHT * rows as u32
+}
+
+pub(super) fn colour(line: usize) -> RGBColor {
     COLOURS.iter().chain(&MORE_COLOURS).copied().cycle().nth(line).unwrap_or(BLACK)
 }
 
 /// An entry of the legend: the number of its line, where it begins and what it says.
-type Entry<'a> = (usize, usize, &'a str);
+pub(super) type Entry<'a> = (usize, usize, &'a str);
 
 /// The legend in as many rows as it takes.
-fn arrange<'a>(legend: &[&'a str], width: usize) -> Vec<Vec<Entry<'a>>> {
+pub(super) fn arrange<'a>(legend: &[&'a str], width: usize) -> Vec<Vec<Entry<'a>>> {
     let mut rows: Vec<Vec<Entry<'a>>> = vec![Vec::new()];
     let mut left = 20;
     for (line, name) in legend.iter().enumerate() {
@@ -113,7 +118,12 @@ fn arrange<'a>(legend: &[&'a str], width: usize) -> Vec<Vec<Entry<'a>>> {
     rows
 }
 
-fn write_head(head: &Root<'_>, title: &str, rows: &[Vec<Entry<'_>>], width: u32) -> Result<(), DrawError> {
+pub(super) fn write_head(
+    head: &Root<'_>,
+    title: &str,
+    rows: &[Vec<Entry<'_>>],
+    width: u32,
+) -> Result<(), DrawError> {
     use plotters::style::text_anchor::{HPos, Pos, VPos};
     let centred = (FONT, 19).into_font().color(&BLACK).pos(Pos::new(HPos::Center, VPos::Center));
     head.draw(&Text::new(title, (width as i32 / 2, TITLE_HEIGHT as i32 / 2), centred))?;
@@ -193,7 +203,7 @@ where
 }
 
 /// A value of an axis, with as many digits as it needs.
-fn shown(value: f64, unit: Unit) -> String {
+pub(super) fn shown(value: f64, unit: Unit) -> String {
     let (value, sign) = match unit {
         Unit::Plain => (value, ""),
         Unit::Share => (100.0 * value, " %"),

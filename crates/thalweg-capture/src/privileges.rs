@@ -109,8 +109,8 @@ pub fn drop_privileges() -> Result<Dropped, PrivilegeError> {
 pub enum Keep {
     /// No capability at all.
     Nothing,
-    /// Those that opening an interface takes, as far as the process has them: CAP_NET_RAW, and for AF_XDP CAP_NET_ADMIN
-    /// and CAP_BPF. For a daemon that opens an interface again when it comes back.
+    /// Those that opening an interface takes, as far as the process has them: CAP_NET_RAW, and for AF_XDP CAP_NET_ADMIN,
+    /// CAP_BPF and CAP_IPC_LOCK. For a daemon that opens an interface again when it comes back.
     Capture,
 }
 
@@ -118,7 +118,12 @@ impl Keep {
     const fn capabilities(self) -> &'static [Capability] {
         match self {
             Keep::Nothing => &[],
-            Keep::Capture => &[Capability::CAP_NET_RAW, Capability::CAP_NET_ADMIN, Capability::CAP_BPF],
+            Keep::Capture => &[
+                Capability::CAP_NET_RAW,
+                Capability::CAP_NET_ADMIN,
+                Capability::CAP_BPF,
+                Capability::CAP_IPC_LOCK,
+            ],
         }
     }
 }

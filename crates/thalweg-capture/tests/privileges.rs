@@ -6,9 +6,11 @@
 use std::net::UdpSocket;
 use std::process::Command;
 
-use caps::CapSet;
+use caps::{CapSet, Capability};
 use thalweg_capture::live::{LiveError, LiveOptions, LiveSource};
-use thalweg_capture::privileges::{PrivilegeError, UserChange, drop_privileges};
+use thalweg_capture::privileges::{
+    Keep, PrivilegeError, UserChange, drop_privileges, drop_privileges_except,
+};
 use thalweg_capture::xdp::{XdpOptions, XdpSource};
 use thalweg_wire::{Bytes, Source};
 
@@ -16,13 +18,16 @@ use thalweg_wire::{Bytes, Source};
 const IN_CHILD: &str = "THALWEG_TEST_DROP_PRIVILEGES";
 
 fn main() {
-    if std::env::var_os(IN_CHILD).is_some() {
-        return captures_without_privileges();
+    match std::env::var(IN_CHILD).as_deref() {
+        Ok("keep") => return opens_again_with_what_is_kept(),
+        Ok(_) => return captures_without_privileges(),
+        Err(_) => {}
     }
-    let tests: [(&str, fn()); 3] = [
+    let tests: [(&str, fn()); 4] = [
         ("privileges_are_not_dropped_while_other_threads_keep_theirs", other_threads),
         ("root_becomes_nobody_and_goes_on_capturing", root),
         ("root_through_sudo_becomes_the_user_who_called_it", sudo),
+        ("what_opening_an_interface_takes_can_be_kept_and_nothing_else", keep),
     ];
     for (name, test) in tests {
         println!("test {name} ...");
@@ -46,6 +51,28 @@ fn root() {
 
 fn sudo() {
     run_child(&[("SUDO_UID", "4321"), ("SUDO_GID", "8765")]);
+}
+
+fn keep() {
+    run_child(&[(IN_CHILD, "keep")]);
+}
+
+fn opens_again_with_what_is_kept() {
+    let error = drop_privileges_except(Keep::Capture, Some("no such user")).unwrap_err();
+    assert_eq!(error.to_string(), "there is no user \"no such user\"");
+    let dropped = drop_privileges_except(Keep::Capture, Some("nobody")).unwrap();
+    let UserChange::To { uid, .. } = dropped.user else { panic!("{dropped:?}") };
+    assert_ne!(uid, 0);
+    for set in [CapSet::Effective, CapSet::Permitted] {
+        let held = caps::read(None, set).unwrap();
+        assert_eq!(held, dropped.kept.iter().copied().collect(), "{set:?}");
+        assert!(held.contains(&Capability::CAP_NET_RAW) && !held.contains(&Capability::CAP_SETUID));
+    }
+    for set in [CapSet::Ambient, CapSet::Inheritable] {
+        assert!(caps::read(None, set).unwrap().is_empty(), "{set:?}");
+    }
+    assert!(std::fs::File::open("/etc/shadow").is_err());
+    LiveSource::open(&LiveOptions::new("lo")).unwrap();
 }
 
 fn run_child(environment: &[(&str, &str)]) {

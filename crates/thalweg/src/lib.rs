@@ -2,8 +2,12 @@
 
 pub mod cli;
 pub mod config;
+pub mod document;
 pub mod emulate;
 mod figures;
+pub mod serve;
 pub mod sketch;
 pub mod synth;
+mod terminal;
+pub mod top;
 pub mod watch;

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use thalweg::{cli, config, emulate};
+use thalweg::{cli, config, emulate, serve};
 
 fn check(page: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(page);
@@ -30,6 +30,11 @@ fn the_configuration_page_is_that_of_the_program() {
 }
 
 #[test]
+fn the_page_about_the_configuration_of_the_daemon_is_that_of_the_program() {
+    check("daemon-configuration.md", &serve::config::reference());
+}
+
+#[test]
 fn the_exit_codes_page_is_that_of_the_program() {
     check("exit-codes.md", &cli::exit_code::reference());
 }
@@ -42,4 +47,14 @@ fn the_page_about_the_files_of_emulations_is_that_of_the_program() {
 #[test]
 fn the_page_about_experiment_files_is_that_of_the_program() {
     check("experiment-file.md", &emulate::experiment::reference());
+}
+
+#[test]
+fn the_page_about_the_http_api_is_that_of_the_program() {
+    check("http-api.md", &serve::api::reference::reference());
+}
+
+#[test]
+fn the_page_about_metrics_is_that_of_the_program() {
+    check("metrics.md", &serve::metrics::reference());
 }

@@ -124,14 +124,14 @@ fn sweep(
 
 /// What the paper says, and whether it is so here.
 #[derive(Clone, Debug)]
-struct Trends(Table);
+pub(super) struct Trends(pub(super) Table);
 
 impl Trends {
-    fn new() -> Trends {
+    pub(super) fn new() -> Trends {
         Trends(Table::new(["what the paper says", "here", "numbers"]))
     }
 
-    fn check(&mut self, says: &str, holds: bool, numbers: &str) {
+    pub(super) fn check(&mut self, says: &str, holds: bool, numbers: &str) {
         row!(self.0, says, if holds { "pass" } else { "**fail**" }, numbers);
     }
 }
@@ -162,7 +162,7 @@ fn idle_one_way_us(experiment: &Experiment) -> anyhow::Result<f64> {
 }
 
 /// With as many digits as tell something.
-fn digits(value: f64) -> String {
+pub(super) fn digits(value: f64) -> String {
     match value.abs() {
         _ if !value.is_finite() => "-".to_owned(),
         small if small < 10.0 => format!("{value:.2}"),
@@ -172,11 +172,11 @@ fn digits(value: f64) -> String {
 }
 
 /// The mean; no number if there is nothing.
-fn mean(sample: &[f64]) -> f64 {
+pub(super) fn mean(sample: &[f64]) -> f64 {
     if sample.is_empty() { f64::NAN } else { crate::statistics::mean(sample) }
 }
 
 /// A quantile; no number if there is nothing.
-fn quantile(sample: &[f64], share: f64) -> f64 {
+pub(super) fn quantile(sample: &[f64], share: f64) -> f64 {
     if sample.is_empty() { f64::NAN } else { crate::statistics::quantile(sample, share) }
 }

@@ -7,8 +7,10 @@ use thalweg_measure::tasks::PlanError;
 
 use crate::config::{ConfigError, OptionsError};
 use crate::emulate::ExperimentError;
+use crate::serve;
 use crate::emulate::sweep::SweepError;
 use crate::synth::SynthOptionsError;
+use crate::top::client::ClientError;
 use crate::watch::Outcome;
 
 /// How the program ended.
@@ -53,6 +55,9 @@ impl ExitCode {
                 || cause.is::<SynthOptionsError>()
                 || cause.is::<ExperimentError>()
                 || cause.is::<SweepError>()
+                || cause.is::<serve::config::ConfigError>()
+                || cause.is::<serve::access::AccessError>()
+                || cause.is::<ClientError>()
         }) {
             ExitCode::Usage
         } else {

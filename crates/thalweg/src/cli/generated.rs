@@ -19,8 +19,10 @@ pub(super) struct CompletionsArgs {
 }
 
 /// Commands that have a page; of a command's own commands those of its page and theirs joined by `-`.
-const PAGES: [&str; 9] = [
+const PAGES: [&str; 11] = [
     "watch",
+    "serve",
+    "check",
     "sketch",
     "sketch-show",
     "sketch-merge",

@@ -16,9 +16,10 @@ pub(super) struct Example {
     pub(super) command: &'static str,
 }
 
-const PROGRAM: [Example; 4] = [
+const PROGRAM: [Example; 5] = [
     Example { about: "What runs on an interface, as it runs", command: "sudo thalweg watch eth0" },
     Example { about: "What ran in a capture file", command: "thalweg watch trace.pcap" },
+    Example { about: "A monitor port, as a daemon", command: "sudo thalweg serve -c thalweg.toml" },
     Example { about: "A whole network, emulated", command: "thalweg emulate experiment.toml" },
     Example { about: "All about watching", command: "thalweg watch --help" },
 ];
@@ -74,6 +75,32 @@ const EMULATE: [Example; 6] = [
     },
 ];
 
+const SERVE: [Example; 3] = [
+    Example { about: "A file to begin with", command: "thalweg check --default > thalweg.toml" },
+    Example { about: "The daemon", command: "sudo thalweg serve -c thalweg.toml" },
+    Example {
+        about: "Without root, on a capture of an emulated network",
+        command: "thalweg serve -c examples/collector/thalweg.toml",
+    },
+];
+
+const TOP: [Example; 3] = [
+    Example { about: "A daemon on this machine", command: "thalweg top" },
+    Example {
+        about: "One elsewhere, with a token",
+        command: "thalweg top --api https://collector:9477 --ca ca.pem --token-file token",
+    },
+    Example {
+        about: "Links above 90 %, through jq",
+        command: "thalweg top --json | jq -r '.links[] | select(.utilisation > 0.9) | .link'",
+    },
+];
+
+const CHECK: [Example; 2] = [
+    Example { about: "Whether it is right, and what it would do", command: "thalweg check -c thalweg.toml" },
+    Example { about: "A file to begin with", command: "thalweg check --default > thalweg.toml" },
+];
+
 const SYNTH: [Example; 3] = [
     Example {
         about: "A small trace and its truth",
@@ -108,6 +135,9 @@ pub(super) fn examples(command: Option<&str>) -> &'static [Example] {
     match command {
         None => &PROGRAM,
         Some("watch") => &WATCH,
+        Some("serve") => &SERVE,
+        Some("check") => &CHECK,
+        Some("top") => &TOP,
         Some("emulate") => &EMULATE,
         Some("sketch") => &SKETCH,
         Some("synth") => &SYNTH,

@@ -2,20 +2,23 @@
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `watch`, `emulate`, `sketch`, `synth`, `settings_file` | a command's arguments, and what they are turned into |
+//! | `watch`, `serve`, `check`, `top`, `emulate`, `sketch`, `synth`, `settings_file` | a command's arguments, and what they are turned into |
 //! | `generated` | `completions` and `man`, made from the same arguments |
 //! | `lesson` | the examples and exit codes at the end of `--help`, of the man pages and of the reference |
 //! | `reference` | the reference page |
 //! | `exit_code` | how the program ends |
 
+mod check;
 mod emulate;
 pub mod exit_code;
 mod generated;
 mod lesson;
 pub mod reference;
+mod serve;
 mod settings_file;
 mod sketch;
 mod synth;
+mod top;
 mod watch;
 
 use std::ffi::OsString;
@@ -43,6 +46,9 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Watch(Box<watch::WatchArgs>),
+    Serve(serve::ServeArgs),
+    Check(check::CheckArgs),
+    Top(top::TopArgs),
     Emulate(Box<emulate::EmulateArgs>),
     Sketch(sketch::SketchArgs),
     Synth(Box<synth::SynthArgs>),
@@ -69,6 +75,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Watch(args) => args.run(),
+        Command::Serve(args) => args.run().map(|()| ExitCode::Complete),
+        Command::Check(args) => args.run().map(|()| ExitCode::Complete),
+        Command::Top(args) => args.run().map(|()| ExitCode::Complete),
         Command::Emulate(args) => args.run().map(|()| ExitCode::Complete),
         Command::Sketch(args) => args.run().map(|()| ExitCode::Complete),
         Command::Synth(args) => args.run().map(|()| ExitCode::Complete),

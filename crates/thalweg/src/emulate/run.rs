@@ -12,7 +12,7 @@ use thalweg_emulator::hosts::{CompletedFlow, HostConfigError, Hosts, Totals};
 use thalweg_emulator::workloads::FOR_EVER;
 use thalweg_emulator::workloads::compose::Merged;
 use thalweg_emulator::workloads::open_loop::PacketWorkload;
-use thalweg_emulator::{Fabric, Outcome, Request, Slot, SlotClock};
+use thalweg_emulator::{Fabric, Network, Outcome, Request, Slot, SlotClock};
 use thalweg_wire::{Nanos, Timestamp};
 use thiserror::Error;
 
@@ -148,7 +148,7 @@ pub(super) struct Ended {
 }
 
 impl Run {
-    fn new(mut plan: Plan) -> Result<Run, RunError> {
+    pub(super) fn new(mut plan: Plan) -> Result<Run, RunError> {
         let network = network(&plan.scheme, &plan.blueprint())?;
         let clock = network.clock();
         let (flows, packets) = (std::mem::take(&mut plan.flows), std::mem::take(&mut plan.packets));
@@ -190,9 +190,8 @@ impl Run {
         stop: &AtomicBool,
         hear: &mut dyn FnMut(Progress),
     ) -> io::Result<bool> {
-        let has_mirrors = !self.plan.monitors.is_empty();
         let mut next_look = Slot(0);
-        while self.watched.now() < self.last {
+        while !self.is_over() {
             if self.watched.now() >= next_look {
                 next_look = self.watched.now() + SLOTS_A_LOOK;
                 hear(self.progress());
@@ -200,17 +199,32 @@ impl Run {
                     return Ok(true);
                 }
             }
-            self.traffic.slot(&mut self.watched);
-            self.keep_completed();
-            if has_mirrors {
-                mirrors.slot(&mut *self.watched.network, self.traffic.hosts.as_ref())?;
-            }
-            if self.watched.now() >= self.due {
-                self.attend();
-            }
+            self.slot(|network, hosts| mirrors.slot(network, hosts))?;
         }
         hear(self.progress());
         Ok(false)
+    }
+
+    /// Runs one slot; `mirrored` takes what monitor ports have sent in it, if there are any.
+    #[inline]
+    pub(super) fn slot<E>(
+        &mut self,
+        mirrored: impl FnOnce(&mut dyn Network, Option<&Hosts>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.traffic.slot(&mut self.watched);
+        self.keep_completed();
+        if !self.plan.monitors.is_empty() {
+            mirrored(&mut *self.watched.network, self.traffic.hosts.as_ref())?;
+        }
+        if self.watched.now() >= self.due {
+            self.attend();
+        }
+        Ok(())
+    }
+
+    /// Whether all slots have been run.
+    pub(super) fn is_over(&self) -> bool {
+        self.watched.now() >= self.last
     }
 
     fn progress(&self) -> Progress {

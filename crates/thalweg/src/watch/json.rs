@@ -54,7 +54,7 @@ pub(super) struct CheetahEndLine {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct FlowLine {
+pub(crate) struct FlowLine {
     flow: Flow,
     first_ns: u64,
     last_ns: u64,

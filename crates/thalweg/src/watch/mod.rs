@@ -9,12 +9,12 @@
 
 pub mod flow_filter;
 mod inputs;
-mod json;
+pub(crate) mod json;
 mod ledger;
 pub mod live_view;
 mod meter;
 pub mod options;
-mod reader;
+pub(crate) mod reader;
 mod report;
 mod run;
 mod tasks;

@@ -38,19 +38,19 @@ pub(super) struct Limits<'a> {
 
 /// The pace of a replay: packet time against the clock.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     speed: f64,
     begun: Option<(Timestamp, Instant)>,
 }
 
 impl Pace {
     /// `speed` times the recorded pace.
-    pub(super) fn new(speed: f64) -> Pace {
+    pub(crate) fn new(speed: f64) -> Pace {
         Pace { speed, begun: None }
     }
 
     /// How long a packet of this time has yet to wait.
-    fn wait(&mut self, time: Timestamp) -> Duration {
+    pub(crate) fn wait(&mut self, time: Timestamp) -> Duration {
         let (first, started) = *self.begun.get_or_insert_with(|| (time, Instant::now()));
         let due = (time - first).as_secs_f64() / self.speed;
         let due = Duration::try_from_secs_f64(due).unwrap_or(Duration::MAX);

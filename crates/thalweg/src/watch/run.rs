@@ -20,7 +20,7 @@ use thalweg_wire::parse::Parser;
 
 use super::inputs::Inputs;
 use super::json::{FlowLine, Line, Summary};
-use super::live_view::{self, Query, Theme};
+use super::live_view::{LiveView, Query, Theme};
 use super::meter::Meter;
 use super::options::{Show, WatchOptions};
 use super::reader::{Limits, Pace};
@@ -31,6 +31,7 @@ use super::totals::Totals;
 use super::view_feed::ViewFeed;
 use super::worker::{BATCHES_IN_FLIGHT, Dealer, Dealt, Message, Metering, Reading, Wants};
 use crate::figures::grouped;
+use crate::terminal;
 
 /// Messages on their way to the main thread, at most; a worker whose message does not fit in waits.
 const MESSAGES_IN_FLIGHT: usize = 256;
@@ -394,7 +395,7 @@ fn show_live(plan: Plan, options: &WatchOptions, stop: &AtomicBool) -> anyhow::R
             let _ = snapshots.send_timeout(feed.snapshot(&current(), &totals, true), LAST_SNAPSHOT_WAIT);
             Ok(totals)
         });
-        let left = live_view::run(&shown, &asked, stop, Theme::from_environment());
+        let left = terminal::run(&mut LiveView::new(Theme::from_environment()), &shown, &asked, stop);
         stop.store(true, Ordering::Relaxed);
         let totals = match running.join() {
             Ok(totals) => totals,

@@ -76,6 +76,11 @@ fn every_topology_of_the_corpus_is_sound_or_is_refused_with_its_lines() {
 }
 
 #[test]
+fn every_state_of_a_network_of_the_corpus_is_sound_or_is_refused_with_its_lines() {
+    run("network", fuzz::topology::check_state);
+}
+
+#[test]
 fn every_workload_of_the_corpus_is_in_order_or_is_refused() {
     run("workload", fuzz::workload::check);
 }

@@ -24,6 +24,7 @@ pub(crate) fn all() -> Vec<Seed> {
         of("experiment", experiments()),
         of("sketch_state", sketch_states()),
         of("topology", topologies()),
+        of("network", networks()),
         of("workload", workloads()),
     ]
     .concat()
@@ -428,6 +429,33 @@ fn topologies() -> Vec<(&'static str, Vec<u8>)> {
         ("reserved-mac", format!("{RACK}mac = \"02:54:57:00:00:09\"\n")),
         ("escapes", format!("{RACK}\"\\u001b[2J\" = 1\n")),
         ("not-toml", "[[router]\nname = tor0\n".to_owned()),
+    ];
+    seeds.map(|(name, text)| (name, text.into_bytes())).into()
+}
+
+fn networks() -> Vec<(&'static str, Vec<u8>)> {
+    const RACK: &str = "[[router]]\nname = \"tor0\"\n[[endpoint]]\nname = \"h0\"\nrouter = \"tor0\"\n\
+                        [[endpoint]]\nname = \"h1\"\nrouter = \"tor0\"\n";
+    let tables = |entries: &str| format!("{RACK}[forwarding]\nkind = \"tables\"\nentries = [{entries}]\n");
+    let entry = |mac: &str, port: u32| format!("{{ router = \"tor0\", mac = \"{mac}\", port = {port} }}");
+    let seeds = [
+        ("no-forwarding", RACK.to_owned()),
+        ("ecmp", format!("{RACK}[forwarding]\nkind = \"ecmp\"\nseed = 7\n")),
+        ("link-down", format!("{RACK}[forwarding]\nkind = \"ecmp\"\n[link_state]\ndown = [\"tor0:p1\"]\n")),
+        ("tables", tables(&entry("02:54:57:00:00:00", 0))),
+        ("shadow", tables(&entry("02:54:57:03:00:01", 1))),
+        ("nobody", tables(&entry("00:00:5e:00:53:01", 1))),
+        ("no-port", tables(&entry("02:54:57:00:00:00", 2))),
+        ("unknown-kind", format!("{RACK}[forwarding]\nkind = \"flood\"\n")),
+        ("number-for-list", format!("{RACK}[forwarding]\nkind = \"tables\"\nentries = 3\n")),
+        (
+            "json",
+            "{\n\"router\": [{ \"name\": \"tor0\" }],\n\"endpoint\": [{ \"name\": \"h0\", \"router\": \"tor0\" }],\n\
+             \"forwarding\": { \"kind\": \"ecmp\", \"seed\": 1 }\n}\n"
+                .to_owned(),
+        ),
+        ("json-unknown", "{\n\"roter\": [{ \"name\": 3 }],\n\"forwarding\": null\n}\n".to_owned()),
+        ("not-json", "{\"router\": [}".to_owned()),
     ];
     seeds.map(|(name, text)| (name, text.into_bytes())).into()
 }

@@ -2,209 +2,74 @@
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `key`, `table` | what a key is, and all there are: the table that drives everything below |
-//! | `parse` | a file to an [`Experiment`] |
-//! | `change` | one key set from outside, as a sweep does |
-//! | `print` | an experiment with all its defaults, and the reference |
-//! | `error` | what can be wrong |
+//! | `table` | all sections and keys, which make an experiment a kind of [`Document`] |
+//! | `print` | the reference |
 //!
 //! An [`Experiment`] holds what was written, checked value by value. What the values mean together is
 //! [`Plan`](super::plan::Plan)'s to say.
 
-mod change;
-mod error;
-pub mod key;
-mod parse;
 mod print;
 pub mod table;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
+use std::ops::{Deref, DerefMut};
+use std::path::Path;
 
-use thalweg_wire::{BitRate, Bytes, Nanos};
-
-pub use error::{ExperimentError, Place, Problem, ProblemKind};
-use key::{Default, Key, Section};
 pub use print::reference;
 use table::{SCHEME, SECTIONS, TRANSPORT};
 
-use crate::config::Words;
+use crate::document::Document;
+use crate::document::key::{Schema, Section};
+pub use crate::document::{DocumentError as ExperimentError, Entry, Place, Problem, ProblemKind, key};
+
+/// What an experiment file may say.
+pub static SCHEMA: Schema = Schema { what: "experiment", sections: &SECTIONS, otherwise };
 
 /// What an experiment file says.
 #[derive(Clone, Debug)]
-pub struct Experiment {
-    /// Name of the file, for messages.
-    pub file: String,
-    /// The folder that other files are named from.
-    pub folder: PathBuf,
-    /// One of each section that does not repeat, as many as there are of each that does; in the order of the table.
-    entries: Vec<Entry>,
-}
-
-/// A section with what it says.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    /// Which.
-    pub section: &'static Section,
-    /// Where it begins; the first line if it is not there.
-    place: Place,
-    values: Vec<Written>,
-    /// What its selector selects; empty without one.
-    chosen: String,
-}
-
-/// A value, and where it was written.
-#[derive(Clone, Debug)]
-struct Written {
-    key: &'static Key,
-    text: String,
-    place: Place,
-}
+pub struct Experiment(Document);
 
 impl Experiment {
-    /// The section of which there is one.
+    /// Reads a file.
     ///
-    /// # Panics
-    /// If `section` is none of the table.
-    pub fn entry(&self, section: &'static Section) -> &Entry {
-        self.all(section).next().expect("each section that does not repeat is there")
+    /// # Errors
+    /// If it cannot be read, or as [`Experiment::parse`].
+    pub fn load(path: &Path) -> Result<Experiment, ExperimentError> {
+        Document::load(&SCHEMA, path).map(Experiment)
     }
 
-    /// The sections of which there may be several.
-    pub fn all(&self, section: &'static Section) -> impl Iterator<Item = &Entry> {
-        self.entries.iter().filter(move |entry| std::ptr::eq(entry.section, section))
+    /// Reads the text of a file; `file` is its name for messages.
+    ///
+    /// # Errors
+    /// With every unknown section, unknown key, wrong or missing value; or with the first error of syntax.
+    pub fn parse(text: &str, file: &str) -> Result<Experiment, ExperimentError> {
+        Document::parse(&SCHEMA, text, file).map(Experiment)
     }
+}
 
-    /// An error of this experiment.
-    pub fn error(&self, mut problems: Vec<Problem>) -> ExperimentError {
-        problems.sort_by(|a, b| a.place.cmp(&b.place));
-        ExperimentError::Wrong { file: self.file.clone(), problems }
+impl Deref for Experiment {
+    type Target = Document;
+
+    fn deref(&self) -> &Document {
+        &self.0
     }
+}
 
-    /// Finds out what selectors select, now that all is there.
-    fn settle(&mut self) {
-        for entry in &mut self.entries {
-            if let Some(selector) = entry.section.selector() {
-                entry.chosen = entry.written(selector).map_or_else(
-                    || match selector.default {
-                        Default::Value(text) => text.to_owned(),
-                        _ => String::new(),
-                    },
-                    |written| written.text.clone(),
-                );
-            }
-        }
-        let scheme = self.entry(&SCHEME).chosen.clone();
-        for entry in self.entries.iter_mut().filter(|entry| std::ptr::eq(entry.section, &TRANSPORT)) {
-            if entry.chosen.is_empty() {
-                goes_with(&scheme).clone_into(&mut entry.chosen);
-            }
-        }
+impl DerefMut for Experiment {
+    fn deref_mut(&mut self) -> &mut Document {
+        &mut self.0
     }
 }
 
 /// The transport for which a scheme was made.
-fn goes_with(scheme: &str) -> &'static str {
-    match scheme {
+fn otherwise(experiment: &Document, section: &'static Section) -> &'static str {
+    if !std::ptr::eq(section, &TRANSPORT) {
+        return "";
+    }
+    match experiment.entry(&SCHEME).chosen() {
         "dctcp" | "hull" => "dctcp",
         "pfabric" => "pfabric",
         _ => "cubic",
-    }
-}
-
-/// What an entry says of a key, each as its kind has it. All of them panic if the table has no such key for what is
-/// selected, or of another kind: a mistake of the program, found by the first test that builds an experiment.
-impl Entry {
-    /// What the selector selects; empty without one.
-    pub fn chosen(&self) -> &str {
-        &self.chosen
-    }
-
-    /// Whether it is written in the file, or set from outside.
-    pub fn is_set(&self, name: &str) -> bool {
-        self.written(self.key(name)).is_some()
-    }
-
-    /// Text of the value, or of its default; `None` if the default is in words.
-    pub fn text(&self, name: &str) -> Option<&str> {
-        let key = self.key(name);
-        match (self.written(key), key.default) {
-            (Some(written), _) => Some(&written.text),
-            (None, Default::Value(text)) => Some(text),
-            (None, _) => None,
-        }
-    }
-
-    /// A length of time.
-    pub fn time(&self, name: &str) -> Option<Nanos> {
-        self.read(name)
-    }
-
-    /// Bits a second.
-    pub fn rate(&self, name: &str) -> Option<BitRate> {
-        self.read(name)
-    }
-
-    /// An amount of data.
-    pub fn amount(&self, name: &str) -> Option<Bytes> {
-        self.read(name)
-    }
-
-    /// An integer of a type that holds the key's range.
-    pub fn whole<T: TryFrom<u64>>(&self, name: &str) -> Option<T> {
-        let whole: u64 = self.read(name)?;
-        Some(T::try_from(whole).unwrap_or_else(|_| panic!("{name} = {whole} is beyond its type")))
-    }
-
-    /// A number, or a share.
-    pub fn number(&self, name: &str) -> Option<f64> {
-        self.read(name)
-    }
-
-    /// Yes or no.
-    pub fn boolean(&self, name: &str) -> Option<bool> {
-        self.read(name)
-    }
-
-    /// Several texts.
-    pub fn texts(&self, name: &str) -> Option<Vec<&str>> {
-        self.text(name).map(|text| text.split(',').map(str::trim).collect())
-    }
-
-    /// That a value, or what follows of it, makes no sense.
-    pub fn refuse(&self, name: &'static str, reason: impl Into<String>) -> Problem {
-        let written = self.values.iter().rev().find(|written| written.key.name == name);
-        let place = written.map_or(&self.place, |written| &written.place).clone();
-        let key = if name.is_empty() { self.section.name } else { name };
-        Problem { place, kind: ProblemKind::Refused { key, reason: Words(reason.into()) } }
-    }
-
-    fn read<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
-        self.text(name).map(|text| {
-            text.parse().ok().unwrap_or_else(|| panic!("{name} = {text} was not checked when it was read"))
-        })
-    }
-
-    fn key(&self, name: &str) -> &'static Key {
-        let key = self.section.key(name, &self.chosen);
-        key.unwrap_or_else(|| panic!("no key {name} in [{}] of {}", self.section.name, self.chosen))
-    }
-
-    /// The value that was set last.
-    fn written(&self, key: &'static Key) -> Option<&Written> {
-        self.values.iter().rev().find(|written| std::ptr::eq(written.key, key))
-    }
-}
-
-/// Every section that does not repeat, with nothing in it.
-fn empty_entries() -> Vec<Entry> {
-    let singles = SECTIONS.iter().filter(|section| !section.repeats);
-    singles.map(|section| Entry::new(section, Place::Line(1))).collect()
-}
-
-impl Entry {
-    fn new(section: &'static Section, place: Place) -> Entry {
-        Entry { section, place, values: Vec::new(), chosen: String::new() }
     }
 }

@@ -1,5 +1,6 @@
 use super::table::{SCHEME, TOPOLOGY, TRANSPORT, WORKLOAD};
 use super::*;
+use thalweg_wire::{Bytes, Nanos};
 
 const FLOWS: &str = "[[workload]]\npattern = \"incast\"\nsizes = \"1MB\"\n";
 
@@ -20,7 +21,7 @@ fn meaning(experiment: &Experiment) -> Vec<(String, Vec<(&'static str, String)>)
         let values = keys.filter_map(|key| Some((key.name, entry.text(key.name)?.to_owned())));
         (format!("{} {}", entry.section.name, entry.chosen()), values.collect())
     };
-    experiment.entries.iter().map(said).collect()
+    experiment.entries().iter().map(said).collect()
 }
 
 #[test]

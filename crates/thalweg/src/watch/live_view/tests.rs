@@ -2,11 +2,7 @@
 //!
 //! `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg live_view` writes the golden files anew.
 
-use std::path::PathBuf;
-
 use proptest::prelude::*;
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::style::{Color, Modifier};
@@ -18,6 +14,8 @@ use thalweg_sketch::{Bound, Estimate, Probability};
 use thalweg_wire::{BitRate, Bytes, FlowKey, Nanos, Progress, TcpFlags, Timestamp};
 
 use super::*;
+use crate::terminal::View;
+use crate::terminal::test_screen::{self, buffer, find, lines, screen};
 
 const START: Timestamp = Timestamp(1_795_255_200_000_000_000);
 
@@ -268,32 +266,10 @@ fn asked(action: Action) -> Query {
     }
 }
 
-fn buffer(view: &mut LiveView, width: u16, height: u16) -> Buffer {
-    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| view.draw(frame)).unwrap();
-    terminal.backend().buffer().clone()
-}
-
-fn lines(buffer: &Buffer) -> Vec<String> {
-    let row = |y| (0..buffer.area.width).map(|x| buffer[(x, y)].symbol()).collect::<String>();
-    (0..buffer.area.height).map(row).collect()
-}
-
-fn screen(view: &mut LiveView, width: u16, height: u16) -> String {
-    lines(&buffer(view, width, height)).iter().map(|line| format!("{}\n", line.trim_end())).collect()
-}
-
 /// Compares a frame with `golden/NAME.txt`, or writes that.
 #[track_caller]
 fn check(name: &str, view: &mut LiveView, width: u16, height: u16) {
-    let actual = screen(view, width, height);
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/watch/live_view/golden");
-    let path = folder.join(format!("{name}_{width}x{height}.txt"));
-    if std::env::var_os("THALWEG_REFRESH_GOLDEN").is_some() {
-        std::fs::write(&path, &actual).unwrap();
-    }
-    let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(actual == expected, "{} differs; now it is:\n{actual}\nit was:\n{expected}", path.display());
+    test_screen::check("watch/live_view/golden", name, view, width, height);
 }
 
 #[test]
@@ -415,14 +391,6 @@ fn a_paused_view_and_an_ended_one_say_so() {
     let mut ended = view();
     ended.end();
     check("ended", &mut ended, 80, 24);
-}
-
-/// Where `text` stands on the screen.
-fn find(buffer: &Buffer, text: &str) -> (u16, u16) {
-    let column = |line: &String| line.find(text).map(|at| line[..at].chars().count());
-    let found = lines(buffer).iter().enumerate().find_map(|(y, line)| Some((column(line)?, y)));
-    let (x, y) = found.unwrap_or_else(|| panic!("no {text:?} on the screen"));
-    (x as u16, y as u16)
 }
 
 #[test]

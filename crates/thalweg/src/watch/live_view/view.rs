@@ -8,13 +8,14 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use thalweg_measure::tasks::FlowName;
 use thalweg_wire::{FlowKey, Timestamp};
 
-use super::cursor::{Cursor, Step};
+use crate::terminal::View;
+use crate::terminal::cursor::{Cursor, Step, step_of};
+use crate::terminal::line_box::{Edit, LineBox};
 use super::draw;
-use super::filter_box::{Edit, FilterBox};
 use super::frozen::Frozen;
 use super::model::{FlowRow, Query, Snapshot};
 use super::tasks_view::TaskRow;
-use super::theme::Theme;
+use crate::terminal::Theme;
 use crate::watch::flow_filter::{FlowFilter, FlowFilterError};
 use crate::watch::tasks::report::Table;
 
@@ -25,7 +26,7 @@ pub struct LiveView {
     pub(super) query: Query,
     pub(super) pane: Pane,
     pub(super) help: bool,
-    pub(super) filter_box: Option<FilterBox>,
+    pub(super) filter_box: Option<LineBox>,
     /// The latest of everything.
     latest: Shown,
     /// What stands on the screen while the display is paused.
@@ -63,16 +64,7 @@ pub(super) struct Shown {
 }
 
 /// What a key asks of the caller.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum Action {
-    /// Nothing beyond a new frame.
-    None,
-    /// End the view.
-    Quit,
-    /// Let the next snapshots answer this.
-    Query(Query),
-}
+pub type Action = crate::terminal::Action<Query>;
 
 impl LiveView {
     /// A view that has seen nothing yet and asks for [`Query::default`].
@@ -98,22 +90,6 @@ impl LiveView {
         &self.query
     }
 
-    /// Draws one frame.
-    pub fn draw(&mut self, frame: &mut Frame) {
-        draw::draw(self, frame);
-    }
-
-    /// Takes a snapshot. While the display is paused it is kept and not shown.
-    pub fn update(&mut self, snapshot: Snapshot) {
-        self.latest.snapshot = snapshot;
-        if let Some(frozen) = &mut self.latest.frozen {
-            frozen.update(&self.latest.snapshot);
-        }
-        if self.held.is_none() {
-            self.refresh_rows();
-        }
-    }
-
     /// Whether there are measurement tasks.
     pub(super) fn has_tasks(&self) -> bool {
         self.shown().snapshot.tasks.is_some()
@@ -128,23 +104,6 @@ impl LiveView {
     pub(super) fn task_table(&self) -> Option<Table> {
         let row = self.task()?;
         Some(Table::of(&row.spec, row.latest.as_ref()?))
-    }
-
-    /// Takes the end of all snapshots: whatever the last one said, nothing more will come.
-    pub fn end(&mut self) {
-        self.latest.snapshot.ended = true;
-    }
-
-    /// Takes a key.
-    pub fn key(&mut self, key: KeyEvent) -> Action {
-        let control_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
-        match () {
-            () if key.kind == KeyEventKind::Release => Action::None,
-            () if control_c => Action::Quit,
-            () if self.help => self.help_key(key),
-            () if self.filter_box.is_some() => self.filter_key(key),
-            () => self.pane_key(key),
-        }
     }
 
     /// What is on the screen.
@@ -164,7 +123,7 @@ impl LiveView {
 
     /// What is wrong with the filter being typed.
     pub(super) fn filter_error(&self) -> Option<FlowFilterError> {
-        self.filter_box.as_ref()?.filter().err()
+        filter_of(self.filter_box.as_ref()?).err()
     }
 
     fn help_key(&mut self, key: KeyEvent) -> Action {
@@ -181,12 +140,12 @@ impl LiveView {
                 self.set_filter(FlowFilter::default())
             }
             KeyCode::Enter => {
-                if line.filter().is_ok() {
+                if filter_of(line).is_ok() {
                     self.filter_box = None;
                 }
                 Action::None
             }
-            _ => match (line.key(key), line.filter()) {
+            _ => match (line.key(key), filter_of(line)) {
                 (Edit::Changed, Ok(filter)) => self.set_filter(filter),
                 _ => Action::None,
             },
@@ -253,7 +212,7 @@ impl LiveView {
     }
 
     fn open_filter_box(&mut self) -> Action {
-        self.filter_box = Some(FilterBox::new(&self.query.filter));
+        self.filter_box = Some(LineBox::new(&self.query.filter.to_string()));
         self.leave_to(Pane::Flows)
     }
 
@@ -369,18 +328,46 @@ impl LiveView {
     }
 }
 
-fn keys_of(rows: &[FlowRow]) -> Vec<FlowKey> {
-    rows.iter().map(|row| row.key).collect()
+impl View for LiveView {
+    type News = Snapshot;
+    type Query = Query;
+
+    fn draw(&mut self, frame: &mut Frame) {
+        draw::draw(self, frame);
+    }
+
+    /// Takes a snapshot. While the display is paused it is kept and not shown.
+    fn update(&mut self, snapshot: Snapshot) {
+        self.latest.snapshot = snapshot;
+        if let Some(frozen) = &mut self.latest.frozen {
+            frozen.update(&self.latest.snapshot);
+        }
+        if self.held.is_none() {
+            self.refresh_rows();
+        }
+    }
+
+    /// Takes the end of all snapshots: whatever the last one said, nothing more will come.
+    fn end(&mut self) {
+        self.latest.snapshot.ended = true;
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Action {
+        let control_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+        match () {
+            () if key.kind == KeyEventKind::Release => Action::None,
+            () if control_c => Action::Quit,
+            () if self.help => self.help_key(key),
+            () if self.filter_box.is_some() => self.filter_key(key),
+            () => self.pane_key(key),
+        }
+    }
 }
 
-fn step_of(code: KeyCode) -> Option<Step> {
-    Some(match code {
-        KeyCode::Up | KeyCode::Char('k') => Step::Up,
-        KeyCode::Down | KeyCode::Char('j') => Step::Down,
-        KeyCode::PageUp => Step::PageUp,
-        KeyCode::PageDown => Step::PageDown,
-        KeyCode::Home | KeyCode::Char('g') => Step::First,
-        KeyCode::End | KeyCode::Char('G') => Step::Last,
-        _ => return None,
-    })
+fn filter_of(line: &LineBox) -> Result<FlowFilter, FlowFilterError> {
+    line.text().parse()
+}
+
+fn keys_of(rows: &[FlowRow]) -> Vec<FlowKey> {
+    rows.iter().map(|row| row.key).collect()
 }

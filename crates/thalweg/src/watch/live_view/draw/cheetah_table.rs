@@ -7,12 +7,12 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
 
 use super::super::model::CheetahRow;
-use super::super::theme::Theme;
+use crate::terminal::Theme;
 use super::super::view::LiveView;
-use super::endpoint::{self, IPV4_WIDTH, IPV6_WIDTH};
-use super::flow_table::row_styles;
-use super::quantity::{clock, grouped, short};
-use super::rule;
+use crate::terminal::endpoint::{self, IPV4_WIDTH, IPV6_WIDTH};
+use crate::terminal::screen::row_styles;
+use crate::terminal::quantity::{clock, grouped, short};
+use crate::terminal::screen::rule;
 
 /// Columns of `10:00:12.345`, `105 ms` or `99.9 ms`, and `running`.
 const CLOCK_WIDTH: u16 = 12;

@@ -9,11 +9,12 @@ use thalweg_wire::{BitRate, Bytes, Nanos, Protocol, Timestamp};
 
 use super::super::frozen::Frozen;
 use super::super::model::{CheetahRow, FlowRow, Snapshot};
-use super::super::theme::Theme;
+use crate::terminal::Theme;
 use super::super::view::LiveView;
-use super::panels::draw_history;
-use super::quantity::{age, clock, date_and_clock, grouped};
-use super::{endpoint, rule};
+use crate::terminal::screen::draw_history;
+use crate::terminal::quantity::{age, clock, date_and_clock, grouped};
+use crate::terminal::endpoint;
+use crate::terminal::screen::rule;
 
 const LABEL_WIDTH: u16 = 14;
 /// Columns of ` → max 9.99 Mbit/s ` beside a sparkline.

@@ -3,18 +3,17 @@
 
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Rect};
-use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
 use thalweg_wire::{BitRate, Protocol, Timestamp};
 
 use super::super::model::{FlowRow, SortBy};
-use super::super::theme::Theme;
+use crate::terminal::Theme;
 use super::super::view::LiveView;
-use super::bar::stacked;
-use super::endpoint::{self, IPV4_WIDTH, IPV6_WIDTH};
-use super::quantity::{AGE_WIDTH, SHORT_WIDTH, age, grouped, short};
-use super::rule;
+use crate::terminal::bar::stacked;
+use crate::terminal::endpoint::{self, IPV4_WIDTH, IPV6_WIDTH};
+use crate::terminal::quantity::{AGE_WIDTH, SHORT_WIDTH, age, grouped, short};
+use crate::terminal::screen::{right, row_styles, rule};
 
 /// Columns of `9.99 Mbit/s`.
 const FULL_RATE_WIDTH: u16 = 11;
@@ -118,11 +117,6 @@ pub(super) fn draw(view: &mut LiveView, frame: &mut Frame, area: Rect) {
     let widths = columns.iter().map(|(_, width)| Constraint::Length(*width));
     let table = Table::new(rows, widths).header(header(theme, &columns, view.query.sort));
     frame.render_widget(table, inner);
-}
-
-/// The theme of a row's text and the style of the whole row: a selected row is reversed, in one colour.
-pub(super) fn row_styles(theme: Theme, selected: bool) -> (Theme, Style) {
-    if selected { (Theme::PLAIN, theme.selected()) } else { (theme, Style::new()) }
 }
 
 fn title(view: &LiveView) -> Line<'static> {
@@ -238,10 +232,6 @@ impl Painter<'_> {
         let text = if width >= FULL_RATE_WIDTH { BitRate(rate).to_string() } else { short(rate) };
         right(text).style(style)
     }
-}
-
-fn right(text: String) -> Line<'static> {
-    Line::from(text).alignment(Alignment::Right)
 }
 
 fn flags(row: &FlowRow) -> String {

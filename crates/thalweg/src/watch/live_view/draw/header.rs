@@ -8,12 +8,12 @@ use ratatui::text::{Line, Span};
 use thalweg_wire::{Bytes, Timestamp};
 
 use super::super::model::{Counter, Severity, SourceRow, SourceState};
-use super::super::theme::Theme;
+use crate::terminal::Theme;
 use super::super::view::LiveView;
-use super::bar::gauge;
-use super::endpoint::elided;
-use super::quantity::{date_and_clock, fraction, grouped, percent};
-use super::width_of;
+use crate::terminal::bar::gauge;
+use crate::terminal::endpoint::elided;
+use crate::terminal::quantity::{date_and_clock, fraction, grouped, percent};
+use crate::terminal::screen::width_of;
 
 /// Most sources that get a line each.
 const MOST_LINES: usize = 3;

@@ -10,36 +10,27 @@
 //! footer      state and keys
 //! ```
 
-mod bar;
 mod cheetah_table;
 mod detail;
-mod endpoint;
 mod flow_table;
 mod footer;
 mod header;
 mod help;
 mod panels;
-mod quantity;
 mod task_keys;
 mod tasks;
 
 use ratatui::Frame;
-use ratatui::layout::{Alignment, Constraint, Layout, Rect};
-use ratatui::style::Style;
-use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, BorderType, Borders, Paragraph};
+use ratatui::layout::{Constraint, Layout};
 
-use super::theme::Theme;
 use super::view::{LiveView, Pane};
-
-/// Below this many columns or rows only a message is shown.
-const LEAST: (u16, u16) = (60, 10);
+use crate::terminal::screen::{is_too_small, say_too_small};
 
 /// Draws the whole screen.
 pub(super) fn draw(view: &mut LiveView, frame: &mut Frame) {
     let area = frame.area();
-    if area.width < LEAST.0 || area.height < LEAST.1 {
-        return too_small(frame, area);
+    if is_too_small(area) {
+        return say_too_small("(measuring goes on; q quits)", frame, area);
     }
     let box_height = if view.filter_box.is_some() { 2 } else { 0 };
     let [title, panels, counters, pane, filter_box, footer] = Layout::vertical([
@@ -66,43 +57,4 @@ pub(super) fn draw(view: &mut LiveView, frame: &mut Frame) {
     if view.help {
         help::draw(view, frame, area);
     }
-}
-
-fn too_small(frame: &mut Frame, area: Rect) {
-    let (columns, rows) = LEAST;
-    let message = vec![
-        Line::from("thalweg needs a larger terminal:"),
-        Line::from(format!("{columns}x{rows}, this is {}x{}", area.width, area.height)),
-        Line::from("(measuring goes on; q quits)"),
-    ];
-    frame.render_widget(Paragraph::new(message), area);
-}
-
-/// A rule across the screen with titles at its left and right, over what follows.
-fn rule<'a>(theme: Theme, left: Line<'a>, right: Line<'a>) -> Block<'a> {
-    Block::new()
-        .borders(Borders::TOP)
-        .border_style(theme.muted())
-        .title_style(Style::reset())
-        .title_top(left)
-        .title_top(right.alignment(Alignment::Right))
-}
-
-/// A box with a title.
-fn panel<'a>(theme: Theme, title: &'a str) -> Block<'a> {
-    Block::bordered()
-        .border_type(BorderType::Rounded)
-        .border_style(theme.muted())
-        .title_style(Style::reset())
-        .title_top(Span::styled(format!(" {title} "), theme.strong()))
-}
-
-/// Columns that these take.
-fn width_of(spans: &[Span]) -> usize {
-    spans.iter().map(Span::width).sum()
-}
-
-/// `1 flow`, `2 flows`.
-fn counted(count: &str, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == "1" { one } else { many })
 }

@@ -5,16 +5,16 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Paragraph, RenderDirection, Sparkline};
+use ratatui::widgets::Paragraph;
 use thalweg_wire::{BitRate, Nanos};
 
 use super::super::model::{RateSample, Snapshot};
 use super::super::tasks_view::TasksView;
-use super::super::theme::Theme;
+use crate::terminal::Theme;
 use super::super::view::LiveView;
-use super::bar::gauge;
-use super::quantity::{age, fraction, grouped, packet_rate, percent, short};
-use super::{counted, panel, width_of};
+use crate::terminal::bar::gauge;
+use crate::terminal::quantity::{age, fraction, grouped, packet_rate, percent, short};
+use crate::terminal::screen::{counted, draw_history, panel, width_of};
 
 /// Columns of `9.99 Mbit/s` and a blank, and of the widest packet rate.
 const RATE_WIDTH: u16 = 13;
@@ -116,13 +116,6 @@ fn draw_rate(
         let line = Line::styled(format!(" max {peak:>11}"), theme.muted());
         frame.render_widget(line, Rect { height: 1, ..top });
     }
-}
-
-/// A sparkline, the newest value at its right.
-pub(super) fn draw_history(frame: &mut Frame, area: Rect, newest_first: Vec<u64>, style: Style) {
-    let sparkline =
-        Sparkline::default().data(newest_first).direction(RenderDirection::RightToLeft).style(style);
-    frame.render_widget(sparkline, area);
 }
 
 fn totals_line(theme: Theme, snapshot: &Snapshot, width: u16) -> Line<'static> {

@@ -7,13 +7,13 @@ use ratatui::widgets::{Cell, Paragraph, Row, Table};
 use thalweg_measure::tasks::TaskValue;
 
 use super::super::tasks_view::TaskRow;
-use super::super::theme::Theme;
+use crate::terminal::Theme;
 use super::super::view::LiveView;
-use super::endpoint::elided;
-use super::flow_table::row_styles;
-use super::quantity::{clock, short};
+use crate::terminal::endpoint::elided;
+use crate::terminal::screen::row_styles;
+use crate::terminal::quantity::{clock, short};
 use super::tasks::draw_scalar;
-use super::{rule, width_of};
+use crate::terminal::screen::{rule, width_of};
 use crate::figures::{interval, number, percent};
 use crate::watch::tasks::report::{self, TableRow};
 

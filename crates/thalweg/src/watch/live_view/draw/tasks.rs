@@ -9,12 +9,13 @@ use thalweg_measure::tasks::{TaskSpec, TaskValue};
 use thalweg_sketch::Estimate;
 
 use super::super::tasks_view::{TaskRow, TasksView};
-use super::super::theme::Theme;
+use crate::terminal::Theme;
 use super::super::view::LiveView;
-use super::flow_table::row_styles;
-use super::panels::draw_history;
-use super::quantity::{clock, grouped};
-use super::{counted, rule, task_keys};
+use crate::terminal::screen::row_styles;
+use crate::terminal::screen::draw_history;
+use crate::terminal::quantity::{clock, grouped};
+use super::task_keys;
+use crate::terminal::screen::{counted, rule};
 use crate::figures::{interval, number};
 use crate::watch::tasks::report::Table;
 

@@ -1,0 +1,114 @@
+//! One key set from outside, by its path: `workload.load`, `scheme`, or `load` where only one section has it.
+
+use super::error::{DocumentError, Place, ProblemKind};
+use super::key::Section;
+use super::parse::wrong_value;
+use super::{Document, Written};
+use crate::config::{Hint, Name, Words, nearest};
+
+impl Document {
+    /// Sets what `path` names to `value`. `flag` is what was typed, for messages.
+    ///
+    /// `SECTION.KEY` is a key of a section, in all sections of that name to which it matters; `SECTION.NAME.KEY` is one
+    /// that waits until `NAME` is selected, `SECTION` its selector. `KEY` alone will do if one section has it.
+    ///
+    /// # Errors
+    /// If there is no such key, or the value is not as expected.
+    pub fn set(&mut self, path: &str, value: &str, flag: &str) -> Result<(), DocumentError> {
+        let wrong = |kind| DocumentError::Override { flag: flag.to_owned(), kind };
+        let target = self.resolve(path).map_err(wrong)?;
+        let schema = self.schema;
+        let place = Place::Flag(flag.to_owned());
+        let mut is_set = false;
+        let mut refusal = None;
+        for entry in self.entries.iter_mut().filter(|entry| std::ptr::eq(entry.section, target.section)) {
+            let chosen = target.chosen.as_deref().unwrap_or(&entry.chosen);
+            let Some(key) = target.section.key(target.name, chosen) else {
+                refusal.get_or_insert_with(|| schema.unknown_key(target.section, chosen, target.name));
+                continue;
+            };
+            if !key.kind.accepts(value) {
+                return Err(wrong(wrong_value(key, value, Some(value), false)));
+            }
+            entry.values.push(Written { key, text: value.to_owned(), place: place.clone() });
+            is_set = true;
+        }
+        if !is_set {
+            let absent = || ProblemKind::Refused {
+                key: target.section.name,
+                reason: Words(format!("there is no {} in {}", target.section.heading(), self.file)),
+            };
+            return Err(wrong(refusal.unwrap_or_else(absent)));
+        }
+        self.settle();
+        Ok(())
+    }
+
+    fn resolve<'p>(&self, path: &'p str) -> Result<Target<'p>, ProblemKind> {
+        let named = |name: &str| {
+            self.schema.sections.iter().copied().find(|section| !name.is_empty() && section.name == name)
+        };
+        let mut parts = path.splitn(3, '.');
+        match (parts.next().unwrap_or_default(), parts.next(), parts.next()) {
+            (section, Some(key), last) => {
+                let section = named(section).ok_or_else(|| {
+                    let hint = nearest(section, self.schema.named());
+                    ProblemKind::UnknownSection { name: Name(section.to_owned()), hint }
+                })?;
+                Ok(match last {
+                    Some(last) => Target { section, chosen: Some(key.to_owned()), name: last },
+                    None => Target { section, chosen: None, name: key },
+                })
+            }
+            (name, None, _) => match named(name).and_then(|section| Some((section, section.selector?))) {
+                Some((section, selector)) => Ok(Target { section, chosen: None, name: selector }),
+                None => self.short(name),
+            },
+        }
+    }
+
+    /// A key by its name alone.
+    fn short<'p>(&self, name: &'p str) -> Result<Target<'p>, ProblemKind> {
+        let sections = self.schema.sections;
+        let holders: Vec<&'static Section> =
+            sections.iter().copied().filter(|section| section.has(name)).collect();
+        // Of several, those that are there and to which it matters.
+        let matters = |section: &&&'static Section| {
+            let mut entries = self.entries.iter().filter(|entry| std::ptr::eq(entry.section, **section));
+            entries.any(|entry| section.key(name, &entry.chosen).is_some())
+        };
+        let here: Vec<&'static Section> = holders.iter().filter(matters).copied().collect();
+        let path = |section: &&Section| match section.name {
+            "" => name.to_owned(),
+            section => format!("{section}.{name}"),
+        };
+        match (&holders[..], &here[..]) {
+            (_, [section]) | ([section], _) => Ok(Target { section, chosen: None, name }),
+            ([], _) => {
+                let selectors =
+                    sections.iter().filter(|section| section.selector.is_some()).map(|section| section.name);
+                let keys = sections.iter().flat_map(|section| section.keys).map(|key| key.name);
+                let hint: Hint = nearest(name, keys.chain(selectors));
+                Err(ProblemKind::UnknownKey { name: Name(name.to_owned()), hint })
+            }
+            (several, []) | (_, several) => {
+                let choices = several.iter().map(path).collect();
+                Err(ProblemKind::Ambiguous { name: Name(name.to_owned()), choices })
+            }
+        }
+    }
+}
+
+/// What a path names.
+struct Target<'p> {
+    section: &'static Section,
+    chosen: Option<String>,
+    name: &'p str,
+}
+
+impl Document {
+    /// Whether a path names what a section selects by.
+    pub fn is_selector(&self, path: &str) -> bool {
+        self.resolve(path).is_ok_and(|target| target.section.selector == Some(target.name))
+    }
+}

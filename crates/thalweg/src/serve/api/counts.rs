@@ -1,0 +1,58 @@
+//! What the API has answered and refused.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::problem::Code;
+
+/// What the API has answered and refused, while it goes on.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) answered: AtomicU64,
+    pub(super) problems: [AtomicU64; Code::ALL.len()],
+    pub(super) connections: AtomicU64,
+    pub(super) connections_refused: AtomicU64,
+    pub(super) handshakes_failed: AtomicU64,
+    pub(super) connections_broken: AtomicU64,
+    pub(super) subscribers: AtomicU64,
+}
+
+/// What the API has answered and refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApiCounts {
+    /// Requests that were answered.
+    pub answered: u64,
+    /// Requests that were not, by why, in the order of [`Code::ALL`].
+    pub problems: [u64; Code::ALL.len()],
+    /// Connections now.
+    pub connections: u64,
+    /// Connections closed at once, since there were as many as there may be.
+    pub connections_refused: u64,
+    /// TLS handshakes that failed, or took too long.
+    pub handshakes_failed: u64,
+    /// Connections that ended in an error: heads that took too long to come, bytes that are no HTTP.
+    pub connections_broken: u64,
+    /// Subscribers now.
+    pub subscribers: u64,
+    /// Lines that the log has held back.
+    pub log_suppressed: u64,
+}
+
+impl Counters {
+    pub(super) fn count_problem(&self, code: Code) {
+        self.problems[code as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn read(&self, log_suppressed: u64) -> ApiCounts {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        ApiCounts {
+            answered: read(&self.answered),
+            problems: std::array::from_fn(|code| read(&self.problems[code])),
+            connections: read(&self.connections),
+            connections_refused: read(&self.connections_refused),
+            handshakes_failed: read(&self.handshakes_failed),
+            connections_broken: read(&self.connections_broken),
+            subscribers: read(&self.subscribers),
+            log_suppressed,
+        }
+    }
+}

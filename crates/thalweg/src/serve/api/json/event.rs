@@ -1,0 +1,191 @@
+//! What is told without being asked.
+
+use std::borrow::Cow;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thalweg_measure::collector::{Crossing, LinkEvent};
+use thalweg_measure::detect::{Cheetah, CheetahEnd, Finding};
+
+use super::{FlowName, FlowRate, LinkName, Moment, Rate, State};
+use crate::serve::event::EventKind;
+use crate::serve::{event, hub};
+
+/// Something that happened at a collector.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+pub struct Event {
+    /// Its number: 1 for the first since the daemon was started, no gaps.
+    pub id: u64,
+    /// The collector.
+    pub collector: String,
+    /// The switch that it watches.
+    pub switch: String,
+    /// When it happened: packet time.
+    #[serde(flatten)]
+    pub moment: Moment,
+    /// When it was told: by the clock of the machine for live sources, else packet time.
+    pub emitted: Moment,
+    /// What happened.
+    #[serde(flatten)]
+    pub body: EventBody,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum EventBody {
+    /// The utilisation of a link crossed a threshold.
+    Link {
+        /// The link: `SWITCH:pPORT:WAY`.
+        link: String,
+        /// Which way.
+        crossing: CrossingName,
+        /// The threshold, as a share of the capacity.
+        threshold: f64,
+        /// Which of the collector's rules it was, from 0 in the order of the configuration.
+        rule: usize,
+        /// What the link can carry, in bits per second.
+        capacity_bps: u64,
+        /// Sum of the rates of its flows, in bits per second.
+        rate_bps: Rate,
+        /// The same, smoothed.
+        smoothed_bps: f64,
+        /// `smoothed_bps` as a share of the capacity.
+        utilisation: f64,
+        /// Version of the network at that time.
+        version: u64,
+        /// Flows on the link, the fastest first; as many as the rule asks for.
+        flows: Vec<FlowRate>,
+        /// Flows on the link that are not named.
+        flows_left_out: u32,
+    },
+    /// A direction of a flow became a cheetah.
+    Cheetah {
+        /// The direction.
+        flow: FlowName,
+        /// The same as text.
+        key: String,
+        /// First packet of the flow, either direction.
+        first: Moment,
+        /// Bytes over the flight duration, in bits per second.
+        flight_rate_bps: u64,
+        /// Bytes in the window that gave it away, of the IP layer.
+        bytes: u64,
+    },
+    /// A flow that was a cheetah ended.
+    CheetahEnd {
+        /// The direction that was one.
+        flow: FlowName,
+        /// The same as text.
+        key: String,
+        /// First packet of the flow, either direction.
+        first: Moment,
+        /// Last packet of the flow, either direction.
+        last: Moment,
+        /// Packets of this direction that were seen.
+        packets: u64,
+        /// Bytes of those, of the IP layer.
+        bytes: u64,
+    },
+    /// A collector is in another state.
+    Collector {
+        /// What it is doing now.
+        state: State,
+    },
+}
+
+/// Which way a threshold was crossed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CrossingName {
+    /// Utilisation rose to the upper threshold.
+    Upwards,
+    /// Utilisation fell to the lower threshold, having been above the upper one.
+    Downwards,
+}
+
+/// Told to a subscriber in place of events that it was too slow for.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub struct Lost {
+    /// Always `lost`.
+    #[serde(rename = "type")]
+    pub kind: Cow<'static, str>,
+    /// How many events it lost, of any kind, before filters; null if they were those of another run of the daemon.
+    pub count: Option<u64>,
+    /// How many it has lost since it subscribed.
+    pub total: u64,
+    /// Number of the last of them.
+    pub last: u64,
+}
+
+impl From<&hub::Published> for Event {
+    fn from(published: &hub::Published) -> Event {
+        let event::Event { collector, switch, time, emitted, kind } = &published.event;
+        Event {
+            id: published.id,
+            collector: collector.to_string(),
+            switch: switch.to_string(),
+            moment: (*time).into(),
+            emitted: (*emitted).into(),
+            body: EventBody::new(kind, switch),
+        }
+    }
+}
+
+impl EventBody {
+    /// All values of `type`, in the order of their variants.
+    pub const TYPES: [&'static str; 4] = ["link", "cheetah", "cheetah_end", "collector"];
+
+    fn new(kind: &EventKind, switch: &str) -> EventBody {
+        match kind {
+            EventKind::Link(event) => EventBody::link(event, switch),
+            EventKind::Cheetah(Finding::Began(cheetah)) => cheetah.into(),
+            EventKind::Cheetah(Finding::Ended(end)) => end.into(),
+            EventKind::State(state) => EventBody::Collector { state: state.into() },
+        }
+    }
+
+    fn link(event: &LinkEvent, switch: &str) -> EventBody {
+        EventBody::Link {
+            link: LinkName::new(switch, event.link.side.port, event.link.side.way).to_string(),
+            crossing: match event.crossing {
+                Crossing::Upwards => CrossingName::Upwards,
+                Crossing::Downwards => CrossingName::Downwards,
+            },
+            threshold: event.threshold,
+            rule: event.rule,
+            capacity_bps: event.link.capacity.0,
+            rate_bps: event.link.rate.into(),
+            smoothed_bps: event.link.smoothed,
+            utilisation: event.link.utilisation,
+            version: event.version,
+            flows: event.flows.iter().map(FlowRate::from).collect(),
+            flows_left_out: event.flows_left_out,
+        }
+    }
+}
+
+impl From<&Cheetah> for EventBody {
+    fn from(cheetah: &Cheetah) -> EventBody {
+        EventBody::Cheetah {
+            flow: FlowName::from(&cheetah.key),
+            key: cheetah.key.to_string(),
+            first: cheetah.first.into(),
+            flight_rate_bps: cheetah.rate.0,
+            bytes: cheetah.bytes.0,
+        }
+    }
+}
+
+impl From<&CheetahEnd> for EventBody {
+    fn from(end: &CheetahEnd) -> EventBody {
+        EventBody::CheetahEnd {
+            flow: FlowName::from(&end.key),
+            key: end.key.to_string(),
+            first: end.first.into(),
+            last: end.last.into(),
+            packets: end.packets,
+            bytes: end.bytes.0,
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! All collectors of the daemon: started, changed while they run, stopped.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use thalweg_measure::samples::{SampleRing, SampleRingError};
+use thiserror::Error;
+
+use super::core::{Core, ReconfigureError};
+use super::handle::{Asked, CollectorHandle, Description};
+use super::outlets::Outlets;
+use super::source::{Opened, SourceError};
+use super::worker::Worker;
+use crate::serve::config::CollectorConfig;
+use crate::serve::daemon::Daemon;
+
+/// How long a collector may take to do something else.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// All collectors.
+#[derive(Debug)]
+pub struct Fleet {
+    daemon: Daemon,
+    outlets: Outlets,
+    running: Vec<Running>,
+}
+
+/// One that runs.
+#[derive(Debug)]
+struct Running {
+    config: Arc<CollectorConfig>,
+    handle: CollectorHandle,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// A collector whose source somebody has tried to open.
+pub struct Ready {
+    config: Arc<CollectorConfig>,
+    opened: Option<Result<Opened, SourceError>>,
+}
+
+/// Why a collector cannot be started.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// It cannot be made.
+    #[error("collector {collector}: {source}")]
+    Collector {
+        /// Its name.
+        collector: String,
+        /// What is wrong.
+        source: ReconfigureError,
+    },
+    /// Its ring of samples cannot be made.
+    #[error("collector {collector}: {source}")]
+    Samples {
+        /// Its name.
+        collector: String,
+        /// What is wrong.
+        source: SampleRingError,
+    },
+    /// The system has no more threads.
+    #[error("collector {collector}: cannot start its thread: {source}")]
+    Thread {
+        /// Its name.
+        collector: String,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+}
+
+impl Ready {
+    /// Opens the source if it is an interface, which may take privileges that are given up later. One that cannot be
+    /// opened now is tried again when the collector runs.
+    pub fn open(config: Arc<CollectorConfig>) -> Ready {
+        let opened = config.source.is_live().then(|| Opened::open(&config));
+        Ready { config, opened }
+    }
+
+    /// Why the source could not be opened, if it could not.
+    pub fn failure(&self) -> Option<&SourceError> {
+        self.opened.as_ref().and_then(|opened| opened.as_ref().err())
+    }
+}
+
+impl Fleet {
+    /// No collectors.
+    pub(crate) fn new(daemon: Daemon, outlets: Outlets) -> Fleet {
+        Fleet { daemon, outlets, running: Vec::new() }
+    }
+
+    /// Starts collectors, beside those there are.
+    ///
+    /// # Errors
+    /// With the first that cannot be started; those before it run.
+    pub fn start(&mut self, collectors: Vec<Ready>) -> Result<(), StartError> {
+        for ready in collectors {
+            let running = self.start_one(ready)?;
+            self.running.push(running);
+        }
+        self.show();
+        Ok(())
+    }
+
+    /// Makes the collectors what `configs` says: those that are not in it are stopped, new ones are started, those whose
+    /// rules or thresholds have changed are told, and those of which something else has changed begin anew. What stays
+    /// the same is left alone.
+    pub fn reload(&mut self, configs: &[Arc<CollectorConfig>]) {
+        let mut before = std::mem::take(&mut self.running);
+        for config in configs {
+            let place = before.iter().position(|running| running.config.name == config.name);
+            let kept = place.map(|place| before.remove(place)).and_then(|running| running.change(config));
+            let started = kept.map_or_else(|| self.start_one(Ready::open(Arc::clone(config))), Ok);
+            match started {
+                Ok(running) => self.running.push(running),
+                Err(error) => tracing::error!("{error}"),
+            }
+        }
+        self.running.append(&mut before);
+        self.retain(configs);
+        self.show();
+    }
+
+    /// Stops those that `configs` does not have any more, or has at another switch.
+    pub fn retain(&mut self, configs: &[Arc<CollectorConfig>]) {
+        let stays = |running: &mut Running| {
+            let Running { config, .. } = running;
+            let stays =
+                configs.iter().any(|other| other.name == config.name && other.switch == config.switch);
+            if !stays {
+                tracing::info!(collector = running.handle.name(), "is no more in the configuration: stops");
+                running.stop();
+            }
+            stays
+        };
+        self.running.retain_mut(stays);
+        self.show();
+    }
+
+    /// Stops all collectors: each hands on its flows and the window under way.
+    pub fn stop(&mut self) {
+        for running in &self.running {
+            running.stop.store(true, Ordering::Relaxed);
+        }
+        self.running.iter_mut().for_each(Running::stop);
+    }
+
+    /// Whether the thread of every collector is there.
+    pub fn is_whole(&self) -> bool {
+        self.running.iter().all(|running| running.thread.as_ref().is_some_and(|thread| !thread.is_finished()))
+    }
+
+    fn show(&self) {
+        self.daemon.set_collectors(self.running.iter().map(|running| running.handle.clone()).collect());
+    }
+
+    fn start_one(&self, ready: Ready) -> Result<Running, StartError> {
+        let Ready { config, opened } = ready;
+        let collector = || config.name.to_string();
+        let ring = config.samples.map(SampleRing::new).transpose();
+        let ring = ring.map_err(|source| StartError::Samples { collector: collector(), source })?;
+        let (writer, samples) = ring.unzip();
+        let description = Description {
+            name: Arc::clone(&config.name),
+            switch: Arc::clone(&config.switch),
+            source: config.source.in_words(),
+            is_live: config.source.is_live(),
+        };
+        let (handle, mailbox) = CollectorHandle::with_samples(description, samples);
+        let core = Core::new(Arc::clone(&config), self.daemon.clone(), mailbox, self.outlets.clone(), writer)
+            .map_err(|source| StartError::Collector { collector: collector(), source })?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let worker = Worker { core, stop: Arc::clone(&stop) };
+        let thread = std::thread::Builder::new()
+            // The kernel keeps 15 bytes.
+            .name(format!("c {}", config.name))
+            .spawn(move || worker.run(opened))
+            .map_err(|source| StartError::Thread { collector: collector(), source })?;
+        Ok(Running { config, handle, stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Running {
+    /// Does what `config` says from now on; `None` if it has to begin anew for that, and has been stopped.
+    fn change(mut self, config: &Arc<CollectorConfig>) -> Option<Running> {
+        if self.config == *config {
+            return Some(self);
+        }
+        let name = &*config.name;
+        if self.config.has_same_source(config) {
+            match self.handle.configure(Arc::clone(config), PATIENCE) {
+                Ok(Asked { value: Ok(()), .. }) => {
+                    tracing::info!(collector = name, "measures as the new configuration says");
+                    self.config = Arc::clone(config);
+                    return Some(self);
+                }
+                Ok(Asked { value: Err(error), .. }) => tracing::error!(collector = name, "{error}"),
+                Err(error) => tracing::warn!(collector = name, "{error}"),
+            }
+        }
+        tracing::info!(collector = name, "has changed: begins anew");
+        self.stop();
+        None
+    }
+
+    fn stop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!(collector = self.handle.name(), "its thread has panicked");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Collectors as threads: each reads its source, measures, and answers between two batches.
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `handle` | how others ask a collector: its mailbox |
+//! | `state` | what a collector is doing |
+//! | `latency` | how long events take, in buckets |
+//! | `source` | from the configuration to an open source |
+//! | `core` | what is done with packets, and how questions are answered |
+//! | `windows` | tasks, and the thread that evaluates them |
+//! | `worker` | the thread: reading, failing, beginning again; `backoff` says when |
+//! | `outlets` | what goes to the threads that write |
+//! | `fleet` | all collectors: started, changed, stopped |
+
+mod backoff;
+mod core;
+mod fleet;
+pub mod handle;
+pub mod latency;
+pub(crate) mod outlets;
+mod source;
+pub mod state;
+#[cfg(test)]
+pub(in crate::serve) mod tests;
+mod windows;
+mod worker;
+
+pub use self::core::ReconfigureError;
+pub use fleet::{Fleet, Ready, StartError};
+pub use handle::{
+    AskError, Asked, CollectorCounters, CollectorHandle, Description, FlowChunk, Mailbox, Question,
+    TaskAnswer, TasksBoard, TasksReport,
+};
+pub use latency::{Latency, LatencyHistogram};
+pub use source::SourceError;
+pub use state::CollectorState;

@@ -1,0 +1,316 @@
+//! The daemon's file: what it says, and what that means.
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `table` | all sections and keys; the file is a [`Document`] of these |
+//! | `collector` | `[[collector]]`, and the options that it comes to in a network |
+//! | `links` | which links a `[[rule]]` is about |
+//! | `error` | what can be wrong |
+//! | `reference` | the reference, and a file to begin with |
+//!
+//! A file is checked whole before anything is done: every section, key and value, what they mean together, the topology
+//! and names in it. Whether sources can be opened is not asked: one that cannot be opened now may be later.
+
+pub mod collector;
+mod error;
+pub mod links;
+mod reference;
+pub mod table;
+#[cfg(test)]
+mod tests;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use thalweg_network::{NetworkState, Versions};
+use thalweg_wire::Nanos;
+
+pub use collector::{CollectorConfig, SourceConfig};
+pub use error::ConfigError;
+pub use reference::{default_file, reference};
+
+use super::access::{AccessOptions, Limits};
+use super::log::LogOptions;
+use super::samples::{SampleOptions, Trigger};
+use crate::document::{Document, Entry, Problem};
+use links::LinkSelection;
+use table::{API, COLLECTOR, LOG, NETWORK, PROCESS, RECORDS, RULE, SAMPLES, SCHEMA};
+
+/// Most collectors: each is a thread.
+const MOST_COLLECTORS: usize = 256;
+
+/// What the daemon is to do.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Name of the file, for messages.
+    pub file: String,
+    /// Who may ask.
+    pub access: AccessOptions,
+    /// Events kept for subscribers.
+    pub event_backlog: usize,
+    /// What is logged.
+    pub log: LogOptions,
+    /// As whom to run.
+    pub process: ProcessConfig,
+    /// What is known of the network.
+    pub network: NetworkConfig,
+    /// The collectors.
+    pub collectors: Vec<Arc<CollectorConfig>>,
+    /// Where samples go.
+    pub samples: SampleOptions,
+    /// Where records of flows go.
+    pub records: Option<PathBuf>,
+}
+
+/// As whom to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessConfig {
+    /// Whom root becomes.
+    pub user: Option<String>,
+    /// Whether to keep what opening an interface needs.
+    pub keep_capabilities: bool,
+}
+
+/// What is known of the network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NetworkConfig {
+    /// The topology's file, and what it says.
+    pub state: Option<(PathBuf, Arc<NetworkState>)>,
+    /// How long a change takes to settle.
+    pub settle: Nanos,
+}
+
+/// When to tell of links.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RuleConfig {
+    /// Which links.
+    pub links: Vec<LinkSelection>,
+    /// Names of the collectors; `None` for all.
+    pub collectors: Option<Vec<String>>,
+    /// Share of the capacity from which on a link is congested.
+    pub upper: f64,
+    /// Share of the capacity at which it is so no more.
+    pub lower: f64,
+    /// Least time between two events.
+    pub spacing: Nanos,
+    /// Most flows to name.
+    pub flows: usize,
+}
+
+impl Config {
+    /// Reads a file, and the topology that it names.
+    ///
+    /// # Errors
+    /// With everything that is wrong.
+    pub fn load(path: &Path) -> Result<Config, ConfigError> {
+        Config::new(&Document::load(&SCHEMA, path)?)
+    }
+
+    /// Reads the text of a file; `file` is its name for messages, and other files are named from `folder`.
+    ///
+    /// # Errors
+    /// With everything that is wrong.
+    pub fn parse(text: &str, file: &str, folder: &Path) -> Result<Config, ConfigError> {
+        let mut document = Document::parse(&SCHEMA, text, file)?;
+        document.folder = folder.to_owned();
+        Config::new(&document)
+    }
+
+    fn new(document: &Document) -> Result<Config, ConfigError> {
+        let mut problems = Vec::new();
+        let network = network(document)?;
+        let rules = rules(document, &mut problems);
+        let collectors = collectors(document, &rules, &network, &mut problems);
+        let access = access(document, &mut problems);
+        let api = document.entry(&API);
+        let config = Config {
+            file: document.file.clone(),
+            access,
+            event_backlog: api.whole("event_backlog").expect(SURE),
+            log: log(document.entry(&LOG)),
+            process: ProcessConfig {
+                user: document.entry(&PROCESS).text("user").map(str::to_owned),
+                keep_capabilities: document.entry(&PROCESS).boolean("keep_capabilities").expect(SURE),
+            },
+            network,
+            collectors,
+            samples: samples(document, &mut problems),
+            records: document.entry(&RECORDS).text("file").map(|file| document.folder.join(file)),
+        };
+        match problems.is_empty() {
+            true => Ok(config),
+            false => Err(document.error(problems).into()),
+        }
+    }
+
+    /// What is known of the network at the start.
+    pub fn versions(&self) -> Option<Versions> {
+        let (_, state) = self.network.state.as_ref()?;
+        Some(Versions::new(Arc::clone(state)).with_settle(self.network.settle))
+    }
+}
+
+fn network(document: &Document) -> Result<NetworkConfig, ConfigError> {
+    let entry = document.entry(&NETWORK);
+    let settle = entry.time("settle").expect(SURE);
+    let state = entry.text("topology").map(|file| {
+        let path = document.folder.join(file);
+        load_state(&path).map(|state| (path, Arc::new(state)))
+    });
+    Ok(NetworkConfig { state: state.transpose()?, settle })
+}
+
+/// Reads what is known of a network, in JSON if the file's name says so, else in TOML.
+///
+/// # Errors
+/// If it cannot be read, or is wrong.
+pub fn load_state(path: &Path) -> Result<NetworkState, ConfigError> {
+    let file = path.display().to_string();
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| ConfigError::Topology { file: file.clone(), source })?;
+    Ok(match path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json")) {
+        true => NetworkState::from_json(&text, &file)?,
+        false => NetworkState::from_toml(&text, &file)?,
+    })
+}
+
+fn rules(document: &Document, problems: &mut Vec<Problem>) -> Vec<RuleConfig> {
+    let mut rules = Vec::new();
+    for entry in document.all(&RULE) {
+        let links = entry.texts("links").expect(SURE).into_iter().map(str::parse::<LinkSelection>);
+        let rule = RuleConfig {
+            links: match links.collect() {
+                Ok(links) => links,
+                Err(error) => {
+                    problems.push(entry.refuse("links", error.to_string()));
+                    continue;
+                }
+            },
+            collectors: entry.texts("collectors").map(|names| names.into_iter().map(str::to_owned).collect()),
+            upper: entry.number("upper").expect(SURE),
+            lower: entry.number("lower").expect(SURE),
+            spacing: entry.time("spacing").expect(SURE),
+            flows: entry.whole("flows").expect(SURE),
+        };
+        if rule.lower > rule.upper {
+            let reason = format!("it must not be above upper, which is {}", rule.upper);
+            problems.push(entry.refuse("lower", reason));
+        }
+        for name in rule.collectors.iter().flatten() {
+            if !document.all(&COLLECTOR).any(|collector| collector.text("name") == Some(name)) {
+                problems.push(entry.refuse("collectors", format!("there is no collector {name}")));
+            }
+        }
+        rules.push(rule);
+    }
+    if document.all(&RULE).next().is_none() {
+        rules.push(RuleConfig::default());
+    }
+    rules
+}
+
+impl Default for RuleConfig {
+    fn default() -> Self {
+        let thalweg_measure::collector::LinkRule { upper, lower, spacing, flows, .. } = Default::default();
+        RuleConfig { links: vec![LinkSelection::All], collectors: None, upper, lower, spacing, flows }
+    }
+}
+
+fn collectors(
+    document: &Document,
+    rules: &[RuleConfig],
+    network: &NetworkConfig,
+    problems: &mut Vec<Problem>,
+) -> Vec<Arc<CollectorConfig>> {
+    let state = network.state.as_ref().map(|(_, state)| &**state);
+    let mut collectors: Vec<Arc<CollectorConfig>> = Vec::new();
+    for entry in document.all(&COLLECTOR) {
+        let Some(collector) = collector::read(entry, &document.folder, rules, problems) else { continue };
+        if collectors.iter().any(|other| other.name == collector.name) {
+            problems.push(entry.refuse("name", format!("two collectors are called {}", collector.name)));
+        }
+        match collector.options(state) {
+            Ok(_) => collectors.push(Arc::new(collector)),
+            Err(error) => problems.push(entry.refuse(error.key(), error.to_string())),
+        }
+    }
+    match document.all(&COLLECTOR).count() {
+        0 => problems
+            .push(document.entry(&NETWORK).refuse("", "nothing is measured: a [[collector]] is needed")),
+        many if many > MOST_COLLECTORS => {
+            let reason = format!("{many} collectors: {MOST_COLLECTORS} are the most");
+            problems.push(document.entry(&NETWORK).refuse("", reason));
+        }
+        _ => {}
+    }
+    collectors
+}
+
+fn access(document: &Document, problems: &mut Vec<Problem>) -> AccessOptions {
+    let entry = document.entry(&API);
+    let file = |key| entry.text(key).map(|file| document.folder.join(file));
+    let listen = entry.text("listen").expect(SURE).parse::<SocketAddr>().unwrap_or_else(|_| {
+        problems.push(entry.refuse("listen", "expected an address and a port, such as 127.0.0.1:9477"));
+        AccessOptions::default().listen
+    });
+    let time = |key| entry.time(key).expect(SURE).into();
+    let options = AccessOptions {
+        listen,
+        token_file: file("token_file"),
+        tls_certificate: file("tls_certificate"),
+        tls_key: file("tls_key"),
+        client_ca: file("client_ca"),
+        hosts: entry.texts("hosts").unwrap_or_default().into_iter().map(str::to_owned).collect(),
+        limits: Limits {
+            body_bytes: entry.amount("max_body").expect(SURE).0,
+            header_timeout: time("header_timeout"),
+            request_timeout: time("request_timeout"),
+            requests_per_second: entry.whole("requests_per_second").expect(SURE),
+            request_burst: entry.whole("request_burst").expect(SURE),
+            connections: entry.whole("max_connections").expect(SURE),
+            subscribers: entry.whole("max_subscribers").expect(SURE),
+        },
+    };
+    if let Err(error) = options.check() {
+        problems.push(entry.refuse("", error.to_string()));
+    }
+    options
+}
+
+fn log(entry: &Entry) -> LogOptions {
+    LogOptions {
+        level: entry.text("level").and_then(|level| level.parse().ok()).expect(SURE),
+        format: entry.text("format").and_then(|format| format.parse().ok()).expect(SURE),
+        lines_per_second: entry.whole("lines_per_second").expect(SURE),
+    }
+}
+
+fn samples(document: &Document, problems: &mut Vec<Problem>) -> SampleOptions {
+    let entry = document.entry(&SAMPLES);
+    let mut triggers = Vec::new();
+    for name in entry.texts("on_event").unwrap_or_default() {
+        match Trigger::ALL.iter().find(|trigger| trigger.name() == name) {
+            Some(trigger) => triggers.push(*trigger),
+            None => problems.push(entry.refuse(
+                "on_event",
+                format!("{name} is nothing that happens: expected some of congestion, relief, cheetah"),
+            )),
+        }
+    }
+    let folder = entry.text("folder").map(|folder| document.folder.join(folder));
+    if folder.is_none() && !triggers.is_empty() {
+        problems.push(entry.refuse("on_event", "it needs a folder for the files"));
+    }
+    SampleOptions {
+        folder,
+        format: entry.text("format").and_then(|format| format.parse().ok()).expect(SURE),
+        triggers,
+        spacing: entry.time("spacing").expect(SURE).into(),
+        keep: entry.whole("keep").expect(SURE),
+        after: entry.time("after").expect(SURE).into(),
+    }
+}
+
+/// A key that [`Document`] has made sure of: it is set, or has a default.
+const SURE: &str = "a key that must be set, or has a default";

@@ -1,0 +1,496 @@
+//! The table of everything that the daemon's file may say. It drives the reading of the file, `thalweg check`, the
+//! printed default file and the reference.
+
+use crate::document::Document;
+use crate::document::key::{Choice, Default, Key, Kind, Schema, Section};
+
+use Default::{Needed, Value, Words};
+use Kind::{Amount, Boolean, Delay, Name, Number, Rate, Text, Texts, Time, Whole};
+
+/// What the daemon's file may say.
+pub static SCHEMA: Schema = Schema {
+    what: "configuration",
+    sections: &[&API, &LOG, &PROCESS, &NETWORK, &COLLECTOR, &RULE, &SAMPLES, &RECORDS],
+    otherwise: |_: &Document, _| "",
+};
+
+/// Who may ask, and how.
+pub static API: Section = Section {
+    name: "api",
+    about: "Who may ask the daemon, and how. By default nobody but this machine.",
+    repeats: false,
+    selector: None,
+    keys: &[
+        key(
+            "listen",
+            Text("an address and a port, such as 127.0.0.1:9477 or [::1]:9477"),
+            Value("127.0.0.1:9477"),
+            "Where HTTP is answered. On an address that others can reach, a token file is needed, or TLS with \
+             certificates of clients.",
+        ),
+        key(
+            "token_file",
+            FILE,
+            Words("no token is asked for"),
+            "Who may ask: a line for each, NAME SCOPE SECRET, where SCOPE is read or write. Nobody but the file's owner may \
+             be able to read it. It is read again on SIGHUP.",
+        ),
+        key(
+            "tls_certificate",
+            FILE,
+            Words("no TLS"),
+            "Certificate chain of the daemon, in PEM; with tls_key.",
+        ),
+        key("tls_key", FILE, Words("no TLS"), "Private key of the daemon, in PEM."),
+        key(
+            "client_ca",
+            FILE,
+            Words("clients need no certificate"),
+            "Certificates, in PEM, of who signs those of clients. With it only clients that have one are answered, and they \
+             may do everything.",
+        ),
+        key(
+            "hosts",
+            Texts("names, such as \"thalweg.example.net\""),
+            Words("none"),
+            "Names beside its own by which the machine may be asked when it listens on the loopback interface: those of a \
+             reverse proxy in front of it.",
+        ),
+        key(
+            "max_body",
+            Amount,
+            Value("4MiB"),
+            "Longest body of a request: enough for the topology of 10,000 hosts.",
+        ),
+        key(
+            "header_timeout",
+            Time,
+            Value("10s"),
+            "How long a client may take to send the head of a request, and for a TLS handshake.",
+        ),
+        key(
+            "request_timeout",
+            Time,
+            Value("30s"),
+            "How long a request may take, its body included. Streams of events last.",
+        ),
+        key(
+            "requests_per_second",
+            Whole(1, 1_000_000),
+            Value("100"),
+            "Requests a second of one peer that are answered, on average. A peer is an IPv4 address, or the first 64 bits of \
+             an IPv6 address.",
+        ),
+        key(
+            "request_burst",
+            Whole(1, 1_000_000),
+            Value("200"),
+            "Requests of one peer that are answered at once.",
+        ),
+        key(
+            "max_connections",
+            Whole(1, 1_000_000),
+            Value("1280"),
+            "Connections at a time, streams of events included.",
+        ),
+        key("max_subscribers", Whole(1, 1_000_000), Value("1024"), "Streams of events at a time."),
+        key(
+            "event_backlog",
+            Whole(1, 1 << 20),
+            Value("4096"),
+            "Last events that are kept for all subscribers together. Who falls behind by more is told how many it has lost.",
+        ),
+    ],
+};
+
+/// What the daemon says of itself.
+pub static LOG: Section = Section {
+    name: "log",
+    about: "What the daemon says of itself, on standard error.",
+    repeats: false,
+    selector: None,
+    keys: &[
+        key("level", Name(levels), Value("info"), "The least important thing that is said."),
+        key("format", Name(formats), Value("text"), "How it is written."),
+        key(
+            "lines_per_second",
+            Whole(1, 1_000_000),
+            Value("10"),
+            "Lines of one kind in a second; of more, their number is told.",
+        ),
+    ],
+};
+
+/// As whom it runs.
+pub static PROCESS: Section = Section {
+    name: "process",
+    about: "As whom the daemon runs once its sources are open.",
+    repeats: false,
+    selector: None,
+    keys: &[
+        key(
+            "user",
+            Text("the name of a user"),
+            Words("whoever started sudo, else nobody, if it is root; else the same"),
+            "Whom root becomes.",
+        ),
+        key(
+            "keep_capabilities",
+            Boolean,
+            Value("true"),
+            "Whether it keeps what opening an interface needs: CAP_NET_RAW, and for AF_XDP CAP_NET_ADMIN, CAP_BPF and \
+             CAP_IPC_LOCK. Without them a live source that has failed cannot be opened again, nor one be added by SIGHUP.",
+        ),
+    ],
+};
+
+/// What is known of the network.
+pub static NETWORK: Section = Section {
+    name: "network",
+    about: "What is known of the network.",
+    repeats: false,
+    selector: None,
+    keys: &[
+        key(
+            "topology",
+            FILE,
+            Words("nothing is known: flows have rates, but no ports, and links are not known"),
+            "A file of switches, hosts, links and forwarding, in TOML or, if its name ends in .json, in JSON.",
+        ),
+        key(
+            "settle",
+            Delay,
+            Value("10ms"),
+            "How long after a change packets may still have been forwarded as before: the longest time that one waits in a \
+             mirror port. What cannot be told apart within is counted as ambiguous.",
+        ),
+    ],
+};
+
+/// A monitor port that is read.
+pub static COLLECTOR: Section = Section {
+    name: "collector",
+    about: "A collector: one monitor port of one switch. It has one of interface, file and emulate. There may be several; \
+            each is a thread, and none depends on another.",
+    repeats: true,
+    selector: None,
+    keys: &[
+        key("name", Text("a name"), Needed, "What the API, events and metrics call it."),
+        key(
+            "switch",
+            Text("the name of a switch"),
+            Words("the collector's name"),
+            "The switch that it watches, as the topology has it.",
+        ),
+        key(
+            "interface",
+            Text("the name of an interface"),
+            Words("none"),
+            "The network interface that the monitor port is wired to.",
+        ),
+        key(
+            "file",
+            FILE,
+            Words("none"),
+            "A capture file, or - for standard input. Time is that of its packets: the same file gives the same events.",
+        ),
+        key(
+            "emulate",
+            FILE,
+            Words("none"),
+            "An experiment file, as of thalweg emulate, that is run for what its monitor ports send.",
+        ),
+        key(
+            "mirror",
+            Text("the name of a router"),
+            Words("the switch"),
+            "With emulate: the router of the experiment whose [[mirror]] is read.",
+        ),
+        key("backend", Name(backends), Value("auto"), "With interface: how packets come from the kernel."),
+        key(
+            "busy_poll",
+            Boolean,
+            Value("false"),
+            "With interface and AF_XDP: ask the network card for packets instead of waiting for its interrupts. Takes a \
+             whole core, and saves tens of microseconds.",
+        ),
+        key(
+            "ring_size",
+            Amount,
+            Value("64MiB"),
+            "With interface: memory for packets that wait to be read. The default bridges 20 ms at ten million packets a \
+             second.",
+        ),
+        key(
+            "block_timeout",
+            Time,
+            Value("1ms"),
+            "With interface and AF_PACKET: how long the kernel may gather packets before it hands them over, 1 ms to 1 s. \
+             The shortest, as it adds to the delay of every event when little arrives.",
+        ),
+        key(
+            "speed",
+            Number(0.0, f64::INFINITY),
+            Words("as fast as possible"),
+            "With file or emulate: times the recorded pace. Events have packet time either way.",
+        ),
+        key(
+            "filter",
+            Text("a filter in tcpdump's language"),
+            Words("every packet is measured"),
+            "Which packets, see pcap-filter(7).",
+        ),
+        key(
+            "peel_tunnels",
+            Boolean,
+            Value("false"),
+            "Whether to look into tunnels (GRE, ERSPAN, VXLAN, Geneve, IP in IP): mirrored traffic often comes in one.",
+        ),
+        key(
+            "monitor_rate",
+            Rate,
+            Words("unknown"),
+            "Rate of the monitor port. With it and monitor_buffer, rates have bounds for the time that samples wait.",
+        ),
+        key(
+            "monitor_buffer",
+            Amount,
+            Words("unknown"),
+            "What may wait for the monitor port: the delay of its samples is at most this over its rate.",
+        ),
+        key(
+            "gap",
+            Time,
+            Words("200us, or eight full frames at the rate of the switch's fastest link if that is longer"),
+            "Least time without a sample between two bursts of a flow (Planck, section 3.2.2).",
+        ),
+        key(
+            "longest_burst",
+            Time,
+            Words("3.5 gaps"),
+            "Longest burst that a rate is taken from (Planck, section 3.2.2: 700us).",
+        ),
+        key(
+            "smoothing",
+            Delay,
+            Value("0ns"),
+            "Time constant of the smoothing of utilisation. None by default: rates are means over their spans already.",
+        ),
+        key(
+            "flow_capacity",
+            Whole(1, 1 << 31),
+            Value("131072"),
+            "Most flows at once, about 440 bytes each. When the table is full, the least recently used makes room, and is \
+             counted.",
+        ),
+        key("idle_timeout", Time, Value("15s"), "A flow ends after this long without a packet."),
+        key("active_timeout", Time, Value("30min"), "Longer flows are handed on in parts of this length."),
+        key(
+            "cheetahs",
+            Boolean,
+            Value("true"),
+            "Whether to look for cheetah flows: those that move more than R*T bytes within T.",
+        ),
+        key("flight_duration", Time, Value("100ms"), "T, the length of a flight."),
+        key(
+            "rate_threshold",
+            Rate,
+            Value("50mbps"),
+            "R, the flight rate above which a flow is a cheetah, by its samples.",
+        ),
+        key(
+            "tracks",
+            Whole(1, 1 << 24),
+            Value("8192"),
+            "Flows that the detector of cheetahs can follow at once, 1 KiB each.",
+        ),
+        key(
+            "tasks",
+            Texts("measurement tasks, such as [\"heavy:0.1%\", \"entropy:src\", \"distinct\"]"),
+            Words("none"),
+            "What sketches measure of the samples, window by window; as --tasks of thalweg watch.",
+        ),
+        key("window", Time, Value("1s"), "Length of a window of the tasks."),
+        key("task_memory", Amount, Value("16MiB"), "Memory of all sketches together."),
+        key(
+            "keep_samples",
+            Boolean,
+            Value("true"),
+            "Whether to keep the last frames, to be written to a capture file when somebody asks.",
+        ),
+        key(
+            "sample_ring",
+            Amount,
+            Value("64MiB"),
+            "Memory of the frames that are kept: a slot of sample_length and 16 bytes each.",
+        ),
+        key(
+            "sample_length",
+            Whole(64, 65_528),
+            Value("176"),
+            "Bytes kept of each frame, rounded up to a multiple of 8. With the default a slot is three cache lines.",
+        ),
+    ],
+};
+
+/// When to tell of links.
+pub static RULE: Section = Section {
+    name: "rule",
+    about: "When to tell of the utilisation of links. There may be several, 64 for a collector; without any, there is one with \
+            all defaults.",
+    repeats: true,
+    selector: None,
+    keys: &[
+        key(
+            "links",
+            Texts("all, hosts, switches, \"tor0 > h3\", \"tor0:p3\", or \"tor0:p3:out\""),
+            Value("all"),
+            "Which: all; those between a switch and hosts; those between switches; the one from one node to the next; a \
+             port's, in both directions or in one.",
+        ),
+        key("collectors", Texts("names of collectors"), Words("all"), "Whose."),
+        key(
+            "upper",
+            Number(0.0, 100.0),
+            Value("0.9"),
+            "Share of the capacity from which on a link is congested.",
+        ),
+        key(
+            "lower",
+            Number(0.0, 100.0),
+            Value("0.8"),
+            "Share of the capacity at which it is so no more: at most upper. What is between changes nothing.",
+        ),
+        key(
+            "spacing",
+            Delay,
+            Value("1ms"),
+            "Least packet time between two events of one link and rule. A crossing within it is told when it is over, if it \
+             still holds.",
+        ),
+        key("flows", Whole(0, 1_000), Value("16"), "Most flows to name in an event, the fastest first."),
+    ],
+};
+
+/// Samples to files.
+pub static SAMPLES: Section = Section {
+    name: "samples",
+    about: "Capture files of the last samples: on SIGUSR1, when the API is asked, or when something happens.",
+    repeats: false,
+    selector: None,
+    keys: &[
+        key(
+            "folder",
+            Text("the name of a folder"),
+            Words("none: only the API gives samples"),
+            "Where the files go. It is made if it is not there.",
+        ),
+        key("format", Name(capture_formats), Value("pcapng"), "What files are written."),
+        key(
+            "on_event",
+            Texts("some of congestion, relief, cheetah"),
+            Words("nothing"),
+            "What makes the collector at which it happens write its samples: a link's utilisation rises to its upper \
+             threshold; falls to its lower; a flow becomes a cheetah.",
+        ),
+        key(
+            "spacing",
+            Time,
+            Value("10s"),
+            "Least time between two dumps of a collector for events; others in between are counted.",
+        ),
+        key(
+            "keep",
+            Whole(1, 100_000),
+            Value("20"),
+            "Dumps for events that are kept. The oldest of this run makes room.",
+        ),
+        key(
+            "after",
+            Delay,
+            Value("5ms"),
+            "How long to wait after an event before samples are written, so that they show what followed.",
+        ),
+    ],
+};
+
+/// Flow records.
+pub static RECORDS: Section = Section {
+    name: "records",
+    about: "Records of flows as they end.",
+    repeats: false,
+    selector: None,
+    keys: &[key(
+        "file",
+        FILE,
+        Words("records are not written"),
+        "A file that gets a JSON line for each flow that ends, as of thalweg watch --flows, with the collector's name. Lines \
+         are added to what is there.",
+    )],
+};
+
+const FILE: Kind = Text("the name of a file, from the folder of this file");
+
+const fn key(name: &'static str, kind: Kind, default: Default, meaning: &'static str) -> Key {
+    Key { name, kind, default, of: &[], meaning }
+}
+
+fn levels() -> Vec<Choice> {
+    vec![
+        ("error", "what fails for good"),
+        ("warn", "what fails and is tried again, and what is lost"),
+        ("info", "what begins and ends"),
+        ("debug", "what is done on the way"),
+    ]
+}
+
+fn formats() -> Vec<Choice> {
+    vec![("text", "a line of text each"), ("json", "a JSON object a line")]
+}
+
+fn backends() -> Vec<Choice> {
+    vec![
+        (
+            "auto",
+            "AF_XDP on an interface that carries nothing else, AF_PACKET otherwise; the log says which and why",
+        ),
+        ("af_packet", "a ring shared with the kernel, beside the host's own stack"),
+        ("af_xdp", "in front of the host's own stack, which gets no packets any more"),
+    ]
+}
+
+fn capture_formats() -> Vec<Choice> {
+    vec![
+        (
+            "pcapng",
+            "one file, with an interface for each port and direction, and a comment with both ports at each packet",
+        ),
+        ("pcap", "a file for each output port"),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_accepted_and_every_key_says_what_it_means() {
+        for key in SCHEMA.sections.iter().flat_map(|section| section.keys) {
+            if let Value(text) = key.default {
+                assert!(key.kind.accepts(text), "{}: {text}", key.name);
+            }
+            assert!(key.meaning.len() > 5 && key.meaning.ends_with('.'), "{}", key.name);
+        }
+    }
+
+    #[test]
+    fn a_key_stands_once_in_its_section() {
+        for section in SCHEMA.sections {
+            let mut names: Vec<&str> = section.keys.iter().map(|key| key.name).collect();
+            let count = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), count, "[{}]", section.name);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! What the daemon tells without being asked.
+
+use std::sync::Arc;
+
+use thalweg_measure::collector::LinkEvent;
+use thalweg_measure::detect::Finding;
+use thalweg_wire::Timestamp;
+
+use super::collectors::CollectorState;
+
+/// Something that happened at a collector.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// Name of the collector.
+    pub collector: Arc<str>,
+    /// Name of the switch that it watches.
+    pub switch: Arc<str>,
+    /// Packet time of what happened.
+    pub time: Timestamp,
+    /// When it was told: by the clock of this machine for live sources. Packet time for files and emulations, so that
+    /// a repeated run tells the same to the byte.
+    pub emitted: Timestamp,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum EventKind {
+    /// The utilisation of a link crossed a threshold.
+    Link(LinkEvent),
+    /// A flow became a cheetah, or one that was has ended.
+    Cheetah(Finding),
+    /// A collector is in another state.
+    State(CollectorState),
+}

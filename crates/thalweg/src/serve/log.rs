@@ -1,0 +1,407 @@
+//! Logs: lines on standard error, as text or as JSON.
+//!
+//! A place in the program that has something to say over and over is held to a number of lines a second; what was held
+//! back is counted, and told once a second in one line. So no packet, however hostile, can fill a disk or slow down a
+//! thread that measures.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use thiserror::Error;
+use tracing::callsite::Identifier;
+use tracing::level_filters::LevelFilter;
+use tracing::{Event, Metadata, Subscriber};
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::FormatTime;
+use tracing_subscriber::layer::{Context, Filter, SubscriberExt};
+use tracing_subscriber::{Layer, Registry};
+
+use super::daemon::wall_clock;
+
+/// What lines about lines are told under; they are not held back.
+const OWN_TARGET: &str = "thalweg::log";
+
+/// How to log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogOptions {
+    /// The least important that is told.
+    pub level: LogLevel,
+    /// How lines look.
+    pub format: LogFormat,
+    /// Lines a second that one place in the program may write.
+    pub lines_per_second: u32,
+}
+
+/// How important a line is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum LogLevel {
+    /// Something does not work.
+    Error,
+    /// Something may not be as it is meant to be.
+    Warn,
+    /// What a person who runs the daemon wants to know.
+    #[default]
+    Info,
+    /// What a person who looks for a fault wants to know.
+    Debug,
+}
+
+/// How lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// An object a line.
+    Json,
+}
+
+/// What was typed is none of the words that can stand there.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("expected {0}")]
+pub struct ParseLogWordError(&'static str);
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        LogOptions { level: LogLevel::default(), format: LogFormat::default(), lines_per_second: 10 }
+    }
+}
+
+impl FromStr for LogLevel {
+    type Err = ParseLogWordError;
+
+    fn from_str(text: &str) -> Result<Self, ParseLogWordError> {
+        match text {
+            "error" => Ok(LogLevel::Error),
+            "warn" => Ok(LogLevel::Warn),
+            "info" => Ok(LogLevel::Info),
+            "debug" => Ok(LogLevel::Debug),
+            _ => Err(ParseLogWordError("error, warn, info or debug")),
+        }
+    }
+}
+
+impl FromStr for LogFormat {
+    type Err = ParseLogWordError;
+
+    fn from_str(text: &str) -> Result<Self, ParseLogWordError> {
+        match text {
+            "text" => Ok(LogFormat::Text),
+            "json" => Ok(LogFormat::Json),
+            _ => Err(ParseLogWordError("text or json")),
+        }
+    }
+}
+
+impl fmt::Display for LogLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            LogLevel::Error => "error",
+            LogLevel::Warn => "warn",
+            LogLevel::Info => "info",
+            LogLevel::Debug => "debug",
+        })
+    }
+}
+
+impl fmt::Display for LogFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            LogFormat::Text => "text",
+            LogFormat::Json => "json",
+        })
+    }
+}
+
+impl LogLevel {
+    const fn filter(self) -> LevelFilter {
+        match self {
+            LogLevel::Error => LevelFilter::ERROR,
+            LogLevel::Warn => LevelFilter::WARN,
+            LogLevel::Info => LevelFilter::INFO,
+            LogLevel::Debug => LevelFilter::DEBUG,
+        }
+    }
+
+    const fn from_number(number: u8) -> LogLevel {
+        match number {
+            0 => LogLevel::Error,
+            1 => LogLevel::Warn,
+            2 => LogLevel::Info,
+            _ => LogLevel::Debug,
+        }
+    }
+}
+
+/// The daemon's log. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Log(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    level: AtomicU8,
+    /// Lines that were held back.
+    suppressed: AtomicU64,
+    start: Instant,
+    places: Mutex<Places>,
+}
+
+/// Why there is no log.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("this process has a log already")]
+pub struct LogError;
+
+impl Log {
+    /// From now on all threads of this process log to standard error.
+    ///
+    /// # Errors
+    /// If they log elsewhere already.
+    pub fn install(options: &LogOptions) -> Result<Log, LogError> {
+        let log = Log::new(options);
+        let subscriber = log.subscriber(options.format, io::stderr);
+        tracing::subscriber::set_global_default(subscriber).map_err(|_| LogError)?;
+        Ok(log)
+    }
+
+    fn new(options: &LogOptions) -> Log {
+        Log(Arc::new(Shared {
+            level: AtomicU8::new(options.level as u8),
+            suppressed: AtomicU64::new(0),
+            start: Instant::now(),
+            places: Mutex::new(Places::new(options.lines_per_second)),
+        }))
+    }
+
+    fn subscriber<W>(&self, format: LogFormat, writer: W) -> impl Subscriber + Send + Sync + use<W>
+    where
+        W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+    {
+        let layer =
+            tracing_subscriber::fmt::layer().with_ansi(false).with_timer(WallClock).with_writer(writer);
+        let layer = match format {
+            LogFormat::Text => layer.boxed(),
+            LogFormat::Json => layer.json().flatten_event(true).with_span_list(false).boxed(),
+        };
+        Registry::default().with(layer.with_filter(Gate(self.clone())))
+    }
+
+    /// The least important that is told from now on.
+    pub fn set_level(&self, level: LogLevel) {
+        self.0.level.store(level as u8, Ordering::Relaxed);
+        tracing::callsite::rebuild_interest_cache();
+    }
+
+    /// The least important that is told.
+    pub fn level(&self) -> LogLevel {
+        LogLevel::from_number(self.0.level.load(Ordering::Relaxed))
+    }
+
+    /// Lines that were held back so far.
+    pub fn suppressed(&self) -> u64 {
+        self.0.suppressed.load(Ordering::Relaxed)
+    }
+
+    /// Tells how many lines each place has had held back; to be called about once a second.
+    pub fn tell_suppressed(&self) {
+        let silenced = self.places().end_of_seconds(self.0.start.elapsed());
+        for (place, lines) in silenced {
+            tracing::warn!(target: OWN_TARGET, place, lines, "lines held back: there were too many like them");
+        }
+    }
+
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.0.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What gets through to the log.
+#[derive(Clone, Debug)]
+struct Gate(Log);
+
+impl<S> Filter<S> for Gate {
+    fn enabled(&self, metadata: &Metadata<'_>, _: &Context<'_, S>) -> bool {
+        *metadata.level() <= self.0.level().filter()
+    }
+
+    fn event_enabled(&self, event: &Event<'_>, _: &Context<'_, S>) -> bool {
+        let metadata = event.metadata();
+        if metadata.target() == OWN_TARGET {
+            return true;
+        }
+        let passes = self.0.places().take(metadata, self.0.0.start.elapsed());
+        if !passes {
+            self.0.0.suppressed.fetch_add(1, Ordering::Relaxed);
+        }
+        passes
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(self.0.level().filter())
+    }
+}
+
+/// Places in the program that log: as many as are written there, so that their number is bounded.
+#[derive(Debug)]
+struct Places {
+    lines_per_second: u32,
+    places: HashMap<Identifier, Place>,
+}
+
+#[derive(Debug)]
+struct Place {
+    /// `file:line`, or the module where it is not known.
+    name: String,
+    /// The second that is counted.
+    second: u64,
+    lines: u32,
+    suppressed: u64,
+}
+
+impl Places {
+    fn new(lines_per_second: u32) -> Places {
+        Places { lines_per_second, places: HashMap::new() }
+    }
+
+    /// Whether a line of this place passes at `now`, a time since any fixed moment.
+    fn take(&mut self, metadata: &Metadata<'_>, now: Duration) -> bool {
+        let place = self.places.entry(metadata.callsite()).or_insert_with(|| Place {
+            name: match (metadata.file(), metadata.line()) {
+                (Some(file), Some(line)) => format!("{file}:{line}"),
+                _ => metadata.target().to_owned(),
+            },
+            second: 0,
+            lines: 0,
+            suppressed: 0,
+        });
+        if place.second != now.as_secs() {
+            (place.second, place.lines) = (now.as_secs(), 0);
+        }
+        let passes = place.lines < self.lines_per_second;
+        place.lines = place.lines.saturating_add(1);
+        place.suppressed += u64::from(!passes);
+        passes
+    }
+
+    /// Places that had lines held back in seconds before `now`, and how many; in the order of their names.
+    fn end_of_seconds(&mut self, now: Duration) -> Vec<(String, u64)> {
+        let over =
+            self.places.values_mut().filter(|place| place.suppressed > 0 && place.second < now.as_secs());
+        let mut silenced: Vec<_> =
+            over.map(|place| (place.name.clone(), std::mem::take(&mut place.suppressed))).collect();
+        silenced.sort();
+        silenced
+    }
+}
+
+/// Times of lines, to the nanosecond.
+struct WallClock;
+
+impl FormatTime for WallClock {
+    fn format_time(&self, writer: &mut Writer<'_>) -> fmt::Result {
+        write!(writer, "{}", wall_clock())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines as they are written.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Lines {
+        fn take(&self) -> Vec<String> {
+            let text = String::from_utf8(std::mem::take(&mut *self.0.lock().unwrap())).unwrap();
+            text.lines().map(str::to_owned).collect()
+        }
+    }
+
+    fn logged(options: LogOptions, what: impl FnOnce(&Log)) -> Vec<String> {
+        let (log, lines) = (Log::new(&options), Lines::default());
+        let writer = lines.clone();
+        let subscriber = log.subscriber(options.format, move || writer.clone());
+        tracing::subscriber::with_default(subscriber, || what(&log));
+        lines.take()
+    }
+
+    #[test]
+    fn a_line_of_text_has_time_level_message_and_fields() {
+        let lines = logged(LogOptions::default(), |_| tracing::info!(collector = "tor0", "running"));
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        let rest = lines[0].split_once('Z').unwrap().1;
+        assert_eq!(rest, "  INFO thalweg::serve::log::tests: running collector=\"tor0\"");
+    }
+
+    #[test]
+    fn a_line_of_json_is_one_object_with_the_fields_at_its_top() {
+        let options = LogOptions { format: LogFormat::Json, ..LogOptions::default() };
+        let lines = logged(options, |_| tracing::warn!(packets = 3, "dropped\nand \"quoted\""));
+        let line: serde_json::Value = serde_json::from_str(&lines[0]).unwrap();
+        assert_eq!((&line["level"], &line["packets"]), (&"WARN".into(), &3.into()));
+        assert_eq!(line["message"], "dropped\nand \"quoted\"");
+    }
+
+    #[test]
+    fn the_level_changes_while_it_runs() {
+        let lines = logged(LogOptions::default(), |log| {
+            for level in [LogLevel::Info, LogLevel::Debug, LogLevel::Error] {
+                log.set_level(level);
+                tracing::debug!("debug at {level}");
+                tracing::error!("error at {level}");
+            }
+        });
+        let ends = ["error at info", "debug at debug", "error at debug", "error at error"];
+        assert!(lines.iter().map(|line| line.rsplit_once(": ").unwrap().1).eq(ends), "{lines:?}");
+    }
+
+    #[test]
+    fn a_place_that_repeats_itself_is_held_to_its_lines_a_second_and_others_are_not() {
+        let options = LogOptions { lines_per_second: 3, ..LogOptions::default() };
+        let lines = logged(options, |log| {
+            // Two seconds at most pass while this runs.
+            (0..1_000).for_each(|number| tracing::warn!(number, "again"));
+            tracing::warn!("once");
+            assert!((991..=997).contains(&log.suppressed()), "{}", log.suppressed());
+        });
+        assert!((4..=10).contains(&lines.len()), "{lines:?}");
+        assert!(lines.last().unwrap().ends_with("once"));
+    }
+
+    #[test]
+    fn what_was_held_back_is_told_when_its_second_is_over() {
+        static HERE: tracing::callsite::DefaultCallsite = {
+            static METADATA: Metadata<'static> = tracing::metadata! {
+                name: "here", target: "here", level: tracing::Level::INFO, fields: &[], callsite: &HERE,
+                kind: tracing::metadata::Kind::EVENT
+            };
+            tracing::callsite::DefaultCallsite::new(&METADATA)
+        };
+        let metadata = tracing::Callsite::metadata(&HERE);
+        let mut places = Places::new(2);
+        let mut passed = |millis| places.take(metadata, Duration::from_millis(millis));
+        assert_eq!([5_000, 5_100, 5_200, 5_900, 6_000].map(&mut passed), [true, true, false, false, true]);
+        assert_eq!(places.end_of_seconds(Duration::from_millis(6_500)), []);
+        let told = places.end_of_seconds(Duration::from_millis(7_000));
+        assert!(matches!(&told[..], [(name, 2)] if name.contains("log.rs")), "{told:?}");
+        assert_eq!(places.end_of_seconds(Duration::from_millis(9_000)), []);
+    }
+}

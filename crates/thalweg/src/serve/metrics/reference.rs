@@ -1,0 +1,32 @@
+//! `docs/reference/metrics.md`, from the table.
+
+use std::fmt::Write;
+
+use super::METRICS;
+
+const INTRODUCTION: &str = "\
+# Metrics
+
+<!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test reference -->
+
+What `thalweg serve` says at `/metrics`, in Prometheus' text format. How to scrape it, and a dashboard to begin with:
+[the API](../guides/api.md#metrics).
+
+Counters begin at zero when the daemon is started; those with the label `collector` also when that collector's source is
+opened again. `collector` is the collector's name. A link is told apart by `switch`, `port` (`p0`, `p1`, ...) and `way`
+(`in` to the switch, `out` of it).
+
+| metric | type | labels | meaning |
+|---|---|---|---|
+";
+
+/// The page.
+pub fn reference() -> String {
+    let mut page = INTRODUCTION.to_owned();
+    for metric in METRICS {
+        let labels: Vec<_> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
+        let (name, kind, help) = (metric.name, metric.kind.name(), metric.help);
+        let _ = writeln!(page, "| `{name}` | {kind} | {} | {help} |", labels.join(", "));
+    }
+    page
+}

@@ -1,0 +1,38 @@
+//! `thalweg serve`: collectors as a daemon.
+//!
+//! ```text
+//!   source ──► intake ──► collector ──► events ──► hub ──► subscribers
+//!                 │           ▲
+//!                 └► samples  └── questions, between two batches ◄── api
+//! ```
+//!
+//! Each collector is a thread that reads one monitor port. What others want of it they ask by its mailbox
+//! ([`collectors::handle`]), which it looks into between two batches; it waits for nobody.
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `config` | the daemon's file, checked whole |
+//! | `daemon` | what all parts share: collectors, network, hub |
+//! | `event` | what is told without being asked |
+//! | `collectors` | threads that measure, and how they are asked |
+//! | `samples`, `records` | samples to capture files, flows to JSON lines |
+//! | `run` | start, reload, stop |
+//! | `plan` | what it would do, for `thalweg check` |
+//! | `supervisor` | what systemd is told |
+
+pub mod access;
+pub mod api;
+pub mod collectors;
+pub mod config;
+pub mod daemon;
+pub mod event;
+pub mod hub;
+pub mod log;
+pub mod metrics;
+pub mod plan;
+mod records;
+mod run;
+pub mod samples;
+mod supervisor;
+
+pub use run::run;

@@ -1,0 +1,95 @@
+//! What the daemon would do: a line for each part, for `thalweg check`.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use thalweg_capture::backend;
+
+use super::access::Access;
+use super::config::{CollectorConfig, Config, SourceConfig};
+
+/// What the daemon would do with this configuration.
+///
+/// # Errors
+/// If tokens or certificates cannot be used.
+pub fn describe(config: &Config) -> anyhow::Result<String> {
+    let access = Access::new(&config.access)?;
+    let mut text = format!("{}: no mistakes\n", config.file);
+    let _ = writeln!(text, "api: {}, {}", config.access.listen, access.policy().summary());
+    let _ = match &config.network.state {
+        Some((path, state)) => writeln!(
+            text,
+            "network: {}: {} switches, {} hosts, {} links",
+            path.display(),
+            state.topology().routers().len(),
+            state.topology().endpoints().len(),
+            state.topology().links().len()
+        ),
+        None => writeln!(text, "network: not known: flows have rates, but no ports, and links are not known"),
+    };
+    for collector in &config.collectors {
+        let _ = writeln!(text, "{}", line(collector, config));
+    }
+    if let Some(folder) = &config.samples.folder {
+        let names: Vec<&str> = config.samples.triggers.iter().map(|trigger| trigger.name()).collect();
+        let when = if names.is_empty() { String::new() } else { format!(", and on {}", names.join(", ")) };
+        let _ = writeln!(text, "samples: to {} on SIGUSR1 and when the API is asked{when}", folder.display());
+    }
+    if let Some(file) = &config.records {
+        let _ = writeln!(text, "records: to {}", file.display());
+    }
+    Ok(text)
+}
+
+/// `tor0: interface eth1 (AF_PACKET, since ...), switch tor0 with 5 ports, 2 rules on 10 links`.
+fn line(collector: &CollectorConfig, config: &Config) -> String {
+    let mut text =
+        format!("{}: {} ({})", collector.name, collector.source.in_words(), how(&collector.source));
+    let state = config.network.state.as_ref().map(|(_, state)| &**state);
+    // Whether it fits into the network has been checked.
+    if let (Some(state), Ok(options)) = (state, collector.options(state)) {
+        let ports = state.topology().ports(options.router);
+        let _ = write!(text, ", switch {} with {ports} ports", collector.switch);
+        for (rule, config) in options.rules.iter().zip(&collector.rules) {
+            let links = rule.links.as_ref().map_or(2 * ports, Vec::len);
+            let _ = write!(
+                text,
+                "; {links} links told of from {} on, until {}",
+                percent(config.upper),
+                percent(config.lower)
+            );
+        }
+    } else {
+        let _ = write!(text, ", switch {}", collector.switch);
+    }
+    if let Some(tasks) = &collector.tasks {
+        let names: Vec<String> = tasks.tasks.iter().map(ToString::to_string).collect();
+        let _ = write!(text, "; tasks {}", names.join(", "));
+    }
+    text
+}
+
+fn percent(share: f64) -> String {
+    format!("{} %", share * 100.0)
+}
+
+/// How packets would come, and why so; or that they would not, now.
+fn how(source: &SourceConfig) -> String {
+    let missing = |path: &Path| if path.exists() { "" } else { "; there is no such file now" };
+    let pace = |speed: &Option<f64>| match speed {
+        Some(speed) => format!("at {speed} times its pace"),
+        None => "as fast as possible".to_owned(),
+    };
+    match source {
+        SourceConfig::Interface { name, backend, .. } => {
+            let choice = backend::choose(name, *backend);
+            let is_there = Path::new("/sys/class/net").join(name).exists();
+            format!("{}{}", choice.reason, if is_there { "" } else { "; there is no such interface now" })
+        }
+        SourceConfig::File { path, speed } if path == Path::new("-") => pace(speed),
+        SourceConfig::File { path, speed } => format!("{}{}", pace(speed), missing(path)),
+        SourceConfig::Emulation { experiment, speed, .. } => {
+            format!("{}{}", pace(speed), missing(experiment))
+        }
+    }
+}

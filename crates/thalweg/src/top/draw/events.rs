@@ -1,0 +1,129 @@
+//! The list of events, the latest first.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use thalweg_wire::{BitRate, Bytes, Timestamp};
+
+use super::super::model::Loss;
+use super::super::view::{Happening, Pane, Stream, TopView};
+use super::header::{failure, plain, waits, word};
+use super::rate::{FULL_RATE, rate_text};
+use crate::serve::api::json::{CrossingName, Event, EventBody, StateName};
+use crate::terminal::Theme;
+use crate::terminal::quantity::{clock, grouped};
+use crate::terminal::screen::{counted, cut, row_styles, rule, width_of};
+
+/// Draws the list under its rule.
+pub(super) fn draw(view: &mut TopView, frame: &mut Frame, area: Rect) {
+    let theme = view.theme;
+    let is_alone = matches!(view.pane, Pane::Events { .. });
+    let aside = aside(view);
+    let title = cut(title(view), usize::from(area.width).saturating_sub(width_of(&aside) + 1));
+    let block = rule(theme, Line::from(title), Line::from(aside));
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    let count = view.shown().events.len();
+    if count == 0 {
+        let message = Paragraph::new("\nnothing has happened since").centered().style(theme.muted());
+        return frame.render_widget(message, inner);
+    }
+    let height = usize::from(inner.height);
+    let sight = if is_alone { view.events.in_sight(height, count) } else { 0..height.min(count) };
+    let chosen = if is_alone { view.events.index() } else { None };
+    let lines = sight.map(|index| {
+        let (text, style) = row_styles(theme, chosen == Some(index));
+        let line = match &*view.shown().events[index].1 {
+            Happening::Event(event) => event_line(text, event),
+            Happening::Lost(loss) => Line::from(Span::styled(format!(" {}", lost_in_words(*loss)), text.loss())),
+        };
+        let width = usize::from(inner.width);
+        let filler = " ".repeat(width.saturating_sub(line.width()));
+        let mut spans = cut(line.spans, width);
+        spans.push(Span::raw(filler));
+        Line::from(spans).style(line.style.patch(style))
+    });
+    frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), inner);
+}
+
+fn title(view: &TopView) -> Vec<Span<'static>> {
+    let mut spans = vec![Span::styled(" events ", view.theme.strong()), Span::raw("latest first ")];
+    match &view.shown().stream {
+        Stream::Connecting | Stream::Open => {}
+        Stream::Broken { error, retry_in } => {
+            let text = format!("none come: {}; {} ", plain(error), waits(*retry_in));
+            spans.push(Span::styled(text, view.theme.loss()));
+        }
+    }
+    spans
+}
+
+/// How many came, how many are known to be lost.
+fn aside(view: &TopView) -> Vec<Span<'static>> {
+    let shown = view.shown();
+    let mut spans = vec![Span::raw(format!(" {}", grouped(shown.came)))];
+    if shown.lost > 0 {
+        spans.push(Span::styled(format!(", {} lost", grouped(shown.lost)), view.theme.loss()));
+    }
+    spans.push(Span::raw(" "));
+    spans
+}
+
+fn event_line(theme: Theme, event: &Event) -> Line<'static> {
+    let time = clock(Timestamp(event.moment.time_ns));
+    let style = match &event.body {
+        EventBody::Link { crossing: CrossingName::Upwards, .. } => theme.warning(),
+        EventBody::Link { crossing: CrossingName::Downwards, .. } => theme.good(),
+        EventBody::Cheetah { .. } => theme.cheetah(),
+        EventBody::Collector { state } if state.name == StateName::Failed => theme.loss(),
+        EventBody::CheetahEnd { .. } | EventBody::Collector { .. } => Style::new(),
+    };
+    let (what, more) = in_words(event);
+    Line::from(vec![
+        Span::styled(format!(" {time} "), theme.muted()),
+        Span::styled(what, style),
+        Span::styled(more, theme.muted()),
+    ])
+}
+
+/// What happened, and what goes with it.
+fn in_words(event: &Event) -> (String, String) {
+    match &event.body {
+        EventBody::Link { link, crossing, threshold, utilisation, rate_bps, flows, flows_left_out, .. } => {
+            let way = match crossing {
+                CrossingName::Upwards => "▴ above",
+                CrossingName::Downwards => "▾ below",
+            };
+            let what = format!("{link} {way} {:.0} %", threshold * 100.0);
+            let count = flows.len() as u64 + u64::from(*flows_left_out);
+            let first = flows.first().map_or_else(String::new, |first| {
+                format!(", first {} {}", rate_text(&first.rate_bps, FULL_RATE), first.key)
+            });
+            let rate = rate_text(rate_bps, FULL_RATE);
+            let count = counted(&grouped(count), "flow", "flows");
+            (what, format!(": {:.0} %, {rate}, {count}{first}", utilisation * 100.0))
+        }
+        EventBody::Cheetah { key, flight_rate_bps, .. } => {
+            (format!("▲ cheetah {key}"), format!(" at {}, by {}", BitRate(*flight_rate_bps), event.collector))
+        }
+        EventBody::CheetahEnd { key, bytes, .. } => {
+            (format!("△ cheetah ended {key}"), format!(" after {}, by {}", Bytes(*bytes), event.collector))
+        }
+        EventBody::Collector { state } => match failure(state) {
+            Some(why) => (format!("collector {} failed", event.collector), format!(": {why}")),
+            None => (format!("collector {} {}", event.collector, word(state.name)), String::new()),
+        },
+    }
+}
+
+/// What is missing, in words.
+fn lost_in_words(loss: Loss) -> String {
+    let events = |count| counted(&grouped(count), "event", "events");
+    match loss {
+        Loss::TooSlow(count) => format!("{} lost: the daemon could not keep them until they were read", events(count)),
+        Loss::OtherRun => "the daemon was started anew: what it told before that is gone".to_owned(),
+        Loss::NotUnderstood(count) => format!("{} not understood: is the daemon of another version?", events(count)),
+    }
+}

@@ -1,0 +1,69 @@
+//! State to cells. Each file draws one part of the screen from a shared view of the state; only the lists change it, by
+//! how many rows they had room for.
+//!
+//! ```text
+//! header      program, daemon, packet time; its collectors
+//! pane        links, the flows on one, events; or one of these alone; or one flow
+//! filter box  while one is typed: the line, and what is wrong with it
+//! footer      state and keys
+//! ```
+
+mod events;
+mod flow;
+mod flows;
+mod footer;
+mod header;
+mod links;
+mod rate;
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+
+use super::view::{Pane, TopView};
+use crate::terminal::screen::{is_too_small, say_too_small};
+
+/// Draws the whole screen.
+pub(super) fn draw(view: &mut TopView, frame: &mut Frame) {
+    let area = frame.area();
+    if is_too_small(area) {
+        return say_too_small("(q quits)", frame, area);
+    }
+    let box_height = if view.filter_box.is_some() { 2 } else { 0 };
+    let [title, pane, filter_box, bottom] = Layout::vertical([
+        Constraint::Length(header::height(view, area)),
+        Constraint::Min(0),
+        Constraint::Length(box_height),
+        Constraint::Length(1),
+    ])
+    .areas(area);
+    header::draw(view, frame, title);
+    match view.pane {
+        Pane::Links => draw_links(view, frame, pane),
+        Pane::OnLink => flows::draw(view, frame, pane),
+        Pane::Events { .. } => events::draw(view, frame, pane),
+        Pane::Flow => flow::draw(view, frame, pane),
+    }
+    footer::draw_filter_box(view, frame, filter_box);
+    footer::draw(view, frame, bottom);
+    if view.help {
+        footer::draw_help(view, frame, area);
+    }
+}
+
+/// Links have what they need, up to two fifths; events a quarter where there is room; the rest is for flows.
+fn draw_links(view: &mut TopView, frame: &mut Frame, area: Rect) {
+    let needed = view.link_rows.len() as u16 + 2;
+    let links_height = needed.clamp(4, (area.height * 2 / 5).max(4));
+    let events_height = if area.height < 14 { 0 } else { area.height / 4 };
+    let [of_links, of_flows, of_events] = Layout::vertical([
+        Constraint::Length(links_height),
+        Constraint::Min(0),
+        Constraint::Length(events_height),
+    ])
+    .areas(area);
+    links::draw(view, frame, of_links);
+    flows::draw(view, frame, of_flows);
+    if events_height > 0 {
+        events::draw(view, frame, of_events);
+    }
+}

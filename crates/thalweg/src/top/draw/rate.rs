@@ -1,0 +1,85 @@
+//! Rates and shares with what is known of their bounds.
+
+use thalweg_wire::BitRate;
+
+use crate::serve::api::json::{Basis, BoundKind, Rate};
+use crate::terminal::quantity::short;
+
+/// Columns of `≥9.99M`.
+pub(super) const SHORT_RATE: u16 = 6;
+/// Columns of `≥ 9.99 Mbit/s`.
+pub(super) const FULL_RATE: u16 = 13;
+/// Columns of `9.99M..9.99M`.
+pub(super) const BOUND: u16 = 12;
+
+/// A rate in a column of [`SHORT_RATE`] or [`FULL_RATE`]: `9.31G`, `9.31 Gbit/s`, with a sign if it is at least that.
+pub(super) fn rate_text(rate: &Rate, width: u16) -> String {
+    let is_full = width >= FULL_RATE;
+    let value = bits(rate.value);
+    let text = if is_full { BitRate(value).to_string() } else { short(value) };
+    match rate.bound {
+        BoundKind::LowerBound if is_full => format!("≥ {text}"),
+        BoundKind::LowerBound => format!("≥{text}"),
+        _ => text,
+    }
+}
+
+/// Where the truth lies, in [`BOUND`] columns.
+pub(super) fn bound_text(rate: &Rate) -> String {
+    match (rate.bound, rate.lower, rate.upper) {
+        (BoundKind::Interval, Some(lower), Some(upper)) => format!("{}..{}", short(bits(lower)), short(bits(upper))),
+        (BoundKind::LowerBound, ..) => "at least".to_owned(),
+        (BoundKind::NotConverged, ..) => "no bound yet".to_owned(),
+        _ => "no bound".to_owned(),
+    }
+}
+
+/// The same in words, with the probability.
+pub(super) fn bound_in_words(rate: &Rate) -> String {
+    let sure = rate.confidence.map_or_else(String::new, |confidence| {
+        format!(" with probability {}", crate::figures::percent(confidence))
+    });
+    match (rate.bound, rate.lower, rate.upper) {
+        (BoundKind::Interval, Some(lower), Some(upper)) => {
+            format!("{} to {}{sure}", BitRate(bits(lower)), BitRate(bits(upper)))
+        }
+        (BoundKind::LowerBound, Some(lower), _) => format!("at least {}, nobody knows how much more", BitRate(bits(lower))),
+        (BoundKind::NotConverged, ..) => "no bound yet: too little was sampled".to_owned(),
+        _ => "no bound is known".to_owned(),
+    }
+}
+
+/// What a rate was derived from, in 8 columns.
+pub(super) fn basis_text(basis: Basis) -> &'static str {
+    match basis {
+        Basis::Nothing => "-",
+        Basis::SequenceNumbers => "sequence",
+        Basis::SamplingRatio => "ratio",
+        Basis::SamplesAlone => "samples",
+    }
+}
+
+/// Bits per second as an integer.
+pub(super) fn bits(value: f64) -> u64 {
+    value.round() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_says_where_the_truth_lies_or_that_it_is_at_least_that() {
+        let rate = |bound, lower, upper| Rate { value: 1.204e9, lower, upper, confidence: Some(0.95), bound };
+        let within = rate(BoundKind::Interval, Some(1.19e9), Some(1.22e9));
+        assert_eq!((rate_text(&within, SHORT_RATE).as_str(), bound_text(&within).as_str()), ("1.20G", "1.19G..1.22G"));
+        assert_eq!(bound_in_words(&within), "1.19 Gbit/s to 1.22 Gbit/s with probability 95.0 %");
+        let least = rate(BoundKind::LowerBound, Some(1.2e9), None);
+        assert_eq!(
+            [rate_text(&least, SHORT_RATE), rate_text(&least, FULL_RATE), bound_text(&least)],
+            ["≥1.20G", "≥ 1.20 Gbit/s", "at least"]
+        );
+        let unknown = rate(BoundKind::NotConverged, None, None);
+        assert_eq!(bound_text(&unknown), "no bound yet");
+    }
+}

@@ -1,0 +1,65 @@
+//! The links once, as a table that reads the same on a terminal and in a file.
+
+use std::fmt::Write;
+
+use thalweg_wire::{BitRate, Timestamp};
+
+use super::model::SortBy;
+use crate::figures::grouped;
+use crate::serve::api::json::{BoundKind, Links};
+
+/// Names of the columns, and whether they are numbers.
+const COLUMNS: [(&str, bool); 8] = [
+    ("link", false),
+    ("to", false),
+    ("utilisation", true),
+    ("rate", true),
+    ("of", true),
+    ("flows", true),
+    ("changed", false),
+    ("collector", false),
+];
+
+/// The table, by utilisation; below it what collectors did not answer.
+pub(super) fn table(links: &Links) -> String {
+    let mut sorted: Vec<_> = links.links.iter().collect();
+    sorted.sort_by(|a, b| SortBy::Utilisation.compare(a, b));
+    let mut rows = vec![COLUMNS.map(|(name, _)| name.to_owned())];
+    rows.extend(sorted.into_iter().map(|link| {
+        let at_least = if link.rate_bps.bound == BoundKind::LowerBound { "≥ " } else { "" };
+        [
+            link.link.clone(),
+            link.peer.clone().unwrap_or_else(|| "?".to_owned()),
+            format!("{:.1} %", link.utilisation * 100.0),
+            format!("{at_least}{}", BitRate(link.rate_bps.value.round() as u64)),
+            BitRate(link.capacity_bps).to_string(),
+            grouped(link.flows.into()),
+            match link.changed.time_ns {
+                0 => "never".to_owned(),
+                changed => crate::figures::moment(Timestamp(changed)),
+            },
+            link.collector.clone(),
+        ]
+    }));
+    let mut text = String::new();
+    let widths = widths(&rows);
+    for row in &rows {
+        let mut line = String::new();
+        for ((cell, width), (_, is_number)) in row.iter().zip(widths).zip(COLUMNS) {
+            let _ = match is_number {
+                true => write!(line, "{cell:>width$}  "),
+                false => write!(line, "{cell:<width$}  "),
+            };
+        }
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    for silent in links.answered.iter().filter(|answered| answered.error.is_some()) {
+        let error = silent.error.as_deref().unwrap_or_default();
+        let _ = writeln!(text, "{} does not answer: {error}", silent.collector);
+    }
+    text
+}
+
+fn widths(rows: &[[String; 8]]) -> [usize; 8] {
+    std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
+}

@@ -1,0 +1,40 @@
+//! `thalweg top`: a running daemon as it runs: its links by utilisation, the flows on one of them, events.
+//!
+//! ```text
+//!   daemon ──► client ──► poll ───────► news ──► view ──► screen
+//!                    └──► event_feed ────┘  ▲      │
+//!                                 poll ◄────┴──────┘ queries: the chosen link, the chosen flow
+//! ```
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `options` | what to ask, and as whom |
+//! | `client` | questions to the daemon's HTTP API |
+//! | `server_sent` | a stream of bytes to server-sent events |
+//! | `poll`, `event_feed` | threads that ask, with their back-off |
+//! | `model` | what is shown, and what is asked for |
+//! | `view` | the state between two frames, and what keys do to it |
+//! | `draw/` | state to cells |
+//! | `links_table` | the links once, as a table |
+//! | `run` | all of it together |
+//!
+//! What the daemon says is read into the types by which it says it (`crate::serve::api::json`). The view reads no clock
+//! and does no I/O; its golden screens are rewritten by `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg top`.
+
+pub mod client;
+mod draw;
+mod event_feed;
+mod links_table;
+pub mod model;
+mod options;
+mod poll;
+mod run;
+mod server_sent;
+mod view;
+
+#[cfg(test)]
+mod tests;
+
+pub use options::{Show, TopOptions};
+pub use run::{Feed, run};
+pub use view::TopView;

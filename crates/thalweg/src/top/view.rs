@@ -1,0 +1,457 @@
+//! The state of the view between two frames, and what keys do to it.
+//!
+//! A key goes to the first that wants it: the help overlay, the filter box, the pane. `Esc` undoes one thing at a time: it
+//! closes the help, leaves the box, leaves the pane, clears the filter, forgets the selection.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ratatui::Frame;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use thalweg_wire::FlowKey;
+
+use super::draw;
+use super::model::{Details, FlowRow, LinkFilter, Loss, News, Query, SeenLink, Snapshot, SortBy};
+use crate::serve::api::json::{Event, Link};
+use crate::terminal::cursor::{Cursor, Step, step_of};
+use crate::terminal::line_box::{Edit, LineBox};
+use crate::terminal::{self, Theme, View};
+use crate::watch::flow_filter::{FlowFilter, FlowFilterError};
+
+/// Events kept, the latest.
+const EVENTS: usize = 1_000;
+
+/// Rates kept of the flow it stays on: more than the widest terminal has columns.
+const HISTORY: usize = 512;
+
+/// What a key asks of the caller.
+pub(super) type Action = terminal::Action<Query>;
+
+/// The live view: takes news and keys, draws frames, says what it wants to know.
+#[derive(Debug)]
+pub struct TopView {
+    pub(super) theme: Theme,
+    /// Address of the daemon.
+    pub(super) api: String,
+    pub(super) pane: Pane,
+    pub(super) help: bool,
+    pub(super) filter_box: Option<LineBox>,
+    pub(super) link_filter: LinkFilter,
+    pub(super) flow_filter: FlowFilter,
+    pub(super) sort: SortBy,
+    pub(super) is_reversed: bool,
+    /// The latest of everything.
+    latest: Shown,
+    /// What stands on the screen while the display is paused.
+    held: Option<Box<Shown>>,
+    /// Rows of the tables: what is shown of what matches the filters, in order.
+    pub(super) link_rows: Vec<Link>,
+    pub(super) flow_rows: Vec<FlowRow>,
+    pub(super) links: Cursor<SeenLink>,
+    pub(super) flows: Cursor<FlowKey>,
+    /// By the number in which they came.
+    pub(super) events: Cursor<u64>,
+    /// What was asked for last.
+    query: Query,
+}
+
+/// What the lower part of the screen has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pane {
+    /// Links, the flows on the chosen one, events.
+    Links,
+    /// The flows on one link.
+    OnLink,
+    /// Events.
+    Events {
+        /// Where to go back to: the flows on one link.
+        from_link: bool,
+    },
+    /// One flow.
+    Flow,
+}
+
+/// What is known.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shown {
+    /// The last answer.
+    pub(super) snapshot: Option<Arc<Snapshot>>,
+    /// Why there is none any more, and how long until it is tried again.
+    pub(super) trouble: Option<(String, Duration)>,
+    /// Events, the latest first, each with the number in which it came.
+    pub(super) events: VecDeque<(u64, Arc<Happening>)>,
+    pub(super) stream: Stream,
+    /// Events that came.
+    pub(super) came: u64,
+    /// Events that are known not to have come.
+    pub(super) lost: u64,
+    /// The flow it stays on.
+    pub(super) frozen: Option<Frozen>,
+    /// The latest answer on the flows of a link, and on the flow it stays on.
+    pub(super) details: Details,
+}
+
+/// A line of the list of events.
+#[derive(Clone, Debug)]
+pub(super) enum Happening {
+    Event(Box<Event>),
+    Lost(Loss),
+}
+
+/// Whether events come.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Stream {
+    #[default]
+    Connecting,
+    Open,
+    Broken {
+        error: String,
+        retry_in: Duration,
+    },
+}
+
+/// A flow frozen on.
+#[derive(Clone, Debug)]
+pub(super) struct Frozen {
+    pub(super) key: FlowKey,
+    /// As last seen, once for each collector that sees it.
+    pub(super) rows: Vec<FlowRow>,
+    /// Whether the last answer had it.
+    pub(super) is_seen: bool,
+    /// The highest of its collectors' rates, one an answer, newest first.
+    pub(super) history: VecDeque<u64>,
+}
+
+impl Shown {
+    fn take(&mut self, news: News) {
+        match news {
+            News::Asked(snapshot) => {
+                self.trouble = None;
+                self.take_details(snapshot.details.clone());
+                self.snapshot = Some(Arc::new(*snapshot));
+            }
+            News::Chosen(details) => self.take_details(*details),
+            News::Trouble { error, retry_in } => self.trouble = Some((error.to_string(), retry_in)),
+            News::Event(event) => {
+                self.came += 1;
+                self.happen(Happening::Event(event));
+            }
+            News::Lost(loss) => {
+                if let Loss::TooSlow(count) | Loss::NotUnderstood(count) = loss {
+                    self.lost += count;
+                }
+                self.happen(Happening::Lost(loss));
+            }
+            News::Subscribed => self.stream = Stream::Open,
+            News::Unsubscribed { error, retry_in } => self.stream = Stream::Broken { error, retry_in },
+        }
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        let number = self.events.front().map_or(0, |(number, _)| number + 1);
+        self.events.truncate(EVENTS - 1);
+        self.events.push_front((number, Arc::new(happening)));
+    }
+
+    fn take_details(&mut self, details: Details) {
+        if let (Some(frozen), Some(rows)) = (&mut self.frozen, &details.flow) {
+            frozen.take(rows);
+        }
+        self.details = details;
+    }
+}
+
+impl Frozen {
+    fn new(row: &FlowRow) -> Frozen {
+        Frozen { key: row.key, rows: vec![row.clone()], is_seen: true, history: VecDeque::new() }
+    }
+
+    /// Takes an answer; one that was under way when another flow was chosen is not about this one.
+    fn take(&mut self, rows: &[FlowRow]) {
+        if rows.iter().any(|row| row.key != self.key) {
+            return;
+        }
+        self.is_seen = !rows.is_empty();
+        let rate = rows.iter().map(FlowRow::rate).fold(0.0, f64::max);
+        self.history.truncate(HISTORY - 1);
+        self.history.push_front(rate as u64);
+        if self.is_seen {
+            self.rows = rows.to_vec();
+        }
+    }
+}
+
+impl TopView {
+    /// A view of the daemon at this address that has been told nothing yet and asks for [`Query::default`].
+    pub fn new(theme: Theme, api: &str) -> TopView {
+        TopView {
+            theme,
+            api: api.to_owned(),
+            pane: Pane::Links,
+            help: false,
+            filter_box: None,
+            link_filter: LinkFilter::default(),
+            flow_filter: FlowFilter::default(),
+            sort: SortBy::default(),
+            is_reversed: false,
+            latest: Shown::default(),
+            held: None,
+            link_rows: Vec::new(),
+            flow_rows: Vec::new(),
+            links: Cursor::default(),
+            flows: Cursor::default(),
+            events: Cursor::default(),
+            query: Query::default(),
+        }
+    }
+
+    /// What is on the screen.
+    pub(super) fn shown(&self) -> &Shown {
+        self.held.as_deref().unwrap_or(&self.latest)
+    }
+
+    /// Whether the display is paused.
+    pub(super) fn is_paused(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// What is wrong with the filter being typed; a filter of links is never wrong.
+    pub(super) fn filter_error(&self) -> Option<FlowFilterError> {
+        match self.pane {
+            Pane::OnLink => self.filter_box.as_ref()?.text().parse::<FlowFilter>().err(),
+            _ => None,
+        }
+    }
+
+    fn help_key(&mut self, key: KeyEvent) -> Action {
+        self.help = false;
+        if key.code == KeyCode::Char('q') { Action::Quit } else { Action::None }
+    }
+
+    /// A filter works while it is typed; what does not parse leaves the last that did.
+    fn filter_key(&mut self, key: KeyEvent) {
+        let is_right = self.filter_error().is_none();
+        let Some(line) = &mut self.filter_box else { return };
+        match key.code {
+            KeyCode::Esc => {
+                self.filter_box = None;
+                self.set_filter("");
+            }
+            KeyCode::Enter if is_right => self.filter_box = None,
+            KeyCode::Enter => {}
+            _ => {
+                if line.key(key) == Edit::Changed {
+                    let text = line.text();
+                    self.set_filter(&text);
+                }
+            }
+        }
+    }
+
+    fn set_filter(&mut self, text: &str) {
+        match self.pane {
+            Pane::OnLink => {
+                if let Ok(filter) = text.parse() {
+                    self.flow_filter = filter;
+                }
+            }
+            _ => self.link_filter = LinkFilter::new(text),
+        }
+        self.refresh_rows();
+        // The flows below are those of a link that is seen.
+        if self.pane == Pane::Links && !text.is_empty() && self.links.index().is_none() {
+            self.links.step(Step::First, &names_of(&self.link_rows));
+        }
+    }
+
+    fn pane_key(&mut self, key: KeyEvent) -> Action {
+        if let Some(step) = step_of(key.code) {
+            self.step(step);
+            return Action::None;
+        }
+        match key.code {
+            KeyCode::Char('q') => return Action::Quit,
+            KeyCode::Char('?' | 'h') => self.help = true,
+            KeyCode::Char(' ') => self.toggle_pause(),
+            KeyCode::Char('e') => self.toggle_events(),
+            KeyCode::Char('/') => self.open_filter_box(),
+            KeyCode::Char('s') if self.pane == Pane::Links => self.set_sort(self.sort.next(), false),
+            KeyCode::Char('r' | 'S') if self.pane == Pane::Links => self.set_sort(self.sort, !self.is_reversed),
+            KeyCode::Enter => self.enter(),
+            KeyCode::Esc => self.escape(),
+            _ => {}
+        }
+        Action::None
+    }
+
+    fn step(&mut self, step: Step) {
+        match self.pane {
+            Pane::Links => self.links.step(step, &names_of(&self.link_rows)),
+            Pane::OnLink => self.flows.step(step, &keys_of(&self.flow_rows)),
+            Pane::Events { .. } => {
+                let numbers = self.event_numbers();
+                self.events.step(step, &numbers);
+            }
+            Pane::Flow => {}
+        }
+    }
+
+    fn toggle_pause(&mut self) {
+        self.held = if self.held.is_none() { Some(Box::new(self.latest.clone())) } else { None };
+        self.refresh_rows();
+    }
+
+    fn toggle_events(&mut self) {
+        self.pane = match self.pane {
+            Pane::Events { from_link: false } => Pane::Links,
+            Pane::Events { from_link: true } => Pane::OnLink,
+            Pane::Links | Pane::OnLink => Pane::Events { from_link: self.pane == Pane::OnLink },
+            Pane::Flow => Pane::Flow,
+        };
+    }
+
+    fn open_filter_box(&mut self) {
+        let text = match self.pane {
+            Pane::OnLink => self.flow_filter.to_string(),
+            Pane::Links => self.link_filter.text().to_owned(),
+            Pane::Events { .. } | Pane::Flow => return,
+        };
+        self.filter_box = Some(LineBox::new(&text));
+    }
+
+    fn set_sort(&mut self, sort: SortBy, is_reversed: bool) {
+        (self.sort, self.is_reversed) = (sort, is_reversed);
+        self.links.reset();
+        self.refresh_rows();
+    }
+
+    /// Goes to the chosen link, and from there to the chosen flow; to the first where none is chosen.
+    fn enter(&mut self) {
+        match self.pane {
+            Pane::Links if !self.link_rows.is_empty() => {
+                if self.links.index().is_none() {
+                    self.links.step(Step::First, &names_of(&self.link_rows));
+                }
+                self.flows.reset();
+                self.pane = Pane::OnLink;
+            }
+            Pane::OnLink => {
+                let Some(row) = self.flow_rows.get(self.flows.index().unwrap_or(0)) else { return };
+                let frozen = Frozen::new(row);
+                for shown in self.all_shown() {
+                    shown.frozen = Some(frozen.clone());
+                }
+                self.pane = Pane::Flow;
+            }
+            _ => {}
+        }
+    }
+
+    fn escape(&mut self) {
+        match self.pane {
+            Pane::Flow => {
+                self.pane = Pane::OnLink;
+                self.all_shown().for_each(|shown| shown.frozen = None);
+            }
+            Pane::Events { .. } => self.toggle_events(),
+            Pane::OnLink if !self.flow_filter.is_empty() => self.set_filter(""),
+            Pane::OnLink => self.pane = Pane::Links,
+            Pane::Links if !self.link_filter.text().is_empty() => self.set_filter(""),
+            Pane::Links => {
+                self.links.reset();
+            }
+        }
+    }
+
+    fn all_shown(&mut self) -> impl Iterator<Item = &mut Shown> {
+        std::iter::once(&mut self.latest).chain(self.held.as_deref_mut())
+    }
+
+    /// The link that the user has chosen.
+    pub(super) fn chosen_link(&self) -> Option<&SeenLink> {
+        self.links.chosen()
+    }
+
+    /// What it wants to know now.
+    fn wanted(&self) -> Query {
+        Query {
+            link: self.chosen_link().cloned(),
+            flow: self.latest.frozen.as_ref().map(|frozen| frozen.key),
+        }
+    }
+
+    /// Filters and order are applied here, so that a key shows at once, paused or not.
+    fn refresh_rows(&mut self) {
+        let links = self.shown().snapshot.as_ref().map_or(&[][..], |snapshot| &snapshot.links);
+        let mut links: Vec<Link> = links.iter().filter(|link| self.link_filter.matches(link)).cloned().collect();
+        links.sort_by(|a, b| self.sort.compare(a, b));
+        if self.is_reversed {
+            links.reverse();
+        }
+        self.links.follow(&names_of(&links));
+        self.link_rows = links;
+        let on_link = self.shown().details.on_link.as_ref();
+        let is_about = on_link.filter(|on_link| self.chosen_link().is_none_or(|link| *link == on_link.link));
+        let flows = is_about.map_or(&[][..], |on_link| &on_link.flows);
+        let wanted = |row: &&FlowRow| self.flow_filter.matches(&row.key, row.flow.cheetah);
+        self.flow_rows = flows.iter().filter(wanted).cloned().collect();
+        self.flows.follow(&keys_of(&self.flow_rows));
+        let numbers = self.event_numbers();
+        self.events.follow(&numbers);
+    }
+
+    fn event_numbers(&self) -> Vec<u64> {
+        self.shown().events.iter().map(|(number, _)| *number).collect()
+    }
+}
+
+impl View for TopView {
+    type News = News;
+    type Query = Query;
+
+    fn draw(&mut self, frame: &mut Frame) {
+        draw::draw(self, frame);
+    }
+
+    /// Takes news. While the display is paused they are kept and not shown.
+    fn update(&mut self, news: News) {
+        self.latest.take(news);
+        if self.held.is_none() {
+            self.refresh_rows();
+        }
+    }
+
+    fn end(&mut self) {
+        self.latest.trouble.get_or_insert(("is not asked any more".to_owned(), Duration::ZERO));
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Action {
+        let control_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+        let action = match () {
+            () if key.kind == KeyEventKind::Release => return Action::None,
+            () if control_c => Action::Quit,
+            () if self.help => self.help_key(key),
+            () if self.filter_box.is_some() => {
+                self.filter_key(key);
+                Action::None
+            }
+            () => self.pane_key(key),
+        };
+        let wanted = self.wanted();
+        if action == Action::Quit || wanted == self.query {
+            return action;
+        }
+        self.query.clone_from(&wanted);
+        self.refresh_rows();
+        Action::Query(wanted)
+    }
+}
+
+fn names_of(rows: &[Link]) -> Vec<SeenLink> {
+    rows.iter().map(SeenLink::from).collect()
+}
+
+fn keys_of(rows: &[FlowRow]) -> Vec<FlowKey> {
+    rows.iter().map(|row| row.key).collect()
+}

@@ -1,0 +1,14 @@
+//! The HTTP API of the daemon, asked by real clients over real sockets.
+
+mod answers;
+mod bench_collector;
+mod client;
+mod daemon;
+mod events;
+mod fixture;
+mod limits;
+mod open_api;
+mod schema;
+mod tls;
+mod tokens;
+mod top;

@@ -1,0 +1,70 @@
+//! The Grafana dashboard asks for metrics that there are.
+
+use std::path::Path;
+
+use serde_json::Value;
+use thalweg::serve::metrics::{Kind, METRICS};
+
+fn dashboard() -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/grafana/thalweg.json");
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// All expressions, wherever they are.
+fn expressions(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match (name.as_str(), value) {
+                    ("expr" | "definition", Value::String(text)) => found.push(text.clone()),
+                    _ => expressions(value, found),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| expressions(item, found)),
+        _ => {}
+    }
+}
+
+/// `thalweg_flows{collector="x"}` to `thalweg_flows`, and what follows it.
+fn metrics_in(expression: &str) -> impl Iterator<Item = (&str, &str)> {
+    expression.match_indices("thalweg_").map(|(start, _)| {
+        let rest = &expression[start..];
+        let end =
+            rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').unwrap_or(rest.len());
+        rest.split_at(end)
+    })
+}
+
+#[test]
+fn every_metric_of_the_dashboard_exists_with_its_labels() {
+    let mut found = Vec::new();
+    expressions(&dashboard(), &mut found);
+    assert!(found.len() > 20, "{found:?}");
+    for (name, rest) in found.iter().flat_map(|expression| metrics_in(expression)) {
+        let is_of = |metric: &&thalweg::serve::metrics::Metric| match metric.kind {
+            Kind::Histogram => name == format!("{}_bucket", metric.name),
+            _ => name == metric.name,
+        };
+        let metric = METRICS.iter().find(is_of).unwrap_or_else(|| panic!("there is no metric {name}"));
+        let selector = rest.strip_prefix('{').and_then(|rest| rest.split('}').next()).unwrap_or_default();
+        for label in selector.split(',').filter_map(|matcher| matcher.split(['=', '!']).next()) {
+            assert!(label.is_empty() || metric.labels.contains(&label), "{name} has no label {label}");
+        }
+    }
+}
+
+#[test]
+fn whatever_counts_a_loss_is_on_the_dashboard() {
+    let mut found = Vec::new();
+    expressions(&dashboard(), &mut found);
+    let shown: Vec<_> =
+        found.iter().flat_map(|expression| metrics_in(expression)).map(|(name, _)| name).collect();
+    for metric in METRICS {
+        let words =
+            ["drops", "lost", "refused", "late_total", "suppressed", "unparsed", "untracked", "ambiguous"];
+        let is_loss = words.iter().any(|word| metric.name.contains(word))
+            && metric.name != "thalweg_late_samples_total";
+        assert!(!is_loss || shown.contains(&metric.name), "{} is not on the dashboard", metric.name);
+    }
+}
