@@ -239,9 +239,8 @@ pub fn run(options: &CollectorBenchOptions) -> anyhow::Result<()> {
         }
     }
     let (latencies, events) = mirror.latencies(chunk);
-    let command = format!(
-        "thalweg-bench collector --packets {packets} --flows {flows} --chunk {chunk} --runs {runs}"
-    );
+    let command =
+        format!("thalweg-bench collector --packets {packets} --flows {flows} --chunk {chunk} --runs {runs}");
     let mut page = Page::new("How fast a collector is", &command);
     page.paragraph(format_args!(
         "The normal trace of {} packets and {} flows in memory, at 14.88 M packets/s of packet time, between \

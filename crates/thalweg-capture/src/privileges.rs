@@ -172,6 +172,21 @@ pub fn drop_privileges_except(keep: Keep, user: Option<&str>) -> Result<Dropped,
     Ok(Dropped { capability_count: before.saturating_sub(kept.len()), kept, user, is_bounding_set_empty })
 }
 
+/// Leaves the calling thread, and threads that it starts from now on, no capability; others keep theirs. For a thread that
+/// reads what strangers send while others capture.
+///
+/// # Errors
+/// If it keeps any.
+pub fn drop_thread_capabilities() -> Result<(), PrivilegeError> {
+    for set in [CapSet::Ambient, CapSet::Inheritable, CapSet::Effective, CapSet::Permitted] {
+        caps::clear(None, set).map_err(|source| PrivilegeError::Capabilities { set, source })?;
+        if !read(set)?.is_empty() {
+            return Err(PrivilegeError::StillPrivileged { set });
+        }
+    }
+    Ok(())
+}
+
 fn refuse_if_threads_run() -> Result<(), PrivilegeError> {
     // Without /proc nobody can tell, and the caller's word has to do.
     let thread_count = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);

@@ -272,7 +272,11 @@ impl Rated {
 }
 
 impl CollectorOptions {
-    fn validate(&self) -> Result<(), CollectorError> {
+    /// Checks what does not depend on how much memory there is.
+    ///
+    /// # Errors
+    /// If an option is out of range.
+    pub fn validate(&self) -> Result<(), CollectorError> {
         if self.rules.len() > CollectorOptions::MAX_RULES {
             return Err(CollectorError::Rules { rules: self.rules.len() });
         }

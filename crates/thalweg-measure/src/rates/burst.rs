@@ -187,13 +187,13 @@ impl Track {
         self.reordered
     }
 
-    /// How long no sample may come until the flow is taken to be idle: two of the longest bursts, two spans of
-    /// its own, or eight times as long as its samples are apart (so that one that is steady, and sampled at random, is
-    /// taken for idle less than once in 2,000 samples). Of its last two spans the shorter counts: one may have been a pause.
+    /// How long no sample may come until the flow is taken to be idle: two gaps, two spans of its own, or eight times as
+    /// long as its samples are apart (so that one that is steady, and sampled at random, is taken for idle less than once in
+    /// 2,000 samples). Of its last two spans the shorter counts: one may have been a pause.
     #[inline(always)]
     pub(crate) fn patience(&self, options: &BurstOptions) -> u64 {
-        let own = u64::from(self.span.min(self.previous_span));
-        (2 * options.longest.0.max(own)).max(8 * u64::from(self.mean_gap))
+        let own = if self.previous_span == 0 { self.span } else { self.span.min(self.previous_span) };
+        (2 * options.gap.0.max(u64::from(own))).max(8 * u64::from(self.mean_gap))
     }
 
     /// Takes a sample in. Nobody sends more than `bytes_per_ns`.

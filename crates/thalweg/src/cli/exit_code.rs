@@ -7,8 +7,8 @@ use thalweg_measure::tasks::PlanError;
 
 use crate::config::{ConfigError, OptionsError};
 use crate::emulate::ExperimentError;
-use crate::serve;
 use crate::emulate::sweep::SweepError;
+use crate::serve;
 use crate::synth::SynthOptionsError;
 use crate::top::client::ClientError;
 use crate::watch::Outcome;

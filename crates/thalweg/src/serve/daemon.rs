@@ -1,7 +1,7 @@
 //! What all parts of the daemon share: its collectors, what is known of the network, and the hub of events.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use thalweg_network::versions::{DEFAULT_SETTLE, VersionError};
@@ -26,6 +26,8 @@ struct Shared {
     hub: Hub,
     settle: Nanos,
     network: RwLock<Option<Arc<Versions>>>,
+    /// Held while a new version is made and told of: one after the other.
+    turn: Mutex<()>,
     collectors: RwLock<Vec<CollectorHandle>>,
     dumps: Dumps,
     is_stopping: AtomicBool,
@@ -84,6 +86,7 @@ impl Daemon {
             started: wall_clock(),
             hub,
             network: RwLock::new(network.map(Arc::new)),
+            turn: Mutex::default(),
             collectors: RwLock::default(),
             dumps: Dumps::new(SampleOptions::default()),
             is_stopping: AtomicBool::new(false),
@@ -144,6 +147,7 @@ impl Daemon {
     /// If it does not follow the version before, or a switch that is watched is not in it. Then nothing has changed.
     pub fn set_network(&self, state: impl Into<Arc<NetworkState>>) -> Result<NetworkChange, NetworkError> {
         let state = state.into();
+        let _turn = self.0.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let collectors = self.collectors();
         check_switches(&state, &collectors)?;
         let now = self.now();

@@ -97,7 +97,8 @@ pub fn run(path: &Path) -> anyhow::Result<()> {
         collectors = config.collectors.len(),
         "started"
     );
-    let mut life = Life { path: path.to_owned(), config, daemon, access, log, fleet, supervisor };
+    let at_start = config.clone();
+    let mut life = Life { path: path.to_owned(), at_start, config, daemon, access, log, fleet, supervisor };
     life.go(&signals);
     life.supervisor.stops();
     life.daemon.stop();
@@ -118,6 +119,8 @@ pub fn run(path: &Path) -> anyhow::Result<()> {
 /// The daemon while it runs.
 struct Life {
     path: PathBuf,
+    /// What the daemon was started with: some of it stays.
+    at_start: Config,
     config: Config,
     daemon: Daemon,
     access: Arc<Access>,
@@ -216,7 +219,12 @@ impl Life {
         {
             self.fleet.retain(&config.collectors);
             match self.daemon.set_network(Arc::clone(state)) {
-                Ok(change) => tracing::info!(version = change.version, "the network has changed"),
+                Ok(change) => {
+                    tracing::info!(version = change.version, "the network has changed");
+                    for (collector, reason) in change.unconfirmed {
+                        tracing::warn!(collector, "has not taken it up yet: {reason}");
+                    }
+                }
                 Err(error) => tracing::error!("the network stays as it was: {error}"),
             }
         }
@@ -229,8 +237,19 @@ impl Life {
     /// that is checked and the first that changes.
     fn check_anew(&self) -> anyhow::Result<Config> {
         let config = Config::load(&self.path)?;
-        if let Some((path, state)) = &config.network.state {
-            self.daemon.check_network(state).with_context(|| path.display().to_string())?;
+        let before = self.config.network.state.as_ref().map(|(_, state)| state);
+        match &config.network.state {
+            Some((path, state)) if before != Some(state) => {
+                self.daemon.check_network(state).with_context(|| path.display().to_string())?;
+            }
+            // The network stays as it is, which may be as the API was told since.
+            _ => {
+                let versions = self.daemon.network();
+                let state = versions.as_ref().map(|versions| &*versions.newest().state);
+                for collector in &config.collectors {
+                    collector.options(state).with_context(|| format!("collector {}", collector.name))?;
+                }
+            }
         }
         self.access.reload(&config.access)?;
         Ok(config)
@@ -238,7 +257,7 @@ impl Life {
 
     /// Keys that have changed and take no effect while the daemon runs.
     fn waits_for_restart(&self, new: &Config) -> Vec<&'static str> {
-        let old = &self.config;
+        let old = &self.at_start;
         let changes = [
             ("api.listen", old.access.listen != new.access.listen),
             ("api limits", old.access.limits != new.access.limits),

@@ -77,7 +77,10 @@ mod tests {
         assert_eq!(text(&stacked(Theme::PLAIN, [0, 0], 100, 4)), "    ");
         assert_eq!(text(&stacked(Theme::PLAIN, [0, 0], 0, 4)), "    ");
         let single = |fraction| single(fraction, 4, Style::new()).content.into_owned();
-        assert_eq!([0.0, 1e-12, 0.5, 0.54, 1.0, 9.0].map(single), ["    ", "▏   ", "██  ", "██▏ ", "████", "████"]);
+        assert_eq!(
+            [0.0, 1e-12, 0.5, 0.54, 1.0, 9.0].map(single),
+            ["    ", "▏   ", "██  ", "██▏ ", "████", "████"]
+        );
         assert_eq!(text(&gauge(Theme::PLAIN, 0.5, 4, Style::new())), "━━──");
     }
 

@@ -43,6 +43,11 @@ pub(crate) fn clock(time: Timestamp) -> String {
     time.to_string()[11..23].to_owned()
 }
 
+/// Time of day to the microsecond, UTC: `10:00:12.345678`.
+pub(crate) fn clock_us(time: Timestamp) -> String {
+    time.to_string()[11..26].to_owned()
+}
+
 /// Date and time of day: `2026-11-21 10:00:12.345 UTC`.
 pub(crate) fn date_and_clock(time: Timestamp) -> String {
     format!("{} {} UTC", &time.to_string()[..10], clock(time))
@@ -74,6 +79,7 @@ mod tests {
         assert_eq!(ages, ["0.4s", "59s", "12m", "36h", "11d"]);
         let time = Timestamp::new(1_795_255_212, 345_678_901);
         assert_eq!(date_and_clock(time), "2026-11-21 10:00:12.345 UTC");
+        assert_eq!(clock_us(time), "10:00:12.345678");
         assert_eq!([0.0, 0.999, 1.0].map(percent), ["  0 %", " 99 %", "100 %"]);
     }
 

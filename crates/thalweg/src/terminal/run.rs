@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 const MOST_NEWS: usize = 1_024;
 
 /// A full-screen view: takes news and keys, draws frames, says what it wants to know.
-pub trait View {
+pub(crate) trait View {
     /// What it shows.
     type News;
     /// What it asks for.

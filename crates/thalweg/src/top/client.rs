@@ -166,8 +166,10 @@ impl Client {
     /// As [`Client::text`], or if it is not understood.
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, RequestError> {
         let text = self.text(path)?;
-        serde_json::from_str(&text)
-            .map_err(|error| RequestError::NotUnderstood { path: path.to_owned(), problem: error.to_string() })
+        serde_json::from_str(&text).map_err(|error| RequestError::NotUnderstood {
+            path: path.to_owned(),
+            problem: error.to_string(),
+        })
     }
 
     /// The stream of events, after the one of this `id` if there is one.
@@ -200,7 +202,9 @@ impl Client {
 /// Text as a segment of a path: all but letters, digits and `-._~:` percent-encoded (RFC 3986, section 2).
 pub fn segment(text: &str) -> String {
     let encoded = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' => char::from(byte).to_string(),
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' => {
+            char::from(byte).to_string()
+        }
         _ => format!("%{byte:02X}"),
     };
     text.bytes().map(encoded).collect()
@@ -272,7 +276,10 @@ fn certificates(file: &Path) -> Result<Vec<Certificate<'static>>, ClientError> {
 fn token(file: &Path) -> Result<String, ClientError> {
     let problem = |problem| ClientError::Content { file: file.to_owned(), problem };
     let metadata = fs::metadata(file);
-    let mode = metadata.map_err(|source| ClientError::Unreadable { file: file.to_owned(), source })?.permissions().mode();
+    let mode = metadata
+        .map_err(|source| ClientError::Unreadable { file: file.to_owned(), source })?
+        .permissions()
+        .mode();
     if mode & 0o077 != 0 {
         return Err(ClientError::Exposed { file: file.to_owned(), mode: mode & 0o7777 });
     }
@@ -287,8 +294,12 @@ fn token(file: &Path) -> Result<String, ClientError> {
         _ => return Err(problem("expected a token, or NAME SCOPE SECRET as in the daemon's file")),
     };
     match secret {
-        _ if secret.starts_with("sha256:") => Err(problem("it has the digest of a token: the daemon wants the token")),
-        _ if !secret.bytes().all(|byte| byte.is_ascii_graphic()) => Err(problem("a token has ASCII characters only")),
+        _ if secret.starts_with("sha256:") => {
+            Err(problem("it has the digest of a token: the daemon wants the token"))
+        }
+        _ if !secret.bytes().all(|byte| byte.is_ascii_graphic()) => {
+            Err(problem("a token has ASCII characters only"))
+        }
         _ => Ok(secret.to_owned()),
     }
 }
@@ -338,14 +349,19 @@ mod tests {
             token(&file).map_err(|error| error.to_string())
         };
         assert_eq!(token_of("0123456789abcdef\n", 0o600).unwrap(), "0123456789abcdef");
-        assert_eq!(token_of("# mine\n\nme read 0123456789abcdef # see\n", 0o400).unwrap(), "0123456789abcdef");
+        assert_eq!(
+            token_of("# mine\n\nme read 0123456789abcdef # see\n", 0o400).unwrap(),
+            "0123456789abcdef"
+        );
         assert!(token_of("0123456789abcdef", 0o644).unwrap_err().contains("mode 0644"));
         assert!(token_of("me read sha256:00", 0o600).unwrap_err().contains("digest"));
         for text in ["", "# none\n", "two words", "naïve-token-0123"] {
             assert!(token_of(text, 0o600).is_err(), "{text}");
         }
-        assert!(complaint(TopOptions { token_file: Some("/nonexistent/t".into()), ..TopOptions::default() })
-            .starts_with("cannot read /nonexistent/t"));
+        assert!(
+            complaint(TopOptions { token_file: Some("/nonexistent/t".into()), ..TopOptions::default() })
+                .starts_with("cannot read /nonexistent/t")
+        );
     }
 
     #[test]

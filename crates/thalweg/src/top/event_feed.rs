@@ -73,9 +73,8 @@ fn understood(frame: &Frame) -> News {
     let not_understood = |_| News::Lost(Loss::NotUnderstood(1));
     match frame.event.as_str() {
         _ if frame.is_cut => News::Lost(Loss::NotUnderstood(1)),
-        "lost" => serde_json::from_str::<Lost>(&frame.data).map_or_else(not_understood, |lost| {
-            News::Lost(lost.count.map_or(Loss::OtherRun, Loss::TooSlow))
-        }),
+        "lost" => serde_json::from_str::<Lost>(&frame.data)
+            .map_or_else(not_understood, |lost| News::Lost(lost.count.map_or(Loss::OtherRun, Loss::TooSlow))),
         _ => serde_json::from_str::<Event>(&frame.data)
             .map_or_else(not_understood, |event| News::Event(Box::new(event))),
     }

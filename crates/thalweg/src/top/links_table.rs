@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use thalweg_wire::{BitRate, Timestamp};
 
-use super::model::SortBy;
+use super::model::{SortBy, is_least};
 use crate::figures::grouped;
-use crate::serve::api::json::{BoundKind, Links};
+use crate::serve::api::json::Links;
 
 /// Names of the columns, and whether they are numbers.
 const COLUMNS: [(&str, bool); 8] = [
@@ -26,7 +26,7 @@ pub(super) fn table(links: &Links) -> String {
     sorted.sort_by(|a, b| SortBy::Utilisation.compare(a, b));
     let mut rows = vec![COLUMNS.map(|(name, _)| name.to_owned())];
     rows.extend(sorted.into_iter().map(|link| {
-        let at_least = if link.rate_bps.bound == BoundKind::LowerBound { "≥ " } else { "" };
+        let at_least = if is_least(&link.rate_bps) { "≥ " } else { "" };
         [
             link.link.clone(),
             link.peer.clone().unwrap_or_else(|| "?".to_owned()),

@@ -13,6 +13,7 @@
 //! | `server_sent` | a stream of bytes to server-sent events |
 //! | `poll`, `event_feed` | threads that ask, with their back-off |
 //! | `model` | what is shown, and what is asked for |
+//! | `shown` | what is known of the daemon: its last answer, its events, one flow |
 //! | `view` | the state between two frames, and what keys do to it |
 //! | `draw/` | state to cells |
 //! | `links_table` | the links once, as a table |
@@ -30,6 +31,7 @@ mod options;
 mod poll;
 mod run;
 mod server_sent;
+mod shown;
 mod view;
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use thalweg_wire::{FlowKey, Timestamp};
 
 use super::client::RequestError;
-use crate::serve::api::json::{Answered, Collector, Event, Flow, Flows, Health, Link, Rate};
+use crate::serve::api::json::{Answered, BoundKind, Collector, Event, Flow, Flows, Health, Link, Rate};
 
 /// Flows asked for on the chosen link.
 pub const FLOWS: usize = 200;
@@ -163,8 +163,15 @@ impl Snapshot {
 
 /// The link that carries most for what it can.
 pub fn busiest(links: &[Link]) -> Option<&Link> {
-    let by_utilisation = |a: &&Link, b: &&Link| a.utilisation.total_cmp(&b.utilisation).then(b.link.cmp(&a.link)).then(b.collector.cmp(&a.collector));
+    let by_utilisation = |a: &&Link, b: &&Link| {
+        a.utilisation.total_cmp(&b.utilisation).then(b.link.cmp(&a.link)).then(b.collector.cmp(&a.collector))
+    };
     links.iter().max_by(by_utilisation)
+}
+
+/// Whether a rate is no more than what is known for certain, so that the truth is at least that.
+pub fn is_least(rate: &Rate) -> bool {
+    rate.bound == BoundKind::LowerBound && rate.lower.is_some_and(|lower| lower >= rate.value)
 }
 
 /// What the links can be sorted by.

@@ -139,7 +139,11 @@ mod tests {
         assert_eq!(events(&mut decoder, &[STREAM.as_bytes()]), expected());
         assert_eq!(decoder.last_id(), Some("1f-8"));
         decoder.reconnect();
-        assert_eq!(events(&mut decoder, &[b"data: again\n\n"])[0].1, "again", "nothing is left of the old one");
+        assert_eq!(
+            events(&mut decoder, &[b"data: again\n\n"])[0].1,
+            "again",
+            "nothing is left of the old one"
+        );
         assert_eq!(decoder.last_id(), Some("1f-8"));
     }
 

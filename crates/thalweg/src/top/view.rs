@@ -3,8 +3,6 @@
 //! A key goes to the first that wants it: the help overlay, the filter box, the pane. `Esc` undoes one thing at a time: it
 //! closes the help, leaves the box, leaves the pane, clears the filter, forgets the selection.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use ratatui::Frame;
@@ -12,18 +10,13 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use thalweg_wire::FlowKey;
 
 use super::draw;
-use super::model::{Details, FlowRow, LinkFilter, Loss, News, Query, SeenLink, Snapshot, SortBy};
-use crate::serve::api::json::{Event, Link};
+use super::model::{FlowRow, LinkFilter, News, Query, SeenLink, SortBy};
+use super::shown::{Frozen, Shown};
+use crate::serve::api::json::Link;
 use crate::terminal::cursor::{Cursor, Step, step_of};
 use crate::terminal::line_box::{Edit, LineBox};
 use crate::terminal::{self, Theme, View};
 use crate::watch::flow_filter::{FlowFilter, FlowFilterError};
-
-/// Events kept, the latest.
-const EVENTS: usize = 1_000;
-
-/// Rates kept of the flow it stays on: more than the widest terminal has columns.
-const HISTORY: usize = 512;
 
 /// What a key asks of the caller.
 pub(super) type Action = terminal::Action<Query>;
@@ -70,116 +63,6 @@ pub(super) enum Pane {
     },
     /// One flow.
     Flow,
-}
-
-/// What is known.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Shown {
-    /// The last answer.
-    pub(super) snapshot: Option<Arc<Snapshot>>,
-    /// Why there is none any more, and how long until it is tried again.
-    pub(super) trouble: Option<(String, Duration)>,
-    /// Events, the latest first, each with the number in which it came.
-    pub(super) events: VecDeque<(u64, Arc<Happening>)>,
-    pub(super) stream: Stream,
-    /// Events that came.
-    pub(super) came: u64,
-    /// Events that are known not to have come.
-    pub(super) lost: u64,
-    /// The flow it stays on.
-    pub(super) frozen: Option<Frozen>,
-    /// The latest answer on the flows of a link, and on the flow it stays on.
-    pub(super) details: Details,
-}
-
-/// A line of the list of events.
-#[derive(Clone, Debug)]
-pub(super) enum Happening {
-    Event(Box<Event>),
-    Lost(Loss),
-}
-
-/// Whether events come.
-#[derive(Clone, Debug, Default)]
-pub(super) enum Stream {
-    #[default]
-    Connecting,
-    Open,
-    Broken {
-        error: String,
-        retry_in: Duration,
-    },
-}
-
-/// A flow frozen on.
-#[derive(Clone, Debug)]
-pub(super) struct Frozen {
-    pub(super) key: FlowKey,
-    /// As last seen, once for each collector that sees it.
-    pub(super) rows: Vec<FlowRow>,
-    /// Whether the last answer had it.
-    pub(super) is_seen: bool,
-    /// The highest of its collectors' rates, one an answer, newest first.
-    pub(super) history: VecDeque<u64>,
-}
-
-impl Shown {
-    fn take(&mut self, news: News) {
-        match news {
-            News::Asked(snapshot) => {
-                self.trouble = None;
-                self.take_details(snapshot.details.clone());
-                self.snapshot = Some(Arc::new(*snapshot));
-            }
-            News::Chosen(details) => self.take_details(*details),
-            News::Trouble { error, retry_in } => self.trouble = Some((error.to_string(), retry_in)),
-            News::Event(event) => {
-                self.came += 1;
-                self.happen(Happening::Event(event));
-            }
-            News::Lost(loss) => {
-                if let Loss::TooSlow(count) | Loss::NotUnderstood(count) = loss {
-                    self.lost += count;
-                }
-                self.happen(Happening::Lost(loss));
-            }
-            News::Subscribed => self.stream = Stream::Open,
-            News::Unsubscribed { error, retry_in } => self.stream = Stream::Broken { error, retry_in },
-        }
-    }
-
-    fn happen(&mut self, happening: Happening) {
-        let number = self.events.front().map_or(0, |(number, _)| number + 1);
-        self.events.truncate(EVENTS - 1);
-        self.events.push_front((number, Arc::new(happening)));
-    }
-
-    fn take_details(&mut self, details: Details) {
-        if let (Some(frozen), Some(rows)) = (&mut self.frozen, &details.flow) {
-            frozen.take(rows);
-        }
-        self.details = details;
-    }
-}
-
-impl Frozen {
-    fn new(row: &FlowRow) -> Frozen {
-        Frozen { key: row.key, rows: vec![row.clone()], is_seen: true, history: VecDeque::new() }
-    }
-
-    /// Takes an answer; one that was under way when another flow was chosen is not about this one.
-    fn take(&mut self, rows: &[FlowRow]) {
-        if rows.iter().any(|row| row.key != self.key) {
-            return;
-        }
-        self.is_seen = !rows.is_empty();
-        let rate = rows.iter().map(FlowRow::rate).fold(0.0, f64::max);
-        self.history.truncate(HISTORY - 1);
-        self.history.push_front(rate as u64);
-        if self.is_seen {
-            self.rows = rows.to_vec();
-        }
-    }
 }
 
 impl TopView {
@@ -277,7 +160,9 @@ impl TopView {
             KeyCode::Char('e') => self.toggle_events(),
             KeyCode::Char('/') => self.open_filter_box(),
             KeyCode::Char('s') if self.pane == Pane::Links => self.set_sort(self.sort.next(), false),
-            KeyCode::Char('r' | 'S') if self.pane == Pane::Links => self.set_sort(self.sort, !self.is_reversed),
+            KeyCode::Char('r' | 'S') if self.pane == Pane::Links => {
+                self.set_sort(self.sort, !self.is_reversed)
+            }
             KeyCode::Enter => self.enter(),
             KeyCode::Esc => self.escape(),
             _ => {}
@@ -384,7 +269,8 @@ impl TopView {
     /// Filters and order are applied here, so that a key shows at once, paused or not.
     fn refresh_rows(&mut self) {
         let links = self.shown().snapshot.as_ref().map_or(&[][..], |snapshot| &snapshot.links);
-        let mut links: Vec<Link> = links.iter().filter(|link| self.link_filter.matches(link)).cloned().collect();
+        let mut links: Vec<Link> =
+            links.iter().filter(|link| self.link_filter.matches(link)).cloned().collect();
         links.sort_by(|a, b| self.sort.compare(a, b));
         if self.is_reversed {
             links.reverse();

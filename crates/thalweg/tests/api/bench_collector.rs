@@ -87,7 +87,7 @@ pub(crate) fn flow(number: u32) -> FlowReport {
     FlowReport {
         key,
         rate,
-        input: (number % 3 > 0).then_some(PortIndex(0)),
+        input: (!number.is_multiple_of(3)).then_some(PortIndex(0)),
         output: Some(PortIndex(if number % 2 == 1 { 3 } else { 2 })),
         first: Timestamp(NOW.0 - 1_000_000),
         last: NOW,
@@ -95,7 +95,7 @@ pub(crate) fn flow(number: u32) -> FlowReport {
         sampled: Bytes(1_500 * u64::from(number)),
         repeated: Bytes(0),
         reordered: 0,
-        is_cheetah: number % 10 == 0,
+        is_cheetah: number.is_multiple_of(10),
     }
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn tasks() -> TasksReport {
     monitor.finish(|window| windows.add(window));
     windows.finish();
     let mut report = TasksReport::default();
-    let mut answers: Vec<_> = plan.tasks().iter().map(|task| (task.spec.clone(), None)).collect();
+    let mut answers: Vec<_> = plan.tasks().iter().map(|task| (task.spec, None)).collect();
     while let Some(window) = windows.next_report() {
         for result in &window.results {
             let window = (window.start, window.end);

@@ -164,6 +164,13 @@ impl Events {
         }
     }
 
+    /// All that comes until the server closes the stream.
+    pub(crate) fn rest(&mut self) -> String {
+        let mut rest = String::new();
+        self.0.read_to_string(&mut rest).unwrap();
+        rest
+    }
+
     /// Numbers of the next events.
     pub(crate) fn numbers(&mut self, count: usize) -> Vec<u64> {
         (0..count).map(|_| self.next().data["id"].as_u64().unwrap()).collect()

@@ -24,6 +24,8 @@ pub(crate) struct Fixture {
     pub(crate) daemon: Daemon,
     pub(crate) server: Server,
     pub(crate) client: Client,
+    pub(crate) access: Arc<Access>,
+    pub(crate) options: AccessOptions,
     is_over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -50,9 +52,10 @@ impl Fixture {
         for name in ["tor0", "quiet"] {
             let (handle, mailbox) = bench_collector::new(name);
             handles.push(handle);
+            // Before the first request, or the daemon is not ready.
+            mailbox.set_state(CollectorState::Running);
             let is_over = Arc::clone(&is_over);
             threads.push(std::thread::spawn(move || {
-                mailbox.set_state(CollectorState::Running);
                 mailbox.tasks_board().set(bench_collector::tasks());
                 while !is_over.load(Ordering::Relaxed) {
                     if let Some(question) = mailbox.wait(Duration::from_millis(20)) {
@@ -63,10 +66,10 @@ impl Fixture {
         }
         daemon.set_collectors(handles);
         let access = Arc::new(Access::new(&options).unwrap());
-        let server = Server::start(daemon.clone(), access, &options, None).unwrap();
+        let server = Server::start(daemon.clone(), Arc::clone(&access), &options, None).unwrap();
         let scheme = if options.tls_key.is_some() { "https" } else { "http" };
         let client = Client::new(format!("{scheme}://{}", server.address()));
-        Fixture { daemon, server, client, is_over, threads }
+        Fixture { daemon, server, client, access, options, is_over, threads }
     }
 
     /// Tells of as many crossings of a threshold.

@@ -3,6 +3,9 @@
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
+use thalweg::serve::collectors::CollectorState;
+
+use crate::bench_collector;
 use crate::client::PATIENCE;
 use crate::fixture::Fixture;
 
@@ -83,4 +86,46 @@ fn a_head_without_end_and_bytes_that_are_no_http_are_refused() {
     let answer = fixture.client.raw_answer("\x16\x03\x01 nonsense\r\n\r\n");
     assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400 "), "{answer}");
     assert_eq!(fixture.client.get("/healthz").status, 200);
+}
+
+#[test]
+fn a_peer_that_does_not_read_what_it_asked_for_loses_its_connection() {
+    let fixture = Fixture::with(|options| {
+        options.limits.request_timeout = Duration::from_millis(200);
+        options.limits.request_burst = 10_000;
+    });
+    let mut greedy = fixture.client.raw();
+    let asked = "GET /v1/openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(1_000);
+    // It may be cut off before all has been asked.
+    let _ = greedy.write_all(asked.as_bytes());
+    let until = Instant::now() + PATIENCE;
+    while fixture.server.api().counts().connections_broken == 0 {
+        assert!(Instant::now() < until, "the connection is still held");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(fixture.server.api().counts().answered < 1_000, "it was not answered to the end");
+    drop(greedy);
+}
+
+#[test]
+fn health_is_told_while_all_that_wait_for_collectors_wait() {
+    let fixture = Fixture::new();
+    // It runs, and nobody reads its mailbox.
+    let (deaf, mailbox) = bench_collector::new("deaf");
+    mailbox.set_state(CollectorState::Running);
+    fixture.daemon.set_collectors(vec![deaf]);
+    let clients: Vec<_> = (0..24)
+        .map(|_| {
+            let client = fixture.client.clone();
+            std::thread::spawn(move || _ = client.try_get("/v1/flows?collector=deaf", &[]))
+        })
+        .collect();
+    // By then they wait; each does for two seconds.
+    std::thread::sleep(Duration::from_millis(200));
+    let start = Instant::now();
+    for path in ["/healthz", "/readyz", "/v1/openapi.json"] {
+        fixture.client.get(path);
+    }
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    clients.into_iter().for_each(|client| client.join().unwrap());
 }

@@ -38,11 +38,17 @@ impl Authority {
 
     /// A server whose clients need a certificate of this authority.
     fn serve(&self) -> Fixture {
+        self.serve_with(|_| {})
+    }
+
+    /// The same with other options.
+    fn serve_with(&self, change: impl FnOnce(&mut AccessOptions)) -> Fixture {
         let (certificate, key) = self.issue("127.0.0.1");
         Fixture::with(|options: &mut AccessOptions| {
             options.tls_certificate = self.write("server.pem", &certificate);
             options.tls_key = self.write("server.key", &key);
             options.client_ca = self.write("ca.pem", &self.issuer.pem());
+            change(options);
         })
     }
 
@@ -82,6 +88,32 @@ fn events_come_over_tls_too() {
     let mut events = authority.client(&fixture, Some(&authority)).events("", &[]);
     fixture.publish(2);
     assert_eq!(events.numbers(2), [1, 2]);
+}
+
+#[test]
+fn who_came_before_certificates_were_demanded_is_not_answered_after() {
+    let authority = Authority::new();
+    let fixture = authority.serve_with(|options| options.client_ca = None);
+    let anyone = authority.client(&fixture, None);
+    let mut events = anyone.events("", &[]);
+    fixture.publish(1);
+    assert_eq!(events.numbers(1), [1]);
+    assert_eq!(anyone.get("/v1/links").status, 200);
+    // Read again, and nothing else: a connection is answered once more, and then told to come anew.
+    fixture.access.reload(&fixture.options).unwrap();
+    assert_eq!(anyone.get("/v1/links").headers["connection"], "close");
+    assert!(!anyone.get("/v1/links").headers.contains_key("connection"), "this is a new connection");
+    fixture.publish(1);
+    assert_eq!(events.numbers(1), [2]);
+    let client_ca = authority.write("ca.pem", &authority.issuer.pem());
+    fixture.access.reload(&AccessOptions { client_ca, ..fixture.options.clone() }).unwrap();
+    let refused = anyone.get("/v1/links");
+    assert_eq!(refused.problem(), (503, "unavailable".into()));
+    assert_eq!(refused.headers["connection"], "close");
+    assert!(anyone.try_get("/v1/links", &[]).is_err(), "a new connection needs a certificate");
+    fixture.publish(1);
+    assert_eq!(events.rest(), "", "not another event");
+    assert_eq!(authority.client(&fixture, Some(&authority)).get("/v1/links").status, 200);
 }
 
 #[test]

@@ -12,7 +12,8 @@ const WRITER: &str = "writer-secret-0123456789";
 
 fn token_file(folder: &Path) -> std::path::PathBuf {
     let path = folder.join("tokens");
-    let mut file = std::fs::OpenOptions::new().write(true).create(true).mode(0o600).open(&path).unwrap();
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&path).unwrap();
     std::io::Write::write_all(&mut file, format!("grafana read {READER}\nops write {WRITER}\n").as_bytes())
         .unwrap();
     path
@@ -83,4 +84,20 @@ fn a_page_of_another_site_can_change_nothing_and_may_read_nothing() {
     let answer = fixture.client.get_with("/v1/links", &origin);
     assert!(!answer.headers.contains_key("access-control-allow-origin"));
     assert_eq!(answer.headers["x-content-type-options"], "nosniff");
+}
+
+#[test]
+fn a_stream_of_events_ends_when_its_token_is_revoked() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = token_file(folder.path());
+    let fixture = Fixture::with(|options: &mut AccessOptions| options.token_file = Some(file.clone()));
+    let mut kept = fixture.client.token(WRITER).events("", &[]);
+    let mut revoked = fixture.client.token(READER).events("", &[]);
+    fixture.publish(1);
+    assert_eq!((kept.numbers(1), revoked.numbers(1)), (vec![1], vec![1]));
+    std::fs::write(&file, format!("ops write {WRITER}\n")).unwrap();
+    fixture.access.reload(&fixture.options).unwrap();
+    fixture.publish(1);
+    assert_eq!(kept.numbers(1), [2]);
+    assert_eq!(revoked.rest(), "", "not another event");
 }

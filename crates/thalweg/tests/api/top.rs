@@ -55,7 +55,10 @@ fn a_daemon_that_wants_a_token_says_so_and_gets_it_from_a_file() {
 #[test]
 fn a_daemon_that_is_not_there_is_a_failure_and_a_wrong_address_wrong_usage() {
     let run = |api: &str| {
-        let output = Command::new(env!("CARGO_BIN_EXE_thalweg")).args(["top", "--once", "--api", api]).output().unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_thalweg"))
+            .args(["top", "--once", "--api", api])
+            .output()
+            .unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
     let (code, message) = run("http://127.0.0.1:1");
@@ -120,7 +123,9 @@ impl Relay {
         std::thread::spawn(move || {
             for client in listener.incoming() {
                 let (client, server) = (client.unwrap(), TcpStream::connect(daemon).unwrap());
-                for (mut from, mut to) in [(&client, &server), (&server, &client)].map(|(a, b)| (copy(a), copy(b))) {
+                for (mut from, mut to) in
+                    [(&client, &server), (&server, &client)].map(|(a, b)| (copy(a), copy(b)))
+                {
                     std::thread::spawn(move || std::io::copy(&mut from, &mut to));
                 }
                 kept.lock().unwrap().push(client);

@@ -66,11 +66,11 @@ impl Allowance {
     }
 }
 
-/// Who has one IPv6 address usually has the other 2^64 of its subnet as well.
-fn subnet(peer: IpAddr) -> IpAddr {
+/// Who has one IPv6 address usually has the other 2^64 of its subnet as well. `::1` stands for itself.
+pub(in crate::serve) fn subnet(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
-        v4 => v4,
+        IpAddr::V6(address) if !address.is_loopback() => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
+        other => other,
     }
 }
 

@@ -19,12 +19,15 @@ mod options;
 mod tls;
 mod tokens;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use rustls::ServerConfig;
 use thiserror::Error;
 
 pub use allowance::Allowance;
+pub(super) use allowance::subnet;
 pub use hosts::Hosts;
 pub(super) use hosts::is_own_page;
 pub use options::{AccessOptions, Limits};
@@ -33,14 +36,20 @@ pub use tokens::{ParseScopeError, Scope, TokenFileError, TokenProblem, Tokens};
 
 /// What is demanded of whoever asks. Can be replaced while the daemon runs.
 #[derive(Debug)]
-pub struct Access(ArcSwap<Policy>);
+pub struct Access {
+    policy: ArcSwap<Policy>,
+    /// Where the API listens, and goes on listening whatever is demanded: this decides who can reach it.
+    bound: SocketAddr,
+}
 
 /// What is demanded at one time.
 #[derive(Debug)]
 pub struct Policy {
     tokens: Option<Tokens>,
     /// How connections are encrypted, if they are.
-    pub tls: Option<Arc<rustls::ServerConfig>>,
+    pub tls: Option<Arc<ServerConfig>>,
+    /// Whether TLS lets in only who has a certificate.
+    demands_certificate: bool,
     /// Names that requests may be for.
     pub hosts: Hosts,
 }
@@ -58,6 +67,9 @@ pub enum Denied {
     /// The token's scope does not go that far.
     #[error("this token may only read")]
     ReadOnly,
+    /// The certificates that are demanded have been read anew since the connection began.
+    #[error("what certificates are demanded has changed since this connection began: connect again")]
+    Outdated,
 }
 
 /// Why the daemon cannot listen.
@@ -71,7 +83,7 @@ pub enum AccessError {
     )]
     Open {
         /// Where it was to listen.
-        listen: std::net::SocketAddr,
+        listen: SocketAddr,
     },
     /// One key says what only makes sense with another.
     #[error("{key} needs {needs}")]
@@ -107,22 +119,25 @@ impl Access {
     /// # Errors
     /// If others could reach it and nothing is demanded of them, or a file that is named cannot be used.
     pub fn new(options: &AccessOptions) -> Result<Access, AccessError> {
-        Ok(Access(ArcSwap::from_pointee(Policy::load(options)?)))
+        Ok(Access { policy: ArcSwap::from_pointee(Policy::load(options)?), bound: options.listen })
     }
 
-    /// Takes up what the options demand now, tokens and certificates read anew; connections that are open stay so. If
-    /// it fails, nothing changes.
+    /// Takes up what the options demand now, tokens and certificates read anew. Where it listens does not change: the
+    /// demands have to suffice there, and at the new address, which is for the next start. If it fails, nothing
+    /// changes.
     ///
     /// # Errors
     /// As [`Access::new`].
     pub fn reload(&self, options: &AccessOptions) -> Result<(), AccessError> {
-        self.0.store(Arc::new(Policy::load(options)?));
+        options.check()?;
+        let here = AccessOptions { listen: self.bound, ..options.clone() };
+        self.policy.store(Arc::new(Policy::load(&here)?));
         Ok(())
     }
 
     /// What is demanded now.
     pub fn policy(&self) -> Arc<Policy> {
-        self.0.load_full()
+        self.policy.load_full()
     }
 }
 
@@ -140,7 +155,8 @@ impl Policy {
             }
             _ => None,
         };
-        Ok(Policy { tokens, tls, hosts: Hosts::new(options) })
+        let demands_certificate = options.client_ca.is_some();
+        Ok(Policy { tokens, tls, demands_certificate, hosts: Hosts::new(options) })
     }
 
     /// Whether this request may be answered: `authorization` is its header, `wanted` what the answer needs.
@@ -155,6 +171,27 @@ impl Policy {
         let token = authorization.and_then(bearer).ok_or(Denied::NoToken)?;
         let scope = tokens.scope_of(token).ok_or(Denied::UnknownToken)?;
         if scope >= wanted { Ok(()) } else { Err(Denied::ReadOnly) }
+    }
+
+    /// Whether a connection began as one would now: `handshake` is what [`Policy::tls`] was then.
+    pub fn is_current(&self, handshake: Option<&Arc<ServerConfig>>) -> bool {
+        match (&self.tls, handshake) {
+            (Some(now), Some(then)) => Arc::ptr_eq(now, then),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether requests of a connection may still be answered. Not where certificates are demanded and it has shown
+    /// none, or one of an authority that may not be trusted any more.
+    ///
+    /// # Errors
+    /// If not.
+    pub fn check_handshake(&self, handshake: Option<&Arc<ServerConfig>>) -> Result<(), Denied> {
+        match self.demands_certificate && !self.is_current(handshake) {
+            true => Err(Denied::Outdated),
+            false => Ok(()),
+        }
     }
 
     /// One line for `thalweg check` and the log: what is demanded.

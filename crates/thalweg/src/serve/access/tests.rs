@@ -52,6 +52,29 @@ fn a_wrong_line_is_named_and_its_secret_is_not_repeated() {
 }
 
 #[test]
+fn a_secret_with_a_hash_is_refused_and_not_cut() {
+    let refused = refusal(&format!("a read {SECRET}#{SECRET}"));
+    assert!(refused.starts_with("1: # within a word"), "{refused}");
+    assert!(!refused.contains(SECRET));
+    assert!(Tokens::parse(&format!("a read #{SECRET}")).is_err());
+    assert_eq!(Tokens::parse(&format!("#x\n\t#y\na read {SECRET}\t#z")).unwrap().len(), 1);
+}
+
+#[test]
+fn a_credential_of_systemd_is_taken_whatever_its_mode() {
+    let folder = tempfile::tempdir().unwrap();
+    let (inside, outside) = (folder.path().join("credentials"), folder.path().join("other"));
+    [&inside, &outside].iter().for_each(|folder| std::fs::create_dir(folder).unwrap());
+    let text = format!("a read {SECRET}\n");
+    let load = |path: &Path| Tokens::load_with(path, Some(&inside));
+    assert!(load(&write(&inside, 0o440, &text)).is_ok());
+    let elsewhere = write(&outside, 0o440, &text);
+    assert!(matches!(load(&elsewhere), Err(TokenFileError::Exposed { .. })));
+    let around = inside.join("../other").join(elsewhere.file_name().unwrap());
+    assert!(matches!(load(&around), Err(TokenFileError::Exposed { .. })));
+}
+
+#[test]
 fn a_token_file_that_others_can_read_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let text = format!("a read {SECRET}\n");
@@ -84,6 +107,26 @@ fn where_others_can_reach_it_nothing_starts_without_tokens_or_client_certificate
 }
 
 #[test]
+fn what_is_reachable_goes_on_demanding_something_though_it_is_to_listen_elsewhere_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let token_file = Some(write(folder.path(), 0o600, &format!("a read {SECRET}")));
+    let at = |listen: &str, token_file| AccessOptions {
+        listen: listen.parse().unwrap(),
+        token_file,
+        ..AccessOptions::default()
+    };
+    let access = Access::new(&at("0.0.0.0:1", token_file.clone())).unwrap();
+    let error = access.reload(&at("127.0.0.1:1", None)).unwrap_err();
+    assert!(matches!(error, AccessError::Open { listen } if listen.ip().is_unspecified()), "{error}");
+    assert_eq!(access.policy().permit(None, Scope::Read), Err(Denied::NoToken));
+    access.reload(&at("127.0.0.1:1", token_file)).unwrap();
+    assert!(access.policy().hosts.allow("collector.example"), "it is still asked by any name");
+    // What could not be started with is not taken up either.
+    let here = Access::new(&AccessOptions::default()).unwrap();
+    assert!(here.reload(&at("0.0.0.0:1", None)).is_err());
+}
+
+#[test]
 fn keys_that_need_each_other_are_demanded_together() {
     let default = AccessOptions::default;
     let complaint = |options: AccessOptions| Access::new(&options).unwrap_err().to_string();
@@ -103,6 +146,7 @@ fn a_token_is_demanded_where_there_are_tokens_and_its_scope_is_kept_to() {
     let policy = Policy {
         tokens: Some(Tokens::parse(&format!("r read {SECRET}\nw write {SECRET}2")).unwrap()),
         tls: None,
+        demands_certificate: false,
         hosts: Hosts::new(&AccessOptions::default()),
     };
     let permit = |header: &str, wanted| policy.permit(Some(header.as_bytes()), wanted);

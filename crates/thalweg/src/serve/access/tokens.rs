@@ -1,6 +1,6 @@
 //! Tokens: who may ask, and for what.
 //!
-//! A file of lines `NAME SCOPE SECRET`, `#` begins a comment:
+//! A file of lines `NAME SCOPE SECRET`; `#` at the beginning of a line or after a space begins a comment:
 //!
 //! ```text
 //! grafana    read   sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
@@ -117,6 +117,9 @@ pub enum TokenProblem {
     /// Not a digest.
     #[error("sha256: is to be followed by 64 hexadecimal digits")]
     Digest,
+    /// A `#` where it would be unclear whether it is part of a secret.
+    #[error("# within a word: a comment begins after a space, and names and secrets have none")]
+    Hash,
     /// More tokens than are kept.
     #[error("more than {MAX_TOKENS} tokens")]
     TooMany,
@@ -144,16 +147,22 @@ impl fmt::Display for Scope {
 }
 
 impl Tokens {
-    /// Reads a file that nobody but its owner can read or write.
+    /// Reads a file that nobody but its owner can read or write, or a credential that systemd gives the service
+    /// (systemd.exec(5), `$CREDENTIALS_DIRECTORY`): those are its user's alone by other means than their mode.
     ///
     /// # Errors
     /// If others can, or it is not a token file.
     pub fn load(path: &Path) -> Result<Tokens, TokenFileError> {
+        let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+        Tokens::load_with(path, credentials.as_deref())
+    }
+
+    pub(super) fn load_with(path: &Path, credentials: Option<&Path>) -> Result<Tokens, TokenFileError> {
         let unreadable = |source| TokenFileError::Unreadable { file: path.to_owned(), source };
         let file = std::fs::File::open(path).map_err(unreadable)?;
         let metadata = file.metadata().map_err(unreadable)?;
         let mode = metadata.mode() & 0o7777;
-        if mode & 0o077 != 0 {
+        if mode & 0o077 != 0 && !credentials.is_some_and(|folder| is_within(path, folder)) {
             return Err(TokenFileError::Exposed { file: path.to_owned(), mode });
         }
         let mut text = String::new();
@@ -175,7 +184,7 @@ impl Tokens {
         let mut tokens = Vec::new();
         let mut names: Vec<(&str, usize)> = Vec::new();
         for (line, text) in (1..).zip(text.lines()) {
-            let content = text.split('#').next().unwrap_or_default().trim();
+            let content = without_comment(text).trim();
             if content.is_empty() {
                 continue;
             }
@@ -229,7 +238,23 @@ impl fmt::Debug for Tokens {
     }
 }
 
+/// Whether a file is in a folder, wherever links and `..` lead.
+fn is_within(path: &Path, folder: &Path) -> bool {
+    match (path.canonicalize(), folder.canonicalize()) {
+        (Ok(path), Ok(folder)) => path.starts_with(folder),
+        _ => false,
+    }
+}
+
+fn without_comment(line: &str) -> &str {
+    let begins = |&(at, _): &(usize, &str)| line[..at].chars().next_back().is_none_or(char::is_whitespace);
+    line.match_indices('#').find(begins).map_or(line, |(at, _)| &line[..at])
+}
+
 fn parse_line(content: &str) -> Result<(&str, Token), TokenProblem> {
+    if content.contains('#') {
+        return Err(TokenProblem::Hash);
+    }
     let words: Vec<&str> = content.split_whitespace().collect();
     let [name, scope, secret] = words[..] else { return Err(TokenProblem::NotThreeWords) };
     let is_shown = |letter: char| letter.is_ascii_alphanumeric() || "-_.@".contains(letter);

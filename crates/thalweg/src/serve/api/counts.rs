@@ -25,11 +25,12 @@ pub struct ApiCounts {
     pub problems: [u64; Code::ALL.len()],
     /// Connections now.
     pub connections: u64,
-    /// Connections closed at once, since there were as many as there may be.
+    /// Connections closed at once, since there were as many as there may be, or as one peer may have.
     pub connections_refused: u64,
     /// TLS handshakes that failed, or took too long.
     pub handshakes_failed: u64,
-    /// Connections that ended in an error: heads that took too long to come, bytes that are no HTTP.
+    /// Connections that ended in an error: heads that took too long to come, answers that nobody took, bytes that are no
+    /// HTTP.
     pub connections_broken: u64,
     /// Subscribers now.
     pub subscribers: u64,

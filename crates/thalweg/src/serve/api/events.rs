@@ -15,12 +15,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Bytes;
+use rustls::ServerConfig;
 use thalweg_measure::detect::Finding;
 use thiserror::Error;
 use tokio::sync::watch;
 
 use super::json::{self, EventBody, LinkName};
 use super::{Api, SubscriberPass};
+use crate::serve::access::{Policy, Scope};
 use crate::serve::event::{Event, EventKind};
 use crate::serve::hub::{Delivery, Published, Subscriber};
 
@@ -137,6 +139,33 @@ fn is_of(event: &Event, link: &LinkName) -> bool {
     }
 }
 
+/// What a subscriber was let in with.
+pub(super) struct Admission {
+    /// What was demanded when this was last looked at.
+    pub(super) policy: Arc<Policy>,
+    /// The `Authorization` that it has shown.
+    pub(super) authorization: Option<Vec<u8>>,
+    /// What TLS demanded when the connection began.
+    pub(super) handshake: Option<Arc<ServerConfig>>,
+}
+
+impl Admission {
+    /// Whether the subscriber would be let in now: tokens may have been revoked, and certificates be demanded.
+    fn holds(&mut self, api: &Api) -> bool {
+        let now = api.access().policy();
+        if !Arc::ptr_eq(&now, &self.policy) {
+            let denied = now
+                .check_handshake(self.handshake.as_ref())
+                .and_then(|()| now.permit(self.authorization.as_deref(), Scope::Read));
+            if denied.is_err() {
+                return false;
+            }
+            self.policy = now;
+        }
+        true
+    }
+}
+
 impl Subscription {
     /// An `id` without an event, so that who loses the connection before the first event knows what to resume from. Not for
     /// who comes from another run of the daemon, and is to be told so first.
@@ -183,10 +212,11 @@ fn frame(api: &Api, id: u64, kind: &str, data: &impl serde::Serialize) -> Bytes 
 }
 
 /// Gives a subscriber its events until it goes, one piece of text at a time: who reads slowly is waited for here, and
-/// nowhere else.
+/// nowhere else. Who would not be let in any more gets no further event.
 pub(super) async fn stream(
     api: Api,
     mut subscription: Subscription,
+    mut admission: Admission,
     mut news: watch::Receiver<u64>,
     mut out: http_body_util::channel::Sender<Bytes, std::convert::Infallible>,
 ) {
@@ -199,9 +229,12 @@ pub(super) async fn stream(
         // Before looking, so that what comes meanwhile is news again.
         news.mark_unchanged();
         while let Some(text) = subscription.next_text(&api) {
-            if out.send_data(text).await.is_err() {
+            if !admission.holds(&api) || out.send_data(text).await.is_err() {
                 return;
             }
+        }
+        if !admission.holds(&api) {
+            return;
         }
         let is_gone = match tokio::time::timeout(KEEP_ALIVE, news.changed()).await {
             Ok(news) => news.is_err(),

@@ -10,7 +10,8 @@
 //! can be asked is in one table ([`route::ROUTES`]): requests are answered by it, and the OpenAPI document and the
 //! reference are written from it.
 //!
-//! **Bounded**: connections, subscribers, requests a second by peer, the size of a body, and the time of everything.
+//! **Bounded**: connections and requests a second, together and by peer, subscribers, the size of a body, and the time of
+//! everything, of sending too.
 //! What is over a bound is refused with a status that says so, and counted.
 //!
 //! | file | what it has |
@@ -21,6 +22,7 @@
 //! | `json` | what answers look like |
 //! | `events` | events as server-sent events |
 //! | `server`, `service` | connections; checks |
+//! | `places`, `stall` | how many connections; peers that do not read |
 //! | `open_api`, `reference` | the same table as documents |
 
 mod counts;
@@ -28,6 +30,7 @@ pub mod events;
 mod handlers;
 pub mod json;
 pub mod open_api;
+mod places;
 pub mod problem;
 pub mod reference;
 pub mod reply;
@@ -35,9 +38,12 @@ pub mod request;
 pub mod route;
 mod server;
 mod service;
+mod stall;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub use counts::ApiCounts;
 pub use server::{ApiError, Server};
@@ -47,6 +53,12 @@ use counts::Counters;
 use super::access::{Access, Limits};
 use super::daemon::Daemon;
 use super::log::Log;
+
+/// Threads that wait for collectors on behalf of requests, at most.
+const WAITING_THREADS: usize = 8;
+
+/// Capture files in memory, at most.
+const CAPTURES: usize = 1;
 
 /// What answers need. Cheap to clone: all clones are the same.
 #[derive(Clone, Debug)]
@@ -59,6 +71,11 @@ struct Shared {
     limits: Limits,
     log: Option<Log>,
     counters: Counters,
+    /// Threads that may wait for collectors on behalf of requests.
+    waiting: Arc<Semaphore>,
+    /// Capture files that may be in memory: each is twice a collector's samples while it is made, and stays until it is
+    /// sent.
+    captures: Arc<Semaphore>,
 }
 
 /// One of the places there are for subscribers; given back when it is dropped.
@@ -68,7 +85,15 @@ pub struct SubscriberPass(Api);
 impl Api {
     /// An API of a daemon, not yet listening.
     pub fn new(daemon: Daemon, access: Arc<Access>, limits: Limits, log: Option<Log>) -> Api {
-        Api(Arc::new(Shared { daemon, access, limits, log, counters: Counters::default() }))
+        Api(Arc::new(Shared {
+            daemon,
+            access,
+            limits,
+            log,
+            counters: Counters::default(),
+            waiting: Arc::new(Semaphore::new(WAITING_THREADS)),
+            captures: Arc::new(Semaphore::new(CAPTURES)),
+        }))
     }
 
     /// The daemon.
@@ -97,6 +122,17 @@ impl Api {
 
     fn access(&self) -> &Access {
         &self.0.access
+    }
+
+    /// A thread to wait on, when there is one: requests queue here, where who goes away leaves the queue, and not in
+    /// that of the runtime, where nobody does.
+    async fn waiting_pass(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.0.waiting).acquire_owned().await.ok()
+    }
+
+    /// Room for a capture file, if there is any.
+    fn capture_pass(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.0.captures).try_acquire_owned().ok()
     }
 
     /// A place for a subscriber, if there is one.

@@ -171,6 +171,8 @@ impl From<Denied> for Problem {
     fn from(denied: Denied) -> Problem {
         let code = match denied {
             Denied::ReadOnly => Code::Forbidden,
+            // Over another connection it may well be answered.
+            Denied::Outdated => Code::Unavailable,
             _ => Code::Unauthorised,
         };
         Problem::new(code, denied)

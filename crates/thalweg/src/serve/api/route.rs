@@ -47,7 +47,9 @@ pub struct Route {
     pub status: u16,
     /// What it answers then: one of these.
     pub answer: &'static [Content],
-    /// Does it. May wait for collectors, but not without end.
+    /// Whether the handler may wait for collectors; else it answers at once.
+    pub waits: bool,
+    /// Does it. If it waits, not without end.
     pub handler: fn(&Api, &Request) -> Result<Reply, Problem>,
 }
 
@@ -240,6 +242,7 @@ const ROUTE: Route = Route {
     body: &[],
     status: 200,
     answer: &[],
+    waits: true,
     handler: |_, _| Reply::json(&()),
 };
 
@@ -356,6 +359,7 @@ pub static ROUTES: [Route; 15] = [
         scope: None,
         summary: "This document",
         answer: &[Content { media_type: JSON, schema: anything }],
+        waits: false,
         handler: open_api::get,
         ..ROUTE
     },
@@ -364,6 +368,7 @@ pub static ROUTES: [Route; 15] = [
         scope: None,
         summary: "Whether the daemon is alive",
         answer: &[json_of::<json::Health>()],
+        waits: false,
         handler: health::alive,
         ..ROUTE
     },
@@ -374,6 +379,7 @@ pub static ROUTES: [Route; 15] = [
         description: "200 once every collector has opened its source or has said why not; 503 before that, and when the \
                       daemon is being stopped.",
         answer: &[json_of::<json::Health>()],
+        waits: false,
         handler: health::ready,
         ..ROUTE
     },

@@ -10,22 +10,23 @@ use std::time::{Duration, Instant};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rustls::ServerConfig;
+use thalweg_capture::privileges::drop_thread_capabilities;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::runtime::Builder;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
+use super::places::Places;
 use super::service::{self, Shop};
-use super::{Api, events};
+use super::stall::StallLimit;
+use super::{Api, WAITING_THREADS, events};
 use crate::serve::access::{Access, AccessOptions, Allowance};
 use crate::serve::daemon::Daemon;
 use crate::serve::hub::BellError;
 use crate::serve::log::Log;
-
-/// Threads that wait for collectors on behalf of requests, at most.
-const WAITING_THREADS: usize = 8;
 
 /// Bytes that may wait to be sent on a connection, and those of a request's head: a thousand subscribers that do not
 /// read keep 64 MB at most.
@@ -92,6 +93,10 @@ impl Server {
         let (stop, stopped) = watch::channel(());
         let serving = api.clone();
         let thread = std::thread::Builder::new().name("api".into()).spawn(move || {
+            // What strangers send is read here and on the threads that begin here: capturing is for others.
+            if let Err(error) = drop_thread_capabilities() {
+                tracing::warn!(%error, "the API keeps the capabilities of the daemon");
+            }
             if let Err(error) = runtime.block_on(serve(serving, listener, bell, stopped)) {
                 tracing::error!(%error, "the API has stopped");
             }
@@ -137,7 +142,7 @@ async fn serve(
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let news = Arc::new(watch::Sender::new(0));
     tokio::spawn(events::pump(api.clone(), tokio::net::UnixStream::from_std(bell)?, Arc::clone(&news)));
-    let places = Arc::new(Semaphore::new(api.limits().connections as usize));
+    let places = Places::new(api.limits().connections);
     let allowance = Mutex::new(Allowance::new(api.limits()));
     let shared = Arc::new(Shared { api, allowance, news, start: Instant::now() });
     loop {
@@ -153,7 +158,7 @@ async fn serve(
                 continue;
             }
         };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+        let Some(place) = places.take(peer.ip()) else {
             shared.api.counters().connections_refused.fetch_add(1, Ordering::Relaxed);
             continue;
         };
@@ -171,12 +176,13 @@ async fn serve(
 async fn connect(shared: &Shared, stream: TcpStream, peer: SocketAddr) {
     // Events are small and wanted at once.
     let _ = stream.set_nodelay(true);
+    let stream = StallLimit::new(stream, shared.api.limits().request_timeout);
     let Some(tls) = shared.api.access().policy().tls.clone() else {
-        return converse(shared, stream, peer).await;
+        return converse(shared, stream, peer, None).await;
     };
-    let handshake = TlsAcceptor::from(tls).accept(stream);
+    let handshake = TlsAcceptor::from(Arc::clone(&tls)).accept(stream);
     match tokio::time::timeout(shared.api.limits().header_timeout, handshake).await {
-        Ok(Ok(stream)) => converse(shared, stream, peer).await,
+        Ok(Ok(stream)) => converse(shared, stream, peer, Some(tls)).await,
         Ok(Err(error)) => {
             shared.api.counters().handshakes_failed.fetch_add(1, Ordering::Relaxed);
             tracing::debug!(%peer, %error, "TLS handshake failed");
@@ -188,13 +194,19 @@ async fn connect(shared: &Shared, stream: TcpStream, peer: SocketAddr) {
     }
 }
 
-async fn converse(shared: &Shared, stream: impl AsyncRead + AsyncWrite + Unpin, peer: SocketAddr) {
+async fn converse(
+    shared: &Shared,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    peer: SocketAddr,
+    handshake: Option<Arc<ServerConfig>>,
+) {
     let shop = Shop {
         api: &shared.api,
         allowance: &shared.allowance,
         news: &shared.news,
         start: shared.start,
         peer: peer.ip(),
+        handshake,
     };
     let answer = service_fn(|request| async { Ok::<_, Infallible>(service::answer(&shop, request).await) });
     let conversation = http1::Builder::new()

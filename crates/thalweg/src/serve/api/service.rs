@@ -11,6 +11,7 @@ use http_body_util::{BodyExt, Either, Full, LengthLimitError, Limited};
 use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
+use rustls::ServerConfig;
 use tokio::sync::watch;
 
 use super::problem::{Code, MEDIA_TYPE, Problem};
@@ -18,7 +19,7 @@ use super::reply::Reply;
 use super::request::Request;
 use super::route::{self, EVENT_STREAM, Method, NoRoute, Route};
 use super::{Api, events};
-use crate::serve::access::{Allowance, Scope, is_own_page};
+use crate::serve::access::{Allowance, Policy, Scope, is_own_page};
 
 /// Pieces of text that may wait for a subscriber's connection.
 const PIECES: usize = 4;
@@ -35,12 +36,17 @@ pub(super) struct Shop<'a> {
     pub(super) start: Instant,
     /// Who asks.
     pub(super) peer: IpAddr,
+    /// What TLS demanded when the connection began.
+    pub(super) handshake: Option<Arc<ServerConfig>>,
 }
 
 /// The answer, whatever it is.
 pub(super) async fn answer(shop: &Shop<'_>, request: hyper::Request<Incoming>) -> Response<Body> {
     let path = request.uri().path().to_owned();
-    let reply = reply(shop, request).await;
+    // One policy for the whole of a request, whatever is reloaded meanwhile.
+    let policy = shop.api.access().policy();
+    let authorization = request.headers().get(header::AUTHORIZATION).map(|value| value.as_bytes().to_vec());
+    let reply = reply(shop, &policy, request).await;
     let counters = shop.api.counters();
     match &reply {
         Ok(_) => _ = counters.answered.fetch_add(1, Ordering::Relaxed),
@@ -50,7 +56,10 @@ pub(super) async fn answer(shop: &Shop<'_>, request: hyper::Request<Incoming>) -
         Ok(Reply::Whole { status, media_type, body }) => whole(status, media_type, body),
         Ok(Reply::Events(subscription)) => {
             let (sender, body) = Channel::new(PIECES);
-            tokio::spawn(events::stream(shop.api.clone(), *subscription, shop.news.subscribe(), sender));
+            let handshake = shop.handshake.clone();
+            let admission = events::Admission { policy: Arc::clone(&policy), authorization, handshake };
+            let news = shop.news.subscribe();
+            tokio::spawn(events::stream(shop.api.clone(), *subscription, admission, news, sender));
             let mut response = Response::new(Either::Right(body));
             response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
             response
@@ -61,6 +70,9 @@ pub(super) async fn answer(shop: &Shop<'_>, request: hyper::Request<Incoming>) -
     // What is measured is out of date at once; and nothing here is to be guessed to be a web page.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if !policy.is_current(shop.handshake.as_ref()) {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     response
 }
 
@@ -98,11 +110,16 @@ fn refusal(problem: &Problem, path: &str) -> Response<Body> {
     response
 }
 
-async fn reply(shop: &Shop<'_>, request: hyper::Request<Incoming>) -> Result<Reply, Problem> {
+async fn reply(
+    shop: &Shop<'_>,
+    policy: &Policy,
+    request: hyper::Request<Incoming>,
+) -> Result<Reply, Problem> {
     check_allowance(shop)?;
-    let host = check_host(shop, &request)?;
+    policy.check_handshake(shop.handshake.as_ref())?;
+    let host = check_host(policy, &request)?;
     let (route, segments) = find(&request)?;
-    check_access(shop, route, &host, request.headers())?;
+    check_access(policy, route, &host, request.headers())?;
     let question = Request::new(route, segments, request.uri().query())?;
     let question = read(shop, route, question, request).await?;
     handle(shop, route, question).await
@@ -117,10 +134,10 @@ fn check_allowance(shop: &Shop<'_>) -> Result<(), Problem> {
 }
 
 /// The host that the request is for.
-fn check_host(shop: &Shop<'_>, request: &hyper::Request<Incoming>) -> Result<String, Problem> {
+fn check_host(policy: &Policy, request: &hyper::Request<Incoming>) -> Result<String, Problem> {
     let authority = request.uri().authority().map(|authority| authority.as_str());
     let host = authority.or_else(|| text(request.headers(), header::HOST)).unwrap_or_default();
-    match shop.api.access().policy().hosts.allow(host) {
+    match policy.hosts.allow(host) {
         true => Ok(host.to_owned()),
         false => Err(Problem::new(
             Code::WrongHost,
@@ -148,10 +165,10 @@ fn find(request: &hyper::Request<Incoming>) -> Result<(&'static Route, Vec<Strin
     })
 }
 
-fn check_access(shop: &Shop<'_>, route: &Route, host: &str, headers: &HeaderMap) -> Result<(), Problem> {
+fn check_access(policy: &Policy, route: &Route, host: &str, headers: &HeaderMap) -> Result<(), Problem> {
     let Some(scope) = route.scope else { return Ok(()) };
     let authorization = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
-    shop.api.access().policy().permit(authorization, scope)?;
+    policy.permit(authorization, scope)?;
     match text(headers, header::ORIGIN) {
         Some(origin) if scope == Scope::Write && !is_own_page(origin, host) => {
             Err(Problem::new(Code::Forbidden, "another site's page may not change anything here"))
@@ -194,10 +211,22 @@ async fn read(
     Ok(question)
 }
 
-/// Waits for the handler, which waits for collectors, on a thread of its own.
+/// Waits for the handler: one that waits for collectors does so on a thread of its own, as soon as there is one. That
+/// thread is taken until the handler returns, even if nobody waits for the answer any more.
 async fn handle(shop: &Shop<'_>, route: &'static Route, question: Request) -> Result<Reply, Problem> {
     let api = shop.api.clone();
-    let working = tokio::task::spawn_blocking(move || (route.handler)(&api, &question));
+    if !route.waits {
+        return (route.handler)(&api, &question);
+    }
+    let working = async {
+        let pass = api.waiting_pass().await;
+        let api = api.clone();
+        tokio::task::spawn_blocking(move || {
+            let _pass = pass;
+            (route.handler)(&api, &question)
+        })
+        .await
+    };
     match tokio::time::timeout(shop.api.limits().request_timeout, working).await {
         Ok(Ok(reply)) => reply,
         Ok(Err(error)) => {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use thalweg_measure::collector::{Collector, CollectorError, Output};
+use thalweg_measure::detect::Finding;
 use thalweg_measure::meter::flow_table::FlowTableCounters;
 use thalweg_measure::meter::intake::Intake;
 use thalweg_measure::meter::record::EndReason;
@@ -104,7 +105,7 @@ impl Core {
         self.packets.clear();
         self.intake.take(frames, &mut self.packets);
         self.collector.update(&self.packets, &mut self.output);
-        self.tell(begun);
+        self.tell(Some(begun));
         if let Some(samples) = &mut self.samples {
             samples.write_batch(frames);
         }
@@ -116,7 +117,7 @@ impl Core {
     /// Lets time pass without packets.
     pub(super) fn advance(&mut self, now: Timestamp) {
         self.collector.advance(now, &mut self.output);
-        self.tell(Instant::now());
+        self.tell(None);
         if let Some(tasks) = &mut self.tasks {
             tasks.advance(now);
         }
@@ -125,7 +126,7 @@ impl Core {
     /// Hands on all flows, and the window under way.
     pub(super) fn finish(&mut self) {
         self.collector.finish(&mut self.output);
-        self.tell(Instant::now());
+        self.tell(None);
         if let Some(tasks) = self.tasks.take() {
             tasks.finish();
         }
@@ -152,10 +153,10 @@ impl Core {
         self.publish(time, emitted, EventKind::State(state));
     }
 
-    /// Tells what was found. Link events first, then cheetahs, each in its order: what is told of the same packets is
-    /// the same however long it took.
+    /// Tells what was found, in the order of its packets' times; what packets that came in `begun` gave rise to, or what
+    /// time alone did.
     #[inline]
-    fn tell(&mut self, begun: Instant) {
+    fn tell(&mut self, begun: Option<Instant>) {
         if !self.output.events.is_empty() || !self.output.flows.findings.is_empty() {
             self.tell_events(begun);
         }
@@ -166,22 +167,29 @@ impl Core {
     }
 
     #[cold]
-    fn tell_events(&mut self, begun: Instant) {
+    fn tell_events(&mut self, begun: Option<Instant>) {
         let Output { events, flows } = &mut self.output;
-        let clock = self.collector.clock();
         let events = std::mem::take(events).into_iter().map(|event| (event.time, EventKind::Link(event)));
-        let findings = std::mem::take(&mut flows.findings)
-            .into_iter()
-            .map(|finding| (clock, EventKind::Cheetah(finding)));
-        for (time, kind) in events.chain(findings) {
+        let findings = std::mem::take(&mut flows.findings).into_iter().map(|finding| {
+            let time = match &finding {
+                Finding::Began(cheetah) => cheetah.detected,
+                Finding::Ended(end) => end.last,
+            };
+            (time, EventKind::Cheetah(finding))
+        });
+        let mut told: Vec<(Timestamp, EventKind)> = events.chain(findings).collect();
+        told.sort_by_key(|(time, _)| *time);
+        for (time, kind) in told {
             if let Some(trigger) = Trigger::of(&kind) {
                 self.outlets.trigger(&self.config.name, trigger);
             }
             let emitted = if self.config.source.is_live() { wall_clock() } else { time };
             self.publish(time, emitted, kind);
-            self.mailbox.note_decision(begun.elapsed());
-            if self.config.source.is_live() {
-                self.mailbox.note_arrival(wall_clock().saturating_since(time));
+            if let Some(begun) = begun {
+                self.mailbox.note_decision(begun.elapsed());
+                if self.config.source.is_live() {
+                    self.mailbox.note_arrival((wall_clock() - time).into());
+                }
             }
         }
     }
@@ -279,15 +287,32 @@ impl Core {
             self.collector.set_network(Some(versions));
             return Ok(());
         }
-        if let Err(error) = self.rebuild(Arc::clone(&self.config)) {
+        self.rebuild(Arc::clone(&self.config)).map_err(|error| {
             self.network = before;
             tracing::error!(collector = &*self.config.name, "cannot take up the new network: {error}");
+            OptionsError::Refused { reason: error.to_string() }
+        })
+    }
+
+    /// Takes up the network of the daemon, if it has a newer one: whoever told of it may not have got through.
+    pub(super) fn catch_up(&mut self) {
+        let number = |network: &Arc<Versions>| network.newest().number;
+        let newest = self.daemon.network();
+        if newest.as_ref().map(number) > self.network.as_ref().map(number)
+            && let Some(versions) = newest
+            && let Err(error) = self.set_network(versions)
+        {
+            tracing::debug!(collector = &*self.config.name, "stays on the network before: {error}");
         }
-        Ok(())
     }
 
     fn configure(&mut self, config: Arc<CollectorConfig>) -> Result<(), ReconfigureError> {
-        self.rebuild(Arc::clone(&config))?;
+        let before = std::mem::replace(&mut self.network, self.daemon.network());
+        let rebuilt = self.rebuild(Arc::clone(&config));
+        if rebuilt.is_err() {
+            self.network = before;
+            return rebuilt;
+        }
         self.config = config;
         Ok(())
     }
@@ -297,10 +322,10 @@ impl Core {
         let clock = self.collector.clock();
         let collector = collector(&config, self.network.as_ref())?;
         self.collector.finish(&mut self.output);
-        self.tell(Instant::now());
+        self.tell(None);
         self.collector = collector;
         self.collector.advance(clock, &mut self.output);
-        self.tell(Instant::now());
+        self.tell(None);
         Ok(())
     }
 }
@@ -317,15 +342,4 @@ fn collector(
 fn live_flows(counters: &FlowTableCounters) -> u64 {
     let handed_on: u64 = counters.records.iter().sum();
     counters.flows + counters.ended(EndReason::Active) - handed_on
-}
-
-trait Since {
-    /// How long `earlier` was before; nothing if it was not.
-    fn saturating_since(self, earlier: Timestamp) -> Duration;
-}
-
-impl Since for Timestamp {
-    fn saturating_since(self, earlier: Timestamp) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
-    }
 }

@@ -203,7 +203,10 @@ impl Running {
                     self.config = Arc::clone(config);
                     return Some(self);
                 }
-                Ok(Asked { value: Err(error), .. }) => tracing::error!(collector = name, "{error}"),
+                Ok(Asked { value: Err(error), .. }) => {
+                    tracing::error!(collector = name, "measures as before: {error}");
+                    return Some(self);
+                }
                 Err(error) => tracing::warn!(collector = name, "{error}"),
             }
         }

@@ -88,8 +88,7 @@ impl Worker {
             tracing::warn!(collector = &*name, wait_ms = wait.as_millis() as u64, "failed: {failure}");
             let retry_at = Some(wall_clock() + Nanos(wait.as_nanos() as u64));
             self.core.set_state(CollectorState::Failed { error: failure, retry_at });
-            let stop = Arc::clone(&self.stop);
-            self.core.answer_for(wait, || stop.load(Ordering::Relaxed));
+            self.wait_for(wait);
             self.core.mailbox.note_restart();
         }
         self.core.finish();
@@ -98,6 +97,21 @@ impl Worker {
 
     fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Waits before the next attempt. Time goes on meanwhile: flows end, and links that nothing is seen of any more are idle.
+    fn wait_for(&mut self, wait: Duration) {
+        let until = Instant::now() + wait;
+        let is_live = self.core.config().source.is_live();
+        while !self.is_stopped() && Instant::now() < until {
+            let stop = Arc::clone(&self.stop);
+            let left = until.saturating_duration_since(Instant::now());
+            self.core.answer_for(left.min(COUNTING_INTERVAL), || stop.load(Ordering::Relaxed));
+            self.core.catch_up();
+            if is_live {
+                self.core.advance(wall_clock().saturating_sub(SILENCE_MARGIN));
+            }
+        }
     }
 
     fn answer_until_stopped(&mut self) {
@@ -175,6 +189,7 @@ impl Worker {
             if counted.elapsed() >= COUNTING_INTERVAL || is_silent {
                 counted = arrived;
                 self.core.source = source.counters();
+                self.core.catch_up();
                 if std::mem::replace(&mut was_down, is_down(&source)) != was_down {
                     let name = &*self.core.mailbox.description().name;
                     tracing::warn!(

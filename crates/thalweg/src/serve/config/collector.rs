@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use thalweg_capture::backend::Backend;
+use thalweg_capture::filter::Filter;
 use thalweg_measure::collector::{CollectorOptions, LinkRule, MonitorPort};
 use thalweg_measure::detect::CheetahThreshold;
 use thalweg_measure::meter::flow_table::FlowTableOptions;
@@ -11,7 +12,7 @@ use thalweg_measure::rates::BurstOptions;
 use thalweg_measure::samples::{SampleRing, SampleRingOptions};
 use thalweg_measure::tasks::{Plan, TaskList, TasksOptions};
 use thalweg_network::{NetworkState, Node, RouterId};
-use thalweg_wire::{Bytes, Nanos};
+use thalweg_wire::{Bytes, LinkType, Nanos};
 use thiserror::Error;
 
 use super::links::{LinkSelection, LinkSelectionError};
@@ -126,6 +127,12 @@ pub enum OptionsError {
         /// What is written much the same.
         nearest: Option<String>,
     },
+    /// It could not measure so.
+    #[error("{reason}")]
+    Refused {
+        /// What is wrong.
+        reason: String,
+    },
     /// A rule names links that are not there.
     #[error("rule {}: {source}", rule + 1)]
     Links {
@@ -141,6 +148,7 @@ impl OptionsError {
     pub(super) fn key(&self) -> &'static str {
         match self {
             OptionsError::NoSwitch { .. } => "switch",
+            OptionsError::Refused { .. } => "name",
             OptionsError::Links { .. } => "",
         }
     }
@@ -154,7 +162,7 @@ impl CollectorConfig {
     /// What it comes to in a network; in one that is not known, without links.
     ///
     /// # Errors
-    /// If the switch, or a link that a rule names, is not there.
+    /// If the switch, or a link that a rule names, is not there, or it could not measure so.
     pub fn options(&self, network: Option<&NetworkState>) -> Result<CollectorOptions, OptionsError> {
         let router = network.map(|network| self.router(network)).transpose()?;
         let rules = self.rules.iter().enumerate().map(|(rule, config)| {
@@ -167,7 +175,7 @@ impl CollectorConfig {
             let RuleConfig { upper, lower, spacing, flows, .. } = *config;
             Ok(LinkRule { links, upper, lower, spacing, flows })
         });
-        Ok(CollectorOptions {
+        let options = CollectorOptions {
             router: router.unwrap_or(RouterId(0)),
             flow_table: self.flow_table,
             threshold: self.threshold,
@@ -177,7 +185,9 @@ impl CollectorConfig {
             smoothing: self.smoothing,
             rules: rules.collect::<Result<_, _>>()?,
             seed: 0,
-        })
+        };
+        options.validate().map_err(|error| OptionsError::Refused { reason: error.to_string() })?;
+        Ok(options)
     }
 
     /// Whether it differs from `other` only in what can be changed while packets go on coming: how flows and links are
@@ -309,8 +319,14 @@ pub(super) fn read(
             problems.push(entry.refuse(key, reason));
         }
     }
+    let filter = entry.text("filter").map(str::to_owned);
+    // The link type is known with the source only; what is wrong on Ethernet is wrong everywhere.
+    let compiled = filter.as_deref().map(|filter| Filter::compile(filter, LinkType::Ethernet, 0));
+    if let Some(Err(error)) = compiled {
+        problems.push(entry.refuse("filter", error.to_string()));
+    }
     Some(CollectorConfig {
-        filter: entry.text("filter").map(str::to_owned),
+        filter,
         peel_tunnels: entry.boolean("peel_tunnels").expect(SURE),
         monitor: monitor(entry, problems),
         gap: entry.time("gap"),

@@ -8,12 +8,13 @@ use ratatui::widgets::Paragraph;
 use thalweg_wire::{BitRate, Bytes, Timestamp};
 
 use super::super::model::Loss;
-use super::super::view::{Happening, Pane, Stream, TopView};
+use super::super::shown::{Happening, Stream};
+use super::super::view::{Pane, TopView};
 use super::header::{failure, plain, waits, word};
 use super::rate::{FULL_RATE, rate_text};
 use crate::serve::api::json::{CrossingName, Event, EventBody, StateName};
 use crate::terminal::Theme;
-use crate::terminal::quantity::{clock, grouped};
+use crate::terminal::quantity::{clock_us, grouped};
 use crate::terminal::screen::{counted, cut, row_styles, rule, width_of};
 
 /// Draws the list under its rule.
@@ -37,7 +38,9 @@ pub(super) fn draw(view: &mut TopView, frame: &mut Frame, area: Rect) {
         let (text, style) = row_styles(theme, chosen == Some(index));
         let line = match &*view.shown().events[index].1 {
             Happening::Event(event) => event_line(text, event),
-            Happening::Lost(loss) => Line::from(Span::styled(format!(" {}", lost_in_words(*loss)), text.loss())),
+            Happening::Lost(loss) => {
+                Line::from(Span::styled(format!(" {}", lost_in_words(*loss)), text.loss()))
+            }
         };
         let width = usize::from(inner.width);
         let filler = " ".repeat(width.saturating_sub(line.width()));
@@ -72,7 +75,7 @@ fn aside(view: &TopView) -> Vec<Span<'static>> {
 }
 
 fn event_line(theme: Theme, event: &Event) -> Line<'static> {
-    let time = clock(Timestamp(event.moment.time_ns));
+    let time = clock_us(Timestamp(event.moment.time_ns));
     let style = match &event.body {
         EventBody::Link { crossing: CrossingName::Upwards, .. } => theme.warning(),
         EventBody::Link { crossing: CrossingName::Downwards, .. } => theme.good(),
@@ -91,7 +94,9 @@ fn event_line(theme: Theme, event: &Event) -> Line<'static> {
 /// What happened, and what goes with it.
 fn in_words(event: &Event) -> (String, String) {
     match &event.body {
-        EventBody::Link { link, crossing, threshold, utilisation, rate_bps, flows, flows_left_out, .. } => {
+        EventBody::Link {
+            link, crossing, threshold, utilisation, rate_bps, flows, flows_left_out, ..
+        } => {
             let way = match crossing {
                 CrossingName::Upwards => "▴ above",
                 CrossingName::Downwards => "▾ below",
@@ -122,8 +127,12 @@ fn in_words(event: &Event) -> (String, String) {
 fn lost_in_words(loss: Loss) -> String {
     let events = |count| counted(&grouped(count), "event", "events");
     match loss {
-        Loss::TooSlow(count) => format!("{} lost: the daemon could not keep them until they were read", events(count)),
+        Loss::TooSlow(count) => {
+            format!("{} lost: the daemon could not keep them until they were read", events(count))
+        }
         Loss::OtherRun => "the daemon was started anew: what it told before that is gone".to_owned(),
-        Loss::NotUnderstood(count) => format!("{} not understood: is the daemon of another version?", events(count)),
+        Loss::NotUnderstood(count) => {
+            format!("{} not understood: is the daemon of another version?", events(count))
+        }
     }
 }

@@ -8,7 +8,8 @@ use ratatui::widgets::Paragraph;
 use thalweg_wire::{BitRate, Bytes, Timestamp};
 
 use super::super::model::FlowRow;
-use super::super::view::{Frozen, TopView};
+use super::super::shown::Frozen;
+use super::super::view::TopView;
 use super::flows::share;
 use super::rate::{basis_text, bits, bound_in_words};
 use crate::terminal::Theme;
@@ -47,7 +48,8 @@ fn draw_rates(theme: Theme, frozen: &Frozen, frame: &mut Frame, area: Rect) {
     if area.height == 0 {
         return;
     }
-    let [label, history] = Layout::horizontal([Constraint::Length(PEAK_WIDTH), Constraint::Min(0)]).areas(area);
+    let [label, history] =
+        Layout::horizontal([Constraint::Length(PEAK_WIDTH), Constraint::Min(0)]).areas(area);
     let peak = frozen.history.iter().copied().max().unwrap_or(0);
     frame.render_widget(Line::styled(format!(" max {}", BitRate(peak)), theme.muted()), label);
     let rates = frozen.history.iter().copied().take(usize::from(history.width)).collect();

@@ -11,7 +11,7 @@ use super::rate::{BOUND, FULL_RATE, SHORT_RATE, basis_text, bound_text, rate_tex
 use crate::terminal::Theme;
 use crate::terminal::endpoint::{self, IPV6_WIDTH};
 use crate::terminal::quantity::{grouped, percent};
-use crate::terminal::screen::{right, row_styles, rule};
+use crate::terminal::screen::{cut, right, row_styles, rule};
 
 /// Columns of `icmp6`; a longer name is cut.
 const PROTOCOL: u16 = 5;
@@ -36,7 +36,8 @@ impl Widths {
         let bound = if width >= 72 { BOUND } else { 0 };
         let repeated = if width >= 80 { REPEATED } else { 0 };
         // The mark, and a blank after every column but the last.
-        let optional = [bound, repeated].into_iter().filter(|width| *width > 0).map(|width| width + 1).sum::<u16>();
+        let optional =
+            [bound, repeated].into_iter().filter(|width| *width > 0).map(|width| width + 1).sum::<u16>();
         let fixed = 1 + PROTOCOL + rate + BASIS + 5 + optional;
         let endpoint = (width.saturating_sub(fixed) / 2).min(IPV6_WIDTH);
         Widths { endpoint, rate, bound, repeated, rest: width.saturating_sub(fixed + 2 * endpoint) }
@@ -53,7 +54,9 @@ impl Widths {
 pub(super) fn draw(view: &mut TopView, frame: &mut Frame, area: Rect) {
     let theme = view.theme;
     let is_alone = view.pane == Pane::OnLink;
-    let block = rule(theme, title(view), count(view));
+    let count = count(view);
+    let title = cut(title(view), usize::from(area.width).saturating_sub(count.width() + 1));
+    let block = rule(theme, Line::from(title), count);
     let inner = block.inner(area);
     frame.render_widget(block, area);
     if view.flow_rows.is_empty() {
@@ -77,7 +80,7 @@ fn link_of(view: &TopView) -> Option<&SeenLink> {
     view.chosen_link().or_else(|| Some(&view.shown().details.on_link.as_ref()?.link))
 }
 
-fn title(view: &TopView) -> Line<'static> {
+fn title(view: &TopView) -> Vec<Span<'static>> {
     let mut spans = vec![Span::styled(" flows ", view.theme.strong())];
     if let Some(link) = link_of(view) {
         spans.push(Span::raw(format!("on {} ", link.link)));
@@ -88,7 +91,7 @@ fn title(view: &TopView) -> Line<'static> {
     if !view.flow_filter.is_empty() {
         spans.push(Span::styled(format!("filter: {} ", view.flow_filter), view.theme.warning()));
     }
-    Line::from(spans)
+    spans
 }
 
 fn count(view: &TopView) -> Line<'static> {
@@ -150,7 +153,9 @@ fn row(theme: Theme, row: &FlowRow, widths: Widths) -> Row<'static> {
         Cell::from(key.protocol.to_string()),
         Cell::from(endpoint::source(key, widths.endpoint)),
         Cell::from(endpoint::destination(key, widths.endpoint)),
-        Cell::from(right(rate.map_or_else(|| "-".to_owned(), |rate| rate_text(rate, widths.rate))).style(rate_style)),
+        Cell::from(
+            right(rate.map_or_else(|| "-".to_owned(), |rate| rate_text(rate, widths.rate))).style(rate_style),
+        ),
     ];
     if widths.bound > 0 {
         let text = rate.map_or_else(String::new, bound_text);

@@ -24,7 +24,7 @@ const HELP: [(&str, &str); 15] = [
     ("", ""),
     ("▲", "cheetah flow: above the rate threshold"),
     ("▸", "the link whose flows are shown"),
-    ("≥", "at least: nobody knows how much more"),
+    ("≥ above", "at least: nobody knows how much more"),
     ("basis", "TCP sequence numbers, sampling ratio, or samples"),
     ("repeated", "share of the sampled bytes that were seen before"),
 ];
@@ -66,7 +66,9 @@ fn keys(view: &TopView) -> &'static [(&'static str, &'static str)] {
             ("e", "events"),
             ("space", "pause"),
         ],
-        Pane::Events { .. } => &[("q", "quit"), ("?", "help"), ("esc", "back"), ("↑↓", "choose"), ("space", "pause")],
+        Pane::Events { .. } => {
+            &[("q", "quit"), ("?", "help"), ("esc", "back"), ("↑↓", "choose"), ("space", "pause")]
+        }
         Pane::Flow => &[("q", "quit"), ("?", "help"), ("esc", "back"), ("space", "pause")],
     }
 }

@@ -33,7 +33,8 @@ pub(super) fn height(view: &TopView, area: Rect) -> u16 {
 /// Collectors, those that failed first.
 fn ordered(view: &TopView) -> Vec<&Collector> {
     let snapshot = view.shown().snapshot.as_ref();
-    let mut collectors: Vec<&Collector> = snapshot.map_or_else(Vec::new, |snapshot| snapshot.collectors.iter().collect());
+    let mut collectors: Vec<&Collector> =
+        snapshot.map_or_else(Vec::new, |snapshot| snapshot.collectors.iter().collect());
     collectors.sort_by_key(|collector| collector.state.name != StateName::Failed);
     collectors
 }
@@ -52,7 +53,9 @@ pub(super) fn draw(view: &TopView, frame: &mut Frame, area: Rect) {
     for (row, index) in (area.y + 1..area.bottom()).zip(0..) {
         let is_last = index + 1 == lines;
         let line = match ordered.len() - index {
-            left if is_last && left > 1 => vec![Span::styled(format!(" and {left} more collectors"), theme.muted())],
+            left if is_last && left > 1 => {
+                vec![Span::styled(format!(" and {left} more collectors"), theme.muted())]
+            }
             _ => collector(view, ordered[index], usize::from(area.width)),
         };
         frame.render_widget(Line::from(cut(line, usize::from(area.width))), Rect { y: row, ..first });
@@ -84,7 +87,8 @@ fn daemon(view: &TopView, is_short: bool, width: usize) -> Vec<Span<'static>> {
         return spans;
     };
     let health = &snapshot.health;
-    let failed = snapshot.collectors.iter().filter(|collector| collector.state.name == StateName::Failed).count();
+    let failed =
+        snapshot.collectors.iter().filter(|collector| collector.state.name == StateName::Failed).count();
     let count = counted(&grouped(snapshot.collectors.len() as u64), "collector", "collectors");
     let failures = match is_short && failed > 0 {
         true => format!("  {failed} of {count} failed"),

@@ -49,7 +49,8 @@ impl Widths {
         let capacity = if is_full { FULL_CAPACITY } else { SHORT_WIDTH };
         let changed = if width >= 72 + 2 * by { CHANGED } else { 0 };
         // The mark, flows, and a blank after every column but the last.
-        let optional = [changed, by].into_iter().filter(|width| *width > 0).map(|width| width + 1).sum::<u16>();
+        let optional =
+            [changed, by].into_iter().filter(|width| *width > 0).map(|width| width + 1).sum::<u16>();
         let fixed = 1 + PERCENT + rate + capacity + SHORT_WIDTH + 7 + optional;
         let rest = width.saturating_sub(fixed);
         let name = (rest * 2 / 5).clamp(11, 30);
@@ -152,8 +153,9 @@ fn row(theme: Theme, link: &Link, now: Option<Timestamp>, is_below: bool, widths
     };
     let quiet = if link.flows == 0 { theme.muted() } else { Style::new() };
     let changed = match (now, link.changed.time_ns) {
-        (Some(now), changed @ 1..) => age(now - Timestamp(changed)),
-        _ => "never".to_owned(),
+        (_, 0) => "never".to_owned(),
+        (Some(now), changed) => age(now - Timestamp(changed)),
+        (None, _) => "?".to_owned(),
     };
     Row::new(widths.shown([
         Cell::from(Line::styled(if is_below { "▸" } else { "" }, theme.strong())),

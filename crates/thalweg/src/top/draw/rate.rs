@@ -2,6 +2,7 @@
 
 use thalweg_wire::BitRate;
 
+use super::super::model::is_least;
 use crate::serve::api::json::{Basis, BoundKind, Rate};
 use crate::terminal::quantity::short;
 
@@ -12,23 +13,33 @@ pub(super) const FULL_RATE: u16 = 13;
 /// Columns of `9.99M..9.99M`.
 pub(super) const BOUND: u16 = 12;
 
-/// A rate in a column of [`SHORT_RATE`] or [`FULL_RATE`]: `9.31G`, `9.31 Gbit/s`, with a sign if it is at least that.
+/// Whether nothing is sent: nothing is to be said of bounds then.
+pub(super) fn is_idle(rate: &Rate) -> bool {
+    rate.value == 0.0 && rate.upper.is_some_and(|upper| upper == 0.0)
+}
+
+/// A rate in a column of [`SHORT_RATE`] or [`FULL_RATE`]: `9.31G`, `9.31 Gbit/s`, with a sign if
+/// the truth is at least that.
 pub(super) fn rate_text(rate: &Rate, width: u16) -> String {
     let is_full = width >= FULL_RATE;
     let value = bits(rate.value);
     let text = if is_full { BitRate(value).to_string() } else { short(value) };
-    match rate.bound {
-        BoundKind::LowerBound if is_full => format!("≥ {text}"),
-        BoundKind::LowerBound => format!("≥{text}"),
-        _ => text,
+    match (is_least(rate), is_full) {
+        (true, true) => format!("≥ {text}"),
+        (true, false) => format!("≥{text}"),
+        (false, _) => text,
     }
 }
 
 /// Where the truth lies, in [`BOUND`] columns.
 pub(super) fn bound_text(rate: &Rate) -> String {
     match (rate.bound, rate.lower, rate.upper) {
-        (BoundKind::Interval, Some(lower), Some(upper)) => format!("{}..{}", short(bits(lower)), short(bits(upper))),
-        (BoundKind::LowerBound, ..) => "at least".to_owned(),
+        _ if is_idle(rate) => "idle".to_owned(),
+        (BoundKind::Interval, Some(lower), Some(upper)) => {
+            format!("{}..{}", short(bits(lower)), short(bits(upper)))
+        }
+        (BoundKind::LowerBound, ..) if is_least(rate) => "at least".to_owned(),
+        (BoundKind::LowerBound, Some(lower), _) => format!("above {}", short(bits(lower))),
         (BoundKind::NotConverged, ..) => "no bound yet".to_owned(),
         _ => "no bound".to_owned(),
     }
@@ -40,10 +51,13 @@ pub(super) fn bound_in_words(rate: &Rate) -> String {
         format!(" with probability {}", crate::figures::percent(confidence))
     });
     match (rate.bound, rate.lower, rate.upper) {
+        _ if is_idle(rate) => "idle".to_owned(),
         (BoundKind::Interval, Some(lower), Some(upper)) => {
             format!("{} to {}{sure}", BitRate(bits(lower)), BitRate(bits(upper)))
         }
-        (BoundKind::LowerBound, Some(lower), _) => format!("at least {}, nobody knows how much more", BitRate(bits(lower))),
+        (BoundKind::LowerBound, Some(lower), _) => {
+            format!("at least {}, and nobody knows how much more", BitRate(bits(lower)))
+        }
         (BoundKind::NotConverged, ..) => "no bound yet: too little was sampled".to_owned(),
         _ => "no bound is known".to_owned(),
     }
@@ -72,13 +86,24 @@ mod tests {
     fn a_rate_says_where_the_truth_lies_or_that_it_is_at_least_that() {
         let rate = |bound, lower, upper| Rate { value: 1.204e9, lower, upper, confidence: Some(0.95), bound };
         let within = rate(BoundKind::Interval, Some(1.19e9), Some(1.22e9));
-        assert_eq!((rate_text(&within, SHORT_RATE).as_str(), bound_text(&within).as_str()), ("1.20G", "1.19G..1.22G"));
+        assert_eq!(
+            (rate_text(&within, SHORT_RATE).as_str(), bound_text(&within).as_str()),
+            ("1.20G", "1.19G..1.22G")
+        );
         assert_eq!(bound_in_words(&within), "1.19 Gbit/s to 1.22 Gbit/s with probability 95.0 %");
-        let least = rate(BoundKind::LowerBound, Some(1.2e9), None);
+        let above = rate(BoundKind::LowerBound, Some(9.9e8), None);
+        assert_eq!(
+            [rate_text(&above, SHORT_RATE), bound_text(&above)],
+            ["1.20G", "above 990M"],
+            "an estimate is not a bound"
+        );
+        let least = rate(BoundKind::LowerBound, Some(1.204e9), None);
         assert_eq!(
             [rate_text(&least, SHORT_RATE), rate_text(&least, FULL_RATE), bound_text(&least)],
             ["≥1.20G", "≥ 1.20 Gbit/s", "at least"]
         );
+        let idle = Rate { value: 0.0, ..rate(BoundKind::Interval, Some(0.0), Some(0.0)) };
+        assert_eq!([bound_text(&idle), bound_in_words(&idle)], ["idle", "idle"]);
         let unknown = rate(BoundKind::NotConverged, None, None);
         assert_eq!(bound_text(&unknown), "no bound yet");
     }

@@ -8,14 +8,14 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use thalweg_measure::tasks::FlowName;
 use thalweg_wire::{FlowKey, Timestamp};
 
-use crate::terminal::View;
-use crate::terminal::cursor::{Cursor, Step, step_of};
-use crate::terminal::line_box::{Edit, LineBox};
 use super::draw;
 use super::frozen::Frozen;
 use super::model::{FlowRow, Query, Snapshot};
 use super::tasks_view::TaskRow;
 use crate::terminal::Theme;
+use crate::terminal::View;
+use crate::terminal::cursor::{Cursor, Step, step_of};
+use crate::terminal::line_box::{Edit, LineBox};
 use crate::watch::flow_filter::{FlowFilter, FlowFilterError};
 use crate::watch::tasks::report::Table;
 

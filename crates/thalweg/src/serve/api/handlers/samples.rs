@@ -1,5 +1,10 @@
 //! Samples, written to files or answered as one.
 
+use std::time::Duration;
+
+use hyper::body::Bytes;
+use tokio::sync::OwnedSemaphorePermit;
+
 use crate::serve::api::Api;
 use crate::serve::api::json::{SampleFile, Samples};
 use crate::serve::api::problem::{Code, Problem};
@@ -19,13 +24,33 @@ pub(in crate::serve::api) fn post(api: &Api, request: &Request) -> Result<Reply,
     Reply::json(&Samples { files: files.iter().map(SampleFile::from).collect() })
 }
 
+/// When somebody else's capture file may have been sent.
+const NEXT_CAPTURE: Duration = Duration::from_secs(1);
+
+/// A capture file, and its room in memory until it is sent.
+struct Held {
+    bytes: Vec<u8>,
+    _pass: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
 /// The samples of one collector, as the body of the answer.
 fn stream(api: &Api, collector: Option<&str>) -> Result<Reply, Problem> {
     let Some(collector) = collector else {
         return Err(Problem::new(Code::BadParameter, "collector is missing: a file is that of one"));
     };
+    let pass = api.capture_pass().ok_or_else(|| {
+        Problem::new(Code::TooManyRequests, "samples are being sent to somebody else")
+            .retry_after(NEXT_CAPTURE)
+    })?;
     let dumped = api.daemon().samples_of(collector, u64::MAX)?;
-    Ok(Reply::Whole { status: 200, media_type: PCAPNG, body: dumped.bytes.into() })
+    let body = Bytes::from_owner(Held { bytes: dumped.bytes, _pass: pass });
+    Ok(Reply::Whole { status: 200, media_type: PCAPNG, body })
 }
 
 impl From<DumpError> for Problem {
@@ -39,5 +64,33 @@ impl From<DumpError> for Problem {
             _ => Code::Unavailable,
         };
         Problem::new(code, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::serve::access::{Access, AccessOptions, Limits};
+    use crate::serve::api::route::{self, Method};
+    use crate::serve::daemon::Daemon;
+    use crate::serve::hub::Hub;
+
+    #[test]
+    fn one_capture_file_is_in_memory_until_it_is_sent_and_others_wait() {
+        let access = Arc::new(Access::new(&AccessOptions::default()).unwrap());
+        let api = Api::new(Daemon::new(None, Hub::default()), access, Limits::default(), None);
+        let (route, segments) = route::find(Method::Post, "/v1/samples").unwrap();
+        let mut request = Request::new(route, segments, Some("collector=tor0")).unwrap();
+        request.accept = Some(PCAPNG.into());
+        let status = || post(&api, &request).unwrap_err().status;
+        assert_eq!(status(), 404, "it is free, and there is no such collector");
+        let body = Bytes::from_owner(Held { bytes: vec![0; 9], _pass: api.capture_pass().unwrap() });
+        let left_to_send = body.slice(5..);
+        drop(body);
+        assert_eq!(status(), 429);
+        drop(left_to_send);
+        assert_eq!(status(), 404);
     }
 }

@@ -7,11 +7,11 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
 
 use super::super::model::CheetahRow;
-use crate::terminal::Theme;
 use super::super::view::LiveView;
+use crate::terminal::Theme;
 use crate::terminal::endpoint::{self, IPV4_WIDTH, IPV6_WIDTH};
-use crate::terminal::screen::row_styles;
 use crate::terminal::quantity::{clock, grouped, short};
+use crate::terminal::screen::row_styles;
 use crate::terminal::screen::rule;
 
 /// Columns of `10:00:12.345`, `105 ms` or `99.9 ms`, and `running`.

@@ -9,11 +9,11 @@ use thalweg_wire::{BitRate, Bytes, Nanos, Protocol, Timestamp};
 
 use super::super::frozen::Frozen;
 use super::super::model::{CheetahRow, FlowRow, Snapshot};
-use crate::terminal::Theme;
 use super::super::view::LiveView;
-use crate::terminal::screen::draw_history;
-use crate::terminal::quantity::{age, clock, date_and_clock, grouped};
+use crate::terminal::Theme;
 use crate::terminal::endpoint;
+use crate::terminal::quantity::{age, clock, date_and_clock, grouped};
+use crate::terminal::screen::draw_history;
 use crate::terminal::screen::rule;
 
 const LABEL_WIDTH: u16 = 14;

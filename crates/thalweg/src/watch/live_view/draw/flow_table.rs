@@ -8,8 +8,8 @@ use ratatui::widgets::{Cell, Paragraph, Row, Table};
 use thalweg_wire::{BitRate, Protocol, Timestamp};
 
 use super::super::model::{FlowRow, SortBy};
-use crate::terminal::Theme;
 use super::super::view::LiveView;
+use crate::terminal::Theme;
 use crate::terminal::bar::stacked;
 use crate::terminal::endpoint::{self, IPV4_WIDTH, IPV6_WIDTH};
 use crate::terminal::quantity::{AGE_WIDTH, SHORT_WIDTH, age, grouped, short};

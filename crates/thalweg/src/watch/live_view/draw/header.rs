@@ -8,8 +8,8 @@ use ratatui::text::{Line, Span};
 use thalweg_wire::{Bytes, Timestamp};
 
 use super::super::model::{Counter, Severity, SourceRow, SourceState};
-use crate::terminal::Theme;
 use super::super::view::LiveView;
+use crate::terminal::Theme;
 use crate::terminal::bar::gauge;
 use crate::terminal::endpoint::elided;
 use crate::terminal::quantity::{date_and_clock, fraction, grouped, percent};

@@ -10,8 +10,8 @@ use thalweg_wire::{BitRate, Nanos};
 
 use super::super::model::{RateSample, Snapshot};
 use super::super::tasks_view::TasksView;
-use crate::terminal::Theme;
 use super::super::view::LiveView;
+use crate::terminal::Theme;
 use crate::terminal::bar::gauge;
 use crate::terminal::quantity::{age, fraction, grouped, packet_rate, percent, short};
 use crate::terminal::screen::{counted, draw_history, panel, width_of};

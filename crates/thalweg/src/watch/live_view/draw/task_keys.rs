@@ -7,14 +7,14 @@ use ratatui::widgets::{Cell, Paragraph, Row, Table};
 use thalweg_measure::tasks::TaskValue;
 
 use super::super::tasks_view::TaskRow;
-use crate::terminal::Theme;
 use super::super::view::LiveView;
-use crate::terminal::endpoint::elided;
-use crate::terminal::screen::row_styles;
-use crate::terminal::quantity::{clock, short};
 use super::tasks::draw_scalar;
-use crate::terminal::screen::{rule, width_of};
 use crate::figures::{interval, number, percent};
+use crate::terminal::Theme;
+use crate::terminal::endpoint::elided;
+use crate::terminal::quantity::{clock, short};
+use crate::terminal::screen::row_styles;
+use crate::terminal::screen::{rule, width_of};
 use crate::watch::tasks::report::{self, TableRow};
 
 /// Columns of an estimate and of its bound: short as in `12.3k`, or in full.

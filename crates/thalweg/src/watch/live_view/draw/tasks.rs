@@ -9,14 +9,14 @@ use thalweg_measure::tasks::{TaskSpec, TaskValue};
 use thalweg_sketch::Estimate;
 
 use super::super::tasks_view::{TaskRow, TasksView};
-use crate::terminal::Theme;
 use super::super::view::LiveView;
-use crate::terminal::screen::row_styles;
-use crate::terminal::screen::draw_history;
-use crate::terminal::quantity::{clock, grouped};
 use super::task_keys;
-use crate::terminal::screen::{counted, rule};
 use crate::figures::{interval, number};
+use crate::terminal::Theme;
+use crate::terminal::quantity::{clock, grouped};
+use crate::terminal::screen::draw_history;
+use crate::terminal::screen::row_styles;
+use crate::terminal::screen::{counted, rule};
 use crate::watch::tasks::report::Table;
 
 /// Columns of a task's name, its answer, and what lies between.
