@@ -19,6 +19,12 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use thalweg_wire::{Batch, Bytes, Frame, LinkType, Timestamp};
 use thiserror::Error;
 
+use crate::memory::prefetch;
+
+/// Slots between the one that is written and the one that is asked for: at ten million frames a second 0.8 us, several
+/// times what memory takes.
+const AHEAD: usize = 8;
+
 /// Words before a frame's bytes: its time; its lengths and link type.
 const HEADER: usize = 2;
 
@@ -222,6 +228,7 @@ impl SampleWriter {
         let about = (kept.len() as u64) << 48
             | u64::from(frame.link_type.number()) << 32
             | u64::from(frame.original_length);
+        self.fetch_ahead(HEADER + words.len());
         // Whoever sees one of the stores below sees the counter as it was published before.
         fence(Ordering::Release);
         slot[0].store(frame.time.0, Ordering::Relaxed);
@@ -239,6 +246,18 @@ impl SampleWriter {
         self.next += slots.stride;
         if self.next == slots.words.len() {
             self.next = 0;
+        }
+    }
+
+    /// Asks for the cache lines of a slot some frames ahead, as many as this frame takes: the ring is larger than any cache,
+    /// and stores to memory that is not at hand hold everything up.
+    #[inline(always)]
+    fn fetch_ahead(&self, words: usize) {
+        let from = self.next + AHEAD * self.slots.stride;
+        for line in (from..from + words).step_by(8) {
+            if let Some(word) = self.slots.words.get(line) {
+                prefetch(word);
+            }
         }
     }
 

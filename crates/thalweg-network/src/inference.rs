@@ -333,10 +333,7 @@ impl NetworkState {
             return false;
         }
         let arrival = |address| self.arrival(router, source, &Lookup { address, ..*packet });
-        (1..forwarding.addresses()).any(|address| match arrival(address as u8) {
-            Ok(port) => port != input,
-            Err(case) => case == Case::Unported,
-        })
+        (1..forwarding.addresses()).any(|address| arrival(address as u8).is_ok_and(|port| port != input))
     }
 }
 
