@@ -383,19 +383,21 @@ impl FlowRates {
             (track.lower, track.upper) = (0.0, 0.0);
         }
         let links = links_of(track);
-        for (side, link) in links.into_iter().enumerate() {
-            if let Some(link) = link {
-                match (old > 0, new > 0) {
-                    (false, true) => self.members.join(link, number, side),
-                    (true, false) => self.members.leave(link, number, side),
-                    _ => {}
-                }
+        let mut is_loud = [false; 2];
+        for side in 0..2 {
+            let Some(link) = links[side] else { continue };
+            match (old > 0, new > 0) {
+                (false, true) => self.members.join(link, number, side),
+                (true, false) => self.members.leave(link, number, side),
+                _ => {}
             }
+            is_loud[side] = self.links.replace(link, old, new, now);
         }
-        // Both sums are changed before a rule is asked of either.
-        let is_loud = links.map(|link| link.is_some_and(|link| self.links.replace(link, old, new, now)));
-        for (link, _) in links.into_iter().zip(is_loud).filter(|(_, is_loud)| *is_loud) {
-            self.ask(link.expect("only links are loud"), now);
+        // Both sums have changed before a rule is asked of either.
+        for side in 0..2 {
+            if let (Some(link), true) = (links[side], is_loud[side]) {
+                self.ask(link, now);
+            }
         }
     }
 
