@@ -196,7 +196,7 @@ impl Track {
         (2 * options.gap.0.max(u64::from(own))).max(8 * u64::from(self.mean_gap))
     }
 
-    /// Takes a sample in. Nobody sends more than `bytes_per_ns`.
+    /// Takes a sample in.
     #[inline(always)]
     pub(crate) fn sample(&mut self, packet: &Packet, options: &BurstOptions, scene: &Scene) -> Sampled {
         let time = packet.time.0;

@@ -41,14 +41,13 @@ impl FlowRates {
     fn by_sequence(&mut self, number: u32, span: &Span, time: Timestamp) -> Measured {
         let bits = 8e9 * wire_bytes(span);
         let rate = bits / span.length as f64;
-        if rate > PLAUSIBLE * self.fastest
+        let is_misleading = rate > PLAUSIBLE * self.fastest
             || span.late > 0 && self.is_much_late(span, time)
-            || span.payload < span.advance && self.is_short_of_samples(number, span, rate, time)
-        {
-            self.note_sampled(number, span, time);
+            || span.payload < span.advance && self.is_short_of_samples(number, span, rate, time);
+        self.note_sampled(number, span, time);
+        if is_misleading {
             return self.by_samples(number, span, time);
         }
-        self.note_sampled(number, span, time);
         let (lower, upper) = self.within_jitter(bits, bits, span);
         Measured { rate, lower, upper, basis: Basis::SequenceNumbers }
     }

@@ -282,7 +282,7 @@ pub static COLLECTOR: Section = Section {
             "flow_capacity",
             Whole(1, 1 << 31),
             Value("131072"),
-            "Most flows at once, about 440 bytes each. When the table is full, the least recently used makes room, and is \
+            "Most flows at once, about 450 bytes each. When the table is full, the least recently used makes room, and is \
              counted.",
         ),
         key("idle_timeout", Time, Value("15s"), "A flow ends after this long without a packet."),
