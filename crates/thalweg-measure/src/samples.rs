@@ -1,18 +1,20 @@
 //! The last frames of a monitor port, kept for whoever wants to look at them (Rasley et al., "Planck", SIGCOMM 2014,
 //! section 6.1).
 //!
-//! A ring of slots of one length: one thread writes, any number copy. The writer waits for nobody, allocates nothing and
-//! does not know whether it is read; a reader that is overtaken knows it, leaves those frames out and counts them.
+//! A ring of pages: one thread writes frames into one page after the other, any number copy. The writer waits for nobody,
+//! allocates nothing and does not know whether it is read; a reader that is overtaken knows it, leaves those frames out
+//! and counts them.
 //!
-//! **How.** Everything is in atomic words. One counter says how many frames were written in all, and so which frame each
-//! slot holds. The writer publishes the counter before it begins with the next slot; a reader copies a slot and looks at
-//! the counter again: if by then the writer may have begun to write that slot anew, the copy is void. That is a sequence
-//! lock (Boehm, "Can seqlocks get along with programming language memory models?", MSPC 2012) whose one sequence number
-//! serves all slots.
+//! **How.** Everything is in atomic words. Frames lie one behind the other, each as long as it is; none reaches from one page
+//! into the next. For each page there is the number of its first frame, and one counter says which page is written. The
+//! writer publishes that before it begins with the page; a reader copies a frame and looks at the counter again: if by
+//! then the writer has begun to write that page anew, the copy is void. That is a sequence lock (Boehm, "Can seqlocks
+//! get along with programming language memory models?", MSPC 2012) whose one sequence number serves all pages.
 //!
-//! **Memory** is `bytes`, rounded down to whole slots: 16 bytes of header and the snap length each. **Cost** a frame: a
-//! store for each 8 bytes kept, to memory that comes round again in order.
+//! **Memory** is `bytes`, rounded down to whole pages: 16 bytes of header and what was captured, up to the snap length, a
+//! frame. **Cost** a frame: a store for each 8 bytes kept, to memory that comes round again in order.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -21,20 +23,25 @@ use thiserror::Error;
 
 use crate::memory::prefetch;
 
-/// Slots between the one that is written and the one that is asked for: at ten million frames a second 0.8 us, several
-/// times what memory takes.
-const AHEAD: usize = 8;
-
 /// Words before a frame's bytes: its time; its lengths and link type.
 const HEADER: usize = 2;
+
+/// Words of a page, if frames are short: 4 KiB.
+const PAGE: usize = 512;
+/// So many frames of full length fit into a page at least. What is left over at its end is a sixteenth on average.
+const FRAMES_A_PAGE: usize = 8;
+
+/// Words from the one that is written to the one that is asked for: about a dozen frames of bare headers. At ten million
+/// frames a second that is 1 us, several times what memory takes.
+const AHEAD: usize = 128;
 
 /// Size of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleRingOptions {
-    /// Memory. Default 64 MiB: about 350,000 frames, which is 0.35 s at a million frames/s.
+    /// Memory. Default 64 MiB: between 350,000 and 870,000 frames, which is 0.35 s at least at a million frames/s.
     pub bytes: Bytes,
-    /// Bytes kept of each frame, from the link header on; rounded up to a multiple of 8. Default 176, so that a slot is
-    /// three cache lines: headers take 54 bytes (TCP over IPv4 without options) to 156 (in a tunnel, over IPv6).
+    /// Most bytes kept of each frame, from the link header on; rounded up to a multiple of 8. Default 176: headers take 54
+    /// bytes (TCP over IPv4 without options) to 156 (in a tunnel, over IPv6).
     pub snap_length: u32,
 }
 
@@ -52,9 +59,10 @@ pub enum SampleRingError {
     #[error("a sample has {least} to {most} bytes, not {0}", least = SampleRing::LEAST_SNAP_LENGTH,
             most = SampleRing::MOST_SNAP_LENGTH)]
     SnapLength(u32),
-    /// It would hold less than two frames, or more than a process can have.
+    /// It would have less than two pages, or more than a process can have.
     #[error(
-        "a ring of {bytes} bytes for samples of {snap_length} bytes: it must hold two at least, and fit in memory"
+        "a ring of {bytes} bytes for samples of {snap_length} bytes: expected at least {least}, and no more than fits in memory",
+        least = SampleRing::least_bytes(*snap_length).0
     )]
     Size {
         /// What was asked for.
@@ -66,29 +74,36 @@ pub enum SampleRingError {
 
 /// What writer and readers share.
 #[derive(Debug)]
-struct Slots {
+struct Pages {
     words: Box<[AtomicU64]>,
-    /// Words of a slot.
-    stride: usize,
-    capacity: u64,
-    /// Frames written in all; the next goes to the slot of this number modulo the capacity.
+    /// Words of a page.
+    size: usize,
+    /// Words that a frame of full length takes.
+    longest: usize,
+    /// The number of the first frame in each page.
+    firsts: Box<[AtomicU64]>,
+    /// The page that is written, counted from 0 and never reset; it lies at this number modulo that of pages.
+    page: AtomicU64,
+    /// Frames written in all.
     written: AtomicU64,
 }
 
 /// The end of a ring that frames are written to.
 #[derive(Debug)]
 pub struct SampleWriter {
-    slots: Arc<Slots>,
-    /// Only the writer changes [`Slots::written`], so it need not load it.
+    pages: Arc<Pages>,
+    /// Only the writer changes [`Pages::written`] and [`Pages::page`], so it need not load them.
     written: u64,
-    /// The slot that is next.
+    page: u64,
+    /// The word that is next, and where its page ends.
     next: usize,
+    end: usize,
 }
 
 /// The end of a ring that frames are copied from; clones are of the same ring.
 #[derive(Clone, Debug)]
 pub struct SampleRing {
-    slots: Arc<Slots>,
+    pages: Arc<Pages>,
 }
 
 /// Frames copied from a ring, oldest first.
@@ -117,7 +132,7 @@ impl SampleRing {
 
     /// Memory that a ring for samples of this length needs at least.
     pub const fn least_bytes(snap_length: u32) -> Bytes {
-        Bytes(2 * stride_of(snap_length) as u64 * 8)
+        Bytes(2 * page_of(words_of(snap_length)) as u64 * 8)
     }
 
     /// An empty ring, and its writer.
@@ -129,142 +144,212 @@ impl SampleRing {
         if !(Self::LEAST_SNAP_LENGTH..=Self::MOST_SNAP_LENGTH).contains(&snap_length) {
             return Err(SampleRingError::SnapLength(snap_length));
         }
-        let stride = stride_of(snap_length);
-        let capacity = bytes.0 / (stride as u64 * 8);
-        let mut words = Vec::new();
-        let fits = usize::try_from(capacity)
-            .ok()
-            .filter(|&capacity| capacity >= 2)
-            .and_then(|capacity| words.try_reserve_exact(capacity.checked_mul(stride)?).ok());
-        if fits.is_none() {
-            return Err(SampleRingError::Size { bytes, snap_length });
+        let longest = words_of(snap_length);
+        let size = page_of(longest);
+        let too_many_or_few = || SampleRingError::Size { bytes, snap_length };
+        let count = usize::try_from(bytes.0 / (size as u64 * 8)).map_err(|_| too_many_or_few())?;
+        if count < 2 {
+            return Err(too_many_or_few());
         }
-        words.resize_with(capacity as usize * stride, AtomicU64::default);
-        let slots = Arc::new(Slots { words: words.into(), stride, capacity, written: AtomicU64::new(0) });
-        let writer = SampleWriter { slots: Arc::clone(&slots), written: 0, next: 0 };
-        Ok((writer, SampleRing { slots }))
+        let zeroed = |words: usize| {
+            let mut zeroed = Vec::new();
+            zeroed.try_reserve_exact(words).map_err(|_| too_many_or_few())?;
+            zeroed.resize_with(words, AtomicU64::default);
+            Ok(zeroed.into_boxed_slice())
+        };
+        let (words, firsts) = (zeroed(count.checked_mul(size).ok_or_else(too_many_or_few)?)?, zeroed(count)?);
+        let (page, written) = (AtomicU64::new(0), AtomicU64::new(0));
+        let pages = Arc::new(Pages { words, size, longest, firsts, page, written });
+        let writer = SampleWriter { pages: Arc::clone(&pages), written: 0, page: 0, next: 0, end: size };
+        Ok((writer, SampleRing { pages }))
     }
 
-    /// Frames that can be copied when it is full: all but the one that is next to go.
+    /// Frames that can be copied when it is full, at least: as many as there are if all have the snap length.
     pub fn capacity(&self) -> u64 {
-        self.slots.capacity - 1
+        let Pages { size, longest, .. } = *self.pages;
+        (self.pages.count() - 1) * (size / longest) as u64
     }
 
     /// Frames written so far, those overwritten since included.
     pub fn written(&self) -> u64 {
-        self.slots.written.load(Ordering::Relaxed)
+        self.pages.written.load(Ordering::Relaxed)
     }
 
-    /// Memory of its slots.
+    /// Memory of its pages.
     pub fn bytes(&self) -> Bytes {
-        Bytes(self.slots.words.len() as u64 * 8)
+        Bytes(self.pages.words.len() as u64 * 8)
     }
 
-    /// Bytes kept of each frame.
+    /// Most bytes kept of each frame.
     pub fn snap_length(&self) -> u32 {
-        ((self.slots.stride - HEADER) * 8) as u32
+        ((self.pages.longest - HEADER) * 8) as u32
     }
 
     /// Copies the last `most` frames. Takes as much memory as they do, and about 20 ns a frame.
     pub fn copy(&self, most: u64) -> Samples {
-        let slots = &*self.slots;
-        let end = slots.written.load(Ordering::Acquire);
-        let first = end.saturating_sub(most.min(self.capacity()));
+        let pages = &*self.pages;
+        let mut end = pages.written.load(Ordering::Acquire);
+        let from = end.saturating_sub(most);
+        let held = pages.holding(from);
+        // From the newest page to the oldest, as what is in each ends where the next begins; then copied in order.
+        let mut parts = Vec::with_capacity(held.len());
+        for (page, first) in held {
+            parts.push((page, first, from.max(first)..end));
+            end = end.min(first);
+        }
         let mut samples = Samples::default();
-        for number in first..end {
-            let at = samples.bytes.len();
-            let copied = slots.copy(number, &mut samples.bytes);
-            // The loads above are done before the counter is looked at.
-            fence(Ordering::Acquire);
-            // Number `written` may be under way, in the slot that was number `written - capacity`'s.
-            if slots.written.load(Ordering::Relaxed) >= number + slots.capacity {
-                samples.bytes.truncate(at);
-                samples.overwritten += 1;
-            } else {
-                samples.frames.push(copied);
-            }
+        for (page, first, wanted) in parts.into_iter().rev() {
+            pages.copy(page, first, wanted, &mut samples);
         }
         samples
     }
 }
 
-/// Words of a slot.
-const fn stride_of(snap_length: u32) -> usize {
+/// Words that a frame of this length takes.
+const fn words_of(snap_length: u32) -> usize {
     HEADER + (snap_length as usize).div_ceil(8)
 }
 
-impl Slots {
-    /// Copies what is in a slot, which may be a mixture of two frames.
-    fn copy(&self, number: u64, bytes: &mut Vec<u8>) -> Copied {
-        let begin = (number % self.capacity) as usize * self.stride;
-        let slot = &self.words[begin..begin + self.stride];
-        let load = |word: &AtomicU64| word.load(Ordering::Relaxed);
-        let (time, about) = (load(&slot[0]), load(&slot[1]));
-        let copied = Copied {
-            time: Timestamp(time),
-            offset: bytes.len(),
-            captured_length: (about >> 48) as u16,
-            link_type: (about >> 32) as u16,
-            original_length: about as u32,
-        };
-        let room = slot.len() - HEADER;
-        let words = usize::from(copied.captured_length).div_ceil(8).min(room);
-        for word in &slot[HEADER..HEADER + words] {
-            bytes.extend_from_slice(&load(word).to_le_bytes());
-        }
-        bytes.truncate(copied.offset + usize::from(copied.captured_length));
-        copied
+/// Words of a page for frames of so many words at most.
+const fn page_of(longest: usize) -> usize {
+    let enough = (FRAMES_A_PAGE * longest).next_power_of_two();
+    if enough > PAGE { enough } else { PAGE }
+}
+
+impl Pages {
+    fn count(&self) -> u64 {
+        self.firsts.len() as u64
     }
+
+    /// Whether the writer has not begun to write a page anew, as of all that was loaded before.
+    fn is_intact(&self, page: u64) -> bool {
+        // The loads above are done before the counter is looked at.
+        fence(Ordering::Acquire);
+        self.page.load(Ordering::Relaxed) < page + self.count()
+    }
+
+    /// The pages with frames from this number on, as long as there are some, the newest first; and the number of the first
+    /// frame in each.
+    fn holding(&self, from: u64) -> Vec<(u64, u64)> {
+        let newest = self.page.load(Ordering::Acquire);
+        let mut held = Vec::new();
+        for page in (0..=newest).rev() {
+            let first = self.firsts[(page % self.count()) as usize].load(Ordering::Relaxed);
+            if !self.is_intact(page) {
+                break;
+            }
+            held.push((page, first));
+            if first <= from {
+                break;
+            }
+        }
+        held
+    }
+
+    /// Copies those frames of a page that have these numbers, and counts those that are overwritten meanwhile.
+    fn copy(&self, page: u64, first: u64, wanted: Range<u64>, samples: &mut Samples) {
+        let begin = (page % self.count()) as usize * self.size;
+        let words = &self.words[begin..begin + self.size];
+        let mut at = 0;
+        for number in first..wanted.end {
+            let offset = samples.bytes.len();
+            let (copied, next) = copy(words, at, number >= wanted.start, &mut samples.bytes);
+            if !self.is_intact(page) {
+                samples.bytes.truncate(offset);
+                samples.overwritten += wanted.end - number.max(wanted.start);
+                return;
+            }
+            if number >= wanted.start {
+                samples.frames.push(Copied { offset, ..copied });
+            }
+            at = next;
+        }
+    }
+}
+
+/// Copies the frame at a word, if it is wanted, and says where the next one begins. What comes out may be a mixture of two
+/// frames.
+fn copy(words: &[AtomicU64], at: usize, is_wanted: bool, bytes: &mut Vec<u8>) -> (Copied, usize) {
+    let word = |at: usize| words.get(at).map_or(0, |word| word.load(Ordering::Relaxed));
+    let (time, about) = (word(at), word(at + 1));
+    let captured_length = (about >> 48) as u16;
+    let copied = Copied {
+        time: Timestamp(time),
+        offset: bytes.len(),
+        captured_length,
+        link_type: (about >> 32) as u16,
+        original_length: about as u32,
+    };
+    let next = at + HEADER + usize::from(captured_length).div_ceil(8);
+    if is_wanted {
+        for at in at + HEADER..next {
+            bytes.extend_from_slice(&word(at).to_le_bytes());
+        }
+        bytes.truncate(copied.offset + usize::from(captured_length));
+    }
+    (copied, next)
 }
 
 impl SampleWriter {
     /// Writes one frame over the oldest.
     #[inline]
     pub fn write(&mut self, frame: &Frame<'_>) {
-        let slots = &*self.slots;
-        let slot = &slots.words[self.next..self.next + slots.stride];
-        let kept = &frame.bytes[..frame.bytes.len().min((slots.stride - HEADER) * 8)];
+        let room = (self.pages.longest - HEADER) * 8;
+        let kept = &frame.bytes[..frame.bytes.len().min(room)];
+        let length = HEADER + kept.len().div_ceil(8);
+        if self.next + length > self.end {
+            self.turn_page();
+        }
+        let pages = &*self.pages;
         let (words, rest) = kept.as_chunks::<8>();
         let about = (kept.len() as u64) << 48
             | u64::from(frame.link_type.number()) << 32
             | u64::from(frame.original_length);
-        self.fetch_ahead(HEADER + words.len());
-        // Whoever sees one of the stores below sees the counter as it was published before.
-        fence(Ordering::Release);
+        // The ring is larger than any cache, and stores to memory that is not at hand hold everything up.
+        for line in (self.next + AHEAD..self.next + AHEAD + length).step_by(8) {
+            pages.words.get(line).into_iter().for_each(prefetch);
+        }
+        let slot = &pages.words[self.next..self.next + length];
         slot[0].store(frame.time.0, Ordering::Relaxed);
         slot[1].store(about, Ordering::Relaxed);
         for (word, bytes) in slot[HEADER..].iter().zip(words) {
             word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
         }
         if !rest.is_empty() {
-            let mut last = [0; 8];
-            last[..rest.len()].copy_from_slice(rest);
-            slot[HEADER + words.len()].store(u64::from_le_bytes(last), Ordering::Relaxed);
+            slot[length - 1].store(last_word(kept, rest), Ordering::Relaxed);
         }
+        self.next += length;
         self.written += 1;
-        slots.written.store(self.written, Ordering::Release);
-        self.next += slots.stride;
-        if self.next == slots.words.len() {
-            self.next = 0;
-        }
+        pages.written.store(self.written, Ordering::Release);
     }
 
-    /// Asks for the cache lines of a slot some frames ahead, as many as this frame takes: the ring is larger than any cache,
-    /// and stores to memory that is not at hand hold everything up.
-    #[inline(always)]
-    fn fetch_ahead(&self, words: usize) {
-        let from = self.next + AHEAD * self.slots.stride;
-        for line in (from..from + words).step_by(8) {
-            if let Some(word) = self.slots.words.get(line) {
-                prefetch(word);
-            }
-        }
+    /// Goes on to the next page: the oldest.
+    #[cold]
+    fn turn_page(&mut self) {
+        let pages = &*self.pages;
+        self.page += 1;
+        pages.page.store(self.page, Ordering::Relaxed);
+        // Whoever sees one of the stores from here on sees the counter as it is now.
+        fence(Ordering::Release);
+        let place = (self.page % pages.count()) as usize;
+        pages.firsts[place].store(self.written, Ordering::Relaxed);
+        (self.next, self.end) = (place * pages.size, (place + 1) * pages.size);
     }
 
     /// Writes all frames of a batch.
     #[inline]
     pub fn write_batch(&mut self, batch: &Batch<'_>) {
         batch.iter().for_each(|frame| self.write(&frame));
+    }
+}
+
+/// The bytes that do not fill a word, with zeros behind them. Where there is a word before, they are loaded together with
+/// what comes before them, and shifted: a copy of a length not known beforehand takes longer than all the rest.
+#[inline(always)]
+fn last_word(kept: &[u8], rest: &[u8]) -> u64 {
+    match kept.last_chunk::<8>() {
+        Some(bytes) => u64::from_le_bytes(*bytes) >> (8 * (8 - rest.len())),
+        None => rest.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
     }
 }
 

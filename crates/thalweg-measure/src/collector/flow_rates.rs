@@ -89,6 +89,33 @@ pub struct RateCounters {
     pub cases: [u64; Case::COUNT],
 }
 
+impl std::ops::AddAssign for RateCounters {
+    fn add_assign(&mut self, other: RateCounters) {
+        let RateCounters {
+            samples,
+            estimates,
+            repeated,
+            late,
+            wrapped,
+            implausible,
+            ambiguous,
+            forgotten,
+            cases,
+        } = other;
+        self.samples += samples;
+        self.estimates += estimates;
+        self.repeated += repeated;
+        self.late += late;
+        self.wrapped += wrapped;
+        self.implausible += implausible;
+        self.ambiguous += ambiguous;
+        self.forgotten += forgotten;
+        for (case, others) in self.cases.iter_mut().zip(cases) {
+            *case += others;
+        }
+    }
+}
+
 /// A rule's finding, with the rates as they were then.
 #[derive(Clone, Debug)]
 pub(super) struct Crossed {
@@ -209,7 +236,7 @@ impl FlowRates {
         self.era_ends = Timestamp(0);
         if !same {
             for link in 0..self.links.len() {
-                let tracks: Vec<u32> = self.members.of(link).collect();
+                let tracks: Vec<u32> = self.members.of(link).flatten().collect();
                 for track in tracks {
                     let track = &mut self.tracks[track as usize];
                     (track.rate, track.way.input, track.way.output) = (0, 0, 0);
@@ -231,9 +258,26 @@ impl FlowRates {
 
     /// A link as it is.
     pub(super) fn report(&self, link: usize, now: Timestamp) -> LinkReport {
-        let rates = self.members.of(link).filter_map(|track| Some(self.rated(track)?.rate));
-        let rate = rates.fold(Estimate::exact(0.0), links::sum);
+        let mut rate = Estimate::exact(0.0);
+        self.each_member(link, |_, rated| rate = links::sum(rate, rated.rate));
         self.links.report(link, now, rate, self.members.count(link))
+    }
+
+    /// Shows every track on a link, with its rate.
+    #[inline]
+    fn each_member(&self, link: usize, mut show: impl FnMut(u32, Rated)) {
+        let mut fetched = None;
+        for coming in self.members.of(link).map(Some).chain([None]) {
+            for track in coming.iter().cloned().flatten() {
+                prefetch(&self.tracks[track as usize]);
+                prefetch(&self.tracks[track as usize].rate);
+            }
+            for track in std::mem::replace(&mut fetched, coming).into_iter().flatten() {
+                if let Some(rated) = self.rated(track) {
+                    show(track, rated);
+                }
+            }
+        }
     }
 
     /// Crossings that came too soon after another event of the link.
@@ -305,8 +349,9 @@ impl FlowRates {
                 self.see_whether_idle(*track, now);
             }
         }
+        self.links.advance(now);
         for link in 0..self.links.len() {
-            if self.links.advance(link, now) {
+            if self.links.is_loud(link) {
                 self.ask(link, now);
             }
         }
@@ -383,6 +428,7 @@ impl FlowRates {
             (track.lower, track.upper) = (0.0, 0.0);
         }
         let links = links_of(track);
+        self.links.advance(now);
         let mut is_loud = [false; 2];
         for side in 0..2 {
             let Some(link) = links[side] else { continue };
@@ -410,6 +456,7 @@ impl FlowRates {
         if rate == 0 {
             return;
         }
+        self.links.advance(now);
         let mut loud = [None; 4];
         for side in (0..2).filter(|&side| before[side] != after[side]) {
             if let Some(link) = before[side] {
@@ -435,9 +482,13 @@ impl FlowRates {
     }
 
     fn tell(&mut self, link: usize, told: Told, now: Timestamp) {
-        let FlowRates { largest, members, tracks, .. } = self;
+        let mut largest = std::mem::take(&mut self.largest);
         largest.clear();
-        largest.extend(members.of(link).map(|track| (tracks[track as usize].rate, track)));
+        let mut rate = Estimate::exact(0.0);
+        self.each_member(link, |track, rated| {
+            rate = links::sum(rate, rated.rate);
+            largest.push((self.tracks[track as usize].rate, track));
+        });
         let fastest_first = |a: &(u64, u32), b: &(u64, u32)| b.cmp(a);
         let named = self.named[told.rule].min(largest.len());
         if named < largest.len() {
@@ -445,17 +496,18 @@ impl FlowRates {
             largest.truncate(named);
         }
         largest.sort_unstable_by(fastest_first);
-        let named = self.largest.iter();
-        let named =
-            named.filter_map(|&(_, track)| Some(Named { track, key: None, rated: self.rated(track)? }));
+        let flows = largest.iter();
+        let flows =
+            flows.filter_map(|&(_, track)| Some(Named { track, key: None, rated: self.rated(track)? }));
         let crossed = Crossed {
             told,
-            link: self.report(link, now),
+            link: self.links.report(link, now, rate, self.members.count(link)),
             version: self.network.as_ref().map_or(0, |network| network.phase(now).newest),
             time: now,
-            flows: named.collect(),
+            flows: flows.collect(),
         };
         self.crossed.push(crossed);
+        self.largest = largest;
     }
 
     /// A direction has other addresses than before, or they may mean something else by now.

@@ -9,6 +9,7 @@ use thalweg_network::PortIndex;
 use thalweg_sketch::{Bound, Estimate};
 use thalweg_wire::{BitRate, Nanos, Timestamp};
 
+use super::lag::{Behind, Lag};
 use super::options::LinkRule;
 use super::report::{Crossing, LinkReport, LinkSide, Way};
 
@@ -18,12 +19,11 @@ use super::report::{Crossing, LinkReport, LinkSide, Way};
 struct Load {
     /// Bits per second.
     sum: u64,
+    /// What of it smoothing has not let through yet.
+    behind: Behind,
     /// No rule has anything to tell as long as the smoothed sum is at least the first and below the second of these.
-    quiet: [u64; 2],
-    smoothed: f64,
+    quiet: [f64; 2],
     changed: Timestamp,
-    /// Up to when `smoothed` has been brought.
-    smoothed_at: Timestamp,
 }
 
 /// What else there is to one direction of a link.
@@ -60,7 +60,7 @@ pub(super) struct Links {
     /// Of port `p`, `2 p` is the input and `2 p + 1` the output.
     loads: Vec<Load>,
     links: Vec<Link>,
-    smoothing: Nanos,
+    smoothing: Lag,
     held_back: u64,
 }
 
@@ -72,6 +72,7 @@ pub(super) fn index_of(side: LinkSide) -> usize {
 impl Links {
     /// Links that carry nothing, one port for each capacity.
     pub(super) fn new(capacities: &[BitRate], rules: &[LinkRule], smoothing: Nanos) -> Links {
+        let smoothing = Lag::new(smoothing);
         let ports = (0..).map(PortIndex).zip(capacities);
         let sides = ports.flat_map(|(port, &capacity)| {
             [Way::Input, Way::Output].map(|way| (LinkSide { port, way }, capacity))
@@ -106,8 +107,8 @@ impl Links {
     /// Links for another topology, carrying nothing. A link that was there before, and its rules, go on: whoever was told
     /// that it is congested will be told that it is so no more.
     pub(super) fn lay(&mut self, capacities: &[BitRate], rules: &[LinkRule]) {
-        let mut laid = Links::new(capacities, rules, self.smoothing);
-        laid.held_back = self.held_back;
+        let mut laid = Links::new(capacities, rules, Nanos::ZERO);
+        (laid.smoothing, laid.held_back) = (self.smoothing, self.held_back);
         for (new, old) in laid.links.iter_mut().zip(&self.links) {
             new.rules.clone_from(&old.rules);
         }
@@ -119,30 +120,41 @@ impl Links {
 
     /// Time has been turned back to `now`: what was to be waited for is not.
     pub(super) fn turn_back(&mut self, now: Timestamp) {
-        for load in &mut self.loads {
-            load.smoothed_at = load.smoothed_at.min(now);
+        if let Some(factor) = self.smoothing.turn_back(now) {
+            self.scale(factor);
         }
         for watch in self.links.iter_mut().flat_map(|link| &mut link.rules) {
             watch.last_event = None;
         }
     }
 
-    /// Takes the rate `old` out of a link's sum and puts `new` in. Says whether rules have to be asked.
+    /// Lets time pass for the smoothing.
+    #[inline(always)]
+    pub(super) fn advance(&mut self, now: Timestamp) {
+        if let Some(factor) = self.smoothing.advance(now) {
+            self.scale(factor);
+        }
+    }
+
+    fn scale(&mut self, factor: f64) {
+        self.loads.iter_mut().for_each(|load| load.behind.scale(factor));
+    }
+
+    /// Takes the rate `old` out of a link's sum and puts `new` in, at a time that has passed for the smoothing. Says
+    /// whether rules have to be asked.
     #[inline(always)]
     pub(super) fn replace(&mut self, link: usize, old: u64, new: u64, now: Timestamp) -> bool {
         let load = &mut self.loads[link];
-        load.smooth(now, self.smoothing);
+        load.behind.jump(old, new, &self.smoothing);
         load.sum = load.sum - old + new;
         load.changed = now;
-        load.is_loud(self.smoothing)
+        load.is_loud(&self.smoothing)
     }
 
-    /// Lets time pass for a link. Says whether rules have to be asked.
+    /// Whether rules have to be asked, since time has passed.
     #[inline]
-    pub(super) fn advance(&mut self, link: usize, now: Timestamp) -> bool {
-        let load = &mut self.loads[link];
-        load.smooth(now, self.smoothing);
-        load.is_loud(self.smoothing)
+    pub(super) fn is_loud(&self, link: usize) -> bool {
+        self.loads[link].is_loud(&self.smoothing)
     }
 
     /// What one of a link's rules has to tell. To be asked until none has.
@@ -150,7 +162,7 @@ impl Links {
     pub(super) fn ask(&mut self, link: usize, now: Timestamp) -> Option<Told> {
         let load = &mut self.loads[link];
         let line = &mut self.links[link];
-        let utilisation = load.level(self.smoothing) / line.capacity.0 as f64;
+        let utilisation = self.smoothing.smoothed(load.sum, load.behind) / line.capacity.0 as f64;
         let held_back = &mut self.held_back;
         let told = line.rules.iter_mut().find_map(|watch| watch.look(utilisation, now, held_back));
         load.quiet = line.quiet();
@@ -160,7 +172,7 @@ impl Links {
     /// A link as it is; `rate` is the sum of those of its `flows`.
     pub(super) fn report(&self, link: usize, now: Timestamp, rate: Estimate, flows: u32) -> LinkReport {
         let (load, line) = (&self.loads[link], &self.links[link]);
-        let smoothed = load.smoothed_by(now, self.smoothing);
+        let smoothed = self.smoothing.smoothed_at(now, load.sum, load.behind).max(0.0);
         LinkReport {
             side: line.side,
             capacity: line.capacity,
@@ -193,45 +205,16 @@ pub(super) fn sum(one: Estimate, other: Estimate) -> Estimate {
 impl Load {
     const NOTHING: Load = Load {
         sum: 0,
-        quiet: [0, u64::MAX],
-        smoothed: 0.0,
+        behind: Behind::NOTHING,
+        quiet: [f64::NEG_INFINITY, f64::INFINITY],
         changed: Timestamp(0),
-        smoothed_at: Timestamp(0),
     };
 
-    /// The smoothed sum at `now`: what the sum has been since, counted in with a first-order lag of this time constant.
-    fn smoothed_by(&self, now: Timestamp, smoothing: Nanos) -> f64 {
-        if smoothing == Nanos::ZERO {
-            return self.sum as f64;
-        }
-        let elapsed = (now - self.smoothed_at).0 as f64 / smoothing.0 as f64;
-        self.smoothed + (self.sum as f64 - self.smoothed) * way_gone(elapsed)
-    }
-
     #[inline(always)]
-    fn smooth(&mut self, now: Timestamp, smoothing: Nanos) {
-        if smoothing != Nanos::ZERO {
-            self.smoothed = self.smoothed_by(now, smoothing);
-            self.smoothed_at = self.smoothed_at.max(now);
-        }
-    }
-
-    fn level(&self, smoothing: Nanos) -> f64 {
-        if smoothing == Nanos::ZERO { self.sum as f64 } else { self.smoothed }
-    }
-
-    #[inline(always)]
-    fn is_loud(&self, smoothing: Nanos) -> bool {
-        let level = if smoothing == Nanos::ZERO { self.sum } else { self.smoothed as u64 };
+    fn is_loud(&self, smoothing: &Lag) -> bool {
+        let level = smoothing.smoothed(self.sum, self.behind);
         level < self.quiet[0] || level >= self.quiet[1]
     }
-}
-
-/// How much of the way a first-order lag has gone after so many time constants: `1 - exp(-x)`, by three terms of its series
-/// where that is right to within 1e-5 of itself.
-#[inline(always)]
-fn way_gone(x: f64) -> f64 {
-    if x < 0.06 { x * (1.0 - x * (0.5 - x / 6.0)) } else { -(-x).exp_m1() }
 }
 
 impl Link {
@@ -243,15 +226,15 @@ impl Link {
     }
 
     /// See [`Load::quiet`]. A rule that waits is asked each time.
-    fn quiet(&self) -> [u64; 2] {
-        let share = |share: f64| (share * self.capacity.0 as f64) as u64;
-        let mut quiet = [0, u64::MAX];
+    fn quiet(&self) -> [f64; 2] {
+        let capacity = self.capacity.0 as f64;
+        let mut quiet = [f64::NEG_INFINITY, f64::INFINITY];
         for watch in &self.rules {
             match (watch.is_held_back, watch.is_congested) {
-                (true, _) => quiet = [u64::MAX, 0],
-                // Rounded so that a rule is asked too often rather than too late.
-                (false, true) => quiet[0] = quiet[0].max(share(watch.lower).saturating_add(1)),
-                (false, false) => quiet[1] = quiet[1].min(share(watch.upper)),
+                (true, _) => quiet = [f64::INFINITY, f64::NEG_INFINITY],
+                // Wider than rounding, so that a rule is asked too often rather than too late.
+                (false, true) => quiet[0] = quiet[0].max(watch.lower * capacity * (1.0 + 1e-12)),
+                (false, false) => quiet[1] = quiet[1].min(watch.upper * capacity * (1.0 - 1e-12)),
             }
         }
         quiet

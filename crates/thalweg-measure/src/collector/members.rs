@@ -1,41 +1,68 @@
-//! Which flows are on which link: a list for each link, threaded through an array that has room for every flow.
+//! Which flows are on which link: for each link a list of chunks, a cache line each, from a pool that has room for every
+//! flow.
+//!
+//! Of a list only the first chunk is not full: what joins goes there, and what leaves is replaced by what lies there last.
+//! So a list is walked a cache line at a time, and the tracks that a line names can be fetched together.
 
 use bytemuck::{Pod, Zeroable};
 
 use crate::memory::{LargeArray, MemoryError};
 
-/// The neighbours of an element in its list, each one more than its number; zero for none.
-#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
-#[repr(C)]
-struct Thread {
-    previous: u32,
+/// Elements of a chunk.
+const CHUNK: usize = 15;
+
+/// No link has more sides than ports have numbers.
+const MOST_LINKS: usize = 2 << 16;
+
+/// Sides of tracks: twice the number of the track, and 1 more for the output's.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C, align(64))]
+struct Chunk {
+    elements: [u32; CHUNK],
+    /// One more than the number of the next chunk, of a list or of those that are free; zero for none.
     next: u32,
 }
 
 /// The lists of all links. A track is in two at most, that of its input and that of its output.
 #[derive(Debug)]
 pub(super) struct Members {
-    /// By track, and within it by side: 0 for the input, 1 for the output.
-    threads: LargeArray<Thread>,
-    /// By link, the first element, one more than its number.
+    chunks: LargeArray<Chunk>,
+    /// By element, where it lies: the chunk times 16, and the place in it.
+    places: LargeArray<u32>,
+    /// By link, the first chunk, one more than its number.
     heads: Vec<u32>,
     counts: Vec<u32>,
+    /// The first free chunk, one more than its number; chunks from `fresh` on have never been used.
+    free: u32,
+    fresh: u32,
 }
 
 impl Members {
     /// Empty lists for so many tracks.
     pub(super) fn new(tracks: usize) -> Result<Members, MemoryError> {
-        Ok(Members { threads: LargeArray::zeroed(2 * tracks)?, heads: Vec::new(), counts: Vec::new() })
+        let elements = 2 * tracks;
+        // A chunk that is not full belongs to a link that has an element.
+        let chunks = elements / CHUNK + elements.min(MOST_LINKS);
+        Ok(Members {
+            chunks: LargeArray::zeroed(chunks)?,
+            places: LargeArray::zeroed(elements)?,
+            heads: Vec::new(),
+            counts: Vec::new(),
+            free: 0,
+            fresh: 0,
+        })
     }
 
     /// Empty lists for so many links; nothing is in any list.
     pub(super) fn lay(&mut self, links: usize) {
         (self.heads, self.counts) = (vec![0; links], vec![0; links]);
+        (self.free, self.fresh) = (0, 0);
     }
 
-    /// Memory that it takes.
+    /// Memory that it takes when every track is in two lists.
     pub(super) fn bytes(&self) -> u64 {
-        self.threads.bytes().0
+        let chunks = self.chunks.len().min(self.places.len() / CHUNK + self.heads.len());
+        self.places.bytes().0 + (chunks * size_of::<Chunk>()) as u64
     }
 
     /// How many tracks are in a link's list.
@@ -43,36 +70,69 @@ impl Members {
         self.counts[link]
     }
 
-    /// The tracks in a link's list, the newest first.
-    pub(super) fn of(&self, link: usize) -> impl Iterator<Item = u32> + '_ {
-        let element = |number: u32| number.checked_sub(1);
-        std::iter::successors(element(self.heads[link]), move |&at| element(self.threads[at as usize].next))
-            .map(|at| at / 2)
+    /// The tracks in a link's list, a few at a time.
+    pub(super) fn of(
+        &self,
+        link: usize,
+    ) -> impl Iterator<Item = impl Iterator<Item = u32> + Clone + '_> + '_ {
+        let mut left = self.counts[link] as usize;
+        let mut at = self.heads[link];
+        std::iter::from_fn(move || {
+            let chunk = &self.chunks[at.checked_sub(1)? as usize];
+            let filled = filled(left);
+            (at, left) = (chunk.next, left - filled);
+            Some(chunk.elements[..filled].iter().map(|element| element / 2))
+        })
     }
 
     /// Puts a side of a track, which is in no list, into a link's.
     pub(super) fn join(&mut self, link: usize, track: u32, side: usize) {
-        let element = 2 * track + side as u32;
-        let next = std::mem::replace(&mut self.heads[link], element + 1);
-        self.threads[element as usize] = Thread { previous: 0, next };
-        if let Some(next) = next.checked_sub(1) {
-            self.threads[next as usize].previous = element + 1;
-        }
+        let count = self.counts[link] as usize;
         self.counts[link] += 1;
+        if count.is_multiple_of(CHUNK) {
+            let taken = self.take();
+            self.chunks[taken as usize].next = std::mem::replace(&mut self.heads[link], taken + 1);
+        }
+        self.put(self.heads[link] - 1, count % CHUNK, 2 * track + side as u32);
     }
 
     /// Takes a side of a track out of a link's list.
     pub(super) fn leave(&mut self, link: usize, track: u32, side: usize) {
-        let Thread { previous, next } = self.threads[(2 * track) as usize + side];
-        match previous.checked_sub(1) {
-            Some(previous) => self.threads[previous as usize].next = next,
-            None => self.heads[link] = next,
-        }
-        if let Some(next) = next.checked_sub(1) {
-            self.threads[next as usize].previous = previous;
-        }
+        let place = self.places[2 * track as usize + side];
+        let head = self.heads[link] - 1;
+        let last = filled(self.counts[link] as usize) - 1;
+        self.put(place / 16, place as usize % 16, self.chunks[head as usize].elements[last]);
         self.counts[link] -= 1;
+        if last == 0 {
+            let first = &mut self.chunks[head as usize];
+            self.heads[link] = std::mem::replace(&mut first.next, self.free);
+            self.free = head + 1;
+        }
     }
+
+    fn put(&mut self, chunk: u32, place: usize, element: u32) {
+        self.chunks[chunk as usize].elements[place] = element;
+        self.places[element as usize] = 16 * chunk + place as u32;
+    }
+
+    /// A chunk that is in no list.
+    fn take(&mut self) -> u32 {
+        match self.free.checked_sub(1) {
+            Some(chunk) => {
+                self.free = self.chunks[chunk as usize].next;
+                chunk
+            }
+            None => {
+                self.fresh += 1;
+                self.fresh - 1
+            }
+        }
+    }
+}
+
+/// How many elements the first chunk of a list of `count` has.
+fn filled(count: usize) -> usize {
+    if count == 0 { 0 } else { (count - 1) % CHUNK + 1 }
 }
 
 #[cfg(test)]
@@ -85,8 +145,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lists_are_sets(steps in prop::collection::vec((0usize..3, 0u32..8, 0usize..2), 0..200)) {
-            let mut members = Members::new(8).unwrap();
+        fn lists_are_sets(steps in prop::collection::vec((0usize..3, 0u32..40, 0usize..2), 0..400)) {
+            let mut members = Members::new(40).unwrap();
             members.lay(3);
             let mut sets = [(); 3].map(|()| BTreeSet::new());
             for (link, track, side) in steps {
@@ -102,12 +162,18 @@ mod tests {
                     }
                 }
                 for (link, set) in sets.iter().enumerate() {
-                    let mut listed: Vec<u32> = members.of(link).collect();
+                    let mut listed: Vec<u32> = members.of(link).flatten().collect();
                     listed.sort_unstable();
                     prop_assert_eq!(listed, set.iter().map(|&(track, _)| track).collect::<Vec<_>>());
                     prop_assert_eq!(members.count(link) as usize, set.len());
                 }
             }
+            // Chunks come back: as many are in use as the lists need.
+            let used: usize = sets.iter().map(|set| set.len().div_ceil(CHUNK)).sum();
+            let free = std::iter::successors(members.free.checked_sub(1), |&at| {
+                members.chunks[at as usize].next.checked_sub(1)
+            });
+            prop_assert_eq!(members.fresh as usize, used + free.count());
         }
     }
 }

@@ -9,7 +9,8 @@
 //! |---|---|
 //! | `options` | what a collector is to do |
 //! | `flow_rates` | rate and links of every flow, beside the flow table |
-//! | `links` | sums, smoothing, rules with hysteresis |
+//! | `links` | sums, rules with hysteresis |
+//! | `lag` | the smoothing of all sums |
 //! | `members` | which flows are on which link |
 //! | `report` | what it says of links and flows |
 //!
@@ -19,6 +20,7 @@
 //! **Memory** is fixed at construction, all in the options; about 450 bytes a flow.
 
 mod flow_rates;
+mod lag;
 mod links;
 mod members;
 mod options;
@@ -70,6 +72,18 @@ pub struct Counters {
     pub events: u64,
     /// Crossings that came too soon after another event of the link, and waited.
     pub events_held_back: u64,
+}
+
+/// For one that goes on counting where another has ended.
+impl std::ops::AddAssign for Counters {
+    fn add_assign(&mut self, other: Counters) {
+        let Counters { flow_table, untracked, rates, events, events_held_back } = other;
+        self.flow_table += flow_table;
+        self.untracked += untracked;
+        self.rates += rates;
+        self.events += events;
+        self.events_held_back += events_held_back;
+    }
 }
 
 /// Why a collector could not be made.

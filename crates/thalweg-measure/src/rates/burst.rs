@@ -230,9 +230,10 @@ impl Track {
         }
         let length = time.saturating_sub(self.burst_time);
         let advance = begin.wrapping_sub(self.burst_sequence);
-        let is_over = gap >= options.gap.0 || length >= self.longest(options);
-        let sampled = if is_over && length > 0 && (advance > 0 || self.enough(length, options, scene.is_all))
-        {
+        // One branch that nobody can foretell, not four.
+        let is_over = (gap >= options.gap.0) | (length >= self.longest(options));
+        let tells = (advance > 0) | self.enough(length, options, scene.is_all);
+        let sampled = if is_over & (length > 0) & tells {
             let span = self.close(length, advance);
             (self.burst_time, self.burst_sequence) = (time, begin);
             Sampled::Began(span)
@@ -244,9 +245,7 @@ impl Track {
         self.forget(self.next_sequence, end);
         self.next_sequence = end;
         self.count(packet);
-        if packet.payload_length >= RANGE {
-            self.see(begin);
-        }
+        self.see(begin, packet.payload_length);
         sampled
     }
 
@@ -311,7 +310,7 @@ impl Track {
     #[inline(always)]
     fn enough(&self, length: u64, options: &BurstOptions, is_all: bool) -> bool {
         let wanted = if is_all { 1 } else { ENOUGH_SAMPLES };
-        length >= options.longest.0 && self.samples >= wanted || length >= LONGEST_COUNT.0
+        (length >= options.longest.0) & (self.samples >= wanted) | (length >= LONGEST_COUNT.0)
     }
 
     fn begin(&mut self, time: u64, packet: &Packet, begin: u32, end: u32) {
@@ -320,9 +319,7 @@ impl Track {
         (self.wire, self.payload, self.samples, self.late) = (0, 0, 0, 0);
         self.seen = [0; RANGES as usize / 64];
         self.count(packet);
-        if packet.payload_length >= RANGE {
-            self.see(begin);
-        }
+        self.see(begin, packet.payload_length);
     }
 
     #[inline(always)]
@@ -360,7 +357,7 @@ impl Track {
             self.repeated = self.repeated.saturating_add(packet.payload_length);
             return Sampled::Repeated;
         }
-        self.see(begin);
+        self.see(begin, packet.payload_length);
         self.reordered = self.reordered.saturating_add(1);
         Sampled::Late
     }
@@ -368,15 +365,19 @@ impl Track {
     /// The ranges between two sequence numbers come into memory, and what they displace goes out of it.
     #[inline(always)]
     fn forget(&mut self, from: u32, to: u32) {
-        let (first, last) = (from / RANGE, to / RANGE);
-        if first != last {
-            self.forget_ranges(first.wrapping_add(1), last);
+        let first = (from / RANGE).wrapping_add(1);
+        let count = (to / RANGE).wrapping_sub(from / RANGE) % (1 << 22);
+        let bit = first % 64;
+        if bit + count < 64 {
+            // They lie in one word, as most do, none included.
+            self.seen[(first % RANGES / 64) as usize] &= !(((1 << count) - 1) << bit);
+        } else {
+            self.forget_many(first, count);
         }
     }
 
-    #[inline(always)]
-    fn forget_ranges(&mut self, first: u32, last: u32) {
-        let count = last.wrapping_sub(first).wrapping_add(1) % (1 << 22);
+    #[cold]
+    fn forget_many(&mut self, first: u32, count: u32) {
         if count >= RANGES {
             self.seen = [0; RANGES as usize / 64];
             return;
@@ -387,10 +388,11 @@ impl Track {
         }
     }
 
+    /// A segment that begins here was seen, unless it is too short to be told apart.
     #[inline(always)]
-    fn see(&mut self, sequence: u32) {
+    fn see(&mut self, sequence: u32, payload: u32) {
         let range = sequence / RANGE % RANGES;
-        self.seen[range as usize / 64] |= 1 << (range % 64);
+        self.seen[range as usize / 64] |= u64::from(payload >= RANGE) << (range % 64);
     }
 
     fn has_seen(&self, sequence: u32) -> bool {
