@@ -187,6 +187,11 @@ pub fn drop_thread_capabilities() -> Result<(), PrivilegeError> {
     Ok(())
 }
 
+/// Whether the calling thread may open an interface: it has CAP_NET_RAW.
+pub fn can_capture() -> bool {
+    caps::has_cap(None, CapSet::Effective, Capability::CAP_NET_RAW).unwrap_or(false)
+}
+
 fn refuse_if_threads_run() -> Result<(), PrivilegeError> {
     // Without /proc nobody can tell, and the caller's word has to do.
     let thread_count = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);

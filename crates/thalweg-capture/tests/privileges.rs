@@ -9,7 +9,8 @@ use std::process::Command;
 use caps::{CapSet, Capability};
 use thalweg_capture::live::{LiveError, LiveOptions, LiveSource};
 use thalweg_capture::privileges::{
-    Keep, PrivilegeError, UserChange, drop_privileges, drop_privileges_except,
+    Keep, PrivilegeError, UserChange, can_capture, drop_privileges, drop_privileges_except,
+    drop_thread_capabilities,
 };
 use thalweg_capture::xdp::{XdpOptions, XdpSource};
 use thalweg_wire::{Bytes, Source};
@@ -23,11 +24,12 @@ fn main() {
         Ok(_) => return captures_without_privileges(),
         Err(_) => {}
     }
-    let tests: [(&str, fn()); 4] = [
+    let tests: [(&str, fn()); 5] = [
         ("privileges_are_not_dropped_while_other_threads_keep_theirs", other_threads),
         ("root_becomes_nobody_and_goes_on_capturing", root),
         ("root_through_sudo_becomes_the_user_who_called_it", sudo),
         ("what_opening_an_interface_takes_can_be_kept_and_nothing_else", keep),
+        ("a_thread_gives_up_its_capabilities_and_those_of_its_children_and_no_others", one_thread),
     ];
     for (name, test) in tests {
         println!("test {name} ...");
@@ -55,6 +57,31 @@ fn sudo() {
 
 fn keep() {
     run_child(&[(IN_CHILD, "keep")]);
+}
+
+fn one_thread() {
+    // SAFETY: takes nothing and cannot fail.
+    if unsafe { libc::geteuid() } != 0 || !can_capture() {
+        return println!("skipped: needs root");
+    }
+    std::thread::spawn(|| {
+        LiveSource::open(&LiveOptions::new("lo")).unwrap();
+        drop_thread_capabilities().unwrap();
+        has_nothing("the thread");
+        std::thread::spawn(|| has_nothing("its child")).join().unwrap();
+    })
+    .join()
+    .unwrap();
+    assert!(can_capture(), "others keep theirs");
+    LiveSource::open(&LiveOptions::new("lo")).unwrap();
+}
+
+fn has_nothing(thread: &str) {
+    for set in [CapSet::Effective, CapSet::Permitted, CapSet::Inheritable, CapSet::Ambient] {
+        assert!(caps::read(None, set).unwrap().is_empty(), "{thread}: {set:?}");
+    }
+    let opened = LiveSource::open(&LiveOptions::new("lo"));
+    assert!(!can_capture() && matches!(opened, Err(LiveError::NoPermission { .. })), "{thread}");
 }
 
 fn opens_again_with_what_is_kept() {

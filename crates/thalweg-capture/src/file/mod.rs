@@ -24,9 +24,10 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use thalweg_wire::capture_file::{Decoder, Format, FormatError};
@@ -86,7 +87,7 @@ enum Found {
 
 impl FileSource {
     /// Opens a capture file; `-` is standard input. The header of a regular file is read at once. A named pipe
-    /// is waited for until it has a writer.
+    /// needs no writer yet: until one comes, batches are empty.
     ///
     /// # Errors
     /// If it cannot be read, is a directory or empty, is no capture file, or is a pcap file of a link type that
@@ -98,7 +99,9 @@ impl FileSource {
         }
         let name = path.display().to_string();
         let cannot_open = |cause| FileError::Open { file: name.clone(), cause };
-        let file = File::open(path).map_err(cannot_open)?;
+        // Or opening a named pipe would wait for a writer, for ever if none comes. To a regular file it means nothing.
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+        let file = file.map_err(cannot_open)?;
         let metadata = file.metadata().map_err(cannot_open)?;
         if metadata.is_dir() {
             return Err(FileError::Directory { file: name });

@@ -365,6 +365,26 @@ fn the_buffer_of_a_stream_grows_for_a_record_and_not_for_a_claim() {
 }
 
 #[test]
+fn a_named_pipe_is_open_before_it_has_a_writer_and_ends_with_the_writer() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let mut source = FileSource::open(&path).unwrap();
+    for _ in 0..2 {
+        assert!(source.next_batch().unwrap().unwrap().frames.is_empty(), "nobody writes yet");
+    }
+    let frames = some_frames(300);
+    let bytes = pcap_file(&frames);
+    let writing = std::thread::spawn(move || std::fs::write(path, bytes).unwrap());
+    let mut count = 0;
+    while let Some(batch) = source.next_batch().unwrap() {
+        count += batch.frames.len();
+    }
+    assert_eq!(count, frames.len());
+    writing.join().unwrap();
+}
+
+#[test]
 fn a_silent_pipe_gives_empty_batches() {
     let frames = some_frames(2);
     let file = pcap_file(&frames);

@@ -211,6 +211,17 @@ impl Daemon {
         }
     }
 
+    /// How its collectors do: `3 collectors: 2 running, 1 failed`.
+    pub fn status(&self) -> String {
+        let states: Vec<&str> =
+            read(&self.0.collectors).iter().map(|collector| collector.state().name()).collect();
+        let parts = CollectorState::NAMES.iter().filter_map(|name| {
+            let count = states.iter().filter(|state| *state == name).count();
+            (count > 0).then(|| format!("{count} {name}"))
+        });
+        format!("{} collectors: {}", states.len(), parts.collect::<Vec<_>>().join(", "))
+    }
+
     /// From now on it is on its way out.
     pub fn stop(&self) {
         self.0.is_stopping.store(true, Ordering::Relaxed);

@@ -49,7 +49,7 @@ pub struct Metric {
 /// How values of a metric are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Only grows, until the daemon or the collector is started anew.
+    /// Only grows, until the daemon is started anew.
     Counter,
     /// Is what it is now.
     Gauge,

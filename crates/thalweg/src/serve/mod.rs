@@ -16,7 +16,8 @@
 //! | `event` | what is told without being asked |
 //! | `collectors` | threads that measure, and how they are asked |
 //! | `samples`, `records` | samples to capture files, flows to JSON lines |
-//! | `run` | start, reload, stop |
+//! | `run` | start, watch, stop; `signals`, `pulse` are what it watches |
+//! | `reload` | what the file says now |
 //! | `plan` | what it would do, for `thalweg check` |
 //! | `supervisor` | what systemd is told |
 
@@ -30,9 +31,12 @@ pub mod hub;
 pub mod log;
 pub mod metrics;
 pub mod plan;
+mod pulse;
 mod records;
+mod reload;
 mod run;
 pub mod samples;
+mod signals;
 mod supervisor;
 
 pub use run::run;

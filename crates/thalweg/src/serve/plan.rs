@@ -3,9 +3,8 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use thalweg_capture::backend;
-
 use super::access::Access;
+use super::collectors::foretell;
 use super::config::{CollectorConfig, Config, SourceConfig};
 
 /// What the daemon would do with this configuration.
@@ -82,9 +81,12 @@ fn how(source: &SourceConfig) -> String {
     };
     match source {
         SourceConfig::Interface { name, backend, .. } => {
-            let choice = backend::choose(name, *backend);
             let is_there = Path::new("/sys/class/net").join(name).exists();
-            format!("{}{}", choice.reason, if is_there { "" } else { "; there is no such interface now" })
+            format!(
+                "{}{}",
+                foretell(name, *backend),
+                if is_there { "" } else { "; there is no such interface now" }
+            )
         }
         SourceConfig::File { path, speed } if path == Path::new("-") => pace(speed),
         SourceConfig::File { path, speed } => format!("{}{}", pace(speed), missing(path)),

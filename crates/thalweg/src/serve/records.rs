@@ -1,19 +1,28 @@
 //! Records of flows, written as they end: a JSON line each, as `thalweg watch --json --flows` has them, with the
 //! collector's name.
+//!
+//! Lines are gathered and written together, [`GATHERED`] bytes or [`LONGEST_WAIT`] after the first of them. A line that
+//! cannot be written is lost, and counted for its collector; what follows is tried again. A line that was written in
+//! part is ended before the next.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::Path;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use serde::Serialize;
 
+use super::collectors::Tallies;
 use super::collectors::outlets::Records;
 use crate::watch::json::FlowLine;
 
 /// How long a line waits in memory at most.
-const FLUSH_INTERVAL: Duration = Duration::from_millis(500);
+const LONGEST_WAIT: Duration = Duration::from_millis(500);
+
+/// Bytes that are written without waiting for more.
+const GATHERED: usize = 64 << 10;
 
 #[derive(Serialize)]
 struct Line<'a> {
@@ -31,33 +40,94 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).open(path)
 }
 
-/// Writes records until all collectors have gone. What cannot be written is lost, and told once.
-pub(super) fn write(file: File, records: &Receiver<Records>) {
-    let mut out = BufWriter::new(file);
-    let mut has_failed = false;
+/// Writes records until all collectors have gone.
+pub(super) fn write(file: impl Write, records: &Receiver<Records>) {
+    let mut sheet = Sheet::new(file);
+    let mut due = None;
     loop {
-        let written = match records.recv_timeout(FLUSH_INTERVAL) {
-            Ok(records) => write_lines(&mut out, &records),
-            Err(RecvTimeoutError::Timeout) => out.flush(),
-            Err(RecvTimeoutError::Disconnected) => break,
+        let received = match due {
+            None => records.recv().map_err(RecvTimeoutError::from),
+            Some(due) => records.recv_deadline(due),
         };
-        if let Err(error) = &written
-            && !has_failed
-        {
-            tracing::error!("cannot write records: {error}");
+        match received {
+            Ok(records) => {
+                sheet.add(&records);
+                due.get_or_insert_with(|| Instant::now() + LONGEST_WAIT);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
         }
-        has_failed = written.is_err();
+        if sheet.text.len() >= GATHERED || due.is_some_and(|due| due <= Instant::now()) {
+            sheet.write();
+            due = None;
+        }
     }
-    if let Err(error) = out.flush() {
-        tracing::error!("cannot write the last records: {error}");
+    sheet.write();
+}
+
+/// Lines that wait to be written.
+struct Sheet<W> {
+    out: W,
+    text: Vec<u8>,
+    /// Where each line ends, and where it is counted.
+    lines: Vec<(usize, Arc<Tallies>)>,
+    /// Whether what was written last ended within a line.
+    is_torn: bool,
+    has_failed: bool,
+}
+
+impl<W: Write> Sheet<W> {
+    fn new(out: W) -> Sheet<W> {
+        Sheet { out, text: Vec::new(), lines: Vec::new(), is_torn: false, has_failed: false }
+    }
+
+    fn add(&mut self, records: &Records) {
+        if self.is_torn && self.text.is_empty() {
+            self.text.push(b'\n');
+        }
+        for record in &records.records {
+            let line = Line { r#type: "flow", collector: &records.collector, flow: FlowLine::from(record) };
+            // Memory takes everything, and the line is of types that JSON has.
+            let _ = serde_json::to_writer(&mut self.text, &line);
+            self.text.push(b'\n');
+            self.lines.push((self.text.len(), Arc::clone(&records.tallies)));
+        }
+    }
+
+    /// Writes all lines, or as many as can be.
+    fn write(&mut self) {
+        let mut written = 0;
+        let result = loop {
+            if written == self.text.len() {
+                break self.out.flush();
+            }
+            match self.out.write(&self.text[written..]) {
+                Ok(0) => break Err(io::ErrorKind::WriteZero.into()),
+                Ok(bytes) => written += bytes,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => break Err(error),
+            }
+        };
+        if let Some(last) = written.checked_sub(1) {
+            self.is_torn = self.text[last] != b'\n';
+        }
+        for (end, tallies) in self.lines.drain(..) {
+            tallies.note_record(end <= written);
+        }
+        self.text.clear();
+        self.tell(result);
+    }
+
+    /// Tells when writing begins to fail, and when it goes on.
+    fn tell(&mut self, result: io::Result<()>) {
+        match &result {
+            Err(error) if !self.has_failed => tracing::error!("cannot write records: {error}"),
+            Ok(()) if self.has_failed => tracing::info!("records are written again"),
+            _ => {}
+        }
+        self.has_failed = result.is_err();
     }
 }
 
-fn write_lines(out: &mut impl Write, records: &Records) -> io::Result<()> {
-    for record in &records.records {
-        let line = Line { r#type: "flow", collector: &records.collector, flow: FlowLine::from(record) };
-        serde_json::to_writer(&mut *out, &line)?;
-        out.write_all(b"\n")?;
-    }
-    Ok(())
-}
+#[cfg(test)]
+mod tests;

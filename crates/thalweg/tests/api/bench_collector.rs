@@ -108,8 +108,6 @@ fn counters() -> CollectorCounters {
         flow_capacity: 1_024,
         memory: Bytes(450_560),
         sampling_ratio: Some(Estimate::within(0.25, 0.24, 0.26, 0.95)),
-        windows_lost: 0,
-        records_lost: 0,
     }
 }
 

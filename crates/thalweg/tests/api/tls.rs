@@ -99,10 +99,9 @@ fn who_came_before_certificates_were_demanded_is_not_answered_after() {
     fixture.publish(1);
     assert_eq!(events.numbers(1), [1]);
     assert_eq!(anyone.get("/v1/links").status, 200);
-    // Read again, and nothing else: a connection is answered once more, and then told to come anew.
+    // Read again, and nothing else.
     fixture.access.reload(&fixture.options).unwrap();
-    assert_eq!(anyone.get("/v1/links").headers["connection"], "close");
-    assert!(!anyone.get("/v1/links").headers.contains_key("connection"), "this is a new connection");
+    assert!(!anyone.get("/v1/links").headers.contains_key("connection"), "nothing has changed");
     fixture.publish(1);
     assert_eq!(events.numbers(1), [2]);
     let client_ca = authority.write("ca.pem", &authority.issuer.pem());
@@ -114,6 +113,35 @@ fn who_came_before_certificates_were_demanded_is_not_answered_after() {
     fixture.publish(1);
     assert_eq!(events.rest(), "", "not another event");
     assert_eq!(authority.client(&fixture, Some(&authority)).get("/v1/links").status, 200);
+}
+
+#[test]
+fn a_connection_lives_on_over_reloads_as_long_as_its_certificate_would_let_it_in() {
+    let (authority, next) = (Authority::new(), Authority::new());
+    let fixture = authority.serve();
+    let client = authority.client(&fixture, Some(&authority));
+    let mut events = client.events("", &[]);
+    fixture.publish(1);
+    assert_eq!(events.numbers(1), [1]);
+    assert_eq!(client.get("/v1/links").status, 200);
+    // The same again; the server's certificate renewed; another authority beside this one.
+    fixture.access.reload(&fixture.options).unwrap();
+    let (certificate, key) = authority.issue("127.0.0.1");
+    authority.write("server.pem", &certificate);
+    authority.write("server.key", &key);
+    authority.write("ca.pem", &[next.issuer.pem(), authority.issuer.pem()].concat());
+    fixture.access.reload(&fixture.options).unwrap();
+    fixture.publish(1);
+    assert_eq!(events.numbers(1), [2], "the same stream");
+    let answer = client.get("/v1/links");
+    assert!(answer.status == 200 && !answer.headers.contains_key("connection"));
+    // The authority is trusted no more.
+    authority.write("ca.pem", &next.issuer.pem());
+    fixture.access.reload(&fixture.options).unwrap();
+    assert_eq!(client.get("/v1/links").problem(), (503, "unavailable".into()));
+    assert!(client.try_get("/v1/links", &[]).is_err(), "nor a new connection");
+    fixture.publish(1);
+    assert_eq!(events.rest(), "", "not another event");
 }
 
 #[test]

@@ -7,6 +7,7 @@
 mod frames;
 #[path = "../../../../fuzz/src/lib.rs"]
 pub mod fuzz;
+mod openflow;
 mod seeds;
 
 use std::fs;
@@ -83,6 +84,11 @@ fn every_state_of_a_network_of_the_corpus_is_sound_or_is_refused_with_its_lines(
 #[test]
 fn every_workload_of_the_corpus_is_in_order_or_is_refused() {
     run("workload", fuzz::workload::check);
+}
+
+#[test]
+fn every_openflow_stream_of_the_corpus_is_cut_into_messages_that_are_read_back_or_refused() {
+    run("openflow", fuzz::openflow::check);
 }
 
 #[test]

@@ -26,6 +26,7 @@ pub(crate) fn all() -> Vec<Seed> {
         of("topology", topologies()),
         of("network", networks()),
         of("workload", workloads()),
+        of("openflow", crate::openflow::streams()),
     ]
     .concat()
 }

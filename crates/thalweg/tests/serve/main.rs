@@ -1,7 +1,12 @@
 //! `thalweg serve` as a process: start, reload, kill, stop.
 
+#[path = "../live/mod.rs"]
+mod live;
 #[path = "../program/mod.rs"]
 mod program;
+
+mod interfaces;
+mod slow;
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -53,8 +58,18 @@ impl Serve {
 
     /// Starts it, and waits until it is ready.
     fn start(&mut self) {
+        self.start_as(Command::new(THALWEG));
+    }
+
+    /// The same, by a command that runs the program.
+    fn start_as(&mut self, command: Command) {
+        self.launch(command);
+        self.wait("it is ready", |serve| serve.get("/readyz").is_some());
+    }
+
+    fn launch(&mut self, mut command: Command) {
         let log = File::options().append(true).create(true).open(self.path("log")).unwrap();
-        let child = Command::new(THALWEG)
+        let child = command
             .args(["serve", "-c", "thalweg.toml"])
             .current_dir(self.folder.path())
             .stdin(Stdio::null())
@@ -62,7 +77,6 @@ impl Serve {
             .spawn()
             .unwrap();
         self.child = Some(child);
-        self.wait("it is ready", |serve| serve.get("/readyz").is_some());
     }
 
     fn log(&self) -> String {
@@ -71,13 +85,23 @@ impl Serve {
 
     /// What an address of the API answers; `None` if it is not an answer of success.
     fn get(&self, path: &str) -> Option<Value> {
+        self.text(path).map(|body| serde_json::from_str(&body).unwrap_or(Value::Null))
+    }
+
+    /// The value of a line of the metrics.
+    fn metric(&self, name: &str) -> Option<u64> {
+        let page = self.text("/metrics")?;
+        page.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+    }
+
+    fn text(&self, path: &str) -> Option<String> {
         let mut stream = TcpStream::connect(self.address).ok()?;
         let host = self.address;
         write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").ok()?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).ok()?;
         let (head, body) = answer.split_once("\r\n\r\n")?;
-        head.starts_with("HTTP/1.1 200").then(|| serde_json::from_str(body).unwrap_or(Value::Null))
+        head.starts_with("HTTP/1.1 200").then(|| body.to_owned())
     }
 
     /// Names of collectors, and what they do.
@@ -207,6 +231,48 @@ fn samples_are_written_on_a_signal_and_when_something_happens() {
     let name = &files(&serve, "-signal.pcapng")[0];
     let bytes = fs::read(serve.path("samples").join(name)).unwrap();
     assert!(bytes.len() > 14_342 * 86, "{}", bytes.len());
+}
+
+#[test]
+fn dumps_of_runs_before_are_not_written_over_and_count_among_those_that_are_kept() {
+    let samples = "[samples]\nfolder = \"samples\"\non_event = \"congestion\"\nkeep = 2\n";
+    let mut serve = Serve::new(&[CAPTURE, samples].concat());
+    let dumps = |serve: &Serve| {
+        let files = fs::read_dir(serve.path("samples")).into_iter().flatten();
+        let mut names: Vec<_> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+        names.retain(|name| name.ends_with(".pcapng"));
+        names.sort();
+        names
+    };
+    for run in 1..=3 {
+        serve.start();
+        serve.wait("it has written", |serve| serve.metric("thalweg_sample_files_total ") == Some(1));
+        serve.signal("-TERM");
+        assert_eq!(serve.ended(), Some(0), "{}", serve.log());
+        assert_eq!(dumps(&serve).len(), run.min(2), "{:?}", dumps(&serve));
+    }
+}
+
+#[test]
+fn records_that_a_full_disk_does_not_take_are_counted() {
+    let records = "[records]\nfile = \"/dev/full\"\n[log]\nformat = \"json\"\n";
+    let mut serve = Serve::new(&[CAPTURE, records].concat());
+    serve.start();
+    serve.wait("the file has ended", |serve| serve.has("a", "ended"));
+    let before = serve.metric("thalweg_flow_records_lost_total{collector=\"a\",reason=\"failed\"}");
+    // Flows begin anew, and those that there were are handed on.
+    serve.configure(&[CAPTURE, "smoothing = \"2ms\"\n", records].concat());
+    serve.signal("-HUP");
+    let lost = |serve: &Serve| {
+        let lost = serve.metric("thalweg_flow_records_lost_total{collector=\"a\",reason=\"failed\"}");
+        lost.filter(|lost| Some(*lost) > before)
+    };
+    serve.wait("they are counted", |serve| lost(serve).is_some());
+    let lost = lost(&serve).unwrap();
+    serve.signal("-TERM");
+    assert_eq!(serve.ended(), Some(0), "{}", serve.log());
+    let log = serve.log();
+    assert!(log.contains("cannot write records") && log.contains(&format!("\"failed\":{lost}")), "{log}");
 }
 
 #[test]

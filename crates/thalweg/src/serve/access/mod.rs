@@ -23,7 +23,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use rustls::ServerConfig;
+use rustls::pki_types::CertificateDer;
 use thiserror::Error;
 
 pub use allowance::Allowance;
@@ -31,7 +31,7 @@ pub(super) use allowance::subnet;
 pub use hosts::Hosts;
 pub(super) use hosts::is_own_page;
 pub use options::{AccessOptions, Limits};
-pub use tls::TlsError;
+pub use tls::{Tls, TlsError};
 pub use tokens::{ParseScopeError, Scope, TokenFileError, TokenProblem, Tokens};
 
 /// What is demanded of whoever asks. Can be replaced while the daemon runs.
@@ -47,11 +47,16 @@ pub struct Access {
 pub struct Policy {
     tokens: Option<Tokens>,
     /// How connections are encrypted, if they are.
-    pub tls: Option<Arc<ServerConfig>>,
-    /// Whether TLS lets in only who has a certificate.
-    demands_certificate: bool,
+    pub tls: Option<Tls>,
     /// Names that requests may be for.
     pub hosts: Hosts,
+}
+
+/// What a client has shown when its encrypted connection began.
+#[derive(Clone, Debug, Default)]
+pub struct Handshake {
+    /// Its certificates, its own first; none if it has shown none.
+    pub certificates: Vec<CertificateDer<'static>>,
 }
 
 /// Why a request is refused.
@@ -67,7 +72,7 @@ pub enum Denied {
     /// The token's scope does not go that far.
     #[error("this token may only read")]
     ReadOnly,
-    /// The certificates that are demanded have been read anew since the connection began.
+    /// The certificates that are demanded are others since the connection began.
     #[error("what certificates are demanded has changed since this connection began: connect again")]
     Outdated,
 }
@@ -151,12 +156,11 @@ impl Policy {
         let tokens = options.token_file.as_deref().map(Tokens::load).transpose()?;
         let tls = match (&options.tls_certificate, &options.tls_key) {
             (Some(certificate), Some(key)) => {
-                Some(tls::server_config(certificate, key, options.client_ca.as_deref())?)
+                Some(Tls::load(certificate, key, options.client_ca.as_deref())?)
             }
             _ => None,
         };
-        let demands_certificate = options.client_ca.is_some();
-        Ok(Policy { tokens, tls, demands_certificate, hosts: Hosts::new(options) })
+        Ok(Policy { tokens, tls, hosts: Hosts::new(options) })
     }
 
     /// Whether this request may be answered: `authorization` is its header, `wanted` what the answer needs.
@@ -173,24 +177,21 @@ impl Policy {
         if scope >= wanted { Ok(()) } else { Err(Denied::ReadOnly) }
     }
 
-    /// Whether a connection began as one would now: `handshake` is what [`Policy::tls`] was then.
-    pub fn is_current(&self, handshake: Option<&Arc<ServerConfig>>) -> bool {
-        match (&self.tls, handshake) {
-            (Some(now), Some(then)) => Arc::ptr_eq(now, then),
-            (None, None) => true,
-            _ => false,
-        }
+    /// Whether a connection is encrypted as one would be now; `handshake` is that of the connection, if it is.
+    pub fn is_current(&self, handshake: Option<&Handshake>) -> bool {
+        self.tls.is_some() == handshake.is_some()
     }
 
     /// Whether requests of a connection may still be answered. Not where certificates are demanded and it has shown
-    /// none, or one of an authority that may not be trusted any more.
+    /// none, or one that would not let it in now: of an authority that is not trusted any more, or out of date.
     ///
     /// # Errors
     /// If not.
-    pub fn check_handshake(&self, handshake: Option<&Arc<ServerConfig>>) -> Result<(), Denied> {
-        match self.demands_certificate && !self.is_current(handshake) {
-            true => Err(Denied::Outdated),
-            false => Ok(()),
+    pub fn check_handshake(&self, handshake: Option<&Handshake>) -> Result<(), Denied> {
+        let shown = handshake.map_or(&[][..], |handshake| &handshake.certificates);
+        match &self.tls {
+            Some(tls) if !tls.admits(shown) => Err(Denied::Outdated),
+            _ => Ok(()),
         }
     }
 

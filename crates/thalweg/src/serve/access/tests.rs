@@ -146,7 +146,6 @@ fn a_token_is_demanded_where_there_are_tokens_and_its_scope_is_kept_to() {
     let policy = Policy {
         tokens: Some(Tokens::parse(&format!("r read {SECRET}\nw write {SECRET}2")).unwrap()),
         tls: None,
-        demands_certificate: false,
         hosts: Hosts::new(&AccessOptions::default()),
     };
     let permit = |header: &str, wanted| policy.permit(Some(header.as_bytes()), wanted);

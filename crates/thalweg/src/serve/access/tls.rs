@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use thiserror::Error;
 
@@ -38,35 +39,53 @@ pub enum TlsError {
     Refused(String),
 }
 
-/// How connections are encrypted.
-pub(super) fn server_config(
-    certificate: &Path,
-    key: &Path,
-    client_ca: Option<&Path>,
-) -> Result<Arc<ServerConfig>, TlsError> {
-    let refused = |error: &dyn std::fmt::Display| TlsError::Refused(error.to_string());
-    let chain = certificates("a certificate", certificate)?;
-    let key = PrivateKeyDer::from_pem_file(key).map_err(|error| TlsError::Unreadable {
-        what: "a private key",
-        file: key.to_owned(),
-        message: error.to_string(),
-    })?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .map_err(|error| refused(&error))?;
-    let builder = match client_ca {
-        None => builder.with_no_client_auth(),
-        Some(file) => {
-            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots(file)?), provider)
-                .build()
-                .map_err(|error| refused(&error))?;
-            builder.with_client_cert_verifier(verifier)
-        }
-    };
-    let mut config = builder.with_single_cert(chain, key).map_err(|error| refused(&error))?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
+/// How connections are encrypted, and who is let in.
+#[derive(Clone, Debug)]
+pub struct Tls {
+    /// For handshakes.
+    pub config: Arc<ServerConfig>,
+    /// What judges clients' certificates, if they are demanded.
+    verifier: Option<Arc<dyn ClientCertVerifier>>,
+}
+
+impl Tls {
+    /// From files in PEM.
+    pub(super) fn load(certificate: &Path, key: &Path, client_ca: Option<&Path>) -> Result<Tls, TlsError> {
+        let refused = |error: &dyn std::fmt::Display| TlsError::Refused(error.to_string());
+        let chain = certificates("a certificate", certificate)?;
+        let key = PrivateKeyDer::from_pem_file(key).map_err(|error| TlsError::Unreadable {
+            what: "a private key",
+            file: key.to_owned(),
+            message: error.to_string(),
+        })?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(|error| refused(&error))?;
+        let verifier = match client_ca {
+            None => None,
+            Some(file) => Some(
+                WebPkiClientVerifier::builder_with_provider(Arc::new(roots(file)?), provider)
+                    .build()
+                    .map_err(|error| refused(&error))?,
+            ),
+        };
+        let builder = match &verifier {
+            None => builder.with_no_client_auth(),
+            Some(verifier) => builder.with_client_cert_verifier(Arc::clone(verifier)),
+        };
+        let mut config = builder.with_single_cert(chain, key).map_err(|error| refused(&error))?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Tls { config: Arc::new(config), verifier })
+    }
+
+    /// Whether a client that has shown these certificates, its own first, would be let in now.
+    pub(super) fn admits(&self, certificates: &[CertificateDer<'_>]) -> bool {
+        let Some(verifier) = &self.verifier else { return true };
+        certificates
+            .split_first()
+            .is_some_and(|(own, others)| verifier.verify_client_cert(own, others, UnixTime::now()).is_ok())
+    }
 }
 
 fn roots(file: &Path) -> Result<RootCertStore, TlsError> {

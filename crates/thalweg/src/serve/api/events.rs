@@ -15,14 +15,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Bytes;
-use rustls::ServerConfig;
 use thalweg_measure::detect::Finding;
 use thiserror::Error;
 use tokio::sync::watch;
 
 use super::json::{self, EventBody, LinkName};
 use super::{Api, SubscriberPass};
-use crate::serve::access::{Policy, Scope};
+use crate::serve::access::{Handshake, Policy, Scope};
 use crate::serve::event::{Event, EventKind};
 use crate::serve::hub::{Delivery, Published, Subscriber};
 
@@ -145,8 +144,8 @@ pub(super) struct Admission {
     pub(super) policy: Arc<Policy>,
     /// The `Authorization` that it has shown.
     pub(super) authorization: Option<Vec<u8>>,
-    /// What TLS demanded when the connection began.
-    pub(super) handshake: Option<Arc<ServerConfig>>,
+    /// What it has shown when the connection began, if it is encrypted.
+    pub(super) handshake: Option<Arc<Handshake>>,
 }
 
 impl Admission {
@@ -155,7 +154,7 @@ impl Admission {
         let now = api.access().policy();
         if !Arc::ptr_eq(&now, &self.policy) {
             let denied = now
-                .check_handshake(self.handshake.as_ref())
+                .check_handshake(self.handshake.as_deref())
                 .and_then(|()| now.permit(self.authorization.as_deref(), Scope::Read));
             if denied.is_err() {
                 return false;

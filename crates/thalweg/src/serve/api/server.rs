@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rustls::ServerConfig;
 use thalweg_capture::privileges::drop_thread_capabilities;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -23,7 +22,7 @@ use super::places::Places;
 use super::service::{self, Shop};
 use super::stall::StallLimit;
 use super::{Api, WAITING_THREADS, events};
-use crate::serve::access::{Access, AccessOptions, Allowance};
+use crate::serve::access::{Access, AccessOptions, Allowance, Handshake, Policy};
 use crate::serve::daemon::Daemon;
 use crate::serve::hub::BellError;
 use crate::serve::log::Log;
@@ -177,12 +176,17 @@ async fn connect(shared: &Shared, stream: TcpStream, peer: SocketAddr) {
     // Events are small and wanted at once.
     let _ = stream.set_nodelay(true);
     let stream = StallLimit::new(stream, shared.api.limits().request_timeout);
-    let Some(tls) = shared.api.access().policy().tls.clone() else {
-        return converse(shared, stream, peer, None).await;
+    let policy = shared.api.access().policy();
+    let Some(tls) = &policy.tls else {
+        return converse(shared, stream, peer, policy, None).await;
     };
-    let handshake = TlsAcceptor::from(Arc::clone(&tls)).accept(stream);
+    let handshake = TlsAcceptor::from(Arc::clone(&tls.config)).accept(stream);
     match tokio::time::timeout(shared.api.limits().header_timeout, handshake).await {
-        Ok(Ok(stream)) => converse(shared, stream, peer, Some(tls)).await,
+        Ok(Ok(stream)) => {
+            let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default().to_vec();
+            let handshake = Some(Arc::new(Handshake { certificates }));
+            converse(shared, stream, peer, policy, handshake).await;
+        }
         Ok(Err(error)) => {
             shared.api.counters().handshakes_failed.fetch_add(1, Ordering::Relaxed);
             tracing::debug!(%peer, %error, "TLS handshake failed");
@@ -198,7 +202,8 @@ async fn converse(
     shared: &Shared,
     stream: impl AsyncRead + AsyncWrite + Unpin,
     peer: SocketAddr,
-    handshake: Option<Arc<ServerConfig>>,
+    admitted: Arc<Policy>,
+    handshake: Option<Arc<Handshake>>,
 ) {
     let shop = Shop {
         api: &shared.api,
@@ -206,6 +211,7 @@ async fn converse(
         news: &shared.news,
         start: shared.start,
         peer: peer.ip(),
+        admitted,
         handshake,
     };
     let answer = service_fn(|request| async { Ok::<_, Infallible>(service::answer(&shop, request).await) });

@@ -11,7 +11,6 @@ use http_body_util::{BodyExt, Either, Full, LengthLimitError, Limited};
 use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
-use rustls::ServerConfig;
 use tokio::sync::watch;
 
 use super::problem::{Code, MEDIA_TYPE, Problem};
@@ -19,7 +18,7 @@ use super::reply::Reply;
 use super::request::Request;
 use super::route::{self, EVENT_STREAM, Method, NoRoute, Route};
 use super::{Api, events};
-use crate::serve::access::{Allowance, Policy, Scope, is_own_page};
+use crate::serve::access::{Allowance, Denied, Handshake, Policy, Scope, is_own_page};
 
 /// Pieces of text that may wait for a subscriber's connection.
 const PIECES: usize = 4;
@@ -36,8 +35,20 @@ pub(super) struct Shop<'a> {
     pub(super) start: Instant,
     /// Who asks.
     pub(super) peer: IpAddr,
-    /// What TLS demanded when the connection began.
-    pub(super) handshake: Option<Arc<ServerConfig>>,
+    /// What was demanded when the connection began.
+    pub(super) admitted: Arc<Policy>,
+    /// What was shown then, if it is encrypted.
+    pub(super) handshake: Option<Arc<Handshake>>,
+}
+
+impl Shop<'_> {
+    /// Whether the connection would be let in now, if something else is demanded than when it began.
+    fn check_admission(&self, policy: &Arc<Policy>) -> Result<(), Denied> {
+        match Arc::ptr_eq(policy, &self.admitted) {
+            true => Ok(()),
+            false => policy.check_handshake(self.handshake.as_deref()),
+        }
+    }
 }
 
 /// The answer, whatever it is.
@@ -46,7 +57,8 @@ pub(super) async fn answer(shop: &Shop<'_>, request: hyper::Request<Incoming>) -
     // One policy for the whole of a request, whatever is reloaded meanwhile.
     let policy = shop.api.access().policy();
     let authorization = request.headers().get(header::AUTHORIZATION).map(|value| value.as_bytes().to_vec());
-    let reply = reply(shop, &policy, request).await;
+    let admission = shop.check_admission(&policy);
+    let reply = reply(shop, &policy, admission, request).await;
     let counters = shop.api.counters();
     match &reply {
         Ok(_) => _ = counters.answered.fetch_add(1, Ordering::Relaxed),
@@ -70,7 +82,7 @@ pub(super) async fn answer(shop: &Shop<'_>, request: hyper::Request<Incoming>) -
     // What is measured is out of date at once; and nothing here is to be guessed to be a web page.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    if !policy.is_current(shop.handshake.as_ref()) {
+    if admission.is_err() || !policy.is_current(shop.handshake.as_deref()) {
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
@@ -113,10 +125,11 @@ fn refusal(problem: &Problem, path: &str) -> Response<Body> {
 async fn reply(
     shop: &Shop<'_>,
     policy: &Policy,
+    admission: Result<(), Denied>,
     request: hyper::Request<Incoming>,
 ) -> Result<Reply, Problem> {
     check_allowance(shop)?;
-    policy.check_handshake(shop.handshake.as_ref())?;
+    admission?;
     let host = check_host(policy, &request)?;
     let (route, segments) = find(&request)?;
     check_access(policy, route, &host, request.headers())?;

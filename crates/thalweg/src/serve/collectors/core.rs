@@ -1,11 +1,13 @@
 //! What a collector's thread does with packets: they go once past the intake, the ring of samples, the collector and
 //! the tasks; what these find is told at once.
+//!
+//! Another collector is put in the place of the one at work in one step ([`Exchange`]): whoever asks for that makes it,
+//! which takes tens of milliseconds for a large table, and hands on the flows of the old one.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use thalweg_measure::collector::{Collector, CollectorError, Output};
-use thalweg_measure::detect::Finding;
 use thalweg_measure::meter::flow_table::FlowTableCounters;
 use thalweg_measure::meter::intake::Intake;
 use thalweg_measure::meter::record::EndReason;
@@ -15,15 +17,15 @@ use thalweg_wire::parse::Parser;
 use thalweg_wire::{Batch, HashSeed, Packet, SourceCounters, Timestamp};
 use thiserror::Error;
 
-use super::handle::{CollectorCounters, FlowChunk, Mailbox, Question, answer};
-use super::outlets::Outlets;
+use super::handle::{Asked, CollectorCounters, FlowChunk, Mailbox, Question, answer};
+use super::herald::Herald;
 use super::state::CollectorState;
+use super::tallies::Totals;
 use super::windows::TaskMonitor;
 use crate::serve::config::CollectorConfig;
 use crate::serve::config::collector::OptionsError;
-use crate::serve::daemon::{Daemon, wall_clock};
-use crate::serve::event::{Event, EventKind};
-use crate::serve::samples::Trigger;
+use crate::serve::daemon::Daemon;
+use crate::serve::event::EventKind;
 
 /// Packets between two looks at what they gave rise to: events are told after at most so many, about 6 us at ten million
 /// packets a second.
@@ -41,12 +43,36 @@ pub enum ReconfigureError {
     Collector(#[from] CollectorError),
 }
 
+/// A collector, ready to measure as a configuration says.
+#[derive(Debug)]
+pub struct Exchange {
+    pub(super) config: Arc<CollectorConfig>,
+    /// The network that it was made for.
+    pub(super) network: Option<Arc<Versions>>,
+    pub(super) collector: Collector,
+}
+
+impl Exchange {
+    /// Makes one. Takes as long as its flow table is large.
+    ///
+    /// # Errors
+    /// If the collector does not fit into the network, or into memory.
+    pub fn new(
+        config: Arc<CollectorConfig>,
+        network: Option<Arc<Versions>>,
+    ) -> Result<Exchange, ReconfigureError> {
+        let options = config.options(network.as_ref().map(|versions| &*versions.newest().state))?;
+        let collector = Collector::new(options, network.clone())?;
+        Ok(Exchange { config, network, collector })
+    }
+}
+
 /// All that a collector's thread measures with.
 pub(super) struct Core {
     config: Arc<CollectorConfig>,
     daemon: Daemon,
     pub(super) mailbox: Mailbox,
-    outlets: Outlets,
+    herald: Herald,
     network: Option<Arc<Versions>>,
     collector: Collector,
     output: Output,
@@ -55,33 +81,30 @@ pub(super) struct Core {
     next_answer: Instant,
     samples: Option<SampleWriter>,
     tasks: Option<TaskMonitor>,
-    /// Of the source that is open, as of a while ago, and of all before.
+    /// Of the source that is open, as of a while ago.
     pub(super) source: SourceCounters,
-    pub(super) sources_before: SourceCounters,
 }
 
 impl Core {
-    /// # Errors
-    /// If the collector does not fit into the network, or into memory.
+    /// What measures as `exchange` says; tells by `herald`, and keeps samples by `samples`.
     pub(super) fn new(
-        config: Arc<CollectorConfig>,
+        exchange: Exchange,
         daemon: Daemon,
         mailbox: Mailbox,
-        outlets: Outlets,
+        herald: Herald,
         samples: Option<SampleWriter>,
-    ) -> Result<Core, ReconfigureError> {
-        let network = daemon.network();
-        let collector = collector(&config, network.as_ref())?;
+    ) -> Core {
+        let Exchange { config, network, collector } = exchange;
         let tasks = config
             .tasks
             .as_ref()
             .map(|options| TaskMonitor::start(options, mailbox.tasks_board(), config.source.is_live()));
-        Ok(Core {
-            intake: Intake::new(Parser { peel_tunnels: config.peel_tunnels }, HashSeed::new(0)),
+        Core {
+            intake: intake(&config),
             config,
             daemon,
             mailbox,
-            outlets,
+            herald,
             network,
             collector,
             output: Output::default(),
@@ -90,8 +113,7 @@ impl Core {
             samples,
             tasks,
             source: SourceCounters::default(),
-            sources_before: SourceCounters::default(),
-        })
+        }
     }
 
     /// What is to be done.
@@ -105,7 +127,7 @@ impl Core {
         self.packets.clear();
         self.intake.take(frames, &mut self.packets);
         self.collector.update(&self.packets, &mut self.output);
-        self.tell(Some(begun));
+        self.herald.tell(&mut self.output, Some(begun));
         if let Some(samples) = &mut self.samples {
             samples.write_batch(frames);
         }
@@ -117,7 +139,7 @@ impl Core {
     /// Lets time pass without packets.
     pub(super) fn advance(&mut self, now: Timestamp) {
         self.collector.advance(now, &mut self.output);
-        self.tell(None);
+        self.herald.tell(&mut self.output, None);
         if let Some(tasks) = &mut self.tasks {
             tasks.advance(now);
         }
@@ -125,78 +147,36 @@ impl Core {
 
     /// Hands on all flows, and the window under way.
     pub(super) fn finish(&mut self) {
-        self.collector.finish(&mut self.output);
-        self.tell(None);
+        self.herald.finish(&mut self.collector, &mut self.output);
         if let Some(tasks) = self.tasks.take() {
             tasks.finish();
         }
     }
 
-    /// After a panic: whatever was half done is thrown away.
+    /// The source is no more.
+    pub(super) fn close_source(&mut self) {
+        let source = std::mem::take(&mut self.source);
+        self.herald.tallies().end(Totals { source, ..Totals::default() });
+    }
+
+    /// After a panic: whatever was half done is thrown away, and stays counted.
     ///
     /// # Errors
     /// If there is no memory for it.
     pub(super) fn renew(&mut self) -> Result<(), ReconfigureError> {
-        self.collector = collector(&self.config, self.network.as_ref())?;
+        let fresh = Exchange::new(Arc::clone(&self.config), self.network.clone())?;
+        self.herald.tallies().end(self.totals());
+        self.source = SourceCounters::default();
+        self.collector = fresh.collector;
         self.output = Output::default();
-        let counters = self.intake.counters();
-        self.intake = Intake::new(Parser { peel_tunnels: self.config.peel_tunnels }, HashSeed::new(0));
-        tracing::debug!(collector = &*self.config.name, frames = counters.frames.packets, "begins anew");
+        self.intake = intake(&self.config);
         Ok(())
     }
 
     /// Says what the collector is doing, to who asks and to who listens.
     pub(super) fn set_state(&self, state: CollectorState) {
         self.mailbox.set_state(state.clone());
-        let time = self.collector.clock();
-        let emitted = if self.config.source.is_live() { wall_clock() } else { time };
-        self.publish(time, emitted, EventKind::State(state));
-    }
-
-    /// Tells what was found, in the order of its packets' times; what packets that came in `begun` gave rise to, or what
-    /// time alone did.
-    #[inline]
-    fn tell(&mut self, begun: Option<Instant>) {
-        if !self.output.events.is_empty() || !self.output.flows.findings.is_empty() {
-            self.tell_events(begun);
-        }
-        if !self.output.flows.records.is_empty() {
-            let records = &mut self.output.flows.records;
-            self.outlets.records(&self.config.name, records, self.config.source.is_live());
-        }
-    }
-
-    #[cold]
-    fn tell_events(&mut self, begun: Option<Instant>) {
-        let Output { events, flows } = &mut self.output;
-        let events = std::mem::take(events).into_iter().map(|event| (event.time, EventKind::Link(event)));
-        let findings = std::mem::take(&mut flows.findings).into_iter().map(|finding| {
-            let time = match &finding {
-                Finding::Began(cheetah) => cheetah.detected,
-                Finding::Ended(end) => end.last,
-            };
-            (time, EventKind::Cheetah(finding))
-        });
-        let mut told: Vec<(Timestamp, EventKind)> = events.chain(findings).collect();
-        told.sort_by_key(|(time, _)| *time);
-        for (time, kind) in told {
-            if let Some(trigger) = Trigger::of(&kind) {
-                self.outlets.trigger(&self.config.name, trigger);
-            }
-            let emitted = if self.config.source.is_live() { wall_clock() } else { time };
-            self.publish(time, emitted, kind);
-            if let Some(begun) = begun {
-                self.mailbox.note_decision(begun.elapsed());
-                if self.config.source.is_live() {
-                    self.mailbox.note_arrival((wall_clock() - time).into());
-                }
-            }
-        }
-    }
-
-    fn publish(&self, time: Timestamp, emitted: Timestamp, kind: EventKind) {
-        let (collector, switch) = (Arc::clone(&self.config.name), Arc::clone(&self.config.switch));
-        self.daemon.hub().publish(Event { collector, switch, time, emitted, kind });
+        self.herald.publish(self.collector.clock(), EventKind::State(state));
     }
 
     /// Answers a question, if one waits and answering does not take more than a fifth of the time. Says whether it did.
@@ -255,28 +235,36 @@ impl Core {
                 let result = self.set_network(versions);
                 answer(&reply, time, result);
             }
-            Question::Configure(config, reply) => {
-                let result = self.configure(config);
-                answer(&reply, time, result);
+            Question::Exchange(exchange, reply) => {
+                let old = self.exchange(*exchange);
+                if let Err(unwanted) = reply.try_send(Asked { time, value: old }) {
+                    self.herald.retire(unwanted.into_inner().value);
+                }
+                // The network may have changed since that was made.
+                self.catch_up();
             }
         }
     }
 
     fn counters(&self) -> CollectorCounters {
-        let mut source = self.sources_before;
-        source += self.source;
-        let collector = self.collector.counters();
+        let now = self.totals();
+        let mut totals = self.herald.tallies().ended();
+        totals += now;
         CollectorCounters {
-            source,
-            intake: self.intake.counters(),
-            flows: live_flows(&collector.flow_table),
+            source: totals.source,
+            intake: totals.intake,
+            collector: totals.collector,
+            flows: live_flows(&now.collector.flow_table),
             flow_capacity: u64::from(self.config.flow_table.capacity),
             memory: self.collector.bytes(),
             sampling_ratio: self.collector.sampling_ratio(),
-            windows_lost: self.tasks.as_ref().map_or(0, TaskMonitor::lost),
-            records_lost: self.outlets.records_lost(),
-            collector,
         }
+    }
+
+    /// Of the source, intake and flow table at work.
+    fn totals(&self) -> Totals {
+        let (intake, collector) = (self.intake.counters(), self.collector.counters());
+        Totals { source: self.source, intake, collector }
     }
 
     /// Takes up another network: as another version if the collector's own part in it stays the same, else anew.
@@ -287,11 +275,18 @@ impl Core {
             self.collector.set_network(Some(versions));
             return Ok(());
         }
-        self.rebuild(Arc::clone(&self.config)).map_err(|error| {
-            self.network = before;
-            tracing::error!(collector = &*self.config.name, "cannot take up the new network: {error}");
-            OptionsError::Refused { reason: error.to_string() }
-        })
+        match Exchange::new(Arc::clone(&self.config), Some(versions)) {
+            Ok(exchange) => {
+                let old = self.exchange(exchange);
+                self.herald.retire(old);
+                Ok(())
+            }
+            Err(error) => {
+                self.network = before;
+                tracing::error!(collector = &*self.config.name, "cannot take up the new network: {error}");
+                Err(OptionsError::Refused { reason: error.to_string() })
+            }
+        }
     }
 
     /// Takes up the network of the daemon, if it has a newer one: whoever told of it may not have got through.
@@ -306,36 +301,28 @@ impl Core {
         }
     }
 
-    fn configure(&mut self, config: Arc<CollectorConfig>) -> Result<(), ReconfigureError> {
-        let before = std::mem::replace(&mut self.network, self.daemon.network());
-        let rebuilt = self.rebuild(Arc::clone(&config));
-        if rebuilt.is_err() {
-            self.network = before;
-            return rebuilt;
-        }
-        self.config = config;
-        Ok(())
-    }
-
-    /// A new collector in the place of the old one, which hands on all its flows.
-    fn rebuild(&mut self, config: Arc<CollectorConfig>) -> Result<(), ReconfigureError> {
-        let clock = self.collector.clock();
-        let collector = collector(&config, self.network.as_ref())?;
-        self.collector.finish(&mut self.output);
-        self.tell(None);
-        self.collector = collector;
-        self.collector.advance(clock, &mut self.output);
-        self.tell(None);
-        Ok(())
+    /// A new collector in the place of the old one, which still has its flows.
+    fn exchange(&mut self, exchange: Exchange) -> Collector {
+        let Exchange { config, network, collector } = exchange;
+        let old = std::mem::replace(&mut self.collector, collector);
+        self.herald.tallies().end(Totals { collector: old.counters(), ..Totals::default() });
+        (self.config, self.network) = (config, network);
+        self.collector.advance(old.clock(), &mut self.output);
+        self.herald.tell(&mut self.output, None);
+        old
     }
 }
 
-fn collector(
-    config: &CollectorConfig,
-    network: Option<&Arc<Versions>>,
-) -> Result<Collector, ReconfigureError> {
-    let options = config.options(network.map(|versions| &*versions.newest().state))?;
-    Ok(Collector::new(options, network.cloned())?)
+/// However its thread ends, what it has counted stays.
+impl Drop for Core {
+    fn drop(&mut self) {
+        self.herald.tallies().end(self.totals());
+        self.mailbox.end_samples();
+    }
+}
+
+fn intake(config: &CollectorConfig) -> Intake {
+    Intake::new(Parser { peel_tunnels: config.peel_tunnels }, HashSeed::new(0))
 }
 
 /// Flows in the table: those that were begun, and have not been handed on for good.

@@ -1,5 +1,6 @@
 //! All collectors of the daemon: started, changed while they run, stopped.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -8,10 +9,12 @@ use std::time::Duration;
 use thalweg_measure::samples::{SampleRing, SampleRingError};
 use thiserror::Error;
 
-use super::core::{Core, ReconfigureError};
-use super::handle::{Asked, CollectorHandle, Description};
+use super::core::{Core, Exchange, ReconfigureError};
+use super::handle::{AskError, CollectorHandle, Description};
+use super::herald::Herald;
 use super::outlets::Outlets;
 use super::source::{Opened, SourceError};
+use super::tallies::Tallies;
 use super::worker::Worker;
 use crate::serve::config::CollectorConfig;
 use crate::serve::daemon::Daemon;
@@ -25,6 +28,8 @@ pub struct Fleet {
     daemon: Daemon,
     outlets: Outlets,
     running: Vec<Running>,
+    /// By name: those that run, and those that ran until a reload that is under way.
+    tallies: BTreeMap<Arc<str>, Arc<Tallies>>,
 }
 
 /// One that runs.
@@ -32,6 +37,8 @@ pub struct Fleet {
 struct Running {
     config: Arc<CollectorConfig>,
     handle: CollectorHandle,
+    /// Tells what flow tables have left behind that another has replaced.
+    herald: Herald,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -89,7 +96,7 @@ impl Ready {
 impl Fleet {
     /// No collectors.
     pub(crate) fn new(daemon: Daemon, outlets: Outlets) -> Fleet {
-        Fleet { daemon, outlets, running: Vec::new() }
+        Fleet { daemon, outlets, running: Vec::new(), tallies: BTreeMap::new() }
     }
 
     /// Starts collectors, beside those there are.
@@ -112,7 +119,8 @@ impl Fleet {
         let mut before = std::mem::take(&mut self.running);
         for config in configs {
             let place = before.iter().position(|running| running.config.name == config.name);
-            let kept = place.map(|place| before.remove(place)).and_then(|running| running.change(config));
+            let kept = place.map(|place| before.remove(place));
+            let kept = kept.and_then(|running| running.change(config, &self.daemon));
             let started = kept.map_or_else(|| self.start_one(Ready::open(Arc::clone(config))), Ok);
             match started {
                 Ok(running) => self.running.push(running),
@@ -121,7 +129,7 @@ impl Fleet {
         }
         self.running.append(&mut before);
         self.retain(configs);
-        self.show();
+        self.tallies.retain(|name, _| configs.iter().any(|config| config.name == *name));
     }
 
     /// Stops those that `configs` does not have any more, or has at another switch.
@@ -140,24 +148,21 @@ impl Fleet {
         self.show();
     }
 
-    /// Stops all collectors: each hands on its flows and the window under way.
+    /// Stops all collectors: each hands on its flows and the window under way. Who writes these knows then that there is
+    /// no more to come.
     pub fn stop(&mut self) {
         for running in &self.running {
             running.stop.store(true, Ordering::Relaxed);
         }
-        self.running.iter_mut().for_each(Running::stop);
-    }
-
-    /// Whether the thread of every collector is there.
-    pub fn is_whole(&self) -> bool {
-        self.running.iter().all(|running| running.thread.as_ref().is_some_and(|thread| !thread.is_finished()))
+        self.running.drain(..).for_each(|mut running| running.stop());
+        self.outlets = Outlets::default();
     }
 
     fn show(&self) {
         self.daemon.set_collectors(self.running.iter().map(|running| running.handle.clone()).collect());
     }
 
-    fn start_one(&self, ready: Ready) -> Result<Running, StartError> {
+    fn start_one(&mut self, ready: Ready) -> Result<Running, StartError> {
         let Ready { config, opened } = ready;
         let collector = || config.name.to_string();
         let ring = config.samples.map(SampleRing::new).transpose();
@@ -169,17 +174,21 @@ impl Fleet {
             source: config.source.in_words(),
             is_live: config.source.is_live(),
         };
-        let (handle, mailbox) = CollectorHandle::with_samples(description, samples);
-        let core = Core::new(Arc::clone(&config), self.daemon.clone(), mailbox, self.outlets.clone(), writer)
+        let exchange = Exchange::new(Arc::clone(&config), self.daemon.network())
             .map_err(|source| StartError::Collector { collector: collector(), source })?;
+        let tallies = Arc::clone(self.tallies.entry(Arc::clone(&config.name)).or_default());
         let stop = Arc::new(AtomicBool::new(false));
+        let (daemon, outlets) = (self.daemon.clone(), self.outlets.clone());
+        let herald = Herald::new(&description, daemon, outlets, Arc::clone(&tallies), Arc::clone(&stop));
+        let (handle, mailbox) = CollectorHandle::with_tallies(description, samples, tallies);
+        let core = Core::new(exchange, self.daemon.clone(), mailbox, herald.clone(), writer);
         let worker = Worker { core, stop: Arc::clone(&stop) };
         let thread = std::thread::Builder::new()
             // The kernel keeps 15 bytes.
             .name(format!("c {}", config.name))
             .spawn(move || worker.run(opened))
             .map_err(|source| StartError::Thread { collector: collector(), source })?;
-        Ok(Running { config, handle, stop, thread: Some(thread) })
+        Ok(Running { config, handle, herald, stop, thread: Some(thread) })
     }
 }
 
@@ -191,28 +200,53 @@ impl Drop for Fleet {
 
 impl Running {
     /// Does what `config` says from now on; `None` if it has to begin anew for that, and has been stopped.
-    fn change(mut self, config: &Arc<CollectorConfig>) -> Option<Running> {
+    fn change(mut self, config: &Arc<CollectorConfig>, daemon: &Daemon) -> Option<Running> {
         if self.config == *config {
             return Some(self);
         }
         let name = &*config.name;
         if self.config.has_same_source(config) {
-            match self.handle.configure(Arc::clone(config), PATIENCE) {
-                Ok(Asked { value: Ok(()), .. }) => {
-                    tracing::info!(collector = name, "measures as the new configuration says");
-                    self.config = Arc::clone(config);
-                    return Some(self);
-                }
-                Ok(Asked { value: Err(error), .. }) => {
+            let exchange = match Exchange::new(Arc::clone(config), daemon.network()) {
+                Ok(exchange) => exchange,
+                Err(error) => {
                     tracing::error!(collector = name, "measures as before: {error}");
                     return Some(self);
                 }
-                Err(error) => tracing::warn!(collector = name, "{error}"),
+            };
+            if self.exchange(exchange) {
+                tracing::info!(collector = name, "measures as the new configuration says");
+                self.config = Arc::clone(config);
+                return Some(self);
             }
         }
         tracing::info!(collector = name, "has changed: begins anew");
         self.stop();
         None
+    }
+
+    /// Measures with something else from now on, and hands on the flows of what it measured with before. If it does not
+    /// do so in time, it has been stopped.
+    fn exchange(&mut self, exchange: Exchange) -> bool {
+        let answer = match self.handle.exchange(exchange) {
+            Ok(answer) => answer,
+            Err(error) => {
+                tracing::warn!(collector = self.handle.name(), "{error}");
+                return false;
+            }
+        };
+        let in_time = answer.recv_timeout(PATIENCE);
+        let is_done = in_time.is_ok();
+        let old = in_time.ok().or_else(|| {
+            tracing::warn!(collector = self.handle.name(), "{}", AskError::Late);
+            self.herald.tallies().late.fetch_add(1, Ordering::Relaxed);
+            self.stop();
+            // It may have done so as its last deed.
+            answer.try_recv().ok()
+        });
+        if let Some(old) = old {
+            self.herald.clone().retire(old.value);
+        }
+        is_done
     }
 
     fn stop(&mut self) {

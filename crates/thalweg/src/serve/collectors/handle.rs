@@ -9,12 +9,12 @@
 //! filters.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
-use thalweg_measure::collector::{Counters, FlowReport, LinkReport};
+use thalweg_measure::collector::{Collector, Counters, FlowReport, LinkReport};
 use thalweg_measure::meter::intake::IntakeCounters;
 use thalweg_measure::samples::SampleRing;
 use thalweg_measure::tasks::{TaskResult, TaskSpec, WindowReport};
@@ -23,10 +23,10 @@ use thalweg_sketch::Estimate;
 use thalweg_wire::{Bytes, FlowKey, SourceCounters, Timestamp};
 use thiserror::Error;
 
-use super::core::ReconfigureError;
-use super::latency::{Latency, LatencyHistogram};
+use super::core::Exchange;
+use super::latency::Latency;
 use super::state::CollectorState;
-use crate::serve::config::CollectorConfig;
+use super::tallies::{RecordsLost, Tallies};
 use crate::serve::config::collector::OptionsError;
 
 /// Questions that wait in a mailbox, at most.
@@ -49,8 +49,8 @@ pub enum Question {
     Counters(Sender<Asked<CollectorCounters>>),
     /// What is known of the network from now on; the answer says if it does not fit.
     Network(Arc<Versions>, Sender<Asked<Result<(), OptionsError>>>),
-    /// What is to be done from now on, of the same source.
-    Configure(Arc<CollectorConfig>, Sender<Asked<Result<(), ReconfigureError>>>),
+    /// What to measure with from now on, of the same source; the answer is what it measured with before.
+    Exchange(Box<Exchange>, Sender<Asked<Collector>>),
 }
 
 /// An answer, and the collector's clock when it was given: packet time, zero before the first packet.
@@ -71,7 +71,7 @@ pub struct FlowChunk {
     pub slots: u32,
 }
 
-/// Everything that a collector counts.
+/// Everything that a collector counts, with what those of its name counted before it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CollectorCounters {
     /// What came, and what was lost on the way.
@@ -88,10 +88,6 @@ pub struct CollectorCounters {
     pub memory: Bytes,
     /// Share of mirrored packets that arrive here, if TCP flows have shown it.
     pub sampling_ratio: Option<Estimate>,
-    /// Windows of tasks that were not evaluated, because those before them took too long.
-    pub windows_lost: u64,
-    /// Flow records that were not written, because writing took too long.
-    pub records_lost: u64,
 }
 
 /// What the tasks of a collector say.
@@ -159,40 +155,36 @@ pub struct Mailbox {
 #[derive(Debug)]
 struct Shared {
     description: Description,
+    tallies: Arc<Tallies>,
     samples: Option<SampleRing>,
-    /// Goes up with each batch.
-    heartbeat: AtomicU64,
+    /// Samples that were put into rings before this one.
+    samples_before: u64,
     state: Mutex<CollectorState>,
     /// How packets come: which backend, and why.
     backend: Mutex<String>,
     tasks: Mutex<Arc<TasksReport>>,
-    decision: LatencyHistogram,
-    arrival: LatencyHistogram,
-    restarts: AtomicU64,
-    refused: AtomicU64,
-    late: AtomicU64,
 }
 
 impl CollectorHandle {
     /// A collector to be asked, and the end at which it answers.
     pub fn new(description: Description) -> (CollectorHandle, Mailbox) {
-        CollectorHandle::with_samples(description, None)
+        CollectorHandle::with_tallies(description, None, Arc::default())
     }
 
-    /// The same, of a collector that keeps samples.
-    pub fn with_samples(description: Description, samples: Option<SampleRing>) -> (CollectorHandle, Mailbox) {
+    /// The same, of a collector that may keep samples, and goes on counting where others of its name have ended.
+    pub fn with_tallies(
+        description: Description,
+        samples: Option<SampleRing>,
+        tallies: Arc<Tallies>,
+    ) -> (CollectorHandle, Mailbox) {
         let shared = Arc::new(Shared {
             description,
             samples,
-            heartbeat: AtomicU64::new(0),
+            samples_before: tallies.samples_kept.load(Ordering::Relaxed),
+            tallies,
             state: Mutex::default(),
             backend: Mutex::default(),
             tasks: Mutex::default(),
-            decision: LatencyHistogram::default(),
-            arrival: LatencyHistogram::default(),
-            restarts: AtomicU64::new(0),
-            refused: AtomicU64::new(0),
-            late: AtomicU64::new(0),
         });
         let (sender, receiver) = bounded(MAILBOX);
         let handle = CollectorHandle { shared: Arc::clone(&shared), questions: sender };
@@ -226,33 +218,58 @@ impl CollectorHandle {
 
     /// A number that goes up several times a second as long as the collector's thread does its work.
     pub fn heartbeat(&self) -> u64 {
-        self.shared.heartbeat.load(Ordering::Relaxed)
+        self.shared.tallies.heartbeat()
     }
 
     /// How often its source has been opened again after a failure.
     pub fn restarts(&self) -> u64 {
-        self.shared.restarts.load(Ordering::Relaxed)
+        self.shared.tallies.restarts.load(Ordering::Relaxed)
     }
 
     /// Questions that found the mailbox full.
     pub fn refused(&self) -> u64 {
-        self.shared.refused.load(Ordering::Relaxed)
+        self.shared.tallies.refused.load(Ordering::Relaxed)
     }
 
     /// Questions that were not answered in time.
     pub fn late(&self) -> u64 {
-        self.shared.late.load(Ordering::Relaxed)
+        self.shared.tallies.late.load(Ordering::Relaxed)
     }
 
     /// From a packet's being in this process's memory to its event's being told.
     pub fn decision_latency(&self) -> Latency {
-        self.shared.decision.read()
+        self.shared.tallies.decision.read()
     }
 
     /// From the kernel's time stamp of a packet to its event's being told. Nothing is counted for sources that are not
     /// live.
     pub fn arrival_latency(&self) -> Latency {
-        self.shared.arrival.read()
+        self.shared.tallies.arrival.read()
+    }
+
+    /// Frames put into the ring of samples; `None` if they are not kept.
+    pub fn samples_kept(&self) -> Option<u64> {
+        self.samples().map(|ring| self.shared.samples_before + ring.written())
+    }
+
+    /// Windows of tasks that are over.
+    pub fn windows(&self) -> u64 {
+        self.shared.tallies.windows.load(Ordering::Relaxed)
+    }
+
+    /// Windows that were not evaluated, because those before them took too long.
+    pub fn windows_lost(&self) -> u64 {
+        self.shared.tallies.windows_lost.load(Ordering::Relaxed)
+    }
+
+    /// Flow records that were not written.
+    pub fn records_lost(&self) -> RecordsLost {
+        self.shared.tallies.records_lost()
+    }
+
+    /// Flow records that have been handed on and are not written yet.
+    pub fn records_waiting(&self) -> u64 {
+        self.shared.tallies.records_waiting()
     }
 
     /// What its tasks said last; asks nobody.
@@ -316,17 +333,13 @@ impl CollectorHandle {
         self.ask(patience, |reply| Question::Network(network, reply))
     }
 
-    /// Tells it what to do from now on; its source, and what is kept of samples and tasks, stay as they are. Flows begin
-    /// anew.
+    /// Gives it something else to measure with; its source, and what is kept of samples and tasks, stay as they are. What
+    /// it measured with before comes by the channel: who takes it hands on its flows.
     ///
     /// # Errors
-    /// As [`set_network`](Self::set_network).
-    pub fn configure(
-        &self,
-        config: Arc<CollectorConfig>,
-        patience: Duration,
-    ) -> Result<Asked<Result<(), ReconfigureError>>, AskError> {
-        self.ask(patience, |reply| Question::Configure(config, reply))
+    /// If it cannot be asked.
+    pub(super) fn exchange(&self, exchange: Exchange) -> Result<Receiver<Asked<Collector>>, AskError> {
+        self.put(|reply| Question::Exchange(Box::new(exchange), reply))
     }
 
     /// Puts a question, and waits for the answer.
@@ -338,21 +351,30 @@ impl CollectorHandle {
         patience: Duration,
         question: impl FnOnce(Sender<Asked<T>>) -> Question,
     ) -> Result<Asked<T>, AskError> {
-        let (reply, answer) = bounded(1);
-        self.questions.try_send(question(reply)).map_err(|error| match error {
-            TrySendError::Full(_) => {
-                self.shared.refused.fetch_add(1, Ordering::Relaxed);
-                AskError::Busy
-            }
-            TrySendError::Disconnected(_) => AskError::Gone,
-        })?;
+        let answer = self.put(question)?;
         answer.recv_timeout(patience).map_err(|error| match error {
             RecvTimeoutError::Timeout => {
-                self.shared.late.fetch_add(1, Ordering::Relaxed);
+                self.shared.tallies.late.fetch_add(1, Ordering::Relaxed);
                 AskError::Late
             }
             RecvTimeoutError::Disconnected => AskError::Gone,
         })
+    }
+
+    /// Puts a question; the answer comes by the channel.
+    fn put<T>(
+        &self,
+        question: impl FnOnce(Sender<Asked<T>>) -> Question,
+    ) -> Result<Receiver<Asked<T>>, AskError> {
+        let (reply, answer) = bounded(1);
+        self.questions.try_send(question(reply)).map_err(|error| match error {
+            TrySendError::Full(_) => {
+                self.shared.tallies.refused.fetch_add(1, Ordering::Relaxed);
+                AskError::Busy
+            }
+            TrySendError::Disconnected(_) => AskError::Gone,
+        })?;
+        Ok(answer)
     }
 }
 
@@ -382,7 +404,7 @@ impl Mailbox {
     /// Says that the collector's thread is at work.
     #[inline]
     pub fn beat(&self) {
-        self.shared.heartbeat.fetch_add(1, Ordering::Relaxed);
+        self.shared.tallies.beat();
     }
 
     /// Says what the collector is doing.
@@ -397,19 +419,14 @@ impl Mailbox {
 
     /// Counts a new beginning after a failure.
     pub fn note_restart(&self) {
-        self.shared.restarts.fetch_add(1, Ordering::Relaxed);
+        self.shared.tallies.restarts.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts how long after its packet's being in memory an event was told.
-    #[inline]
-    pub fn note_decision(&self, latency: Duration) {
-        self.shared.decision.record(latency);
-    }
-
-    /// Counts how long after its packet's time stamp an event was told.
-    #[inline]
-    pub fn note_arrival(&self, latency: Duration) {
-        self.shared.arrival.record(latency);
+    /// Keeps the number of samples for a collector of the same name that comes after this one.
+    pub(super) fn end_samples(&self) {
+        if let Some(ring) = &self.shared.samples {
+            self.shared.tallies.samples_kept.fetch_add(ring.written(), Ordering::Relaxed);
+        }
     }
 
     /// Where what tasks say is put; of a thread of its own.
@@ -426,6 +443,16 @@ impl TasksBoard {
     /// Puts it there.
     pub fn set(&self, report: TasksReport) {
         *lock(&self.0.tasks) = Arc::new(report);
+    }
+
+    /// Counts windows that are over.
+    pub(super) fn note_windows(&self, windows: u64) {
+        self.0.tallies.windows.fetch_add(windows, Ordering::Relaxed);
+    }
+
+    /// Counts a window that found no room.
+    pub(super) fn note_lost(&self) {
+        self.0.tallies.windows_lost.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -5,27 +5,30 @@
 //! | `handle` | how others ask a collector: its mailbox |
 //! | `state` | what a collector is doing |
 //! | `latency` | how long events take, in buckets |
+//! | `tallies` | what is counted, as long as the daemon has a collector of the name |
 //! | `source` | from the configuration to an open source |
 //! | `core` | what is done with packets, and how questions are answered |
 //! | `windows` | tasks, and the thread that evaluates them |
 //! | `worker` | the thread: reading, failing, beginning again; `backoff` says when |
-//! | `outlets` | what goes to the threads that write |
+//! | `herald` | tells what is found; `outlets` go to the threads that write |
 //! | `fleet` | all collectors: started, changed, stopped |
 
 mod backoff;
 mod core;
 mod fleet;
 pub mod handle;
+mod herald;
 pub mod latency;
 pub(crate) mod outlets;
 mod source;
 pub mod state;
+pub mod tallies;
 #[cfg(test)]
 pub(in crate::serve) mod tests;
 mod windows;
 mod worker;
 
-pub use self::core::ReconfigureError;
+pub use self::core::{Exchange, ReconfigureError};
 pub use fleet::{Fleet, Ready, StartError};
 pub use handle::{
     AskError, Asked, CollectorCounters, CollectorHandle, Description, FlowChunk, Mailbox, Question,
@@ -33,4 +36,6 @@ pub use handle::{
 };
 pub use latency::{Latency, LatencyHistogram};
 pub use source::SourceError;
+pub(crate) use source::foretell;
 pub use state::CollectorState;
+pub use tallies::{RecordsLost, Tallies};

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-use thalweg_capture::backend::{AnySource, Backend};
+use thalweg_capture::backend::{self, AnySource, Backend};
 use thalweg_capture::file::{FileError, FileSource};
 use thalweg_capture::filter::{FilterError, Filtered, FilteredError};
 use thalweg_capture::live::{LinkState, LiveError, LiveOptions};
@@ -27,6 +27,9 @@ pub(super) enum OpenSource {
     Input(Box<Input>),
     /// An experiment that is ready to run.
     Emulation(Box<Plan>),
+    /// What a test puts in the place of an interface.
+    #[cfg(test)]
+    Injected(super::tests::injected::Injected),
 }
 
 /// A file or an interface.
@@ -74,6 +77,10 @@ impl Opened {
     /// # Errors
     /// If it cannot be.
     pub(crate) fn open(config: &CollectorConfig) -> Result<Opened, SourceError> {
+        #[cfg(test)]
+        if let Some(injected) = super::tests::injected::source(config) {
+            return Ok(Opened { source: OpenSource::Injected(injected), backend: "injected".to_owned() });
+        }
         match &config.source {
             SourceConfig::File { path, .. } => {
                 let input = Input::open_file(path, config.filter.as_deref())?;
@@ -118,12 +125,33 @@ fn open_interface(config: &CollectorConfig) -> Result<(AnySource, String), Sourc
         (last, queues, None) => {
             drop((last, group));
             let (mut group, _) = open(Some(Backend::AfPacket))?;
-            let reason = format!(
-                "AF_PACKET, since `{name}` has {queues} receive queues, and AF_XDP would need one socket each"
-            );
-            Ok((group.pop().expect("a group of one"), reason))
+            Ok((group.pop().expect("a group of one"), too_many_queues(name, queues)))
         }
     }
+}
+
+/// How packets of an interface would come, and why so.
+pub(crate) fn foretell(interface: &str, wanted: Option<Backend>) -> String {
+    let choice = backend::choose(interface, wanted);
+    let queues = receive_queues(interface);
+    match wanted {
+        _ if choice.backend != Backend::AfXdp || queues < 2 => choice.reason,
+        None => too_many_queues(interface, queues),
+        Some(_) => SourceError::Queues { interface: interface.to_owned(), queues }.to_string(),
+    }
+}
+
+fn too_many_queues(interface: &str, queues: usize) -> String {
+    format!(
+        "AF_PACKET, since `{interface}` has {queues} receive queues, and AF_XDP would need one socket each"
+    )
+}
+
+/// As the kernel lists them; none of an interface that is not there.
+fn receive_queues(interface: &str) -> usize {
+    let queues = std::fs::read_dir(Path::new("/sys/class/net").join(interface).join("queues"));
+    let names = queues.into_iter().flatten().flatten().map(|queue| queue.file_name());
+    names.filter(|name| name.as_encoded_bytes().starts_with(b"rx-")).count()
 }
 
 impl Input {

@@ -1,3 +1,5 @@
+pub(super) mod injected;
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -181,6 +183,7 @@ fn a_reload_leaves_alone_what_stays_changes_rules_in_place_and_begins_others_ane
         assert_eq!(frames(name).source.frames, FRAMES);
     }
     let same_before = daemon.collector("same").unwrap();
+    let (ruled_before, decisions) = (frames("ruled"), same_before.decision_latency().count());
     let text = [
         &reads_capture("new"),
         &reads_capture("moved"),
@@ -198,11 +201,20 @@ fn a_reload_leaves_alone_what_stays_changes_rules_in_place_and_begins_others_ane
     let ruled = frames("ruled");
     assert_eq!(ruled.source.frames, FRAMES, "its source was not opened again");
     assert_eq!(ruled.flows, 0, "its flows begin anew");
-    assert_eq!(frames("moved").source.frames, FRAMES);
+    let handed_on: u64 = ruled.collector.flow_table.records.iter().sum();
+    assert_eq!(handed_on, ruled.collector.flow_table.flows, "those before were handed on");
+    // What is counted goes on, with the same source or another.
+    assert_eq!(ruled.collector.flow_table.flows, ruled_before.collector.flow_table.flows);
+    assert_eq!(ruled.collector.rates, ruled_before.collector.rates);
+    let moved = frames("moved");
+    assert_eq!(moved.source.frames, 2 * FRAMES);
+    assert_eq!(moved.intake.frames.packets, 2 * FRAMES);
+    assert_eq!(moved.collector.events, 2 * ruled_before.collector.events);
+    assert_eq!(daemon.collector("moved").unwrap().samples_kept(), Some(2 * FRAMES));
+    assert_eq!(daemon.collector("moved").unwrap().decision_latency().count(), 2 * decisions);
     assert_eq!(daemon.collector("moved").unwrap().samples().unwrap().snap_length(), 64);
     assert_eq!(frames("new").source.frames, FRAMES);
     assert!(daemon.collector("gone").is_none());
-    assert!(fleet.is_whole());
 }
 
 #[test]
@@ -257,4 +269,98 @@ fn tasks_of_a_file_answer_the_same_each_time() {
     assert!(a.answers.iter().all(|(_, answer)| answer.is_some()), "{:?}", a.answers);
     let counters = daemon.collector("a").unwrap();
     assert_eq!(counters.counters(Duration::from_millis(10)).unwrap_err(), AskError::Gone);
+}
+
+#[test]
+fn a_panic_in_one_collector_is_shown_waited_after_and_recovered_from_while_others_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let interface =
+        |name: &str| format!("[[collector]]\nname = {name:?}\nswitch = \"leaf0\"\ninterface = {name:?}\n");
+    let text = [interface(injected::PANICS_TWICE), interface(injected::IS_WELL)].concat();
+    let (daemon, mut fleet, _) = daemon(&text, folder.path());
+    let failing = wait_for(&daemon, injected::PANICS_TWICE, "failed");
+    let CollectorState::Failed { error, retry_at } = failing.state() else { panic!("it has failed") };
+    assert_eq!(error, "a mistake of the program: provoked by a test");
+    assert!(retry_at.is_some());
+    let well = daemon.collector(injected::IS_WELL).unwrap();
+    let beats = well.heartbeat();
+    let frames = failing.counters(PATIENCE).unwrap().value.source.frames;
+    let begun = Instant::now();
+    let recovered = wait_for(&daemon, injected::PANICS_TWICE, "running");
+    // Two waits follow each other, and the second is longer.
+    while recovered.restarts() < 2 || recovered.state() != CollectorState::Running {
+        assert!(begun.elapsed() < PATIENCE, "{:?}", recovered.state());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(begun.elapsed() >= backoff::Backoff::SHORTEST * 2, "{:?}", begun.elapsed());
+    let after = recovered.counters(PATIENCE).unwrap().value.source.frames;
+    assert!(after >= frames && frames > 0, "{frames}, then {after}");
+    assert_eq!((well.state(), well.restarts()), (CollectorState::Running, 0));
+    assert!(well.heartbeat() > beats && well.counters(PATIENCE).is_ok());
+    let states = events(&daemon, injected::PANICS_TWICE);
+    let states: Vec<&str> = states
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::State(state) => Some(state.name()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(states, ["running", "failed", "running", "failed", "running"]);
+    fleet.stop();
+    assert_eq!(recovered.state(), CollectorState::Stopped);
+}
+
+#[test]
+fn a_collector_whose_pipe_nobody_writes_to_runs_and_stops() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let text = "[[collector]]\nname = \"a\"\nswitch = \"leaf0\"\nfile = \"pipe\"\n";
+    let (daemon, mut fleet, _) = daemon(text, folder.path());
+    let handle = wait_for(&daemon, "a", "running");
+    assert_eq!(handle.counters(PATIENCE).unwrap().value.source.frames, 0);
+    let begun = Instant::now();
+    fleet.stop();
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn the_last_records_of_a_live_source_wait_for_room_and_those_that_find_none_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (sender, receiver) = crossbeam_channel::bounded(1);
+    let outlets = Outlets { records: Some(sender), ..Outlets::default() };
+    let text =
+        format!("[[collector]]\nname = \"a\"\nswitch = \"leaf0\"\ninterface = {:?}\n", injected::IS_WELL);
+    let config = config(&text, folder.path());
+    let daemon = Daemon::new(config.versions(), Hub::new(1 << 16));
+    let start = |outlets: &Outlets| {
+        let mut fleet = Fleet::new(daemon.clone(), outlets.clone());
+        fleet.start(config.collectors.iter().cloned().map(Ready::open).collect()).unwrap();
+        let handle = wait_for(&daemon, "a", "running");
+        while handle.counters(PATIENCE).unwrap().value.flows == 0 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        (fleet, handle)
+    };
+    let filler =
+        || outlets::Records { collector: "b".into(), tallies: Default::default(), records: Vec::new() };
+    // The writer is slow, and takes it in the end.
+    outlets.records.as_ref().unwrap().send(filler()).unwrap();
+    let (mut fleet, handle) = start(&outlets);
+    let stopping = std::thread::spawn(move || fleet.stop());
+    std::thread::sleep(Duration::from_millis(300));
+    let mut received = 0;
+    while let Ok(records) = receiver.recv_timeout(Duration::from_secs(2)) {
+        received += records.records.len();
+    }
+    stopping.join().unwrap();
+    assert!(received > 0);
+    assert_eq!((handle.records_lost(), handle.records_waiting()), (RecordsLost::default(), received as u64));
+    // The writer hangs.
+    outlets.records.as_ref().unwrap().send(filler()).unwrap();
+    let (mut fleet, handle) = start(&outlets);
+    let begun = Instant::now();
+    fleet.stop();
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert_eq!(handle.records_lost(), RecordsLost { late: received as u64, failed: 0 });
 }

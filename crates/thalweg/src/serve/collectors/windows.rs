@@ -26,7 +26,8 @@ pub(super) struct TaskMonitor {
 struct Outlet {
     sender: Sender<WindowState>,
     is_live: bool,
-    lost: u64,
+    /// Where it is counted what found no room.
+    board: TasksBoard,
 }
 
 impl TaskMonitor {
@@ -38,11 +39,11 @@ impl TaskMonitor {
         let plan = Plan::new(options.clone()).expect("tasks are planned when the configuration is read");
         let monitor = Monitor::new(&plan, 0);
         let (sender, receiver) = bounded(WAITING);
+        let outlet = Outlet { sender, is_live, board: board.clone() };
         let evaluation = std::thread::Builder::new()
             .name("windows".to_owned())
             .spawn(move || evaluate(&plan, &receiver, &board))
             .expect("a thread can be started");
-        let outlet = Outlet { sender, is_live, lost: 0 };
         TaskMonitor { monitor, outlet, clock: Timestamp::default(), evaluation: Some(evaluation) }
     }
 
@@ -64,14 +65,9 @@ impl TaskMonitor {
         }
     }
 
-    /// Windows that were not evaluated.
-    pub(super) fn lost(&self) -> u64 {
-        self.outlet.lost
-    }
-
     /// Evaluates what there is.
     pub(super) fn finish(self) {
-        let TaskMonitor { monitor, mut outlet, evaluation, .. } = self;
+        let TaskMonitor { monitor, outlet, evaluation, .. } = self;
         monitor.finish(|window| outlet.put(window));
         drop(outlet);
         // If it has panicked, what it found before stands.
@@ -81,12 +77,14 @@ impl TaskMonitor {
 
 impl Outlet {
     /// Of a live source a window is lost that finds no room; any other is read as slowly as windows are evaluated.
-    fn put(&mut self, window: WindowState) {
+    fn put(&self, window: WindowState) {
         let is_sent = match self.is_live {
             true => self.sender.try_send(window).is_ok(),
             false => self.sender.send(window).is_ok(),
         };
-        self.lost += u64::from(!is_sent);
+        if !is_sent {
+            self.board.note_lost();
+        }
     }
 }
 
@@ -99,6 +97,7 @@ fn evaluate(plan: &Plan, states: &Receiver<WindowState>, board: &TasksBoard) {
     for state in states {
         windows.add(state);
         while let Some(window) = windows.next_report() {
+            board.note_windows(window.windows);
             report.take(window);
             board.set(report.clone());
         }

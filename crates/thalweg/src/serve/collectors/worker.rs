@@ -131,9 +131,10 @@ impl Worker {
         let result = catch_unwind(AssertUnwindSafe(|| match source {
             OpenSource::Input(input) => self.read(*input, Input::is_down),
             OpenSource::Emulation(plan) => self.emulate(*plan),
+            #[cfg(test)]
+            OpenSource::Injected(source) => self.read(source, |_| false),
         }));
-        let read = std::mem::take(&mut self.core.source);
-        self.core.sources_before += read;
+        self.core.close_source();
         result
     }
 

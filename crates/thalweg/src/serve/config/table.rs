@@ -139,7 +139,8 @@ pub static PROCESS: Section = Section {
             Boolean,
             Value("true"),
             "Whether it keeps what opening an interface needs: CAP_NET_RAW, and for AF_XDP CAP_NET_ADMIN, CAP_BPF and \
-             CAP_IPC_LOCK. Without them a live source that has failed cannot be opened again, nor one be added by SIGHUP.",
+             CAP_IPC_LOCK. They are kept only if there is an interface in the file. Without them a live source that has failed \
+             cannot be opened again, and a SIGHUP that adds or changes one is refused.",
         ),
     ],
 };
@@ -405,7 +406,7 @@ pub static SAMPLES: Section = Section {
             "keep",
             Whole(1, 100_000),
             Value("20"),
-            "Dumps for events that are kept. The oldest of this run makes room.",
+            "Dumps for events that are kept, those of earlier runs included. The oldest makes room.",
         ),
         key(
             "after",

@@ -12,8 +12,8 @@ const INTRODUCTION: &str = "\
 What `thalweg serve` says at `/metrics`, in Prometheus' text format. How to scrape it, and a dashboard to begin with:
 [the API](../guides/api.md#metrics).
 
-Counters begin at zero when the daemon is started; those with the label `collector` also when that collector's source is
-opened again. `collector` is the collector's name. A link is told apart by `switch`, `port` (`p0`, `p1`, ...) and `way`
+Counters begin at zero when the daemon is started, and never fall while it runs: a collector that fails, or is changed by
+a reload, goes on counting where it was. Only one that a reload takes out of the file is forgotten. `collector` is the collector's name. A link is told apart by `switch`, `port` (`p0`, `p1`, ...) and `way`
 (`in` to the switch, `out` of it).
 
 | metric | type | labels | meaning |

@@ -227,9 +227,16 @@ pub const METRICS: &[Metric] = &[
     ),
     counter(
         "thalweg_flow_records_lost_total",
-        COLLECTOR,
-        "Flow records that were not written, since writing took too long.",
-        |s, out| each(s, out, |counters| counters.records_lost),
+        &["collector", "reason"],
+        "Flow records that were not written: `late` since writing took so long that there was no room for them, `failed` \
+         since the file could not be written.",
+        |s, out| {
+            for CollectorSnapshot { handle, .. } in &s.collectors {
+                let lost = handle.records_lost();
+                out.put(&[handle.name(), "late"], lost.late);
+                out.put(&[handle.name(), "failed"], lost.failed);
+            }
+        },
     ),
     counter("thalweg_cheetahs_total", COLLECTOR, "Directions of flows found to be cheetahs.", |s, out| {
         each(s, out, |counters| counters.collector.flow_table.cheetahs);
@@ -357,14 +364,14 @@ pub const METRICS: &[Metric] = &[
         COLLECTOR,
         "Windows of measurement tasks that are over.",
         |s, out| {
-            s.collectors.iter().for_each(|it| out.put(&[it.handle.name()], it.handle.tasks().windows));
+            s.collectors.iter().for_each(|it| out.put(&[it.handle.name()], it.handle.windows()));
         },
     ),
     counter(
         "thalweg_task_windows_lost_total",
         COLLECTOR,
         "Windows that were not evaluated, since those before them took too long.",
-        |s, out| each(s, out, |counters| counters.windows_lost),
+        |s, out| s.collectors.iter().for_each(|it| out.put(&[it.handle.name()], it.handle.windows_lost())),
     ),
     // Samples.
     counter(
@@ -373,8 +380,8 @@ pub const METRICS: &[Metric] = &[
         "Frames put into the ring of samples; those beyond its capacity have been overwritten, as is meant.",
         |s, out| {
             for CollectorSnapshot { handle, .. } in &s.collectors {
-                if let Some(ring) = handle.samples() {
-                    out.put(&[handle.name()], ring.written());
+                if let Some(kept) = handle.samples_kept() {
+                    out.put(&[handle.name()], kept);
                 }
             }
         },
@@ -393,12 +400,14 @@ pub const METRICS: &[Metric] = &[
         "thalweg_samples_lost_total",
         &["reason"],
         "Samples, or dumps of them, that were not written: `overwritten` counts samples overwritten while they were \
-         copied, `failed` dumps that failed, `held_back` dumps that would have come too soon after another.",
+         copied, `failed` dumps that failed, `held_back` dumps that would have come too soon after another, `crowded` dumps \
+         for which too many waited already, or that the end of the daemon was faster than.",
         |s, out| {
             let dumps = s.daemon.dumps().counters();
             out.put(&["overwritten"], dumps.overwritten);
             out.put(&["failed"], dumps.failed);
             out.put(&["held_back"], dumps.held_back);
+            out.put(&["crowded"], dumps.crowded);
         },
     ),
     // Events and subscribers.

@@ -1,6 +1,6 @@
 //! Samples written to files: what is asked for, and the thread that does it when something happens.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use thalweg_measure::samples::Samples;
-use thalweg_wire::Timestamp;
 use thiserror::Error;
 
 use super::labels::Labels;
+use super::names::{self, Stem};
 use super::options::{CaptureFormat, SampleOptions, Trigger};
 use super::{pcap, pcapng};
 use crate::serve::collectors::CollectorHandle;
-use crate::serve::collectors::outlets::Triggered;
+use crate::serve::collectors::outlets::Wish;
 use crate::serve::daemon::Daemon;
 
 /// Least time between two dumps that somebody asks for: each copies and writes as much as a ring holds.
@@ -111,6 +111,7 @@ pub struct Dumps {
     overwritten: AtomicU64,
     failed: AtomicU64,
     held_back: AtomicU64,
+    crowded: AtomicU64,
 }
 
 /// What came of dumps so far.
@@ -124,6 +125,8 @@ pub struct DumpCounters {
     pub failed: u64,
     /// Things that happened too soon after another dump.
     pub held_back: u64,
+    /// Wishes for a dump that found too many waiting, or were left when the daemon stopped.
+    pub crowded: u64,
 }
 
 impl Dumps {
@@ -136,6 +139,7 @@ impl Dumps {
             overwritten: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             held_back: AtomicU64::new(0),
+            crowded: AtomicU64::new(0),
         }
     }
 
@@ -157,7 +161,13 @@ impl Dumps {
             overwritten: read(&self.overwritten),
             failed: read(&self.failed),
             held_back: read(&self.held_back),
+            crowded: read(&self.crowded),
         }
+    }
+
+    /// Counts wishes for a dump that nobody will see to.
+    pub(crate) fn note_crowded(&self, wishes: u64) {
+        self.crowded.fetch_add(wishes, Ordering::Relaxed);
     }
 }
 
@@ -247,7 +257,8 @@ impl Daemon {
         let network = self.network();
         let labels = Labels::new(&collector.description().switch, network.as_deref());
         let last = samples.iter().last().map(|frame| frame.time).unwrap_or_default();
-        let stem = stem(collector.name(), last, cause);
+        let unwritten = |source| DumpError::Unwritten { path: folder.to_owned(), source };
+        let stem = Stem::new(collector.name(), last, cause).unused_in(folder).map_err(unwritten)?;
         let write = |name: String, bytes: &[u8], packets| {
             let path = folder.join(name);
             write_whole(&path, bytes)
@@ -262,27 +273,12 @@ impl Daemon {
             }
             CaptureFormat::Pcap => pcap::encode(&samples, &labels, snap_length)
                 .into_iter()
-                .map(|file| write(format!("{stem}-{}.pcap", harmless(&file.name)), &file.bytes, file.packets))
+                .map(|file| {
+                    write(format!("{stem}-{}.pcap", names::harmless(&file.name)), &file.bytes, file.packets)
+                })
                 .collect(),
         }
     }
-}
-
-/// `tor0-20261121T221620.500000000Z-congestion`.
-fn stem(collector: &str, last: Timestamp, cause: Cause) -> String {
-    let cause = match cause {
-        Cause::Request => "request",
-        Cause::Signal => "signal",
-        Cause::Event(trigger) => trigger.name(),
-    };
-    let time = last.to_string().replace(['-', ':'], "");
-    format!("{}-{time}-{cause}", harmless(collector))
-}
-
-/// A name as a part of a file's.
-fn harmless(name: &str) -> String {
-    let harmless = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
-    name.chars().map(harmless).collect()
 }
 
 /// Whether files can be written to a folder, which is made if it is not there.
@@ -303,38 +299,38 @@ fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::write(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, path))
 }
 
-/// Writes samples when something happens, until all collectors have gone and `is_over` says so.
-pub(crate) fn write_on_events(daemon: &Daemon, triggers: &Receiver<Triggered>, is_over: impl Fn() -> bool) {
+/// Writes samples when somebody wishes, until all collectors have gone or `is_over` says so.
+pub(crate) fn write_on_wishes(daemon: &Daemon, wishes: &Receiver<Wish>, is_over: impl Fn() -> bool) {
     let mut last: BTreeMap<String, Instant> = BTreeMap::new();
-    let mut kept: VecDeque<Vec<PathBuf>> = VecDeque::new();
     while !is_over() {
-        let Triggered { collector, trigger } = match triggers.recv_timeout(NAP) {
-            Ok(triggered) => triggered,
+        let (collector, cause) = match wishes.recv_timeout(NAP) {
+            Ok(Wish::Signal) => (None, Cause::Signal),
+            Ok(Wish::Event { collector, trigger }) => (Some(collector.to_string()), Cause::Event(trigger)),
             Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => return,
         };
         let options = daemon.dumps().options();
-        if last.get(&*collector).is_some_and(|last| last.elapsed() < options.spacing) {
-            daemon.dumps().held_back.fetch_add(1, Ordering::Relaxed);
-            continue;
-        }
-        last.insert(collector.to_string(), Instant::now());
-        std::thread::sleep(options.after);
-        let name = collector.to_string();
-        let request = DumpRequest { collector: Some(name), format: None, cause: Cause::Event(trigger) };
-        match daemon.dump(&request) {
-            Ok(files) => {
-                for file in &files {
-                    let path = file.path.display().to_string();
-                    tracing::info!(collector = &*collector, path, packets = file.packets, "samples written");
-                }
-                kept.push_back(files.into_iter().map(|file| file.path).collect());
+        if let Some(collector) = &collector {
+            if last.get(collector).is_some_and(|last| last.elapsed() < options.spacing) {
+                daemon.dumps().held_back.fetch_add(1, Ordering::Relaxed);
+                continue;
             }
-            Err(error) => tracing::warn!(collector = &*collector, "{error}"),
+            last.insert(collector.clone(), Instant::now());
+            std::thread::sleep(options.after);
         }
-        while kept.len() > options.keep.max(1) {
-            // Somebody may have moved it, which is as good.
-            kept.pop_front().into_iter().flatten().for_each(|path| _ = fs::remove_file(path));
+        match daemon.dump(&DumpRequest { collector, format: None, cause }) {
+            Ok(files) => {
+                for DumpedFile { collector, path, packets, .. } in files {
+                    tracing::info!(collector, path = %path.display(), packets, "samples written");
+                }
+                if let (Cause::Event(_), Some(folder)) = (cause, &options.folder)
+                    && let Err(error) = names::keep_newest(folder, options.keep.max(1))
+                {
+                    tracing::warn!("cannot remove old samples from {}: {error}", folder.display());
+                }
+            }
+            Err(error) => tracing::warn!("{error}"),
         }
     }
+    daemon.dumps().note_crowded(wishes.try_iter().count() as u64);
 }

@@ -10,9 +10,11 @@
 //! | `labels` | by which ports a packet came and went |
 //! | `pcapng`, `pcap` | samples as a file |
 //! | `dump` | what is asked for, and the thread that does it |
+//! | `names` | what files are called, and which are kept |
 
 mod dump;
 mod labels;
+mod names;
 mod options;
 mod pcap;
 mod pcapng;
@@ -20,5 +22,5 @@ mod pcapng;
 mod tests;
 
 pub use dump::{Cause, DumpCounters, DumpError, DumpRequest, Dumped, DumpedFile, Dumps};
-pub(crate) use dump::{can_write, write_on_events};
+pub(crate) use dump::{can_write, write_on_wishes};
 pub use options::{CaptureFormat, ParseCaptureFormatError, SampleOptions, Trigger};

@@ -1,0 +1,180 @@
+//! Reload (SIGHUP): the file is read and checked whole; one that is wrong changes nothing, and the log says why.
+//!
+//! What can change is listed in `docs/guides/collector.md`; what cannot is told in the log, and waits for the next start.
+//!
+//! It has a thread of its own: files may be slow to read, and collectors to change. Neither what measures nor what
+//! tells the watchdog waits for it.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use thalweg_capture::privileges::can_capture;
+
+use super::access::Access;
+use super::collectors::Fleet;
+use super::config::{CollectorConfig, Config};
+use super::daemon::Daemon;
+use super::log::Log;
+use super::run::TICK;
+use super::signals::Signals;
+use super::supervisor::Supervisor;
+
+/// How often the log says what it held back.
+const LOG_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What takes up what the file says.
+pub(super) struct Reloader {
+    pub(super) path: PathBuf,
+    /// What the daemon was started with: some of it stays.
+    pub(super) at_start: Config,
+    pub(super) config: Config,
+    pub(super) daemon: Daemon,
+    pub(super) access: Arc<Access>,
+    pub(super) log: Log,
+    /// Held while collectors change: who stops them has to wait for that.
+    pub(super) fleet: Arc<Mutex<Fleet>>,
+    pub(super) supervisor: Arc<Supervisor>,
+}
+
+impl Reloader {
+    /// Goes on until the daemon is to stop. Also says what the log held back, as writing that may take a while too.
+    pub(super) fn go(mut self, signals: &Signals) {
+        let mut logged_at = Instant::now();
+        while !signals.say_stop() {
+            std::thread::sleep(TICK);
+            if signals.say_reload() {
+                self.supervisor.reloads();
+                self.reload();
+                self.supervisor.is_ready(&self.daemon.status());
+            }
+            if logged_at.elapsed() >= LOG_INTERVAL {
+                logged_at = Instant::now();
+                self.log.tell_suppressed();
+            }
+        }
+    }
+
+    /// Takes up what the file says now; if it is wrong, nothing changes.
+    fn reload(&mut self) {
+        let config = match self.check_anew() {
+            Ok(config) => config,
+            Err(error) => {
+                tracing::error!("the configuration is wrong, nothing changes: {error:#}");
+                return;
+            }
+        };
+        for key in self.waits_for_restart(&config) {
+            tracing::warn!(key, "this changes when the daemon is started again");
+        }
+        self.log.set_level(config.log.level);
+        self.daemon.dumps().set_options(config.samples.clone());
+        let mut fleet = self.fleet.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.config.network.state.as_ref().map(|(_, state)| state);
+        if let Some((_, state)) = &config.network.state
+            && before != Some(state)
+        {
+            fleet.retain(&config.collectors);
+            match self.daemon.set_network(Arc::clone(state)) {
+                Ok(change) => {
+                    tracing::info!(version = change.version, "the network has changed");
+                    for (collector, reason) in change.unconfirmed {
+                        tracing::warn!(collector, "has not taken it up yet: {reason}");
+                    }
+                }
+                Err(error) => tracing::error!("the network stays as it was: {error}"),
+            }
+        }
+        fleet.reload(&config.collectors);
+        drop(fleet);
+        tracing::info!(collectors = config.collectors.len(), "the configuration was read again");
+        self.config = config;
+    }
+
+    /// Reads and checks everything that can be wrong before anything is changed; tokens and certificates are the last
+    /// that is checked and the first that changes.
+    fn check_anew(&self) -> anyhow::Result<Config> {
+        let config = Config::load(&self.path)?;
+        let before = self.config.network.state.as_ref().map(|(_, state)| state);
+        match &config.network.state {
+            Some((path, state)) if before != Some(state) => {
+                self.daemon.check_network(state).with_context(|| path.display().to_string())?;
+            }
+            // The network stays as it is, which may be as the API was told since.
+            _ => {
+                let versions = self.daemon.network();
+                let state = versions.as_ref().map(|versions| &*versions.newest().state);
+                for collector in &config.collectors {
+                    collector.options(state).with_context(|| format!("collector {}", collector.name))?;
+                }
+            }
+        }
+        check_privileges(&self.config, &config, can_capture())?;
+        self.access.reload(&config.access)?;
+        Ok(config)
+    }
+
+    /// Keys that have changed and take no effect while the daemon runs.
+    fn waits_for_restart(&self, new: &Config) -> Vec<&'static str> {
+        let old = &self.at_start;
+        let changes = [
+            ("api.listen", old.access.listen != new.access.listen),
+            ("api limits", old.access.limits != new.access.limits),
+            ("api.event_backlog", old.event_backlog != new.event_backlog),
+            ("log.format", old.log.format != new.log.format),
+            ("log.lines_per_second", old.log.lines_per_second != new.log.lines_per_second),
+            ("process", old.process != new.process),
+            ("network.topology", old.network.state.is_some() && new.network.state.is_none()),
+            ("network.settle", old.network.settle != new.network.settle),
+            ("samples.on_event", old.samples.triggers != new.samples.triggers),
+            ("records.file", old.records != new.records),
+        ];
+        changes.into_iter().filter(|(_, has_changed)| *has_changed).map(|(key, _)| key).collect()
+    }
+}
+
+/// Without the capability no interface can be opened that is not open already: better said than tried for ever.
+fn check_privileges(old: &Config, new: &Config, can_capture: bool) -> anyhow::Result<()> {
+    let is_open = |new: &CollectorConfig| old.collectors.iter().any(|old| old.has_same_source(new));
+    let needs = new.collectors.iter().find(|collector| collector.source.is_live() && !is_open(collector));
+    match needs {
+        Some(collector) if !can_capture => bail!(
+            "collector {}: {} cannot be opened while the daemon runs, since it has no CAP_NET_RAW any more. Start it again; \
+             to add interfaces by a reload, it has to be started with one, and with process.keep_capabilities",
+            collector.name,
+            collector.source.in_words(),
+        ),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(collectors: &[(&str, &str)]) -> Config {
+        let collectors =
+            collectors.iter().map(|(name, rest)| format!("[[collector]]\nname = {name:?}\n{rest}\n"));
+        let text: String = collectors.collect();
+        Config::parse(&text, "test.toml", std::path::Path::new("/")).unwrap()
+    }
+
+    #[test]
+    fn without_the_capability_only_interfaces_that_are_open_can_be_in_the_file() {
+        let (eth1, eth2) = ("interface = \"eth1\"", "interface = \"eth2\"");
+        let (file, other) = (("f", "file = \"f.pcap\""), ("g", "file = \"g.pcap\""));
+        let old = config(&[("a", eth1), file]);
+        let check = |new: &[(&str, &str)], can| check_privileges(&old, &config(new), can);
+        let ruled = "interface = \"eth1\"\nsmoothing = \"2ms\"";
+        for allowed in [&[("a", eth1), other][..], &[("a", ruled)], &[file]] {
+            check(allowed, false).unwrap();
+        }
+        let filtered = "interface = \"eth1\"\nfilter = \"tcp\"";
+        for refused in [[("a", eth1), ("b", eth2)], [("a", eth2), file], [("a", filtered), file]] {
+            check(&refused, true).unwrap();
+            let error = check(&refused, false).unwrap_err().to_string();
+            assert!(error.contains("has no CAP_NET_RAW any more. Start it again"), "{error}");
+        }
+    }
+}
