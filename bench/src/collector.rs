@@ -273,7 +273,7 @@ mod tests {
         let options = CollectorBenchOptions {
             packets: 20_000,
             flows: 200,
-            chunk: 64,
+            chunk: 16,
             runs: 1,
             only: None,
             output: folder.path().to_owned(),

@@ -9,6 +9,7 @@ pub mod capture_file;
 pub mod flow_key;
 pub mod link_type;
 pub mod mac_address;
+pub mod openflow;
 pub mod packet;
 pub mod parse;
 pub mod protocol;

@@ -25,6 +25,7 @@ use crate::workloads::{FlowStart, Workload};
 pub mod config;
 mod connection;
 mod interface;
+mod neighbours;
 pub mod p_fabric;
 pub mod segment;
 pub mod statistics;
@@ -39,6 +40,7 @@ pub use tcp::{AckPolicy, Algorithm, RtoConfig, TcpConfig};
 
 use connection::{Connection, Connections, NEVER};
 use interface::{InLine, Interface, Interfaces};
+use neighbours::Neighbours;
 use segment::Data;
 use timer::{End, Entry, Timers};
 
@@ -49,6 +51,7 @@ pub struct Hosts {
     clock: SlotClock,
     connections: Connections,
     interfaces: Interfaces,
+    neighbours: Neighbours,
     segments: Segments,
     timers: Timers,
     /// Packets that have arrived, and when their host gets to them.
@@ -73,6 +76,7 @@ impl Hosts {
             clock,
             connections: Connections::default(),
             interfaces: Interfaces::new(endpoints, config.seed),
+            neighbours: Neighbours::new(endpoints),
             segments: Segments::new(config.segment_history as usize),
             timers: Timers::default(),
             arrived: VecDeque::new(),
@@ -245,7 +249,8 @@ impl Hosts {
 
     /// Tops up the network interfaces.
     fn hand_over(&mut self, fabric: &mut dyn Fabric, now: Timestamp) {
-        let Hosts { interfaces, connections, segments, timers, requests, config, totals, .. } = self;
+        let Hosts { interfaces, connections, neighbours, segments, timers, requests, config, totals, .. } =
+            self;
         requests.clear();
         let limit = u64::from(config.interface_backlog);
         interfaces.visit_busy(|endpoint, interface| {
@@ -257,6 +262,7 @@ impl Hosts {
                     }
                     totals.acks_sent += 1;
                     waiting += u64::from(packet.length());
+                    let packet = neighbours.addressed(packet);
                     requests.push(Request { packet, remaining: 0 });
                     continue;
                 }
@@ -270,7 +276,7 @@ impl Hosts {
                 totals.retransmissions += u64::from(data.is_retransmission);
                 arm(connection, End::Sender, timers);
                 take_turn(interface, config);
-                let packet = data_packet(connection, data, segments, config);
+                let packet = neighbours.addressed(data_packet(connection, data, segments, config));
                 waiting += u64::from(packet.length());
                 let remaining = u32::try_from(connection.remaining()).unwrap_or(u32::MAX);
                 requests.push(Request { packet, remaining });
@@ -280,6 +286,23 @@ impl Hosts {
         if !requests.is_empty() {
             fabric.inject(requests);
         }
+    }
+
+    /// From now on `source` sends to this one of `destination`'s addresses: what it has learnt from ARP (Planck, section
+    /// 6.2). What waits in its network interface has the address that it was given.
+    ///
+    /// # Panics
+    /// If there are no such endpoints.
+    pub fn set_address(&mut self, source: EndpointId, destination: EndpointId, address: u8) {
+        self.neighbours.set(source, destination, address);
+    }
+
+    /// The address of `destination` that `source` sends to; 0, the base address, unless it was told another.
+    ///
+    /// # Panics
+    /// If there are no such endpoints.
+    pub fn address(&self, source: EndpointId, destination: EndpointId) -> u8 {
+        self.neighbours.address(source, destination)
     }
 
     /// The segment that packets of this number stand for; `None` if there never was one. It can be read while the packet

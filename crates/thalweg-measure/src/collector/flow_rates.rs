@@ -16,13 +16,14 @@ use thalweg_network::versions::Versions;
 use thalweg_network::{PortIndex, RouterId};
 use thalweg_sketch::{Bound, Estimate};
 use thalweg_wire::{
-    BitRate, Direction, EthernetAddresses, FlowKey, Nanos, Packet, PacketNotes, Protocol, Timestamp,
+    BitRate, Direction, EthernetAddresses, FlowKey, MacAddress, Nanos, Packet, PacketNotes, Protocol,
+    Timestamp,
 };
 
 use super::links::{self, Links, Told, index_of};
 use super::members::Members;
 use super::options::{CollectorOptions, MonitorPort};
-use super::report::{LinkReport, LinkSide, Way};
+use super::report::{AddressChange, LinkReport, LinkSide, Way};
 use crate::memory::{LargeArray, MemoryError, prefetch};
 use crate::meter::ages::Ages;
 use crate::meter::observer::Observer;
@@ -139,6 +140,7 @@ pub(super) struct Named {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rated {
     pub(super) rate: Estimate,
+    pub(super) ethernet: EthernetAddresses,
     pub(super) basis: Basis,
     pub(super) span: (Timestamp, Timestamp),
 }
@@ -177,6 +179,7 @@ pub(super) struct FlowRates {
     /// Kept from event to event.
     largest: Vec<(u64, u32)>,
     crossed: Vec<Crossed>,
+    address_changes: Vec<AddressChange>,
 }
 
 impl FlowRates {
@@ -211,6 +214,7 @@ impl FlowRates {
             named: options.rules.iter().map(|rule| rule.flows).collect(),
             largest: Vec::new(),
             crossed: Vec::new(),
+            address_changes: Vec::new(),
         };
         rates.lay_links(options);
         Ok(rates)
@@ -299,6 +303,11 @@ impl FlowRates {
         &mut self.crossed
     }
 
+    /// Flows that were sent another way since this was last asked.
+    pub(super) fn address_changes(&mut self) -> &mut Vec<AddressChange> {
+        &mut self.address_changes
+    }
+
     /// The track of a direction.
     pub(super) fn track(&self, slot: u32, direction: Direction) -> &Track {
         &self.tracks[track_of(slot, direction) as usize]
@@ -318,7 +327,8 @@ impl FlowRates {
             false => Estimate::within(value, track.lower.into(), track.upper.into(), confidence),
         };
         let (from, to) = track.span();
-        Some(Rated { rate, basis, span: (Timestamp(from), Timestamp(to)) })
+        let ethernet = addresses(track.way.ethernet);
+        Some(Rated { rate, ethernet, basis, span: (Timestamp(from), Timestamp(to)) })
     }
 
     /// Lets time pass, up to `now`.
@@ -351,7 +361,7 @@ impl FlowRates {
         }
         self.links.advance(now);
         for link in 0..self.links.len() {
-            if self.links.is_loud(link) {
+            if self.links.is_loud(link) || self.links.repeats(link) {
                 self.ask(link, now);
             }
         }
@@ -528,6 +538,11 @@ impl FlowRates {
         let era = self.era;
         let way = &mut self.tracks[number as usize].way;
         let EthernetAddresses { destination, source } = packet.ethernet;
+        let before = addresses(way.ethernet);
+        if before != packet.ethernet && way.ethernet != [0; 12] {
+            let (key, from, to, time) = (packet.key, before, packet.ethernet, now);
+            self.address_changes.push(AddressChange { key, from, to, time });
+        }
         way.ethernet[..6].copy_from_slice(&destination.0);
         way.ethernet[6..].copy_from_slice(&source.0);
         way.version = era;
@@ -646,6 +661,11 @@ fn links_of(track: &Track) -> [Option<usize>; 2] {
     let [input, output] = FlowRates::ports(track);
     let side = |port: Option<PortIndex>, way| port.map(|port| index_of(LinkSide { port, way }));
     [side(input, Way::Input), side(output, Way::Output)]
+}
+
+fn addresses(ethernet: [u8; 12]) -> EthernetAddresses {
+    let [a, b, c, d, e, f, g, h, i, j, k, l] = ethernet;
+    EthernetAddresses { destination: MacAddress([a, b, c, d, e, f]), source: MacAddress([g, h, i, j, k, l]) }
 }
 
 fn basis(track: &Track) -> Basis {

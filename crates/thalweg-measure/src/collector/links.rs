@@ -41,6 +41,7 @@ struct Watch {
     upper: f64,
     lower: f64,
     spacing: Nanos,
+    repeat: Nanos,
     is_congested: bool,
     last_event: Option<Timestamp>,
     is_held_back: bool,
@@ -157,6 +158,11 @@ impl Links {
         self.loads[link].is_loud(&self.smoothing)
     }
 
+    /// Whether a rule may have to tell again that the link is congested.
+    pub(super) fn repeats(&self, link: usize) -> bool {
+        self.links[link].rules.iter().any(|watch| watch.is_congested && watch.repeat > Nanos::ZERO)
+    }
+
     /// What one of a link's rules has to tell. To be asked until none has.
     #[cold]
     pub(super) fn ask(&mut self, link: usize, now: Timestamp) -> Option<Told> {
@@ -243,12 +249,13 @@ impl Link {
 
 impl Watch {
     fn new(number: usize, rule: &LinkRule) -> Watch {
-        let &LinkRule { upper, lower, spacing, .. } = rule;
+        let &LinkRule { upper, lower, spacing, repeat, .. } = rule;
         Watch {
             rule: number,
             upper,
             lower,
             spacing,
+            repeat,
             is_congested: false,
             last_event: None,
             is_held_back: false,
@@ -260,6 +267,7 @@ impl Watch {
         let (crossing, threshold) = match self.is_congested {
             false if utilisation >= self.upper => (Crossing::Upwards, self.upper),
             true if utilisation < self.lower => (Crossing::Downwards, self.lower),
+            true if self.is_to_repeat(now) => (Crossing::Remains, self.lower),
             _ => {
                 self.is_held_back = false;
                 return None;
@@ -270,8 +278,12 @@ impl Watch {
             self.is_held_back = true;
             return None;
         }
-        self.is_congested = crossing == Crossing::Upwards;
+        self.is_congested = crossing != Crossing::Downwards;
         (self.last_event, self.is_held_back) = (Some(now), false);
         Some(Told { rule: self.rule, crossing, threshold })
+    }
+
+    fn is_to_repeat(&self, now: Timestamp) -> bool {
+        self.repeat > Nanos::ZERO && self.last_event.is_none_or(|last| now - last >= self.repeat)
     }
 }

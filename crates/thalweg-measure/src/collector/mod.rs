@@ -36,7 +36,7 @@ use thiserror::Error;
 
 pub use flow_rates::RateCounters;
 pub use options::{CollectorOptions, LinkRule, MonitorPort};
-pub use report::{Crossing, FlowRate, FlowReport, LinkEvent, LinkReport, LinkSide, Way};
+pub use report::{AddressChange, Crossing, FlowRate, FlowReport, LinkEvent, LinkReport, LinkSide, Way};
 
 use crate::MemoryError;
 use crate::detect::sliding_window::{SlidingWindow, SlidingWindowError};
@@ -55,6 +55,8 @@ const LONGEST_BURST: Nanos = Nanos::from_secs(10);
 pub struct Output {
     /// Links whose utilisation has crossed a threshold.
     pub events: Vec<LinkEvent>,
+    /// Flows that have been sent another way.
+    pub address_changes: Vec<AddressChange>,
     /// Flows that ended, cheetahs that began or ended.
     pub flows: flow_table::Output,
 }
@@ -248,6 +250,7 @@ impl Collector {
 
     /// Turns what rules have found into events.
     fn tell(&mut self, output: &mut Output) {
+        output.address_changes.append(self.rates.address_changes());
         let crossed = std::mem::take(self.rates.crossed());
         for crossed in crossed {
             let event = self.event(crossed);
@@ -279,9 +282,9 @@ impl Collector {
 
 impl Rated {
     fn of(self, key: FlowKey) -> FlowRate {
-        let Rated { rate, basis, span } = self;
+        let Rated { rate, ethernet, basis, span } = self;
         let basis = if rate.value == 0.0 { Basis::Nothing } else { basis };
-        FlowRate { key, rate, basis, span }
+        FlowRate { key, ethernet, rate, basis, span }
     }
 }
 

@@ -54,6 +54,9 @@ pub struct LinkRule {
     /// Least packet time between two events of one link and rule. A crossing within it is told when it is over, if it
     /// still holds then.
     pub spacing: Nanos,
+    /// As long as the link is congested, that is told again after so much packet time, for whoever forgets what is not
+    /// told. 0, the default, for never; at least the spacing otherwise.
+    pub repeat: Nanos,
     /// Most flows to name in an event.
     pub flows: usize,
 }
@@ -82,6 +85,7 @@ impl Default for CollectorOptions {
 /// Congested from 90 % on, until below 80 %; every 1 ms at most, with 16 flows.
 impl Default for LinkRule {
     fn default() -> Self {
-        LinkRule { links: None, upper: 0.9, lower: 0.8, spacing: Nanos::from_millis(1), flows: 16 }
+        let spacing = Nanos::from_millis(1);
+        LinkRule { links: None, upper: 0.9, lower: 0.8, spacing, repeat: Nanos::ZERO, flows: 16 }
     }
 }

@@ -2,7 +2,7 @@
 
 use thalweg_network::PortIndex;
 use thalweg_sketch::Estimate;
-use thalweg_wire::{BitRate, Bytes, FlowKey, Timestamp};
+use thalweg_wire::{BitRate, Bytes, EthernetAddresses, FlowKey, Timestamp};
 
 use crate::rates::Basis;
 
@@ -49,6 +49,8 @@ pub struct LinkReport {
 pub struct FlowRate {
     /// Its key, in its own direction.
     pub key: FlowKey,
+    /// The addresses that its last packet had, which say what way it goes.
+    pub ethernet: EthernetAddresses,
     /// Rate on the wire, framing included, in bits per second. Zero while it is idle.
     pub rate: Estimate,
     /// What the rate was derived from.
@@ -106,6 +108,19 @@ pub struct LinkEvent {
     pub flows_left_out: u32,
 }
 
+/// Packets of a flow have other addresses than those before them: it has been sent another way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressChange {
+    /// Its key, in its own direction.
+    pub key: FlowKey,
+    /// The addresses that it had.
+    pub from: EthernetAddresses,
+    /// The addresses that it has.
+    pub to: EthernetAddresses,
+    /// Time of the first packet with these.
+    pub time: Timestamp,
+}
+
 /// Which way a threshold was crossed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crossing {
@@ -113,4 +128,6 @@ pub enum Crossing {
     Upwards,
     /// Utilisation fell to the lower threshold, having been above the upper one.
     Downwards,
+    /// None: it has not fallen to the lower threshold since it was told, and is told again.
+    Remains,
 }

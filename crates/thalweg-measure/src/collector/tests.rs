@@ -138,14 +138,42 @@ fn utilisation_is_smoothed_by_a_first_order_lag() {
 #[test]
 fn a_flow_that_stops_leaves_its_links() {
     let (mut collector, mut output) = fed(options(Vec::new()), &flow(0, 1, 5e9, SECOND, 5_000_000), 64);
-    collector.advance(Timestamp(SECOND + 6_000_000), &mut output);
-    assert!(collector.link(1, Way::Output).rate.value > 4.9e9, "1 ms is no time");
-    collector.advance(Timestamp(SECOND + 7_000_000), &mut output);
+    collector.advance(Timestamp(SECOND + 5_300_000), &mut output);
+    assert!(collector.link(1, Way::Output).rate.value > 4.9e9, "0.3 ms is no time");
+    collector.advance(Timestamp(SECOND + 5_800_000), &mut output);
     let report = collector.link(1, Way::Output);
     assert_eq!((report.rate.value, report.flows), (0.0, 0));
     collector.check_invariants();
     let flow = collector.flows(0..1).next().unwrap();
     assert_eq!(flow.rate.unwrap().rate.value, 0.0);
+}
+
+#[test]
+fn congestion_that_lasts_is_told_again_if_asked_for() {
+    let rule = LinkRule { repeat: Nanos::from_millis(3), ..LinkRule::default() };
+    let packets = flow(0, 1, 9.6e9, SECOND, 20_000_000);
+    let (mut collector, mut output) = fed(options(vec![rule]), &packets, 64);
+    collector.advance(Timestamp(2 * SECOND), &mut output);
+    let of_output = output.events.iter().filter(|event| event.link.side == link(1, Way::Output));
+    let told: Vec<_> = of_output.map(|event| (event.crossing, event.time)).collect();
+    let crossings: Vec<_> = told.iter().map(|&(crossing, _)| crossing).collect();
+    let mut expected = vec![Crossing::Remains; 8];
+    (expected[0], expected[7]) = (Crossing::Upwards, Crossing::Downwards);
+    assert_eq!(crossings, expected, "20 ms of congestion, told every 3 ms");
+    let apart = told.windows(2).map(|pair| pair[1].1 - pair[0].1);
+    assert!(apart.take(6).all(|apart| (3_000_000..3_300_000).contains(&apart.0)), "{told:?}");
+}
+
+#[test]
+fn a_flow_that_is_sent_another_way_is_told() {
+    let mut packets = flow(0, 1, 5e9, SECOND, 2_000_000);
+    let middle = packets.len() / 2;
+    let mut shadow = packets[0].ethernet;
+    shadow.destination.0[3] = 2;
+    packets[middle..].iter_mut().for_each(|packet| packet.ethernet = shadow);
+    let (_, output) = fed(options(Vec::new()), &packets, 64);
+    let (from, to, time) = (packets[0].ethernet, shadow, packets[middle].time);
+    assert_eq!(output.address_changes, [AddressChange { key: packets[0].key, from, to, time }]);
 }
 
 #[test]
@@ -400,6 +428,7 @@ proptest! {
             for event in events {
                 let utilisation = event.link.utilisation;
                 prop_assert!(match event.crossing {
+                    Crossing::Remains => false,
                     Crossing::Upwards => utilisation >= 0.6,
                     Crossing::Downwards => utilisation < 0.6 - band,
                 }, "{event:?}");

@@ -58,6 +58,9 @@ pub const LONGEST_COUNT: Nanos = Nanos::from_millis(20);
 /// has the same ports.
 const RESYNCHRONISE: u64 = 100_000_000;
 
+/// What pauses are counted in: 16 bits reach to a second.
+const PAUSE: u64 = 16_384;
+
 /// Time that has gone back by more than this was set anew; what is known of a burst is not.
 pub(crate) const TURNED_BACK: u64 = 1_000_000_000;
 
@@ -89,8 +92,8 @@ pub(crate) struct Track {
     pub(crate) upper: f32,
     /// Length of the span that the rate covers, in nanoseconds, saturating; it ends where the burst begins.
     span: u32,
-    /// That of the span before.
-    previous_span: u32,
+    /// The pauses at the end of that span and of the one before, in units of [`PAUSE`], saturating.
+    pauses: [u16; 2],
     /// Which ranges of sequence numbers have been seen, by number modulo [`RANGES`].
     seen: [u64; RANGES as usize / 64],
     /// Payload bytes seen twice, saturating.
@@ -187,13 +190,15 @@ impl Track {
         self.reordered
     }
 
-    /// How long no sample may come until the flow is taken to be idle: two gaps, two spans of its own, or eight times as
-    /// long as its samples are apart (so that one that is steady, and sampled at random, is taken for idle less than once in
-    /// 2,000 samples). Of its last two spans the shorter counts: one may have been a pause.
+    /// How long no sample may come until the flow is taken to be idle: two gaps, twice as long as it pauses between
+    /// bursts, or eight times as long as its samples are apart (so that one that is steady, and sampled at random, is
+    /// taken for idle less than once in 2,000 samples). Of its last two pauses the shorter counts: one may have been a
+    /// rest.
     #[inline(always)]
     pub(crate) fn patience(&self, options: &BurstOptions) -> u64 {
-        let own = if self.previous_span == 0 { self.span } else { self.span.min(self.previous_span) };
-        (2 * options.gap.0.max(u64::from(own))).max(8 * u64::from(self.mean_gap))
+        let [last, before] = self.pauses;
+        let pause = if before == 0 { last } else { last.min(before) };
+        (2 * options.gap.0.max(u64::from(pause) * PAUSE)).max(8 * u64::from(self.mean_gap))
     }
 
     /// Takes a sample in.
@@ -234,7 +239,7 @@ impl Track {
         let is_over = (gap >= options.gap.0) | (length >= self.longest(options));
         let tells = (advance > 0) | self.enough(length, options, scene.is_all);
         let sampled = if is_over & (length > 0) & tells {
-            let span = self.close(length, advance);
+            let span = self.close(length, advance, gap);
             (self.burst_time, self.burst_sequence) = (time, begin);
             Sampled::Began(span)
         } else {
@@ -281,7 +286,7 @@ impl Track {
         self.last_time = self.last_time.max(time);
         let is_over = gap >= options.gap.0 || length >= options.longest.0;
         if is_over && self.enough(length, options, is_all) {
-            let span = self.close(length, 0);
+            let span = self.close(length, 0, gap);
             self.burst_time = time;
             self.count(packet);
             return Sampled::Began(span);
@@ -330,10 +335,10 @@ impl Track {
     }
 
     #[inline(always)]
-    fn close(&mut self, length: u64, advance: u32) -> Span {
+    fn close(&mut self, length: u64, advance: u32, pause: u64) -> Span {
         let Track { payload, wire, samples, late, .. } = *self;
         (self.wire, self.payload, self.samples, self.late) = (0, 0, 0, 0);
-        self.previous_span = self.span;
+        self.pauses = [pause.div_ceil(PAUSE).min(u64::from(u16::MAX)) as u16, self.pauses[0]];
         self.span = u32::try_from(length).unwrap_or(u32::MAX);
         Span { length, advance, payload, wire, samples, late: u32::from(late) }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use thalweg_measure::collector::LinkEvent;
+use thalweg_measure::collector::{AddressChange, LinkEvent};
 use thalweg_measure::detect::Finding;
 use thalweg_wire::Timestamp;
 
@@ -30,6 +30,8 @@ pub struct Event {
 pub enum EventKind {
     /// The utilisation of a link crossed a threshold.
     Link(LinkEvent),
+    /// Packets of a flow have other addresses than those before: it goes another way.
+    AddressChange(AddressChange),
     /// A flow became a cheetah, or one that was has ended.
     Cheetah(Finding),
     /// A collector is in another state.

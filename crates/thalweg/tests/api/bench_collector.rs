@@ -82,7 +82,14 @@ pub(crate) fn flow(number: u32) -> FlowReport {
             0 => Estimate { value, bound: Bound::Unknown },
             _ => Estimate::within(value, value * 0.97, value * 1.03, 0.95),
         };
-        FlowRate { key, rate, basis: Basis::SequenceNumbers, span: (Timestamp(NOW.0 - 500_000), NOW) }
+        let ethernet = EthernetAddresses::default();
+        FlowRate {
+            key,
+            ethernet,
+            rate,
+            basis: Basis::SequenceNumbers,
+            span: (Timestamp(NOW.0 - 500_000), NOW),
+        }
     });
     FlowReport {
         key,

@@ -127,14 +127,20 @@ fn every_problem_is_what_the_document_says() {
 fn every_event_is_what_the_document_says() {
     use thalweg::serve::collectors::CollectorState;
     use thalweg::serve::event::EventKind;
+    use thalweg_measure::collector::AddressChange;
     use thalweg_measure::detect::{Cheetah, CheetahEnd, Finding};
-    use thalweg_wire::{BitRate, Bytes, Timestamp};
+    use thalweg_wire::{BitRate, Bytes, EthernetAddresses, MacAddress, Timestamp};
 
     let fixture = Fixture::new();
     let document = fixture.client.get("/v1/openapi.json").json();
     let key = crate::bench_collector::flow(5).key;
     let (first, last) = (Timestamp(1), Timestamp(2));
+    let ethernet = |destination| EthernetAddresses {
+        destination: MacAddress([2, b'T', b'W', destination, 0, 1]),
+        source: MacAddress([2, b'T', b'W', 0, 0, 0]),
+    };
     let kinds = [
+        EventKind::AddressChange(AddressChange { key, from: ethernet(0), to: ethernet(2), time: last }),
         EventKind::Cheetah(Finding::Began(Cheetah {
             key,
             first,
@@ -154,7 +160,7 @@ fn every_event_is_what_the_document_says() {
             .hub()
             .publish(thalweg::serve::event::Event { kind, ..crate::fixture::event("tor0", 3) });
     }
-    let types: Vec<_> = (0..5)
+    let types: Vec<_> = (0..6)
         .map(|_| {
             let sent = events.next();
             let found = faults(&document, &json!({"$ref": "#/components/schemas/Event"}), &sent.data);
@@ -163,5 +169,5 @@ fn every_event_is_what_the_document_says() {
             sent.event
         })
         .collect();
-    assert_eq!(types, ["link", "cheetah", "cheetah_end", "collector", "collector"]);
+    assert_eq!(types, ["link", "address_change", "cheetah", "cheetah_end", "collector", "collector"]);
 }

@@ -122,9 +122,10 @@ impl EventFilter {
 }
 
 fn type_of(kind: &EventKind) -> &'static str {
-    let [link, cheetah, cheetah_end, collector] = EventBody::TYPES;
+    let [link, address_change, cheetah, cheetah_end, collector] = EventBody::TYPES;
     match kind {
         EventKind::Link(_) => link,
+        EventKind::AddressChange(_) => address_change,
         EventKind::Cheetah(Finding::Began(_)) => cheetah,
         EventKind::Cheetah(Finding::Ended(_)) => cheetah_end,
         EventKind::State(_) => collector,

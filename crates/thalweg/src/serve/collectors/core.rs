@@ -29,7 +29,7 @@ use crate::serve::event::EventKind;
 
 /// Packets between two looks at what they gave rise to: events are told after at most so many, about 6 us at ten million
 /// packets a second.
-pub(super) const CHUNK: usize = 64;
+pub(super) const CHUNK: usize = 16;
 
 /// Why a collector cannot do something else from now on.
 #[derive(Debug, Error)]

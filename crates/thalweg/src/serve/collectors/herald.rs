@@ -74,7 +74,8 @@ impl Herald {
     /// time alone did.
     #[inline]
     pub(super) fn tell(&mut self, output: &mut Output, begun: Option<Instant>) {
-        if !output.events.is_empty() || !output.flows.findings.is_empty() {
+        let Output { events, address_changes, flows } = &*output;
+        if !events.is_empty() || !address_changes.is_empty() || !flows.findings.is_empty() {
             self.tell_events(output, begun);
         }
         if !output.flows.records.is_empty() {
@@ -112,8 +113,10 @@ impl Herald {
 
     #[cold]
     fn tell_events(&self, output: &mut Output, begun: Option<Instant>) {
-        let Output { events, flows } = output;
+        let Output { events, address_changes, flows } = output;
         let events = std::mem::take(events).into_iter().map(|event| (event.time, EventKind::Link(event)));
+        let changes = std::mem::take(address_changes).into_iter();
+        let changes = changes.map(|change| (change.time, EventKind::AddressChange(change)));
         let findings = std::mem::take(&mut flows.findings).into_iter().map(|finding| {
             let time = match &finding {
                 Finding::Began(cheetah) => cheetah.detected,
@@ -121,7 +124,7 @@ impl Herald {
             };
             (time, EventKind::Cheetah(finding))
         });
-        let mut told: Vec<(Timestamp, EventKind)> = events.chain(findings).collect();
+        let mut told: Vec<(Timestamp, EventKind)> = events.chain(changes).chain(findings).collect();
         told.sort_by_key(|(time, _)| *time);
         for (time, kind) in told {
             if let Some(trigger) = Trigger::of(&kind) {

@@ -172,8 +172,8 @@ impl CollectorConfig {
                 }
                 _ => Some(Vec::new()),
             };
-            let RuleConfig { upper, lower, spacing, flows, .. } = *config;
-            Ok(LinkRule { links, upper, lower, spacing, flows })
+            let RuleConfig { upper, lower, spacing, repeat, flows, .. } = *config;
+            Ok(LinkRule { links, upper, lower, spacing, repeat, flows })
         });
         let options = CollectorOptions {
             router: router.unwrap_or(RouterId(0)),

@@ -94,6 +94,8 @@ pub struct RuleConfig {
     pub lower: f64,
     /// Least time between two events.
     pub spacing: Nanos,
+    /// After which a link that is still congested is told again; 0 for never.
+    pub repeat: Nanos,
     /// Most flows to name.
     pub flows: usize,
 }
@@ -191,6 +193,7 @@ fn rules(document: &Document, problems: &mut Vec<Problem>) -> Vec<RuleConfig> {
             upper: entry.number("upper").expect(SURE),
             lower: entry.number("lower").expect(SURE),
             spacing: entry.time("spacing").expect(SURE),
+            repeat: entry.time("repeat").expect(SURE),
             flows: entry.whole("flows").expect(SURE),
         };
         if rule.lower > rule.upper {
@@ -212,8 +215,9 @@ fn rules(document: &Document, problems: &mut Vec<Problem>) -> Vec<RuleConfig> {
 
 impl Default for RuleConfig {
     fn default() -> Self {
-        let thalweg_measure::collector::LinkRule { upper, lower, spacing, flows, .. } = Default::default();
-        RuleConfig { links: vec![LinkSelection::All], collectors: None, upper, lower, spacing, flows }
+        let thalweg_measure::collector::LinkRule { upper, lower, spacing, repeat, flows, .. } =
+            Default::default();
+        RuleConfig { links: vec![LinkSelection::All], collectors: None, upper, lower, spacing, repeat, flows }
     }
 }
 

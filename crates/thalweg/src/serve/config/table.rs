@@ -371,6 +371,13 @@ pub static RULE: Section = Section {
             "Least packet time between two events of one link and rule. A crossing within it is told when it is over, if it \
              still holds.",
         ),
+        key(
+            "repeat",
+            Delay,
+            Value("0s"),
+            "As long as the link is congested, that is told again after so much packet time, for whoever forgets what is \
+             not told, as a controller does. 0s for never.",
+        ),
         key("flows", Whole(0, 1_000), Value("16"), "Most flows to name in an event, the fastest first."),
     ],
 };

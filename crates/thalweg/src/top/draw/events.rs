@@ -77,10 +77,11 @@ fn aside(view: &TopView) -> Vec<Span<'static>> {
 fn event_line(theme: Theme, event: &Event) -> Line<'static> {
     let time = clock_us(Timestamp(event.moment.time_ns));
     let style = match &event.body {
-        EventBody::Link { crossing: CrossingName::Upwards, .. } => theme.warning(),
+        EventBody::Link { crossing: CrossingName::Upwards | CrossingName::Remains, .. } => theme.warning(),
         EventBody::Link { crossing: CrossingName::Downwards, .. } => theme.good(),
         EventBody::Cheetah { .. } => theme.cheetah(),
         EventBody::Collector { state } if state.name == StateName::Failed => theme.loss(),
+        EventBody::AddressChange { .. } => theme.good(),
         EventBody::CheetahEnd { .. } | EventBody::Collector { .. } => Style::new(),
     };
     let (what, more) = in_words(event);
@@ -100,6 +101,7 @@ fn in_words(event: &Event) -> (String, String) {
             let way = match crossing {
                 CrossingName::Upwards => "▴ above",
                 CrossingName::Downwards => "▾ below",
+                CrossingName::Remains => "▴ still",
             };
             let what = format!("{link} {way} {:.0} %", threshold * 100.0);
             let count = flows.len() as u64 + u64::from(*flows_left_out);
@@ -109,6 +111,9 @@ fn in_words(event: &Event) -> (String, String) {
             let rate = rate_text(rate_bps, FULL_RATE);
             let count = counted(&grouped(count), "flow", "flows");
             (what, format!(": {:.0} %, {rate}, {count}{first}", utilisation * 100.0))
+        }
+        EventBody::AddressChange { key, from, to, .. } => {
+            (format!("↪ another way {key}"), format!(" to {to}, not {from}, by {}", event.collector))
         }
         EventBody::Cheetah { key, flight_rate_bps, .. } => {
             (format!("▲ cheetah {key}"), format!(" at {}, by {}", BitRate(*flight_rate_bps), event.collector))

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use thalweg_measure::collector::{Crossing, LinkEvent};
+use thalweg_measure::collector::{AddressChange, Crossing, LinkEvent};
 use thalweg_measure::detect::{Cheetah, CheetahEnd, Finding};
 
 use super::{FlowName, FlowRate, LinkName, Moment, Rate, State};
@@ -59,6 +59,19 @@ pub enum EventBody {
         /// Flows on the link that are not named.
         flows_left_out: u32,
     },
+    /// Packets of a direction of a flow have other addresses than those before: it goes another way.
+    AddressChange {
+        /// The direction.
+        flow: FlowName,
+        /// The same as text.
+        key: String,
+        /// The destination MAC address that its packets had.
+        from: String,
+        /// The destination MAC address that they have.
+        to: String,
+        /// The source MAC address that they have.
+        source: String,
+    },
     /// A direction of a flow became a cheetah.
     Cheetah {
         /// The direction.
@@ -102,6 +115,8 @@ pub enum CrossingName {
     Upwards,
     /// Utilisation fell to the lower threshold, having been above the upper one.
     Downwards,
+    /// It has not fallen to the lower threshold since it was told, and is told again.
+    Remains,
 }
 
 /// Told to a subscriber in place of events that it was too slow for.
@@ -134,11 +149,12 @@ impl From<&hub::Published> for Event {
 
 impl EventBody {
     /// All values of `type`, in the order of their variants.
-    pub const TYPES: [&'static str; 4] = ["link", "cheetah", "cheetah_end", "collector"];
+    pub const TYPES: [&'static str; 5] = ["link", "address_change", "cheetah", "cheetah_end", "collector"];
 
     fn new(kind: &EventKind, switch: &str) -> EventBody {
         match kind {
             EventKind::Link(event) => EventBody::link(event, switch),
+            EventKind::AddressChange(change) => change.into(),
             EventKind::Cheetah(Finding::Began(cheetah)) => cheetah.into(),
             EventKind::Cheetah(Finding::Ended(end)) => end.into(),
             EventKind::State(state) => EventBody::Collector { state: state.into() },
@@ -151,6 +167,7 @@ impl EventBody {
             crossing: match event.crossing {
                 Crossing::Upwards => CrossingName::Upwards,
                 Crossing::Downwards => CrossingName::Downwards,
+                Crossing::Remains => CrossingName::Remains,
             },
             threshold: event.threshold,
             rule: event.rule,
@@ -161,6 +178,18 @@ impl EventBody {
             version: event.version,
             flows: event.flows.iter().map(FlowRate::from).collect(),
             flows_left_out: event.flows_left_out,
+        }
+    }
+}
+
+impl From<&AddressChange> for EventBody {
+    fn from(change: &AddressChange) -> EventBody {
+        EventBody::AddressChange {
+            flow: FlowName::from(&change.key),
+            key: change.key.to_string(),
+            from: change.from.destination.to_string(),
+            to: change.to.destination.to_string(),
+            source: change.to.source.to_string(),
         }
     }
 }

@@ -1,0 +1,75 @@
+//! How long Open vSwitch takes to carry out a change: flow-mods one by one, each with a barrier, over one connection.
+//!
+//! `cargo run --release -p thalweg-control --example openflow_latency [COUNT]` starts Open vSwitch in a temporary folder
+//! (user space, no root) and prints percentiles in microseconds, from before a batch is encoded until who sent it knows
+//! that it is carried out.
+
+#[path = "../tests/openflow_ovs/ovs.rs"]
+#[expect(dead_code, reason = "the tests need more of it")]
+mod ovs;
+
+use std::net::Ipv4Addr;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use ovs::Ovs;
+use thalweg_control::act::openflow::{Config, Event, Switches};
+use thalweg_wire::openflow::{Action, Body, FlowMod, Instruction, Match, MatchField, PortNumber};
+use thalweg_wire::{MacAddress, Nanos};
+
+/// Batches before those that count.
+const WARM_UP: u32 = 100;
+const WITHIN: Nanos = Nanos::from_secs(1);
+
+fn main() -> ExitCode {
+    let count = std::env::args().nth(1).map_or(Ok(1_000), |count| count.parse());
+    let Ok(count @ 1..) = count else {
+        eprintln!("usage: openflow_latency [COUNT]");
+        return ExitCode::from(2);
+    };
+    let Some(ovs) = Ovs::start("OpenFlow13") else {
+        eprintln!("Open vSwitch is missing: apt-get install openvswitch-switch");
+        return ExitCode::FAILURE;
+    };
+    let (switches, events) = Switches::new(Config::default());
+    ovs.connect_to(switches.listen((Ipv4Addr::LOCALHOST, 0).into(), None).expect("a free port"));
+    let switch = loop {
+        match events.recv().expect("switches are there") {
+            Event::Up(up) => break up.switch,
+            other => eprintln!("{other:?}"),
+        }
+    };
+    println!("messages a batch | p50 us | p90 us | p99 us | max us");
+    for messages in [1, 10, 100] {
+        let mut took = Vec::new();
+        for round in 0..WARM_UP + count {
+            let batch: Vec<_> = (0..messages).map(|number| flow_mod(round, number)).collect();
+            let begun = Instant::now();
+            let outcome = switch.send_batch(&batch, WITHIN).expect("it is sent").wait();
+            outcome.result.expect("it is carried out");
+            if round >= WARM_UP {
+                took.push(begun.elapsed());
+            }
+        }
+        took.sort();
+        let at = |share: f64| took[((took.len() - 1) as f64 * share).round() as usize].as_micros();
+        println!("{messages:16} | {:6} | {:6} | {:6} | {:6}", at(0.5), at(0.9), at(0.99), at(1.0));
+    }
+    ExitCode::SUCCESS
+}
+
+/// Sends what goes to one of 1,000 addresses to another port each time, with its address rewritten.
+fn flow_mod(round: u32, number: u32) -> Body {
+    let [_, _, high, low] = ((round + number) % 1_000).to_be_bytes();
+    let address = |shadow| MacAddress([2, 0x54, 0x57, shadow, high, low]);
+    let actions = vec![
+        Action::SetField(MatchField::EthDst(address(0).into())),
+        Action::output(PortNumber(1 + round % 3)),
+    ];
+    Body::FlowMod(FlowMod {
+        priority: 100,
+        matching: Match::any().with(MatchField::EthDst(address(1).into())),
+        instructions: vec![Instruction::ApplyActions(actions)],
+        ..FlowMod::default()
+    })
+}

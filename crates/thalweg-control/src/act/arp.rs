@@ -1,0 +1,177 @@
+//! Rerouting by ARP (Planck, section 6.2): the source learns another MAC address for the destination's IP address.
+//!
+//! **A request, to one host.** Linux does not take replies that it has not asked for, but learns the sender's address
+//! from any request that is sent to it, and does so at once, whatever it has learnt a moment ago. So the controller asks the
+//! source for its own address in the destination's name, with the shadow address as that of the sender (RFC 826, "Packet
+//! Reception": the sender's protocol address is looked up, and its hardware address taken over, before the operation is
+//! looked at).
+//!
+//! **UDP falls back.** A host that hears nothing back from a neighbour asks it itself after some seconds, and takes the base
+//! address from the answer. TCP's acknowledgements tell the host that the neighbour is there; for what is not
+//! acknowledged [`refresh`](Arp::refresh) says it again.
+//!
+//! The other direction of a connection is a pair of its own.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use thalweg_network::{EndpointId, MacAddress, Topology};
+use thalweg_wire::{Nanos, Timestamp};
+
+use super::{ActError, Action, Actuator};
+use crate::pair::Pair;
+
+/// Length of an Ethernet frame with an ARP packet for IPv4 in it; the network interface pads it.
+pub const FRAME_BYTES: usize = 14 + 28;
+
+/// EtherType of ARP, hardware type of Ethernet, protocol type of IPv4 (RFC 826; RFC 5342), and the opcode of a request.
+const ETHER_TYPE: [u8; 2] = [0x08, 0x06];
+const ETHERNET_IPV4: [u8; 6] = [0x00, 0x01, 0x08, 0x00, 6, 4];
+const REQUEST: [u8; 2] = [0, 1];
+
+/// The way to one host: sends frames out of the switch port that it is attached to.
+pub trait Frames: Send {
+    /// Sends a frame to an endpoint.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn send(&mut self, to: EndpointId, frame: &[u8]) -> io::Result<()>;
+}
+
+/// Reroutes by ARP.
+#[derive(Debug)]
+pub struct Arp<F> {
+    topology: Arc<Topology>,
+    frames: F,
+    refresh: Nanos,
+    /// Pairs that do not have their base address, and when they were last told so.
+    told: BTreeMap<Pair, (u8, Timestamp)>,
+    refreshed: u64,
+}
+
+impl<F: Frames> Arp<F> {
+    /// Sends by `frames`, and says it again every `refresh`.
+    pub fn new(topology: Arc<Topology>, frames: F, refresh: Nanos) -> Arp<F> {
+        Arp { topology, frames, refresh, told: BTreeMap::new(), refreshed: 0 }
+    }
+
+    /// How often something was said again.
+    pub fn refreshed(&self) -> u64 {
+        self.refreshed
+    }
+
+    /// Says it again to whom it is time to, so that what nobody acknowledges does not fall back.
+    ///
+    /// # Errors
+    /// Of the last that could not be reached; the others have been told.
+    pub fn refresh(&mut self, now: Timestamp) -> Result<(), ActError> {
+        let is_due = |at: Timestamp| now.since(at) >= self.refresh;
+        let due: Vec<(Pair, u8)> =
+            self.told.iter().filter(|(_, told)| is_due(told.1)).map(|(&pair, &(to, _))| (pair, to)).collect();
+        let mut result = Ok(());
+        for (pair, address) in due {
+            self.refreshed += 1;
+            result = self.tell(pair, address, now).and(result);
+        }
+        result
+    }
+
+    fn tell(&mut self, pair: Pair, address: u8, now: Timestamp) -> Result<(), ActError> {
+        match address {
+            0 => self.told.remove(&pair),
+            _ => self.told.insert(pair, (address, now)),
+        };
+        let frame = request(&self.topology, pair, address);
+        self.frames.send(pair.source, &frame).map_err(|cause| {
+            let source_name = self.topology.endpoints()[pair.source.index()].name.clone();
+            ActError::Unreachable { source_name, cause }
+        })
+    }
+}
+
+impl<F: Frames> Actuator for Arp<F> {
+    fn name(&self) -> &'static str {
+        "arp"
+    }
+
+    fn act(&mut self, action: &Action) -> Result<(), ActError> {
+        self.tell(action.pair, action.address, action.issued)
+    }
+}
+
+/// The request that makes a pair's source send to this address of its destination.
+///
+/// # Panics
+/// If the topology does not have these endpoints.
+pub fn request(topology: &Topology, pair: Pair, address: u8) -> [u8; FRAME_BYTES] {
+    let Pair { source, destination } = pair;
+    let ip = |endpoint: EndpointId| topology.endpoints()[endpoint.index()].ip.octets();
+    let (MacAddress(asked), MacAddress(told)) = (topology.mac(source, 0), topology.mac(destination, address));
+    let parts: [&[u8]; 9] =
+        [&asked, &told, &ETHER_TYPE, &ETHERNET_IPV4, &REQUEST, &told, &ip(destination), &asked, &ip(source)];
+    let mut frame = [0; FRAME_BYTES];
+    let mut left = frame.as_mut_slice();
+    for part in parts {
+        let (place, rest) = left.split_at_mut(part.len());
+        place.copy_from_slice(part);
+        left = rest;
+    }
+    frame
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_network::LinkSpec;
+    use thalweg_network::topology::shapes::rack;
+
+    use super::*;
+    use crate::act::ActionId;
+
+    const SOURCE: EndpointId = EndpointId(0);
+    const PAIR: Pair = Pair { source: SOURCE, destination: EndpointId(1) };
+
+    #[derive(Default)]
+    struct Sent(Vec<(EndpointId, Vec<u8>)>);
+
+    impl Frames for Sent {
+        fn send(&mut self, to: EndpointId, frame: &[u8]) -> io::Result<()> {
+            self.0.push((to, frame.to_vec()));
+            Ok(())
+        }
+    }
+
+    fn action(address: u8) -> Action {
+        let (issued, deadline) = (Timestamp(1), Timestamp(2));
+        Action { id: ActionId(1), pair: PAIR, address, issued, deadline }
+    }
+
+    #[test]
+    fn the_source_is_asked_in_the_destinations_name() {
+        let topology = rack(2, LinkSpec::default()).unwrap();
+        let frame = request(&topology, PAIR, 3);
+        let expected = [
+            "025457000000 025457030001 0806", // to h0, from h1's shadow address 3
+            "0001 0800 06 04 0001",           // a request
+            "025457030001 0a000002 025457000000 0a000001", // h1 is there; who is h0?
+        ];
+        let digits: String = frame.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(digits, expected.concat().replace(' ', ""));
+    }
+
+    #[test]
+    fn it_is_said_again_until_the_base_address_is_back() {
+        let topology = Arc::new(rack(2, LinkSpec::default()).unwrap());
+        let mut arp = Arp::new(topology, Sent::default(), Nanos(10));
+        arp.act(&action(2)).unwrap();
+        arp.refresh(Timestamp(10)).unwrap();
+        assert_eq!((arp.frames.0.len(), arp.refreshed()), (1, 0), "it is not time yet");
+        arp.refresh(Timestamp(11)).unwrap();
+        arp.refresh(Timestamp(12)).unwrap();
+        assert_eq!((arp.frames.0.len(), arp.refreshed()), (2, 1));
+        assert_eq!(arp.frames.0[0], arp.frames.0[1]);
+        arp.act(&action(0)).unwrap();
+        arp.refresh(Timestamp(100)).unwrap();
+        assert_eq!(arp.frames.0.len(), 3, "nothing to hold on to");
+    }
+}

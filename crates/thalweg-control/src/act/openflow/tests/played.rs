@@ -1,0 +1,176 @@
+//! A switch that does what a test wants.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+
+use thalweg_wire::MacAddress;
+use thalweg_wire::openflow::multipart::{
+    FlowStats, GroupDescription, MultipartReply, MultipartRequest, Reply, Request,
+};
+use thalweg_wire::openflow::{
+    Action, Body, Bucket, Capabilities, DatapathId, ErrorMessage, ErrorType, FlowFlags, GroupId, GroupType,
+    Hello, Instruction, Match, Message, Port, PortConfig, PortFeatures, PortNumber, PortState,
+    SwitchFeatures, TableId, Text, Xid, first_message,
+};
+
+use super::PATIENCE;
+
+/// A connection, encrypted or not.
+pub(super) trait Stream: Read + Write {}
+
+impl<T: Read + Write> Stream for T {}
+
+/// A switch's end of a connection.
+pub(super) struct Played {
+    stream: Box<dyn Stream>,
+    inbox: Vec<u8>,
+}
+
+impl Played {
+    pub(super) fn connect(address: SocketAddr) -> Played {
+        Played::over(TcpStream::connect(address).unwrap())
+    }
+
+    pub(super) fn accept(listener: &TcpListener) -> Played {
+        Played::over(listener.accept().unwrap().0)
+    }
+
+    fn over(stream: TcpStream) -> Played {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Played::new(Box::new(stream))
+    }
+
+    pub(super) fn new(stream: Box<dyn Stream>) -> Played {
+        Played { stream, inbox: Vec::new() }
+    }
+
+    pub(super) fn write(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).unwrap();
+        self.stream.flush().unwrap();
+    }
+
+    pub(super) fn say(&mut self, xid: Xid, body: Body) {
+        let mut bytes = Vec::new();
+        Message { xid, body }.encode(&mut bytes).unwrap();
+        self.write(&bytes);
+    }
+
+    pub(super) fn hear(&mut self) -> Message {
+        loop {
+            if let Some(bytes) = first_message(&self.inbox).unwrap() {
+                let (message, length) = (Message::decode(bytes).unwrap(), bytes.len());
+                self.inbox.drain(..length);
+                return message;
+            }
+            let mut chunk = [0; 4_096];
+            let length = self.stream.read(&mut chunk).expect("a message");
+            assert_ne!(length, 0, "the connection ended");
+            self.inbox.extend_from_slice(&chunk[..length]);
+        }
+    }
+
+    /// Hears a batch, and says which xid its barrier has.
+    pub(super) fn hear_until_barrier(&mut self) -> Xid {
+        loop {
+            let message = self.hear();
+            if message.body == Body::BarrierRequest {
+                return message.xid;
+            }
+        }
+    }
+
+    pub(super) fn hello(&mut self) {
+        self.say(Xid(0), Body::Hello(Hello::ours()));
+        assert_eq!(self.hear().body, Body::Hello(Hello::ours()));
+    }
+
+    /// Goes through the handshake, and gives what was asked.
+    pub(super) fn come_up(&mut self, datapath: DatapathId) -> Vec<Body> {
+        self.hello();
+        self.answer_questions(datapath)
+    }
+
+    pub(super) fn answer_questions(&mut self, datapath: DatapathId) -> Vec<Body> {
+        self.answer(datapath, None)
+    }
+
+    /// Answers all but one question, by its name.
+    pub(super) fn refuse_question(&mut self, name: &str, datapath: DatapathId) {
+        self.answer(datapath, Some(name));
+    }
+
+    fn answer(&mut self, datapath: DatapathId, refused: Option<&str>) -> Vec<Body> {
+        let mut asked = Vec::new();
+        loop {
+            let Message { xid, body } = self.hear();
+            asked.push(body.clone());
+            let mut reply = |more, reply| self.say(xid, Body::MultipartReply(MultipartReply { more, reply }));
+            match body {
+                Body::MultipartRequest(MultipartRequest { request, .. }) => match request {
+                    request if Some(request.name()) == refused => {
+                        let error =
+                            ErrorMessage { error_type: ErrorType::BAD_REQUEST, code: 2, data: vec![] };
+                        self.say(xid, Body::Error(error));
+                    }
+                    Request::PortDesc => {
+                        reply(true, Reply::PortDesc(vec![port(1)]));
+                        reply(false, Reply::PortDesc(vec![port(2)]));
+                    }
+                    Request::Flow(_) => reply(false, Reply::Flow(vec![flow()])),
+                    Request::GroupDesc => reply(false, Reply::GroupDesc(vec![group()])),
+                    other => panic!("{other:?}"),
+                },
+                Body::FeaturesRequest => self.say(xid, Body::FeaturesReply(features(datapath))),
+                Body::SetConfig(_) => {}
+                Body::BarrierRequest => {
+                    self.say(xid, Body::BarrierReply);
+                    return asked;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+fn features(datapath_id: DatapathId) -> SwitchFeatures {
+    let capabilities = Capabilities::FLOW_STATS;
+    SwitchFeatures { datapath_id, n_buffers: 0, n_tables: 1, auxiliary_id: 0, capabilities }
+}
+
+pub(super) fn port(number: u32) -> Port {
+    Port {
+        port_no: PortNumber(number),
+        hw_addr: MacAddress([2, 0, 0, 0, 0, number as u8]),
+        name: Text::new("eth"),
+        config: PortConfig::default(),
+        state: PortState::default(),
+        curr: PortFeatures::default(),
+        advertised: PortFeatures::default(),
+        supported: PortFeatures::default(),
+        peer: PortFeatures::default(),
+        curr_speed: 0,
+        max_speed: 0,
+    }
+}
+
+pub(super) fn flow() -> FlowStats {
+    FlowStats {
+        table_id: TableId(0),
+        duration_sec: 1,
+        duration_nsec: 0,
+        priority: 1,
+        idle_timeout: 0,
+        hard_timeout: 0,
+        flags: FlowFlags::default(),
+        cookie: 0x74 << 56,
+        packet_count: 0,
+        byte_count: 0,
+        matching: Match::any(),
+        instructions: vec![Instruction::ApplyActions(vec![Action::Group(GroupId(1))])],
+    }
+}
+
+fn group() -> GroupDescription {
+    let buckets = vec![Bucket::new(vec![Action::output(PortNumber(1))])];
+    GroupDescription { group_type: GroupType::INDIRECT, group_id: GroupId(1), buckets }
+}

@@ -1,0 +1,149 @@
+//! Batches and questions that a switch has not answered yet.
+
+use std::collections::VecDeque;
+
+use thalweg_wire::openflow::Xid;
+use thalweg_wire::{Nanos, Timestamp};
+
+/// Some messages with consecutive xids, the last of which is the one that is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry<W> {
+    pub(super) last: Xid,
+    /// Messages before the last.
+    pub(super) before: u32,
+    pub(super) sent: Timestamp,
+    pub(super) deadline: Timestamp,
+    /// Who waits; nobody once they have been told of an error.
+    pub(super) waiter: Option<W>,
+}
+
+impl<W> Entry<W> {
+    /// Which of its messages has this xid, counted from 0; xids run on past their greatest.
+    fn position(&self, xid: Xid) -> Option<u32> {
+        let behind = self.last.0.wrapping_sub(xid.0);
+        self.before.checked_sub(behind)
+    }
+
+    /// Time from sending to `now`.
+    pub(super) fn took(&self, now: Timestamp) -> Nanos {
+        now - self.sent
+    }
+}
+
+/// Entries in the order in which they were sent, which is that of their answers (section 6.2), so that a search ends
+/// soon. At most `capacity` of them.
+#[derive(Debug)]
+pub(super) struct Unanswered<W> {
+    entries: VecDeque<Entry<W>>,
+    capacity: usize,
+}
+
+/// There is no room for another.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Full;
+
+impl<W> Unanswered<W> {
+    pub(super) fn new(capacity: usize) -> Unanswered<W> {
+        Unanswered { entries: VecDeque::new(), capacity }
+    }
+
+    pub(super) fn add(&mut self, entry: Entry<W>) -> Result<(), Full> {
+        if self.entries.len() >= self.capacity {
+            return Err(Full);
+        }
+        self.entries.push_back(entry);
+        Ok(())
+    }
+
+    /// The entry that is answered under this xid, if it is still there.
+    pub(super) fn answered(&mut self, xid: Xid) -> Option<&mut Entry<W>> {
+        self.entries.iter_mut().find(|entry| entry.last == xid)
+    }
+
+    /// Takes that entry.
+    pub(super) fn take(&mut self, xid: Xid) -> Option<Entry<W>> {
+        let at = self.entries.iter().position(|entry| entry.last == xid)?;
+        self.entries.remove(at)
+    }
+
+    /// The entry that has a message of this xid, and which one of its messages that is. It stays: the answer is still
+    /// to come.
+    pub(super) fn with_message(&mut self, xid: Xid) -> Option<(&mut Entry<W>, u32)> {
+        self.entries.iter_mut().find_map(|entry| entry.position(xid).map(|position| (entry, position)))
+    }
+
+    /// Takes the entries whose deadline has come.
+    pub(super) fn take_late(&mut self, now: Timestamp) -> Vec<Entry<W>> {
+        self.take_if(|entry| entry.deadline <= now)
+    }
+
+    /// Takes all of them.
+    pub(super) fn take_all(&mut self) -> Vec<Entry<W>> {
+        self.take_if(|_| true)
+    }
+
+    fn take_if(&mut self, condition: impl Fn(&Entry<W>) -> bool) -> Vec<Entry<W>> {
+        let mut taken = Vec::new();
+        for _ in 0..self.entries.len() {
+            let entry = self.entries.pop_front().expect("counted");
+            if condition(&entry) { taken.push(entry) } else { self.entries.push_back(entry) }
+        }
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(last: u32, before: u32, deadline: u64) -> Entry<char> {
+        let (sent, deadline) = (Timestamp(10), Timestamp(deadline));
+        Entry { last: Xid(last), before, sent, deadline, waiter: Some('w') }
+    }
+
+    #[test]
+    fn an_answer_takes_the_entry_of_its_xid_and_no_other() {
+        let mut unanswered = Unanswered::new(4);
+        unanswered.add(entry(3, 2, 100)).unwrap();
+        unanswered.add(entry(7, 3, 100)).unwrap();
+        assert_eq!(unanswered.take(Xid(6)), None, "a message before the last is not answered");
+        assert_eq!(unanswered.take(Xid(7)), Some(entry(7, 3, 100)));
+        assert_eq!(unanswered.take(Xid(7)), None);
+    }
+
+    #[test]
+    fn an_error_is_of_the_entry_whose_messages_have_its_xid() {
+        let mut unanswered = Unanswered::new(4);
+        unanswered.add(entry(3, 2, 100)).unwrap();
+        unanswered.add(entry(7, 3, 100)).unwrap();
+        let mut found = |xid| unanswered.with_message(Xid(xid)).map(|(entry, at)| (entry.last.0, at));
+        assert_eq!(
+            [found(1), found(3), found(4), found(7)],
+            [Some((3, 0)), Some((3, 2)), Some((7, 0)), Some((7, 3))]
+        );
+        assert_eq!([found(0), found(8)], [None, None]);
+    }
+
+    #[test]
+    fn xids_run_on_past_their_greatest() {
+        let mut unanswered = Unanswered::new(1);
+        unanswered.add(entry(1, 3, 100)).unwrap();
+        let mut found = |xid| unanswered.with_message(Xid(xid)).map(|(_, at)| at);
+        assert_eq!([found(u32::MAX - 1), found(u32::MAX), found(1)], [Some(0), Some(1), Some(3)]);
+        assert_eq!([found(u32::MAX - 2), found(2)], [None, None]);
+    }
+
+    #[test]
+    fn what_is_late_is_taken_and_what_is_not_stays_in_order() {
+        let mut unanswered = Unanswered::new(4);
+        for (xid, deadline) in [(1, 50), (2, 20), (3, 60), (4, 20)] {
+            unanswered.add(entry(xid, 0, deadline)).unwrap();
+        }
+        assert_eq!(unanswered.add(entry(5, 0, 1)), Err(Full));
+        let late: Vec<_> = unanswered.take_late(Timestamp(20)).iter().map(|entry| entry.last.0).collect();
+        assert_eq!(late, [2, 4]);
+        assert_eq!(unanswered.take_late(Timestamp(20)), []);
+        let rest: Vec<_> = unanswered.take_all().iter().map(|entry| entry.last.0).collect();
+        assert_eq!(rest, [1, 3]);
+    }
+}

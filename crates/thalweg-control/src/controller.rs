@@ -1,0 +1,283 @@
+//! The loop: what collectors tell, what is decided of it, what is done, and what came of that.
+//!
+//! **Time** is an argument: packet time or the wall clock, as long as it is always the same. The emulator runs this very
+//! controller in virtual time.
+//!
+//! **Fails safe.** Routes are in the switches and in the hosts; a controller that is gone, or frozen, leaves them as they
+//! are. An action whose effect is not seen by its deadline has failed, and the pair is taken to be where it was.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use thalweg_wire::{Nanos, Timestamp};
+
+use crate::act::{ActError, Action, ActionId, Actuator};
+use crate::decide::{Congestion, Decider, Decision, Observed, Pins, Verdict};
+use crate::pair::Pair;
+use crate::routes::Paths;
+
+/// What a controller is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ControllerOptions {
+    /// After this an action whose effect was not seen has failed. Default 50 ms.
+    pub patience: Nanos,
+    /// Says what it would do, and does not do it.
+    pub dry_run: bool,
+    /// Decisions that are kept to be looked at, the latest. Default 1,000.
+    pub kept: usize,
+    /// Actions that may wait for their effect at the same time; more are refused, and counted. Default 4,096.
+    pub pending: usize,
+}
+
+impl Default for ControllerOptions {
+    fn default() -> Self {
+        ControllerOptions { patience: Nanos::from_millis(50), dry_run: false, kept: 1_000, pending: 4_096 }
+    }
+}
+
+/// What a controller has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ControllerCounters {
+    /// Notices of congestion.
+    pub congestions: u64,
+    /// Rounds in which all traffic was looked at.
+    pub polls: u64,
+    /// Pairs that were looked at, by [`Verdict`].
+    pub decisions: [u64; 4],
+    /// Of those that were to go, those that did not, since the controller is frozen or only to say so.
+    pub withheld: u64,
+    /// Too many others waited for their effect.
+    pub crowded: u64,
+    /// The actuator could not begin.
+    pub refused: u64,
+    /// Actions begun.
+    pub begun: u64,
+    /// Actions whose effect was seen.
+    pub confirmed: u64,
+    /// Actions whose effect was not seen in time: the host took no notice, or sends no more.
+    pub expired: u64,
+    /// Actions that another one of the same pair overtook.
+    pub superseded: u64,
+}
+
+/// An action and what came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The action.
+    pub action: Action,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What came of an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A collector saw a packet with the new address, so long after it was decided.
+    Confirmed(Nanos),
+    /// Nobody did by the deadline.
+    Expired,
+    /// The same pair was sent elsewhere before.
+    Superseded,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    action: Action,
+    /// Where the pair was before.
+    from: u8,
+}
+
+/// The loop at work.
+pub struct Controller {
+    options: ControllerOptions,
+    paths: Paths,
+    decider: Box<dyn Decider>,
+    actuator: Box<dyn Actuator>,
+    pins: Pins,
+    is_frozen: bool,
+    pending: BTreeMap<Pair, Pending>,
+    next_poll: Option<Timestamp>,
+    actions: u64,
+    decisions: VecDeque<Decision>,
+    ended: Vec<Ended>,
+    failures: Vec<(Action, ActError)>,
+    counters: ControllerCounters,
+    /// Kept from call to call.
+    decided: Vec<Decision>,
+}
+
+impl Controller {
+    /// Steers the pairs of a network; polls, if the decider does, begin at `now`.
+    pub fn new(
+        options: ControllerOptions,
+        paths: Paths,
+        decider: Box<dyn Decider>,
+        actuator: Box<dyn Actuator>,
+        now: Timestamp,
+    ) -> Controller {
+        let next_poll = decider.polls().map(|interval| now + interval);
+        Controller {
+            options,
+            paths,
+            decider,
+            actuator,
+            pins: Pins::new(),
+            is_frozen: false,
+            pending: BTreeMap::new(),
+            next_poll,
+            actions: 0,
+            decisions: VecDeque::new(),
+            ended: Vec::new(),
+            failures: Vec::new(),
+            counters: ControllerCounters::default(),
+            decided: Vec::new(),
+        }
+    }
+
+    /// The paths that it knows.
+    pub fn paths(&self) -> &Paths {
+        &self.paths
+    }
+
+    /// The network is another from now on.
+    pub fn set_paths(&mut self, paths: Paths) {
+        self.paths = paths;
+    }
+
+    /// What it has done so far.
+    pub fn counters(&self) -> ControllerCounters {
+        self.counters
+    }
+
+    /// The latest decisions, the oldest first; those to stay among them.
+    pub fn decisions(&self) -> impl ExactSizeIterator<Item = &Decision> + '_ {
+        self.decisions.iter()
+    }
+
+    /// Actions that have ended since this was last asked.
+    pub fn take_ended(&mut self) -> Vec<Ended> {
+        std::mem::take(&mut self.ended)
+    }
+
+    /// Actions that could not be begun since this was last asked.
+    pub fn take_failures(&mut self) -> Vec<(Action, ActError)> {
+        std::mem::take(&mut self.failures)
+    }
+
+    /// Whether it only watches.
+    pub fn is_frozen(&self) -> bool {
+        self.is_frozen
+    }
+
+    /// Decides and says so, and does nothing, until this is taken back.
+    pub fn freeze(&mut self, is_frozen: bool) {
+        self.is_frozen = is_frozen;
+    }
+
+    /// Pairs that have been pinned, and to which address.
+    pub fn pins(&self) -> impl Iterator<Item = (Pair, u8)> + '_ {
+        self.pins.iter().map(|(&pair, &address)| (pair, address))
+    }
+
+    /// Sends a pair to this address, and leaves it there. A pin is carried out even by a controller that is frozen.
+    pub fn pin(&mut self, pair: Pair, address: u8, now: Timestamp) {
+        self.pins.insert(pair, address);
+        self.decider.placed(pair, address, now, &mut self.paths);
+        self.begin(pair, address, address, now);
+    }
+
+    /// Lets a pair go again.
+    pub fn unpin(&mut self, pair: Pair) {
+        self.pins.remove(&pair);
+    }
+
+    /// A collector tells of congestion.
+    pub fn congested(&mut self, congestion: &Congestion) {
+        self.counters.congestions += 1;
+        let mut decided = std::mem::take(&mut self.decided);
+        self.decider.congested(congestion, &self.pins, &mut self.paths, &mut decided);
+        self.carry_out(decided);
+    }
+
+    /// A collector has seen packets of a pair with an address that they did not have before.
+    pub fn seen(&mut self, pair: Pair, address: u8, at: Timestamp) {
+        if self.pending.get(&pair).is_some_and(|pending| pending.action.address == address) {
+            let Pending { action, .. } = self.pending.remove(&pair).expect("it was there");
+            self.counters.confirmed += 1;
+            self.ended.push(Ended { action, outcome: Outcome::Confirmed(at.since(action.issued)) });
+        }
+    }
+
+    /// When it wants to see all traffic; `None` for never.
+    pub fn next_poll(&self) -> Option<Timestamp> {
+        self.next_poll
+    }
+
+    /// All traffic there is.
+    pub fn polled(&mut self, flows: &[Observed], now: Timestamp) {
+        self.counters.polls += 1;
+        self.next_poll = self.decider.polls().map(|interval| now + interval);
+        let mut decided = std::mem::take(&mut self.decided);
+        self.decider.polled(flows, now, &self.pins, &mut self.paths, &mut decided);
+        self.carry_out(decided);
+    }
+
+    /// Lets time pass: actions whose deadline is over have failed.
+    pub fn advance(&mut self, now: Timestamp) {
+        let late = |pending: &Pending| pending.action.deadline <= now;
+        let expired: Vec<Pending> = self.pending.values().filter(|pending| late(pending)).copied().collect();
+        for Pending { action, from } in expired {
+            self.pending.remove(&action.pair);
+            self.counters.expired += 1;
+            self.decider.placed(action.pair, from, now, &mut self.paths);
+            self.ended.push(Ended { action, outcome: Outcome::Expired });
+        }
+    }
+
+    fn carry_out(&mut self, mut decided: Vec<Decision>) {
+        for decision in decided.drain(..) {
+            self.counters.decisions[decision.verdict as usize] += 1;
+            let &Decision { pair, from, to, time, .. } = &decision;
+            if decision.verdict == Verdict::Goes && !self.go(pair, from, to, time) {
+                self.decider.placed(pair, from, time, &mut self.paths);
+            }
+            if self.decisions.len() >= self.options.kept.max(1) {
+                self.decisions.pop_front();
+            }
+            self.decisions.push_back(decision);
+        }
+        self.decided = decided;
+    }
+
+    /// Sends a pair elsewhere, unless something is against it.
+    fn go(&mut self, pair: Pair, from: u8, to: u8, now: Timestamp) -> bool {
+        if self.is_frozen || self.options.dry_run {
+            self.counters.withheld += 1;
+            return false;
+        }
+        self.begin(pair, from, to, now)
+    }
+
+    fn begin(&mut self, pair: Pair, from: u8, to: u8, now: Timestamp) -> bool {
+        if self.pending.len() >= self.options.pending && !self.pending.contains_key(&pair) {
+            self.counters.crowded += 1;
+            return false;
+        }
+        self.actions += 1;
+        let id = ActionId(self.actions);
+        let action = Action { id, pair, address: to, issued: now, deadline: now + self.options.patience };
+        if let Err(error) = self.actuator.act(&action) {
+            self.counters.refused += 1;
+            self.failures.push((action, error));
+            return false;
+        }
+        self.counters.begun += 1;
+        if let Some(before) = self.pending.insert(pair, Pending { action, from }) {
+            self.counters.superseded += 1;
+            self.ended.push(Ended { action: before.action, outcome: Outcome::Superseded });
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,20 @@
+//! Steering: which flow goes which way, and the means to send it there (Rasley et al., "Planck", SIGCOMM 2014, sections 3.3,
+//! 4.1 and 6.2).
+//!
+//! | module | what it has |
+//! |---|---|
+//! | [`pair`] | what is steered: a source and a destination |
+//! | [`routes`] | what switches have to have installed for that |
+//! | [`decide`] | which pair goes which way; pure |
+//! | [`act`] | carrying it out: by ARP, by OpenFlow, or by saying so |
+//! | [`controller`] | from what collectors tell to what actuators do, and back: what came of it |
+
+#![forbid(unsafe_code)]
+
+pub mod act;
+pub mod controller;
+pub mod decide;
+pub mod pair;
+pub mod routes;
+
+pub use pair::Pair;

@@ -1,0 +1,179 @@
+//! Open vSwitch in a folder of its own: a database, a switch in user space, no privileges, no network devices.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Where Debian keeps daemons; not on every user's path.
+const DAEMON_PATH: &str = "/usr/sbin:/sbin:/usr/bin:/bin:/usr/local/sbin:/usr/local/bin";
+const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
+/// Longest that Open vSwitch takes for anything on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The one bridge.
+pub(crate) const BRIDGE: &str = "br0";
+
+/// Open vSwitch, until it is dropped.
+pub(crate) struct Ovs {
+    folder: tempfile::TempDir,
+    database: Option<Child>,
+    switch: Option<Child>,
+}
+
+impl Ovs {
+    /// With a bridge that has ports 1 to 3, speaks `protocols`, and does nothing but what a controller tells it; nothing
+    /// where Open vSwitch is missing.
+    pub(crate) fn start(protocols: &str) -> Option<Ovs> {
+        let is_there = |program: &str| {
+            Command::new(program)
+                .env("PATH", DAEMON_PATH)
+                .arg("--version")
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status()
+                .is_ok_and(|status| status.success())
+        };
+        if !Path::new(SCHEMA).exists()
+            || !["ovs-vswitchd", "ovsdb-server", "ovs-vsctl"].into_iter().all(is_there)
+        {
+            return None;
+        }
+        let mut ovs = Ovs { folder: tempfile::tempdir().unwrap(), database: None, switch: None };
+        let (conf, socket) = (ovs.path("conf.db"), ovs.path("db.sock"));
+        ovs.run("ovsdb-tool", &["create", conf.to_str().unwrap(), SCHEMA]);
+        let remote = format!("--remote=punix:{}", socket.display());
+        ovs.database = Some(ovs.daemon("ovsdb-server", &[conf.to_str().unwrap(), &remote]));
+        ovs.wait_for("its database", || socket.exists());
+        ovs.vsctl(&["--no-wait", "init"]);
+        ovs.start_switch();
+        let protocols = format!("protocols={protocols}");
+        let bridge = ["--", "set", "bridge", BRIDGE, "datapath_type=dummy", "fail-mode=secure", &protocols];
+        ovs.vsctl(&[&["add-br", BRIDGE][..], &bridge].concat());
+        for port in 1..=3 {
+            ovs.add_port(port);
+        }
+        Some(ovs)
+    }
+
+    /// Starts the switch, anew if it has been killed.
+    pub(crate) fn start_switch(&mut self) {
+        let database = self.database_address();
+        // Ports of type dummy lead nowhere, and need no privileges.
+        self.switch = Some(self.daemon("ovs-vswitchd", &[&database, "--enable-dummy", "--disable-system"]));
+        self.wait_for("its switch", || self.path("ovs-vswitchd.ctl").exists());
+    }
+
+    /// Kills the switch, as a power failure would.
+    pub(crate) fn kill_switch(&mut self) {
+        stop(&mut self.switch);
+        fs::remove_file(self.path("ovs-vswitchd.ctl")).unwrap();
+    }
+
+    pub(crate) fn add_port(&self, number: u32) {
+        let (name, request) = (format!("p{number}"), format!("ofport_request={number}"));
+        self.vsctl(&["add-port", BRIDGE, &name, "--", "set", "interface", &name, "type=dummy", &request]);
+    }
+
+    /// Has the bridge connect to these (`tcp:127.0.0.1:6653`) or listen for them (`ptcp:6653`).
+    pub(crate) fn set_controller(&self, target: &str) {
+        // As soon as can be, rather than up to 8 s after a connection broke.
+        self.vsctl(&[
+            "set-controller",
+            BRIDGE,
+            target,
+            "--",
+            "set",
+            "controller",
+            BRIDGE,
+            "max_backoff=1000",
+            "connection-mode=out-of-band",
+            "inactivity_probe=2000",
+        ]);
+    }
+
+    /// For a controller that listens here.
+    #[allow(dead_code, reason = "not every user of this file needs it")]
+    pub(crate) fn connect_to(&self, address: SocketAddr) {
+        self.set_controller(&format!("tcp:{address}"));
+    }
+
+    pub(crate) fn vsctl(&self, arguments: &[&str]) -> String {
+        let database = format!("--db={}", self.database_address());
+        self.run("ovs-vsctl", &[&[&database[..], "--timeout=20"][..], arguments].concat())
+    }
+
+    /// What `ovs-ofctl COMMAND` says of the bridge.
+    pub(crate) fn ofctl(&self, command: &str) -> String {
+        let bridge = format!("unix:{}", self.path(&format!("{BRIDGE}.mgmt")).display());
+        self.run("ovs-ofctl", &["--no-names", "-O", "OpenFlow13", command, &bridge])
+    }
+
+    /// Warnings and errors of the switch.
+    pub(crate) fn complaints(&self) -> Vec<String> {
+        let log = fs::read_to_string(self.path("ovs-vswitchd.log")).unwrap();
+        let is_complaint =
+            |line: &&str| ["|WARN|", "|ERR|", "|EMER|"].iter().any(|level| line.contains(level));
+        log.lines().filter(is_complaint).map(str::to_owned).collect()
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn database_address(&self) -> String {
+        format!("unix:{}", self.path("db.sock").display())
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.env("PATH", DAEMON_PATH).stdin(Stdio::null());
+        for variable in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"] {
+            command.env(variable, self.folder.path());
+        }
+        command
+    }
+
+    /// Starts a daemon with its log and its control socket in the folder.
+    fn daemon(&self, name: &str, arguments: &[&str]) -> Child {
+        let path = |suffix| self.path(&format!("{name}.{suffix}"));
+        self.command(name)
+            .args(arguments)
+            .args(["--no-chdir", "-vconsole:off", "-vfile:info"])
+            .arg(format!("--log-file={}", path("log").display()))
+            .arg(format!("--unixctl={}", path("ctl").display()))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    }
+
+    pub(crate) fn run(&self, program: &str, arguments: &[&str]) -> String {
+        let output = self.command(program).args(arguments).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{program} {arguments:?}: {told}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn wait_for(&self, what: &str, condition: impl Fn() -> bool) {
+        let begun = Instant::now();
+        while !condition() {
+            assert!(begun.elapsed() < PATIENCE, "Open vSwitch does not start {what}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+fn stop(child: &mut Option<Child>) {
+    if let Some(mut child) = child.take() {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
+
+impl Drop for Ovs {
+    fn drop(&mut self) {
+        stop(&mut self.switch);
+        stop(&mut self.database);
+    }
+}

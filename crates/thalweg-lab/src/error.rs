@@ -1,0 +1,119 @@
+//! What can go wrong with a lab.
+
+use std::io;
+use std::path::PathBuf;
+
+use thalweg_network::routing::NextHopsError;
+use thiserror::Error;
+
+use crate::plan::PlanError;
+
+/// Why a lab could not be made, found, asked or removed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum LabError {
+    /// There can be no such lab.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The topology is too large to find its shortest paths.
+    #[error(transparent)]
+    Routes(#[from] NextHopsError),
+    /// Namespaces, interfaces and eBPF programs are root's.
+    #[error("a lab needs root")]
+    NotRoot,
+    /// The switch program was not compiled.
+    #[error(
+        "this build has no switch program, for it was built without clang: install clang and build again"
+    )]
+    NoSwitchProgram,
+    /// There is no lab of this prefix, or not all of it.
+    #[error("there is no lab {prefix:?}: {reason}")]
+    NotUp {
+        /// The prefix.
+        prefix: String,
+        /// What is missing.
+        reason: String,
+    },
+    /// There is no host of this name.
+    #[error("the lab has no host {name:?}")]
+    UnknownHost {
+        /// The name given.
+        name: String,
+    },
+    /// A namespace could not be made, entered or removed.
+    #[error("network namespace {name:?}: cannot {what}: {source}")]
+    Namespace {
+        /// Its name.
+        name: String,
+        /// What was to be done.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The kernel refused a request about interfaces or queues.
+    #[error("cannot {what}: {source}")]
+    Netlink {
+        /// What was asked.
+        what: String,
+        /// What it said.
+        source: rtnetlink::Error,
+    },
+    /// A kernel parameter could not be read or written.
+    #[error("kernel parameter {path}: {source}")]
+    Sysctl {
+        /// Its file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The switch program or one of its maps.
+    #[error("eBPF: cannot {what}: {source}")]
+    Ebpf {
+        /// What was to be done.
+        what: String,
+        /// What the loader or the kernel said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The record of what a lab is could not be read or written.
+    #[error("{path}: {source}")]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: io::Error,
+    },
+    /// Links were made and do not carry frames.
+    #[error("{count} links do not come up")]
+    LinksDown {
+        /// How many.
+        count: usize,
+    },
+    /// A command could not be started.
+    #[error("host {host}: cannot run {program:?}: {source}")]
+    Exec {
+        /// Where.
+        host: String,
+        /// What.
+        program: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The idle time of the processors could not be read.
+    #[error("{path}: {source}")]
+    Headroom {
+        /// The file.
+        path: &'static str,
+        /// What is wrong.
+        source: io::Error,
+    },
+}
+
+impl LabError {
+    /// An [`Ebpf`](Self::Ebpf) error.
+    pub(crate) fn ebpf(
+        what: impl Into<String>,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> LabError {
+        LabError::Ebpf { what: what.into(), source: source.into() }
+    }
+}

@@ -1,0 +1,278 @@
+//! A lab: made, found again, used, removed.
+
+mod make;
+
+use std::collections::BTreeMap;
+use std::process::{Child, Command};
+
+use nix::unistd::geteuid;
+use thalweg_network::topology::Node;
+use thalweg_network::{EndpointId, PortIndex, RouterId, Topology};
+
+use crate::ebpf::{self, Maps, Tables};
+use crate::error::LabError;
+use crate::layout::{self, Layout};
+use crate::namespace::{self, Namespace};
+use crate::netlink::Netlink;
+use crate::plan::{FABRIC, Plan, PlanError, Prefix};
+use crate::record::{self, Record};
+use crate::shaper::{self, QueueCounters};
+use crate::status::{HostStatus, PortStatus, Status, SwitchStatus};
+use crate::sysctl::{self, Changed};
+
+/// A lab that is up. It belongs to no process: dropping this leaves it as it is.
+///
+/// Its methods wait for the kernel, and it holds a socket with an event loop of its own: asynchronous code is to use and
+/// to drop it on a thread for work that waits.
+pub struct Lab {
+    plan: Plan,
+    layout: Layout,
+    fabric: Namespace,
+    netlink: Netlink,
+    maps: Maps,
+}
+
+/// What [`Lab::down`] has removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// Network namespaces.
+    pub namespaces: usize,
+    /// Processes that were in them, and were killed.
+    pub processes: usize,
+}
+
+impl Lab {
+    /// Makes a lab. What is left of one with the same prefix, be it whole or what a crash has left of it, is removed
+    /// first. If something fails, everything that was made is removed again.
+    ///
+    /// # Errors
+    /// If there can be no such lab, this is not root, or the kernel refuses something.
+    pub fn up(plan: Plan) -> Result<Lab, LabError> {
+        plan.check()?;
+        check_means(&plan)?;
+        let _lock = record::lock()?;
+        remove(&plan.prefix)?;
+        make::make(&plan).inspect_err(|_| {
+            // The first error is the one to report; what stays behind goes with the next attempt.
+            let _ = remove(&plan.prefix);
+        })
+    }
+
+    /// Finds a lab that is up.
+    ///
+    /// # Errors
+    /// If there is none of this prefix, or it is not whole.
+    pub fn find(prefix: &Prefix) -> Result<Lab, LabError> {
+        let not_up = |reason: String| LabError::NotUp { prefix: prefix.to_string(), reason };
+        let record = Record::read(prefix)?.ok_or_else(|| not_up("it was never made".to_owned()))?;
+        let plan = record.plan()?;
+        let missing = namespaces(&plan).find(|namespace| !namespace.exists());
+        if let Some(namespace) = missing {
+            return Err(not_up(format!("there is no namespace {}", namespace.name())));
+        }
+        if !geteuid().is_root() {
+            return Err(LabError::NotRoot);
+        }
+        let (layout, fabric) = (Layout::new(&plan), fabric(&plan.prefix));
+        let netlink = Netlink::open(&fabric)?;
+        let maps = Maps::find(&netlink, &layout)?;
+        let maps = maps.ok_or_else(|| not_up("its ports have no switch program".to_owned()))?;
+        Ok(Lab { plan, layout, fabric, netlink, maps })
+    }
+
+    /// Removes the lab of this prefix, or what is left of it: kills the processes in its namespaces, removes these with
+    /// all that is in them, and restores what was changed outside. To remove what is not there is no error.
+    ///
+    /// # Errors
+    /// If something cannot be removed; it can be tried again.
+    pub fn down(prefix: &Prefix) -> Result<Removed, LabError> {
+        if !geteuid().is_root() {
+            return Err(LabError::NotRoot);
+        }
+        let _lock = record::lock()?;
+        remove(prefix)
+    }
+
+    /// The plan that it was made by. Of a lab that was found, the tables are not in it: they may have changed since.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Who is attached to whom.
+    pub fn topology(&self) -> &Topology {
+        &self.plan.topology
+    }
+
+    /// The namespace of the switches, where the monitor ports' copies arrive too.
+    pub fn fabric(&self) -> &Namespace {
+        &self.fabric
+    }
+
+    /// The namespace of a host.
+    ///
+    /// # Panics
+    /// If there is no such endpoint.
+    pub fn host(&self, endpoint: EndpointId) -> Namespace {
+        host(&self.plan, endpoint)
+    }
+
+    /// The interface of a port, in the namespace of the switches: what is sent from there arrives at the other end
+    /// of the link. `None` if there is no such port.
+    pub fn port_interface(&self, router: RouterId, port: PortIndex) -> Option<String> {
+        self.layout.interface(router, port).map(|_| layout::port_name(router, port))
+    }
+
+    /// The interface where copies of what a switch forwards arrive, in the namespace of the switches. `None` if there
+    /// is no such switch.
+    pub fn monitor_interface(&self, router: RouterId) -> Option<String> {
+        self.layout.monitors.get(router.index()).map(|_| layout::monitor_name(router))
+    }
+
+    /// Starts a command on the host of this name.
+    ///
+    /// # Errors
+    /// If there is no such host, or the command cannot be started.
+    pub fn exec(&self, host: &str, command: &mut Command) -> Result<Child, LabError> {
+        match self.topology().node_named(host) {
+            Some(Node::Endpoint(endpoint)) => self.host(endpoint).spawn(command),
+            _ => Err(LabError::UnknownHost { name: host.to_owned() }),
+        }
+    }
+
+    /// The switches' tables, to change and to read back.
+    ///
+    /// # Errors
+    /// If the lab is gone.
+    pub fn tables(&self) -> Result<Tables, LabError> {
+        self.maps.tables(&self.layout, &self.plan.topology)
+    }
+
+    /// Begins or ends mirroring at a switch. All switches mirror when a lab comes up. Nothing happens if there is no
+    /// such switch.
+    ///
+    /// # Errors
+    /// If the lab is gone.
+    pub fn set_mirror(&self, router: RouterId, is_on: bool) -> Result<(), LabError> {
+        self.maps.set_mirror(&self.layout, router, is_on)
+    }
+
+    /// What the lab is and has counted.
+    ///
+    /// # Errors
+    /// If the lab is gone.
+    pub fn status(&self) -> Result<Status, LabError> {
+        let queues: BTreeMap<u32, QueueCounters> =
+            self.netlink.queues()?.iter().filter_map(shaper::queue_counters).collect();
+        let queue = |interface: u32| queues.get(&interface).copied().unwrap_or_default();
+        let mut entries = vec![0; self.layout.monitors.len()];
+        for entry in self.tables()?.entries().map_err(|error| LabError::ebpf("read the tables", error))? {
+            entries[entry.router.index()] += 1;
+        }
+        let counters = self.maps.counters(&self.layout)?;
+        let mut ports = self.layout.ports.iter().zip(counters).peekable();
+        let mut switches = Vec::with_capacity(self.layout.monitors.len());
+        for monitor in &self.layout.monitors {
+            let mut of_switch = Vec::new();
+            while let Some((port, switch)) = ports.next_if(|(port, _)| port.router == monitor.router) {
+                of_switch.push(PortStatus {
+                    port: port.port,
+                    interface: layout::port_name(port.router, port.port),
+                    rate: port.rate,
+                    switch,
+                    queue: queue(port.interface),
+                });
+            }
+            switches.push(SwitchStatus {
+                router: monitor.router,
+                name: self.topology().name(Node::Router(monitor.router)).to_owned(),
+                entries: entries[monitor.router.index()],
+                is_mirrored: self.maps.is_mirrored(&self.layout, monitor.router)?,
+                monitor: layout::monitor_name(monitor.router),
+                monitor_rate: monitor.rate,
+                monitor_queue: queue(monitor.mirror),
+                ports: of_switch,
+            });
+        }
+        let hosts = self.topology().endpoint_ids().map(|endpoint| self.host_status(endpoint));
+        Ok(Status {
+            prefix: self.plan.prefix.clone(),
+            plane: self.plan.plane,
+            fabric: self.fabric.name().to_owned(),
+            hosts: hosts.collect::<Result<_, _>>()?,
+            switches,
+        })
+    }
+
+    fn host_status(&self, endpoint: EndpointId) -> Result<HostStatus, LabError> {
+        let (host, namespace) = (&self.topology().endpoints()[endpoint.index()], self.host(endpoint));
+        Ok(HostStatus {
+            endpoint,
+            name: host.name.clone(),
+            processes: namespace.processes()?,
+            namespace: namespace.name().to_owned(),
+            mac: host.mac,
+            ip: host.ip,
+            rate: self.layout.host_rates[endpoint.index()],
+        })
+    }
+}
+
+/// Whether this process and this machine can have the lab.
+fn check_means(plan: &Plan) -> Result<(), LabError> {
+    if !geteuid().is_root() {
+        return Err(LabError::NotRoot);
+    }
+    if !ebpf::is_built() {
+        return Err(LabError::NoSwitchProgram);
+    }
+    match &plan.congestion_control {
+        Some(name) if !sysctl::congestion_controls()?.contains(name) => {
+            Err(PlanError::CongestionControl { name: name.clone() }.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn fabric(prefix: &Prefix) -> Namespace {
+    Namespace::named(prefix.name(FABRIC))
+}
+
+fn host(plan: &Plan, endpoint: EndpointId) -> Namespace {
+    Namespace::named(plan.prefix.name(&plan.topology.endpoints()[endpoint.index()].name))
+}
+
+/// All namespaces of a lab.
+fn namespaces(plan: &Plan) -> impl Iterator<Item = Namespace> + '_ {
+    let hosts = plan.topology.endpoint_ids().map(|endpoint| host(plan, endpoint));
+    std::iter::once(fabric(&plan.prefix)).chain(hosts)
+}
+
+/// Removes what there is of a lab. The record goes last: it says what is still to be restored.
+fn remove(prefix: &Prefix) -> Result<Removed, LabError> {
+    let mut removed = Removed::default();
+    for namespace in namespace::with_prefix(prefix)? {
+        // A name with nothing behind it has no processes to look for.
+        removed.processes += namespace.kill_processes()?;
+        namespace.delete()?;
+        removed.namespaces += 1;
+    }
+    if let Some(record) = Record::read(prefix)? {
+        record.changed.iter().try_for_each(Changed::restore)?;
+    }
+    Record::remove(prefix)?;
+    Ok(removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lab_and_its_tables_may_be_used_by_other_threads() {
+        fn is_send<T: Send>() {}
+        fn is_sync<T: Sync>() {}
+        is_send::<Lab>();
+        is_sync::<Lab>();
+        is_send::<Tables>();
+    }
+}

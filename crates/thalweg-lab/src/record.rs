@@ -1,0 +1,167 @@
+//! What is written down of a lab, so that others find it and a crash leaves no riddle: `/run/thalweg/PREFIXlab.json`.
+//!
+//! The record is there before anything else is made or changed, and goes after all else has been removed. It says how
+//! the lab was planned and which parameters of the machine were changed; which interfaces and programs there are is
+//! asked of the kernel.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use thalweg_network::Topology;
+use thalweg_wire::{BitRate, Nanos};
+
+use crate::error::LabError;
+use crate::plan::{Plan, Plane, Prefix};
+use crate::sysctl::Changed;
+
+const FOLDER: &str = "/run/thalweg";
+
+/// Version of the format.
+const VERSION: u32 = 1;
+
+/// What is known of a lab.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Record {
+    version: u32,
+    pub(crate) prefix: Prefix,
+    plane: Plane,
+    /// As a file of a topology.
+    topology: String,
+    rate: Option<u64>,
+    host_share: f64,
+    mtu: u32,
+    port_buffer_ns: u64,
+    monitor_rate: Option<u64>,
+    monitor_buffer_ns: u64,
+    congestion_control: Option<String>,
+    /// Parameters of the machine that were changed for it.
+    pub(crate) changed: Vec<Changed>,
+}
+
+impl Record {
+    pub(crate) fn new(plan: &Plan, changed: Vec<Changed>) -> Record {
+        Record {
+            version: VERSION,
+            prefix: plan.prefix.clone(),
+            plane: plan.plane,
+            topology: plan.topology.to_toml(),
+            rate: plan.rate.map(|rate| rate.0),
+            host_share: plan.host_share,
+            mtu: plan.mtu,
+            port_buffer_ns: plan.port_buffer.0,
+            monitor_rate: plan.monitor_rate.map(|rate| rate.0),
+            monitor_buffer_ns: plan.monitor_buffer.0,
+            congestion_control: plan.congestion_control.clone(),
+            changed,
+        }
+    }
+
+    /// The plan that the lab was made by; but for its first tables, which may have changed since.
+    pub(crate) fn plan(&self) -> Result<Plan, LabError> {
+        let path = path(&self.prefix);
+        let topology = Topology::from_toml(&self.topology, &path.to_string_lossy()).map_err(|error| {
+            LabError::Record { path, source: io::Error::new(io::ErrorKind::InvalidData, error) }
+        })?;
+        let plan = Plan {
+            forwarding: None,
+            prefix: self.prefix.clone(),
+            plane: self.plane,
+            rate: self.rate.map(BitRate),
+            host_share: self.host_share,
+            mtu: self.mtu,
+            port_buffer: Nanos(self.port_buffer_ns),
+            monitor_rate: self.monitor_rate.map(BitRate),
+            monitor_buffer: Nanos(self.monitor_buffer_ns),
+            congestion_control: self.congestion_control.clone(),
+            ..Plan::new(topology)
+        };
+        plan.check()?;
+        Ok(plan)
+    }
+
+    /// Writes it down, whole or not at all.
+    pub(crate) fn write(&self) -> Result<(), LabError> {
+        let path = path(&self.prefix);
+        let write = || -> io::Result<()> {
+            let unfinished = unfinished(&path);
+            fs::write(&unfinished, serde_json::to_vec_pretty(self)?)?;
+            fs::rename(unfinished, &path)
+        };
+        write().map_err(|source| LabError::Record { path: path.clone(), source })
+    }
+
+    /// Reads it; `None` if there is none.
+    pub(crate) fn read(prefix: &Prefix) -> Result<Option<Record>, LabError> {
+        let path = path(prefix);
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(LabError::Record { path, source }),
+        };
+        match serde_json::from_slice::<Record>(&text) {
+            Ok(record) if record.version == VERSION && record.prefix == *prefix => Ok(Some(record)),
+            Ok(_) => Err(LabError::Record {
+                path,
+                source: io::Error::other("the record of another lab or version"),
+            }),
+            Err(error) => Err(LabError::Record { path, source: error.into() }),
+        }
+    }
+
+    /// Takes it away, if there is one.
+    pub(crate) fn remove(prefix: &Prefix) -> Result<(), LabError> {
+        let path = path(prefix);
+        for path in [unfinished(&path), path] {
+            match fs::remove_file(&path) {
+                Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                    return Err(LabError::Record { path, source });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Waits until nobody else makes or removes a lab. Others wait until the lock is dropped, or its holder ends.
+pub(crate) fn lock() -> Result<File, LabError> {
+    let lock = || -> io::Result<File> {
+        fs::create_dir_all(FOLDER)?;
+        let folder = File::open(FOLDER)?;
+        folder.lock()?;
+        Ok(folder)
+    };
+    lock().map_err(|source| LabError::Record { path: FOLDER.into(), source })
+}
+
+fn path(prefix: &Prefix) -> PathBuf {
+    Path::new(FOLDER).join(format!("{prefix}lab.json"))
+}
+
+/// The file of a record that is being written.
+fn unfinished(path: &Path) -> PathBuf {
+    path.with_extension("new")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_is_read_back_from_its_record() {
+        let plan = Plan {
+            prefix: "rec-".parse().unwrap(),
+            rate: Some(BitRate(50_000_000)),
+            monitor_rate: Some(BitRate(20_000_000)),
+            monitor_buffer: Nanos::from_micros(1_500),
+            congestion_control: None,
+            ..Plan::leaf_spine(BitRate(100_000_000)).unwrap()
+        };
+        let text = serde_json::to_string(&Record::new(&plan, Vec::new())).unwrap();
+        let read = serde_json::from_str::<Record>(&text).unwrap().plan().unwrap();
+        assert_eq!(format!("{read:?}"), format!("{plan:?}"));
+    }
+}

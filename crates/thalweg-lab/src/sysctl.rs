@@ -1,0 +1,75 @@
+//! Parameters of the kernel's network stack: of a namespace, and of the whole machine.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::LabError;
+use crate::namespace::Namespace;
+
+const FOLDER: &str = "/proc/sys";
+
+/// The congestion controls that any namespace may use: one list for the machine.
+const ALLOWED: &str = "net/ipv4/tcp_allowed_congestion_control";
+
+/// Those that the kernel has.
+const AVAILABLE: &str = "net/ipv4/tcp_available_congestion_control";
+
+/// A parameter of the machine that a lab has changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Changed {
+    name: String,
+    before: String,
+    after: String,
+}
+
+impl Changed {
+    /// What has to be changed for hosts to use `congestion_control`; `None` if they may already.
+    pub(crate) fn to_allow(congestion_control: &str) -> Result<Option<Changed>, LabError> {
+        let before = read(ALLOWED)?;
+        if before.split_whitespace().any(|name| name == congestion_control) {
+            return Ok(None);
+        }
+        let after = format!("{before} {congestion_control}");
+        Ok(Some(Changed { name: ALLOWED.to_owned(), before, after }))
+    }
+
+    /// Makes the change.
+    pub(crate) fn apply(&self) -> Result<(), LabError> {
+        write(&self.name, &self.after)
+    }
+
+    /// Takes the change back, unless somebody has changed it again.
+    pub(crate) fn restore(&self) -> Result<(), LabError> {
+        if read(&self.name)? == self.after { write(&self.name, &self.before) } else { Ok(()) }
+    }
+}
+
+/// The congestion controls that the kernel has.
+pub(crate) fn congestion_controls() -> Result<Vec<String>, LabError> {
+    Ok(read(AVAILABLE)?.split_whitespace().map(str::to_owned).collect())
+}
+
+/// Sets parameters of a namespace.
+pub(crate) fn set_within(namespace: &Namespace, parameters: &[(&str, &str)]) -> Result<(), LabError> {
+    // /proc/sys/net shows the namespace of whoever looks.
+    namespace.within(|| parameters.iter().try_for_each(|(name, value)| write(name, value)))?
+}
+
+fn read(name: &str) -> Result<String, LabError> {
+    let path = path(name);
+    match fs::read_to_string(&path) {
+        Ok(text) => Ok(text.trim_end().to_owned()),
+        Err(source) => Err(LabError::Sysctl { path, source }),
+    }
+}
+
+fn write(name: &str, value: &str) -> Result<(), LabError> {
+    let path = path(name);
+    fs::write(&path, value).map_err(|source| LabError::Sysctl { path, source })
+}
+
+fn path(name: &str) -> PathBuf {
+    Path::new(FOLDER).join(name)
+}

@@ -1,0 +1,179 @@
+//! A lab for one test.
+
+use std::ffi::CString;
+use std::io::Write as _;
+use std::net::UdpSocket;
+use std::ops::Deref;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use thalweg_lab::{DEFAULT_RATE, Lab, LabError, Plan, Prefix, SwitchCounters};
+use thalweg_network::{EndpointId, PortIndex, RouterId};
+
+/// One lab at a time: they share the processors, and tests look at the whole machine.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// A lab that is removed when it goes out of scope.
+pub(crate) struct TestLab {
+    lab: Option<Lab>,
+    pub(crate) prefix: Prefix,
+    alone: Option<MutexGuard<'static, ()>>,
+}
+
+/// Says why a test is skipped: on standard error itself, for the test runner hides what `eprintln!` writes.
+pub(crate) fn skip(reason: impl std::fmt::Display) {
+    let name = std::thread::current().name().unwrap_or("a test").to_owned();
+    // Nobody is left to tell.
+    let _ = std::io::stderr().write_all(format!("skipped: {name}: {reason}\n").as_bytes());
+}
+
+/// The leaf-spine of the defaults, three leaves of two hosts: `r0` to `r2` are leaves, `r3` and `r4` spines. Other
+/// runs of these tests on the machine have other prefixes.
+pub(crate) fn plan() -> Plan {
+    let prefix = format!("t{}-", std::process::id() % 10_000_000).parse().unwrap();
+    Plan { prefix, ..Plan::leaf_spine(DEFAULT_RATE).unwrap() }
+}
+
+impl TestLab {
+    /// Makes the lab, or says why it cannot.
+    pub(crate) fn up(plan: Plan) -> Option<TestLab> {
+        let alone = TestLab::alone();
+        for program in ["ip", "ping"] {
+            if Command::new(program).arg("-V").output().is_err() {
+                skip(format!("there is no {program}"));
+                return None;
+            }
+        }
+        let prefix = plan.prefix.clone();
+        match Lab::up(plan) {
+            Ok(lab) => Some(TestLab { lab: Some(lab), prefix, alone: Some(alone) }),
+            Err(error @ (LabError::NotRoot | LabError::NoSwitchProgram)) => {
+                skip(error);
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Makes another lab beside this one, with a prefix of its own.
+    pub(crate) fn beside(&self) -> TestLab {
+        let prefix: Prefix = format!("u{}", &self.prefix.as_str()[1..]).parse().unwrap();
+        let lab = Lab::up(Plan { prefix: prefix.clone(), ..plan() }).unwrap();
+        TestLab { lab: Some(lab), prefix, alone: None }
+    }
+
+    /// Waits until no other test has a lab.
+    pub(crate) fn alone() -> MutexGuard<'static, ()> {
+        ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets the lab without removing it, as a process does that is killed; then makes another in its place.
+    pub(crate) fn replace(&mut self, plan: Plan) {
+        drop(self.lab.take());
+        self.lab = Some(Lab::up(plan).unwrap());
+    }
+
+    /// Removes the lab, and keeps other tests waiting.
+    pub(crate) fn down(mut self) -> MutexGuard<'static, ()> {
+        drop(self.lab.take());
+        Lab::down(&self.prefix).unwrap();
+        self.alone.take().expect("taken once")
+    }
+
+    /// What a port's switch has counted.
+    pub(crate) fn port(&self, router: u16, port: u16) -> SwitchCounters {
+        let status = self.status().unwrap();
+        status.switches[usize::from(router)].ports[usize::from(port)].switch
+    }
+
+    /// Frames that a switch has forwarded by any port.
+    pub(crate) fn forwarded(&self, router: u16) -> u64 {
+        let status = self.status().unwrap();
+        status.switches[usize::from(router)].ports.iter().map(|port| port.switch.sent_packets).sum()
+    }
+
+    /// The port at which a host is.
+    pub(crate) fn port_of(&self, host: u16) -> (RouterId, PortIndex) {
+        let topology = self.topology();
+        (topology.router_of(EndpointId(host)), topology.port_of(EndpointId(host)))
+    }
+
+    /// Sends so many pings, a hundred a second, and says how many were answered.
+    pub(crate) fn ping(&self, from: u16, to: u16, count: u32) -> u32 {
+        self.ping_address(from, &self.topology().endpoints()[usize::from(to)].ip.to_string(), count)
+    }
+
+    /// As [`ping`](Self::ping), to an address that may be nobody's.
+    pub(crate) fn ping_address(&self, from: u16, address: &str, count: u32) -> u32 {
+        let mut ping = Command::new("ping");
+        ping.args(["-q", "-n", "-W", "1", "-i", "0.01", "-c", &count.to_string(), address])
+            .stdout(Stdio::piped());
+        let output = self.host(EndpointId(from)).spawn(&mut ping).unwrap().wait_with_output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        // "40 packets transmitted, 40 received, 0% packet loss", and "+1 errors" among them.
+        let answered = text.split(", ").find_map(|part| part.strip_suffix(" received"));
+        answered.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{text}"))
+    }
+
+    /// A socket of a host.
+    pub(crate) fn socket(&self, host: u16, port: u16) -> UdpSocket {
+        let address = self.topology().endpoints()[usize::from(host)].ip;
+        self.host(EndpointId(host)).within(|| UdpSocket::bind((address, port))).unwrap().unwrap()
+    }
+
+    /// Sends a frame by an interface of the fabric.
+    pub(crate) fn send_frame(&self, interface: &str, frame: &[u8]) {
+        let name = CString::new(interface).unwrap();
+        let send = || {
+            // SAFETY: takes a C string.
+            let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+            // SAFETY: takes numbers only.
+            let socket = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0) };
+            assert!(index > 0 && socket >= 0, "{interface}: {}", std::io::Error::last_os_error());
+            // SAFETY: opened above, and nobody else's.
+            let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+            // SAFETY: all-zero bytes are a valid address.
+            let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+            (address.sll_family, address.sll_ifindex) = (libc::AF_PACKET as u16, index as i32);
+            let length = size_of::<libc::sockaddr_ll>() as u32;
+            // SAFETY: the frame and the address are as long as said.
+            let sent = unsafe {
+                let to = (&raw const address).cast();
+                libc::sendto(socket.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0, to, length)
+            };
+            assert_eq!(sent, frame.len() as isize, "{}", std::io::Error::last_os_error());
+        };
+        self.fabric().within(send).unwrap();
+    }
+
+    /// Runs `ip` on a host.
+    pub(crate) fn ip(&self, host: u16, arguments: &[&str]) {
+        let mut command = Command::new("ip");
+        command.args(arguments);
+        assert!(self.host(EndpointId(host)).spawn(&mut command).unwrap().wait().unwrap().success());
+    }
+}
+
+impl Deref for TestLab {
+    type Target = Lab;
+
+    fn deref(&self) -> &Lab {
+        self.lab.as_ref().expect("only taken where another follows, or nothing")
+    }
+}
+
+impl Drop for TestLab {
+    fn drop(&mut self) {
+        let removed = Lab::down(&self.prefix);
+        if !std::thread::panicking() {
+            removed.unwrap();
+        }
+    }
+}
+
+/// What a command prints; nothing if there is no such command.
+pub(crate) fn output(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output();
+    output.map(|output| String::from_utf8(output.stdout).unwrap()).unwrap_or_default()
+}
