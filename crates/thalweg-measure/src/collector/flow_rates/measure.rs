@@ -49,8 +49,10 @@ impl FlowRates {
     fn by_sequence(&mut self, number: u32, span: &Span, time: Timestamp) -> Option<Measured> {
         let bits = 8e9 * wire_bytes(span);
         let rate = bits / span.length as f64;
-        let is_misleading = rate > PLAUSIBLE * self.fastest
-            || span.late > 0 && self.is_much_late(span, time)
+        if rate > PLAUSIBLE * self.fastest {
+            return None;
+        }
+        let is_misleading = span.late > 0 && self.is_much_late(span, time)
             || span.payload < span.advance && self.is_short_of_samples(number, span, rate, time);
         self.note_sampled(number, span, time);
         let (lower, upper) = self.within_jitter(bits, bits, span);
