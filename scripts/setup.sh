@@ -20,8 +20,9 @@ failed=
 need() { present "$1" || { required+=("$1|$2|$3"); packages+=("$2"); }; }
 want() { present "$1" || { optional+=("$1|$2|$3"); packages+=("$2"); }; }
 
-present() { # a program, a shared library named libNAME.so, or what pkg-config knows as NAME.pc
+present() { # a program, a shared library named libNAME.so, what pkg-config knows as NAME.pc, or a module NAME.py
   case $1 in
+    *.py) python3 -c "import ${1%.py}" 2>/dev/null ;;
     *.pc) pkg-config --exists "${1%.pc}" 2>/dev/null ;;
     lib*.so) ldconfig -p 2>/dev/null | grep "^[[:space:]]*$1" >/dev/null ;;
     *) command -v "$1" >/dev/null ;;
@@ -67,6 +68,9 @@ case $goal in
     want tshark tshark "tests that compare with tshark and capinfos are skipped"
     want nfdump nfdump "tests that compare with nfdump are skipped"
     want tmux tmux "tests of the live view are skipped"
+    want clang clang "the lab's switch program is not compiled, and tests of the lab are skipped"
+    want ovs-vswitchd openvswitch-switch "tests with Open vSwitch are skipped"
+    want os_ken.py python3-os-ken "tests that compare with os-ken are skipped"
     [ "$(id -u)" -eq 0 ] || echo "setup: not root: tests that make network namespaces are skipped"
     ;;
   bench)
@@ -96,6 +100,7 @@ if [ ${#packages[@]} -gt 0 ]; then
   if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
     echo "==> setup: installing ${packages[*]}"
     export DEBIAN_FRONTEND=noninteractive # tshark and iperf3 would ask
+    export RUNLEVEL=1                      # and nothing that is installed is to start a service
     log=$(mktemp)
     { apt-get update -qq && apt-get install -qq -y --no-install-recommends "${packages[@]}"; } \
       </dev/null >"$log" 2>&1 || { tail -n 5 "$log" >&2; echo "setup: failed: $command" >&2; }
