@@ -13,23 +13,16 @@ help: ## say this
 	@echo
 	@echo '  FUZZ_SECONDS=N make fuzz   spends N seconds on each fuzz target (60)'
 
-run: ## build, and watch the example capture at the pace it was recorded at
+run: ## build, and steer an emulated network for half a minute, reroutes shown as they happen
 	@scripts/setup.sh run
 	@echo '==> build the release binary'
 	@cargo build --release -p thalweg
-	@if [ -t 1 ]; then \
-	  echo '==> $(THALWEG) watch --replay $(CAPTURE)'; \
-	  $(THALWEG) watch --replay $(CAPTURE); \
-	else \
-	  echo '==> $(THALWEG) watch $(CAPTURE)'; \
-	  $(THALWEG) watch $(CAPTURE); \
-	fi
+	@scripts/run.sh $(THALWEG)
 	@echo
-	@echo 'To watch an interface (the names: ip link):'
-	@echo '  sudo $(THALWEG) watch eth0'
-	@echo 'or, once and for all without sudo:'
-	@echo '  sudo setcap cap_net_raw=ep $(THALWEG)'
-	@echo '  $(THALWEG) watch eth0'
+	@echo 'To go on looking:                 $(THALWEG) serve -c examples/steering/thalweg.toml'
+	@echo 'On a network of this kernel:      sudo $(THALWEG) lab run collide'
+	@echo 'To watch a capture:               $(THALWEG) watch --replay $(CAPTURE)'
+	@echo 'To watch an interface (ip link):  sudo $(THALWEG) watch eth0'
 
 test: ## check format and lints, run every test
 	@scripts/setup.sh test

@@ -44,6 +44,21 @@ pub fn median(sample: &[f64]) -> f64 {
     quantile(sample, 0.5)
 }
 
+/// Half of the 95 % confidence interval of the mean that a sample was drawn from, if that is about normal (Student 1908); no
+/// number with fewer than two values.
+pub fn half_interval(sample: &[f64]) -> f64 {
+    /// 97.5 % quantiles of Student's distribution for 1, 2 and so on degrees of freedom.
+    const STUDENT: [f64; 19] = [
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
+        2.131, 2.120, 2.110, 2.101, 2.093,
+    ];
+    let Some(freedom) = sample.len().checked_sub(1).filter(|&freedom| freedom > 0) else { return f64::NAN };
+    let mean = mean(sample);
+    let variance = sample.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / freedom as f64;
+    let quantile = STUDENT.get(freedom - 1).copied().unwrap_or(2.09);
+    quantile * (variance / sample.len() as f64).sqrt()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,5 +69,12 @@ mod tests {
         assert_eq!(quantile(&[4.0, 0.0, 1.0, 3.0, 2.0], 0.25), 1.0);
         assert_eq!(quantile(&[], 0.5), 0.0);
         assert_eq!(FiveNumbers::of(&[7.0]).max, 7.0);
+    }
+
+    #[test]
+    fn an_interval_is_as_wide_as_student_says() {
+        // Mean 3, variance 2.5, standard error sqrt(0.5).
+        assert!((half_interval(&[1.0, 2.0, 3.0, 4.0, 5.0]) - 2.776 * 0.5f64.sqrt()).abs() < 1e-9);
+        assert!(half_interval(&[1.0]).is_nan());
     }
 }

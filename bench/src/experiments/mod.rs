@@ -9,6 +9,7 @@ mod hash_buckets;
 mod length_filter;
 mod nitro;
 mod planck;
+mod planck_te;
 mod reported;
 
 use std::path::{Path, PathBuf};
@@ -82,6 +83,8 @@ pub enum Experiment {
     PlanckError,
     /// Planck, figure 12 and table 1: from a packet to an estimate
     PlanckTimeline,
+    /// Planck, figure 14: traffic engineering by workload
+    PlanckTeWorkloads,
 }
 
 /// What an experiment came to.
@@ -113,6 +116,7 @@ impl Experiment {
             Experiment::PlanckSlowStart => "planck-slow-start",
             Experiment::PlanckError => "planck-error",
             Experiment::PlanckTimeline => "planck-timeline",
+            Experiment::PlanckTeWorkloads => "planck-te-workloads",
         }
     }
 
@@ -131,6 +135,7 @@ impl Experiment {
             Experiment::FlexplaneTradeOff => (0, 6),
             Experiment::FlexplaneCrossCheck => (0, 5),
             Experiment::PlanckBursts | Experiment::PlanckError | Experiment::PlanckTimeline => (0, 5),
+            Experiment::PlanckTeWorkloads => (0, 5),
             Experiment::PlanckLatency => (0, 2),
             Experiment::PlanckSlowStart => (0, 1),
             Experiment::FlexplaneLines => (0, 1),
@@ -182,6 +187,7 @@ pub fn run(options: &ExperimentOptions) -> anyhow::Result<()> {
         Experiment::PlanckSlowStart => planck::slow_start::run(&study),
         Experiment::PlanckError => planck::error::run(&study),
         Experiment::PlanckTimeline => planck::timeline::run(&study),
+        Experiment::PlanckTeWorkloads => planck_te::workloads::run(&study),
     };
     let Outcome { mut page, table } = outcome?;
     page.paragraph("![plot](plot.svg)");

@@ -5,7 +5,8 @@ use std::path::Path;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::{COLOURS, FILLED, FONT, Labels, builder, draw};
+use super::lines::colour as colour_of;
+use super::{FILLED, FONT, Labels, builder, draw};
 
 /// What names take at the left.
 const NAMES_WIDTH: u32 = 190;
@@ -49,7 +50,7 @@ pub fn named_bars(
             .axis_desc_style((FONT, 16))
             .draw()?;
         for (number, (title, _)) in series.iter().enumerate() {
-            let colour = COLOURS[number % COLOURS.len()];
+            let colour = colour_of(number);
             let of_series = spans.iter().enumerate().flat_map(|(place, spans)| {
                 spans.iter().filter(move |span| span.series == number).map(move |span| {
                     let top = span.top - place as f64;

@@ -145,6 +145,8 @@ pub(crate) unsafe trait Plain: Sized {
 unsafe impl Plain for c_int {}
 // SAFETY: an integer.
 unsafe impl Plain for u32 {}
+// SAFETY: two integers.
+unsafe impl Plain for libc::tpacket_stats {}
 // SAFETY: three integers.
 unsafe impl Plain for libc::tpacket_stats_v3 {}
 // SAFETY: integers only.

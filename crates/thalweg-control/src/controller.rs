@@ -141,6 +141,7 @@ impl Controller {
     /// The network is another from now on.
     pub fn set_paths(&mut self, paths: Paths) {
         self.paths = paths;
+        self.decider.rerouted();
     }
 
     /// What it has done so far.
@@ -149,7 +150,7 @@ impl Controller {
     }
 
     /// The latest decisions, the oldest first; those to stay among them.
-    pub fn decisions(&self) -> impl ExactSizeIterator<Item = &Decision> + '_ {
+    pub fn decisions(&self) -> impl DoubleEndedIterator<Item = &Decision> + ExactSizeIterator + '_ {
         self.decisions.iter()
     }
 

@@ -5,6 +5,8 @@ pub mod config;
 pub mod document;
 pub mod emulate;
 mod figures;
+#[cfg(target_os = "linux")]
+pub mod lab;
 pub mod serve;
 pub mod sketch;
 pub mod synth;

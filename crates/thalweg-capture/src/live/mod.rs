@@ -28,6 +28,8 @@
 //! with their tag back in place, so that an expression means the same here as on a file
 //! ([`SourceCounters::filtered`] counts what is refused in this process).
 //!
+//! **Where every millisecond counts**, [`PromptSource`] hands each frame over on its own. [`FrameSender`] sends frames.
+//!
 //! Needs CAP_NET_RAW while opening and nothing afterwards; Linux 4.20 or newer. Memory: the ring, which
 //! the kernel allocates at once and does not swap.
 
@@ -35,7 +37,10 @@ mod block;
 pub(crate) mod error;
 pub(crate) mod interface;
 pub(crate) mod options;
+pub mod prompt;
 mod ring;
+pub mod sender;
+mod slots;
 pub(crate) mod socket;
 
 use std::io;
@@ -45,6 +50,8 @@ use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Nanos, Source, SourceCo
 
 pub use error::LiveError;
 pub use options::LiveOptions;
+pub use prompt::PromptSource;
+pub use sender::FrameSender;
 
 use crate::filter::{Filter, Instruction};
 use crate::socket::Readiness;

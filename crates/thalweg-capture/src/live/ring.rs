@@ -109,7 +109,7 @@ impl Drop for Ring {
     }
 }
 
-fn map_shared(descriptor: RawFd, length: usize) -> io::Result<NonNull<u8>> {
+pub(super) fn map_shared(descriptor: RawFd, length: usize) -> io::Result<NonNull<u8>> {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: the kernel chooses the place, so no memory of ours is replaced.
     let base = unsafe { libc::mmap(ptr::null_mut(), length, access, libc::MAP_SHARED, descriptor, 0) };

@@ -55,12 +55,22 @@ impl PacketSocket {
         self.set(libc::SOL_PACKET, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V3 as c_int))
     }
 
+    /// Chooses the second version of the ring.
+    pub(super) fn use_tpacket_v2(&self) -> io::Result<()> {
+        self.set(libc::SOL_PACKET, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as c_int))
+    }
+
     /// Has `length` bytes left free before each frame in the ring.
     pub(super) fn reserve(&self, length: u32) -> io::Result<()> {
         self.set(libc::SOL_PACKET, libc::PACKET_RESERVE, &length)
     }
 
-    /// Allocates the ring.
+    /// Allocates a ring of the second version.
+    pub(super) fn allocate_slots(&self, request: &libc::tpacket_req) -> io::Result<()> {
+        self.set(libc::SOL_PACKET, libc::PACKET_RX_RING, request)
+    }
+
+    /// Allocates a ring of the third version.
     pub(super) fn allocate_ring(&self, request: &libc::tpacket_req3) -> io::Result<()> {
         self.set(libc::SOL_PACKET, libc::PACKET_RX_RING, request)
     }
@@ -123,6 +133,16 @@ impl PacketSocket {
     /// Frames taken and dropped since the last call.
     pub(super) fn take_statistics(&self) -> io::Result<libc::tpacket_stats_v3> {
         self.get(libc::SOL_PACKET, libc::PACKET_STATISTICS)
+    }
+
+    /// As [`take_statistics`](Self::take_statistics), of the second version.
+    pub(super) fn take_statistics_v2(&self) -> io::Result<libc::tpacket_stats> {
+        self.get(libc::SOL_PACKET, libc::PACKET_STATISTICS)
+    }
+
+    /// Sends one frame out of the interface that the socket is bound to.
+    pub(super) fn send(&self, frame: &[u8]) -> io::Result<()> {
+        self.socket.send(frame)
     }
 
     /// Waits until a block is ready, for `patience` (rounded up to milliseconds) at most.

@@ -4,6 +4,7 @@
 #![expect(unsafe_code, reason = "setns(2), and frames written to a packet socket")]
 
 mod network;
+mod prompt;
 #[path = "../skip/mod.rs"]
 mod skip;
 mod xdp;

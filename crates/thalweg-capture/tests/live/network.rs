@@ -96,6 +96,11 @@ impl Network {
         in_namespace(&self.reader, work)
     }
 
+    /// Runs `work` in a thread within the sender's namespace.
+    pub(crate) fn in_sender<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        in_namespace(&self.sender, work)
+    }
+
     /// What `ip` prints of `twl0`.
     pub(crate) fn show_reader(&self) -> String {
         let arguments = ["-n", &self.reader, "-details", "link", "show", "dev", "twl0"];

@@ -8,7 +8,9 @@
 //!
 //! **UDP falls back.** A host that hears nothing back from a neighbour asks it itself after some seconds, and takes the base
 //! address from the answer. TCP's acknowledgements tell the host that the neighbour is there; for what is not
-//! acknowledged [`refresh`](Arp::refresh) says it again.
+//! acknowledged [`refresh`](Arp::refresh) says it again: by a request, should the host have fallen back meanwhile, and a
+//! reply after it. To Linux a request says nothing new if the address is the same, and does not keep it from asking; a
+//! reply confirms an address that it has, and it asks for 15 s no more (half of `base_reachable_time` of arp(7)).
 //!
 //! The other direction of a connection is a pair of its own.
 
@@ -25,10 +27,11 @@ use crate::pair::Pair;
 /// Length of an Ethernet frame with an ARP packet for IPv4 in it; the network interface pads it.
 pub const FRAME_BYTES: usize = 14 + 28;
 
-/// EtherType of ARP, hardware type of Ethernet, protocol type of IPv4 (RFC 826; RFC 5342), and the opcode of a request.
+/// EtherType of ARP, hardware type of Ethernet, protocol type of IPv4 (RFC 826; RFC 5342), and the opcodes.
 const ETHER_TYPE: [u8; 2] = [0x08, 0x06];
 const ETHERNET_IPV4: [u8; 6] = [0x00, 0x01, 0x08, 0x00, 6, 4];
 const REQUEST: [u8; 2] = [0, 1];
+const REPLY: [u8; 2] = [0, 2];
 
 /// The way to one host: sends frames out of the switch port that it is attached to.
 pub trait Frames: Send {
@@ -72,7 +75,9 @@ impl<F: Frames> Arp<F> {
         let mut result = Ok(());
         for (pair, address) in due {
             self.refreshed += 1;
-            result = self.tell(pair, address, now).and(result);
+            let told = self.tell(pair, address, now);
+            let confirmed = told.and_then(|()| self.send(pair, &confirmation(&self.topology, pair, address)));
+            result = confirmed.and(result);
         }
         result
     }
@@ -82,8 +87,11 @@ impl<F: Frames> Arp<F> {
             0 => self.told.remove(&pair),
             _ => self.told.insert(pair, (address, now)),
         };
-        let frame = request(&self.topology, pair, address);
-        self.frames.send(pair.source, &frame).map_err(|cause| {
+        self.send(pair, &request(&self.topology, pair, address))
+    }
+
+    fn send(&mut self, pair: Pair, frame: &[u8]) -> Result<(), ActError> {
+        self.frames.send(pair.source, frame).map_err(|cause| {
             let source_name = self.topology.endpoints()[pair.source.index()].name.clone();
             ActError::Unreachable { source_name, cause }
         })
@@ -105,11 +113,23 @@ impl<F: Frames> Actuator for Arp<F> {
 /// # Panics
 /// If the topology does not have these endpoints.
 pub fn request(topology: &Topology, pair: Pair, address: u8) -> [u8; FRAME_BYTES] {
+    frame(topology, pair, address, &REQUEST)
+}
+
+/// The reply that confirms this address of its destination to a pair's source, if it is the one that it sends to.
+///
+/// # Panics
+/// If the topology does not have these endpoints.
+pub fn confirmation(topology: &Topology, pair: Pair, address: u8) -> [u8; FRAME_BYTES] {
+    frame(topology, pair, address, &REPLY)
+}
+
+fn frame(topology: &Topology, pair: Pair, address: u8, operation: &[u8; 2]) -> [u8; FRAME_BYTES] {
     let Pair { source, destination } = pair;
     let ip = |endpoint: EndpointId| topology.endpoints()[endpoint.index()].ip.octets();
     let (MacAddress(asked), MacAddress(told)) = (topology.mac(source, 0), topology.mac(destination, address));
     let parts: [&[u8]; 9] =
-        [&asked, &told, &ETHER_TYPE, &ETHERNET_IPV4, &REQUEST, &told, &ip(destination), &asked, &ip(source)];
+        [&asked, &told, &ETHER_TYPE, &ETHERNET_IPV4, operation, &told, &ip(destination), &asked, &ip(source)];
     let mut frame = [0; FRAME_BYTES];
     let mut left = frame.as_mut_slice();
     for part in parts {
@@ -168,10 +188,13 @@ mod tests {
         assert_eq!((arp.frames.0.len(), arp.refreshed()), (1, 0), "it is not time yet");
         arp.refresh(Timestamp(11)).unwrap();
         arp.refresh(Timestamp(12)).unwrap();
-        assert_eq!((arp.frames.0.len(), arp.refreshed()), (2, 1));
+        assert_eq!((arp.frames.0.len(), arp.refreshed()), (3, 1));
         assert_eq!(arp.frames.0[0], arp.frames.0[1]);
+        let (mut reply, operation) = (arp.frames.0[1].1.clone(), 14 + 6..14 + 8);
+        reply[operation].copy_from_slice(&REPLY);
+        assert_eq!(arp.frames.0[2], (SOURCE, reply), "said, and confirmed");
         arp.act(&action(0)).unwrap();
         arp.refresh(Timestamp(100)).unwrap();
-        assert_eq!(arp.frames.0.len(), 3, "nothing to hold on to");
+        assert_eq!(arp.frames.0.len(), 4, "nothing to hold on to");
     }
 }

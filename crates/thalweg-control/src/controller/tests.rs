@@ -104,6 +104,61 @@ fn what_has_no_effect_expires_and_is_tried_again() {
 }
 
 #[test]
+fn packets_that_drain_from_the_old_way_do_not_tell_where_a_pair_is() {
+    let (one, other) = (pair(0, 8), pair(1, 9));
+    let (a, b, link) = colliding(one, other);
+    let (mut controller, done) =
+        controller(Greedy::new(GreedyOptions::default()), ControllerOptions::default());
+    let flows = [(one, a, LINE.0 / 2), (other, b, LINE.0 / 2)];
+    controller.congested(&congestion(link, MS, &flows));
+    let to = done.0.lock().unwrap()[0].address;
+    // It has settled, and a queue on the old way still holds packets of both.
+    controller.congested(&congestion(link, 8 * MS, &flows));
+    let latest = controller.decisions().rev().find(|decision| decision.pair == one).unwrap();
+    assert_eq!((latest.from, latest.verdict), (to, Verdict::Stays));
+    assert_eq!(done.0.lock().unwrap().len(), 1, "nor has the other a rival any more");
+    // Long after, what is seen counts again: somebody else has sent it back.
+    controller.congested(&congestion(link, 30 * MS, &flows));
+    assert_eq!(done.0.lock().unwrap()[1].pair, one);
+}
+
+#[test]
+fn acknowledgements_are_nobodys_rivals() {
+    let (one, other) = (pair(0, 8), pair(1, 9));
+    let (a, b, link) = colliding(one, other);
+    let (mut controller, _) = controller(Greedy::new(GreedyOptions::default()), ControllerOptions::default());
+    let acks = LINE.0 / 30;
+    controller.congested(&congestion(link, MS, &[(one, a, LINE.0 - acks), (other, b, acks)]));
+    let alternatives = &controller.decisions().find(|decision| decision.pair == other).unwrap().alternatives;
+    let present = alternatives.iter().find(|way| way.address == b).unwrap();
+    assert_eq!(present.expected, BitRate(LINE.0 / 2), "a flow that has all leaves half");
+    controller.congested(&congestion(link, 4 * MS, &[(one, a, 9 * LINE.0 / 10), (other, b, acks)]));
+    let of_one = &controller.decisions().rev().find(|decision| decision.pair == one).unwrap().alternatives;
+    let present = of_one.iter().find(|way| way.address == a).unwrap();
+    assert_eq!(present.expected, BitRate(LINE.0 - acks), "they take what they need, and claim no half");
+}
+
+#[test]
+fn when_addresses_lead_other_ways_what_was_known_of_links_is_void() {
+    let (one, other) = (pair(0, 8), pair(1, 9));
+    let (a, b, link) = colliding(one, other);
+    let (mut controller, _) = controller(Greedy::new(GreedyOptions::default()), ControllerOptions::default());
+    let flows = [(one, a, LINE.0 / 2), (other, b, LINE.0 / 2)];
+    controller.congested(&congestion(link, MS, &flows));
+    let topology = fat_tree(4, Tiers::default()).unwrap();
+    let mut links = LinkState::new(&topology);
+    let (router, port) = controller.paths().port(link);
+    links.fail(topology.link_at(router, port)).unwrap();
+    let tables = spanning_trees(&topology, &links, TreeOptions::default());
+    let state = NetworkState::new(topology, links, Forwarding::tables(tables)).unwrap();
+    controller.set_paths(Paths::new(Arc::new(state)));
+    // Rates are taken off the links that they were put on, or this would panic.
+    controller.congested(&congestion(link, 2 * MS, &flows));
+    let decision = controller.decisions().next_back().unwrap();
+    assert!(decision.alternatives.iter().all(|way| way.tightest != link), "nobody goes there");
+}
+
+#[test]
 fn pinned_and_frozen_pairs_stay() {
     let (one, other) = (pair(0, 8), pair(1, 9));
     let (a, b, link) = colliding(one, other);

@@ -5,8 +5,8 @@
 //!
 //! **Beyond the algorithm.** A flow moves only if it gains by a share that is worth it ([`GreedyOptions::gain`]), and not
 //! again before the last move has taken effect ([`GreedyOptions::settle`]): two flows that see the same free path
-//! through different eyes would swap for ever otherwise. With a gain of 0 and no settling time it is the algorithm as
-//! published.
+//! through different eyes would swap for ever otherwise. What is [light](super::loads::LIGHT), acknowledgements above all,
+//! counts as nobody's rival. With a gain of 0, no settling time and nothing light it is the algorithm as published.
 
 use thalweg_wire::{Nanos, Timestamp};
 
@@ -108,5 +108,9 @@ impl Decider for Greedy {
 
     fn placed(&mut self, pair: Pair, address: u8, now: Timestamp, paths: &mut Paths) {
         self.loads.send(pair, address, now, paths);
+    }
+
+    fn rerouted(&mut self) {
+        self.loads.clear();
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Events tell of the traffic on congested links only, so what is known is what has been told of late: whatever has not
 //! been for a *time-out* is forgotten (Planck, section 6.2). A pair that has been moved is where it was sent, whatever is
-//! seen of it, until that has had time to take effect.
+//! seen of it, until that has had time to take effect and the queues on its old way to [drain](DRAIN).
 //!
 //! **What a pair can expect** of a path (DevoFlow's bottleneck, Curtis et al., SIGCOMM 2011, section 5): the least, over the
 //! links of the path, of what each would give it: what others leave over, or a fair share if that is more. The second
@@ -33,8 +33,14 @@ pub struct Known {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Load {
     rate: u64,
+    /// Those that hold more than [`LIGHT`].
     pairs: u32,
 }
+
+/// Share of a link's capacity below which a pair does not contend for it: it has what it asks for, and would count as a
+/// competitor with a claim to half of the link otherwise. Hedera's elephants begin there (Al-Fares et al., NSDI 2010, section
+/// 4); acknowledgements of a flow that fills a link take 2.7 %, and 5.5 % while each answers one segment.
+pub const LIGHT: f64 = 0.1;
 
 /// All that is known of flows and links.
 #[derive(Clone, Debug)]
@@ -43,13 +49,19 @@ pub struct Loads {
     loads: Vec<Load>,
     timeout: Nanos,
     settle: Nanos,
+    /// Where pairs were sent of late, and when.
+    sent: BTreeMap<Pair, (u8, Timestamp)>,
 }
+
+/// For so long after a move packets with the old address tell nothing: queues on the old way hold them yet, while those with the
+/// new one have long arrived. Three full buffers of 3.5 ms (Planck, section 5.1) and as long as the move takes.
+pub const DRAIN: Nanos = Nanos::from_millis(15);
 
 impl Loads {
     /// Nothing is known. What is not seen for `timeout` is forgotten; what is seen of a pair within `settle` of its
     /// move may be from before it.
     pub fn new(timeout: Nanos, settle: Nanos) -> Loads {
-        Loads { known: BTreeMap::new(), loads: Vec::new(), timeout, settle }
+        Loads { known: BTreeMap::new(), loads: Vec::new(), timeout, settle, sent: BTreeMap::new() }
     }
 
     /// A pair, if it is known.
@@ -74,18 +86,16 @@ impl Loads {
 
     /// Takes in what was seen of a pair.
     pub fn see(&mut self, observed: &Observed, now: Timestamp, paths: &mut Paths) {
-        let before = self.take(observed.pair, paths);
-        let settles = before.is_some_and(|known| self.settles(&known, now));
-        let address = match before {
-            Some(known) if settles => known.address,
-            _ => observed.address,
-        };
-        let moved = before.and_then(|known| known.moved);
+        self.take(observed.pair, paths);
+        let sent = self.sent.get(&observed.pair).copied();
+        let address = sent.map_or(observed.address, |(address, _)| address);
+        let moved = sent.map(|(_, moved)| moved);
         self.put(observed.pair, Known { address, rate: observed.rate, seen: now, moved }, paths);
     }
 
     /// Takes in that a pair has been sent another way.
     pub fn send(&mut self, pair: Pair, address: u8, now: Timestamp, paths: &mut Paths) {
+        self.sent.insert(pair, (address, now));
         if let Some(known) = self.take(pair, paths) {
             self.put(pair, Known { address, moved: Some(now), ..known }, paths);
         }
@@ -99,6 +109,15 @@ impl Loads {
         for pair in old {
             self.take(pair, paths);
         }
+        let lasts = self.settle.max(DRAIN);
+        self.sent.retain(|_, (_, moved)| now.since(*moved) < lasts);
+    }
+
+    /// Forgets everything: the network is another.
+    pub fn clear(&mut self) {
+        self.known.clear();
+        self.loads.clear();
+        self.sent.clear();
     }
 
     /// What a pair could expect of each address that leads to its destination, if it were not there itself.
@@ -126,25 +145,32 @@ impl Loads {
 
     fn take(&mut self, pair: Pair, paths: &mut Paths) -> Option<Known> {
         let known = self.known.remove(&pair)?;
-        self.change(pair, &known, paths, |load| {
+        self.change(pair, &known, paths, |load, contends| {
             load.rate -= known.rate.0;
-            load.pairs -= 1;
+            load.pairs -= u32::from(contends);
         });
         Some(known)
     }
 
     fn put(&mut self, pair: Pair, known: Known, paths: &mut Paths) {
         self.known.insert(pair, known);
-        self.change(pair, &known, paths, |load| {
+        self.change(pair, &known, paths, |load, contends| {
             load.rate += known.rate.0;
-            load.pairs += 1;
+            load.pairs += u32::from(contends);
         });
     }
 
-    fn change(&mut self, pair: Pair, known: &Known, paths: &mut Paths, change: impl Fn(&mut Load)) {
+    fn change(&mut self, pair: Pair, known: &Known, paths: &mut Paths, change: impl Fn(&mut Load, bool)) {
         self.loads.resize(paths.links(), Load::default());
-        for link in paths.of(pair, known.address).unwrap_or_default() {
-            change(&mut self.loads[link.0 as usize]);
+        let links: Vec<LinkNumber> = paths.of(pair, known.address).unwrap_or_default().to_vec();
+        for link in links {
+            let contends = !is_light(known.rate, paths.capacity(link));
+            change(&mut self.loads[link.0 as usize], contends);
         }
     }
+}
+
+/// Whether a pair of this rate leaves a link to others.
+pub fn is_light(rate: BitRate, capacity: BitRate) -> bool {
+    (rate.0 as f64) < LIGHT * capacity.0 as f64
 }

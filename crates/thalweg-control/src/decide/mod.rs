@@ -137,4 +137,7 @@ pub trait Decider: Send {
     fn placed(&mut self, pair: Pair, address: u8, now: Timestamp, paths: &mut Paths) {
         let _ = (pair, address, now, paths);
     }
+
+    /// Addresses lead other ways from now on: what was known of links is void.
+    fn rerouted(&mut self) {}
 }

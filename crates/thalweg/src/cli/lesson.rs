@@ -125,6 +125,20 @@ const SKETCH: [Example; 3] = [
     Example { about: "What changed in a minute", command: "thalweg sketch diff 12-00.tsk 12-01.tsk" },
 ];
 
+const LAB: [Example; 5] = [
+    Example { about: "A network to play with", command: "sudo thalweg lab up leaf-spine --rate 100mbit" },
+    Example {
+        about: "From one of its hosts to another",
+        command: "sudo thalweg lab exec h0 -- ping -c 3 10.0.0.5",
+    },
+    Example { about: "What its switches have counted", command: "sudo thalweg lab status" },
+    Example { about: "Gone without a trace", command: "sudo thalweg lab down" },
+    Example {
+        about: "How fast two flows that collide are taken apart, with a plot",
+        command: "sudo thalweg lab run collide --trials 60 --out results",
+    },
+];
+
 const CONFIG: [Example; 2] = [
     Example { about: "A file to edit", command: "thalweg config > lab.toml" },
     Example { about: "Whether it is right", command: "thalweg config --check lab.toml" },
@@ -141,6 +155,7 @@ pub(super) fn examples(command: Option<&str>) -> &'static [Example] {
         Some("emulate") => &EMULATE,
         Some("sketch") => &SKETCH,
         Some("synth") => &SYNTH,
+        Some("lab") => &LAB,
         Some("config") => &CONFIG,
         Some(_) => &[],
     }

@@ -2,7 +2,7 @@
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `watch`, `serve`, `check`, `top`, `emulate`, `sketch`, `synth`, `settings_file` | a command's arguments, and what they are turned into |
+//! | `watch`, `serve`, `check`, `top`, `emulate`, `sketch`, `synth`, `lab`, `settings_file` | a command's arguments, and what they are turned into |
 //! | `generated` | `completions` and `man`, made from the same arguments |
 //! | `lesson` | the examples and exit codes at the end of `--help`, of the man pages and of the reference |
 //! | `reference` | the reference page |
@@ -12,6 +12,8 @@ mod check;
 mod emulate;
 pub mod exit_code;
 mod generated;
+#[cfg(target_os = "linux")]
+mod lab;
 mod lesson;
 pub mod reference;
 mod serve;
@@ -52,6 +54,8 @@ enum Command {
     Emulate(Box<emulate::EmulateArgs>),
     Sketch(sketch::SketchArgs),
     Synth(Box<synth::SynthArgs>),
+    #[cfg(target_os = "linux")]
+    Lab(lab::LabArgs),
     Config(settings_file::ConfigArgs),
     Completions(generated::CompletionsArgs),
     Man(generated::ManArgs),
@@ -81,6 +85,8 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Emulate(args) => args.run().map(|()| ExitCode::Complete),
         Command::Sketch(args) => args.run().map(|()| ExitCode::Complete),
         Command::Synth(args) => args.run().map(|()| ExitCode::Complete),
+        #[cfg(target_os = "linux")]
+        Command::Lab(args) => args.run().map(|()| ExitCode::Complete),
         Command::Config(args) => args.run().map(|()| ExitCode::Complete),
         Command::Completions(args) => args.run().map(|()| ExitCode::Complete),
         Command::Man(args) => args.run().map(|()| ExitCode::Complete),

@@ -1,7 +1,7 @@
 //! What all parts of the daemon share: its collectors, what is known of the network, and the hub of events.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use thalweg_network::versions::{DEFAULT_SETTLE, VersionError};
@@ -10,6 +10,8 @@ use thalweg_wire::{Nanos, Timestamp};
 use thiserror::Error;
 
 use super::collectors::{Asked, CollectorHandle, CollectorState};
+use super::control::Control;
+use super::emulation::Emulation;
 use super::hub::Hub;
 use super::samples::{Dumps, SampleOptions};
 
@@ -30,6 +32,8 @@ struct Shared {
     turn: Mutex<()>,
     collectors: RwLock<Vec<CollectorHandle>>,
     dumps: Dumps,
+    emulation: OnceLock<Emulation>,
+    control: OnceLock<Control>,
     is_stopping: AtomicBool,
 }
 
@@ -89,6 +93,8 @@ impl Daemon {
             turn: Mutex::default(),
             collectors: RwLock::default(),
             dumps: Dumps::new(SampleOptions::default()),
+            emulation: OnceLock::new(),
+            control: OnceLock::new(),
             is_stopping: AtomicBool::new(false),
         }))
     }
@@ -133,6 +139,26 @@ impl Daemon {
         *self.0.collectors.write().unwrap_or_else(PoisonError::into_inner) = collectors;
     }
 
+    /// The emulation that collectors read from, if there is one.
+    pub fn emulation(&self) -> Option<&Emulation> {
+        self.0.emulation.get()
+    }
+
+    /// Has collectors read from an emulation, and the controller steer it. One that there is already stays.
+    pub fn set_emulation(&self, emulation: Emulation) {
+        let _ = self.0.emulation.set(emulation);
+    }
+
+    /// The controller, if there is one.
+    pub fn control(&self) -> Option<&Control> {
+        self.0.control.get()
+    }
+
+    /// Shows a controller to whoever asks. One that there is already stays.
+    pub fn set_control(&self, control: Control) {
+        let _ = self.0.control.set(control);
+    }
+
     /// What is known of the network; `None` if no topology was configured, nor given since.
     pub fn network(&self) -> Option<Arc<Versions>> {
         read(&self.0.network).clone()
@@ -146,11 +172,24 @@ impl Daemon {
     /// # Errors
     /// If it does not follow the version before, or a switch that is watched is not in it. Then nothing has changed.
     pub fn set_network(&self, state: impl Into<Arc<NetworkState>>) -> Result<NetworkChange, NetworkError> {
+        self.announce_network(state, Nanos::ZERO)
+    }
+
+    /// The same, of a version that holds only from `ahead` from now on: whoever changes the network tells collectors of it
+    /// before (Planck, section 4.1).
+    ///
+    /// # Errors
+    /// As of [`set_network`](Self::set_network).
+    pub fn announce_network(
+        &self,
+        state: impl Into<Arc<NetworkState>>,
+        ahead: Nanos,
+    ) -> Result<NetworkChange, NetworkError> {
         let state = state.into();
         let _turn = self.0.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let collectors = self.collectors();
         check_switches(&state, &collectors)?;
-        let now = self.now();
+        let now = self.now() + ahead;
         let versions = {
             let mut network = self.0.network.write().unwrap_or_else(PoisonError::into_inner);
             let versions = match &*network {
@@ -194,6 +233,9 @@ impl Daemon {
         let collectors = self.collectors();
         if collectors.iter().any(|collector| collector.description().is_live) {
             return wall_clock();
+        }
+        if let Some(emulation) = self.emulation() {
+            return emulation.now();
         }
         let clocks = collectors.iter().filter_map(|collector| collector.counters(NETWORK_PATIENCE).ok());
         clocks.map(|asked| asked.time).max().unwrap_or_default()

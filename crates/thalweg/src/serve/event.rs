@@ -2,18 +2,20 @@
 
 use std::sync::Arc;
 
+use thalweg_control::decide::Decision;
 use thalweg_measure::collector::{AddressChange, LinkEvent};
 use thalweg_measure::detect::Finding;
 use thalweg_wire::Timestamp;
 
 use super::collectors::CollectorState;
+use super::control::{ActionReport, Names};
 
-/// Something that happened at a collector.
+/// Something that happened at a collector, or that the controller did.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Name of the collector.
+    /// Name of the collector; `control` of the controller.
     pub collector: Arc<str>,
-    /// Name of the switch that it watches.
+    /// Name of the switch that it watches; of the controller, where the flow begins.
     pub switch: Arc<str>,
     /// Packet time of what happened.
     pub time: Timestamp,
@@ -36,4 +38,8 @@ pub enum EventKind {
     Cheetah(Finding),
     /// A collector is in another state.
     State(CollectorState),
+    /// The controller sends a flow another way.
+    Decision(Decision, Arc<Names>),
+    /// What came of that.
+    Action(ActionReport, Arc<Names>),
 }

@@ -14,6 +14,8 @@
 //! | `config` | the daemon's file, checked whole |
 //! | `daemon` | what all parts share: collectors, network, hub |
 //! | `event` | what is told without being asked |
+//! | `emulation` | a network that is emulated for all collectors together |
+//! | `control` | the controller: sends flows another way |
 //! | `collectors` | threads that measure, and how they are asked |
 //! | `samples`, `records` | samples to capture files, flows to JSON lines |
 //! | `run` | start, watch, stop; `signals`, `pulse` are what it watches |
@@ -25,7 +27,9 @@ pub mod access;
 pub mod api;
 pub mod collectors;
 pub mod config;
+pub mod control;
 pub mod daemon;
+pub mod emulation;
 pub mod event;
 pub mod hub;
 pub mod log;

@@ -88,6 +88,7 @@ fn how(source: &SourceConfig) -> String {
                 if is_there { "" } else { "; there is no such interface now" }
             )
         }
+        SourceConfig::Port { .. } => "emulated with the others".to_owned(),
         SourceConfig::File { path, speed } if path == Path::new("-") => pace(speed),
         SourceConfig::File { path, speed } => format!("{}{}", pace(speed), missing(path)),
         SourceConfig::Emulation { experiment, speed, .. } => {

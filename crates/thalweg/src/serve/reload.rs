@@ -110,6 +110,9 @@ impl Reloader {
                 }
             }
         }
+        if config.emulation != self.at_start.emulation {
+            bail!("[emulate] has changed, which it cannot while the daemon runs: start it again");
+        }
         check_privileges(&self.config, &config, can_capture())?;
         self.access.reload(&config.access)?;
         Ok(config)
@@ -127,6 +130,7 @@ impl Reloader {
             ("process", old.process != new.process),
             ("network.topology", old.network.state.is_some() && new.network.state.is_none()),
             ("network.settle", old.network.settle != new.network.settle),
+            ("control", old.control != new.control),
             ("samples.on_event", old.samples.triggers != new.samples.triggers),
             ("records.file", old.records != new.records),
         ];

@@ -24,7 +24,9 @@ use super::api::Server;
 use super::collectors::outlets::{Outlets, Wish};
 use super::collectors::{Fleet, Ready};
 use super::config::Config;
+use super::control::Control;
 use super::daemon::{Daemon, Readiness};
+use super::emulation::Emulation;
 use super::hub::Hub;
 use super::log::Log;
 use super::pulse::Pulse;
@@ -62,6 +64,12 @@ pub fn run(path: &Path) -> anyhow::Result<()> {
     let records = records.transpose()?;
     let ready: Vec<Ready> =
         config.collectors.iter().map(|collector| Ready::open(Arc::clone(collector))).collect();
+    let daemon =
+        Daemon::with_settle(config.versions(), config.network.settle, Hub::new(config.event_backlog));
+    if let Some(emulation) = &config.emulation {
+        daemon.set_emulation(Emulation::new(emulation));
+    }
+    let control = config.control.as_ref().map(|control| Control::prepare(control, &daemon)).transpose()?;
     give_up_privileges(&config)?;
     // As the user who will write there.
     if let Some(folder) = &config.samples.folder
@@ -70,8 +78,6 @@ pub fn run(path: &Path) -> anyhow::Result<()> {
         tracing::warn!("samples will not be written: {error}");
     }
 
-    let daemon =
-        Daemon::with_settle(config.versions(), config.network.settle, Hub::new(config.event_backlog));
     daemon.dumps().set_options(config.samples.clone());
     let is_over = Arc::new(AtomicBool::new(false));
     let mut outlets = Outlets { wanted: config.samples.triggers.clone(), ..Outlets::default() };
@@ -89,8 +95,18 @@ pub fn run(path: &Path) -> anyhow::Result<()> {
             write_on_wishes(&daemon, &receiver, || is_over.load(Ordering::Relaxed));
         })?);
     }
+    let prepared = control.map(|(prepared, ear)| {
+        outlets.control = Some(ear);
+        prepared
+    });
     let mut fleet = Fleet::new(daemon.clone(), outlets);
     fleet.start(ready)?;
+    if let Some(prepared) = prepared {
+        writers.push(prepared.start(&daemon).context("cannot start the controller")?);
+    }
+    if let Some(emulation) = daemon.emulation() {
+        writers.push(emulation.start()?);
+    }
     let fleet = Arc::new(Mutex::new(fleet));
     let server = Server::start(daemon.clone(), Arc::clone(&access), &config.access, Some(log.clone()))?;
     tracing::info!(
@@ -117,6 +133,9 @@ pub fn run(path: &Path) -> anyhow::Result<()> {
     watch(&daemon, &signals, &supervisor, &wishes);
     supervisor.stops();
     daemon.stop();
+    if let Some(emulation) = daemon.emulation() {
+        emulation.stop();
+    }
     tracing::info!("stops");
     let until = Instant::now() + STOP_LIMIT;
     let stopping = thread("stop", move || fleet.lock().unwrap_or_else(PoisonError::into_inner).stop())?;

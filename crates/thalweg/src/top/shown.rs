@@ -7,7 +7,7 @@ use std::time::Duration;
 use thalweg_wire::FlowKey;
 
 use super::model::{Details, FlowRow, Loss, News, Snapshot};
-use crate::serve::api::json::Event;
+use crate::serve::api::json::{CrossingName, Event, EventBody};
 
 /// Events kept, the latest.
 const EVENTS: usize = 1_000;
@@ -79,7 +79,9 @@ impl Shown {
             News::Trouble { error, retry_in } => self.trouble = Some((error.to_string(), retry_in)),
             News::Event(event) => {
                 self.came += 1;
-                self.happen(Happening::Event(event));
+                if !is_told_again(&event) {
+                    self.happen(Happening::Event(event));
+                }
             }
             News::Lost(loss) => {
                 if let Loss::TooSlow(count) | Loss::NotUnderstood(count) = loss {
@@ -104,6 +106,11 @@ impl Shown {
         }
         self.details = details;
     }
+}
+
+/// Whether it is only told again, for those who forget, and would push what is new out of sight.
+fn is_told_again(event: &Event) -> bool {
+    matches!(event.body, EventBody::Link { crossing: CrossingName::Remains, .. })
 }
 
 impl Frozen {

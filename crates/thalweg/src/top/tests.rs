@@ -163,7 +163,9 @@ fn event(ms: u64, body: Value) -> Event {
 
 fn crossing(way: &str, threshold: f64) -> Value {
     let rate = if way == "upwards" { 9.31e9 } else { 7.94e9 };
-    let fastest = flow("tcp 10.0.0.17:51034 > 192.168.100.200:5201", within(4.12e9), "sequence_numbers", 0);
+    let mut fastest =
+        flow("tcp 10.0.0.17:51034 > 192.168.100.200:5201", within(4.12e9), "sequence_numbers", 0);
+    fastest["destination_mac"] = json!("02:54:57:00:00:01");
     json!({
         "type": "link", "link": "tor0:p3:out", "crossing": way, "threshold": threshold, "rule": 0,
         "capacity_bps": 10_000_000_000_u64, "rate_bps": within(rate), "smoothed_bps": rate, "utilisation": rate / 1e10,
@@ -191,6 +193,24 @@ fn events() -> Vec<News> {
         happened(11_000, json!({ "type": "collector", "state": state("running") })),
         News::Lost(Loss::OtherRun),
     ]
+}
+
+/// Link 0 is congested, and a flow is sent from there by address 2.
+fn decision() -> Value {
+    let way =
+        |address: u8, expected: u64| json!({ "address": address, "expected_bps": expected, "tightest": "x" });
+    json!({
+        "type": "decision", "source": "h0", "destination": "h8", "verdict": "goes", "link": "tor0:p3:out",
+        "rate_bps": 470_000_000_u64, "from": 0, "to": 2,
+        "alternatives": [way(0, 500_000_000), way(2, 1_000_000_000)],
+    })
+}
+
+fn outcome(outcome: &str, took_ns: Option<u64>) -> Value {
+    json!({
+        "type": "action", "action": 1, "source": "h0", "destination": "h8", "address": 2, "decided": moment(1),
+        "deadline": moment(51), "outcome": outcome, "took_ns": took_ns, "error": null,
+    })
 }
 
 fn view_of(news: impl IntoIterator<Item = News>) -> TopView {
@@ -278,6 +298,28 @@ fn the_events_and_the_help_are_as_recorded() {
     check("events", &mut view, 80, 24);
     assert_eq!(press(&mut view, KeyCode::Char('?')), Action::None);
     check("help", &mut view, 80, 24);
+}
+
+#[test]
+fn a_reroute_and_what_came_of_it_have_a_line_each_and_what_is_told_again_has_none() {
+    let happened = |ms, body| News::Event(Box::new(event(ms, body)));
+    let mut view = view_of([
+        happened(1, decision()),
+        happened(2, outcome("confirmed", Some(2_500_000))),
+        happened(3, crossing("remains", 0.9)),
+        happened(4, outcome("expired", None)),
+    ]);
+    assert_eq!(press(&mut view, KeyCode::Char('e')), Action::None);
+    let screen = screen(&mut view, 140, 24);
+    for line in [
+        "↪ h0 > h8 goes by address 2, not 0: 1.00 Gbit/s expected there, 500 Mbit/s here; tor0:p3:out is congested",
+        "✓ h0 > h8 by address 2: seen, 2.50 ms after the decision",
+        "✗ h0 > h8 by address 2: not seen in time",
+    ] {
+        assert!(screen.contains(line), "{screen}");
+    }
+    assert!(!screen.contains("still"), "{screen}");
+    assert!(screen.contains("─ 4"), "it is counted: {screen}");
 }
 
 #[test]

@@ -1,7 +1,16 @@
 //! The OpenAPI document has every route, and answers are what it says.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use thalweg::serve::api::route::ROUTES;
+use thalweg::serve::control::{ActionOutcome, ActionReport};
+use thalweg_control::Pair;
+use thalweg_control::act::{Action, ActionId};
+use thalweg_control::decide::{Alternative, Cause, Decision, Verdict};
+use thalweg_control::routes::LinkNumber;
+use thalweg_network::EndpointId;
+use thalweg_wire::{BitRate, Nanos, Timestamp};
 
 use crate::fixture::Fixture;
 use crate::schema::faults;
@@ -58,6 +67,9 @@ fn every_reference_in_the_document_leads_somewhere_and_everything_is_described()
         "Lost",
         "Problem",
         "Health",
+        "Control",
+        "Decisions",
+        "Actions",
     ] {
         let schema = schemas.get(name).unwrap_or_else(|| panic!("{name} is missing"));
         assert!(schema["description"].is_string(), "{name}");
@@ -129,7 +141,7 @@ fn every_event_is_what_the_document_says() {
     use thalweg::serve::event::EventKind;
     use thalweg_measure::collector::AddressChange;
     use thalweg_measure::detect::{Cheetah, CheetahEnd, Finding};
-    use thalweg_wire::{BitRate, Bytes, EthernetAddresses, MacAddress, Timestamp};
+    use thalweg_wire::{Bytes, EthernetAddresses, MacAddress};
 
     let fixture = Fixture::new();
     let document = fixture.client.get("/v1/openapi.json").json();
@@ -151,6 +163,15 @@ fn every_event_is_what_the_document_says() {
         EventKind::Cheetah(Finding::Ended(CheetahEnd { key, first, last, packets: 5, bytes: Bytes(7_500) })),
         EventKind::State(CollectorState::Running),
         EventKind::State(CollectorState::Failed { error: "eth0 is down".into(), retry_at: Some(last) }),
+        EventKind::Decision(decision(), Arc::default()),
+        EventKind::Action(
+            ActionReport { action: action(), outcome: ActionOutcome::Confirmed(Nanos(9)) },
+            Arc::default(),
+        ),
+        EventKind::Action(
+            ActionReport { action: action(), outcome: ActionOutcome::Refused("no way".into()) },
+            Arc::default(),
+        ),
     ];
     let mut events = fixture.client.events("", &[]);
     fixture.publish(1);
@@ -160,7 +181,7 @@ fn every_event_is_what_the_document_says() {
             .hub()
             .publish(thalweg::serve::event::Event { kind, ..crate::fixture::event("tor0", 3) });
     }
-    let types: Vec<_> = (0..6)
+    let types: Vec<_> = (0..9)
         .map(|_| {
             let sent = events.next();
             let found = faults(&document, &json!({"$ref": "#/components/schemas/Event"}), &sent.data);
@@ -169,5 +190,32 @@ fn every_event_is_what_the_document_says() {
             sent.event
         })
         .collect();
-    assert_eq!(types, ["link", "address_change", "cheetah", "cheetah_end", "collector", "collector"]);
+    let collector = ["collector", "collector"];
+    let control = ["decision", "action", "action"];
+    assert_eq!(
+        types,
+        [&["link", "address_change", "cheetah", "cheetah_end"], &collector[..], &control].concat()
+    );
+}
+
+fn pair() -> Pair {
+    Pair { source: EndpointId(0), destination: EndpointId(1) }
+}
+
+fn decision() -> Decision {
+    let way = |address| Alternative { address, expected: BitRate(5), tightest: LinkNumber(0) };
+    Decision {
+        pair: pair(),
+        time: Timestamp(1),
+        cause: Cause::Congestion(LinkNumber(0)),
+        rate: BitRate(3),
+        from: 0,
+        to: 1,
+        verdict: Verdict::Goes,
+        alternatives: vec![way(0), way(1)],
+    }
+}
+
+fn action() -> Action {
+    Action { id: ActionId(1), pair: pair(), address: 1, issued: Timestamp(1), deadline: Timestamp(2) }
 }

@@ -5,6 +5,7 @@ mod live;
 #[path = "../program/mod.rs"]
 mod program;
 
+mod control;
 mod interfaces;
 mod slow;
 

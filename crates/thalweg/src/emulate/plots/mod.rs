@@ -15,6 +15,7 @@
 mod axis;
 mod flows;
 mod grid;
+pub(crate) mod lines;
 mod page;
 mod panel;
 mod quantity;

@@ -59,7 +59,7 @@ pub struct Kinds(Vec<&'static str>);
 
 /// A word that is no type of event.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{0:?} is no type of event: there are link, cheetah, cheetah_end and collector")]
+#[error("{word:?} is no type of event: there are {known}", word = .0, known = EventBody::TYPES.join(", "))]
 pub struct ParseKindsError(String);
 
 /// Where a subscriber goes on.
@@ -122,13 +122,15 @@ impl EventFilter {
 }
 
 fn type_of(kind: &EventKind) -> &'static str {
-    let [link, address_change, cheetah, cheetah_end, collector] = EventBody::TYPES;
+    let [link, address_change, cheetah, cheetah_end, collector, decision, action] = EventBody::TYPES;
     match kind {
         EventKind::Link(_) => link,
         EventKind::AddressChange(_) => address_change,
         EventKind::Cheetah(Finding::Began(_)) => cheetah,
         EventKind::Cheetah(Finding::Ended(_)) => cheetah_end,
         EventKind::State(_) => collector,
+        EventKind::Decision(..) => decision,
+        EventKind::Action(..) => action,
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::handlers::{
-    collectors, events, flows, health, links, metrics, open_api, samples, tasks, topology,
+    collectors, control, events, flows, health, links, metrics, open_api, samples, tasks, topology,
 };
 use super::problem::Problem;
 use super::reply::{JSON, Reply};
@@ -62,6 +62,8 @@ pub enum Method {
     Post,
     /// Puts something in the place of what is there.
     Put,
+    /// Takes away what is there.
+    Delete,
 }
 
 /// What can be said along with a request.
@@ -103,6 +105,7 @@ impl fmt::Display for Method {
             Method::Get => "GET",
             Method::Post => "POST",
             Method::Put => "PUT",
+            Method::Delete => "DELETE",
         })
     }
 }
@@ -209,7 +212,8 @@ const EVENT_FILTERS: [Parameter; 4] = [
     Parameter {
         name: "kind",
         is_in_path: false,
-        description: "Only events of these types, separated by commas: link, cheetah, cheetah_end, collector.",
+        description: "Only events of these types, separated by commas: link, address_change, cheetah, cheetah_end, \
+                      collector, decision, action.",
         schema: of::<String>,
         example: "link,collector",
     },
@@ -231,6 +235,32 @@ const EVENT_FILTERS: [Parameter; 4] = [
     },
 ];
 
+const LAST: Parameter = Parameter {
+    name: "last",
+    is_in_path: false,
+    description: "How many, the latest first: 1 to 1,000; 100 by default. No more than 1,000 are kept.",
+    schema: of::<u16>,
+    example: "20",
+};
+
+/// Between which hosts.
+const ENDS: [Parameter; 2] = [
+    Parameter {
+        name: "source",
+        is_in_path: true,
+        description: "Name of the host that sends, as the topology has it.",
+        schema: of::<String>,
+        example: "h0",
+    },
+    Parameter {
+        name: "destination",
+        is_in_path: true,
+        description: "Name of the host that it sends to.",
+        schema: of::<String>,
+        example: "h1",
+    },
+];
+
 /// A question that every route without an entry of its own takes after.
 const ROUTE: Route = Route {
     method: Method::Get,
@@ -247,7 +277,7 @@ const ROUTE: Route = Route {
 };
 
 /// All that can be asked.
-pub static ROUTES: [Route; 15] = [
+pub static ROUTES: [Route; 21] = [
     Route {
         path: "/v1/links",
         summary: "All links, and how much they carry",
@@ -352,6 +382,67 @@ pub static ROUTES: [Route; 15] = [
         parameters: &EVENT_FILTERS,
         answer: &[Content { media_type: EVENT_STREAM, schema: of::<json::Event> }],
         handler: events::subscribe,
+        ..ROUTE
+    },
+    Route {
+        path: "/v1/control",
+        summary: "The controller, and how it does",
+        description: "404 if there is no `[control]` in the configuration.",
+        answer: &[json_of::<json::Control>()],
+        handler: control::get,
+        ..ROUTE
+    },
+    Route {
+        path: "/v1/control/decisions",
+        summary: "What the controller has decided, and by what",
+        description: "Decisions to let flows stay where they are among them. A decision has all ways that there were, and \
+                      what the flows could expect of each.",
+        parameters: &[LAST],
+        answer: &[json_of::<json::Decisions>()],
+        handler: control::decisions,
+        ..ROUTE
+    },
+    Route {
+        path: "/v1/control/actions",
+        summary: "What the controller has done, and what came of it",
+        parameters: &[LAST],
+        answer: &[json_of::<json::Actions>()],
+        handler: control::actions,
+        ..ROUTE
+    },
+    Route {
+        method: Method::Put,
+        path: "/v1/control/pins/{source}/{destination}",
+        scope: Some(Scope::Write),
+        summary: "Send flows by an address, and leave them there",
+        description: "All that the one host sends to the other, now and later. It is done even while the controller is \
+                      frozen.",
+        parameters: &ENDS,
+        body: &[json_of::<json::PinTo>()],
+        answer: &[json_of::<json::Control>()],
+        handler: control::pin,
+        ..ROUTE
+    },
+    Route {
+        method: Method::Delete,
+        path: "/v1/control/pins/{source}/{destination}",
+        scope: Some(Scope::Write),
+        summary: "Let pinned flows go",
+        description: "They stay where they are until the controller sends them elsewhere; 404 if they were not pinned.",
+        parameters: &ENDS,
+        answer: &[json_of::<json::Control>()],
+        handler: control::unpin,
+        ..ROUTE
+    },
+    Route {
+        method: Method::Put,
+        path: "/v1/control/frozen",
+        scope: Some(Scope::Write),
+        summary: "Have the controller only watch, or steer again",
+        description: "A controller that is frozen goes on deciding, and does nothing about it. Flows stay where they are.",
+        body: &[json_of::<json::Frozen>()],
+        answer: &[json_of::<json::Control>()],
+        handler: control::freeze,
         ..ROUTE
     },
     Route {

@@ -164,6 +164,7 @@ fn find(request: &hyper::Request<Incoming>) -> Result<(&'static Route, Vec<Strin
         hyper::Method::GET | hyper::Method::HEAD => Some(Method::Get),
         hyper::Method::POST => Some(Method::Post),
         hyper::Method::PUT => Some(Method::Put),
+        hyper::Method::DELETE => Some(Method::Delete),
         _ => None,
     };
     let path = request.uri().path();

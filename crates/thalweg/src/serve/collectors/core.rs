@@ -116,6 +116,11 @@ impl Core {
         }
     }
 
+    /// The daemon that it is part of.
+    pub(super) fn daemon(&self) -> &Daemon {
+        &self.daemon
+    }
+
     /// What is to be done.
     pub(super) fn config(&self) -> &CollectorConfig {
         &self.config

@@ -83,7 +83,7 @@ impl Ready {
     /// Opens the source if it is an interface, which may take privileges that are given up later. One that cannot be
     /// opened now is tried again when the collector runs.
     pub fn open(config: Arc<CollectorConfig>) -> Ready {
-        let opened = config.source.is_live().then(|| Opened::open(&config));
+        let opened = config.source.is_live().then(|| Opened::open(&config, None));
         Ready { config, opened }
     }
 

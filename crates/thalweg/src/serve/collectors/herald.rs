@@ -127,6 +127,10 @@ impl Herald {
         let mut told: Vec<(Timestamp, EventKind)> = events.chain(changes).chain(findings).collect();
         told.sort_by_key(|(time, _)| *time);
         for (time, kind) in told {
+            // First of all: it is the one who is in a hurry.
+            if let Some(ear) = &self.outlets.control {
+                ear.tell(&self.switch, &kind);
+            }
             if let Some(trigger) = Trigger::of(&kind) {
                 self.wish(trigger);
             }

@@ -6,6 +6,7 @@ use crossbeam_channel::Sender;
 use thalweg_measure::meter::record::FlowRecord;
 
 use super::tallies::Tallies;
+use crate::serve::control::Ear;
 use crate::serve::samples::Trigger;
 
 /// Some records of one collector.
@@ -36,6 +37,8 @@ pub(crate) enum Wish {
 pub(crate) struct Outlets {
     pub(crate) records: Option<Sender<Records>>,
     pub(crate) wishes: Option<Sender<Wish>>,
+    /// Where the controller hears.
+    pub(crate) control: Option<Ear>,
     /// What makes samples be written.
     pub(crate) wanted: Vec<Trigger>,
 }

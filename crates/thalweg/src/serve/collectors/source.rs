@@ -13,6 +13,7 @@ use thiserror::Error;
 
 use crate::emulate::{Experiment, ExperimentError, Plan};
 use crate::serve::config::{CollectorConfig, SourceConfig};
+use crate::serve::emulation::{EmulatedPort, Emulation};
 
 /// A source that is open, and how packets come.
 pub(crate) struct Opened {
@@ -27,6 +28,8 @@ pub(super) enum OpenSource {
     Input(Box<Input>),
     /// An experiment that is ready to run.
     Emulation(Box<Plan>),
+    /// A monitor port of the daemon's emulation.
+    Port(EmulatedPort),
     /// What a test puts in the place of an interface.
     #[cfg(test)]
     Injected(super::tests::injected::Injected),
@@ -58,6 +61,9 @@ pub enum SourceError {
     /// Of an experiment that runs.
     #[error(transparent)]
     Feed(#[from] crate::emulate::feed::FeedError),
+    /// The daemon's emulation has no such monitor port; it was started with another configuration.
+    #[error("the emulation of this daemon has no monitor port at {0:?}: start the daemon anew")]
+    NoPort(String),
     /// AF_XDP has a socket for each receive queue, and a collector reads one.
     #[error(
         "`{interface}` has {queues} receive queues, and a collector reads one through AF_XDP: \
@@ -72,11 +78,14 @@ pub enum SourceError {
 }
 
 impl Opened {
-    /// Opens what the configuration names.
+    /// Opens what the configuration names; a monitor port of `emulation`, if that is where it is.
     ///
     /// # Errors
     /// If it cannot be.
-    pub(crate) fn open(config: &CollectorConfig) -> Result<Opened, SourceError> {
+    pub(crate) fn open(
+        config: &CollectorConfig,
+        emulation: Option<&Emulation>,
+    ) -> Result<Opened, SourceError> {
         #[cfg(test)]
         if let Some(injected) = super::tests::injected::source(config) {
             return Ok(Opened { source: OpenSource::Injected(injected), backend: "injected".to_owned() });
@@ -89,6 +98,11 @@ impl Opened {
             SourceConfig::Emulation { experiment, .. } => {
                 let plan = Plan::new(&Experiment::load(experiment)?)?;
                 Ok(Opened { source: OpenSource::Emulation(Box::new(plan)), backend: "emulation".to_owned() })
+            }
+            SourceConfig::Port { .. } => {
+                let port = emulation.and_then(|emulation| emulation.port(&config.switch));
+                let port = port.ok_or_else(|| SourceError::NoPort(config.switch.to_string()))?;
+                Ok(Opened { source: OpenSource::Port(port), backend: "the daemon's emulation".to_owned() })
             }
             SourceConfig::Interface { .. } => {
                 let (live, backend) = open_interface(config)?;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use thalweg_capture::filter::{Filtered, FilteredError};
-use thalweg_wire::{Batch, FrameRef, Nanos, Source};
+use thalweg_wire::{Batch, FrameRef, Nanos, Source, Timestamp};
 
 use super::backoff::Backoff;
 use super::core::{CHUNK, Core};
@@ -58,7 +58,9 @@ impl Worker {
         let mut backoff = Backoff::default();
         let mut attempt = first;
         while !self.is_stopped() {
-            let opened = attempt.take().unwrap_or_else(|| Opened::open(self.core.config()));
+            let opened = attempt
+                .take()
+                .unwrap_or_else(|| Opened::open(self.core.config(), self.core.daemon().emulation()));
             let begun = Instant::now();
             let was_opened = opened.is_ok();
             let failure = match opened.map(|opened| self.work(opened)) {
@@ -129,10 +131,20 @@ impl Worker {
         self.core.mailbox.set_backend(backend);
         self.core.set_state(CollectorState::Running);
         let result = catch_unwind(AssertUnwindSafe(|| match source {
-            OpenSource::Input(input) => self.read(*input, Input::is_down),
+            OpenSource::Input(input) => {
+                let clock = clock_in_silence(&self.core.config().source);
+                self.read(*input, Input::is_down, clock)
+            }
             OpenSource::Emulation(plan) => self.emulate(*plan),
+            OpenSource::Port(port) => {
+                let clock = port.clock();
+                self.read_filtered(port, move || Some(clock()))
+            }
             #[cfg(test)]
-            OpenSource::Injected(source) => self.read(source, |_| false),
+            OpenSource::Injected(source) => {
+                let clock = clock_in_silence(&self.core.config().source);
+                self.read(source, |_| false, clock)
+            }
         }));
         self.core.close_source();
         result
@@ -144,25 +156,34 @@ impl Worker {
         };
         let topology = plan.topology.clone();
         let feed = MirrorFeed::new(plan, &topology, &mirror)?;
+        self.read_filtered(feed, || None)
+    }
+
+    /// Reads an emulated source through the filter, if there is one.
+    fn read_filtered(
+        &mut self,
+        source: impl Source<Error = Infallible>,
+        clock: impl Fn() -> Option<Timestamp>,
+    ) -> Result<End, SourceError> {
         match self.core.config().filter.clone() {
-            None => self.read(feed, |_| false),
-            Some(expression) => self.read(Filtered::new(feed, expression)?, |_| false),
+            None => self.read(source, |_| false, clock),
+            Some(expression) => self.read(Filtered::new(source, expression)?, |_| false, clock),
         }
     }
 
-    /// Reads a source to its end, or until it is told to stop.
-    fn read<S>(&mut self, mut source: S, is_down: impl Fn(&S) -> bool) -> Result<End, SourceError>
+    /// Reads a source to its end, or until it is told to stop. `clock` is asked when nothing comes: the time up to which
+    /// nothing will come any more, if that is known.
+    fn read<S>(
+        &mut self,
+        mut source: S,
+        is_down: impl Fn(&S) -> bool,
+        clock: impl Fn() -> Option<Timestamp>,
+    ) -> Result<End, SourceError>
     where
         S: Source,
         SourceError: From<S::Error>,
     {
         let is_live = self.core.config().source.is_live();
-        let margin = match self.core.config().source {
-            SourceConfig::Interface { block_timeout, .. } => {
-                SILENCE_MARGIN.saturating_add(Nanos(2 * block_timeout.0))
-            }
-            _ => SILENCE_MARGIN,
-        };
         let mut pace = self.core.config().source.speed().map(Pace::new);
         let mut counted = Instant::now();
         let mut was_down = false;
@@ -182,8 +203,8 @@ impl Worker {
                 break;
             }
             if is_silent {
-                if is_live {
-                    self.core.advance(wall_clock().saturating_sub(margin));
+                if let Some(now) = clock() {
+                    self.core.advance(now);
                 }
                 self.answer_in_silence();
             }
@@ -243,6 +264,17 @@ impl Worker {
             left = if self.core.answer_next(NEXT_QUESTION) { left - 1 } else { 0 };
         }
     }
+}
+
+/// The time up to which nothing will come any more of a source that is silent: of an interface.
+fn clock_in_silence(source: &SourceConfig) -> impl Fn() -> Option<Timestamp> + use<> {
+    let margin = match *source {
+        SourceConfig::Interface { block_timeout, .. } => {
+            Some(SILENCE_MARGIN.saturating_add(Nanos(2 * block_timeout.0)))
+        }
+        _ => None,
+    };
+    move || margin.map(|margin| wall_clock().saturating_sub(margin))
 }
 
 /// What a panic said.

@@ -17,7 +17,8 @@ use thiserror::Error;
 
 use super::links::{LinkSelection, LinkSelectionError};
 use super::{RuleConfig, SURE};
-use crate::document::{Entry, Problem};
+use crate::document::{Document, Entry, Problem};
+use crate::serve::emulation::EmulationConfig;
 
 /// What one collector is to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,7 +78,12 @@ pub enum SourceConfig {
         /// Times the recorded pace; `None` as fast as possible.
         speed: Option<f64>,
     },
-    /// An experiment that is emulated.
+    /// The monitor port of its switch in the daemon's emulation.
+    Port {
+        /// The emulation's experiment.
+        experiment: PathBuf,
+    },
+    /// An experiment that is emulated for it alone.
     Emulation {
         /// Its file.
         experiment: PathBuf,
@@ -97,7 +103,7 @@ impl SourceConfig {
     /// Times the recorded pace.
     pub const fn speed(&self) -> Option<f64> {
         match self {
-            SourceConfig::Interface { .. } => None,
+            SourceConfig::Interface { .. } | SourceConfig::Port { .. } => None,
             SourceConfig::File { speed, .. } | SourceConfig::Emulation { speed, .. } => *speed,
         }
     }
@@ -108,6 +114,7 @@ impl SourceConfig {
             SourceConfig::Interface { name, .. } => format!("interface {name}"),
             SourceConfig::File { path, .. } if path == Path::new("-") => "standard input".to_owned(),
             SourceConfig::File { path, .. } => format!("file {}", path.display()),
+            SourceConfig::Port { experiment } => format!("its monitor port in {}", experiment.display()),
             SourceConfig::Emulation { experiment, mirror, .. } => {
                 format!("monitor port of {mirror}, emulated as {} says", experiment.display())
             }
@@ -270,16 +277,20 @@ impl RuleConfig {
     }
 }
 
-/// Reads one; `None` if its source is wrong.
+/// Reads the one of this name, which may be one of several that a section stands for; `None` if its source is wrong.
 pub(super) fn read(
     entry: &Entry,
-    folder: &Path,
+    name: &str,
+    document: &Document,
+    emulation: Option<&EmulationConfig>,
     rules: &[RuleConfig],
     problems: &mut Vec<Problem>,
 ) -> Option<CollectorConfig> {
-    let name: Arc<str> = entry.text("name").expect(SURE).into();
+    let name: Arc<str> = name.into();
     let switch: Arc<str> = entry.text("switch").unwrap_or(&name).into();
-    let source = source(entry, folder, &switch, problems)?;
+    let source = source(entry, &document.folder, &switch, emulation, problems)?;
+    let port = emulation.filter(|_| matches!(source, SourceConfig::Port { .. }));
+    let port = port.and_then(|emulation| emulation.ports.iter().find(|(of, _)| *of == switch));
     let is_about = |rule: &&RuleConfig| {
         rule.collectors.as_ref().is_none_or(|names| names.iter().any(|other| **other == *name))
     };
@@ -328,7 +339,8 @@ pub(super) fn read(
     Some(CollectorConfig {
         filter,
         peel_tunnels: entry.boolean("peel_tunnels").expect(SURE),
-        monitor: monitor(entry, problems),
+        // What the emulation has is known.
+        monitor: monitor(entry, problems).or(port.map(|&(_, port)| port)),
         gap: entry.time("gap"),
         longest_burst: entry.time("longest_burst"),
         smoothing: time("smoothing"),
@@ -344,10 +356,19 @@ pub(super) fn read(
     })
 }
 
-/// The one of three ways in which packets come.
-fn source(entry: &Entry, folder: &Path, switch: &str, problems: &mut Vec<Problem>) -> Option<SourceConfig> {
+/// The one of three ways in which packets come; without any, that of the daemon's emulation.
+fn source(
+    entry: &Entry,
+    folder: &Path,
+    switch: &str,
+    emulation: Option<&EmulationConfig>,
+    problems: &mut Vec<Problem>,
+) -> Option<SourceConfig> {
     let ways = ["interface", "file", "emulate"];
     let set: Vec<&'static str> = ways.into_iter().filter(|way| entry.is_set(way)).collect();
+    if let ([], Some(emulation)) = (&set[..], emulation) {
+        return port(entry, switch, emulation, problems);
+    }
     let [way] = set[..] else {
         let reason = match set[..] {
             [] => "expected one of interface, file and emulate".to_owned(),
@@ -389,6 +410,26 @@ fn source(entry: &Entry, folder: &Path, switch: &str, problems: &mut Vec<Problem
             speed,
         },
     })
+}
+
+/// Keys of `[[collector]]` that say how packets come, beside those that say from where.
+const OF_SOURCES: [&str; 6] = ["backend", "busy_poll", "ring_size", "block_timeout", "speed", "mirror"];
+
+fn port(
+    entry: &Entry,
+    switch: &str,
+    emulation: &EmulationConfig,
+    problems: &mut Vec<Problem>,
+) -> Option<SourceConfig> {
+    for key in OF_SOURCES.into_iter().filter(|key| entry.is_set(key)) {
+        problems.push(entry.refuse(key, "it says nothing of a monitor port of [emulate]"));
+    }
+    if !emulation.ports.iter().any(|(of, _)| **of == *switch) {
+        let reason = format!("the experiment of [emulate] has no [[mirror]] of router {switch:?}");
+        problems.push(entry.refuse("switch", reason));
+        return None;
+    }
+    Some(SourceConfig::Port { experiment: emulation.path.clone() })
 }
 
 fn monitor(entry: &Entry, problems: &mut Vec<Problem>) -> Option<MonitorPort> {

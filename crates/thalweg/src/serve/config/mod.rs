@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `table` | all sections and keys; the file is a [`Document`] of these |
 //! | `collector` | `[[collector]]`, and the options that it comes to in a network |
+//! | `emulation` | `[emulate]` |
+//! | `control` | `[control]` |
 //! | `links` | which links a `[[rule]]` is about |
 //! | `error` | what can be wrong |
 //! | `reference` | the reference, and a file to begin with |
@@ -12,6 +14,8 @@
 //! and names in it. Whether sources can be opened is not asked: one that cannot be opened now may be later.
 
 pub mod collector;
+pub mod control;
+mod emulation;
 mod error;
 pub mod links;
 mod reference;
@@ -27,10 +31,12 @@ use thalweg_network::{NetworkState, Versions};
 use thalweg_wire::Nanos;
 
 pub use collector::{CollectorConfig, SourceConfig};
+pub use control::{ActuatorConfig, ControlConfig, DeciderConfig};
 pub use error::ConfigError;
 pub use reference::{default_file, reference};
 
 use super::access::{AccessOptions, Limits};
+use super::emulation::EmulationConfig;
 use super::log::LogOptions;
 use super::samples::{SampleOptions, Trigger};
 use crate::document::{Document, Entry, Problem};
@@ -55,6 +61,10 @@ pub struct Config {
     pub process: ProcessConfig,
     /// What is known of the network.
     pub network: NetworkConfig,
+    /// What is emulated.
+    pub emulation: Option<EmulationConfig>,
+    /// What the controller is to do.
+    pub control: Option<ControlConfig>,
     /// The collectors.
     pub collectors: Vec<Arc<CollectorConfig>>,
     /// Where samples go.
@@ -121,9 +131,18 @@ impl Config {
 
     fn new(document: &Document) -> Result<Config, ConfigError> {
         let mut problems = Vec::new();
-        let network = network(document)?;
-        let rules = rules(document, &mut problems);
-        let collectors = collectors(document, &rules, &network, &mut problems);
+        let mut network = network(document)?;
+        let emulation = emulation::read(document, &mut problems)?.map(|(emulation, state)| {
+            if network.state.replace((emulation.path.clone(), state)).is_some() {
+                let reason = "the network is that of [emulate]";
+                problems.push(document.entry(&NETWORK).refuse("topology", reason));
+            }
+            emulation
+        });
+        let rules = rules(document, emulation.as_ref(), &mut problems);
+        let collectors = collectors(document, &rules, &network, emulation.as_ref(), &mut problems);
+        let state = network.state.as_ref().map(|(_, state)| &**state);
+        let control = control::read(document, state, &mut problems);
         let access = access(document, &mut problems);
         let api = document.entry(&API);
         let config = Config {
@@ -136,6 +155,8 @@ impl Config {
                 keep_capabilities: document.entry(&PROCESS).boolean("keep_capabilities").expect(SURE),
             },
             network,
+            emulation,
+            control,
             collectors,
             samples: samples(document, &mut problems),
             records: document.entry(&RECORDS).text("file").map(|file| document.folder.join(file)),
@@ -177,7 +198,11 @@ pub fn load_state(path: &Path) -> Result<NetworkState, ConfigError> {
     })
 }
 
-fn rules(document: &Document, problems: &mut Vec<Problem>) -> Vec<RuleConfig> {
+fn rules(
+    document: &Document,
+    emulation: Option<&EmulationConfig>,
+    problems: &mut Vec<Problem>,
+) -> Vec<RuleConfig> {
     let mut rules = Vec::new();
     for entry in document.all(&RULE) {
         let links = entry.texts("links").expect(SURE).into_iter().map(str::parse::<LinkSelection>);
@@ -201,7 +226,9 @@ fn rules(document: &Document, problems: &mut Vec<Problem>) -> Vec<RuleConfig> {
             problems.push(entry.refuse("lower", reason));
         }
         for name in rule.collectors.iter().flatten() {
-            if !document.all(&COLLECTOR).any(|collector| collector.text("name") == Some(name)) {
+            let is_called_so =
+                |collector: &Entry| names(collector, emulation).iter().any(|other| other == name);
+            if !document.all(&COLLECTOR).any(is_called_so) {
                 problems.push(entry.refuse("collectors", format!("there is no collector {name}")));
             }
         }
@@ -225,21 +252,29 @@ fn collectors(
     document: &Document,
     rules: &[RuleConfig],
     network: &NetworkConfig,
+    emulation: Option<&EmulationConfig>,
     problems: &mut Vec<Problem>,
 ) -> Vec<Arc<CollectorConfig>> {
     let state = network.state.as_ref().map(|(_, state)| &**state);
     let mut collectors: Vec<Arc<CollectorConfig>> = Vec::new();
     for entry in document.all(&COLLECTOR) {
-        let Some(collector) = collector::read(entry, &document.folder, rules, problems) else { continue };
-        if collectors.iter().any(|other| other.name == collector.name) {
-            problems.push(entry.refuse("name", format!("two collectors are called {}", collector.name)));
-        }
-        match collector.options(state) {
-            Ok(_) => collectors.push(Arc::new(collector)),
-            Err(error) => problems.push(entry.refuse(error.key(), error.to_string())),
+        for name in names(entry, emulation) {
+            let before = problems.len();
+            let collector = collector::read(entry, &name, document, emulation, rules, problems);
+            if let Some(collector) = collector {
+                check_apart(entry, &collector, &collectors, problems);
+                match collector.options(state) {
+                    Ok(_) => collectors.push(Arc::new(collector)),
+                    Err(error) => problems.push(entry.refuse(error.key(), error.to_string())),
+                }
+            }
+            // What is wrong with one of many is wrong with all.
+            if problems.len() > before {
+                break;
+            }
         }
     }
-    match document.all(&COLLECTOR).count() {
+    match document.all(&COLLECTOR).map(|entry| names(entry, emulation).len()).sum() {
         0 => problems
             .push(document.entry(&NETWORK).refuse("", "nothing is measured: a [[collector]] is needed")),
         many if many > MOST_COLLECTORS => {
@@ -249,6 +284,33 @@ fn collectors(
         _ => {}
     }
     collectors
+}
+
+/// Names of the collectors that a section stands for.
+fn names(entry: &Entry, emulation: Option<&EmulationConfig>) -> Vec<String> {
+    match (entry.text("name").expect(SURE), emulation) {
+        ("*", Some(emulation)) => emulation.ports.iter().map(|(switch, _)| switch.to_string()).collect(),
+        (name, _) => vec![name.to_owned()],
+    }
+}
+
+/// No two collectors have the same name, or read the same emulated monitor port, each of which would miss what the other
+/// gets.
+fn check_apart(
+    entry: &Entry,
+    collector: &CollectorConfig,
+    others: &[Arc<CollectorConfig>],
+    problems: &mut Vec<Problem>,
+) {
+    if others.iter().any(|other| other.name == collector.name) {
+        problems.push(entry.refuse("name", format!("two collectors are called {}", collector.name)));
+    }
+    let reads_the_same =
+        |other: &Arc<CollectorConfig>| other.source == collector.source && other.switch == collector.switch;
+    if matches!(collector.source, SourceConfig::Port { .. }) && others.iter().any(reads_the_same) {
+        let reason = format!("another collector reads the monitor port of {}", collector.switch);
+        problems.push(entry.refuse("switch", reason));
+    }
 }
 
 fn access(document: &Document, problems: &mut Vec<Problem>) -> AccessOptions {

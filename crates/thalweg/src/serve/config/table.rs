@@ -5,12 +5,12 @@ use crate::document::Document;
 use crate::document::key::{Choice, Default, Key, Kind, Schema, Section};
 
 use Default::{Needed, Value, Words};
-use Kind::{Amount, Boolean, Delay, Name, Number, Rate, Text, Texts, Time, Whole};
+use Kind::{Amount, Boolean, Delay, Name, Number, Rate, Share, Text, Texts, Time, Whole};
 
 /// What the daemon's file may say.
 pub static SCHEMA: Schema = Schema {
     what: "configuration",
-    sections: &[&API, &LOG, &PROCESS, &NETWORK, &COLLECTOR, &RULE, &SAMPLES, &RECORDS],
+    sections: &[&API, &LOG, &PROCESS, &NETWORK, &EMULATE, &COLLECTOR, &RULE, &CONTROL, &SAMPLES, &RECORDS],
     otherwise: |_: &Document, _| "",
 };
 
@@ -168,15 +168,44 @@ pub static NETWORK: Section = Section {
     ],
 };
 
+/// A network that is emulated.
+pub static EMULATE: Section = Section {
+    name: "emulate",
+    about: "A network that is emulated as the daemon runs, for all collectors together, and that the controller can steer.",
+    repeats: false,
+    selector: None,
+    keys: &[
+        key(
+            "file",
+            FILE,
+            Words("nothing is emulated"),
+            "An experiment file, as of thalweg emulate. The network is that of the experiment, and collectors that say \
+             nothing else read its monitor ports: of each switch that has a [[mirror]].",
+        ),
+        key(
+            "pace",
+            Number(0.0, 1.0),
+            Value("0.01"),
+            "Emulated seconds in a second. What the machine cannot keep up with is counted.",
+        ),
+    ],
+};
+
 /// A monitor port that is read.
 pub static COLLECTOR: Section = Section {
     name: "collector",
-    about: "A collector: one monitor port of one switch. It has one of interface, file and emulate. There may be several; \
-            each is a thread, and none depends on another.",
+    about: "A collector: one monitor port of one switch. It has one of interface, file and emulate, or reads [emulate]. \
+            There may be several; each is a thread, and none depends on another.",
     repeats: true,
     selector: None,
     keys: &[
-        key("name", Text("a name"), Needed, "What the API, events and metrics call it."),
+        key(
+            "name",
+            Text("a name"),
+            Needed,
+            "What the API, events and metrics call it. \"*\" stands for a collector for each monitor port of [emulate], called \
+             as its switch.",
+        ),
         key(
             "switch",
             Text("the name of a switch"),
@@ -382,6 +411,74 @@ pub static RULE: Section = Section {
     ],
 };
 
+/// Who steers.
+pub static CONTROL: Section = Section {
+    name: "control",
+    about: "The controller: sends flows from links that are congested another way, by one of several addresses that every \
+            host has (Planck, section 6.2). It hears of congestion as the [[rule]]s tell it.",
+    repeats: false,
+    selector: None,
+    keys: &[
+        key("decider", Name(deciders), Words("nothing is steered"), "Who decides which flow goes which way."),
+        key("actuator", Name(actuators), Value("log"), "How a flow is sent another way."),
+        key(
+            "timeout",
+            Time,
+            Value("3ms"),
+            "With greedy: what has not been told for so long is not counted on (Planck, section 7.1). A rule's repeat should \
+             be well below it.",
+        ),
+        key(
+            "gain",
+            Share,
+            Value("0.1"),
+            "With greedy: what another path must promise above the present one, as a share of that. Rates are measured to \
+             within 3 %.",
+        ),
+        key(
+            "settle",
+            Delay,
+            Value("5ms"),
+            "With greedy: how long a flow is left alone after it was moved, until rates tell what that did.",
+        ),
+        key("interval", Time, Value("100ms"), "With first_fit: how often all flows are looked at."),
+        key(
+            "patience",
+            Time,
+            Value("50ms"),
+            "How long after a decision a packet with the new address is waited for. Then it has failed, and the flow is taken \
+             to be where it was.",
+        ),
+        key("dry_run", Boolean, Value("false"), "Whether it only says what it would do."),
+        key(
+            "addresses",
+            Whole(1, 64),
+            Value("4"),
+            "Addresses of a host, the base address among them, each with a spanning tree of its own. With arp and log they \
+             are those of the topology, if that has any.",
+        ),
+        key("seed", Whole(0, u64::MAX), Value("1"), "Decides which trees a host's addresses have."),
+        key(
+            "settle_routes",
+            Delay,
+            Value("10ms"),
+            "How long before they are used collectors are told of new routes (Planck, section 4.1).",
+        ),
+        key(
+            "interfaces",
+            Texts("\"eth1\", or \"h3 eth1\" for a host that is reached by one of its own"),
+            Words("none"),
+            "With arp: the interfaces by which requests reach hosts.",
+        ),
+        key(
+            "refresh",
+            Time,
+            Value("1s"),
+            "With arp: how often hosts are told again, so that what nobody acknowledges does not fall back.",
+        ),
+    ],
+};
+
 /// Samples to files.
 pub static SAMPLES: Section = Section {
     name: "samples",
@@ -456,6 +553,25 @@ fn levels() -> Vec<Choice> {
 
 fn formats() -> Vec<Choice> {
     vec![("text", "a line of text each"), ("json", "a JSON object a line")]
+}
+
+fn deciders() -> Vec<Choice> {
+    vec![
+        ("greedy", "each flow of a congested link goes where it can expect the most (Planck, algorithm 1)"),
+        ("first_fit", "from time to time all flows are placed anew, each where it first fits (Hedera)"),
+        ("static", "nobody: only what is pinned moves"),
+    ]
+}
+
+fn actuators() -> Vec<Choice> {
+    vec![
+        ("log", "not at all: it is only told"),
+        ("emulated", "in the network of [emulate]"),
+        (
+            "arp",
+            "its source learns another address for its destination, from a request sent to it alone (needs CAP_NET_RAW)",
+        ),
+    ]
 }
 
 fn backends() -> Vec<Choice> {

@@ -358,6 +358,90 @@ pub const METRICS: &[Metric] = &[
             }
         },
     ),
+    // The emulation.
+    counter("thalweg_emulated_seconds_total", &[], "Time emulated, if a network is.", |s, out| {
+        if let Some(emulation) = s.daemon.emulation() {
+            out.put(&[], emulation.now().0 as f64 / 1e9);
+        }
+    }),
+    counter(
+        "thalweg_emulation_behind_seconds_total",
+        &[],
+        "Time of the clock that the emulation did not keep up with.",
+        |s, out| {
+            if let Some(emulation) = s.daemon.emulation() {
+                out.put(&[], emulation.behind().0 as f64 / 1e9);
+            }
+        },
+    ),
+    // The controller.
+    gauge("thalweg_control_frozen", &[], "1 if the controller only watches, else 0.", |s, out| {
+        if let Some(control) = s.daemon.control() {
+            out.put(&[], u8::from(control.desk().report().is_frozen));
+        }
+    }),
+    gauge("thalweg_control_pins", &[], "Pairs of hosts that are pinned to an address.", |s, out| {
+        if let Some(control) = s.daemon.control() {
+            out.put(&[], control.desk().report().pins.len());
+        }
+    }),
+    counter("thalweg_control_notices_total", &[], "What collectors told the controller.", |s, out| {
+        if let Some(control) = s.daemon.control() {
+            out.put(&[], control.notices());
+        }
+    }),
+    counter(
+        "thalweg_control_notices_lost_total",
+        &[],
+        "What collectors told the controller and it had no room for.",
+        |s, out| {
+            if let Some(control) = s.daemon.control() {
+                out.put(&[], control.notices_lost());
+            }
+        },
+    ),
+    counter(
+        "thalweg_control_decisions_total",
+        &["verdict"],
+        "Decisions, by whether flows go another way, stay, are left alone since they were moved a moment ago, or are pinned.",
+        |s, out| {
+            if let Some(control) = s.daemon.control() {
+                let decided = control.desk().report().counters.decisions;
+                for (verdict, count) in ["goes", "stays", "settles", "pinned"].into_iter().zip(decided) {
+                    out.put(&[verdict], count);
+                }
+            }
+        },
+    ),
+    counter(
+        "thalweg_control_actions_total",
+        &["outcome"],
+        "Actions, by what came of them: `begun` are all that were, `confirmed` those whose effect a collector saw, `expired` \
+         those whose effect nobody saw in time, `superseded` those that another overtook; not begun are those `refused` by the \
+         actuator, `crowded` out by others, and `withheld` since the controller is frozen or on a dry run.",
+        |s, out| {
+            if let Some(control) = s.daemon.control() {
+                let counters = control.desk().report().counters;
+                out.put(&["begun"], counters.begun);
+                out.put(&["confirmed"], counters.confirmed);
+                out.put(&["expired"], counters.expired);
+                out.put(&["superseded"], counters.superseded);
+                out.put(&["refused"], counters.refused);
+                out.put(&["crowded"], counters.crowded);
+                out.put(&["withheld"], counters.withheld);
+            }
+        },
+    ),
+    histogram(
+        "thalweg_control_effect_seconds",
+        &[],
+        "From a decision to the first packet with the new address that a collector saw, in packet time.",
+        |s, out| {
+            if let Some(control) = s.daemon.control() {
+                out.put_latency(&[], &control.effect_latency());
+            }
+        },
+    ),
     // Sketches.
     counter(
         "thalweg_task_windows_total",

@@ -5,14 +5,14 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
-use thalweg_wire::{BitRate, Bytes, Timestamp};
+use thalweg_wire::{BitRate, Bytes, Nanos, Timestamp};
 
 use super::super::model::Loss;
 use super::super::shown::{Happening, Stream};
 use super::super::view::{Pane, TopView};
 use super::header::{failure, plain, waits, word};
 use super::rate::{FULL_RATE, rate_text};
-use crate::serve::api::json::{CrossingName, Event, EventBody, StateName};
+use crate::serve::api::json::{CrossingName, Event, EventBody, Outcome, StateName};
 use crate::terminal::Theme;
 use crate::terminal::quantity::{clock_us, grouped};
 use crate::terminal::screen::{counted, cut, row_styles, rule, width_of};
@@ -81,7 +81,10 @@ fn event_line(theme: Theme, event: &Event) -> Line<'static> {
         EventBody::Link { crossing: CrossingName::Downwards, .. } => theme.good(),
         EventBody::Cheetah { .. } => theme.cheetah(),
         EventBody::Collector { state } if state.name == StateName::Failed => theme.loss(),
-        EventBody::AddressChange { .. } => theme.good(),
+        EventBody::AddressChange { .. } | EventBody::Decision { .. } => theme.cheetah(),
+        EventBody::Action { outcome: Outcome::Confirmed, .. } => theme.good(),
+        EventBody::Action { outcome: Outcome::Expired | Outcome::Refused, .. } => theme.loss(),
+        EventBody::Action { .. } => Style::new(),
         EventBody::CheetahEnd { .. } | EventBody::Collector { .. } => Style::new(),
     };
     let (what, more) = in_words(event);
@@ -120,6 +123,28 @@ fn in_words(event: &Event) -> (String, String) {
         }
         EventBody::CheetahEnd { key, bytes, .. } => {
             (format!("△ cheetah ended {key}"), format!(" after {}, by {}", Bytes(*bytes), event.collector))
+        }
+        EventBody::Decision { source, destination, from, to, alternatives, link, .. } => {
+            let expected = |address| {
+                let way = alternatives.iter().find(|way| way.address == address);
+                way.map_or_else(|| "?".to_owned(), |way| BitRate(way.expected_bps).to_string())
+            };
+            let why = link.as_ref().map_or_else(String::new, |link| format!("; {link} is congested"));
+            let promise = format!(": {} expected there, {} here{why}", expected(*to), expected(*from));
+            (format!("↪ {source} > {destination} goes by address {to}, not {from}"), promise)
+        }
+        EventBody::Action { source, destination, address, outcome, took_ns, error, .. } => {
+            let what = format!("{source} > {destination} by address {address}");
+            let after = took_ns.map_or_else(String::new, |ns| format!(", {} after the decision", Nanos(ns)));
+            match outcome {
+                Outcome::Begun => (format!("· {what}"), ": begun".to_owned()),
+                Outcome::Confirmed => (format!("✓ {what}"), format!(": seen{after}")),
+                Outcome::Expired => (format!("✗ {what}"), ": not seen in time".to_owned()),
+                Outcome::Superseded => (format!("· {what}"), ": overtaken by another decision".to_owned()),
+                Outcome::Refused => {
+                    (format!("✗ {what}"), format!(": refused: {}", error.as_deref().unwrap_or_default()))
+                }
+            }
         }
         EventBody::Collector { state } => match failure(state) {
             Some(why) => (format!("collector {} failed", event.collector), format!(": {why}")),

@@ -1,6 +1,7 @@
 //! What answers the routes: plain functions of what is asked. They may wait for collectors, each for a limited time.
 
 pub(super) mod collectors;
+pub(super) mod control;
 pub(super) mod events;
 pub(super) mod flows;
 pub(super) mod health;

@@ -7,18 +7,20 @@ use serde::{Deserialize, Serialize};
 use thalweg_measure::collector::{AddressChange, Crossing, LinkEvent};
 use thalweg_measure::detect::{Cheetah, CheetahEnd, Finding};
 
-use super::{FlowName, FlowRate, LinkName, Moment, Rate, State};
+use super::{
+    Action, Alternative, Decision, FlowName, FlowRate, LinkName, Moment, Outcome, Rate, State, Verdict,
+};
 use crate::serve::event::EventKind;
 use crate::serve::{event, hub};
 
-/// Something that happened at a collector.
+/// Something that happened at a collector, or that the controller did.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Event {
     /// Its number: 1 for the first since the daemon was started, no gaps.
     pub id: u64,
-    /// The collector.
+    /// The collector; `control` of the controller.
     pub collector: String,
-    /// The switch that it watches.
+    /// The switch that it watches; of the controller, the one at which the flows begin.
     pub switch: String,
     /// When it happened: packet time.
     #[serde(flatten)]
@@ -105,6 +107,46 @@ pub enum EventBody {
         /// What it is doing now.
         state: State,
     },
+    /// The controller sends the flows from one host to another by another way. Decisions to let them stay are not told.
+    Decision {
+        /// Who sends.
+        source: String,
+        /// To whom.
+        destination: String,
+        /// What was decided.
+        verdict: Verdict,
+        /// The congested link that it was about; null if all flows were looked at.
+        link: Option<String>,
+        /// The rate of the flows, in bits per second.
+        rate_bps: u64,
+        /// The address that they were sent to.
+        from: u8,
+        /// The address that they are to be sent to.
+        to: u8,
+        /// All ways that there were.
+        alternatives: Vec<Alternative>,
+    },
+    /// Something came of what the controller did.
+    Action {
+        /// Number of the action.
+        action: u64,
+        /// Who sends.
+        source: String,
+        /// To whom.
+        destination: String,
+        /// The address that they are to be sent to.
+        address: u8,
+        /// When that was decided.
+        decided: Moment,
+        /// When it has failed, if its effect was not seen.
+        deadline: Moment,
+        /// What came of it.
+        outcome: Outcome,
+        /// From the decision to the first packet with the new address, in nanoseconds; null if none was seen.
+        took_ns: Option<u64>,
+        /// Why it could not be begun; null if it could.
+        error: Option<String>,
+    },
 }
 
 /// Which way a threshold was crossed.
@@ -149,7 +191,8 @@ impl From<&hub::Published> for Event {
 
 impl EventBody {
     /// All values of `type`, in the order of their variants.
-    pub const TYPES: [&'static str; 5] = ["link", "address_change", "cheetah", "cheetah_end", "collector"];
+    pub const TYPES: [&'static str; 7] =
+        ["link", "address_change", "cheetah", "cheetah_end", "collector", "decision", "action"];
 
     fn new(kind: &EventKind, switch: &str) -> EventBody {
         match kind {
@@ -158,6 +201,8 @@ impl EventBody {
             EventKind::Cheetah(Finding::Began(cheetah)) => cheetah.into(),
             EventKind::Cheetah(Finding::Ended(end)) => end.into(),
             EventKind::State(state) => EventBody::Collector { state: state.into() },
+            EventKind::Decision(decision, names) => Decision::new(decision, names).into(),
+            EventKind::Action(report, names) => Action::new(report, names).into(),
         }
     }
 
@@ -179,6 +224,22 @@ impl EventBody {
             flows: event.flows.iter().map(FlowRate::from).collect(),
             flows_left_out: event.flows_left_out,
         }
+    }
+}
+
+impl From<Decision> for EventBody {
+    fn from(decision: Decision) -> EventBody {
+        let Decision { moment: _, source, destination, verdict, link, rate_bps, from, to, alternatives } =
+            decision;
+        EventBody::Decision { source, destination, verdict, link, rate_bps, from, to, alternatives }
+    }
+}
+
+impl From<Action> for EventBody {
+    fn from(done: Action) -> EventBody {
+        let Action { action, source, destination, address, decided, deadline, outcome, took_ns, error } =
+            done;
+        EventBody::Action { action, source, destination, address, decided, deadline, outcome, took_ns, error }
     }
 }
 

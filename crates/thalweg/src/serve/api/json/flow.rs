@@ -64,6 +64,8 @@ pub struct FlowRate {
     pub flow: FlowName,
     /// The same as text.
     pub key: String,
+    /// The destination MAC address of its last packet, which says which way it goes.
+    pub destination_mac: String,
     /// Rate on the wire, framing included, in bits per second.
     pub rate_bps: Rate,
     /// What the rate was derived from.
@@ -142,6 +144,7 @@ impl From<&collector::FlowRate> for FlowRate {
         FlowRate {
             flow: FlowName::from(&known.key),
             key: known.key.to_string(),
+            destination_mac: known.ethernet.destination.to_string(),
             rate_bps: known.rate.into(),
             basis: known.basis.into(),
             span: known.span.into(),

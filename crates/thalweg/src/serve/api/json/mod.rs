@@ -9,6 +9,7 @@
 //! | `flow`, `link` | flows, links, and their names |
 //! | `event` | what is told without being asked |
 //! | `collector` | collectors: what they are and how they do |
+//! | `control` | the controller |
 //! | `answered` | who answered, and when |
 //! | `samples` | files of samples |
 //! | `task`, `task_view` | what sketches say |
@@ -16,6 +17,7 @@
 
 mod answered;
 mod collector;
+mod control;
 mod event;
 mod flow;
 mod link;
@@ -28,6 +30,10 @@ mod topology;
 
 pub use answered::Answered;
 pub use collector::{Collector, Collectors, Counts, Health, State, StateName};
+pub use control::{
+    Action, Actions, Alternative, Control, ControlCounts, Decision, Decisions, Frozen, Outcome, Pin, PinTo,
+    Verdict,
+};
 pub use event::{CrossingName, Event, EventBody, Lost};
 pub use flow::{Basis, Flow, FlowName, FlowRate, Flows, Span};
 pub use link::{Link, LinkName, Links, ParseLinkNameError, WayName};

@@ -1,0 +1,151 @@
+//! From what collectors tell to what hosts do: the controller, between the ears and the hands that it has here.
+//!
+//! What a decision takes to become effective is a constant here: in Planck's network 2.5 to 3.5 ms from the notice to the first
+//! packet with the new address (figure 16). What waits in a host's network interface goes the old way yet.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use thalweg_control::Pair;
+use thalweg_control::act::{ActError, Action, Actuator};
+use thalweg_control::controller::{Controller, ControllerCounters, ControllerOptions, Outcome};
+use thalweg_control::decide::{Congestion, Decider, Observed};
+use thalweg_control::routes::Paths;
+use thalweg_emulator::hosts::Hosts;
+use thalweg_emulator::workloads::random::Random;
+use thalweg_measure::collector::{Crossing, FlowRate, LinkEvent, Way};
+use thalweg_network::{RouterId, Topology};
+use thalweg_wire::{BitRate, EthernetAddresses, Nanos, Timestamp};
+
+use super::collectors::News;
+
+/// Hands actions on to whoever carries them out.
+struct Orders(Sender<Action>);
+
+impl Actuator for Orders {
+    fn name(&self) -> &'static str {
+        "emulated hosts"
+    }
+
+    fn act(&mut self, action: &Action) -> Result<(), ActError> {
+        self.0.send(*action).map_err(|_| ActError::Busy("the run is over".to_owned()))
+    }
+}
+
+/// What came of steering.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Steered {
+    pub(super) controller: ControllerCounters,
+    /// Events that reached the controller, and those that were lost on the way.
+    pub(super) events: u64,
+    pub(super) lost: u64,
+    /// From decision to the first packet with the new address, in milliseconds.
+    pub(super) responses_ms: Vec<f64>,
+}
+
+/// A controller at work.
+pub(super) struct Steering {
+    controller: Controller,
+    orders: Receiver<Action>,
+    /// Actions that have not become effective, the next first.
+    coming: VecDeque<Action>,
+    delay: Nanos,
+    loss: f64,
+    chance: Random,
+    steered: Steered,
+}
+
+impl Steering {
+    /// Steers by `decider`; an action becomes effective `delay` after the notice that it answers, and a share `loss` of
+    /// notices never comes. Polls, if any, begin with time.
+    pub(super) fn new(paths: Paths, decider: Box<dyn Decider>, delay: Nanos, loss: f64, seed: u64) -> Self {
+        let (sender, orders) = channel();
+        let options = ControllerOptions::default();
+        let controller = Controller::new(options, paths, decider, Box::new(Orders(sender)), Timestamp(0));
+        Steering {
+            controller,
+            orders,
+            coming: VecDeque::new(),
+            delay,
+            loss,
+            chance: Random::new(seed, "lost events", 0),
+            steered: Steered::default(),
+        }
+    }
+
+    /// What the collectors tell.
+    pub(super) fn hear(&mut self, news: &mut News) {
+        // Collectors were read one after the other; in a network they tell at the same time.
+        news.events.sort_by_key(|(router, event)| (event.time, *router));
+        for (router, event) in news.events.drain(..) {
+            if let Some(congestion) = congestion(self.controller.paths(), router, &event) {
+                if self.loss > 0.0 && self.chance.unit() < self.loss {
+                    self.steered.lost += 1;
+                    continue;
+                }
+                self.steered.events += 1;
+                self.controller.congested(&congestion);
+            }
+        }
+        for change in news.changes.drain(..) {
+            if let Some((pair, address)) = pair_of(self.controller.paths().topology(), &change.to) {
+                self.controller.seen(pair, address, change.time);
+            }
+        }
+    }
+
+    /// Lets time pass: polls that are due, actions that become effective.
+    pub(super) fn advance(&mut self, hosts: &mut Hosts, now: Timestamp) {
+        if self.controller.next_poll().is_some_and(|at| at <= now) {
+            let observed: Vec<Observed> = hosts.flows().map(|flow| observed(hosts, &flow)).collect();
+            self.controller.polled(&observed, now);
+        }
+        self.coming.extend(self.orders.try_iter());
+        while let Some(action) = self.coming.front().filter(|action| action.issued + self.delay <= now) {
+            hosts.set_address(action.pair.source, action.pair.destination, action.address);
+            self.coming.pop_front();
+        }
+        self.controller.advance(now);
+        let confirmed = self.controller.take_ended().into_iter().filter_map(|ended| match ended.outcome {
+            Outcome::Confirmed(after) => Some(after.as_secs_f64() * 1e3),
+            _ => None,
+        });
+        self.steered.responses_ms.extend(confirmed);
+    }
+
+    /// What came of it.
+    pub(super) fn end(self) -> Steered {
+        Steered { controller: self.controller.counters(), ..self.steered }
+    }
+}
+
+/// What polling a switch would tell of a flow; its rate is not used by those who poll.
+fn observed(hosts: &Hosts, flow: &thalweg_emulator::hosts::FlowStatus) -> Observed {
+    let pair = Pair { source: flow.source, destination: flow.destination };
+    Observed { pair, address: hosts.address(pair.source, pair.destination), rate: BitRate(0) }
+}
+
+/// The congestion that an event tells of, if it does: on links out of the switch, so that each is told of once.
+fn congestion(paths: &Paths, router: RouterId, event: &LinkEvent) -> Option<Congestion> {
+    if event.crossing == Crossing::Downwards || event.link.side.way == Way::Input {
+        return None;
+    }
+    let link = paths.link(router, event.link.side.port);
+    let mut flows: Vec<Observed> = Vec::with_capacity(event.flows.len());
+    for FlowRate { ethernet, rate, .. } in &event.flows {
+        let Some((pair, address)) = pair_of(paths.topology(), ethernet) else { continue };
+        let rate = rate.value as u64;
+        match flows.iter_mut().find(|flow| flow.pair == pair) {
+            Some(flow) => flow.rate.0 += rate,
+            None => flows.push(Observed { pair, address, rate: BitRate(rate) }),
+        }
+    }
+    Some(Congestion { link, time: event.time, flows })
+}
+
+/// Who sends to whom, and to which address.
+fn pair_of(topology: &Topology, ethernet: &EthernetAddresses) -> Option<(Pair, u8)> {
+    let (source, _) = topology.endpoint_with_mac(ethernet.source)?;
+    let (destination, address) = topology.endpoint_with_mac(ethernet.destination)?;
+    Some((Pair { source, destination }, address))
+}

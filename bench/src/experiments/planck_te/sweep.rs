@@ -1,0 +1,30 @@
+//! Many trials, on all cores.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{available_parallelism, scope};
+
+use super::trial::{Results, Trial};
+
+/// What comes of these trials, in their order.
+///
+/// # Errors
+/// That of the first one that has failed.
+pub(super) fn run(name: &str, trials: &[Trial]) -> anyhow::Result<Vec<Results>> {
+    eprintln!("{name}: {} runs", trials.len());
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::with_capacity(trials.len()));
+    let work = || {
+        while let Some((place, trial)) = {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            trials.get(place).map(|trial| (place, trial))
+        } {
+            let results = trial.run();
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((place, results));
+        }
+    };
+    scope(|scope| (0..available_parallelism().map_or(1, Into::into)).for_each(|_| drop(scope.spawn(work))));
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(place, _)| *place);
+    done.into_iter().map(|(_, results)| results).collect()
+}

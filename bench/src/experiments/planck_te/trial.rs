@@ -1,0 +1,263 @@
+//! One run: a workload over a network under a scheme of routing, until all flows have ended.
+
+use std::sync::Arc;
+
+use anyhow::ensure;
+use thalweg_control::decide::Decider;
+use thalweg_control::decide::first_fit::FirstFit;
+use thalweg_control::decide::greedy::{Greedy, GreedyOptions};
+use thalweg_control::decide::stay::Stay;
+use thalweg_control::routes::Paths;
+use thalweg_emulator::core::blueprint::Blueprint;
+use thalweg_emulator::hosts::{CompletedFlow, HostConfig, Hosts, Totals};
+use thalweg_emulator::schemes::drop_tail::DropTailConfig;
+use thalweg_emulator::schemes::list::Scheme as Queues;
+use thalweg_emulator::workloads::Workload;
+use thalweg_emulator::workloads::random::Random;
+use thalweg_emulator::{Network, build};
+use thalweg_measure::collector::LinkRule;
+use thalweg_network::routing::{TreeOptions, spanning_trees};
+use thalweg_network::topology::shapes::{Tiers, fat_tree, rack};
+use thalweg_network::{Forwarding, LinkSpec, LinkState, NetworkState, Topology, Versions};
+use thalweg_wire::{BitRate, Bytes, Nanos, Timestamp};
+
+use super::collectors::{Collectors, News, monitors, rule};
+use super::steering::{Steered, Steering};
+use super::workload::Pattern;
+
+/// Rate of all links.
+pub(super) const RATE: BitRate = BitRate(10_000_000_000);
+
+/// What a host takes until it looks at a packet: a round trip takes some 190 us, as in the paper's network (section 5.4).
+const STACK_DELAY: Nanos = Nanos::from_micros(90);
+
+/// Packets that a port has room for: what the paper's switch gave one congested port, 3.5 ms (section 5.1).
+const QUEUE: u32 = 2_844;
+
+/// Slots, of 1.23 us, between two times that collectors and controller look: as a program does that polls.
+const LOOK_EVERY: u64 = 8;
+
+/// By then the slowest run has ended, or never will.
+const LIMIT: Nanos = Nanos::from_secs(60);
+
+/// Who decides which way flows go (section 7.1).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Scheme {
+    /// Nobody: PAST.
+    Static,
+    /// Global first fit, this often.
+    Poll(Nanos),
+    /// Algorithm 1.
+    Planck(GreedyOptions),
+    /// All hosts at one switch.
+    Optimal,
+}
+
+impl Scheme {
+    pub(super) const POLL_1_S: Scheme = Scheme::Poll(Nanos::from_secs(1));
+    pub(super) const POLL_100_MS: Scheme = Scheme::Poll(Nanos::from_millis(100));
+
+    /// Those that the paper compares, from the least to the most.
+    pub(super) fn all() -> [Scheme; 5] {
+        let planck = Scheme::Planck(GreedyOptions::default());
+        [Scheme::Static, Scheme::POLL_1_S, Scheme::POLL_100_MS, planck, Scheme::Optimal]
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Scheme::Static => "Static",
+            Scheme::Poll(interval) if interval == Nanos::from_secs(1) => "Poll-1s",
+            Scheme::Poll(_) => "Poll-0.1s",
+            Scheme::Planck(_) => "PlanckTE",
+            Scheme::Optimal => "Optimal",
+        }
+    }
+
+    fn decider(self) -> Option<Box<dyn Decider>> {
+        match self {
+            Scheme::Static => Some(Box::new(Stay)),
+            Scheme::Poll(interval) => Some(Box::new(FirstFit::new(interval))),
+            Scheme::Planck(options) => Some(Box::new(Greedy::new(options))),
+            Scheme::Optimal => None,
+        }
+    }
+
+    /// Flows begin at any time between two polls: when the first does, polls having begun with time.
+    fn begin(self, seed: u64) -> Timestamp {
+        match self {
+            Scheme::Poll(interval) => Timestamp(Random::new(seed, "poll", 0).below(interval.0)),
+            _ => Timestamp(0),
+        }
+    }
+}
+
+/// A run as it is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Trial {
+    pub(super) scheme: Scheme,
+    pub(super) pattern: Pattern,
+    /// Of each flow.
+    pub(super) bytes: Bytes,
+    pub(super) seed: u64,
+    /// Ports of a switch of the fat tree.
+    pub(super) arity: u32,
+    /// From a notice of congestion to the host's sending another way.
+    pub(super) control_delay: Nanos,
+    /// Share of notices that never arrive.
+    pub(super) loss: f64,
+    pub(super) rule: LinkRule,
+}
+
+impl Default for Trial {
+    /// 16 hosts, and figure 16's delay.
+    fn default() -> Self {
+        Trial {
+            scheme: Scheme::Static,
+            pattern: Pattern::Stride,
+            bytes: Bytes(50 << 20),
+            seed: 1,
+            arity: 4,
+            control_delay: Nanos::from_micros(2_500),
+            loss: 0.0,
+            rule: rule(),
+        }
+    }
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Results {
+    /// All flows, in the order in which they began.
+    pub(super) flows: Vec<CompletedFlow>,
+    pub(super) totals: Totals,
+    pub(super) steered: Steered,
+}
+
+impl Results {
+    /// Throughput of each flow, from its beginning until all has arrived, in Gbit/s.
+    pub(super) fn throughputs(&self) -> Vec<f64> {
+        self.flows.iter().map(|flow| 8.0 * flow.bytes as f64 / flow.completion_time().0 as f64).collect()
+    }
+
+    /// Their mean.
+    pub(super) fn throughput(&self) -> f64 {
+        crate::statistics::mean(&self.throughputs())
+    }
+}
+
+impl Trial {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// If the trial cannot be, or does not come to an end.
+    pub(super) fn run(&self) -> anyhow::Result<Results> {
+        match self.scheme.decider() {
+            Some(decider) => self.run_steered(decider),
+            None => self.run_on_one_switch(),
+        }
+    }
+
+    fn hosts(&self) -> usize {
+        self.arity.pow(3) as usize / 4
+    }
+
+    fn run_on_one_switch(&self) -> anyhow::Result<Results> {
+        let topology = rack(self.hosts() as u32, LinkSpec { rate: RATE, ..LinkSpec::default() })?;
+        let mut emulated = Emulated::new(self, &topology, &[])?;
+        while emulated.goes_on()? {
+            emulated.slot();
+        }
+        Ok(emulated.results(Steered::default()))
+    }
+
+    fn run_steered(&self, decider: Box<dyn Decider>) -> anyhow::Result<Results> {
+        let topology = fat_tree(self.arity, Tiers::default())?;
+        let watches = matches!(self.scheme, Scheme::Planck(_));
+        let monitors = if watches { monitors(&topology) } else { Vec::new() };
+        let mut emulated = Emulated::new(self, &topology, &monitors)?;
+        let state = self.state(&topology, LinkState::new(&topology))?;
+        emulated.install(state.forwarding());
+        let versions = Arc::new(Versions::new(Arc::clone(&state)));
+        let mut steering =
+            Steering::new(Paths::new(state), decider, self.control_delay, self.loss, self.seed);
+        let clock = emulated.network.clock();
+        let mut collectors = Collectors::new(&topology, clock, &versions, &self.rule, self.seed)?;
+        let mut news = News::default();
+        while emulated.goes_on()? {
+            emulated.slot();
+            let Emulated { network, hosts, .. } = &mut emulated;
+            if watches {
+                collectors.take(network.as_mut(), hosts);
+            }
+            if network.now().0.is_multiple_of(LOOK_EVERY) {
+                let now = clock.start_of(network.now());
+                if watches {
+                    collectors.read(now, &mut news);
+                    steering.hear(&mut news);
+                }
+                steering.advance(hosts, now);
+            }
+        }
+        Ok(emulated.results(steering.end()))
+    }
+
+    /// How the network forwards while these links are up.
+    fn state(&self, topology: &Topology, links: LinkState) -> anyhow::Result<Arc<NetworkState>> {
+        let trees = TreeOptions { seed: self.seed, ..TreeOptions::default() };
+        // In the emulator packets keep their address to the end.
+        let forwarding = Forwarding::tables(spanning_trees(topology, &links, trees)).with_write_back(false);
+        Ok(Arc::new(NetworkState::new(topology.clone(), links, forwarding)?))
+    }
+}
+
+/// Hosts and the network between them.
+struct Emulated {
+    network: Box<dyn Network>,
+    hosts: Hosts,
+    workload: Box<dyn Workload>,
+    flows: Vec<CompletedFlow>,
+}
+
+impl Emulated {
+    fn new(
+        trial: &Trial,
+        topology: &Topology,
+        monitors: &[thalweg_emulator::core::monitor::Monitor],
+    ) -> anyhow::Result<Emulated> {
+        let blueprint = Blueprint { monitors, ..Blueprint::new(topology, 1_500, trial.seed) };
+        let queues = Queues::DropTail(DropTailConfig { buffer: QUEUE });
+        let config = HostConfig { stack_delay: STACK_DELAY, seed: trial.seed, ..HostConfig::default() };
+        let hosts = topology.endpoints().len();
+        let begin = trial.scheme.begin(trial.seed);
+        Ok(Emulated {
+            network: build::network(&queues, &blueprint)?,
+            hosts: Hosts::new(config, hosts, blueprint.clock)?,
+            workload: trial.pattern.flows(hosts, trial.bytes, begin, trial.seed)?,
+            flows: Vec::new(),
+        })
+    }
+
+    fn install(&mut self, forwarding: &Forwarding) {
+        let routers = self.network.topology().router_ids();
+        for router in routers {
+            self.network.set_forwarding(router, forwarding.table(router).cloned());
+        }
+    }
+
+    /// Whether there are flows yet.
+    fn goes_on(&self) -> anyhow::Result<bool> {
+        let now = self.network.clock().start_of(self.network.now());
+        ensure!(now.0 < LIMIT.0, "{} flows have not ended after {LIMIT}", self.hosts.active_flows());
+        Ok(self.hosts.active_flows() > 0 || self.workload.next_start().is_some())
+    }
+
+    fn slot(&mut self) {
+        self.hosts.slot(self.network.as_mut(), self.workload.as_mut());
+        self.flows.extend(self.hosts.drain_completed());
+    }
+
+    fn results(mut self, steered: Steered) -> Results {
+        self.flows.sort_by_key(|flow| flow.flow);
+        Results { flows: self.flows, totals: self.hosts.totals(), steered }
+    }
+}

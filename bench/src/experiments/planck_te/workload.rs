@@ -1,0 +1,88 @@
+//! Who sends to whom (Planck, section 7.1).
+
+use thalweg_emulator::workloads::patterns::{Each, Schedule, Shuffle, ShuffleOptions};
+use thalweg_emulator::workloads::random::Random;
+use thalweg_emulator::workloads::sizes::{FlowSizes, Sizes};
+use thalweg_emulator::workloads::{FlowStart, Workload, WorkloadError};
+use thalweg_network::EndpointId;
+use thalweg_wire::{Bytes, Nanos, Timestamp};
+
+/// Flows that begin together do so within this.
+const WITHIN: Nanos = Nanos::from_millis(1);
+
+/// A workload of section 7.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pattern {
+    /// Host i sends to the host half of all hosts further on: with 16 hosts, stride(8). All flows cross the core.
+    Stride,
+    /// Everybody sends one flow and receives one.
+    RandomBijection,
+    /// Everybody sends to another, drawn evenly.
+    Random,
+    /// Everybody sends to everybody else in random order, two at a time.
+    Shuffle,
+    /// For tests: the first host and its neighbour send to the first two of the last rack.
+    #[cfg(test)]
+    TwoFlows,
+}
+
+impl Pattern {
+    /// Those of figure 14.
+    pub(super) const FIGURE: [Pattern; 4] =
+        [Pattern::Stride, Pattern::Shuffle, Pattern::RandomBijection, Pattern::Random];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Pattern::Stride => "stride(8)",
+            Pattern::RandomBijection => "random bijection",
+            Pattern::Random => "random",
+            Pattern::Shuffle => "shuffle",
+            #[cfg(test)]
+            Pattern::TwoFlows => "two flows",
+        }
+    }
+
+    /// Flows of `bytes` each among so many hosts, from `begin` on.
+    ///
+    /// # Errors
+    /// If there are not enough hosts.
+    pub(super) fn flows(
+        self,
+        hosts: usize,
+        bytes: Bytes,
+        begin: Timestamp,
+        seed: u64,
+    ) -> Result<Box<dyn Workload>, WorkloadError> {
+        let endpoints: Vec<EndpointId> = (0..hosts as u16).map(EndpointId).collect();
+        let sizes = FlowSizes::of(Sizes::Fixed(bytes.0))?;
+        let each = Each { sizes: sizes.clone(), at: begin, apart: Nanos::ZERO, seed, index: 0 };
+        let schedule = match self {
+            Pattern::Stride => Schedule::stride(&endpoints, hosts / 2, &each)?,
+            Pattern::RandomBijection => Schedule::random_bijection(&endpoints, &each)?,
+            Pattern::Random => Schedule::random(&endpoints, &each)?,
+            #[cfg(test)]
+            Pattern::TwoFlows => {
+                let flow = |number: u16| FlowStart {
+                    at: begin,
+                    source: EndpointId(number),
+                    destination: EndpointId(hosts as u16 - 2 + number),
+                    bytes: bytes.0,
+                    dscp: 0,
+                };
+                Schedule::new(vec![flow(0), flow(1)])
+            }
+            Pattern::Shuffle => {
+                let options = ShuffleOptions { sizes, at_once: 2, from: begin, seed, index: 0 };
+                return Ok(Box::new(Shuffle::new(&endpoints, options)?));
+            }
+        };
+        Ok(Box::new(spread(&schedule, seed)))
+    }
+}
+
+/// The same flows, each a little later: nobody's processes begin in the same microsecond.
+fn spread(schedule: &Schedule, seed: u64) -> Schedule {
+    let mut random = Random::new(seed, "starts", 0);
+    let later = |flow: &FlowStart| FlowStart { at: flow.at + Nanos(random.below(WITHIN.0)), ..*flow };
+    Schedule::new(schedule.flows().iter().map(later).collect())
+}

@@ -1,0 +1,107 @@
+//! A ring of slots shared with the kernel, one frame each (TPACKET_V2 of packet(7)).
+//!
+//! A slot belongs to the kernel or to us, as its status word says, and changes hands as the blocks of [`super::ring`] do:
+//! acquire to take it, release to give it back, in the order of the ring.
+
+#![expect(unsafe_code, reason = "memory shared with the kernel")]
+
+use std::io;
+use std::mem::offset_of;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use libc::tpacket2_hdr;
+
+use super::ring::map_shared;
+use super::socket::PacketSocket;
+
+/// What the kernel puts before a frame: the header, an address and what aligns the IP header. 80 bytes at most, rounded up.
+pub(super) const OVERHEAD: u32 = 128;
+
+/// What the kernel allocates at a time; slots are powers of two, so that they follow one another without gaps.
+const BLOCK_SIZE: u32 = 64 << 10;
+
+/// A mapped ring. The kernel keeps it alive even after the socket is closed.
+#[derive(Debug)]
+pub(super) struct Slots {
+    base: NonNull<u8>,
+    slot_size: usize,
+    count: usize,
+    /// The first slot that is held, or that comes next.
+    current: usize,
+    held: usize,
+}
+
+// SAFETY: the mapping belongs to the `Slots` alone, and no address in it is tied to a thread.
+unsafe impl Send for Slots {}
+
+impl Slots {
+    /// Allocates a ring of about `size` bytes for `socket`, which must be of version 2, with room for `longest` bytes of
+    /// each frame, and maps it.
+    pub(super) fn map(socket: &PacketSocket, size: u64, longest: u32) -> io::Result<Slots> {
+        let slot_size = (longest + OVERHEAD).next_power_of_two().min(BLOCK_SIZE);
+        let blocks = u32::try_from(size / u64::from(BLOCK_SIZE)).unwrap_or(u32::MAX).max(1);
+        let count = blocks * (BLOCK_SIZE / slot_size);
+        socket.allocate_slots(&libc::tpacket_req {
+            tp_block_size: BLOCK_SIZE,
+            tp_block_nr: blocks,
+            tp_frame_size: slot_size,
+            tp_frame_nr: count,
+        })?;
+        let base = map_shared(socket.raw(), blocks as usize * BLOCK_SIZE as usize)?;
+        Ok(Slots { base, slot_size: slot_size as usize, count: count as usize, current: 0, held: 0 })
+    }
+
+    /// Bytes of a slot.
+    pub(super) fn slot_size(&self) -> usize {
+        self.slot_size
+    }
+
+    /// Whether the slot that comes next is ours.
+    pub(super) fn is_ready(&self) -> bool {
+        self.is_ours(self.current + self.held)
+    }
+
+    /// The slots that are ours, at most `most` and none beyond the end of the ring, one after the other. They stay ours
+    /// until [`release`](Self::release).
+    pub(super) fn hold(&mut self, most: usize) -> &[u8] {
+        let last = self.count.min(self.current + most);
+        self.held = (self.current..last).take_while(|&slot| self.is_ours(slot)).count();
+        // SAFETY: these slots lie within the mapping, the kernel does not touch them while they are ours, and nobody
+        // else here writes to them, since the slice borrows the ring.
+        unsafe { std::slice::from_raw_parts(self.slot(self.current).as_ptr(), self.held * self.slot_size) }
+    }
+
+    /// Gives the slots that are held back to the kernel.
+    pub(super) fn release(&mut self) {
+        for slot in self.current..self.current + self.held {
+            self.status(slot).store(libc::TP_STATUS_KERNEL, Ordering::Release);
+        }
+        self.current = (self.current + self.held) % self.count;
+        self.held = 0;
+    }
+
+    fn is_ours(&self, slot: usize) -> bool {
+        self.status(slot % self.count).load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
+    }
+
+    fn status(&self, slot: usize) -> &AtomicU32 {
+        let status = self.slot(slot).as_ptr().wrapping_add(offset_of!(tpacket2_hdr, tp_status));
+        // SAFETY: the status word lies within the slot and is aligned as the kernel aligns it; the kernel too accesses
+        // it as a whole.
+        unsafe { AtomicU32::from_ptr(status.cast()) }
+    }
+
+    fn slot(&self, slot: usize) -> NonNull<u8> {
+        debug_assert!(slot < self.count);
+        // SAFETY: the slot lies within the mapping.
+        unsafe { self.base.add(slot * self.slot_size) }
+    }
+}
+
+impl Drop for Slots {
+    fn drop(&mut self) {
+        // SAFETY: mapped with this length; no slice of it outlives the ring. It cannot fail for a mapping.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.count * self.slot_size) };
+    }
+}

@@ -1,0 +1,36 @@
+//! Labs of network namespaces, and what can be tried in them: `thalweg lab`.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | [`scenarios`] | what can be tried |
+//! | [`shape`] | what a lab is to look like |
+//! | [`report`], [`plot`] | what came of it: text and JSON, drawings |
+//! | `closed_loop` | the loop at work, on a thread of its own |
+//! | `monitors` | the monitor ports and the collectors |
+//! | `steering` | the controller, and the way to the hosts |
+//! | `trace` | what happened, and when |
+//! | `traffic`, `streams` | transfers between hosts: by iperf3, and many at once |
+//! | `session` | a lab for the time of a scenario |
+//! | [`spread`] | how measured times lie |
+//!
+//! **One clock.** Hosts, switches, collectors and controller are on one machine. Packets have the kernel's time of their
+//! arrival at the monitor port, and all else is timed by the same clock.
+//!
+//! **What measures does not disturb**, as far as it can: the loop sleeps when nothing comes, and with every result
+//! comes what the machine had left ([`thalweg_lab::Headroom`]).
+
+mod closed_loop;
+mod error;
+mod monitors;
+pub mod plot;
+pub mod report;
+pub mod scenarios;
+mod session;
+pub mod shape;
+pub mod spread;
+mod steering;
+mod streams;
+mod trace;
+mod traffic;
+
+pub use error::ScenarioError;

@@ -1,0 +1,87 @@
+//! What came of a scenario, drawn: SVG.
+
+use std::time::Duration;
+
+use thalweg_wire::Nanos;
+
+use super::scenarios::{collide, workload};
+use super::spread::cumulative;
+use crate::emulate::plots::lines::{LinePlot, side_by_side};
+
+/// Why nothing was drawn.
+pub type DrawError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Both flows over time in a trial like most, and how the times of all trials lie (Planck, figures 15 and 16).
+///
+/// # Errors
+/// If the plotting library cannot draw it.
+pub fn collide(results: &collide::Results) -> Result<String, DrawError> {
+    let empty = [Vec::new(), Vec::new()];
+    let curves = results.typical().map_or(&empty, |trial| &trial.curves);
+    let curve = |(name, points): (&String, &Vec<(f64, f64)>)| {
+        (name.clone(), points.iter().map(|&(time, rate)| (time / 1e6, rate / 1e6)).collect())
+    };
+    let times = |name: &str, time: fn(&collide::Turn) -> Nanos| {
+        let points = cumulative(results.turns().map(time));
+        (name.to_owned(), points.into_iter().map(|(ns, share)| (ns / 1e6, share)).collect())
+    };
+    let throughput = LinePlot {
+        title: "Payload that arrives (Mbit/s)".to_owned(),
+        x_title: "time from the collision (ms)".to_owned(),
+        lines: results.flows.iter().zip(curves).map(curve).collect(),
+    };
+    let latency = LinePlot {
+        title: "Share of trials that were as fast".to_owned(),
+        x_title: "time (ms)".to_owned(),
+        lines: vec![
+            times("event to new path", collide::Turn::event_to_path),
+            times("the whole loop", collide::Turn::whole),
+        ],
+    };
+    let title = format!("Two TCP flows collide, links of {}", results.rate);
+    let verdict = if results.is_conclusive() { "" } else { "; INCONCLUSIVE: the machine was too busy" };
+    let subtitle = format!(
+        "{} trials of {} taken apart; {:.0} % of the processors idle{verdict}",
+        results.turns().count(),
+        results.trials.len(),
+        100.0 * results.headroom.idle
+    );
+    side_by_side(&title, &subtitle, &[throughput, latency])
+}
+
+/// How the throughput of flows lies, and how long hosts took, under each scheme (Planck, figure 18).
+///
+/// # Errors
+/// If the plotting library cannot draw it.
+pub fn workload(results: &workload::Results) -> Result<String, DrawError> {
+    let lines = |values: fn(&workload::Outcome) -> Vec<f64>| {
+        let line = |outcome: &workload::Outcome| {
+            let scaled = values(outcome).into_iter().map(|value| Nanos((value * 1e3) as u64));
+            let points = cumulative(scaled).into_iter().map(|(value, share)| (value / 1e3, share));
+            (outcome.scheme.name(), points.collect())
+        };
+        results.outcomes.iter().map(line).collect()
+    };
+    let throughput = LinePlot {
+        title: "Share of flows that were as slow".to_owned(),
+        x_title: "throughput (Mbit/s)".to_owned(),
+        lines: lines(|outcome| outcome.flows.iter().map(|rate| rate / 1e6).collect()),
+    };
+    let completion = LinePlot {
+        title: "Share of hosts that were done".to_owned(),
+        x_title: "time (s)".to_owned(),
+        lines: lines(|outcome| outcome.hosts.iter().map(Duration::as_secs_f64).collect()),
+    };
+    let workload::Results { pattern, rate, seed, time, outcomes } = results;
+    let title = format!("{} on a fat tree of 16 hosts, links of {rate}", pattern.name());
+    let busy =
+        outcomes.iter().filter(|outcome| !outcome.row().conclusive).map(|outcome| outcome.scheme.name());
+    let busy: Vec<String> = busy.collect();
+    let verdict = match busy.as_slice() {
+        [] => String::new(),
+        names => format!("; INCONCLUSIVE, the machine was too busy: {}", names.join(", ")),
+    };
+    let subtitle =
+        format!("each host sends what its link carries in {} s; seed {seed}{verdict}", time.as_secs());
+    side_by_side(&title, &subtitle, &[throughput, completion])
+}

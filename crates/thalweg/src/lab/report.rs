@@ -1,0 +1,277 @@
+//! What came of a scenario: text for people, a line of JSON for programs.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::json;
+use thalweg_lab::{Headroom, HostStatus, PortStatus, Removed, Status, headroom};
+use thalweg_wire::Nanos;
+
+use super::scenarios::collide::{self, Trial, Turn};
+use super::scenarios::{udp, workload};
+use super::spread::Spread;
+use crate::figures::grouped;
+
+/// A row of the table of times.
+type Row = (&'static str, &'static str, fn(&Turn) -> Nanos);
+
+const ROWS: [Row; 6] = [
+    ("collision", "event", |turn| Nanos(turn.notice_ns)),
+    ("event", "decision", |turn| Nanos(turn.decision_ns)),
+    ("decision", "ARP sent", |turn| Nanos(turn.action_ns)),
+    ("ARP sent", "new path", |turn| Nanos(turn.effect_ns)),
+    ("event", "new path", Turn::event_to_path),
+    ("collision", "new path", Turn::whole),
+];
+
+/// The table of `collide`.
+pub fn collide(results: &collide::Results) -> String {
+    let mut text = String::new();
+    let [one, other] = &results.flows;
+    let (from, to) = &results.link;
+    let apart = results.turns().count();
+    let _ = writeln!(text, "collide: {one} and {other} meet on {from} > {to}, links of {}", results.rate);
+    let early = results.trials.iter().filter(|trial| trial.is_early).count();
+    let early = if early > 0 { format!(", {early} before they met") } else { String::new() };
+    let _ = writeln!(text, "{apart} of {} trials taken apart{early}\n", results.trials.len());
+    let _ = writeln!(text, "{:12}{:12}{:>10}{:>10}{:>10}", "from", "to", "p50", "p99", "longest");
+    for (from, to, time) in ROWS {
+        let Spread { p50_ns, p99_ns, most_ns, .. } = results.spread(time);
+        let [p50, p99, most] = [p50_ns, p99_ns, most_ns].map(milliseconds);
+        let _ = writeln!(text, "{from:12}{to:12}{p50:>10}{p99:>10}{most:>10}");
+    }
+    let rates = |flow: usize| mean(results.trials.iter().map(|trial| trial.rates[flow])) / 1e6;
+    let _ = writeln!(
+        text,
+        "\n{one} {:.1} Mbit/s, {other} {:.1} Mbit/s of payload from 0.2 s after the collision on",
+        rates(0),
+        rates(1)
+    );
+    if results.missed_frames > 0 {
+        let _ = writeln!(text, "{} frames lost before the collectors", results.missed_frames);
+    }
+    text + &verdict(&results.headroom)
+}
+
+/// The line of `collide`.
+pub fn collide_json(results: &collide::Results) -> String {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        r#type: &'static str,
+        rate_bps: u64,
+        flows: &'a [String; 2],
+        link: [&'a str; 2],
+        event_to_path: Spread,
+        whole: Spread,
+        headroom: Spare,
+        missed_frames: u64,
+        trials: &'a [Trial],
+    }
+    line(&Line {
+        r#type: "collide",
+        rate_bps: results.rate.0,
+        flows: &results.flows,
+        link: [&results.link.0, &results.link.1],
+        event_to_path: results.spread(Turn::event_to_path),
+        whole: results.spread(Turn::whole),
+        headroom: Spare::from(&results.headroom),
+        missed_frames: results.missed_frames,
+        trials: &results.trials,
+    })
+}
+
+/// What `udp` came to.
+pub fn udp(results: &udp::Results) -> String {
+    let udp::Results { flow, watched, effect, on_new_path, fallen_back, refreshed, lost, .. } = results;
+    let mut text = format!("udp: {flow} on links of {}\n", results.rate);
+    let _ = match effect {
+        None => writeln!(text, "it never took its new path"),
+        Some(effect) => writeln!(text, "on its new path {} after the ARP request", milliseconds(effect.0)),
+    };
+    let (on_new_path, seconds) = (grouped(*on_new_path), watched.as_secs());
+    let back = grouped(*fallen_back);
+    let _ = writeln!(text, "in {seconds} s {on_new_path} packets on it, {back} on the old one");
+    let _ = writeln!(text, "told again {refreshed} times; {:.2} % of the datagrams lost", 100.0 * lost);
+    text + &verdict(&results.headroom)
+}
+
+/// The line of `udp`.
+pub fn udp_json(results: &udp::Results) -> String {
+    line(&json!({
+        "type": "udp", "rate_bps": results.rate.0, "flow": results.flow,
+        "watched_seconds": results.watched.as_secs(), "effect_ns": results.effect.map(|effect| effect.0),
+        "on_new_path": results.on_new_path, "fallen_back": results.fallen_back,
+        "refreshed": results.refreshed, "lost": results.lost, "headroom": Spare::from(&results.headroom),
+    }))
+}
+
+/// The table of `stride` and its like.
+pub fn workload(results: &workload::Results) -> String {
+    let workload::Results { pattern, rate, seed, time, outcomes } = results;
+    let mut text =
+        format!("{}: links of {rate}, {} s to send, seed {seed}\n\n", pattern.name(), time.as_secs());
+    let best = outcomes.iter().find(|outcome| outcome.scheme == workload::Scheme::Optimal);
+    let best = best.map(|outcome| outcome.row().mean_bps);
+    let _ = writeln!(
+        text,
+        "{:12}{:>16}{:>12}{:>14}{:>10}{:>8}{:>8}",
+        "scheme", "mean of flows", "of optimal", "slowest", "all done", "moves", "idle"
+    );
+    for outcome in outcomes {
+        let row = outcome.row();
+        let of_best = best.map_or(String::new(), |best| format!("{:.1} %", 100.0 * row.mean_bps / best));
+        let _ = writeln!(
+            text,
+            "{:12}{:>9.2} Mbit/s{of_best:>12}{:>7.2} Mbit/s{:>8.2} s{:>8}{:>6.0} %{}",
+            row.scheme,
+            row.mean_bps / 1e6,
+            row.least_bps / 1e6,
+            row.seconds,
+            row.moves,
+            100.0 * row.idle,
+            if row.conclusive { "" } else { "  inconclusive" }
+        );
+    }
+    text
+}
+
+/// The line of `stride` and its like.
+pub fn workload_json(results: &workload::Results) -> String {
+    let schemes: Vec<_> = results
+        .outcomes
+        .iter()
+        .map(|outcome| {
+            let hosts: Vec<f64> = outcome.hosts.iter().map(Duration::as_secs_f64).collect();
+            json!({ "summary": outcome.row(), "flows_bps": outcome.flows, "hosts_seconds": hosts })
+        })
+        .collect();
+    line(&json!({
+        "type": results.pattern.name(), "rate_bps": results.rate.0, "seed": results.seed,
+        "seconds": results.time.as_secs_f64(), "schemes": schemes,
+    }))
+}
+
+/// The hosts of a lab.
+pub fn hosts(status: &Status) -> String {
+    let mut text = format!("{:10}{:16}{:16}{:20}{:>14}\n", "host", "namespace", "address", "MAC", "sends at");
+    for host in &status.hosts {
+        let HostStatus { name, namespace, ip, mac, rate, .. } = host;
+        let (ip, mac, rate) = (ip.to_string(), mac.to_string(), rate.to_string());
+        let _ = writeln!(text, "{name:10}{namespace:16}{ip:16}{mac:20}{rate:>14}");
+    }
+    text
+}
+
+/// A lab: its hosts, its switches, and what these have counted.
+pub fn status(status: &Status) -> String {
+    let mut text = hosts(status);
+    let _ = writeln!(
+        text,
+        "\n{:10}{:>8}{:>16}{:>14}{:>14}{:>14}  monitor, in {}",
+        "switch", "entries", "forwarded", "dropped", "mirrored", "not mirrored", status.fabric
+    );
+    for switch in &status.switches {
+        let sum = |count: fn(&PortStatus) -> u64| grouped(switch.ports.iter().map(count).sum());
+        let forwarded = sum(|port| port.switch.sent_packets);
+        let dropped = sum(|port| port.switch.drops.total() + port.queue.dropped_packets);
+        let mirrored = sum(|port| port.switch.mirrored_packets);
+        let _ = writeln!(
+            text,
+            "{:10}{:>8}{forwarded:>16}{dropped:>14}{mirrored:>14}{:>14}  {}",
+            switch.name,
+            switch.entries,
+            grouped(switch.monitor_queue.dropped_packets),
+            switch.monitor
+        );
+    }
+    text
+}
+
+/// A lab as JSON.
+pub fn status_json(status: &Status) -> String {
+    let hosts = status.hosts.iter().map(|host| {
+        json!({
+            "name": host.name, "namespace": host.namespace, "ip": host.ip, "mac": host.mac.to_string(),
+            "rate_bps": host.rate.0, "processes": host.processes,
+        })
+    });
+    let port = |port: &PortStatus| {
+        json!({
+            "port": port.port.0, "interface": port.interface, "rate_bps": port.rate.0,
+            "received_packets": port.switch.received_packets, "received_bytes": port.switch.received_bytes,
+            "sent_packets": port.switch.sent_packets, "sent_bytes": port.switch.sent_bytes,
+            "mirrored_packets": port.switch.mirrored_packets, "mirrored_bytes": port.switch.mirrored_bytes,
+            "dropped_packets": port.switch.drops.total(), "queue_dropped_packets": port.queue.dropped_packets,
+        })
+    };
+    let switches = status.switches.iter().map(|switch| {
+        json!({
+            "name": switch.name, "entries": switch.entries, "mirrored": switch.is_mirrored,
+            "monitor": switch.monitor, "monitor_rate_bps": switch.monitor_rate.0,
+            "monitor_sent_packets": switch.monitor_queue.sent_packets,
+            "monitor_dropped_packets": switch.monitor_queue.dropped_packets,
+            "ports": switch.ports.iter().map(port).collect::<Vec<_>>(),
+        })
+    });
+    line(&json!({
+        "type": "lab", "prefix": status.prefix.as_str(), "fabric": status.fabric,
+        "hosts": hosts.collect::<Vec<_>>(), "switches": switches.collect::<Vec<_>>(),
+    }))
+}
+
+/// What was removed.
+pub fn removed(removed: Removed) -> String {
+    match removed {
+        Removed { namespaces: 0, .. } => "there was nothing to remove\n".to_owned(),
+        Removed { namespaces, processes } => {
+            format!("removed {namespaces} namespaces, ended {processes} processes in them\n")
+        }
+    }
+}
+
+/// What the machine had left, as JSON has it.
+#[derive(Serialize)]
+pub(super) struct Spare {
+    idle: f64,
+    least_idle: f64,
+    backlog_drops: u64,
+    conclusive: bool,
+}
+
+impl From<&Headroom> for Spare {
+    fn from(headroom: &Headroom) -> Spare {
+        let &Headroom { idle, least_idle, backlog_drops } = headroom;
+        let conclusive = headroom.verdict() == headroom::Verdict::Conclusive;
+        Spare { idle, least_idle, backlog_drops, conclusive }
+    }
+}
+
+/// What the machine had left, and what that means.
+pub(super) fn verdict(headroom: &Headroom) -> String {
+    let idle = 100.0 * headroom.idle;
+    let lost = match headroom.backlog_drops {
+        0 => String::new(),
+        count => format!(", {count} frames lost between interfaces"),
+    };
+    match headroom.verdict() {
+        headroom::Verdict::Conclusive => format!("processors idle {idle:.0} %{lost}\n"),
+        headroom::Verdict::Inconclusive => {
+            let least = 100.0 * headroom::LEAST_IDLE;
+            format!("inconclusive: processors idle {idle:.0} % (at least {least:.0} %){lost}\n")
+        }
+    }
+}
+
+pub(super) fn line(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("names and numbers can be written") + "\n"
+}
+
+fn milliseconds(ns: u64) -> String {
+    format!("{:.2} ms", ns as f64 / 1e6)
+}
+
+pub(super) fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0), |(sum, count), value| (sum + value, count + 1));
+    if count == 0 { 0.0 } else { sum / f64::from(count) }
+}

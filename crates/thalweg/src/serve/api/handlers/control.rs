@@ -1,0 +1,90 @@
+//! The controller: how it does, what it has done, and what people tell it.
+
+use serde::de::DeserializeOwned;
+
+use crate::serve::api::Api;
+use crate::serve::api::json::{Action, Actions, Control, Decision, Decisions, Frozen, PinTo};
+use crate::serve::api::problem::{Code, Problem};
+use crate::serve::api::reply::Reply;
+use crate::serve::api::request::Request;
+use crate::serve::control::{self, ControlError};
+
+/// Decisions and actions in an answer unless asked otherwise.
+const DEFAULT_LAST: usize = 100;
+
+/// Most of them in an answer; no more are kept.
+const MAX_LAST: usize = 1_000;
+
+/// `GET /v1/control`
+pub(in crate::serve::api) fn get(api: &Api, _: &Request) -> Result<Reply, Problem> {
+    Reply::json(&Control::from(controller(api)?))
+}
+
+/// `GET /v1/control/decisions`
+pub(in crate::serve::api) fn decisions(api: &Api, request: &Request) -> Result<Reply, Problem> {
+    let count = request.number("last", DEFAULT_LAST, MAX_LAST)?;
+    let (decisions, names) = controller(api)?.desk().decisions(count);
+    let decisions = decisions.iter().map(|decision| Decision::new(decision, &names)).collect();
+    Reply::json(&Decisions { decisions })
+}
+
+/// `GET /v1/control/actions`
+pub(in crate::serve::api) fn actions(api: &Api, request: &Request) -> Result<Reply, Problem> {
+    let count = request.number("last", DEFAULT_LAST, MAX_LAST)?;
+    let (actions, names) = controller(api)?.desk().actions(count);
+    let actions = actions.iter().map(|report| Action::new(report, &names)).collect();
+    Reply::json(&Actions { actions })
+}
+
+/// `PUT /v1/control/pins/{source}/{destination}`
+pub(in crate::serve::api) fn pin(api: &Api, request: &Request) -> Result<Reply, Problem> {
+    let control = controller(api)?;
+    let (source, destination) = ends(request)?;
+    let PinTo { address } = body(request)?;
+    control.desk().pin(source, destination, address).map_err(|error| wrong(&error))?;
+    tracing::info!("{source} > {destination} is pinned to address {address}, by the API");
+    Reply::json(&Control::from(control))
+}
+
+/// `DELETE /v1/control/pins/{source}/{destination}`
+pub(in crate::serve::api) fn unpin(api: &Api, request: &Request) -> Result<Reply, Problem> {
+    let control = controller(api)?;
+    let (source, destination) = ends(request)?;
+    control.desk().unpin(source, destination).map_err(|error| wrong(&error))?;
+    tracing::info!("{source} > {destination} is pinned no more, by the API");
+    Reply::json(&Control::from(control))
+}
+
+/// `PUT /v1/control/frozen`
+pub(in crate::serve::api) fn freeze(api: &Api, request: &Request) -> Result<Reply, Problem> {
+    let control = controller(api)?;
+    let Frozen { frozen } = body(request)?;
+    control.desk().freeze(frozen);
+    tracing::info!("the controller {}, by the API", if frozen { "only watches" } else { "steers again" });
+    Reply::json(&Control::from(control))
+}
+
+fn controller(api: &Api) -> Result<&control::Control, Problem> {
+    let missing = || Problem::new(Code::NotFound, "there is no [control] in the configuration");
+    api.daemon().control().ok_or_else(missing)
+}
+
+fn ends(request: &Request) -> Result<(&str, &str), Problem> {
+    let end = |name| {
+        let missing = || Problem::new(Code::BadParameter, format!("{name} is missing"));
+        request.text(name).ok_or_else(missing)
+    };
+    Ok((end("source")?, end("destination")?))
+}
+
+fn body<T: DeserializeOwned>(request: &Request) -> Result<T, Problem> {
+    serde_json::from_slice(&request.body).map_err(|error| Problem::new(Code::BadBody, error))
+}
+
+fn wrong(error: &ControlError) -> Problem {
+    let code = match error {
+        ControlError::NoHost(_) | ControlError::NotPinned { .. } => Code::NotFound,
+        _ => Code::BadBody,
+    };
+    Problem::new(code, error)
+}

@@ -1,0 +1,296 @@
+//! The controller: how it does, what it has decided, what came of that.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thalweg_control::decide::{self, Cause};
+
+use super::Moment;
+use crate::serve::control::{self, ActionOutcome, ActionReport, ControlReport, Names};
+
+/// How the controller does.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+pub struct Control {
+    /// Who decides: `greedy`, `first_fit` or `static`.
+    pub decider: String,
+    /// How decisions are carried out: `emulated`, `arp` or `log`.
+    pub actuator: String,
+    /// The time that it goes by, that of packets.
+    pub now: Moment,
+    /// Whether there are routes to choose among; collectors are told of new ones first.
+    pub has_routes: bool,
+    /// Whether it only says what it would do.
+    pub dry_run: bool,
+    /// Whether it decides and does nothing, until this is taken back.
+    pub frozen: bool,
+    /// Addresses of a host; 0 is the base address.
+    pub addresses: u8,
+    /// What is pinned, and to which address.
+    pub pins: Vec<Pin>,
+    /// What it has done since the daemon was started.
+    pub counts: ControlCounts,
+}
+
+/// Flows from one host to another that stay where they were put.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub struct Pin {
+    /// Who sends.
+    pub source: String,
+    /// To whom.
+    pub destination: String,
+    /// To which of its addresses.
+    pub address: u8,
+}
+
+/// What the controller has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub struct ControlCounts {
+    /// What collectors told it.
+    pub notices: u64,
+    /// What they told and it had no room for.
+    pub notices_lost: u64,
+    /// Notices of congestion among these, once there were routes.
+    pub congestions: u64,
+    /// Times that it looked at all flows.
+    pub polls: u64,
+    /// Decisions to send flows another way.
+    pub goes: u64,
+    /// Decisions that no other way is better by enough.
+    pub stays: u64,
+    /// Decisions to wait what the last one does.
+    pub settles: u64,
+    /// Decisions to leave what is pinned.
+    pub pinned: u64,
+    /// Decisions that were not carried out, since it is frozen or on a dry run.
+    pub withheld: u64,
+    /// Decisions that were not carried out, since too many others waited for their effect.
+    pub crowded: u64,
+    /// Actions that could not be begun.
+    pub refused: u64,
+    /// Actions begun.
+    pub begun: u64,
+    /// Actions whose effect was seen.
+    pub confirmed: u64,
+    /// Actions whose effect was not seen in time.
+    pub expired: u64,
+    /// Actions that another one overtook.
+    pub superseded: u64,
+}
+
+/// The latest decisions.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+pub struct Decisions {
+    /// The latest first.
+    pub decisions: Vec<Decision>,
+}
+
+/// What was decided of the flows from one host to another, and by what.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+pub struct Decision {
+    /// When: packet time.
+    #[serde(flatten)]
+    pub moment: Moment,
+    /// Who sends.
+    pub source: String,
+    /// To whom.
+    pub destination: String,
+    /// What was decided.
+    pub verdict: Verdict,
+    /// The congested link that it was about: `SWITCH:pPORT:out`; null if all flows were looked at.
+    pub link: Option<String>,
+    /// The rate of the flows, in bits per second.
+    pub rate_bps: u64,
+    /// The address that they were sent to.
+    pub from: u8,
+    /// The address that they are to be sent to; the same if they stay.
+    pub to: u8,
+    /// All ways that there were.
+    pub alternatives: Vec<Alternative>,
+}
+
+/// What is decided of flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// They go another way.
+    Goes,
+    /// No other way is better by enough.
+    Stays,
+    /// They were moved a moment ago, and what that did is not known yet.
+    Settles,
+    /// They are pinned.
+    Pinned,
+}
+
+/// A way that flows could go.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub struct Alternative {
+    /// By this address of the destination.
+    pub address: u8,
+    /// What they could expect there, in bits per second.
+    pub expected_bps: u64,
+    /// The link that leaves no more: `SWITCH:pPORT:out`.
+    pub tightest: String,
+}
+
+/// The latest actions.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+pub struct Actions {
+    /// The latest first.
+    pub actions: Vec<Action>,
+}
+
+/// What was done about the flows from one host to another.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+pub struct Action {
+    /// Its number: 1 for the first since the daemon was started.
+    pub action: u64,
+    /// Who sends.
+    pub source: String,
+    /// To whom.
+    pub destination: String,
+    /// The address that they are to be sent to.
+    pub address: u8,
+    /// When that was decided: packet time.
+    pub decided: Moment,
+    /// When it has failed, if its effect was not seen.
+    pub deadline: Moment,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// From the decision to the first packet with the new address that a collector saw, in nanoseconds; null if none did.
+    pub took_ns: Option<u64>,
+    /// Why it could not be begun; null if it could.
+    pub error: Option<String>,
+}
+
+/// What came of an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It was begun; its effect has not been seen.
+    Begun,
+    /// Its effect was seen.
+    Confirmed,
+    /// Its effect was not seen in time.
+    Expired,
+    /// The same flows were sent elsewhere before.
+    Superseded,
+    /// It could not be begun.
+    Refused,
+}
+
+/// Where flows are to stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PinTo {
+    /// To which of the destination's addresses they are sent.
+    pub address: u8,
+}
+
+/// Whether the controller only watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Frozen {
+    /// True to freeze it, false to let it steer again.
+    pub frozen: bool,
+}
+
+impl From<&control::Control> for Control {
+    fn from(control: &control::Control) -> Control {
+        let ControlReport { now, has_routes, is_frozen, addresses, counters, pins, names } =
+            control.desk().report();
+        let pin = |&(pair, address): &(thalweg_control::Pair, u8)| Pin {
+            source: names.host(pair.source).to_owned(),
+            destination: names.host(pair.destination).to_owned(),
+            address,
+        };
+        let [goes, stays, settles, pinned] = counters.decisions;
+        Control {
+            decider: control.config().decider.name().to_owned(),
+            actuator: control.config().actuator.name().to_owned(),
+            now: now.into(),
+            has_routes,
+            dry_run: control.config().options.dry_run,
+            frozen: is_frozen,
+            addresses,
+            pins: pins.iter().map(pin).collect(),
+            counts: ControlCounts {
+                notices: control.notices(),
+                notices_lost: control.notices_lost(),
+                congestions: counters.congestions,
+                polls: counters.polls,
+                goes,
+                stays,
+                settles,
+                pinned,
+                withheld: counters.withheld,
+                crowded: counters.crowded,
+                refused: counters.refused,
+                begun: counters.begun,
+                confirmed: counters.confirmed,
+                expired: counters.expired,
+                superseded: counters.superseded,
+            },
+        }
+    }
+}
+
+impl Decision {
+    /// A decision, its numbers called so.
+    pub fn new(decision: &decide::Decision, names: &Names) -> Decision {
+        let way = |way: &decide::Alternative| Alternative {
+            address: way.address,
+            expected_bps: way.expected.0,
+            tightest: names.link(way.tightest).to_owned(),
+        };
+        Decision {
+            moment: decision.time.into(),
+            source: names.host(decision.pair.source).to_owned(),
+            destination: names.host(decision.pair.destination).to_owned(),
+            verdict: decision.verdict.into(),
+            link: match decision.cause {
+                Cause::Congestion(link) => Some(names.link(link).to_owned()),
+                Cause::Poll => None,
+            },
+            rate_bps: decision.rate.0,
+            from: decision.from,
+            to: decision.to,
+            alternatives: decision.alternatives.iter().map(way).collect(),
+        }
+    }
+}
+
+impl Action {
+    /// An action, its numbers called so.
+    pub fn new(report: &ActionReport, names: &Names) -> Action {
+        let ActionReport { action, outcome } = report;
+        let (outcome, took_ns, error) = match outcome {
+            ActionOutcome::Begun => (Outcome::Begun, None, None),
+            ActionOutcome::Confirmed(after) => (Outcome::Confirmed, Some(after.0), None),
+            ActionOutcome::Expired => (Outcome::Expired, None, None),
+            ActionOutcome::Superseded => (Outcome::Superseded, None, None),
+            ActionOutcome::Refused(error) => (Outcome::Refused, None, Some(error.clone())),
+        };
+        Action {
+            action: action.id.0,
+            source: names.host(action.pair.source).to_owned(),
+            destination: names.host(action.pair.destination).to_owned(),
+            address: action.address,
+            decided: action.issued.into(),
+            deadline: action.deadline.into(),
+            outcome,
+            took_ns,
+            error,
+        }
+    }
+}
+
+impl From<decide::Verdict> for Verdict {
+    fn from(verdict: decide::Verdict) -> Verdict {
+        match verdict {
+            decide::Verdict::Goes => Verdict::Goes,
+            decide::Verdict::Stays => Verdict::Stays,
+            decide::Verdict::Settles => Verdict::Settles,
+            decide::Verdict::Pinned => Verdict::Pinned,
+        }
+    }
+}

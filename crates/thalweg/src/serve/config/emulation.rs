@@ -1,0 +1,46 @@
+//! `[emulate]`: a network that is emulated for all collectors together.
+
+use std::sync::Arc;
+
+use thalweg_emulator::router::Balance;
+use thalweg_measure::collector::MonitorPort;
+use thalweg_network::{Forwarding, LinkState, NetworkState, Node};
+
+use super::table::EMULATE;
+use super::{ConfigError, SURE};
+use crate::document::{Document, Entry, Problem};
+use crate::emulate::{Experiment, Plan};
+use crate::serve::emulation::EmulationConfig;
+
+/// Reads it; also gives the network that is emulated. `None` if there is none.
+///
+/// # Errors
+/// If the experiment is wrong.
+pub(super) fn read(
+    document: &Document,
+    problems: &mut Vec<Problem>,
+) -> Result<Option<(EmulationConfig, Arc<NetworkState>)>, ConfigError> {
+    let entry = document.entry(&EMULATE);
+    let Some(file) = entry.text("file") else { return Ok(None) };
+    let path = document.folder.join(file);
+    let experiment = Experiment::load(&path)?;
+    let plan = Plan::new(&experiment)?;
+    if plan.balance == Balance::Spray {
+        problems.push(entry.refuse("file", "its routers spray packets: which way one goes cannot be told"));
+    }
+    let state = state(entry, &plan, problems);
+    let ports = plan.monitors.iter().map(|monitor| {
+        let switch = plan.topology.name(Node::Router(monitor.router)).into();
+        (switch, MonitorPort { rate: monitor.rate, buffer: monitor.buffer })
+    });
+    let pace = entry.number("pace").expect(SURE);
+    let config = EmulationConfig { path, pace, ports: ports.collect(), experiment };
+    Ok(state.map(|state| (config, state)))
+}
+
+/// The network as the emulation begins: equal-cost paths, by the experiment's seed.
+fn state(entry: &Entry, plan: &Plan, problems: &mut Vec<Problem>) -> Option<Arc<NetworkState>> {
+    let links = LinkState::new(&plan.topology);
+    let state = NetworkState::new(plan.topology.clone(), links, Forwarding::ecmp(plan.seed));
+    state.map(Arc::new).map_err(|error| problems.push(entry.refuse("file", error.to_string()))).ok()
+}

@@ -1,0 +1,146 @@
+//! The controller within the daemon (`[control]`): collectors tell it of congestion, it decides which flow goes another
+//! way, sees to it, and waits until a collector sees that it did.
+//!
+//! ```text
+//!   collectors ──► notices ──► steering ──► controller (thalweg-control) ──► actuator ──► hosts, switches
+//!       ▲                          │                                                          │
+//!       └──────────────────────────┼───────────── packets with the new address ◄──────────────┘
+//!                                  └► desk ◄── api, metrics
+//! ```
+//!
+//! It hears of what happens within the process, not by the API, over a bounded queue: what does not fit is counted, and a
+//! collector never waits. The same events are told to subscribers as ever.
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `notices` | from collectors to the controller |
+//! | `routes` | which spanning trees there are to be, and setting them |
+//! | `steering` | the thread |
+//! | `actuators` | how decisions are carried out |
+//! | `desk` | what it knows and has done, for whoever asks; pins, and freezing it |
+//! | `names` | what its numbers are called |
+
+mod actuators;
+mod clock;
+mod desk;
+mod names;
+mod notices;
+mod routes;
+mod steering;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use crossbeam_channel::Receiver;
+use thiserror::Error;
+
+pub use desk::{ActionOutcome, ActionReport, ControlError, ControlReport, Desk};
+pub use names::Names;
+pub(crate) use notices::{Ear, Notice};
+
+use super::collectors::{Latency, LatencyHistogram};
+use super::config::ControlConfig;
+use super::daemon::Daemon;
+
+/// The controller. Cheap to clone: all clones are the same.
+#[derive(Clone, Debug)]
+pub struct Control(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    config: ControlConfig,
+    desk: Desk,
+    /// From a decision to the first packet with the new address.
+    effect: LatencyHistogram,
+    notices: Arc<AtomicU64>,
+    lost: Arc<AtomicU64>,
+}
+
+/// Why nothing can be steered.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// There is no network.
+    #[error("[control] needs a topology")]
+    NoNetwork,
+    /// Routes cannot be made.
+    #[error("routes cannot be made: {0}")]
+    Routes(#[from] thalweg_network::state::StateError),
+    /// What carries decisions out cannot be had.
+    #[error("actuator {name}: {cause}")]
+    Actuator {
+        /// Which.
+        name: &'static str,
+        /// Why not.
+        cause: String,
+    },
+}
+
+/// A controller that has not begun.
+pub(crate) struct Prepared {
+    control: Control,
+    steering: steering::Steering,
+    notices: Receiver<Notice>,
+}
+
+impl Control {
+    /// Prepares the controller of a daemon; opens what needs privileges. Also gives the ear at which collectors tell.
+    ///
+    /// # Errors
+    /// If there is no network to steer, or no means.
+    pub(crate) fn prepare(config: &ControlConfig, daemon: &Daemon) -> Result<(Prepared, Ear), StartError> {
+        let (ear, notices) = Ear::new();
+        let network = daemon.network().ok_or(StartError::NoNetwork)?;
+        let state = Arc::clone(&network.newest().state);
+        let routes = routes::Routes::new(config, &state)?;
+        let (actuator, upkeep) = actuators::make(config, &state, daemon)?;
+        let desk = Desk::new(config, routes.state(), actuator, clock::Clock::of(daemon));
+        let control = Control(Arc::new(Shared {
+            config: config.clone(),
+            desk,
+            effect: LatencyHistogram::default(),
+            notices: ear.told(),
+            lost: ear.lost(),
+        }));
+        let steering = steering::Steering::new(control.clone(), daemon.clone(), routes, upkeep);
+        Ok((Prepared { control, steering, notices }, ear))
+    }
+
+    /// What it was told to do.
+    pub fn config(&self) -> &ControlConfig {
+        &self.0.config
+    }
+
+    /// What it knows and has done.
+    pub fn desk(&self) -> &Desk {
+        &self.0.desk
+    }
+
+    /// How long actions took from their decision to the first packet with the new address.
+    pub fn effect_latency(&self) -> Latency {
+        self.0.effect.read()
+    }
+
+    /// Notices that collectors gave it.
+    pub fn notices(&self) -> u64 {
+        self.0.notices.load(Ordering::Relaxed)
+    }
+
+    /// Notices that found no room.
+    pub fn notices_lost(&self) -> u64 {
+        self.0.lost.load(Ordering::Relaxed)
+    }
+}
+
+impl Prepared {
+    /// Shows it to whoever asks, and begins. It ends when all collectors have.
+    ///
+    /// # Errors
+    /// If the system has no more threads.
+    pub(crate) fn start(self, daemon: &Daemon) -> std::io::Result<JoinHandle<()>> {
+        daemon.set_control(self.control);
+        let (steering, notices) = (self.steering, self.notices);
+        std::thread::Builder::new().name("control".to_owned()).spawn(move || steering.run(&notices))
+    }
+}

@@ -1,0 +1,128 @@
+//! `thalweg lab`: scenarios on labs of this machine. Each test makes its own lab and removes it.
+//!
+//! Needs root, a build with the switch program, and iperf3; otherwise every test says that it is skipped. Nothing is asked of
+//! times here: the machine may be busy with other tests.
+
+#![cfg(target_os = "linux")]
+
+use std::io::Write as _;
+use std::process::Command;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use thalweg::lab::scenarios::workload::{Pattern, Scheme};
+use thalweg::lab::scenarios::{Setting, collide, udp, workload};
+use thalweg::lab::{ScenarioError, plot, report, shape};
+use thalweg_lab::{Lab, LabError, Prefix};
+use thalweg_wire::BitRate;
+
+/// One lab at a time: they share the processors.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Says why a test is skipped: on standard error itself, for the test runner hides what `eprintln!` writes.
+fn skip(reason: impl std::fmt::Display) {
+    let name = std::thread::current().name().unwrap_or("a test").to_owned();
+    // Nobody is left to tell.
+    let _ = std::io::stderr().write_all(format!("skipped: {name}: {reason}\n").as_bytes());
+}
+
+/// Other runs of these tests on the machine have other prefixes.
+fn prefix() -> Prefix {
+    format!("s{}-", std::process::id() % 10_000_000).parse().unwrap()
+}
+
+/// Runs a scenario, or says why it cannot be; looks that nothing is left of it.
+fn run<T>(mbps: u64, scenario: impl FnOnce(&mut Setting<'_>) -> Result<T, ScenarioError>) -> Option<T> {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut setting = Setting {
+        rate: BitRate(mbps * 1_000_000),
+        prefix: prefix(),
+        stop: Arc::default(),
+        hear: &mut |_| (),
+    };
+    let results = match scenario(&mut setting) {
+        Ok(results) => results,
+        Err(
+            error @ (ScenarioError::NoIperf(_)
+            | ScenarioError::Lab(LabError::NotRoot | LabError::NoSwitchProgram)),
+        ) => {
+            skip(error);
+            return None;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    assert!(Lab::find(&prefix()).is_err(), "the lab is gone");
+    Some(results)
+}
+
+#[test]
+fn two_flows_that_collide_are_taken_apart_and_both_reach_their_full_rate() {
+    let Some(results) = run(50, |setting| collide::run(2, setting)) else { return };
+    let turns: Vec<_> = results.turns().collect();
+    assert_eq!(turns.len(), 2, "{results:?}");
+    for (turn, trial) in turns.iter().zip(&results.trials) {
+        assert!(turn.whole() >= turn.event_to_path() && turn.effect_ns > 0, "{turn:?}");
+        // 48 Mbit/s less headers each; on one link it would be half as much.
+        assert!(trial.rates.iter().all(|&rate| rate > 36e6), "{trial:?}");
+    }
+    assert!(report::collide(&results).contains("2 of 2 trials taken apart"));
+    assert!(plot::collide(&results).unwrap().contains("</svg>"));
+    let json: serde_json::Value = serde_json::from_str(&report::collide_json(&results)).unwrap();
+    assert_eq!(json["whole"]["count"], 2);
+}
+
+#[test]
+fn a_udp_flow_stays_on_its_new_path_for_longer_than_a_host_goes_without_asking() {
+    // Without the controller's confirmations it is back on the old path 6 s after it was moved.
+    let Some(results) = run(50, |setting| udp::run(Duration::from_secs(9), setting)) else { return };
+    assert!(results.effect.is_some(), "{results:?}");
+    assert!(results.on_new_path > 10_000 && results.refreshed >= 3, "{results:?}");
+    assert_eq!(results.fallen_back, 0, "{results:?}");
+}
+
+#[test]
+fn every_host_of_the_fat_tree_sends_what_it_has_under_plancks_algorithm() {
+    let schemes = [Scheme::Planck];
+    let scenario = |setting: &mut Setting<'_>| {
+        workload::run(Pattern::Bijection, &schemes, Duration::from_secs(1), 1, setting)
+    };
+    let Some(results) = run(10, scenario) else { return };
+    let outcome = &results.outcomes[0];
+    assert_eq!((outcome.flows.len(), outcome.hosts.len()), (16, 16));
+    // None is faster than its host, and none shares one link with all others.
+    assert!(outcome.flows.iter().all(|&rate| (0.6e6..=9.8e6).contains(&rate)), "{outcome:?}");
+    assert!(report::workload(&results).contains("planck"));
+    assert!(plot::workload(&results).unwrap().contains("</svg>"));
+}
+
+#[test]
+fn a_lab_that_somebody_uses_is_left_alone() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    match Lab::up(shape::plan("leaf-spine", None, prefix()).unwrap()) {
+        Err(error @ (LabError::NotRoot | LabError::NoSwitchProgram)) => return skip(error),
+        made => made.map(drop).unwrap(),
+    }
+    let mut setting =
+        Setting { rate: BitRate(50_000_000), prefix: prefix(), stop: Arc::default(), hear: &mut |_| () };
+    let refused = workload::run(Pattern::Stride, &[Scheme::Static], Duration::from_secs(1), 1, &mut setting);
+    let is_left = Lab::find(&prefix()).is_ok();
+    Lab::down(&prefix()).unwrap();
+    assert!(matches!(refused, Err(ScenarioError::Taken { .. })), "{refused:?}");
+    assert!(is_left, "it is still there");
+}
+
+#[test]
+fn what_is_not_there_is_said() {
+    let told = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_thalweg")).arg("lab").args(arguments).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, text) = told(&["status", "--prefix", "none-"]);
+    assert_eq!((code, text.as_str()), (Some(1), "thalweg: there is no lab \"none-\": it was never made\n"));
+    let (code, text) = told(&["up", "no-such-file.toml"]);
+    assert_eq!(code, Some(1));
+    assert!(text.contains("expected `leaf-spine`, `fat-tree-4` or a file"), "{text}");
+    for wrong in [&["up", "leaf-spine", "--prefix", "Lab"][..], &["run", "nothing"], &["exec", "h0"]] {
+        assert_eq!(told(wrong).0, Some(2), "{wrong:?}");
+    }
+}
