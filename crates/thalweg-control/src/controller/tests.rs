@@ -129,13 +129,12 @@ fn acknowledgements_are_nobodys_rivals() {
     let (mut controller, _) = controller(Greedy::new(GreedyOptions::default()), ControllerOptions::default());
     let acks = LINE.0 / 30;
     controller.congested(&congestion(link, MS, &[(one, a, LINE.0 - acks), (other, b, acks)]));
-    let alternatives = &controller.decisions().find(|decision| decision.pair == other).unwrap().alternatives;
-    let present = alternatives.iter().find(|way| way.address == b).unwrap();
-    assert_eq!(present.expected, BitRate(LINE.0 / 2), "a flow that has all leaves half");
-    controller.congested(&congestion(link, 4 * MS, &[(one, a, 9 * LINE.0 / 10), (other, b, acks)]));
-    let of_one = &controller.decisions().rev().find(|decision| decision.pair == one).unwrap().alternatives;
-    let present = of_one.iter().find(|way| way.address == a).unwrap();
-    assert_eq!(present.expected, BitRate(LINE.0 - acks), "they take what they need, and claim no half");
+    let expected = |pair, address| {
+        let decision = controller.decisions().find(|decision| decision.pair == pair).unwrap();
+        decision.alternatives.iter().find(|way| way.address == address).unwrap().expected
+    };
+    assert_eq!(expected(one, a), BitRate(LINE.0 - acks), "they take what they need, and claim no half");
+    assert_eq!(expected(other, b), BitRate(LINE.0 / 2), "a flow that has all leaves half");
 }
 
 #[test]

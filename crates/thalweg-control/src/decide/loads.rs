@@ -33,7 +33,9 @@ pub struct Known {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Load {
     rate: u64,
-    /// Those that hold more than [`LIGHT`].
+    /// Of that, what pairs have that are [light](LIGHT).
+    light: u64,
+    /// Pairs that are not.
     pairs: u32,
 }
 
@@ -87,7 +89,8 @@ impl Loads {
     /// Takes in what was seen of a pair.
     pub fn see(&mut self, observed: &Observed, now: Timestamp, paths: &mut Paths) {
         self.take(observed.pair, paths);
-        let sent = self.sent.get(&observed.pair).copied();
+        let lasts = self.settle.max(DRAIN);
+        let sent = self.sent.get(&observed.pair).filter(|(_, moved)| now.since(*moved) < lasts).copied();
         let address = sent.map_or(observed.address, |(address, _)| address);
         let moved = sent.map(|(_, moved)| moved);
         self.put(observed.pair, Known { address, rate: observed.rate, seen: now, moved }, paths);
@@ -139,14 +142,15 @@ impl Loads {
     /// What one more pair could expect of a link, in bits per second.
     fn expected(&self, link: LinkNumber, paths: &Paths) -> u64 {
         let capacity = paths.capacity(link).0;
-        let Load { rate, pairs } = self.loads.get(link.0 as usize).copied().unwrap_or_default();
-        capacity.saturating_sub(rate).max(capacity / (u64::from(pairs) + 1))
+        let Load { rate, light, pairs } = self.loads.get(link.0 as usize).copied().unwrap_or_default();
+        capacity.saturating_sub(rate).max(capacity.saturating_sub(light) / (u64::from(pairs) + 1))
     }
 
     fn take(&mut self, pair: Pair, paths: &mut Paths) -> Option<Known> {
         let known = self.known.remove(&pair)?;
         self.change(pair, &known, paths, |load, contends| {
             load.rate -= known.rate.0;
+            load.light -= if contends { 0 } else { known.rate.0 };
             load.pairs -= u32::from(contends);
         });
         Some(known)
@@ -156,6 +160,7 @@ impl Loads {
         self.known.insert(pair, known);
         self.change(pair, &known, paths, |load, contends| {
             load.rate += known.rate.0;
+            load.light += if contends { 0 } else { known.rate.0 };
             load.pairs += u32::from(contends);
         });
     }
