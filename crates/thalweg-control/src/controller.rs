@@ -24,7 +24,8 @@ pub struct ControllerOptions {
     pub dry_run: bool,
     /// Decisions that are kept to be looked at, the latest. Default 1,000.
     pub kept: usize,
-    /// Actions that may wait for their effect at the same time; more are refused, and counted. Default 4,096.
+    /// Actions that may wait for their effect at the same time; more are refused, and counted. As many that have ended, or
+    /// could not be begun, are kept for whoever takes them. Default 4,096.
     pub pending: usize,
 }
 
@@ -98,8 +99,8 @@ pub struct Controller {
     next_poll: Option<Timestamp>,
     actions: u64,
     decisions: VecDeque<Decision>,
-    ended: Vec<Ended>,
-    failures: Vec<(Action, ActError)>,
+    ended: VecDeque<Ended>,
+    failures: VecDeque<(Action, ActError)>,
     counters: ControllerCounters,
     /// Kept from call to call.
     decided: Vec<Decision>,
@@ -126,8 +127,8 @@ impl Controller {
             next_poll,
             actions: 0,
             decisions: VecDeque::new(),
-            ended: Vec::new(),
-            failures: Vec::new(),
+            ended: VecDeque::new(),
+            failures: VecDeque::new(),
             counters: ControllerCounters::default(),
             decided: Vec::new(),
         }
@@ -154,13 +155,14 @@ impl Controller {
         self.decisions.iter()
     }
 
-    /// Actions that have ended since this was last asked.
-    pub fn take_ended(&mut self) -> Vec<Ended> {
+    /// Actions that have ended since this was last asked: the latest, [so many](ControllerOptions::pending) at most.
+    pub fn take_ended(&mut self) -> VecDeque<Ended> {
         std::mem::take(&mut self.ended)
     }
 
-    /// Actions that could not be begun since this was last asked.
-    pub fn take_failures(&mut self) -> Vec<(Action, ActError)> {
+    /// Actions that could not be begun since this was last asked: the latest, [so many](ControllerOptions::pending) at
+    /// most.
+    pub fn take_failures(&mut self) -> VecDeque<(Action, ActError)> {
         std::mem::take(&mut self.failures)
     }
 
@@ -204,7 +206,8 @@ impl Controller {
         if self.pending.get(&pair).is_some_and(|pending| pending.action.address == address) {
             let Pending { action, .. } = self.pending.remove(&pair).expect("it was there");
             self.counters.confirmed += 1;
-            self.ended.push(Ended { action, outcome: Outcome::Confirmed(at.since(action.issued)) });
+            let outcome = Outcome::Confirmed(at.since(action.issued));
+            self.end(Ended { action, outcome });
         }
     }
 
@@ -230,7 +233,7 @@ impl Controller {
             self.pending.remove(&action.pair);
             self.counters.expired += 1;
             self.decider.placed(action.pair, from, now, &mut self.paths);
-            self.ended.push(Ended { action, outcome: Outcome::Expired });
+            self.end(Ended { action, outcome: Outcome::Expired });
         }
     }
 
@@ -241,10 +244,7 @@ impl Controller {
             if decision.verdict == Verdict::Goes && !self.go(pair, from, to, time) {
                 self.decider.placed(pair, from, time, &mut self.paths);
             }
-            if self.decisions.len() >= self.options.kept.max(1) {
-                self.decisions.pop_front();
-            }
-            self.decisions.push_back(decision);
+            keep(&mut self.decisions, decision, self.options.kept);
         }
         self.decided = decided;
     }
@@ -268,16 +268,28 @@ impl Controller {
         let action = Action { id, pair, address: to, issued: now, deadline: now + self.options.patience };
         if let Err(error) = self.actuator.act(&action) {
             self.counters.refused += 1;
-            self.failures.push((action, error));
+            keep(&mut self.failures, (action, error), self.options.pending);
             return false;
         }
         self.counters.begun += 1;
         if let Some(before) = self.pending.insert(pair, Pending { action, from }) {
             self.counters.superseded += 1;
-            self.ended.push(Ended { action: before.action, outcome: Outcome::Superseded });
+            self.end(Ended { action: before.action, outcome: Outcome::Superseded });
         }
         true
     }
+
+    fn end(&mut self, ended: Ended) {
+        keep(&mut self.ended, ended, self.options.pending);
+    }
+}
+
+/// Adds what is newest; what is oldest makes room.
+fn keep<T>(all: &mut VecDeque<T>, newest: T, most: usize) {
+    if all.len() >= most.max(1) {
+        all.pop_front();
+    }
+    all.push_back(newest);
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`pair`] | what is steered: a source and a destination |
 //! | [`routes`] | what switches have to have installed for that |
+//! | [`notices`] | from what collectors tell to what deciders are told |
 //! | [`decide`] | which pair goes which way; pure |
 //! | [`act`] | carrying it out: by ARP, by OpenFlow, or by saying so |
 //! | [`controller`] | from what collectors tell to what actuators do, and back: what came of it |
@@ -14,6 +15,7 @@
 pub mod act;
 pub mod controller;
 pub mod decide;
+pub mod notices;
 pub mod pair;
 pub mod routes;
 

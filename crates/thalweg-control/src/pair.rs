@@ -3,6 +3,7 @@
 use std::fmt;
 
 use thalweg_network::{EndpointId, Topology};
+use thalweg_wire::EthernetAddresses;
 
 /// A source and a destination. All flows of a pair go the same way: by the destination address that the source sends to
 /// (Rasley et al., "Planck", SIGCOMM 2014, section 6.2).
@@ -15,6 +16,14 @@ pub struct Pair {
 }
 
 impl Pair {
+    /// The pair that packets with these addresses belong to, and which of the destination's addresses it is; `None` if
+    /// one of the two is not in the network.
+    pub fn of(topology: &Topology, ethernet: &EthernetAddresses) -> Option<(Pair, u8)> {
+        let (source, _) = topology.endpoint_with_mac(ethernet.source)?;
+        let (destination, address) = topology.endpoint_with_mac(ethernet.destination)?;
+        Some((Pair { source, destination }, address))
+    }
+
     /// The pair as people read it: `h0 > h8`.
     ///
     /// # Panics

@@ -9,13 +9,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use thalweg_control::Pair;
 use thalweg_control::act::{ActError, Action, Actuator};
 use thalweg_control::controller::{Controller, ControllerCounters, ControllerOptions, Outcome};
-use thalweg_control::decide::{Congestion, Decider, Observed};
+use thalweg_control::decide::{Decider, Observed};
+use thalweg_control::notices::congestion;
 use thalweg_control::routes::Paths;
 use thalweg_emulator::hosts::Hosts;
 use thalweg_emulator::workloads::random::Random;
-use thalweg_measure::collector::{Crossing, FlowRate, LinkEvent, Way};
-use thalweg_network::{RouterId, Topology};
-use thalweg_wire::{BitRate, EthernetAddresses, Nanos, Timestamp};
+use thalweg_wire::{BitRate, Nanos, Timestamp};
 
 use super::collectors::News;
 
@@ -78,7 +77,7 @@ impl Steering {
         // Collectors were read one after the other; in a network they tell at the same time.
         news.events.sort_by_key(|(router, event)| (event.time, *router));
         for (router, event) in news.events.drain(..) {
-            if let Some(congestion) = congestion(self.controller.paths(), router, &event) {
+            if let Some(congestion) = congestion(self.controller.paths(), router, &event, 0.0) {
                 if self.loss > 0.0 && self.chance.unit() < self.loss {
                     self.steered.lost += 1;
                     continue;
@@ -88,7 +87,7 @@ impl Steering {
             }
         }
         for change in news.changes.drain(..) {
-            if let Some((pair, address)) = pair_of(self.controller.paths().topology(), &change.to) {
+            if let Some((pair, address)) = Pair::of(self.controller.paths().topology(), &change.to) {
                 self.controller.seen(pair, address, change.time);
             }
         }
@@ -123,29 +122,4 @@ impl Steering {
 fn observed(hosts: &Hosts, flow: &thalweg_emulator::hosts::FlowStatus) -> Observed {
     let pair = Pair { source: flow.source, destination: flow.destination };
     Observed { pair, address: hosts.address(pair.source, pair.destination), rate: BitRate(0) }
-}
-
-/// The congestion that an event tells of, if it does: on links out of the switch, so that each is told of once.
-fn congestion(paths: &Paths, router: RouterId, event: &LinkEvent) -> Option<Congestion> {
-    if event.crossing == Crossing::Downwards || event.link.side.way == Way::Input {
-        return None;
-    }
-    let link = paths.link(router, event.link.side.port);
-    let mut flows: Vec<Observed> = Vec::with_capacity(event.flows.len());
-    for FlowRate { ethernet, rate, .. } in &event.flows {
-        let Some((pair, address)) = pair_of(paths.topology(), ethernet) else { continue };
-        let rate = rate.value as u64;
-        match flows.iter_mut().find(|flow| flow.pair == pair) {
-            Some(flow) => flow.rate.0 += rate,
-            None => flows.push(Observed { pair, address, rate: BitRate(rate) }),
-        }
-    }
-    Some(Congestion { link, time: event.time, flows })
-}
-
-/// Who sends to whom, and to which address.
-fn pair_of(topology: &Topology, ethernet: &EthernetAddresses) -> Option<(Pair, u8)> {
-    let (source, _) = topology.endpoint_with_mac(ethernet.source)?;
-    let (destination, address) = topology.endpoint_with_mac(ethernet.destination)?;
-    Some((Pair { source, destination }, address))
 }

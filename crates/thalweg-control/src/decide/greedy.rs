@@ -25,7 +25,7 @@ pub struct GreedyOptions {
     /// within 3 %.
     pub gain: f64,
     /// How long a pair is left alone after a move. Default 5 ms: the move takes 2.5 to 3.5 ms to take effect (figure 16),
-    /// and as much again passes before rates tell.
+    /// and as much again passes before rates tell. From the third of several moves in a row it doubles with each.
     pub settle: Nanos,
 }
 
@@ -71,7 +71,7 @@ impl Greedy {
         let best = better.reduce(|best, way| if way.expected > best.expected { way } else { best });
         let (to, verdict) = match best {
             _ if is_pinned => (known.address, Verdict::Pinned),
-            _ if self.loads.settles(&known, now) => (known.address, Verdict::Settles),
+            _ if self.loads.settles(pair, now) => (known.address, Verdict::Settles),
             Some(best) => (best.address, Verdict::Goes),
             None => (known.address, Verdict::Stays),
         };

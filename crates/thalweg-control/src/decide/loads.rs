@@ -25,8 +25,37 @@ pub struct Known {
     pub rate: BitRate,
     /// When that was.
     pub seen: Timestamp,
-    /// When it was last sent another way.
+    /// When it was last sent another way, if that was of late.
     pub moved: Option<Timestamp>,
+}
+
+/// Where a pair was sent.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    address: u8,
+    at: Timestamp,
+    /// Moves in a row, this one included, of which none was long after the one before.
+    moves: u32,
+}
+
+impl Sent {
+    /// How long the pair settles: the longer, the more often it has been moved in a row, as route flaps are damped (RFC
+    /// 2439). Whoever finds every other way better than the one it has would go round for ever otherwise: traffic that
+    /// congests no link is not known, so that a way that was left looks free again after a while.
+    fn settling(&self, settle: Nanos) -> Nanos {
+        let doublings = self.moves.saturating_sub(FREE_MOVES).min(DOUBLINGS);
+        Nanos(settle.0.saturating_mul(1 << doublings))
+    }
+
+    /// Whether a move at `now` would be one in a row with this.
+    fn leads_on(&self, settle: Nanos, now: Timestamp) -> bool {
+        now.since(self.at).0 < IN_A_ROW.saturating_mul(self.settling(settle).0)
+    }
+
+    /// Whether what is seen of the pair may be from before this move.
+    fn drains(&self, settle: Nanos, now: Timestamp) -> bool {
+        now.since(self.at) < settle.max(DRAIN)
+    }
 }
 
 /// What a link carries, as far as is known.
@@ -51,13 +80,22 @@ pub struct Loads {
     loads: Vec<Load>,
     timeout: Nanos,
     settle: Nanos,
-    /// Where pairs were sent of late, and when.
-    sent: BTreeMap<Pair, (u8, Timestamp)>,
+    /// Where pairs were sent of late.
+    sent: BTreeMap<Pair, Sent>,
 }
 
 /// For so long after a move packets with the old address tell nothing: queues on the old way hold them yet, while those with the
 /// new one have long arrived. Three full buffers of 3.5 ms (Planck, section 5.1) and as long as the move takes.
 pub const DRAIN: Nanos = Nanos::from_millis(15);
+
+/// Moves in a row before the time that a pair settles doubles with each.
+const FREE_MOVES: u32 = 2;
+
+/// The time that a pair settles doubles so often at most: from 5 ms to 1.28 s.
+const DOUBLINGS: u32 = 8;
+
+/// A move is one in a row with the one before if it comes within so many settling times of that.
+const IN_A_ROW: u64 = 8;
 
 impl Loads {
     /// Nothing is known. What is not seen for `timeout` is forgotten; what is seen of a pair within `settle` of its
@@ -81,24 +119,26 @@ impl Loads {
         self.known.is_empty()
     }
 
-    /// Whether a pair was moved so short a time ago that what it did is not known yet.
-    pub fn settles(&self, known: &Known, now: Timestamp) -> bool {
-        known.moved.is_some_and(|moved| now.since(moved) < self.settle)
+    /// Whether a pair was moved so short a time ago that it is left alone: what the move did is not known yet, or it was one
+    /// of many in a row.
+    pub fn settles(&self, pair: Pair, now: Timestamp) -> bool {
+        self.sent.get(&pair).is_some_and(|sent| now.since(sent.at) < sent.settling(self.settle))
     }
 
     /// Takes in what was seen of a pair.
     pub fn see(&mut self, observed: &Observed, now: Timestamp, paths: &mut Paths) {
         self.take(observed.pair, paths);
-        let lasts = self.settle.max(DRAIN);
-        let sent = self.sent.get(&observed.pair).filter(|(_, moved)| now.since(*moved) < lasts).copied();
-        let address = sent.map_or(observed.address, |(address, _)| address);
-        let moved = sent.map(|(_, moved)| moved);
+        let sent = self.sent.get(&observed.pair).filter(|sent| sent.drains(self.settle, now));
+        let address = sent.map_or(observed.address, |sent| sent.address);
+        let moved = sent.map(|sent| sent.at);
         self.put(observed.pair, Known { address, rate: observed.rate, seen: now, moved }, paths);
     }
 
     /// Takes in that a pair has been sent another way.
     pub fn send(&mut self, pair: Pair, address: u8, now: Timestamp, paths: &mut Paths) {
-        self.sent.insert(pair, (address, now));
+        let before = self.sent.get(&pair).filter(|sent| sent.leads_on(self.settle, now));
+        let moves = before.map_or(0, |sent| sent.moves).saturating_add(1);
+        self.sent.insert(pair, Sent { address, at: now, moves });
         if let Some(known) = self.take(pair, paths) {
             self.put(pair, Known { address, moved: Some(now), ..known }, paths);
         }
@@ -106,14 +146,15 @@ impl Loads {
 
     /// Forgets what has not been seen for too long.
     pub fn forget(&mut self, now: Timestamp, paths: &mut Paths) {
-        let is_old = |known: &Known| now.since(known.seen) > self.timeout && !self.settles(known, now);
+        let moves = |known: &Known| known.moved.is_some_and(|moved| now.since(moved) < self.settle);
+        let is_old = |known: &Known| now.since(known.seen) > self.timeout && !moves(known);
         let old: Vec<Pair> =
             self.known.iter().filter(|(_, known)| is_old(known)).map(|(&pair, _)| pair).collect();
         for pair in old {
             self.take(pair, paths);
         }
-        let lasts = self.settle.max(DRAIN);
-        self.sent.retain(|_, (_, moved)| now.since(*moved) < lasts);
+        let settle = self.settle;
+        self.sent.retain(|_, sent| sent.drains(settle, now) || sent.leads_on(settle, now));
     }
 
     /// Forgets everything: the network is another.

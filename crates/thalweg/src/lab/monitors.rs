@@ -10,7 +10,10 @@ use std::time::Duration;
 
 use thalweg_capture::live::prompt::wait_any;
 use thalweg_capture::live::{LiveError, LiveOptions, PromptSource};
+use thalweg_control::Pair;
 use thalweg_control::decide::Observed;
+use thalweg_control::decide::loads::LIGHT;
+use thalweg_control::notices::observed;
 use thalweg_lab::Lab;
 use thalweg_measure::collector::{
     Collector, CollectorOptions, FlowRate, LinkRule, LinkSide, MonitorPort, Output, Way,
@@ -24,7 +27,6 @@ use thalweg_wire::parse::Parser;
 use thalweg_wire::{BitRate, Bytes, HashSeed, Nanos, Packet, Source, SourceCounters, Timestamp};
 
 use super::error::ScenarioError;
-use super::steering::{LEAST_SHARE, observed, pair_of};
 
 /// Between two turns that found something: what a frame waits at most beyond the wake-up.
 const NAP: Duration = Duration::from_micros(50);
@@ -141,11 +143,11 @@ impl Monitors {
 
     /// All traffic between pairs that is worth steering, as the switches of its sources see it.
     pub(super) fn traffic(&self, topology: &Topology) -> Vec<Observed> {
-        let least = LEAST_SHARE * self.rate.0 as f64;
+        let least = LIGHT * self.rate.0 as f64;
         let mut rates: Vec<FlowRate> = Vec::new();
         for Monitor { router, collector, .. } in &self.all {
             let own = |flow: &FlowRate| {
-                let pair = pair_of(topology, &flow.ethernet);
+                let pair = Pair::of(topology, &flow.ethernet);
                 flow.rate.value >= least
                     && pair.is_some_and(|(pair, _)| topology.router_of(pair.source) == *router)
             };

@@ -1,7 +1,6 @@
 //! From what collectors find to what hosts are told: a controller whose actions are ARP requests, sent out of the switch
 //! ports of the hosts.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,12 +9,14 @@ use thalweg_control::Pair;
 use thalweg_control::act::arp::{Arp, Frames};
 use thalweg_control::act::{ActError, Action, Actuator};
 use thalweg_control::controller::{Controller, ControllerOptions};
-use thalweg_control::decide::{Congestion, Decider, Observed};
+use thalweg_control::decide::Decider;
+use thalweg_control::decide::loads::LIGHT;
+use thalweg_control::notices::congestion;
 use thalweg_control::routes::Paths;
 use thalweg_lab::Lab;
-use thalweg_measure::collector::{AddressChange, Crossing, FlowRate, LinkEvent};
+use thalweg_measure::collector::{AddressChange, LinkEvent};
 use thalweg_network::{EndpointId, NetworkState, RouterId, Topology};
-use thalweg_wire::{BitRate, EthernetAddresses, Nanos, Timestamp};
+use thalweg_wire::{Nanos, Timestamp};
 
 use super::error::ScenarioError;
 use crate::serve::daemon::wall_clock;
@@ -23,11 +24,6 @@ use crate::serve::daemon::wall_clock;
 /// Hosts are told again of an address that is not their own choice this often: well before they ask for themselves, which
 /// they do 5 s after they were told (`delay_first_probe_time` of arp(7)).
 pub(super) const REFRESH: Nanos = Nanos::from_secs(2);
-
-/// Flows with less than this share of a link are not steered: as with Hedera's elephants (Al-Fares et al., "Hedera", NSDI
-/// 2010). Every transfer has acknowledgements, and a connection beside it that arranges it, and Planck's algorithm would send
-/// away what hardly sends for the sake of what it might.
-pub(super) const LEAST_SHARE: f64 = 0.1;
 
 /// A pair was told another way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,20 +76,15 @@ impl Steering {
 
     /// A collector tells of a link. Gives what hosts were told of it.
     pub(super) fn hear(&mut self, router: RouterId, event: &LinkEvent) -> Vec<Told> {
-        if event.crossing == Crossing::Downwards {
-            return Vec::new();
+        if let Some(congestion) = congestion(self.controller.paths(), router, event, LIGHT) {
+            self.controller.congested(&congestion);
         }
-        let link = self.controller.paths().link(router, event.link.side.port);
-        let least = LEAST_SHARE * event.link.capacity.0 as f64;
-        let fast = event.flows.iter().filter(|flow| flow.rate.value >= least);
-        let flows = observed(&self.topology, fast);
-        self.controller.congested(&Congestion { link, time: event.time, flows });
         self.take_told()
     }
 
     /// A collector has seen a flow with another address. Gives whose, and to which.
     pub(super) fn see(&mut self, change: &AddressChange) -> Option<(Pair, u8)> {
-        let (pair, address) = pair_of(&self.topology, &change.to)?;
+        let (pair, address) = Pair::of(&self.topology, &change.to)?;
         self.controller.seen(pair, address, change.time);
         Some((pair, address))
     }
@@ -159,67 +150,6 @@ impl Frames for HostPorts {
     }
 }
 
-/// The pair that packets with these addresses belong to, and which of the destination's addresses it is.
-pub(super) fn pair_of(topology: &Topology, ethernet: &EthernetAddresses) -> Option<(Pair, u8)> {
-    let (source, _) = topology.endpoint_with_mac(ethernet.source)?;
-    let (destination, address) = topology.endpoint_with_mac(ethernet.destination)?;
-    Some((Pair { source, destination }, address))
-}
-
-/// Flows put together to pairs, the fastest first. A pair's address is that of its fastest flow.
-pub(super) fn observed<'a>(
-    topology: &Topology,
-    flows: impl IntoIterator<Item = &'a FlowRate>,
-) -> Vec<Observed> {
-    let mut pairs: BTreeMap<Pair, (Observed, f64)> = BTreeMap::new();
-    for flow in flows {
-        let Some((pair, address)) = pair_of(topology, &flow.ethernet) else { continue };
-        let value = flow.rate.value;
-        let (sum, fastest) = pairs.entry(pair).or_insert((Observed { pair, address, rate: BitRate(0) }, 0.0));
-        sum.rate = BitRate(sum.rate.0 + value as u64);
-        if value > *fastest {
-            (sum.address, *fastest) = (address, value);
-        }
-    }
-    let mut observed: Vec<Observed> = pairs.into_values().map(|(observed, _)| observed).collect();
-    observed.sort_by_key(|observed| std::cmp::Reverse(observed.rate));
-    observed
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[cfg(test)]
-mod tests {
-    use thalweg_lab::{DEFAULT_RATE, Plan};
-    use thalweg_measure::rates::Basis;
-    use thalweg_sketch::Estimate;
-
-    use super::*;
-
-    #[test]
-    fn a_pair_has_the_rates_of_all_its_flows_and_the_address_of_the_fastest() {
-        let topology = Plan::leaf_spine(DEFAULT_RATE).unwrap().topology;
-        let flow = |source: u16, destination: u16, address: u8, rate: f64| FlowRate {
-            key: "tcp 10.0.0.1:1 > 10.0.0.2:2".parse().unwrap(),
-            ethernet: EthernetAddresses {
-                source: topology.mac(EndpointId(source), 0),
-                destination: topology.mac(EndpointId(destination), address),
-            },
-            rate: Estimate::exact(rate),
-            basis: Basis::SequenceNumbers,
-            span: (Timestamp(0), Timestamp(1)),
-        };
-        let mut stranger = flow(0, 2, 0, 1e9);
-        stranger.ethernet.source = thalweg_network::MacAddress([2, 9, 9, 9, 9, 9]);
-        let flows = [flow(0, 2, 0, 10.0), flow(4, 3, 1, 60.0), flow(0, 2, 1, 40.0), stranger];
-        let pair =
-            |source, destination| Pair { source: EndpointId(source), destination: EndpointId(destination) };
-        let expected = [
-            Observed { pair: pair(4, 3), address: 1, rate: BitRate(60) },
-            Observed { pair: pair(0, 2), address: 1, rate: BitRate(50) },
-        ];
-        assert_eq!(observed(&topology, &flows), expected);
-    }
 }

@@ -8,7 +8,7 @@ use thalweg_control::Pair;
 use thalweg_network::{RouterId, Topology};
 use thalweg_wire::{Nanos, Packet, Timestamp};
 
-use super::steering::{Told, pair_of};
+use super::steering::Told;
 
 /// Bytes of payload from which on a packet is one of a transfer, and not of the connection that arranges it.
 const TRANSFER: u32 = 1_000;
@@ -58,7 +58,7 @@ impl Trace {
     /// Takes packets that a switch has mirrored.
     pub(super) fn take(&mut self, topology: &Topology, router: RouterId, packets: &[Packet]) {
         for packet in packets.iter().filter(|packet| packet.payload_length >= TRANSFER) {
-            let Some((pair, address)) = pair_of(topology, &packet.ethernet) else { continue };
+            let Some((pair, address)) = Pair::of(topology, &packet.ethernet) else { continue };
             let first = self.began.entry(pair).or_insert(packet.time);
             *first = packet.time.min(*first);
             if topology.router_of(pair.source) == router {

@@ -4,12 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use thalweg_control::Pair;
-use thalweg_control::decide::{Congestion, Observed};
-use thalweg_control::routes::Paths;
-use thalweg_measure::collector::{AddressChange, Crossing, FlowRate, LinkEvent, Way};
-use thalweg_network::{Node, Topology};
-use thalweg_wire::{BitRate, EthernetAddresses};
+use thalweg_measure::collector::{AddressChange, Crossing, LinkEvent, Way};
 
 use crate::serve::event::EventKind;
 
@@ -63,35 +58,4 @@ impl Ear {
     pub(super) fn lost(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.lost)
     }
-}
-
-/// The congestion that an event at a switch tells of; `None` of a switch that is not in the network. Flows of a pair are
-/// one, and those of hosts that are not known are left out.
-pub(super) fn congestion(paths: &Paths, switch: &str, event: &LinkEvent) -> Option<Congestion> {
-    let Some(Node::Router(router)) = paths.topology().node_named(switch) else { return None };
-    let port = event.link.side.port;
-    if usize::from(port.0) >= paths.topology().ports(router) {
-        return None;
-    }
-    let mut flows: Vec<Observed> = Vec::with_capacity(event.flows.len());
-    for FlowRate { ethernet, rate, .. } in &event.flows {
-        let Some((pair, address)) = pair_of(paths.topology(), ethernet) else { continue };
-        add(&mut flows, Observed { pair, address, rate: BitRate(rate.value as u64) });
-    }
-    Some(Congestion { link: paths.link(router, port), time: event.time, flows })
-}
-
-/// Adds a flow to those of its pair.
-fn add(flows: &mut Vec<Observed>, flow: Observed) {
-    match flows.iter_mut().find(|other| other.pair == flow.pair) {
-        Some(same) => same.rate.0 += flow.rate.0,
-        None => flows.push(flow),
-    }
-}
-
-/// Who sends to whom, and to which address; `None` if one of them is not in the network.
-pub(super) fn pair_of(topology: &Topology, ethernet: &EthernetAddresses) -> Option<(Pair, u8)> {
-    let (source, _) = topology.endpoint_with_mac(ethernet.source)?;
-    let (destination, address) = topology.endpoint_with_mac(ethernet.destination)?;
-    Some((Pair { source, destination }, address))
 }

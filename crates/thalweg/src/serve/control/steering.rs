@@ -7,6 +7,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use thalweg_control::Pair;
 use thalweg_control::decide::{Decision, Observed, Verdict};
+use thalweg_control::notices::congestion;
 use thalweg_network::{Node, Topology};
 use thalweg_wire::{BitRate, Nanos, Timestamp};
 
@@ -14,7 +15,7 @@ use super::Control;
 use super::actuators::Upkeep;
 use super::desk::{ActionOutcome, ActionReport, News, Work};
 use super::names::Names;
-use super::notices::{self, Notice};
+use super::notices::Notice;
 use super::routes::Routes;
 use crate::serve::daemon::Daemon;
 use crate::serve::event::{Event, EventKind};
@@ -172,7 +173,9 @@ fn hear(work: &mut Work, notice: &Notice) {
     match notice {
         Notice::Link(switch, event) => {
             work.clock.hear(event.time);
-            let congestion = notices::congestion(work.controller.paths(), switch, event);
+            let paths = work.controller.paths();
+            let Some(Node::Router(router)) = paths.topology().node_named(switch) else { return };
+            let congestion = congestion(paths, router, event, 0.0);
             if let Some(congestion) = congestion.filter(|_| work.has_routes) {
                 work.controller.congested(&congestion);
             }
@@ -180,7 +183,7 @@ fn hear(work: &mut Work, notice: &Notice) {
         Notice::Address(change) => {
             work.clock.hear(change.time);
             let topology = work.controller.paths().topology();
-            if let Some((pair, address)) = notices::pair_of(topology, &change.to) {
+            if let Some((pair, address)) = Pair::of(topology, &change.to) {
                 work.controller.seen(pair, address, change.time);
             }
         }
@@ -199,7 +202,7 @@ fn all_flows(daemon: &Daemon, topology: &Topology) -> Vec<Observed> {
         let mut here: BTreeMap<Pair, Observed> = BTreeMap::new();
         let answered = collector.flows(POLL_PATIENCE, |report| {
             let Some(known) = report.rate.filter(|known| known.rate.value > 0.0) else { return };
-            let Some((pair, address)) = notices::pair_of(topology, &known.ethernet) else { return };
+            let Some((pair, address)) = Pair::of(topology, &known.ethernet) else { return };
             let seen = here.entry(pair).or_insert(Observed { pair, address, rate: BitRate(0) });
             seen.rate.0 += known.rate.value as u64;
         });

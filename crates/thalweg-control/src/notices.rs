@@ -1,0 +1,146 @@
+//! From what collectors tell to what deciders are told: flows put together to pairs, links by number.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use thalweg_measure::collector::{Crossing, FlowRate, LinkEvent, Way};
+use thalweg_network::{RouterId, Topology};
+use thalweg_wire::BitRate;
+
+use crate::decide::{Congestion, Observed};
+use crate::pair::Pair;
+use crate::routes::Paths;
+
+/// The congestion that an event at a switch tells of.
+///
+/// Flows with less than the share `least_share` of the link are left out, as are those of hosts that the network does not
+/// have. `None` of a link that has recovered, of one into a switch (whoever is at its other end tells of it), and of a port
+/// that the switch does not have.
+pub fn congestion(
+    paths: &Paths,
+    router: RouterId,
+    event: &LinkEvent,
+    least_share: f64,
+) -> Option<Congestion> {
+    let port = event.link.side.port;
+    let is_congested = event.crossing != Crossing::Downwards && event.link.side.way == Way::Output;
+    if !is_congested || usize::from(port.0) >= paths.topology().ports(router) {
+        return None;
+    }
+    let least = least_share * event.link.capacity.0 as f64;
+    let flows = event.flows.iter().filter(|flow| flow.rate.value >= least);
+    let flows = observed(paths.topology(), flows);
+    Some(Congestion { link: paths.link(router, port), time: event.time, flows })
+}
+
+/// Flows put together to pairs, the fastest first. A pair's address is that of its fastest flow.
+pub fn observed<'a>(topology: &Topology, flows: impl IntoIterator<Item = &'a FlowRate>) -> Vec<Observed> {
+    let mut pairs: BTreeMap<Pair, (Observed, f64)> = BTreeMap::new();
+    for flow in flows {
+        let Some((pair, address)) = Pair::of(topology, &flow.ethernet) else { continue };
+        let value = flow.rate.value;
+        let (sum, fastest) = pairs.entry(pair).or_insert((Observed { pair, address, rate: BitRate(0) }, 0.0));
+        sum.rate = BitRate(sum.rate.0.saturating_add(value as u64));
+        if value > *fastest {
+            (sum.address, *fastest) = (address, value);
+        }
+    }
+    let mut observed: Vec<Observed> = pairs.into_values().map(|(observed, _)| observed).collect();
+    observed.sort_by_key(|observed| Reverse(observed.rate));
+    observed
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use thalweg_measure::collector::{LinkReport, LinkSide};
+    use thalweg_measure::rates::Basis;
+    use thalweg_network::routing::{TreeOptions, spanning_trees};
+    use thalweg_network::topology::shapes::{Tiers, fat_tree};
+    use thalweg_network::{EndpointId, Forwarding, LinkState, MacAddress, NetworkState, PortIndex};
+    use thalweg_sketch::Estimate;
+    use thalweg_wire::{EthernetAddresses, Timestamp};
+
+    use super::*;
+
+    fn flow(topology: &Topology, source: u16, destination: u16, address: u8, rate: f64) -> FlowRate {
+        FlowRate {
+            key: "tcp 10.0.0.1:1 > 10.0.0.2:2".parse().unwrap(),
+            ethernet: EthernetAddresses {
+                source: topology.mac(EndpointId(source), 0),
+                destination: topology.mac(EndpointId(destination), address),
+            },
+            rate: Estimate::exact(rate),
+            basis: Basis::SequenceNumbers,
+            span: (Timestamp(0), Timestamp(1)),
+        }
+    }
+
+    fn pair(source: u16, destination: u16) -> Pair {
+        Pair { source: EndpointId(source), destination: EndpointId(destination) }
+    }
+
+    #[test]
+    fn a_pair_has_the_rates_of_all_its_flows_and_the_address_of_the_fastest() {
+        let topology = fat_tree(4, Tiers::default()).unwrap();
+        let mut stranger = flow(&topology, 0, 2, 0, 1e9);
+        stranger.ethernet.source = MacAddress([2, 9, 9, 9, 9, 9]);
+        let flows = [
+            flow(&topology, 0, 2, 0, 10.0),
+            flow(&topology, 4, 3, 1, 60.0),
+            flow(&topology, 0, 2, 1, 40.0),
+            stranger,
+        ];
+        let expected = [
+            Observed { pair: pair(4, 3), address: 1, rate: BitRate(60) },
+            Observed { pair: pair(0, 2), address: 1, rate: BitRate(50) },
+        ];
+        assert_eq!(observed(&topology, &flows), expected);
+    }
+
+    fn event(topology: &Topology, crossing: Crossing, way: Way, port: u16) -> LinkEvent {
+        let side = LinkSide { port: PortIndex(port), way };
+        LinkEvent {
+            crossing,
+            link: LinkReport {
+                side,
+                capacity: BitRate(1_000),
+                rate: Estimate::exact(950.0),
+                smoothed: 950.0,
+                utilisation: 0.95,
+                flows: 2,
+                changed: Timestamp(7),
+            },
+            rule: 0,
+            threshold: 0.9,
+            version: 1,
+            time: Timestamp(7),
+            flows: vec![flow(topology, 0, 8, 0, 900.0), flow(topology, 1, 9, 0, 50.0)],
+            flows_left_out: 0,
+        }
+    }
+
+    #[test]
+    fn links_out_of_a_switch_that_are_congested_are_told_of() {
+        let topology = Arc::new(fat_tree(4, Tiers::default()).unwrap());
+        let links = LinkState::new(&topology);
+        let tables = spanning_trees(&topology, &links, TreeOptions::default());
+        let state = NetworkState::new(Arc::clone(&topology), links, Forwarding::tables(tables)).unwrap();
+        let paths = Paths::new(Arc::new(state));
+        let router = RouterId(3);
+        let told = |crossing, way, port, least| {
+            congestion(&paths, router, &event(&topology, crossing, way, port), least)
+        };
+        let all = told(Crossing::Upwards, Way::Output, 2, 0.0).unwrap();
+        assert_eq!(
+            (all.link, all.time, all.flows.len()),
+            (paths.link(router, PortIndex(2)), Timestamp(7), 2)
+        );
+        let heavy = told(Crossing::Remains, Way::Output, 2, 0.1).unwrap();
+        assert_eq!(heavy.flows.iter().map(|flow| flow.pair).collect::<Vec<_>>(), [pair(0, 8)]);
+        assert_eq!(told(Crossing::Downwards, Way::Output, 2, 0.0), None, "it has recovered");
+        assert_eq!(told(Crossing::Upwards, Way::Input, 2, 0.0), None, "its other end tells");
+        assert_eq!(told(Crossing::Upwards, Way::Output, 4, 0.0), None, "there is no such port");
+    }
+}
