@@ -82,8 +82,11 @@ struct Pages {
     longest: usize,
     /// The number of the first frame in each page.
     firsts: Box<[AtomicU64]>,
-    /// The page that is written, counted from 0 and never reset; it lies at this number modulo that of pages.
+    /// The page that is written, counted from 0 and never reset; it lies at this number modulo that of pages. What was
+    /// there is no more from here on.
     page: AtomicU64,
+    /// The newest page of which the first frame's number is known: the same, but for the moment in which a page is turned.
+    begun: AtomicU64,
     /// Frames written in all.
     written: AtomicU64,
 }
@@ -158,8 +161,8 @@ impl SampleRing {
             Ok(zeroed.into_boxed_slice())
         };
         let (words, firsts) = (zeroed(count.checked_mul(size).ok_or_else(too_many_or_few)?)?, zeroed(count)?);
-        let (page, written) = (AtomicU64::new(0), AtomicU64::new(0));
-        let pages = Arc::new(Pages { words, size, longest, firsts, page, written });
+        let [page, begun, written] = [const { AtomicU64::new(0) }; 3];
+        let pages = Arc::new(Pages { words, size, longest, firsts, page, begun, written });
         let writer = SampleWriter { pages: Arc::clone(&pages), written: 0, page: 0, next: 0, end: size };
         Ok((writer, SampleRing { pages }))
     }
@@ -231,7 +234,7 @@ impl Pages {
     /// The pages with frames from this number on, as long as there are some, the newest first; and the number of the first
     /// frame in each.
     fn holding(&self, from: u64) -> Vec<(u64, u64)> {
-        let newest = self.page.load(Ordering::Acquire);
+        let newest = self.begun.load(Ordering::Acquire);
         let mut held = Vec::new();
         for page in (0..=newest).rev() {
             let first = self.firsts[(page % self.count()) as usize].load(Ordering::Relaxed);
@@ -333,6 +336,7 @@ impl SampleWriter {
         fence(Ordering::Release);
         let place = (self.page % pages.count()) as usize;
         pages.firsts[place].store(self.written, Ordering::Relaxed);
+        pages.begun.store(self.page, Ordering::Release);
         (self.next, self.end) = (place * pages.size, (place + 1) * pages.size);
     }
 

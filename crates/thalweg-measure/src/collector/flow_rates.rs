@@ -14,7 +14,7 @@ use std::sync::Arc;
 use thalweg_network::inference::{Case, Certainty, Inference};
 use thalweg_network::versions::Versions;
 use thalweg_network::{PortIndex, RouterId};
-use thalweg_sketch::{Bound, Estimate};
+use thalweg_sketch::Estimate;
 use thalweg_wire::{
     BitRate, Direction, EthernetAddresses, FlowKey, MacAddress, Nanos, Packet, PacketNotes, Protocol,
     Timestamp,
@@ -27,8 +27,9 @@ use super::report::{AddressChange, LinkReport, LinkSide, Way};
 use crate::memory::{LargeArray, MemoryError, prefetch};
 use crate::meter::ages::Ages;
 use crate::meter::observer::Observer;
+use crate::rates::bounds::Bounds;
 use crate::rates::burst::{Sampled, Scene, Span, TURNED_BACK, Track};
-use crate::rates::sampling::{CONFIDENCE, SamplingRatio};
+use crate::rates::sampling::SamplingRatio;
 use crate::rates::{Basis, BurstOptions};
 use measure::Measured;
 
@@ -263,23 +264,20 @@ impl FlowRates {
     /// A link as it is.
     pub(super) fn report(&self, link: usize, now: Timestamp) -> LinkReport {
         let mut rate = Estimate::exact(0.0);
-        self.each_member(link, |_, rated| rate = links::sum(rate, rated.rate));
+        self.each_member(link, |_, track| rate = links::sum(rate, track.bounds.of(track.rate)));
         self.links.report(link, now, rate, self.members.count(link))
     }
 
-    /// Shows every track on a link, with its rate.
+    /// Shows every track on a link. What is fetched early is the cache line with its rate.
     #[inline]
-    fn each_member(&self, link: usize, mut show: impl FnMut(u32, Rated)) {
+    fn each_member(&self, link: usize, mut show: impl FnMut(u32, &Track)) {
         let mut fetched = None;
         for coming in self.members.of(link).map(Some).chain([None]) {
             for track in coming.iter().cloned().flatten() {
-                prefetch(&self.tracks[track as usize]);
                 prefetch(&self.tracks[track as usize].rate);
             }
             for track in std::mem::replace(&mut fetched, coming).into_iter().flatten() {
-                if let Some(rated) = self.rated(track) {
-                    show(track, rated);
-                }
+                show(track, &self.tracks[track as usize]);
             }
         }
     }
@@ -319,16 +317,13 @@ impl FlowRates {
         if track.way.flags & flag::HAS_RATE == 0 {
             return None;
         }
-        let value = track.rate as f64;
-        let basis = basis(track);
-        let confidence = if basis == Basis::SamplingRatio { CONFIDENCE } else { 1.0 };
-        let rate = match track.lower.is_nan() {
-            true => Estimate { value, bound: Bound::Unknown },
-            false => Estimate::within(value, track.lower.into(), track.upper.into(), confidence),
-        };
         let (from, to) = track.span();
-        let ethernet = addresses(track.way.ethernet);
-        Some(Rated { rate, ethernet, basis, span: (Timestamp(from), Timestamp(to)) })
+        Some(Rated {
+            rate: track.bounds.of(track.rate),
+            ethernet: addresses(track.way.ethernet),
+            basis: basis(track),
+            span: (Timestamp(from), Timestamp(to)),
+        })
     }
 
     /// Lets time pass, up to `now`.
@@ -422,7 +417,7 @@ impl FlowRates {
         let track = &mut self.tracks[number as usize];
         let flags = track.way.flags;
         track.way.flags = flags & !(3 << flag::BASIS) | flag::HAS_RATE | (basis as u32) << flag::BASIS;
-        (track.lower, track.upper) = (lower as f32, upper as f32);
+        track.bounds = Bounds::new(lower, upper, basis != Basis::SamplingRatio);
         if flags & flag::WAITS == 0 {
             self.wait(number, self.idle_at(number));
         }
@@ -435,7 +430,7 @@ impl FlowRates {
         let track = &mut self.tracks[number as usize];
         let old = std::mem::replace(&mut track.rate, new);
         if new == 0 {
-            (track.lower, track.upper) = (0.0, 0.0);
+            track.bounds = Bounds::ZERO;
         }
         let links = links_of(track);
         self.links.advance(now);
@@ -495,15 +490,18 @@ impl FlowRates {
         let mut largest = std::mem::take(&mut self.largest);
         largest.clear();
         let mut rate = Estimate::exact(0.0);
-        self.each_member(link, |track, rated| {
-            rate = links::sum(rate, rated.rate);
-            largest.push((self.tracks[track as usize].rate, track));
+        self.each_member(link, |number, track| {
+            rate = links::sum(rate, track.bounds.of(track.rate));
+            largest.push((track.rate, number));
         });
         let fastest_first = |a: &(u64, u32), b: &(u64, u32)| b.cmp(a);
         let named = self.named[told.rule].min(largest.len());
         if named < largest.len() {
             largest.select_nth_unstable_by(named, fastest_first);
             largest.truncate(named);
+        }
+        for &(_, track) in &largest {
+            prefetch(&self.tracks[track as usize]);
         }
         largest.sort_unstable_by(fastest_first);
         let flows = largest.iter();

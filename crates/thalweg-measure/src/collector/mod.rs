@@ -261,6 +261,9 @@ impl Collector {
 
     fn event(&self, crossed: Crossed) -> LinkEvent {
         let Crossed { told, link, version, time, flows } = crossed;
+        for named in &flows {
+            self.table.prefetch(flow_rates::slot_of(named.track).0);
+        }
         let named = flows.into_iter().filter_map(|Named { track, key, rated }| {
             let (slot, direction) = flow_rates::slot_of(track);
             Some(rated.of(key.or_else(|| Some(self.table.seen(slot, direction)?.key))?))

@@ -316,6 +316,13 @@ impl FlowTable {
         })
     }
 
+    /// Fetches what is known of a flow.
+    pub(crate) fn prefetch(&self, slot: u32) {
+        if let Some(entry) = self.entries.get(slot as usize) {
+            prefetch(entry);
+        }
+    }
+
     /// First stage: from packets to the buckets of their flows.
     #[inline(always)]
     fn prepare(&self, packets: &[Packet], lookups: &mut [Lookup; GROUP]) {

@@ -36,6 +36,7 @@ use bytemuck::{Pod, Zeroable};
 use thalweg_wire::{Fragment, Nanos, Packet, PacketNotes, Protocol, TcpFlags};
 
 use super::BurstOptions;
+use super::bounds::Bounds;
 
 /// Bytes that begin at the same multiple of this are one range to the memory of ranges seen.
 const RANGE: u32 = 1 << 10;
@@ -87,9 +88,7 @@ pub(crate) struct Track {
 
     /// Rate on the wire in bits per second.
     pub(crate) rate: u64,
-    /// Bounds of the rate; not a number if unknown.
-    pub(crate) lower: f32,
-    pub(crate) upper: f32,
+    pub(crate) bounds: Bounds,
     /// Length of the span that the rate covers, in nanoseconds, saturating; it ends where the burst begins.
     span: u32,
     /// The pauses at the end of that span and of the one before, in units of [`PAUSE`], saturating.

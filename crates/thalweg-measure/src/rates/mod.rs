@@ -12,6 +12,7 @@
 //! than the one before: time is stretched, and rates read too low by the factor of oversubscription until it is full. The
 //! bounds take it in, if the collector has been told how large the buffer is.
 
+pub(crate) mod bounds;
 pub mod burst;
 pub mod sampling;
 
