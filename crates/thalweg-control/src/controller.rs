@@ -4,7 +4,12 @@
 //! controller in virtual time.
 //!
 //! **Fails safe.** Routes are in the switches and in the hosts; a controller that is gone, or frozen, leaves them as they
-//! are. An action whose effect is not seen by its deadline has failed, and the pair is taken to be where it was.
+//! are. An action whose effect is not seen by its deadline has failed, and the pair is taken to be where it was. One whose
+//! packets set out and do not arrive is taken back, and that way is barred until there are other routes: whatever the topology
+//! says, it does not lead there.
+//!
+//! **A controller that begins** where another has ended takes pairs to be where they are seen: it moves nobody back, and
+//! its actuator goes on holding pairs where they are found.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -58,6 +63,8 @@ pub struct ControllerCounters {
     pub expired: u64,
     /// Actions that another one of the same pair overtook.
     pub superseded: u64,
+    /// Actions that were taken back, since packets set out by the new way and did not arrive.
+    pub astray: u64,
 }
 
 /// An action and what came of it.
@@ -87,6 +94,17 @@ struct Pending {
     from: u8,
 }
 
+/// An action whose effect was seen: packets have set out by the new way. Whether they arrive is to be looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The action.
+    pub action: Action,
+    /// Where the pair was before.
+    pub from: u8,
+    /// By this time they should have arrived.
+    pub due: Timestamp,
+}
+
 /// The loop at work.
 pub struct Controller {
     options: ControllerOptions,
@@ -96,6 +114,7 @@ pub struct Controller {
     pins: Pins,
     is_frozen: bool,
     pending: BTreeMap<Pair, Pending>,
+    arrivals: VecDeque<Arrival>,
     next_poll: Option<Timestamp>,
     actions: u64,
     decisions: VecDeque<Decision>,
@@ -124,6 +143,7 @@ impl Controller {
             pins: Pins::new(),
             is_frozen: false,
             pending: BTreeMap::new(),
+            arrivals: VecDeque::new(),
             next_poll,
             actions: 0,
             decisions: VecDeque::new(),
@@ -142,6 +162,7 @@ impl Controller {
     /// The network is another from now on.
     pub fn set_paths(&mut self, paths: Paths) {
         self.paths = paths;
+        self.arrivals.clear();
         self.decider.rerouted();
     }
 
@@ -196,6 +217,7 @@ impl Controller {
     /// A collector tells of congestion.
     pub fn congested(&mut self, congestion: &Congestion) {
         self.counters.congestions += 1;
+        self.find(&congestion.flows, congestion.time);
         let mut decided = std::mem::take(&mut self.decided);
         self.decider.congested(congestion, &self.pins, &mut self.paths, &mut decided);
         self.carry_out(decided);
@@ -204,11 +226,41 @@ impl Controller {
     /// A collector has seen packets of a pair with an address that they did not have before.
     pub fn seen(&mut self, pair: Pair, address: u8, at: Timestamp) {
         if self.pending.get(&pair).is_some_and(|pending| pending.action.address == address) {
-            let Pending { action, .. } = self.pending.remove(&pair).expect("it was there");
+            let Pending { action, from } = self.pending.remove(&pair).expect("it was there");
             self.counters.confirmed += 1;
+            let arrival = Arrival { action, from, due: at + self.options.patience };
+            keep(&mut self.arrivals, arrival, self.options.pending);
             let outcome = Outcome::Confirmed(at.since(action.issued));
             self.end(Ended { action, outcome });
         }
+    }
+
+    /// Actions of which it is time to look whether packets arrive: whoever can see the switches of their destinations does
+    /// so, and says [`went_astray`](Self::went_astray) of those that do not. Each is given once, and none whose pair has been
+    /// sent elsewhere since.
+    pub fn take_arrivals(&mut self, now: Timestamp) -> Vec<Arrival> {
+        let due = self.arrivals.iter().take_while(|arrival| arrival.due <= now).count();
+        let due = self.arrivals.drain(..due);
+        due.filter(|arrival| !self.pending.contains_key(&arrival.action.pair)).collect()
+    }
+
+    /// Packets have set out by the way that an action sent them, and do not arrive: the way is barred to the pair, which
+    /// goes back to where it was, unless that is barred, too.
+    pub fn went_astray(&mut self, arrival: &Arrival, now: Timestamp) {
+        let &Arrival { action: Action { pair, address, .. }, from, .. } = arrival;
+        self.counters.astray += 1;
+        self.paths.bar(pair, address);
+        // Nothing may come by either way for a while, as from a sender that waits for what got lost: even if the way back
+        // is not seen in time, the pair is not to be where it was sent.
+        if !self.paths.is_barred(pair, from) && self.begin(pair, from, from, now) {
+            self.decider.placed(pair, from, now, &mut self.paths);
+        }
+    }
+
+    /// Traffic that others have steered: pairs that are found at other addresses than the base address are held there.
+    pub fn find(&mut self, flows: &[Observed], now: Timestamp) {
+        let placed = flows.iter().filter(|flow| flow.address != 0 && !self.pending.contains_key(&flow.pair));
+        placed.for_each(|flow| self.actuator.found(flow.pair, flow.address, now));
     }
 
     /// When it wants to see all traffic; `None` for never.
@@ -219,6 +271,7 @@ impl Controller {
     /// All traffic there is.
     pub fn polled(&mut self, flows: &[Observed], now: Timestamp) {
         self.counters.polls += 1;
+        self.find(flows, now);
         self.next_poll = self.decider.polls().map(|interval| now + interval);
         let mut decided = std::mem::take(&mut self.decided);
         self.decider.polled(flows, now, &self.pins, &mut self.paths, &mut decided);
@@ -233,6 +286,7 @@ impl Controller {
             self.pending.remove(&action.pair);
             self.counters.expired += 1;
             self.decider.placed(action.pair, from, now, &mut self.paths);
+            self.actuator.failed(&action, from);
             self.end(Ended { action, outcome: Outcome::Expired });
         }
     }

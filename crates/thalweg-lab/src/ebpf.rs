@@ -184,6 +184,11 @@ impl Maps {
         counters::read(self.open("counters")?, layout).map_err(map_error("counters"))
     }
 
+    /// Has a switch count from zero again.
+    pub(crate) fn reset_counters(&self, layout: &Layout, router: RouterId) -> Result<(), LabError> {
+        counters::reset(self.open("counters")?, layout, router).map_err(map_error("counters"))
+    }
+
     /// Begins or ends mirroring at a switch.
     pub(crate) fn set_mirror(&self, layout: &Layout, router: RouterId, is_on: bool) -> Result<(), LabError> {
         let mut ports = self.ports()?;

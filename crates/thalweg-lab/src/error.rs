@@ -26,6 +26,25 @@ pub enum LabError {
         "this build has no switch program, for it was built without clang: install clang and build again"
     )]
     NoSwitchProgram,
+    /// Something that a lab calls is not installed.
+    #[error("a lab with these switches needs {program}: install {package}")]
+    NoProgram {
+        /// What is called.
+        program: &'static str,
+        /// The package that has it, by Debian's name.
+        package: &'static str,
+    },
+    /// Something that a lab calls has failed.
+    #[error("{program}: {reason}")]
+    Program {
+        /// What was called.
+        program: &'static str,
+        /// What it said.
+        reason: String,
+    },
+    /// Switches of Open vSwitch have no tables of ours.
+    #[error("switches of Open vSwitch are told by OpenFlow what to do")]
+    NotEbpf,
     /// There is no lab of this prefix, or not all of it.
     #[error("there is no lab {prefix:?}: {reason}")]
     NotUp {
@@ -40,6 +59,15 @@ pub enum LabError {
         /// The name given.
         name: String,
     },
+    /// There is no such switch.
+    #[error("the lab has no switch {name:?}")]
+    UnknownSwitch {
+        /// The name given.
+        name: String,
+    },
+    /// There is no such link.
+    #[error(transparent)]
+    UnknownLink(#[from] thalweg_network::link_state::UnknownLink),
     /// A namespace could not be made, entered or removed.
     #[error("network namespace {name:?}: cannot {what}: {source}")]
     Namespace {

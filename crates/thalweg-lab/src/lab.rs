@@ -1,5 +1,6 @@
 //! A lab: made, found again, used, removed.
 
+mod faults;
 mod make;
 
 use std::collections::BTreeMap;
@@ -9,15 +10,16 @@ use nix::unistd::geteuid;
 use thalweg_network::topology::Node;
 use thalweg_network::{EndpointId, PortIndex, RouterId, Topology};
 
-use crate::ebpf::{self, Maps, Tables};
+use crate::ebpf::{self, Maps, SwitchCounters, Tables};
 use crate::error::LabError;
 use crate::layout::{self, Layout};
 use crate::namespace::{self, Namespace};
 use crate::netlink::Netlink;
-use crate::plan::{FABRIC, Plan, PlanError, Prefix};
+use crate::ovs::{self, OpenFlowSwitch, Ovs};
+use crate::plan::{FABRIC, Plan, PlanError, Plane, Prefix};
 use crate::record::{self, Record};
 use crate::shaper::{self, QueueCounters};
-use crate::status::{HostStatus, PortStatus, Status, SwitchStatus};
+use crate::status::{HostStatus, PortStatus, Status, SwitchStatus, link_name};
 use crate::sysctl::{self, Changed};
 
 /// A lab that is up. It belongs to no process: dropping this leaves it as it is.
@@ -29,7 +31,13 @@ pub struct Lab {
     layout: Layout,
     fabric: Namespace,
     netlink: Netlink,
-    maps: Maps,
+    switching: Switching,
+}
+
+/// What forwards.
+enum Switching {
+    Ebpf(Maps),
+    Ovs(Ovs),
 }
 
 /// What [`Lab::down`] has removed.
@@ -75,9 +83,15 @@ impl Lab {
         }
         let (layout, fabric) = (Layout::new(&plan), fabric(&plan.prefix));
         let netlink = Netlink::open(&fabric)?;
-        let maps = Maps::find(&netlink, &layout)?;
-        let maps = maps.ok_or_else(|| not_up("its ports have no switch program".to_owned()))?;
-        Ok(Lab { plan, layout, fabric, netlink, maps })
+        let switching = match plan.plane {
+            Plane::Ebpf => Maps::find(&netlink, &layout)?
+                .map(Switching::Ebpf)
+                .ok_or_else(|| not_up("its ports have no switch program".to_owned()))?,
+            Plane::Ovs => Ovs::find(prefix, &fabric)
+                .map(Switching::Ovs)
+                .ok_or_else(|| not_up("Open vSwitch has ended".to_owned()))?,
+        };
+        Ok(Lab { plan, layout, fabric, netlink, switching })
     }
 
     /// Removes the lab of this prefix, or what is left of it: kills the processes in its namespaces, removes these with
@@ -144,7 +158,25 @@ impl Lab {
     /// # Errors
     /// If the lab is gone.
     pub fn tables(&self) -> Result<Tables, LabError> {
-        self.maps.tables(&self.layout, &self.plan.topology)
+        self.maps()?.tables(&self.layout, &self.plan.topology)
+    }
+
+    /// How its switches are spoken to by OpenFlow, by router; none if they are eBPF programs.
+    pub fn openflow(&self) -> Vec<OpenFlowSwitch> {
+        match self.switching {
+            Switching::Ebpf(_) => Vec::new(),
+            Switching::Ovs(_) => {
+                let topology = self.topology();
+                topology.router_ids().map(|router| ovs::switch(topology, router)).collect()
+            }
+        }
+    }
+
+    fn maps(&self) -> Result<&Maps, LabError> {
+        match &self.switching {
+            Switching::Ebpf(maps) => Ok(maps),
+            Switching::Ovs(_) => Err(LabError::NotEbpf),
+        }
     }
 
     /// Begins or ends mirroring at a switch. All switches mirror when a lab comes up. Nothing happens if there is no
@@ -153,7 +185,7 @@ impl Lab {
     /// # Errors
     /// If the lab is gone.
     pub fn set_mirror(&self, router: RouterId, is_on: bool) -> Result<(), LabError> {
-        self.maps.set_mirror(&self.layout, router, is_on)
+        self.maps()?.set_mirror(&self.layout, router, is_on)
     }
 
     /// What the lab is and has counted.
@@ -164,11 +196,7 @@ impl Lab {
         let queues: BTreeMap<u32, QueueCounters> =
             self.netlink.queues()?.iter().filter_map(shaper::queue_counters).collect();
         let queue = |interface: u32| queues.get(&interface).copied().unwrap_or_default();
-        let mut entries = vec![0; self.layout.monitors.len()];
-        for entry in self.tables()?.entries().map_err(|error| LabError::ebpf("read the tables", error))? {
-            entries[entry.router.index()] += 1;
-        }
-        let counters = self.maps.counters(&self.layout)?;
+        let (entries, counters) = self.switched(&queues)?;
         let mut ports = self.layout.ports.iter().zip(counters).peekable();
         let mut switches = Vec::with_capacity(self.layout.monitors.len());
         for monitor in &self.layout.monitors {
@@ -186,7 +214,7 @@ impl Lab {
                 router: monitor.router,
                 name: self.topology().name(Node::Router(monitor.router)).to_owned(),
                 entries: entries[monitor.router.index()],
-                is_mirrored: self.maps.is_mirrored(&self.layout, monitor.router)?,
+                is_mirrored: self.is_mirrored(monitor.router)?,
                 monitor: layout::monitor_name(monitor.router),
                 monitor_rate: monitor.rate,
                 monitor_queue: queue(monitor.mirror),
@@ -194,13 +222,58 @@ impl Lab {
             });
         }
         let hosts = self.topology().endpoint_ids().map(|endpoint| self.host_status(endpoint));
+        let links_down = self.links()?.failed().map(|link| link_name(self.topology(), link)).collect();
         Ok(Status {
             prefix: self.plan.prefix.clone(),
             plane: self.plan.plane,
             fabric: self.fabric.name().to_owned(),
             hosts: hosts.collect::<Result<_, _>>()?,
             switches,
+            links_down,
         })
+    }
+
+    /// By switch, the entries of its table; by port, what its switch has counted.
+    fn switched(
+        &self,
+        queues: &BTreeMap<u32, QueueCounters>,
+    ) -> Result<(Vec<usize>, Vec<SwitchCounters>), LabError> {
+        match &self.switching {
+            Switching::Ebpf(maps) => {
+                let mut entries = vec![0; self.layout.monitors.len()];
+                let all = self.tables()?.entries();
+                for entry in all.map_err(|error| LabError::ebpf("read the tables", error))? {
+                    entries[entry.router.index()] += 1;
+                }
+                Ok((entries, maps.counters(&self.layout)?))
+            }
+            Switching::Ovs(ovs) => {
+                let traffic = self.netlink.traffic()?;
+                let counters = |port: &layout::Port| {
+                    let passed = traffic.get(&port.interface).copied().unwrap_or_default();
+                    let dropped = queues.get(&port.interface).map_or(0, |queue| queue.dropped_packets);
+                    SwitchCounters {
+                        received_packets: passed.received_packets,
+                        received_bytes: passed.received_bytes,
+                        sent_packets: passed.sent_packets + dropped,
+                        sent_bytes: passed.sent_bytes,
+                        ..SwitchCounters::default()
+                    }
+                };
+                let topology = self.topology();
+                let entries = topology.router_ids().map(|router| ovs.entries(router, topology));
+                let counters = self.layout.ports.iter().map(counters).collect();
+                Ok((entries.collect::<Result<_, _>>()?, counters))
+            }
+        }
+    }
+
+    /// Whether a switch copies what it forwards. Of switches of Open vSwitch that is up to whoever installs routes.
+    fn is_mirrored(&self, router: RouterId) -> Result<bool, LabError> {
+        match &self.switching {
+            Switching::Ebpf(maps) => maps.is_mirrored(&self.layout, router),
+            Switching::Ovs(_) => Ok(true),
+        }
     }
 
     fn host_status(&self, endpoint: EndpointId) -> Result<HostStatus, LabError> {
@@ -222,8 +295,10 @@ fn check_means(plan: &Plan) -> Result<(), LabError> {
     if !geteuid().is_root() {
         return Err(LabError::NotRoot);
     }
-    if !ebpf::is_built() {
-        return Err(LabError::NoSwitchProgram);
+    match plan.plane {
+        Plane::Ebpf if !ebpf::is_built() => return Err(LabError::NoSwitchProgram),
+        Plane::Ebpf => {}
+        Plane::Ovs => Ovs::check()?,
     }
     match &plan.congestion_control {
         Some(name) if !sysctl::congestion_controls()?.contains(name) => {
@@ -259,6 +334,7 @@ fn remove(prefix: &Prefix) -> Result<Removed, LabError> {
     if let Some(record) = Record::read(prefix)? {
         record.changed.iter().try_for_each(Changed::restore)?;
     }
+    Ovs::remove(prefix)?;
     Record::remove(prefix)?;
     Ok(removed)
 }

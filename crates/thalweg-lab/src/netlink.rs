@@ -1,5 +1,6 @@
 //! Requests to the kernel about the interfaces and queues of one namespace.
 
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
@@ -27,6 +28,15 @@ const LOOPBACK: u32 = 1;
 pub(crate) struct Netlink {
     runtime: Runtime,
     handle: Handle,
+}
+
+/// Frames that an interface has received and sent, and their bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Traffic {
+    pub(crate) received_packets: u64,
+    pub(crate) received_bytes: u64,
+    pub(crate) sent_packets: u64,
+    pub(crate) sent_bytes: u64,
 }
 
 /// One end of a veth pair.
@@ -84,13 +94,14 @@ impl Netlink {
         numbers.next().ok_or_else(missing)
     }
 
-    /// Sets an interface up.
-    pub(crate) fn set_up(&self, interface: u32) -> Result<(), LabError> {
+    /// Sets an interface up, or down.
+    pub(crate) fn set_up(&self, interface: u32, is_up: bool) -> Result<(), LabError> {
         let mut message = LinkMessage::default();
         message.header.index = interface;
-        message.header.flags = LinkFlags::Up;
+        message.header.flags = if is_up { LinkFlags::Up } else { LinkFlags::empty() };
         message.header.change_mask = LinkFlags::Up;
-        self.change(RouteNetlinkMessage::SetLink(message), 0, || format!("set interface {interface} up"))
+        let state = if is_up { "up" } else { "down" };
+        self.change(RouteNetlinkMessage::SetLink(message), 0, || format!("set interface {interface} {state}"))
     }
 
     /// The kernel numbers of the interfaces that are up and have a carrier.
@@ -107,9 +118,32 @@ impl Netlink {
         Ok(up.collect())
     }
 
+    /// What interfaces have received and sent, by their kernel numbers.
+    pub(crate) fn traffic(&self) -> Result<BTreeMap<u32, Traffic>, LabError> {
+        let request = RouteNetlinkMessage::GetLink(LinkMessage::default());
+        let answers = self.ask(request, NLM_F_DUMP, || "list interfaces".to_owned())?;
+        let of_link = |answer| match answer {
+            RouteNetlinkMessage::NewLink(link) => {
+                let found = link.attributes.iter().find_map(|attribute| match attribute {
+                    LinkAttribute::Stats64(stats) => Some(*stats),
+                    _ => None,
+                })?;
+                let traffic = Traffic {
+                    received_packets: found.rx_packets,
+                    received_bytes: found.rx_bytes,
+                    sent_packets: found.tx_packets,
+                    sent_bytes: found.tx_bytes,
+                };
+                Some((link.header.index, traffic))
+            }
+            _ => None,
+        };
+        Ok(answers.into_iter().filter_map(of_link).collect())
+    }
+
     /// Sets the loopback interface up.
     pub(crate) fn set_loopback_up(&self) -> Result<(), LabError> {
-        self.set_up(LOOPBACK)
+        self.set_up(LOOPBACK, true)
     }
 
     /// Gives an interface an address of its own, and makes it the way to everybody.

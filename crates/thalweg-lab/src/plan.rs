@@ -102,6 +102,8 @@ pub enum Plane {
     /// eBPF programs at the ports.
     #[default]
     Ebpf,
+    /// Bridges of Open vSwitch in user space, which are told by OpenFlow what to forward: nothing at first.
+    Ovs,
 }
 
 /// What a lab is to be.
@@ -109,7 +111,7 @@ pub enum Plane {
 pub struct Plan {
     /// Who is attached to whom, at what rates. Delays are those of the machine, whatever the links' are said to be.
     pub topology: Arc<Topology>,
-    /// The tables that the switches begin with. `None`: [`shortest_path_tables`](crate::shortest_path_tables) with
+    /// The tables that switches of [`Plane::Ebpf`] begin with. `None`: [`shortest_path_tables`](crate::shortest_path_tables) with
     /// [`DEFAULT_ADDRESSES`](crate::DEFAULT_ADDRESSES). What ECMP would do is not done: switches look at addresses only.
     pub forwarding: Option<Forwarding>,
     /// What all names begin with.

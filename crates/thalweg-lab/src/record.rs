@@ -137,6 +137,11 @@ pub(crate) fn lock() -> Result<File, LabError> {
     lock().map_err(|source| LabError::Record { path: FOLDER.into(), source })
 }
 
+/// Where records are, and what else a lab has in files.
+pub(crate) fn folder() -> &'static Path {
+    Path::new(FOLDER)
+}
+
 fn path(prefix: &Prefix) -> PathBuf {
     Path::new(FOLDER).join(format!("{prefix}lab.json"))
 }

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use thalweg_network::{EndpointId, MacAddress, PortIndex, RouterId};
+use thalweg_network::{EndpointId, LinkId, MacAddress, PortIndex, RouterId, Topology};
 use thalweg_wire::BitRate;
 
 use crate::ebpf::SwitchCounters;
@@ -22,6 +22,17 @@ pub struct Status {
     pub hosts: Vec<HostStatus>,
     /// By router.
     pub switches: Vec<SwitchStatus>,
+    /// Links that are cut, by [name](link_name).
+    pub links_down: Vec<String>,
+}
+
+/// What a link is called, by its ends: `leaf0-spine1`.
+///
+/// # Panics
+/// If there is no such link.
+pub fn link_name(topology: &Topology, link: LinkId) -> String {
+    let [one, other] = topology.links()[link.index()].ends.map(|end| topology.name(end.node));
+    format!("{one}-{other}")
 }
 
 /// A host.

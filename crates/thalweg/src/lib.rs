@@ -1,6 +1,7 @@
 //! The parts of the `thalweg` program, so that tests and examples can use them one by one.
 
 pub mod cli;
+pub mod client;
 pub mod config;
 pub mod document;
 pub mod emulate;

@@ -1,5 +1,6 @@
 //! `docs/reference/json.md` says what the program writes: every key of every line, no others, and true examples.
 
+mod lab_lines;
 mod program;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,7 +59,12 @@ fn page() -> String {
 }
 
 /// Tables of parts, by the type of keys that have such a part.
-const PARTS: [(&str, &str); 2] = [("estimate", "An estimate"), ("spread", "A spread")];
+const PARTS: [(&str, &str); 4] = [
+    ("estimate", "An estimate"),
+    ("spread", "A spread"),
+    ("times", "Some times"),
+    ("headroom", "What the machine had left"),
+];
 
 /// The keys in the first column of the page's tables, by the heading above. Tables of parts go with what has such a
 /// part: the flow with each `flow`, an estimate or a spread with each key of that type, what tasks say with each `tasks`.
@@ -103,7 +109,7 @@ fn documented(page: &str) -> Keys {
 
 fn written(runs: &[Run]) -> Keys {
     let mut keys = Keys::new();
-    for line in runs.iter().flat_map(Run::lines) {
+    for line in runs.iter().flat_map(Run::lines).chain(lab_lines::all()) {
         let name = line["type"].as_str().unwrap().to_owned();
         collect("", &line, keys.entry(name).or_default());
     }

@@ -48,7 +48,7 @@ pub struct Arp<F> {
     topology: Arc<Topology>,
     frames: F,
     refresh: Nanos,
-    /// Pairs that do not have their base address, and when they were last told so.
+    /// Where pairs were last sent, and when they were last told so; or where they were found.
     told: BTreeMap<Pair, (u8, Timestamp)>,
     refreshed: u64,
 }
@@ -69,9 +69,10 @@ impl<F: Frames> Arp<F> {
     /// # Errors
     /// Of the last that could not be reached; the others have been told.
     pub fn refresh(&mut self, now: Timestamp) -> Result<(), ActError> {
-        let is_due = |at: Timestamp| now.since(at) >= self.refresh;
+        // The base address is what a host comes to by itself.
+        let is_due = |&(to, at): &(u8, Timestamp)| to != 0 && now.since(at) >= self.refresh;
         let due: Vec<(Pair, u8)> =
-            self.told.iter().filter(|(_, told)| is_due(told.1)).map(|(&pair, &(to, _))| (pair, to)).collect();
+            self.told.iter().filter(|(_, told)| is_due(told)).map(|(&pair, &(to, _))| (pair, to)).collect();
         let mut result = Ok(());
         for (pair, address) in due {
             self.refreshed += 1;
@@ -83,10 +84,7 @@ impl<F: Frames> Arp<F> {
     }
 
     fn tell(&mut self, pair: Pair, address: u8, now: Timestamp) -> Result<(), ActError> {
-        match address {
-            0 => self.told.remove(&pair),
-            _ => self.told.insert(pair, (address, now)),
-        };
+        self.told.insert(pair, (address, now));
         self.send(pair, &request(&self.topology, pair, address))
     }
 
@@ -105,6 +103,15 @@ impl<F: Frames> Actuator for Arp<F> {
 
     fn act(&mut self, action: &Action) -> Result<(), ActError> {
         self.tell(action.pair, action.address, action.issued)
+    }
+
+    /// One that was told before is where it was told to be, whatever its packets under way still say.
+    fn found(&mut self, pair: Pair, address: u8, now: Timestamp) {
+        self.told.entry(pair).or_insert((address, now));
+    }
+
+    fn failed(&mut self, action: &Action, from: u8) {
+        self.told.insert(action.pair, (from, action.deadline));
     }
 }
 
@@ -196,5 +203,38 @@ mod tests {
         arp.act(&action(0)).unwrap();
         arp.refresh(Timestamp(100)).unwrap();
         assert_eq!(arp.frames.0.len(), 4, "nothing to hold on to");
+    }
+
+    /// How often something is said again within some time, each time by two frames.
+    fn said_again(mut arp: Arp<Sent>) -> u64 {
+        arp.refresh(Timestamp(100)).unwrap();
+        arp.refreshed()
+    }
+
+    #[test]
+    fn who_was_sent_there_by_another_controller_is_held_there() {
+        let topology = Arc::new(rack(2, LinkSpec::default()).unwrap());
+        let mut arp = Arp::new(topology, Sent::default(), Nanos(10));
+        arp.found(PAIR, 2, Timestamp(5));
+        assert_eq!(said_again(arp), 1);
+    }
+
+    #[test]
+    fn packets_under_way_say_nothing_of_who_was_sent_home() {
+        let topology = Arc::new(rack(2, LinkSpec::default()).unwrap());
+        let mut arp = Arp::new(topology, Sent::default(), Nanos(10));
+        arp.act(&action(2)).unwrap();
+        arp.act(&action(0)).unwrap();
+        arp.found(PAIR, 2, Timestamp(5));
+        assert_eq!(said_again(arp), 0);
+    }
+
+    #[test]
+    fn what_had_no_effect_is_not_said_again() {
+        let topology = Arc::new(rack(2, LinkSpec::default()).unwrap());
+        let mut arp = Arp::new(topology, Sent::default(), Nanos(10));
+        arp.act(&action(2)).unwrap();
+        arp.failed(&action(2), 0);
+        assert_eq!(said_again(arp), 0);
     }
 }

@@ -49,6 +49,14 @@ pub enum ActError {
         /// What the system said.
         cause: std::io::Error,
     },
+    /// The address leads nowhere from the pair's source.
+    #[error("address {address} leads nowhere from {source_name}")]
+    NoWay {
+        /// Name of the endpoint.
+        source_name: String,
+        /// The address.
+        address: u8,
+    },
     /// The actuator is not connected, or has too much to do.
     #[error("{0}")]
     Busy(String),
@@ -64,4 +72,15 @@ pub trait Actuator: Send {
     /// # Errors
     /// If that cannot be done. Nothing has changed then.
     fn act(&mut self, action: &Action) -> Result<(), ActError>;
+
+    /// A pair sends to this address, and others may have sent it there: who has to hold pairs where they are holds it, unless
+    /// it has ever sent the pair anywhere itself.
+    fn found(&mut self, pair: Pair, address: u8, now: Timestamp) {
+        let _ = (pair, address, now);
+    }
+
+    /// An action had no effect in time: its pair is taken to be at `from`, where it was, and is to be left there.
+    fn failed(&mut self, action: &Action, from: u8) {
+        let _ = (action, from);
+    }
 }

@@ -16,7 +16,19 @@ const LINE: BitRate = BitRate(10_000_000_000);
 
 /// What was done, for all to see.
 #[derive(Clone, Default)]
-struct Done(Arc<Mutex<Vec<Action>>>);
+struct Done(Arc<Mutex<Vec<Action>>>, Arc<Mutex<BTreeMap<Pair, u8>>>, Arc<Mutex<Vec<(Pair, u8)>>>);
+
+impl Done {
+    /// Where pairs were found.
+    fn found(&self) -> Vec<(Pair, u8)> {
+        self.1.lock().unwrap().iter().map(|(&pair, &address)| (pair, address)).collect()
+    }
+
+    /// Whose actions had no effect, and where they are to be left.
+    fn failed(&self) -> Vec<(Pair, u8)> {
+        self.2.lock().unwrap().clone()
+    }
+}
 
 impl Actuator for Done {
     fn name(&self) -> &'static str {
@@ -26,6 +38,14 @@ impl Actuator for Done {
     fn act(&mut self, action: &Action) -> Result<(), ActError> {
         self.0.lock().unwrap().push(*action);
         Ok(())
+    }
+
+    fn found(&mut self, pair: Pair, address: u8, _: Timestamp) {
+        self.1.lock().unwrap().insert(pair, address);
+    }
+
+    fn failed(&mut self, action: &Action, from: u8) {
+        self.2.lock().unwrap().push((action.pair, from));
     }
 }
 
@@ -259,6 +279,84 @@ fn first_fit_finds_room_for_a_whole_stride() {
     }
     let collisions = uses.iter().filter(|&&uses| uses > 1).count();
     assert!(collisions <= 4, "first fit may fail for a few: {collisions} links have more than one flow");
+}
+
+#[test]
+fn what_sets_out_and_does_not_arrive_comes_back_and_is_not_sent_there_again() {
+    let mut its = Collision::new();
+    its.told_halves(MS);
+    let sent = its.done()[0];
+    its.controller.seen(its.one, sent.address, Timestamp(3 * MS));
+    assert!(its.controller.take_arrivals(Timestamp(52 * MS)).is_empty(), "it may be under way");
+    let arrivals = its.controller.take_arrivals(Timestamp(53 * MS));
+    assert_eq!((arrivals.len(), arrivals[0].action, arrivals[0].from), (1, sent, its.a));
+    its.controller.went_astray(&arrivals[0], Timestamp(53 * MS));
+    let back = its.done()[1];
+    assert_eq!((back.pair, back.address), (its.one, its.a));
+    assert_eq!(its.controller.counters().astray, 1);
+    its.controller.seen(its.one, its.a, Timestamp(55 * MS));
+    for round in 0..20 {
+        its.told_halves((200 + 100 * round) * MS);
+    }
+    let again =
+        its.done().iter().filter(|action| action.pair == its.one && action.address == sent.address).count();
+    assert_eq!(again, 1, "{:?}", its.done());
+    // Other routes may lead there.
+    its.controller.set_paths(paths());
+    assert!(!its.controller.paths().is_barred(its.one, sent.address));
+}
+
+#[test]
+fn who_is_taken_back_stays_back_though_nothing_is_heard_of_it_for_long() {
+    let mut its = Collision::new();
+    its.told_halves(MS);
+    let sent = its.done()[0];
+    its.controller.seen(its.one, sent.address, Timestamp(3 * MS));
+    let arrivals = its.controller.take_arrivals(Timestamp(53 * MS));
+    its.controller.went_astray(&arrivals[0], Timestamp(53 * MS));
+    its.controller.advance(Timestamp(103 * MS));
+    assert_eq!(its.done.failed(), [(its.one, its.a)], "where it is to be left");
+}
+
+#[test]
+fn nobody_is_sent_back_to_where_nothing_arrives_either() {
+    let mut its = Collision::new();
+    its.told_halves(MS);
+    let sent = its.done()[0];
+    its.controller.paths.bar(its.one, its.a);
+    its.controller.seen(its.one, sent.address, Timestamp(3 * MS));
+    let arrivals = its.controller.take_arrivals(Timestamp(60 * MS));
+    its.controller.went_astray(&arrivals[0], Timestamp(60 * MS));
+    assert_eq!(its.done().len(), 1);
+}
+
+#[test]
+fn who_was_sent_elsewhere_meanwhile_is_not_looked_for() {
+    let mut its = Collision::new();
+    its.told_halves(MS);
+    let sent = its.done()[0];
+    its.controller.seen(its.one, sent.address, Timestamp(3 * MS));
+    its.controller.pin(its.one, its.a, Timestamp(20 * MS));
+    assert!(its.controller.take_arrivals(Timestamp(60 * MS)).is_empty());
+}
+
+#[test]
+fn a_controller_that_begins_where_another_has_ended_moves_nobody_back() {
+    let mut its = Collision::new();
+    its.told_halves(MS);
+    let sent = its.done()[0];
+    // It is gone. Another one is told of the pairs where they are now, each with a link to itself.
+    let mut heir = Collision::new();
+    let links: Vec<LinkNumber> = heir.controller.paths.of(heir.one, sent.address).unwrap().to_vec();
+    for (round, &link) in links.iter().cycle().take(20).enumerate() {
+        let now = (100 + 2 * round as u64) * MS;
+        heir.controller.congested(&congestion(link, now, &[(heir.one, sent.address, LINE.0)]));
+        heir.controller.congested(&congestion(heir.link, now, &[(heir.other, heir.b, LINE.0)]));
+    }
+    assert!(heir.done().is_empty(), "{:?}", heir.done());
+    let latest = heir.controller.decisions().rev().find(|decision| decision.pair == heir.one).unwrap();
+    assert_eq!((latest.from, latest.verdict), (sent.address, Verdict::Stays));
+    assert_eq!(heir.done.found(), [(heir.one, sent.address)], "and holds it there");
 }
 
 proptest! {

@@ -50,7 +50,9 @@ impl Decider for FirstFit {
             let alternatives = alternatives(pair, &taken, paths);
             let access = paths.of(pair, from).and_then(|links| links.last().copied());
             let demand = share * access.map_or(0.0, |link| paths.capacity(link).0 as f64);
-            let fits = |way: &&Alternative| way.expected.0 as f64 >= demand * (1.0 - ROUNDING);
+            let fits = |way: &&Alternative| {
+                way.expected.0 as f64 >= demand * (1.0 - ROUNDING) && !paths.is_barred(pair, way.address)
+            };
             let is_pinned = pins.contains_key(&pair);
             let to = match alternatives.iter().find(fits) {
                 Some(way) if !is_pinned => way.address,

@@ -6,14 +6,17 @@
 //! **Beyond the algorithm.** A flow moves only if it gains by a share that is worth it ([`GreedyOptions::gain`]), and not
 //! again before the last move has taken effect ([`GreedyOptions::settle`]): two flows that see the same free path
 //! through different eyes would swap for ever otherwise. What is [light](super::loads::LIGHT), acknowledgements above all,
-//! counts as nobody's rival. With a gain of 0, no settling time and nothing light it is the algorithm as published.
+//! counts as nobody's rival. Where no way is better, [room](GreedyOptions::makes_room) is made on one. With a gain of 0, no
+//! settling time, nothing light and no room made it is the algorithm as published.
 
 use thalweg_wire::{Nanos, Timestamp};
 
 use super::loads::Loads;
-use super::{Cause, Congestion, Decider, Decision, Pins, Verdict};
+use super::{Alternative, Cause, Congestion, Decider, Decision, Pins, Verdict};
 use crate::pair::Pair;
 use crate::routes::Paths;
+
+mod room;
 
 /// How greedy.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,12 +30,28 @@ pub struct GreedyOptions {
     /// How long a pair is left alone after a move. Default 5 ms: the move takes 2.5 to 3.5 ms to take effect (figure 16),
     /// and as much again passes before rates tell. From the third of several moves in a row it doubles with each.
     pub settle: Nanos,
+    /// Whether a pair that no way suits may take one that another pair leaves at the same time, if that one loses nothing by
+    /// it. Default yes.
+    pub makes_room: bool,
 }
 
 impl Default for GreedyOptions {
     fn default() -> Self {
-        GreedyOptions { timeout: Nanos::from_millis(3), gain: 0.1, settle: Nanos::from_millis(5) }
+        GreedyOptions {
+            timeout: Nanos::from_millis(3),
+            gain: 0.1,
+            settle: Nanos::from_millis(5),
+            makes_room: true,
+        }
     }
+}
+
+/// What all pairs of a notice have in common.
+#[derive(Clone, Copy, Debug)]
+struct Round<'a> {
+    cause: Cause,
+    now: Timestamp,
+    pins: &'a Pins,
 }
 
 /// Algorithm 1 at work.
@@ -54,32 +73,33 @@ impl Greedy {
     }
 
     /// Lines 9 to 17: where one pair should go.
-    fn route(
-        &mut self,
-        pair: Pair,
-        cause: Cause,
-        now: Timestamp,
-        is_pinned: bool,
-        paths: &mut Paths,
-    ) -> Option<Decision> {
-        let known = self.loads.get(pair)?;
+    fn route(&mut self, pair: Pair, round: Round<'_>, paths: &mut Paths, decisions: &mut Vec<Decision>) {
+        let Some(known) = self.loads.get(pair) else { return };
+        let Round { cause, now, pins } = round;
+        let is_pinned = pins.contains_key(&pair);
         let alternatives = self.loads.alternatives(pair, paths);
         let present = alternatives.iter().find(|way| way.address == known.address);
         let wanted = present.map_or(0.0, |way| way.expected.0 as f64 * (1.0 + self.options.gain));
-        let better = alternatives.iter().filter(|way| way.expected.0 as f64 > wanted);
-        // Of several that promise the same, the first, as in the algorithm.
-        let best = better.reduce(|best, way| if way.expected > best.expected { way } else { best });
-        let (to, verdict) = match best {
+        let is_better =
+            |way: &&Alternative| way.expected.0 as f64 > wanted && !paths.is_barred(pair, way.address);
+        let (to, verdict) = match best(alternatives.iter().filter(is_better)) {
             _ if is_pinned => (known.address, Verdict::Pinned),
             _ if self.loads.settles(pair, now) => (known.address, Verdict::Settles),
             Some(best) => (best.address, Verdict::Goes),
-            None => (known.address, Verdict::Stays),
+            None => match self.room(pair, &alternatives, wanted, round, paths) {
+                Some((to, displaced)) => {
+                    self.loads.send(displaced.pair, displaced.to, now, paths);
+                    decisions.push(displaced);
+                    (to, Verdict::Goes)
+                }
+                None => (known.address, Verdict::Stays),
+            },
         };
         if verdict == Verdict::Goes {
             self.loads.send(pair, to, now, paths);
         }
         let (from, rate) = (known.address, known.rate);
-        Some(Decision { pair, time: now, cause, rate, from, to, verdict, alternatives })
+        decisions.push(Decision { pair, time: now, cause, rate, from, to, verdict, alternatives });
     }
 }
 
@@ -100,10 +120,10 @@ impl Decider for Greedy {
             self.loads.see(flow, now, paths);
         }
         self.loads.forget(now, paths);
-        let cause = Cause::Congestion(congestion.link);
-        let pairs = congestion.flows.iter().map(|flow| flow.pair);
-        let routed = pairs.filter_map(|pair| self.route(pair, cause, now, pins.contains_key(&pair), paths));
-        decisions.extend(routed);
+        let round = Round { cause: Cause::Congestion(congestion.link), now, pins };
+        for flow in &congestion.flows {
+            self.route(flow.pair, round, paths, decisions);
+        }
     }
 
     fn placed(&mut self, pair: Pair, address: u8, now: Timestamp, paths: &mut Paths) {
@@ -113,4 +133,9 @@ impl Decider for Greedy {
     fn rerouted(&mut self) {
         self.loads.clear();
     }
+}
+
+/// The way that promises most. Of several that promise the same, the first, as in the algorithm.
+fn best<'a>(ways: impl Iterator<Item = &'a Alternative>) -> Option<&'a Alternative> {
+    ways.reduce(|best, way| if way.expected > best.expected { way } else { best })
 }

@@ -144,6 +144,23 @@ impl Loads {
         }
     }
 
+    /// Places a pair elsewhere, only to see what would come of it.
+    pub fn suppose(&mut self, pair: Pair, address: u8, paths: &mut Paths) {
+        if let Some(known) = self.take(pair, paths) {
+            self.put(pair, Known { address, ..known }, paths);
+        }
+    }
+
+    /// Pairs that contend for a link.
+    pub fn rivals(&self, link: LinkNumber, paths: &mut Paths) -> Vec<Pair> {
+        let capacity = paths.capacity(link);
+        let mut contends = |(pair, known): &(&Pair, &Known)| {
+            let takes = |links: &[LinkNumber]| links.contains(&link);
+            !is_light(known.rate, capacity) && paths.of(**pair, known.address).is_some_and(takes)
+        };
+        self.known.iter().filter(|known| contends(known)).map(|(&pair, _)| pair).collect()
+    }
+
     /// Forgets what has not been seen for too long.
     pub fn forget(&mut self, now: Timestamp, paths: &mut Paths) {
         let moves = |known: &Known| known.moved.is_some_and(|moved| now.since(moved) < self.settle);

@@ -1,6 +1,6 @@
 //! Which links a pair's packets take, by each of the destination's addresses.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use thalweg_network::routing::{Path, path};
@@ -25,6 +25,7 @@ pub struct Paths {
     firsts: Vec<u32>,
     capacities: Vec<BitRate>,
     known: HashMap<Pair, Ways>,
+    barred: BTreeSet<(Pair, u8)>,
 }
 
 impl Paths {
@@ -39,7 +40,7 @@ impl Paths {
             capacities
                 .extend(ports.map(|port| topology.links()[topology.link_at(router, port).index()].rate));
         }
-        Paths { state, firsts, capacities, known: HashMap::new() }
+        Paths { state, firsts, capacities, known: HashMap::new(), barred: BTreeSet::new() }
     }
 
     /// The network.
@@ -88,6 +89,21 @@ impl Paths {
             self.known.insert(pair, found);
         }
         self.known[&pair].get(usize::from(address))?.as_deref()
+    }
+
+    /// Bars a way to a pair: it is known where it leads, but packets do not arrive.
+    pub fn bar(&mut self, pair: Pair, address: u8) {
+        self.barred.insert((pair, address));
+    }
+
+    /// Whether a way is barred to a pair.
+    pub fn is_barred(&self, pair: Pair, address: u8) -> bool {
+        self.barred.contains(&(pair, address))
+    }
+
+    /// The ways that are barred, by pair and address.
+    pub fn barred(&self) -> impl Iterator<Item = (Pair, u8)> + '_ {
+        self.barred.iter().copied()
     }
 
     fn find(&self, pair: Pair, address: u8) -> Option<Path> {

@@ -70,6 +70,12 @@ impl Rules {
         self.by_address.iter().map(|(&(router, address), &rule)| (router, address, rule))
     }
 
+    /// Those of one switch.
+    pub fn at(&self, router: RouterId) -> Rules {
+        let all = (router, MacAddress([0; 6]))..=(router, MacAddress([0xff; 6]));
+        Rules { by_address: self.by_address.range(all).map(|(&place, &rule)| (place, rule)).collect() }
+    }
+
     /// The rule of a switch for an address.
     pub fn get(&self, router: RouterId, address: MacAddress) -> Option<Rule> {
         self.by_address.get(&(router, address)).copied()

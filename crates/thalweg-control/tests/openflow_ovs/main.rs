@@ -3,6 +3,7 @@
 //! Needs Open vSwitch (`apt-get install openvswitch-switch`), but neither root nor its kernel module; says that it is
 //! skipped where it is missing.
 
+mod fabric;
 mod ovs;
 
 use std::io::Write as _;

@@ -75,21 +75,60 @@ impl Ovs {
         self.vsctl(&["add-port", BRIDGE, &name, "--", "set", "interface", &name, "type=dummy", &request]);
     }
 
+    /// Adds another bridge of this number, with ports `NAMEp1`, `NAMEp2`, ..., that connects to a controller.
+    #[allow(dead_code, reason = "not every user of this file needs it")]
+    pub(crate) fn add_bridge(&self, name: &str, datapath: u64, ports: u32, controller: SocketAddr) {
+        let id = format!("other-config:datapath-id={datapath:016x}");
+        let settings = ["datapath_type=dummy", "fail-mode=secure", "protocols=OpenFlow13", &id];
+        self.vsctl(&[&["add-br", name, "--", "set", "bridge", name][..], &settings].concat());
+        for number in 1..=ports {
+            let (port, request) = (format!("{name}p{number}"), format!("ofport_request={number}"));
+            self.vsctl(&["add-port", name, &port, "--", "set", "interface", &port, "type=dummy", &request]);
+        }
+        self.set_controller_of(name, &format!("tcp:{controller}"));
+    }
+
+    /// What `ovs-ofctl dump-flows` says of a bridge, an entry a line.
+    #[allow(dead_code, reason = "not every user of this file needs it")]
+    pub(crate) fn flows(&self, bridge: &str) -> Vec<String> {
+        let socket = format!("unix:{}", self.path(&format!("{bridge}.mgmt")).display());
+        let shown = self.run("ovs-ofctl", &["--no-names", "-O", "OpenFlow13", "dump-flows", &socket]);
+        shown.lines().filter(|line| line.contains("cookie=")).map(str::to_owned).collect()
+    }
+
+    /// What a bridge would do with a packet: the actions of its datapath.
+    #[allow(dead_code, reason = "not every user of this file needs it")]
+    pub(crate) fn trace(&self, bridge: &str, packet: &str) -> String {
+        let socket = self.path("ovs-vswitchd.ctl").display().to_string();
+        let shown = self.run("ovs-appctl", &["-t", &socket, "ofproto/trace", bridge, packet]);
+        let actions = shown.lines().find_map(|line| line.strip_prefix("Datapath actions: "));
+        actions.unwrap_or_else(|| panic!("{shown}")).to_owned()
+    }
+
+    /// The OpenFlow number of a bridge's port that has this number in the datapath.
+    #[allow(dead_code, reason = "not every user of this file needs it")]
+    pub(crate) fn of_port(&self, bridge: &str, number: u32) -> u32 {
+        let socket = self.path("ovs-vswitchd.ctl").display().to_string();
+        // `		sw0p1 1/7: (dummy)`
+        let shown = self.run("ovs-appctl", &["-t", &socket, "dpif/show"]);
+        let ports = shown.lines().filter_map(|line| line.trim().strip_prefix(bridge)?.strip_prefix('p'));
+        let numbers = ports.filter_map(|port| port.split_once(' ')?.1.split_once(':')?.0.split_once('/'));
+        let mut found =
+            numbers.filter(|(_, datapath)| *datapath == number.to_string()).map(|(port, _)| port.parse());
+        found.next_back().unwrap_or_else(|| panic!("{shown}")).unwrap()
+    }
+
     /// Has the bridge connect to these (`tcp:127.0.0.1:6653`) or listen for them (`ptcp:6653`).
     pub(crate) fn set_controller(&self, target: &str) {
+        self.set_controller_of(BRIDGE, target);
+    }
+
+    /// The same of any bridge.
+    pub(crate) fn set_controller_of(&self, bridge: &str, target: &str) {
         // As soon as can be, rather than up to 8 s after a connection broke.
-        self.vsctl(&[
-            "set-controller",
-            BRIDGE,
-            target,
-            "--",
-            "set",
-            "controller",
-            BRIDGE,
-            "max_backoff=1000",
-            "connection-mode=out-of-band",
-            "inactivity_probe=2000",
-        ]);
+        let options = ["max_backoff=1000", "connection-mode=out-of-band", "inactivity_probe=2000"];
+        let command = ["set-controller", bridge, target, "--", "set", "controller", bridge];
+        self.vsctl(&[&command[..], &options].concat());
     }
 
     /// For a controller that listens here.

@@ -1,7 +1,8 @@
 //! What the switch program counts, port by port.
 
-use aya::maps::{Map, MapData, MapError, PerCpuArray};
+use aya::maps::{Map, MapData, MapError, PerCpuArray, PerCpuValues};
 use bytemuck::{Pod, Zeroable, must_cast};
+use thalweg_network::RouterId;
 
 use crate::layout::Layout;
 
@@ -84,6 +85,16 @@ pub(super) fn read(map: Map, layout: &Layout) -> Result<Vec<SwitchCounters>, Map
         Ok(must_cast::<_, Counters>(sum).into())
     };
     layout.ports.iter().map(of_port).collect()
+}
+
+/// Has the ports of a switch count from zero again.
+pub(super) fn reset(map: Map, layout: &Layout, router: RouterId) -> Result<(), MapError> {
+    let mut counters: PerCpuArray<MapData, [u64; COUNTERS]> = PerCpuArray::try_from(map)?;
+    for port in layout.ports_of(router) {
+        let zeros: Vec<_> = counters.get(&port.interface, 0)?.iter().map(|_| [0; COUNTERS]).collect();
+        counters.set(port.interface, PerCpuValues::try_from(zeros)?, 0)?;
+    }
+    Ok(())
 }
 
 impl From<Counters> for SwitchCounters {

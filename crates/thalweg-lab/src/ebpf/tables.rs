@@ -156,6 +156,16 @@ impl Tables {
         }
     }
 
+    /// Removes all entries of a switch, and says how many there were.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn clear(&mut self, router: RouterId) -> Result<usize, TableError> {
+        let entries = self.entries()?.into_iter().filter(|entry| entry.router == router);
+        let removed = entries.map(|entry| self.remove(router, entry.mac).map(usize::from));
+        removed.sum()
+    }
+
     /// The entry for an address.
     ///
     /// # Errors
@@ -187,13 +197,28 @@ impl Tables {
     /// # Errors
     /// As of [`set`](Self::set). What was written so far stays.
     pub fn install(&mut self, forwarding: &Forwarding) -> Result<Installed, TableError> {
-        let wanted = wanted(&self.topology, forwarding);
+        self.install_where(|_| true, forwarding)
+    }
+
+    /// As [`install`](Self::install), at one switch.
+    ///
+    /// # Errors
+    /// As of [`set`](Self::set). What was written so far stays.
+    pub fn install_at(&mut self, router: RouterId, forwarding: &Forwarding) -> Result<Installed, TableError> {
+        self.install_where(|other| other == router, forwarding)
+    }
+
+    fn install_where(
+        &mut self,
+        is_meant: impl Fn(RouterId) -> bool,
+        forwarding: &Forwarding,
+    ) -> Result<Installed, TableError> {
         let mut there = BTreeMap::new();
-        for entry in self.entries()? {
+        for entry in self.entries()?.into_iter().filter(|entry| is_meant(entry.router)) {
             there.insert((entry.router, entry.mac), entry);
         }
         let mut installed = Installed::default();
-        for entry in &wanted {
+        for entry in wanted(&self.topology, forwarding).iter().filter(|entry| is_meant(entry.router)) {
             if there.remove(&(entry.router, entry.mac)) == Some(*entry) {
                 installed.unchanged += 1;
             } else {

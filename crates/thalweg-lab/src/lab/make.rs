@@ -1,4 +1,4 @@
-//! How a lab is made: record, namespaces, links, shapers, programs, tables, in this order.
+//! How a lab is made: record, namespaces, links, shapers, switches, tables, in this order.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -11,12 +11,13 @@ use thalweg_network::EndpointId;
 use thalweg_network::topology::Node;
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
-use super::{Lab, host};
+use super::{Lab, Switching, host};
 use crate::ebpf::{self, Maps};
 use crate::error::LabError;
 use crate::layout::{self, HOST_INTERFACE, Layout, Peer};
 use crate::namespace::Namespace;
 use crate::netlink::{Netlink, VethEnd};
+use crate::ovs::{self, Ovs};
 use crate::plan::{FABRIC, Plan, Plane};
 use crate::record::Record;
 use crate::routes::{DEFAULT_ADDRESSES, shortest_path_tables};
@@ -55,20 +56,38 @@ pub(super) fn make(plan: &Plan) -> Result<Lab, LabError> {
     }
     make_links(plan, &layout, &netlink)?;
     make_monitors(plan, &layout, &netlink)?;
-    match plan.plane {
-        Plane::Ebpf => ebpf::attach(&netlink, &layout, &plan.topology)?,
-    }
-    let maps = Maps::find(&netlink, &layout)?;
-    let maps = maps.ok_or_else(|| LabError::ebpf("find the switch program", "no port has it"))?;
-
-    let lab = Lab { plan: plan.clone(), layout, fabric, netlink, maps };
-    let forwarding = match &plan.forwarding {
-        Some(forwarding) => forwarding.clone(),
-        None => shortest_path_tables(&plan.topology, DEFAULT_ADDRESSES)?,
+    let switching = match plan.plane {
+        Plane::Ebpf => {
+            ebpf::attach(&netlink, &layout, &plan.topology)?;
+            let maps = Maps::find(&netlink, &layout)?;
+            Switching::Ebpf(maps.ok_or_else(|| LabError::ebpf("find the switch program", "no port has it"))?)
+        }
+        Plane::Ovs => make_bridges(plan, &layout, &fabric, &netlink)?,
     };
-    lab.tables()?.install(&forwarding).map_err(|error| LabError::ebpf("install the tables", error))?;
-    wait_for_links(&lab.layout, &lab.netlink)?;
+    let lab = Lab { plan: plan.clone(), layout, fabric, netlink, switching };
+    if plan.plane == Plane::Ebpf {
+        let forwarding = match &plan.forwarding {
+            Some(forwarding) => forwarding.clone(),
+            None => shortest_path_tables(&plan.topology, DEFAULT_ADDRESSES)?,
+        };
+        lab.tables()?.install(&forwarding).map_err(|error| LabError::ebpf("install the tables", error))?;
+    }
+    wait_for_links(awaited(&lab.layout), &lab.netlink)?;
     Ok(lab)
+}
+
+fn make_bridges(
+    plan: &Plan,
+    layout: &Layout,
+    fabric: &Namespace,
+    netlink: &Netlink,
+) -> Result<Switching, LabError> {
+    // It is spoken to by the loopback interface.
+    netlink.set_loopback_up()?;
+    for endpoint in plan.topology.endpoint_ids() {
+        ovs::complete_checksums(&host(plan, endpoint))?;
+    }
+    Ok(Switching::Ovs(Ovs::start(&plan.prefix, fabric, layout, &plan.topology)?))
 }
 
 fn make_fabric(plan: &Plan) -> Result<Namespace, LabError> {
@@ -110,7 +129,7 @@ fn make_host(plan: &Plan, layout: &Layout, endpoint: EndpointId, fabric: &Netlin
         ..VethEnd::default()
     };
     fabric.add_veth(&end, &peer)?;
-    fabric.set_up(port.interface)?;
+    fabric.set_up(port.interface, true)?;
 
     let netlink = Netlink::open(&namespace)?;
     netlink.set_loopback_up()?;
@@ -118,7 +137,7 @@ fn make_host(plan: &Plan, layout: &Layout, endpoint: EndpointId, fabric: &Netlin
     let rate = layout.host_rates[endpoint.index()];
     netlink.set_queue(shaper::shaper(interface, rate, HOST_BUFFER, plan.mtu))?;
     set_parameters(plan, &namespace, rate)?;
-    netlink.set_up(interface)?;
+    netlink.set_up(interface, true)?;
     netlink.add_only_address(interface, known.ip)
 }
 
@@ -144,7 +163,7 @@ fn make_links(plan: &Plan, layout: &Layout, fabric: &Netlink) -> Result<(), LabE
         {
             let other = &layout.ports[other];
             fabric.add_veth(&port_end(plan, port), &port_end(plan, other))?;
-            [port, other].iter().try_for_each(|port| fabric.set_up(port.interface))?;
+            [port, other].iter().try_for_each(|port| fabric.set_up(port.interface, true))?;
         }
     }
     for port in &layout.ports {
@@ -168,20 +187,28 @@ fn make_monitors(plan: &Plan, layout: &Layout, fabric: &Netlink) -> Result<(), L
         let collector = end(monitor.monitor, layout::monitor_name(monitor.router), "monitor");
         fabric.add_veth(&mirror, &collector)?;
         fabric.set_queue(shaper::shaper(monitor.mirror, monitor.rate, plan.monitor_buffer, plan.mtu))?;
-        [monitor.mirror, monitor.monitor].iter().try_for_each(|&end| fabric.set_up(end))?;
+        [monitor.mirror, monitor.monitor].iter().try_for_each(|&end| fabric.set_up(end, true))?;
     }
     Ok(())
 }
 
-/// Waits until all links carry frames. Of each, the end that was set up last does so at once; the other, here always one of
-/// the fabric's, when the kernel gets to it: it drops what it is to send until then.
-fn wait_for_links(layout: &Layout, fabric: &Netlink) -> Result<(), LabError> {
+/// An end of every link. Of each, the end that was set up last carries frames at once; the other, here always one of the
+/// fabric's, when the kernel gets to it.
+fn awaited(layout: &Layout) -> impl Iterator<Item = u32> + '_ {
     let ports = layout.ports.iter().enumerate().filter(|&(place, port)| match port.peer {
         Peer::Host(_) => true,
         Peer::Port(other) => place < other,
     });
     let mirrors = layout.monitors.iter().map(|monitor| monitor.mirror);
-    let mut waiting: BTreeSet<u32> = ports.map(|(_, port)| port.interface).chain(mirrors).collect();
+    ports.map(|(_, port)| port.interface).chain(mirrors)
+}
+
+/// Waits until these interfaces of the fabric carry frames: they drop what they are to send until then.
+pub(super) fn wait_for_links(
+    interfaces: impl Iterator<Item = u32>,
+    fabric: &Netlink,
+) -> Result<(), LabError> {
+    let mut waiting: BTreeSet<u32> = interfaces.collect();
     let (waits, pause) = LINK_WAITS;
     for _ in 0..waits {
         for interface in fabric.interfaces_up()? {

@@ -3,7 +3,9 @@
 
 #![expect(unsafe_code, reason = "frames written to a packet socket")]
 
+mod faults;
 mod leftovers;
+mod ovs;
 mod setup;
 mod switching;
 mod timing;

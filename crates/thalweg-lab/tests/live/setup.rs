@@ -147,6 +147,14 @@ impl TestLab {
         self.fabric().within(send).unwrap();
     }
 
+    /// The queueing disciplines of the fabric, as `tc` shows them.
+    pub(crate) fn queues(&self) -> String {
+        let mut command = Command::new("tc");
+        command.args(["qdisc", "show"]).stdout(Stdio::piped());
+        let output = self.fabric().spawn(&mut command).unwrap().wait_with_output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+
     /// Runs `ip` on a host.
     pub(crate) fn ip(&self, host: u16, arguments: &[&str]) {
         let mut command = Command::new("ip");

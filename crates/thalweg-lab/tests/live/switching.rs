@@ -135,7 +135,7 @@ fn an_arp_request_to_one_host_moves_its_entry_and_its_traffic() {
 
 /// Tells host `to` by a unicast ARP request that host `of` has an address: from the switch's end of its link, as a
 /// controller does (Planck, section 6.2).
-fn request(lab: &TestLab, to: u16, of: u16, address: u8) {
+pub(crate) fn request(lab: &TestLab, to: u16, of: u16, address: u8) {
     let (router, port) = lab.port_of(to);
     let interface = lab.port_interface(router, port).unwrap();
     let (told, told_of) =

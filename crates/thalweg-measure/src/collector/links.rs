@@ -178,7 +178,9 @@ impl Links {
     /// A link as it is; `rate` is the sum of those of its `flows`.
     pub(super) fn report(&self, link: usize, now: Timestamp, rate: Estimate, flows: u32) -> LinkReport {
         let (load, line) = (&self.loads[link], &self.links[link]);
-        let smoothed = self.smoothing.smoothed_at(now, load.sum, load.behind).max(0.0);
+        // A link carries no more than it can, however far the ages of its flows' rates lie apart.
+        let smoothed = self.smoothing.smoothed_at(now, load.sum, load.behind);
+        let smoothed = smoothed.clamp(0.0, line.capacity.0 as f64);
         LinkReport {
             side: line.side,
             capacity: line.capacity,

@@ -34,7 +34,7 @@ pub struct LinkReport {
     /// Sum of the rates of its flows now, in bits per second on the wire, framing included. Its bound holds if those
     /// of all flows do; it is unknown if one of them is, and has no upper end if one of them has none.
     pub rate: Estimate,
-    /// The sum of rates, smoothed, in bits per second.
+    /// The sum of rates, smoothed, in bits per second; no more than the capacity.
     pub smoothed: f64,
     /// `smoothed` as a share of the capacity.
     pub utilisation: f64,

@@ -5,12 +5,12 @@ use std::{io, process};
 
 use thalweg_measure::tasks::PlanError;
 
+use crate::client::ClientError;
 use crate::config::{ConfigError, OptionsError};
 use crate::emulate::ExperimentError;
 use crate::emulate::sweep::SweepError;
 use crate::serve;
 use crate::synth::SynthOptionsError;
-use crate::top::client::ClientError;
 use crate::watch::Outcome;
 
 /// How the program ended.

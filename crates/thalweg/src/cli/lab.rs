@@ -12,12 +12,14 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use thalweg_lab::{DEFAULT_RATE, Lab, Prefix};
+use thalweg_lab::{DEFAULT_RATE, Lab, Plan, Plane, Prefix};
 use thalweg_wire::BitRate;
 
+use crate::lab::part::Part;
+use crate::lab::scenarios::faults::Fault;
 use crate::lab::scenarios::workload::{Pattern, Scheme};
-use crate::lab::scenarios::{Setting, collide, udp, workload};
-use crate::lab::{plot, report, shape};
+use crate::lab::scenarios::{Setting, collide, faults, reroute_latency, udp, workload};
+use crate::lab::{openflow, plot, report, shape};
 
 /// Rate of links on the fat tree unless said otherwise: a packet crosses five switches there, on the processors of one
 /// machine.
@@ -46,6 +48,8 @@ enum LabCommand {
     Down(DownArgs),
     Status(StatusArgs),
     Exec(ExecArgs),
+    Fail(FailArgs),
+    Repair(RepairArgs),
     Run(RunArgs),
 }
 
@@ -69,8 +73,21 @@ struct UpArgs {
     #[arg(long, value_name = "RATE", value_parser = parsed::<BitRate>)]
     rate: Option<BitRate>,
 
+    /// What the switches are. Those of Open vSwitch are told by OpenFlow what to forward, and may be told otherwise: they
+    /// listen on the loopback interface of their namespace, from port 6653 on.
+    #[arg(long, value_name = "KIND", value_enum, default_value_t = SwitchKind::Ebpf)]
+    switch: SwitchKind,
+
     #[command(flatten)]
     prefix: PrefixArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum SwitchKind {
+    /// eBPF programs: fast.
+    Ebpf,
+    /// Open vSwitch in user space: for what speaks OpenFlow.
+    Ovs,
 }
 
 /// Remove a lab, or what is left of it.
@@ -110,6 +127,39 @@ struct ExecArgs {
     command: Vec<OsString>,
 }
 
+/// Have a link or a switch fail.
+///
+/// A link that fails carries nothing, and its ends see no carrier. A switch that fails has no links, and has forgotten its
+/// table and its counters when it comes back.
+#[derive(Args, Debug)]
+struct FailArgs {
+    #[command(flatten)]
+    part: PartArgs,
+}
+
+/// Repair what has failed.
+///
+/// A switch gets the entries back that all switches had when the lab came up.
+#[derive(Args, Debug)]
+struct RepairArgs {
+    #[command(flatten)]
+    part: PartArgs,
+
+    /// Leave a switch's table empty: a controller is to fill it.
+    #[arg(long)]
+    empty: bool,
+}
+
+#[derive(Args, Debug)]
+struct PartArgs {
+    /// A switch (`leaf0`), a host for its link (`h0`), or a link by its ends (`leaf0-spine1`) or a port (`leaf0:p2`).
+    #[arg(value_name = "PART")]
+    name: String,
+
+    #[command(flatten)]
+    prefix: PrefixArgs,
+}
+
 /// Try something in a lab of its own, and show what came of it.
 ///
 /// The lab is made for it and removed again. Whatever is measured comes with what the machine had left: with less than
@@ -120,7 +170,7 @@ struct RunArgs {
     #[arg(value_name = "SCENARIO", value_enum)]
     scenario: Scenario,
 
-    /// How often (`collide`).
+    /// How often (`collide`, and `reroute-latency` by each means).
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     trials: u32,
 
@@ -134,7 +184,14 @@ struct RunArgs {
     #[arg(long, value_name = "SCHEME", value_delimiter = ',', value_parser = parsed::<Scheme>)]
     scheme: Vec<Scheme>,
 
-    /// Seed of who sends to whom, and by which trees.
+    /// What befalls: `switch-restart`, `controller-killed`, `events-lost`, `events-reordered`, `deaf-host`, `link-failure`,
+    /// `wrong-topology` [default: each in turn].
+    ///
+    /// For `faults`; several with commas between.
+    #[arg(long, value_name = "FAULT", value_delimiter = ',', value_parser = parsed::<Fault>)]
+    fault: Vec<Fault>,
+
+    /// Seed of who sends to whom, and by which trees; of what is left to chance in `faults`.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
@@ -158,8 +215,12 @@ struct RunArgs {
 enum Scenario {
     /// Two TCP flows come onto one link, and are taken apart within milliseconds.
     Collide,
+    /// How soon packets take another path, by ARP and by OpenFlow. Needs Open vSwitch.
+    RerouteLatency,
     /// A UDP flow stays where it was sent.
     Udp,
+    /// Whatever befalls network or controller, forwarding is whole again after, and the loop goes on.
+    Faults,
     /// Fat tree: each host sends to the one half of all hosts on.
     Stride,
     /// Fat tree: each host sends to another, and receives from one.
@@ -181,6 +242,8 @@ impl LabArgs {
             LabCommand::Down(args) => args.run(),
             LabCommand::Status(args) => args.run(),
             LabCommand::Exec(args) => args.run(),
+            LabCommand::Fail(args) => args.run(),
+            LabCommand::Repair(args) => args.run(),
             LabCommand::Run(args) => args.run(),
         }
     }
@@ -189,7 +252,16 @@ impl LabArgs {
 impl UpArgs {
     fn run(self) -> anyhow::Result<()> {
         let PrefixArgs { prefix } = self.prefix;
-        let lab = Lab::up(shape::plan(&self.shape, self.rate, prefix)?)?;
+        let plane = match self.switch {
+            SwitchKind::Ebpf => Plane::Ebpf,
+            SwitchKind::Ovs => Plane::Ovs,
+        };
+        let lab = Lab::up(Plan { plane, ..shape::plan(&self.shape, self.rate, prefix.clone())? })?;
+        if let Err(error) = openflow::begin(&lab) {
+            // The first error is the one to report; what stays behind goes with `down`.
+            let _ = Lab::down(&prefix);
+            return Err(error.into());
+        }
         super::print(report::hosts(&lab.status()?))
     }
 }
@@ -223,6 +295,28 @@ impl ExecArgs {
     }
 }
 
+impl FailArgs {
+    fn run(self) -> anyhow::Result<()> {
+        let (lab, part) = self.part.find()?;
+        Ok(part.fail(&lab)?)
+    }
+}
+
+impl RepairArgs {
+    fn run(self) -> anyhow::Result<()> {
+        let (lab, part) = self.part.find()?;
+        part.repair(&lab, self.empty).with_context(|| format!("cannot repair {}", self.part.name))
+    }
+}
+
+impl PartArgs {
+    fn find(&self) -> anyhow::Result<(Lab, Part)> {
+        let lab = Lab::find(&self.prefix.prefix)?;
+        let part = Part::named(lab.topology(), &self.name)?;
+        Ok((lab, part))
+    }
+}
+
 impl RunArgs {
     fn run(self) -> anyhow::Result<()> {
         let stop = Arc::new(AtomicBool::new(false));
@@ -232,7 +326,10 @@ impl RunArgs {
                 .context("cannot listen to signals")?;
         }
         let mut hear = |told: &str| eprintln!("{told}");
-        let is_tree = !matches!(self.scenario, Scenario::Collide | Scenario::Udp);
+        let is_tree = matches!(
+            self.scenario,
+            Scenario::Stride | Scenario::Bijection | Scenario::Random | Scenario::Shuffle
+        );
         let mut setting = Setting {
             rate: self.rate.unwrap_or(if is_tree { TREE_RATE } else { DEFAULT_RATE }),
             prefix: self.prefix.prefix.clone(),
@@ -246,11 +343,24 @@ impl RunArgs {
                 self.keep("collide", &json, Some(plot::collide(&results)))?;
                 return super::print(if self.json { json } else { report::collide(&results) });
             }
+            Scenario::RerouteLatency => {
+                let results = reroute_latency::run(self.trials, &mut setting)?;
+                let json = report::reroute_latency_json(&results);
+                self.keep("reroute-latency", &json, Some(plot::reroute_latency(&results)))?;
+                return super::print(if self.json { json } else { report::reroute_latency(&results) });
+            }
             Scenario::Udp => {
                 let results = udp::run(self.time(UDP_SECONDS), &mut setting)?;
                 let json = report::udp_json(&results);
                 self.keep("udp", &json, None)?;
                 return super::print(if self.json { json } else { report::udp(&results) });
+            }
+            Scenario::Faults => {
+                let faults = if self.fault.is_empty() { &Fault::ALL } else { self.fault.as_slice() };
+                let results = faults::run(faults, self.seed, &mut setting)?;
+                let json = report::faults_json(&results);
+                self.keep("faults", &json, None)?;
+                return super::print(if self.json { json } else { report::faults(&results) });
             }
             Scenario::Stride => Pattern::Stride,
             Scenario::Bijection => Pattern::Bijection,

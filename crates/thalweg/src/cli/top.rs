@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::client::ClientOptions;
 use crate::top::{self, Show, TopOptions};
 
 /// Watch a running daemon: links by utilisation, flows on a link, events.
@@ -14,7 +15,7 @@ use crate::top::{self, Show, TopOptions};
 #[derive(Args, Debug)]
 pub(super) struct TopArgs {
     /// Address of the daemon's API: http://HOST:PORT or https://HOST:PORT.
-    #[arg(long, value_name = "URL", default_value_t = TopOptions::default_api())]
+    #[arg(long, value_name = "URL", default_value_t = ClientOptions::default_api())]
     api: String,
 
     /// Print the links once, as a table.
@@ -62,12 +63,12 @@ impl TopArgs {
             () if self.once || !is_terminal => Show::Once,
             () => Show::LiveView,
         };
-        TopOptions {
+        let client = ClientOptions {
             api: self.api,
             token_file: self.token_file,
             ca: self.ca,
             client_certificate: self.client_certificate.zip(self.client_key),
-            show,
-        }
+        };
+        TopOptions { client, show }
     }
 }

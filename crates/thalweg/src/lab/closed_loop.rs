@@ -13,11 +13,13 @@ use thalweg_control::Pair;
 use thalweg_control::controller::ControllerCounters;
 use thalweg_control::decide::Decider;
 use thalweg_lab::Lab;
-use thalweg_measure::collector::Output;
+use thalweg_measure::collector::{AddressChange, LinkEvent, Output};
 use thalweg_network::{NetworkState, RouterId, Topology};
-use thalweg_wire::{BitRate, Nanos, Packet, SourceCounters};
+use thalweg_wire::{BitRate, Nanos, Packet, SourceCounters, Timestamp};
 
+use super::delivery::{Courier, Delivery};
 use super::error::ScenarioError;
+use super::means::By;
 use super::monitors::{Listener, Monitors, frame_time};
 use super::steering::Steering;
 use super::trace::{Moved, Trace};
@@ -33,6 +35,9 @@ const TICK: Duration = Duration::from_millis(5);
 /// a few milliseconds.
 const ACTION_PATIENCE: Nanos = Nanos::from_millis(50);
 
+/// After so long collectors have seen whoever sends, and a loop that has just begun looks where pairs are.
+const LEARNING: Nanos = Nanos::from_millis(500);
+
 /// What the loop is asked to do.
 enum Order {
     /// Hand over the trace, and begin another.
@@ -41,6 +46,25 @@ enum Order {
     Home(Vec<Pair>),
     /// Send a pair to this address, and leave it there.
     Pin(Pair, u8),
+    /// Routes are others from now on; say when everybody knows.
+    Routes(Arc<NetworkState>, Sender<()>),
+    /// What collectors find is delivered otherwise from now on, by chance with this seed.
+    Deliver(Delivery, u64),
+    /// Say what has been done so far.
+    Tally(Sender<Tally>),
+}
+
+/// Tells a loop of other routes.
+#[derive(Clone)]
+pub(super) struct Announcer(Sender<Order>);
+
+impl Announcer {
+    /// Tells of them, and waits until all collectors and the controller know. A loop that has ended knows nothing.
+    pub(super) fn announce(&self, state: &Arc<NetworkState>) {
+        let (reply, known) = bounded(1);
+        let _ = self.0.send(Order::Routes(Arc::clone(state), reply));
+        let _ = known.recv();
+    }
 }
 
 /// A loop at work; it ends when this is dropped.
@@ -59,6 +83,11 @@ pub(super) struct Tally {
     pub(super) sources: SourceCounters,
     /// How often hosts were told again of what they would forget.
     pub(super) refreshed: u64,
+    /// Packets that were seen at switches which no route leads them by.
+    pub(super) elsewhere: u64,
+    /// What collectors have found, how much of that was lost on the way to the controller, and how much arrived in
+    /// another order.
+    pub(super) delivered: [u64; 3],
 }
 
 impl ClosedLoop {
@@ -72,12 +101,29 @@ impl ClosedLoop {
         rate: BitRate,
         decider: Box<dyn Decider>,
     ) -> Result<ClosedLoop, ScenarioError> {
+        ClosedLoop::start_by(lab, state, rate, decider, By::default_in(lab))
+    }
+
+    /// The same, steering by these means.
+    ///
+    /// # Errors
+    /// As of [`start`](Self::start).
+    pub(super) fn start_by(
+        lab: &Lab,
+        state: &Arc<NetworkState>,
+        rate: BitRate,
+        decider: Box<dyn Decider>,
+        by: By,
+    ) -> Result<ClosedLoop, ScenarioError> {
         let monitors = Monitors::open(lab, state, rate)?;
         let patience = ACTION_PATIENCE.max(Nanos(100 * frame_time(rate).0));
-        let steering = Steering::new(lab, state, decider, patience)?;
+        let steering = Steering::new(lab, state, decider, by, patience)?;
         let (orders, waiting) = unbounded();
         let stop = Arc::new(AtomicBool::new(false));
-        let hub = Hub { topology: Arc::clone(state.topology()), steering, trace: Trace::default() };
+        let topology = Arc::clone(state.topology());
+        let learns_at = Some(wall_clock() + LEARNING);
+        let (trace, courier) = (Trace::default(), Courier::default());
+        let hub = Hub { topology, steering, trace, courier, learns_at };
         let is_stopped = Arc::clone(&stop);
         let work = move || work(monitors, hub, &waiting, &is_stopped);
         let thread = thread::Builder::new().name("closed-loop".to_owned()).spawn(work);
@@ -105,12 +151,40 @@ impl ClosedLoop {
         let _ = self.orders.send(Order::Pin(pair, address));
     }
 
+    /// Who tells it of other routes.
+    pub(super) fn announcer(&self) -> Announcer {
+        Announcer(self.orders.clone())
+    }
+
+    /// Has what collectors find delivered otherwise, by chance with this seed.
+    pub(super) fn deliver(&self, delivery: Delivery, seed: u64) {
+        let _ = self.orders.send(Order::Deliver(delivery, seed));
+    }
+
+    /// What it has done so far.
+    ///
+    /// # Errors
+    /// If the loop has ended.
+    pub(super) fn tally(&mut self) -> Result<Tally, ScenarioError> {
+        let (reply, answer) = bounded(1);
+        let _ = self.orders.send(Order::Tally(reply));
+        answer.recv().map_err(|_| self.why_it_ended())
+    }
+
     /// Ends it.
     ///
     /// # Errors
     /// If it has ended early.
     pub(super) fn finish(mut self) -> Result<Tally, ScenarioError> {
         self.join()
+    }
+
+    /// Ends it, and leaves everything as it is. It can do nothing more.
+    ///
+    /// # Errors
+    /// If it had ended early.
+    pub(super) fn end(&mut self) -> Result<(), ScenarioError> {
+        self.join().map(drop)
     }
 
     fn why_it_ended(&mut self) -> ScenarioError {
@@ -147,23 +221,18 @@ fn work(
         let now = Instant::now();
         if now >= next_tick {
             next_tick = now + TICK;
-            let time = wall_clock();
-            monitors.advance(time, &mut hub);
-            hub.steering.advance(time);
-            if hub.steering.controller().next_poll().is_some_and(|poll| poll <= time) {
-                let traffic = monitors.traffic(&hub.topology);
-                hub.steering.controller().polled(&traffic, time);
-                hub.trace.told.extend(hub.steering.take_told());
-            }
+            hub.tick(&mut monitors);
         }
-        orders.try_iter().for_each(|order| hub.obey(order));
+        orders.try_iter().for_each(|order| hub.obey(order, &mut monitors));
         monitors.rest(found, PATIENCE).map_err(|error| ScenarioError::Watching(error.to_string()))?;
     }
-    Ok(Tally {
-        controller: hub.steering.controller().counters(),
-        sources: monitors.counters(),
-        refreshed: hub.steering.refreshed(),
-    })
+    Ok(hub.tally(&mut monitors))
+}
+
+/// What a collector has found.
+enum Finding {
+    Link(RouterId, LinkEvent),
+    Address(AddressChange),
 }
 
 /// Where everything comes together.
@@ -171,10 +240,62 @@ struct Hub {
     topology: Arc<Topology>,
     steering: Steering,
     trace: Trace,
+    courier: Courier<Finding>,
+    /// When it looks where pairs are that others may have steered.
+    learns_at: Option<Timestamp>,
 }
 
 impl Hub {
-    fn obey(&mut self, order: Order) {
+    /// Lets time pass.
+    fn tick(&mut self, monitors: &mut Monitors) {
+        let time = wall_clock();
+        monitors.advance(time, self);
+        let late = self.courier.flush();
+        self.hear(late);
+        self.steering.advance(time);
+        for arrival in self.steering.controller().take_arrivals(time) {
+            let (pair, address) = (arrival.action.pair, arrival.action.address);
+            if !monitors.has_arrived(&self.topology, pair, address) {
+                self.steering.controller().went_astray(&arrival, time);
+                self.trace.astray.push((pair, address));
+            }
+        }
+        if self.learns_at.is_some_and(|at| at <= time) {
+            self.learns_at = None;
+            let traffic = monitors.traffic(&self.topology);
+            self.steering.controller().find(&traffic, time);
+        }
+        if self.steering.controller().next_poll().is_some_and(|poll| poll <= time) {
+            let traffic = monitors.traffic(&self.topology);
+            self.steering.controller().polled(&traffic, time);
+        }
+        self.trace.told.extend(self.steering.take_told());
+    }
+
+    /// What arrives at the controller.
+    fn hear(&mut self, findings: Vec<Finding>) {
+        for finding in findings {
+            match finding {
+                Finding::Link(router, event) => {
+                    let told = self.steering.hear(router, &event);
+                    self.trace.told.extend(told);
+                }
+                Finding::Address(change) => self.steering.see(&change),
+            }
+        }
+    }
+
+    fn tally(&mut self, monitors: &mut Monitors) -> Tally {
+        Tally {
+            controller: self.steering.controller().counters(),
+            sources: monitors.counters(),
+            refreshed: self.steering.refreshed(),
+            elsewhere: monitors.elsewhere(),
+            delivered: self.courier.counts(),
+        }
+    }
+
+    fn obey(&mut self, order: Order, monitors: &mut Monitors) {
         match order {
             Order::Trace(reply) => {
                 // Who does not wait for it any more does not want it.
@@ -193,6 +314,19 @@ impl Hub {
                 self.steering.controller().pin(pair, address, wall_clock());
                 self.trace.told.extend(self.steering.take_told());
             }
+            Order::Routes(state, reply) => {
+                monitors.set_network(&state);
+                self.topology = Arc::clone(state.topology());
+                self.steering.set_routes(&state);
+                let _ = reply.send(());
+            }
+            Order::Deliver(delivery, seed) => {
+                let held = self.courier.set(delivery, seed);
+                self.hear(held);
+            }
+            Order::Tally(reply) => {
+                let _ = reply.send(self.tally(monitors));
+            }
         }
     }
 }
@@ -205,13 +339,15 @@ impl Listener for Hub {
     fn found(&mut self, router: RouterId, output: &mut Output) {
         for event in output.events.drain(..) {
             self.trace.events += 1;
-            let told = self.steering.hear(router, &event);
-            self.trace.told.extend(told);
+            let arrived = self.courier.send(Finding::Link(router, event));
+            self.hear(arrived);
         }
         for change in output.address_changes.drain(..) {
-            if let Some((pair, address)) = self.steering.see(&change) {
+            if let Some((pair, address)) = Pair::of(&self.topology, &change.to) {
                 self.trace.moved(Moved { pair, address, time: change.time, seen: wall_clock() });
             }
+            let arrived = self.courier.send(Finding::Address(change));
+            self.hear(arrived);
         }
         output.flows = Default::default();
     }

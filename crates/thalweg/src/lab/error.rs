@@ -43,6 +43,9 @@ pub enum ScenarioError {
     /// The switches did not take their tables.
     #[error("cannot install the tables: {0}")]
     Tables(#[from] TableError),
+    /// Switches that are told by OpenFlow did not take their routes.
+    #[error("cannot install the routes: {0}")]
+    Switches(String),
     /// A monitor port or a switch port cannot be opened.
     #[error(transparent)]
     Live(#[from] LiveError),

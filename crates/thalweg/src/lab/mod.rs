@@ -4,11 +4,16 @@
 //! |---|---|
 //! | [`scenarios`] | what can be tried |
 //! | [`shape`] | what a lab is to look like |
+//! | [`part`] | what of it can fail, by name |
 //! | [`report`], [`plot`] | what came of it: text and JSON, drawings |
 //! | `closed_loop` | the loop at work, on a thread of its own |
 //! | `monitors` | the monitor ports and the collectors |
-//! | `steering` | the controller, and the way to the hosts |
+//! | `steering`, [`means`] | the controller, and the way to hosts and switches |
+//! | [`openflow`] | switches of Open vSwitch, told what to forward |
 //! | `trace` | what happened, and when |
+//! | `keeper`, `installed` | what switches are to have installed, and have |
+//! | `delivery` | from collectors to the controller: all of it in order, or not |
+//! | `reach` | who reaches whom |
 //! | `traffic`, `streams` | transfers between hosts: by iperf3, and many at once |
 //! | `session` | a lab for the time of a scenario |
 //! | [`spread`] | how measured times lie |
@@ -20,9 +25,16 @@
 //! comes what the machine had left ([`thalweg_lab::Headroom`]).
 
 mod closed_loop;
+mod delivery;
 mod error;
+mod installed;
+mod keeper;
+pub mod means;
 mod monitors;
+pub mod openflow;
+pub mod part;
 pub mod plot;
+mod reach;
 pub mod report;
 pub mod scenarios;
 mod session;

@@ -22,11 +22,12 @@ use thalweg_measure::meter::flow_table::FlowTableOptions;
 use thalweg_measure::meter::intake::Intake;
 use thalweg_measure::rates::BurstOptions;
 use thalweg_network::topology::Node;
-use thalweg_network::{NetworkState, PortIndex, RouterId, Topology, Versions};
+use thalweg_network::{Case, NetworkState, PortIndex, RouterId, Topology, Versions};
 use thalweg_wire::parse::Parser;
 use thalweg_wire::{BitRate, Bytes, HashSeed, Nanos, Packet, Source, SourceCounters, Timestamp};
 
 use super::error::ScenarioError;
+use crate::serve::daemon::wall_clock;
 
 /// Between two turns that found something: what a frame waits at most beyond the wake-up.
 const NAP: Duration = Duration::from_micros(50);
@@ -47,6 +48,7 @@ const FRAMES_A_BURST: u64 = 7;
 /// All monitor ports of a lab.
 pub(super) struct Monitors {
     all: Vec<Monitor>,
+    network: Versions,
     packets: Vec<Packet>,
     /// Of the links.
     rate: BitRate,
@@ -79,7 +81,8 @@ impl Monitors {
     /// # Errors
     /// If one cannot be opened, or its collector not be made.
     pub(super) fn open(lab: &Lab, state: &NetworkState, rate: BitRate) -> Result<Monitors, ScenarioError> {
-        let network = Arc::new(Versions::new(state.clone()));
+        let versions = Versions::new(state.clone());
+        let network = Arc::new(versions.clone());
         let topology = lab.topology();
         let open = |router| -> Result<PromptSource, LiveError> {
             let interface = lab.monitor_interface(router).expect("a switch of the lab");
@@ -94,7 +97,7 @@ impl Monitors {
             Ok(Monitor { router, source, intake, collector, output: Output::default() })
         };
         let all = topology.router_ids().zip(sources).map(monitor).collect::<Result<_, _>>()?;
-        Ok(Monitors { all, packets: Vec::new(), rate })
+        Ok(Monitors { all, network: versions, packets: Vec::new(), rate })
     }
 
     /// Measures what waits at all ports. Says whether there was anything.
@@ -154,6 +157,30 @@ impl Monitors {
             rates.extend(collector.flows(0..collector.slots()).filter_map(|flow| flow.rate).filter(own));
         }
         observed(topology, &rates)
+    }
+
+    /// Tells all collectors that the network is another from now on.
+    pub(super) fn set_network(&mut self, state: &Arc<NetworkState>) {
+        // Refused only of a time before that of the last, or of switches with other names.
+        if self.network.push(Arc::clone(state), wall_clock()).is_err() {
+            self.network = Versions::new(Arc::clone(state));
+        }
+        let network = Arc::new(self.network.clone());
+        self.all.iter_mut().for_each(|monitor| monitor.collector.set_network(Some(Arc::clone(&network))));
+    }
+
+    /// Whether the switch of a pair's destination sees a flow of it with this address.
+    pub(super) fn has_arrived(&self, topology: &Topology, pair: Pair, address: u8) -> bool {
+        let last = self.all.iter().filter(|monitor| monitor.router == topology.router_of(pair.destination));
+        let flows = last.flat_map(|monitor| monitor.collector.flows(0..monitor.collector.slots()));
+        let mut ways = flows.filter_map(|flow| Pair::of(topology, &flow.rate?.ethernet));
+        ways.any(|way| way == (pair, address))
+    }
+
+    /// Packets that were seen at switches which no route leads them by.
+    pub(super) fn elsewhere(&self) -> u64 {
+        let of_one = |monitor: &Monitor| monitor.collector.counters().rates.cases[Case::Elsewhere.index()];
+        self.all.iter().map(of_one).sum()
     }
 
     /// What all ports have brought, and lost on the way to us.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use thalweg_wire::Nanos;
 
-use super::scenarios::{collide, workload};
+use super::scenarios::{collide, reroute_latency, workload};
 use super::spread::cumulative;
 use crate::emulate::plots::lines::{LinePlot, side_by_side};
 
@@ -47,6 +47,40 @@ pub fn collide(results: &collide::Results) -> Result<String, DrawError> {
         100.0 * results.headroom.idle
     );
     side_by_side(&title, &subtitle, &[throughput, latency])
+}
+
+/// How the times from notice to new path lie, by each means (Planck, figure 16).
+///
+/// # Errors
+/// If the plotting library cannot draw it.
+pub fn reroute_latency(results: &reroute_latency::Results) -> Result<String, DrawError> {
+    let lines = |time: fn(&collide::Turn) -> Nanos| {
+        let line = |course: &reroute_latency::Course| {
+            let points = cumulative(course.collisions.turns().map(time));
+            (course.name(), points.into_iter().map(|(ns, share)| (ns / 1e6, share)).collect())
+        };
+        results.courses.iter().map(line).collect()
+    };
+    let plots = [
+        LinePlot {
+            title: "Notice of congestion to first packet on the new path".to_owned(),
+            x_title: "time (ms)".to_owned(),
+            lines: lines(collide::Turn::event_to_path),
+        },
+        LinePlot {
+            title: "Decision to first packet on the new path".to_owned(),
+            x_title: "time (ms)".to_owned(),
+            lines: lines(collide::Turn::decision_to_path),
+        },
+    ];
+    let title = format!("How soon flows take another path, links of {}", results.rate);
+    let spare = |course: &reroute_latency::Course| {
+        let collisions = &course.collisions;
+        let verdict = if collisions.is_conclusive() { "" } else { " (INCONCLUSIVE)" };
+        format!("{}: {:.0} % idle{verdict}", course.name(), 100.0 * collisions.headroom.idle)
+    };
+    let subtitle: Vec<String> = results.courses.iter().map(spare).collect();
+    side_by_side(&title, &format!("share of trials; {}", subtitle.join("; ")), &plots)
 }
 
 /// How the throughput of flows lies, and how long hosts took, under each scheme (Planck, figure 18).

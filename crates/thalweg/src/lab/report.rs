@@ -1,17 +1,23 @@
 //! What came of a scenario: text for people, a line of JSON for programs.
 
+mod faults;
+mod reroute_latency;
+
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::json;
-use thalweg_lab::{Headroom, HostStatus, PortStatus, Removed, Status, headroom};
+use thalweg_lab::{Headroom, HostStatus, Plane, PortStatus, Removed, Status, headroom};
 use thalweg_wire::Nanos;
 
 use super::scenarios::collide::{self, Trial, Turn};
 use super::scenarios::{udp, workload};
 use super::spread::Spread;
 use crate::figures::grouped;
+
+pub use faults::{faults, faults_json};
+pub use reroute_latency::{reroute_latency, reroute_latency_json};
 
 /// A row of the table of times.
 type Row = (&'static str, &'static str, fn(&Turn) -> Nanos);
@@ -143,7 +149,11 @@ pub fn workload_json(results: &workload::Results) -> String {
         .iter()
         .map(|outcome| {
             let hosts: Vec<f64> = outcome.hosts.iter().map(Duration::as_secs_f64).collect();
-            json!({ "summary": outcome.row(), "flows_bps": outcome.flows, "hosts_seconds": hosts })
+            let moved: Vec<f64> = outcome.moved.iter().map(Duration::as_secs_f64).collect();
+            json!({
+                "summary": outcome.row(), "flows_bps": outcome.flows, "hosts_seconds": hosts,
+                "moved_seconds": moved,
+            })
         })
         .collect();
     line(&json!({
@@ -175,7 +185,11 @@ pub fn status(status: &Status) -> String {
         let sum = |count: fn(&PortStatus) -> u64| grouped(switch.ports.iter().map(count).sum());
         let forwarded = sum(|port| port.switch.sent_packets);
         let dropped = sum(|port| port.switch.drops.total() + port.queue.dropped_packets);
-        let mirrored = sum(|port| port.switch.mirrored_packets);
+        let mirrored = match status.plane {
+            // Whoever makes the copies, its queue has counted them.
+            Plane::Ovs => grouped(switch.monitor_queue.sent_packets + switch.monitor_queue.dropped_packets),
+            _ => sum(|port| port.switch.mirrored_packets),
+        };
         let _ = writeln!(
             text,
             "{:10}{:>8}{forwarded:>16}{dropped:>14}{mirrored:>14}{:>14}  {}",
@@ -184,6 +198,9 @@ pub fn status(status: &Status) -> String {
             grouped(switch.monitor_queue.dropped_packets),
             switch.monitor
         );
+    }
+    if !status.links_down.is_empty() {
+        let _ = writeln!(text, "\nlinks down: {}", status.links_down.join(", "));
     }
     text
 }
@@ -215,8 +232,9 @@ pub fn status_json(status: &Status) -> String {
         })
     });
     line(&json!({
-        "type": "lab", "prefix": status.prefix.as_str(), "fabric": status.fabric,
+        "type": "lab", "prefix": status.prefix.as_str(), "switched_by": status.plane, "fabric": status.fabric,
         "hosts": hosts.collect::<Vec<_>>(), "switches": switches.collect::<Vec<_>>(),
+        "links_down": status.links_down,
     }))
 }
 

@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use thalweg_lab::headroom::Begun;
-use thalweg_lab::{Headroom, Lab, Plan};
+use thalweg_lab::{Headroom, Lab, Plan, Plane};
 use thalweg_network::routing::{ForwardingTable, TreeOptions, spanning_trees};
 use thalweg_network::{Forwarding, LinkState, NetworkState, Topology};
 use thalweg_wire::BitRate;
 
 use super::error::ScenarioError;
+use super::openflow;
 
 /// A lab that goes when this does.
 pub(super) struct Session {
@@ -33,16 +34,34 @@ impl Session {
         rate: BitRate,
         stop: &Arc<AtomicBool>,
     ) -> Result<Session, ScenarioError> {
+        let topology = Arc::clone(&plan.topology);
+        Session::up_believing(topology, plan, tables, rate, stop)
+    }
+
+    /// As [`up`](Self::up), with another topology than that of the plan for whoever steers, which has the same switches and
+    /// hosts, and as many ports.
+    ///
+    /// # Errors
+    /// As of [`up`](Self::up).
+    pub(super) fn up_believing(
+        topology: Arc<Topology>,
+        plan: Plan,
+        tables: Vec<ForwardingTable>,
+        rate: BitRate,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Session, ScenarioError> {
         if Lab::find(&plan.prefix).is_ok() {
             return Err(ScenarioError::Taken { prefix: plan.prefix.to_string() });
         }
-        let topology = Arc::clone(&plan.topology);
         let links = LinkState::new(&topology);
         let forwarding = Forwarding::tables(tables);
         let state = Arc::new(NetworkState::new(topology, links, forwarding.clone())?);
         let lab = Lab::up(plan)?;
         let session = Session { lab, state, rate, stop: Arc::clone(stop) };
-        session.lab.tables()?.install(&forwarding)?;
+        match session.lab.plan().plane {
+            Plane::Ovs => drop(openflow::forward(&session.lab, &session.state)?),
+            _ => drop(session.lab.tables()?.install(&forwarding)?),
+        }
         Ok(session)
     }
 

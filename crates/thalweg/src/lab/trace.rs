@@ -36,6 +36,8 @@ pub(super) struct Trace {
     pub(super) told: Vec<Told>,
     /// What was seen of that, each pair and address at the switch that saw it first.
     pub(super) moved: Vec<Moved>,
+    /// Pairs and addresses by which packets set out and did not arrive.
+    pub(super) astray: Vec<(Pair, u8)>,
     /// Notices of congestion.
     pub(super) events: u64,
     /// Full packets of each pair by the address that they had, at the switch of their source.

@@ -237,13 +237,17 @@ impl Daemon {
         if let Some(emulation) = self.emulation() {
             return emulation.now();
         }
+        // Whoever measures nothing steers by what others tell, and those go by their machines' clocks.
+        if collectors.is_empty() && self.control().is_some() {
+            return wall_clock();
+        }
         let clocks = collectors.iter().filter_map(|collector| collector.counters(NETWORK_PATIENCE).ok());
         clocks.map(|asked| asked.time).max().unwrap_or_default()
     }
 
     /// Whether it does what it is for.
     pub fn readiness(&self) -> Readiness {
-        if self.0.is_stopping.load(Ordering::Relaxed) {
+        if self.is_stopping() {
             return Readiness::Stopping;
         }
         let is_starting = |collector: &CollectorHandle| collector.state() == CollectorState::Starting;
@@ -262,6 +266,11 @@ impl Daemon {
             (count > 0).then(|| format!("{count} {name}"))
         });
         format!("{} collectors: {}", states.len(), parts.collect::<Vec<_>>().join(", "))
+    }
+
+    /// Whether it is on its way out.
+    pub fn is_stopping(&self) -> bool {
+        self.0.is_stopping.load(Ordering::Relaxed)
     }
 
     /// From now on it is on its way out.

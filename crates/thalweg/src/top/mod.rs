@@ -8,10 +8,8 @@
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `options` | what to ask, and as whom |
-//! | `client` | questions to the daemon's HTTP API |
-//! | `server_sent` | a stream of bytes to server-sent events |
-//! | `poll`, `event_feed` | threads that ask, with their back-off |
+//! | `options` | whom to ask, and how to show what it says |
+//! | `poll`, `event_feed` | threads that ask (`crate::client`) |
 //! | `model` | what is shown, and what is asked for |
 //! | `shown` | what is known of the daemon: its last answer, its events, one flow |
 //! | `view` | the state between two frames, and what keys do to it |
@@ -19,10 +17,9 @@
 //! | `links_table` | the links once, as a table |
 //! | `run` | all of it together |
 //!
-//! What the daemon says is read into the types by which it says it (`crate::serve::api::json`). The view reads no clock
+//! The view reads no clock
 //! and does no I/O; its golden screens are rewritten by `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg top`.
 
-pub mod client;
 mod draw;
 mod event_feed;
 mod links_table;
@@ -30,7 +27,6 @@ pub mod model;
 mod options;
 mod poll;
 mod run;
-mod server_sent;
 mod shown;
 mod view;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use thalweg_wire::{FlowKey, Timestamp};
 
-use super::client::RequestError;
+use crate::client::{Loss, RequestError};
 use crate::serve::api::json::{Answered, BoundKind, Collector, Event, Flow, Flows, Health, Link, Rate};
 
 /// Flows asked for on the chosen link.
@@ -61,17 +61,6 @@ pub enum News {
         /// How long until it is tried again.
         retry_in: Duration,
     },
-}
-
-/// Events that did not get here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loss {
-    /// As many were overwritten before they could be sent.
-    TooSlow(u64),
-    /// The daemon was started anew, and what it told before that is gone.
-    OtherRun,
-    /// As many could not be understood.
-    NotUnderstood(u64),
 }
 
 /// What a daemon says, as of one moment.

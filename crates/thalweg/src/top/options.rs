@@ -1,20 +1,12 @@
-//! What to ask, and as whom.
+//! Whom to ask, and how to show what it says.
 
-use std::path::PathBuf;
-
-use crate::serve::access::AccessOptions;
+use crate::client::ClientOptions;
 
 /// What `thalweg top` is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopOptions {
-    /// Address of the daemon's API: `http://HOST:PORT` or `https://HOST:PORT`.
-    pub api: String,
-    /// File with the token.
-    pub token_file: Option<PathBuf>,
-    /// Certificates of authorities to trust, PEM, in place of those that browsers trust.
-    pub ca: Option<PathBuf>,
-    /// Chain of certificates to show, PEM, the own first; and the file of its private key.
-    pub client_certificate: Option<(PathBuf, PathBuf)>,
+    /// Whom to ask.
+    pub client: ClientOptions,
     /// How to show it.
     pub show: Show,
 }
@@ -28,23 +20,4 @@ pub enum Show {
     Once,
     /// The links once, as the API says them.
     Json,
-}
-
-impl TopOptions {
-    /// Where a daemon listens unless configured otherwise.
-    pub fn default_api() -> String {
-        format!("http://{}", AccessOptions::default().listen)
-    }
-}
-
-impl Default for TopOptions {
-    fn default() -> Self {
-        TopOptions {
-            api: TopOptions::default_api(),
-            token_file: None,
-            ca: None,
-            client_certificate: None,
-            show: Show::LiveView,
-        }
-    }
 }

@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, SendError, Sender};
 
-use super::client::{Client, RequestError, segment};
 use super::model::{Details, FLOWS, FlowRow, News, OnLink, Query, SeenLink, Snapshot, busiest};
+use crate::client::back_off::BackOff;
+use crate::client::{Client, RequestError, segment};
 use crate::serve::api::json::{Answered, Collector, Collectors, Flows, Health, Links};
 
 /// Time from one round of questions to the next.
@@ -20,22 +21,19 @@ const LONGEST_PERIOD: Duration = Duration::from_secs(5);
 /// Time between two questions for what the user chooses: a key held down asks no more often.
 const SPACING: Duration = Duration::from_millis(50);
 
-/// How long to wait after a failure: the first time, and at most.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(8));
-
 /// Asks until nobody wants to know any more.
 pub(super) fn poll(client: &Client, queries: &Receiver<Query>, news: &Sender<News>) {
-    let mut backoff = Backoff::default();
+    let mut back_off = BackOff::default();
     let mut query = Query::default();
     loop {
         let began = Instant::now();
         let (told, rest) = match snapshot(client, &query) {
             Ok(snapshot) => {
-                backoff = Backoff::default();
+                back_off = BackOff::default();
                 (News::Asked(Box::new(snapshot)), rest_after(began.elapsed()))
             }
             Err(error) => {
-                let retry_in = backoff.next(&error);
+                let retry_in = back_off.next(&error);
                 (News::Trouble { error, retry_in }, retry_in)
             }
         };
@@ -138,25 +136,6 @@ fn flows(client: &Client, path: &str) -> Result<Option<(Vec<FlowRow>, u64)>, Req
     }
 }
 
-/// How long to wait for a daemon that does not answer: twice as long each time.
-#[derive(Debug, Default)]
-pub(super) struct Backoff {
-    failures: u32,
-}
-
-impl Backoff {
-    /// How long to wait after one more failure; at least as long as the daemon asks for.
-    pub(super) fn next(&mut self, error: &RequestError) -> Duration {
-        let (first, longest) = BACKOFF;
-        let wait = (first * 2_u32.saturating_pow(self.failures)).min(longest);
-        self.failures = (self.failures + 1).min(16);
-        match error {
-            RequestError::Refused { retry_after: Some(asked), .. } => wait.max((*asked).min(4 * longest)),
-            _ => wait,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,20 +144,5 @@ mod tests {
     fn a_slow_daemon_is_asked_less_often() {
         let rests = [0, 10, 200, 1_000, 60_000].map(|ms| rest_after(Duration::from_millis(ms)).as_millis());
         assert_eq!(rests, [250, 240, 600, 3_000, 5_000]);
-    }
-
-    #[test]
-    fn a_daemon_that_does_not_answer_is_asked_ever_less_often_and_when_it_says_so() {
-        let mut backoff = Backoff::default();
-        let gone = RequestError::Unreachable("refused".to_owned());
-        let waits: Vec<u128> = (0..6).map(|_| backoff.next(&gone).as_millis()).collect();
-        assert_eq!(waits, [500, 1_000, 2_000, 4_000, 8_000, 8_000]);
-        let busy = |seconds| RequestError::Refused {
-            status: 429,
-            detail: String::new(),
-            retry_after: Some(Duration::from_secs(seconds)),
-        };
-        let asked = [3, 1_000_000].map(|seconds| Backoff::default().next(&busy(seconds)).as_secs());
-        assert_eq!(asked, [3, 32], "but not without end");
     }
 }

@@ -9,11 +9,11 @@ use anyhow::Context;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::client::Client;
 use super::model::{News, Query};
 use super::options::{Show, TopOptions};
 use super::view::TopView;
 use super::{event_feed, links_table, poll};
+use crate::client::Client;
 use crate::terminal::{self, Theme};
 
 /// News that a slow terminal may be behind.
@@ -24,7 +24,7 @@ const NEWS_IN_FLIGHT: usize = 256;
 /// # Errors
 /// If the options cannot be used, the terminal fails, or, shown once, the daemon does not answer.
 pub fn run(options: &TopOptions) -> anyhow::Result<Option<String>> {
-    let client = Client::new(options)?;
+    let client = Client::new(&options.client)?;
     let unanswered = || client.base().to_owned();
     match options.show {
         Show::LiveView => show(&client).map(|()| None),

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use thalweg_wire::FlowKey;
 
-use super::model::{Details, FlowRow, Loss, News, Snapshot};
+use super::model::{Details, FlowRow, News, Snapshot};
+use crate::client::Loss;
 use crate::serve::api::json::{CrossingName, Event, EventBody};
 
 /// Events kept, the latest.

@@ -11,11 +11,11 @@ use ratatui::style::{Color, Modifier};
 use serde_json::{Value, json};
 use thalweg_wire::{Nanos, Timestamp};
 
-use super::client::RequestError;
-use super::model::{Details, FlowRow, Loss, News, OnLink, Query, SeenLink, Snapshot};
-use super::server_sent::Decoder;
+use super::links_table;
+use super::model::{Details, FlowRow, News, OnLink, Query, SeenLink, Snapshot};
 use super::view::{Action, TopView};
-use super::{event_feed, links_table};
+use crate::client::server_sent::Decoder;
+use crate::client::{Loss, RequestError, subscription};
 use crate::serve::api::json::{Event, Flows, Link, Links};
 use crate::terminal::test_screen::{self, buffer, find, lines, screen};
 use crate::terminal::{Theme, View};
@@ -166,6 +166,7 @@ fn crossing(way: &str, threshold: f64) -> Value {
     let mut fastest =
         flow("tcp 10.0.0.17:51034 > 192.168.100.200:5201", within(4.12e9), "sequence_numbers", 0);
     fastest["destination_mac"] = json!("02:54:57:00:00:01");
+    fastest["source_mac"] = json!("02:54:57:00:00:02");
     json!({
         "type": "link", "link": "tor0:p3:out", "crossing": way, "threshold": threshold, "rule": 0,
         "capacity_bps": 10_000_000_000_u64, "rate_bps": within(rate), "smoothed_bps": rate, "utilisation": rate / 1e10,
@@ -514,7 +515,8 @@ impl Read for Pieces {
 /// What is told of a stream, and why it ended.
 fn heard(decoder: &mut Decoder, pieces: Vec<io::Result<Vec<u8>>>) -> (Vec<News>, String) {
     let (tell, news) = crossbeam_channel::unbounded();
-    let ended = event_feed::take(Pieces(pieces), decoder, &tell).unwrap();
+    let ended = subscription::take(Pieces(pieces), decoder, &mut |heard| tell.send(heard.into()).is_ok());
+    let ended = ended.unwrap();
     (news.try_iter().collect(), ended)
 }
 

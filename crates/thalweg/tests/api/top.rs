@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use thalweg::top::client::Client;
-use thalweg::top::model::{Loss, News, Query, SeenLink};
-use thalweg::top::{Feed, TopOptions};
+use thalweg::client::{Client, ClientOptions, Loss};
+use thalweg::top::Feed;
+use thalweg::top::model::{News, Query, SeenLink};
 
 use crate::client::PATIENCE;
 use crate::fixture::Fixture;
@@ -79,8 +79,7 @@ fn next<T>(feed: &Feed, mut wanted: impl FnMut(News) -> Option<T>) -> T {
 }
 
 fn feed(base: &str) -> Feed {
-    let options = TopOptions { api: base.to_owned(), ..TopOptions::default() };
-    Feed::start(&Client::new(&options).unwrap()).unwrap()
+    Feed::start(&Client::new(&ClientOptions::at(base)).unwrap()).unwrap()
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn steering(control: &str) -> Serve {
 }
 
 /// Has something changed; gives the status and what is answered.
-fn send(serve: &Serve, method: &str, path: &str, body: &Value) -> (u16, Value) {
+pub(crate) fn send(serve: &Serve, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let mut stream = TcpStream::connect(serve.address).unwrap();
     let (host, body) = (serve.address, body.to_string());
     let length = body.len();
@@ -103,6 +103,29 @@ fn a_frozen_controller_only_watches_and_what_is_pinned_goes_all_the_same() {
     }
     assert_eq!(serve.get("/v1/control").unwrap()["pins"], json!([]));
     serve.wait("it steers again", |serve| count(serve, "confirmed") >= 2);
+}
+
+#[test]
+fn a_controller_steers_by_what_another_daemon_tells() {
+    // The network is emulated there, by a controller that leaves everything as it is but sets the routes.
+    let there = steering("");
+    assert_eq!(send(&there, "PUT", "/v1/control/frozen", &json!({"frozen": true})).0, 200);
+    there.wait("has routes", |serve| serve.get("/v1/control").unwrap()["has_routes"] == true);
+    let network = there.get("/v1/topology").unwrap()["network"].to_string();
+    let mut here = Serve::new("");
+    fs::write(here.path("network.json"), network).unwrap();
+    let control = format!("[control]\ndecider = \"greedy\"\nremotes = [\"http://{}\"]\n", there.address);
+    let text =
+        format!("[api]\nlisten = \"{}\"\n[network]\ntopology = \"network.json\"\n{control}", here.address);
+    fs::write(here.path("thalweg.toml"), text).unwrap();
+    here.start();
+    here.wait("it would do something", |serve| count(serve, "goes") >= 3);
+    assert_eq!(count(&here, "notices_lost"), 0, "{}", here.log());
+    assert!(here.log().contains("listens to its collectors"), "{}", here.log());
+    drop(there);
+    here.wait("it sees that nobody is there", |serve| serve.log().contains("tells nothing, asked again in"));
+    here.signal("-TERM");
+    assert_eq!(here.ended(), Some(0), "{}", here.log());
 }
 
 #[test]

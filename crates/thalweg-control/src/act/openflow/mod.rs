@@ -25,16 +25,23 @@
 //!
 //! A switch that does not read what it is sent stalls who sends to it, for [`Config::write_timeout`] at most; then its
 //! connection is closed.
+//!
+//! [`Fabric`] is what a controller makes of it: all switches of a network with the routes and the steered pairs that they
+//! are to have ([`entries`]).
 
 mod back_off;
 mod clock;
 mod config;
 mod connection;
 mod counters;
+pub mod entries;
 mod event;
+mod fabric;
 mod handshake;
 mod keep_alive;
 mod link;
+mod member;
+mod news;
 mod switch;
 mod switches;
 #[cfg(test)]
@@ -45,7 +52,9 @@ mod unanswered;
 pub use config::{BackOff, Config, ReadBack};
 pub use counters::Counters;
 pub use event::{DownReason, Event, Failure, Outcome, Up};
+pub use fabric::{Fabric, FabricCounters, Member};
 pub use handshake::HandshakeError;
-pub use switch::{AskError, SendError, Switch, Ticket};
+pub use news::News;
+pub use switch::{AskError, FlowsAnswer, SendError, Switch, Ticket};
 pub use switches::{OpenFlowError, Switches};
 pub use tls::{Tls, TlsError};

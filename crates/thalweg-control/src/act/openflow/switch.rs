@@ -128,11 +128,18 @@ impl Switch {
     /// # Errors
     /// As of [`Switch::ask`].
     pub fn flows(&self, filter: FlowFilter, within: Nanos) -> Result<Vec<FlowStats>, AskError> {
-        let parts = self.ask(Request::Flow(filter), within)?;
-        Ok(parts
-            .into_iter()
-            .flat_map(|part| if let Reply::Flow(flows) = part { flows } else { vec![] })
-            .collect())
+        Ok(flows_of(self.ask(Request::Flow(filter), within)?))
+    }
+
+    /// Asks for flow entries, and does not wait for the answer.
+    ///
+    /// # Errors
+    /// When it was not sent.
+    pub fn ask_flows(&self, filter: FlowFilter, within: Nanos) -> Result<FlowsAnswer, SendError> {
+        let (answers, answer) = crossbeam_channel::bounded(1);
+        let question = [Body::MultipartRequest(Request::Flow(filter).into())];
+        self.connection.send(&question, Some((Waiter::Question(answers, Vec::new()), within)))?;
+        Ok(FlowsAnswer { answer })
     }
 
     /// Groups that it has now.
@@ -160,9 +167,30 @@ impl Switch {
     }
 }
 
+fn flows_of(parts: Vec<Reply>) -> Vec<FlowStats> {
+    parts.into_iter().flat_map(|part| if let Reply::Flow(flows) = part { flows } else { vec![] }).collect()
+}
+
 impl fmt::Debug for Switch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Switch({} at {})", self.datapath, self.peer())
+    }
+}
+
+/// Flow entries that were asked for.
+#[derive(Debug)]
+pub struct FlowsAnswer {
+    answer: Receiver<Result<Vec<Reply>, Failure>>,
+}
+
+impl FlowsAnswer {
+    /// The entries, or why there are none, once that is known. To be asked no more after that.
+    pub fn take(&self) -> Option<Result<Vec<FlowStats>, Failure>> {
+        match self.answer.try_recv() {
+            Ok(answer) => Some(answer.map(flows_of)),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => Some(Err(Failure::Down)),
+        }
     }
 }
 

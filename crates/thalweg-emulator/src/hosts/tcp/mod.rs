@@ -3,7 +3,8 @@
 //! RFC 5681 and 6582 (slow start, congestion avoidance, fast retransmit), 6928 (initial window), 3465 (byte counting),
 //! 6675 (what is lost and what is under way, by selective acknowledgements), 3042 (limited transmit, which follows from
 //! it), 6937 (proportional rate reduction), 6298 (timeout), 7323 (timestamps), 2018 (selective acknowledgement),
-//! 3168 and 8257 (both kinds of ECN echo), and the algorithms of [`congestion`].
+//! 3168 and 8257 (both kinds of ECN echo), 3522 and 4015 (Eifel: recovery from what was late and not lost is undone),
+//! and the algorithms of [`congestion`].
 //!
 //! Not there: handshakes, flow control by a slow reader (the application reads at once), Nagle's algorithm (a flow's
 //! bytes are all there when it begins), pacing, tail loss probes (RFC 8985), undoing of spurious timeouts (RFC 5682).
@@ -32,6 +33,10 @@ pub struct TcpConfig {
     pub rto: RtoConfig,
     /// When acknowledgements may wait.
     pub ack: AckPolicy,
+    /// Whether recovery is undone when what it took for lost was only late, and what comes out of order then is waited for
+    /// (RFC 3522, 4015, and the bound of RFC 8985). Default yes, as Linux does it; without it a flow that changes to a
+    /// shorter way takes what it overtakes for lost.
+    pub tolerates_reordering: bool,
 }
 
 impl Default for TcpConfig {
@@ -42,6 +47,7 @@ impl Default for TcpConfig {
             initial_window: 10,
             rto: RtoConfig::default(),
             ack: AckPolicy::default(),
+            tolerates_reordering: true,
         }
     }
 }

@@ -209,6 +209,17 @@ impl Scoreboard {
         latest
     }
 
+    /// Nothing was lost after all: what is marked so is under way, beside what was sent again of it.
+    pub(in crate::hosts) fn unmark_lost(&mut self) {
+        for segment in self.una..self.lost_below {
+            let place = self.place(segment);
+            self.words[place] &= !LOST;
+        }
+        self.lost = 0;
+        self.lost_below = self.una;
+        self.retransmit_from = self.una;
+    }
+
     /// The retransmission timer has expired: whatever has not arrived is lost (RFC 6675, section 5.1).
     pub(in crate::hosts) fn lose_all(&mut self) {
         for segment in self.una..self.next {
@@ -385,6 +396,20 @@ mod tests {
         }
         assert_eq!(again, [1, 2, 5, 6, 7]);
         assert_eq!(board.pipe(), 5);
+        board.check_invariants();
+    }
+
+    #[test]
+    fn what_is_no_longer_lost_is_under_way_twice_if_it_was_sent_again() {
+        let mut board = sent(10);
+        acknowledge(&mut board, 0, &[(2, 6)]);
+        board.send_again(0);
+        assert_eq!(board.pipe(), 4 + 1);
+        board.unmark_lost();
+        board.check_invariants();
+        assert_eq!((board.pipe(), board.next_lost()), (6 + 1, None));
+        board.mark_lost();
+        assert_eq!(board.next_lost(), Some(1), "segment 0 is under way again");
         board.check_invariants();
     }
 

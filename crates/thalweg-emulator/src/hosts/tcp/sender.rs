@@ -4,6 +4,7 @@
 //! So limited transmit (RFC 3042) needs no rule of its own: each segment that arrives out of order leaves the pipe.
 //! Recovery from losses is RFC 6675's, paced by proportional rate reduction (RFC 6937), with the addition that
 //! `scoreboard.rs` describes. A timeout marks everything lost and begins slow start again.
+//! What was late rather than lost is told apart by time stamps, and answered as `reordering.rs` describes.
 //! ECN follows RFC 3168: the window shrinks at most once a window of data.
 
 use thalweg_wire::{Nanos, Timestamp};
@@ -13,6 +14,10 @@ use super::rto::RttEstimator;
 use super::scoreboard::{Progress, Scoreboard};
 use super::{Algorithm, TcpConfig};
 use crate::hosts::segment::{Ack, Data};
+
+mod reordering;
+
+use reordering::{Before, Patience};
 
 /// No timer runs.
 const NEVER: Timestamp = Timestamp(u64::MAX);
@@ -63,6 +68,11 @@ pub struct Sender {
     segments: u64,
     receive_window: u64,
     deadline: Timestamp,
+    tolerates_reordering: bool,
+    /// What recovery has changed, until it is known whether anything was lost.
+    before: Option<Before>,
+    /// Nothing counts as lost for now.
+    patience: Option<Patience>,
     /// The transmissions up to this one have been answered for: a retransmission among them that is lost as well
     /// shrinks the window no further.
     cut_at: u64,
@@ -82,6 +92,8 @@ pub struct Events {
     pub timeouts: u64,
     /// Entries into fast recovery.
     pub recoveries: u64,
+    /// Of those, how many were undone, as nothing had been lost.
+    pub undone: u64,
 }
 
 impl Sender {
@@ -97,6 +109,9 @@ impl Sender {
             segments: bytes.div_ceil(mss),
             receive_window: receive_window / mss,
             deadline: NEVER,
+            tolerates_reordering: config.tolerates_reordering,
+            before: None,
+            patience: None,
             cut_at: 0,
             reduced_below: 0,
             must_send_cwr: false,
@@ -141,7 +156,7 @@ impl Sender {
     /// When [`on_timer`](Self::on_timer) is due; the end of time if it is not.
     #[inline]
     pub fn deadline(&self) -> Timestamp {
-        self.deadline
+        self.patience.map_or(self.deadline, |patience| patience.until.min(self.deadline))
     }
 
     /// Takes an acknowledgement.
@@ -153,8 +168,15 @@ impl Sender {
         let mss = self.window.mss;
         let progress = self.board.acknowledge(ack.acknowledgement.div_ceil(mss), &ack.sack, mss);
         let rtt = (progress.acked > 0).then(|| self.take_rtt(ack, now));
-        self.board.mark_lost();
-        let lost_again = self.board.lose_retransmissions();
+        if progress.acked > 0 {
+            self.judge_recovery(ack, now);
+        }
+        let lost_again = if self.has_patience(progress, now) {
+            None
+        } else {
+            self.board.mark_lost();
+            self.board.lose_retransmissions()
+        };
         self.leave_phase();
         if self.phase == Phase::Open && self.board.first_is_lost() {
             self.enter_recovery(progress, now);
@@ -197,6 +219,7 @@ impl Sender {
             Phase::Recovery { point, .. } if self.board.una() >= point => {
                 self.window.cwnd = self.window.ssthresh;
                 self.phase = Phase::Open;
+                self.before = None;
             }
             Phase::Loss { point } if self.board.una() >= point => self.phase = Phase::Open,
             _ => {}
@@ -210,6 +233,7 @@ impl Sender {
 
     fn enter_recovery(&mut self, progress: Progress, now: Timestamp) {
         let flight = self.flight();
+        self.before = self.tolerates_reordering.then(|| Before::new(self.window, &self.congestion));
         self.window.ssthresh = self.congestion.on_congestion(&self.window, Signal::Loss, flight, now);
         self.reduced_below = self.board.next();
         self.must_send_cwr = true;
@@ -266,6 +290,7 @@ impl Sender {
 
     /// The timer of [`deadline`](Self::deadline) has run out (RFC 6298, rules 5.4 to 5.6; RFC 5681, section 3.1).
     pub fn on_timer(&mut self, now: Timestamp) {
+        self.end_patience(now);
         if self.deadline > now {
             return;
         }
@@ -277,6 +302,7 @@ impl Sender {
         self.window.cwnd = self.window.mss;
         self.board.lose_all();
         self.phase = Phase::Loss { point: self.board.next() };
+        (self.before, self.patience) = (None, None);
         self.reduced_below = self.board.next();
         self.cut_at = self.board.transmissions();
         self.events.timeouts += 1;
@@ -310,6 +336,9 @@ impl Sender {
         }
         if let Phase::Recovery { prr, .. } = &mut self.phase {
             prr.sent += mss;
+        }
+        if is_retransmission && let Some(before) = &mut self.before {
+            before.sent_again(now);
         }
         if self.deadline == NEVER {
             self.deadline = now + self.rtt.rto();

@@ -376,6 +376,13 @@ pub static TRANSPORT: Section = Section {
             "How long an acknowledgement may wait. The default is the least that Linux waits.",
         ),
         of(
+            TCP,
+            "tolerates_reordering",
+            Boolean,
+            Value("true"),
+            "Whether recovery is undone when what it took for lost was only late (RFC 3522 and 4015), as Linux does it.",
+        ),
+        of(
             &["pfabric"],
             "window",
             Amount,

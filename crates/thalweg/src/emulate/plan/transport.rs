@@ -78,6 +78,7 @@ fn tcp(entry: &Entry, algorithm: Algorithm, scheme: &Scheme) -> TcpConfig {
             every: entry.whole("ack_every").expect(SURE),
             timeout: entry.time("ack_timeout").expect(SURE),
         },
+        tolerates_reordering: entry.boolean("tolerates_reordering").expect(SURE),
     }
 }
 

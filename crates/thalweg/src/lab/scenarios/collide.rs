@@ -18,9 +18,9 @@ use std::time::Duration;
 use serde::Serialize;
 use thalweg_control::Pair;
 use thalweg_control::decide::greedy::{Greedy, GreedyOptions};
-use thalweg_control::routes::Paths;
+use thalweg_control::routes::{LinkNumber, Paths};
 use thalweg_lab::headroom::{Begun, Verdict};
-use thalweg_lab::{Headroom, Plan};
+use thalweg_lab::{Headroom, Plan, Plane};
 use thalweg_network::topology::Node;
 use thalweg_network::{EndpointId, Forwarding, LinkState, NetworkState, Topology};
 use thalweg_wire::{BitRate, Nanos, Timestamp};
@@ -28,6 +28,7 @@ use thalweg_wire::{BitRate, Nanos, Timestamp};
 use super::Setting;
 use crate::lab::closed_loop::ClosedLoop;
 use crate::lab::error::ScenarioError;
+use crate::lab::means::By;
 use crate::lab::monitors::frame_time;
 use crate::lab::session::{Session, Spare, trees};
 use crate::lab::spread::Spread;
@@ -42,13 +43,13 @@ pub(super) const ADDRESSES: u8 = 2;
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=64;
 
 /// How long the first flow has the link to itself: beyond its slow start.
-const ALONE: Duration = Duration::from_millis(700);
+pub(super) const ALONE: Duration = Duration::from_millis(700);
 
 /// How long the second flow sends.
 const TOGETHER: Duration = Duration::from_secs(1);
 
 /// After a trial: for what is in queues, and for hosts to take their old ways.
-const REST: Duration = Duration::from_millis(150);
+pub(super) const REST: Duration = Duration::from_millis(150);
 
 /// What the plot shows before and after the collision.
 const SHOWN: (Nanos, Nanos) = (Nanos::from_millis(50), Nanos::from_millis(100));
@@ -81,6 +82,11 @@ pub struct Turn {
 }
 
 impl Turn {
+    /// From the decision to the first packet on the new path.
+    pub fn decision_to_path(&self) -> Nanos {
+        Nanos(self.action_ns + self.effect_ns)
+    }
+
     /// From the event to the first packet on the new path.
     pub fn event_to_path(&self) -> Nanos {
         Nanos(self.decision_ns + self.action_ns + self.effect_ns)
@@ -130,14 +136,27 @@ pub struct Results {
 /// # Errors
 /// If the lab cannot be had, or iperf3 fails.
 pub fn run(trials: u32, setting: &mut Setting<'_>) -> Result<Results, ScenarioError> {
+    run_on(Plane::Ebpf, By::Arp, trials, setting)
+}
+
+/// The same on switches of this kind, with flows sent another way by these means.
+///
+/// # Errors
+/// If the lab cannot be had, or iperf3 fails.
+pub(super) fn run_on(
+    plane: Plane,
+    by: By,
+    trials: u32,
+    setting: &mut Setting<'_>,
+) -> Result<Results, ScenarioError> {
     traffic::check()?;
     let plan = Plan::leaf_spine(setting.rate).map_err(thalweg_lab::LabError::from)?;
-    let plan = Plan { prefix: setting.prefix.clone(), ..plan };
+    let plan = Plan { prefix: setting.prefix.clone(), plane, ..plan };
     let collision = choose(&plan.topology)?;
     let tables = trees(&plan.topology, ADDRESSES, collision.seed);
     let session = Session::up(plan, tables, setting.rate, &setting.stop)?;
-    let greedy = greedy(setting.rate);
-    let mut watched = ClosedLoop::start(&session.lab, &session.state, session.rate, Box::new(greedy))?;
+    let greedy = Box::new(greedy(setting.rate));
+    let mut watched = ClosedLoop::start_by(&session.lab, &session.state, session.rate, greedy, by)?;
     let servers = [0, 1].map(|flow| Server::start(&session.lab, collision.pairs[usize::from(flow)], flow));
     let _servers = servers.into_iter().collect::<Result<Vec<_>, _>>()?;
     session.wait(REST)?;
@@ -173,7 +192,11 @@ pub(in crate::lab) fn greedy(rate: BitRate) -> Greedy {
     Greedy::new(GreedyOptions { timeout, settle, ..defaults })
 }
 
-fn trial(
+/// Sends by both flows, the second later, and watches them being taken apart; sends both home again.
+///
+/// # Errors
+/// If iperf3 fails.
+pub(super) fn trial(
     session: &Session,
     collision: &Collision,
     watched: &mut ClosedLoop,
@@ -233,13 +256,25 @@ fn turn(trace: &Trace, told: &Told, met: Timestamp) -> Option<Turn> {
 /// # Errors
 /// If there are none.
 pub fn choose(topology: &std::sync::Arc<Topology>) -> Result<Collision, ScenarioError> {
+    choose_where(topology, |_, _, _| true)
+}
+
+/// As [`choose`], of pairs and the link that they meet on for which something `holds`.
+///
+/// # Errors
+/// If there are none.
+pub(super) fn choose_where(
+    topology: &std::sync::Arc<Topology>,
+    holds: impl Fn(&mut Paths, [Pair; 2], LinkNumber) -> bool,
+) -> Result<Collision, ScenarioError> {
     let mut best = None;
     for seed in SEEDS {
         let tables = Forwarding::tables(trees(topology, ADDRESSES, seed));
         let state = NetworkState::new(topology.clone(), LinkState::new(topology), tables)?;
         let mut paths = Paths::new(state.into());
         for pairs in candidates(topology) {
-            let Some(link) = meeting(&mut paths, pairs) else { continue };
+            let link = meeting(&mut paths, pairs).filter(|&link| holds(&mut paths, pairs, link));
+            let Some(link) = link else { continue };
             let (router, port) = paths.port(link);
             let name = |node| topology.name(node).to_owned();
             let link = (name(Node::Router(router)), name(topology.peer(router, port).node));
@@ -252,6 +287,28 @@ pub fn choose(topology: &std::sync::Arc<Topology>) -> Result<Collision, Scenario
         }
     }
     best.ok_or(ScenarioError::NothingCollides)
+}
+
+/// Other trees by which the same pairs meet.
+///
+/// # Errors
+/// If there are none.
+pub(super) fn other_trees(
+    topology: &std::sync::Arc<Topology>,
+    collision: &Collision,
+) -> Result<u64, ScenarioError> {
+    for seed in SEEDS.filter(|&seed| seed != collision.seed) {
+        let tables = trees(topology, ADDRESSES, seed);
+        if tables == trees(topology, ADDRESSES, collision.seed) {
+            continue;
+        }
+        let state =
+            NetworkState::new(topology.clone(), LinkState::new(topology), Forwarding::tables(tables))?;
+        if meeting(&mut Paths::new(state.into()), collision.pairs).is_some() {
+            return Ok(seed);
+        }
+    }
+    Err(ScenarioError::NothingCollides)
 }
 
 /// All two pairs of four hosts, each pair between two racks.
@@ -273,7 +330,7 @@ fn candidates(topology: &Topology) -> impl Iterator<Item = [Pair; 2]> + '_ {
 
 /// The link between switches that two pairs have in common by base addresses, if neither has any in common with the
 /// other once it goes another way.
-fn meeting(paths: &mut Paths, [one, other]: [Pair; 2]) -> Option<thalweg_control::routes::LinkNumber> {
+fn meeting(paths: &mut Paths, [one, other]: [Pair; 2]) -> Option<LinkNumber> {
     let mut links = |pair, address| paths.of(pair, address).map(<[_]>::to_vec);
     let (home, there) = (links(one, 0)?, links(other, 0)?);
     let (round, round_there) = (links(one, 1)?, links(other, 1)?);

@@ -3,10 +3,14 @@
 //! | scenario | what it shows |
 //! |---|---|
 //! | [`collide`] | two TCP flows that come onto one link are apart within milliseconds (Planck, figure 15) |
+//! | [`faults`] | whatever befalls network or controller, forwarding is whole again after, and the loop goes on |
+//! | [`reroute_latency`] | how soon packets take another path, by ARP and by OpenFlow (figure 16) |
 //! | [`udp`] | a UDP flow stays where it was sent, for as long as it is wanted there |
 //! | [`workload`] | how fast hosts are that all send at once, under one scheme of steering and another (figure 14) |
 
 pub mod collide;
+pub mod faults;
+pub mod reroute_latency;
 pub mod udp;
 pub mod workload;
 

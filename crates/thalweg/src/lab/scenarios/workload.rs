@@ -36,6 +36,7 @@ use crate::lab::closed_loop::ClosedLoop;
 use crate::lab::error::ScenarioError;
 use crate::lab::session::{Session, Spare, trees};
 use crate::lab::streams::transfer;
+use crate::serve::daemon::wall_clock;
 
 /// Addresses of a host: one for each core switch.
 const ADDRESSES: u8 = 4;
@@ -158,8 +159,8 @@ pub struct Outcome {
     pub flows: Vec<f64>,
     /// How long each host took to send all that it had.
     pub hosts: Vec<Duration>,
-    /// How often a pair was sent another way.
-    pub moves: u64,
+    /// When a pair was sent another way, from the beginning on.
+    pub moved: Vec<Duration>,
     /// What the machine had left.
     pub headroom: Headroom,
 }
@@ -236,13 +237,15 @@ fn one(
     let bytes = (setting.rate.0 as f64 * plan.host_share * time.as_secs_f64() / 8.0) as u64;
     let tables = trees(&plan.topology, ADDRESSES, seed);
     let session = Session::up(plan, tables, setting.rate, &setting.stop)?;
-    let watched =
+    let mut watched =
         ClosedLoop::start(&session.lab, &session.state, session.rate, scheme.decider(setting.rate))?;
-    let (begun, mut spare) = (Begun::now()?, Spare::default());
+    let (begun, mut spare, origin) = (Begun::now()?, Spare::default(), wall_clock());
     let (flows, hosts) = send_all(&session, &pattern.destinations(hosts, seed), bytes)?;
     spare.add(&begun)?;
-    let moves = watched.finish()?.controller.begun;
-    Ok(Outcome { scheme, flows, hosts, moves, headroom: spare.all() })
+    let told = watched.take_trace()?.told;
+    let moved = told.iter().map(|told| Duration::from_nanos(told.decided.since(origin).0)).collect();
+    watched.finish()?;
+    Ok(Outcome { scheme, flows, hosts, moved, headroom: spare.all() })
 }
 
 /// Sends from every host to all of its destinations, two at a time. Gives the throughput of all flows, and how long each
@@ -295,7 +298,7 @@ impl Outcome {
             mean_bps: self.flows.iter().sum::<f64>() / self.flows.len().max(1) as f64,
             least_bps: self.flows.iter().copied().fold(f64::INFINITY, f64::min),
             seconds: self.hosts.iter().max().map_or(0.0, Duration::as_secs_f64),
-            moves: self.moves,
+            moves: self.moved.len() as u64,
             idle: self.headroom.idle,
             conclusive: self.headroom.verdict() == thalweg_lab::Verdict::Conclusive,
         }

@@ -12,7 +12,9 @@ use thalweg_network::{NetworkState, Node};
 use thalweg_wire::Nanos;
 
 use super::SURE;
+use super::openflow::{self, OpenFlowConfig};
 use super::table::{CONTROL, EMULATE};
+use crate::client::ClientOptions;
 use crate::document::{Document, Entry, Problem};
 
 /// What the controller is to do.
@@ -28,6 +30,8 @@ pub struct ControlConfig {
     pub trees: TreeOptions,
     /// How long before they are used collectors are told of routes.
     pub settle_routes: Nanos,
+    /// Other daemons, whose collectors it listens to.
+    pub remotes: Vec<ClientOptions>,
 }
 
 /// How the controller decides.
@@ -57,6 +61,8 @@ pub enum ActuatorConfig {
         /// How often hosts are told again.
         refresh: Nanos,
     },
+    /// By OpenFlow.
+    OpenFlow(OpenFlowConfig),
 }
 
 impl DeciderConfig {
@@ -86,12 +92,13 @@ impl ActuatorConfig {
             ActuatorConfig::Log => "log",
             ActuatorConfig::Emulated => "emulated",
             ActuatorConfig::Arp { .. } => "arp",
+            ActuatorConfig::OpenFlow(_) => "openflow",
         }
     }
 
     /// Whether it sets the routes of switches; else these are what the topology says.
     pub const fn sets_routes(&self) -> bool {
-        matches!(self, ActuatorConfig::Emulated)
+        matches!(self, ActuatorConfig::Emulated | ActuatorConfig::OpenFlow(_))
     }
 }
 
@@ -108,6 +115,7 @@ pub(super) fn read(
             timeout: time("timeout"),
             gain: entry.number("gain").expect(SURE),
             settle: time("settle"),
+            ..GreedyOptions::default()
         }),
         "first_fit" => DeciderConfig::FirstFit(time("interval")),
         _ => DeciderConfig::Static,
@@ -125,7 +133,41 @@ pub(super) fn read(
     let addresses: u8 = entry.whole("addresses").expect(SURE);
     let trees = TreeOptions { addresses, seed: entry.whole("seed").expect(SURE) };
     let actuator = actuator(document, entry, network, problems)?;
-    Some(ControlConfig { decider, actuator, options, trees, settle_routes: time("settle_routes") })
+    let remotes = remotes(document, entry, decider, problems)?;
+    Some(ControlConfig { decider, actuator, options, trees, settle_routes: time("settle_routes"), remotes })
+}
+
+/// Other daemons; `None` if something is wrong.
+fn remotes(
+    document: &Document,
+    entry: &Entry,
+    decider: DeciderConfig,
+    problems: &mut Vec<Problem>,
+) -> Option<Vec<ClientOptions>> {
+    let before = problems.len();
+    let file = |key| entry.text(key).map(|file| document.folder.join(file));
+    let apis = entry.texts("remotes").unwrap_or_default();
+    let remotes: Vec<ClientOptions> = apis
+        .into_iter()
+        .map(|api| ClientOptions {
+            token_file: file("remote_token_file"),
+            ca: file("remote_ca").filter(|_| api.starts_with("https://")),
+            ..ClientOptions::at(api)
+        })
+        .collect();
+    if let Some(wrong) = remotes.iter().find(|remote| remote.base().is_none()) {
+        let reason = format!("{:?} is not the address of an API: expected http://HOST:PORT", wrong.api);
+        problems.push(entry.refuse("remotes", reason));
+    }
+    if remotes.is_empty() {
+        if let Some(key) = ["remote_token_file", "remote_ca"].into_iter().find(|key| entry.is_set(key)) {
+            problems.push(entry.refuse(key, "there are no remotes"));
+        }
+    } else if matches!(decider, DeciderConfig::FirstFit(_)) {
+        let reason = "first_fit looks at all flows of collectors here; remotes tell of congestion only";
+        problems.push(entry.refuse("remotes", reason));
+    }
+    (problems.len() == before).then_some(remotes)
 }
 
 fn actuator(
@@ -143,11 +185,15 @@ fn actuator(
     if let Some(key) = ["interfaces", "refresh"].into_iter().find(|key| entry.is_set(key) && name != "arp") {
         return refuse(key, &format!("it goes with arp, not with {name}"));
     }
+    if let Some(key) = openflow::KEYS.into_iter().find(|key| entry.is_set(key) && name != "openflow") {
+        return refuse(key, &format!("it goes with openflow, not with {name}"));
+    }
     match name {
         "log" => Some(ActuatorConfig::Log),
         "emulated" if is_emulated => Some(ActuatorConfig::Emulated),
         "emulated" => refuse("actuator", "nothing is emulated: [emulate] is needed"),
         _ if is_emulated => refuse("actuator", "the network is emulated: expected emulated or log"),
+        "openflow" => openflow::read(document, entry, network, problems).map(ActuatorConfig::OpenFlow),
         _ => arp(entry, network, problems),
     }
 }

@@ -18,6 +18,7 @@ pub mod control;
 mod emulation;
 mod error;
 pub mod links;
+mod openflow;
 mod reference;
 pub mod table;
 #[cfg(test)]
@@ -33,6 +34,7 @@ use thalweg_wire::Nanos;
 pub use collector::{CollectorConfig, SourceConfig};
 pub use control::{ActuatorConfig, ControlConfig, DeciderConfig};
 pub use error::ConfigError;
+pub use openflow::{OpenFlowConfig, TlsFiles};
 pub use reference::{default_file, reference};
 
 use super::access::{AccessOptions, Limits};
@@ -41,7 +43,7 @@ use super::log::LogOptions;
 use super::samples::{SampleOptions, Trigger};
 use crate::document::{Document, Entry, Problem};
 use links::LinkSelection;
-use table::{API, COLLECTOR, LOG, NETWORK, PROCESS, RECORDS, RULE, SAMPLES, SCHEMA};
+use table::{API, COLLECTOR, CONTROL, LOG, NETWORK, PROCESS, RECORDS, RULE, SAMPLES, SCHEMA};
 
 /// Most collectors: each is a thread.
 const MOST_COLLECTORS: usize = 256;
@@ -275,6 +277,8 @@ fn collectors(
         }
     }
     match document.all(&COLLECTOR).map(|entry| names(entry, emulation).len()).sum() {
+        // A controller may listen to others only.
+        0 if document.entry(&CONTROL).is_set("remotes") => {}
         0 => problems
             .push(document.entry(&NETWORK).refuse("", "nothing is measured: a [[collector]] is needed")),
         many if many > MOST_COLLECTORS => {

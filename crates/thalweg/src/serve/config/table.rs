@@ -465,6 +465,25 @@ pub static CONTROL: Section = Section {
             "How long before they are used collectors are told of new routes (Planck, section 4.1).",
         ),
         key(
+            "remotes",
+            Texts("the address of another daemon's API, such as \"http://192.0.2.1:9477\""),
+            Words("none"),
+            "Other daemons whose collectors tell of congestion too, beside those here, if there are any. They have to know the \
+             same switches by the same names.",
+        ),
+        key(
+            "remote_token_file",
+            FILE,
+            Words("no token is shown"),
+            "The token for these daemons: read is enough, unless the controller sets routes, which they are told of.",
+        ),
+        key(
+            "remote_ca",
+            FILE,
+            Words("those that browsers trust"),
+            "Certificates, in PEM, of who signs those of these daemons.",
+        ),
+        key(
             "interfaces",
             Texts("\"eth1\", or \"h3 eth1\" for a host that is reached by one of its own"),
             Words("none"),
@@ -475,6 +494,43 @@ pub static CONTROL: Section = Section {
             Time,
             Value("1s"),
             "With arp: how often hosts are told again, so that what nobody acknowledges does not fall back.",
+        ),
+        key(
+            "switches",
+            Texts(
+                "a switch of the topology, its datapath ID, and perhaps its monitor port: \"leaf0 0000005457000001 5\"",
+            ),
+            Words("none"),
+            "With openflow: which switch is which. All of the topology's are needed. Port p of the topology is OpenFlow's port \
+             p + 1. With a monitor port every rule gets a second action that copies to it (Planck, section 4.1); without, \
+             mirroring is the switch's own business.",
+        ),
+        key(
+            "openflow_listen",
+            Text("an address and a port, such as 0.0.0.0:6653"),
+            Words("it does not listen"),
+            "With openflow: where switches connect to, with OpenFlow 1.3. Without certificates whoever reaches the address may \
+             say that it is a switch.",
+        ),
+        key(
+            "openflow_connect",
+            Texts("an address and a port, and with TLS perhaps a name: \"192.0.2.1:6653 leaf0.example.net\""),
+            Words("none"),
+            "With openflow: switches that are connected to. With TLS their certificates are to be for the name, else for the \
+             address.",
+        ),
+        key(
+            "openflow_certificate",
+            FILE,
+            Words("no TLS"),
+            "With openflow: certificate of the controller, in PEM.",
+        ),
+        key("openflow_key", FILE, Words("no TLS"), "With openflow: private key of the controller, in PEM."),
+        key(
+            "openflow_ca",
+            FILE,
+            Words("no TLS"),
+            "With openflow: certificates, in PEM, of who signs those of switches. A switch without one is refused.",
         ),
     ],
 };
@@ -570,6 +626,10 @@ fn actuators() -> Vec<Choice> {
         (
             "arp",
             "its source learns another address for its destination, from a request sent to it alone (needs CAP_NET_RAW)",
+        ),
+        (
+            "openflow",
+            "its first switch writes another address over its destination's; sets the routes of all switches",
         ),
     ]
 }

@@ -165,3 +165,48 @@ fn the_topology_is_read_and_names_in_it_are_checked() {
     std::fs::remove_file(folder.path().join("net.toml")).unwrap();
     assert!(parse("").unwrap_err().to_string().starts_with("cannot read the topology file"));
 }
+
+#[test]
+fn switches_that_speak_openflow_are_named_all_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let topology = "[[router]]\nname = \"tor0\"\n[[router]]\nname = \"tor1\"\n[[endpoint]]\nname = \"h0\"\nrouter = \"tor0\"\n\
+                    [[link]]\nbetween = [\"tor0\", \"tor1\"]\n[forwarding]\nkind = \"ecmp\"\nseed = 1\n";
+    std::fs::write(folder.path().join("net.toml"), topology).unwrap();
+    let parse = |rest: &str| {
+        let text = format!(
+            "[network]\ntopology = \"net.toml\"\n[[collector]]\nname = \"tor0\"\ninterface = \"e\"\n\
+             [control]\ndecider = \"static\"\nactuator = \"openflow\"\n{rest}"
+        );
+        Config::parse(&text, "t.toml", folder.path()).map(|config| config.control.unwrap().actuator)
+    };
+    let both = "switches = [\"tor0 0000:0054:5700:0001 5\", \"tor1 0x2\"]\n";
+    let listen = "openflow_listen = \"127.0.0.1:6653\"\n";
+    let files = "openflow_certificate = \"c\"\nopenflow_key = \"k\"\nopenflow_ca = \"a\"\n";
+    let connect = "openflow_connect = [\"192.0.2.1:6653\", \"192.0.2.2:6653 tor1.example.net\"]\n";
+    let ActuatorConfig::OpenFlow(config) = parse(&[both, listen, files, connect].concat()).unwrap() else {
+        panic!("openflow was asked for");
+    };
+    let members: Vec<_> = config.members.iter().map(|member| (member.datapath.0, member.monitor)).collect();
+    assert_eq!(members, [(0x0054_5700_0001, Some(thalweg_wire::openflow::PortNumber(5))), (2, None)]);
+    assert_eq!(config.listen, Some("127.0.0.1:6653".parse().unwrap()));
+    let names: Vec<_> = config.connect.iter().map(|(_, name)| name.as_str()).collect();
+    assert_eq!(names, ["192.0.2.1", "tor1.example.net"]);
+    assert_eq!(config.tls.unwrap().key, folder.path().join("k"));
+
+    let cases = [
+        ("", "switches: no datapath ID for tor0: openflow needs all of them"),
+        ("switches = \"tor0 1\"\n", "switches: no datapath ID for tor1: openflow needs all of them"),
+        ("switches = [\"tor0 1\", \"tor2 2\"]\n", "there is no switch \"tor2\" in the topology"),
+        ("switches = [\"tor0 1\", \"tor1 1\"]\n", "this datapath ID, is there already"),
+        ("switches = [\"tor0 xyz\", \"tor1 1\"]\n", "\"xyz\" is no datapath ID"),
+        ("switches = [\"tor0 1 p5\", \"tor1 2\"]\n", "the monitor port is no number"),
+        (both, "actuator: openflow needs openflow_listen, or openflow_connect"),
+        ("openflow_listen = \"6653\"\n", "\"6653\" is no address with a port"),
+        ("openflow_key = \"k\"\n", "openflow_certificate, openflow_key and openflow_ca go together"),
+        ("refresh = \"1s\"\n", "refresh: it goes with arp, not with openflow"),
+    ];
+    for (rest, expected) in cases {
+        let message = parse(rest).unwrap_err().to_string();
+        assert!(message.contains(expected), "{expected} is not in {message}");
+    }
+}

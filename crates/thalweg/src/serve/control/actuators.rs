@@ -5,6 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg_capture::live::FrameSender;
+use thalweg_control::Pair;
 use thalweg_control::act::arp::{Arp, Frames};
 use thalweg_control::act::log::Log;
 use thalweg_control::act::{ActError, Action, Actuator};
@@ -12,18 +13,32 @@ use thalweg_network::{EndpointId, NetworkState, Topology};
 use thalweg_wire::Timestamp;
 
 use super::StartError;
+use super::openflow::{Switches, SwitchesReport};
 use crate::serve::config::{ActuatorConfig, ControlConfig};
 use crate::serve::daemon::Daemon;
 use crate::serve::emulation::{Emulation, Order};
 
 /// What is to be done beside carrying out decisions.
 pub(super) trait Upkeep: Send {
+    /// Begins, with threads of its own if it has any: privileges have been given up.
+    ///
+    /// # Errors
+    /// In words.
+    fn begin(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Sets the routes of all switches.
     ///
     /// # Errors
     /// In words, if not all could be told.
     fn install(&mut self, _state: &NetworkState) -> Result<(), String> {
         Ok(())
+    }
+
+    /// How switches do, if they are told by OpenFlow.
+    fn switches(&self) -> Option<SwitchesReport> {
+        None
     }
 
     /// Does what is due.
@@ -53,6 +68,11 @@ pub(super) fn make(
             let frames = Senders::open(&topology, interfaces, interface.as_deref()).map_err(failed)?;
             let arp = SharedArp(Arc::new(Mutex::new(Arp::new(topology, frames, *refresh))));
             Ok((Box::new(arp.clone()), Box::new(arp)))
+        }
+        ActuatorConfig::OpenFlow(openflow) => {
+            let switches = Switches::new(openflow, state.topology());
+            let switches = switches.map_err(|error| failed(error.to_string()))?;
+            Ok((Box::new(switches.clone()), Box::new(switches)))
         }
     }
 }
@@ -100,6 +120,14 @@ impl Actuator for SharedArp {
 
     fn act(&mut self, action: &Action) -> Result<(), ActError> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).act(action)
+    }
+
+    fn found(&mut self, pair: Pair, address: u8, now: Timestamp) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).found(pair, address, now);
+    }
+
+    fn failed(&mut self, action: &Action, from: u8) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).failed(action, from);
     }
 }
 

@@ -17,10 +17,12 @@ pub(super) enum Clock {
 }
 
 impl Clock {
-    /// The clock of a daemon; whether it reads interfaces is seen later, by [`Clock::follow`].
-    pub(super) fn of(daemon: &Daemon) -> Clock {
+    /// The clock of a daemon; whether it reads interfaces is seen later, by [`Clock::follow`]. If it only listens to others it is
+    /// that of this machine, until one of them [says otherwise](Clock::go_by_packets).
+    pub(super) fn of(daemon: &Daemon, has_remotes: bool) -> Clock {
         match daemon.emulation() {
             Some(emulation) => Clock::Emulation(emulation.clone()),
+            None if daemon.collectors().is_empty() && has_remotes => Clock::Wall,
             None => Clock::Packets(Timestamp::default()),
         }
     }
@@ -30,6 +32,13 @@ impl Clock {
         let is_live = || daemon.collectors().iter().any(|collector| collector.description().is_live);
         if matches!(self, Clock::Packets(_)) && is_live() {
             *self = Clock::Wall;
+        }
+    }
+
+    /// What is told has no clock of any machine.
+    pub(super) fn go_by_packets(&mut self) {
+        if matches!(self, Clock::Wall) {
+            *self = Clock::Packets(Timestamp::default());
         }
     }
 

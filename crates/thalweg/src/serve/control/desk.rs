@@ -18,6 +18,7 @@ use thiserror::Error;
 
 use super::clock::Clock;
 use super::names::Names;
+use super::openflow::SwitchesReport;
 use crate::serve::config::ControlConfig;
 
 /// What the controller knows and has done.
@@ -30,6 +31,8 @@ pub(super) struct Work {
     pub(super) names: Arc<Names>,
     /// Whether the routes are there, so that flows can be steered.
     pub(super) has_routes: bool,
+    /// How switches do, if they are told by OpenFlow.
+    pub(super) switches: Option<SwitchesReport>,
     /// The latest, the oldest first.
     actions: VecDeque<ActionReport>,
     kept: usize,
@@ -78,6 +81,8 @@ pub struct ControlReport {
     pub counters: ControllerCounters,
     /// What is pinned to which address.
     pub pins: Vec<(Pair, u8)>,
+    /// How switches do, if they are told by OpenFlow.
+    pub switches: Option<SwitchesReport>,
     /// What numbers are called.
     pub names: Arc<Names>,
 }
@@ -140,6 +145,7 @@ impl Desk {
             clock,
             names,
             has_routes: false,
+            switches: None,
             actions: VecDeque::new(),
             kept: config.options.kept,
             begun,
@@ -169,6 +175,7 @@ impl Desk {
             addresses: work.controller.paths().addresses(),
             counters: work.controller.counters(),
             pins: work.controller.pins().collect(),
+            switches: work.switches,
             names: Arc::clone(&work.names),
         }
     }
@@ -304,5 +311,13 @@ impl Actuator for Noting {
         self.actuator.act(action)?;
         let _ = self.begun.send(*action);
         Ok(())
+    }
+
+    fn found(&mut self, pair: Pair, address: u8, now: Timestamp) {
+        self.actuator.found(pair, address, now);
+    }
+
+    fn failed(&mut self, action: &Action, from: u8) {
+        self.actuator.failed(action, from);
     }
 }

@@ -8,15 +8,16 @@
 //!                                  └► desk ◄── api, metrics
 //! ```
 //!
-//! It hears of what happens within the process, not by the API, over a bounded queue: what does not fit is counted, and a
-//! collector never waits. The same events are told to subscribers as ever.
+//! It hears of what happens within the process over a bounded queue: what does not fit is counted, and a collector never
+//! waits. The same events are told to subscribers as ever. What happens elsewhere comes by the API of other daemons.
 //!
 //! | file | what it has |
 //! |---|---|
 //! | `notices` | from collectors to the controller |
+//! | `remotes` | from collectors of other daemons |
 //! | `routes` | which spanning trees there are to be, and setting them |
 //! | `steering` | the thread |
-//! | `actuators` | how decisions are carried out |
+//! | `actuators`, `openflow` | how decisions are carried out |
 //! | `desk` | what it knows and has done, for whoever asks; pins, and freezing it |
 //! | `names` | what its numbers are called |
 
@@ -25,6 +26,8 @@ mod clock;
 mod desk;
 mod names;
 mod notices;
+mod openflow;
+mod remotes;
 mod routes;
 mod steering;
 
@@ -37,6 +40,7 @@ use thiserror::Error;
 
 pub use desk::{ActionOutcome, ActionReport, ControlError, ControlReport, Desk};
 pub use names::Names;
+pub use openflow::SwitchesReport;
 pub(crate) use notices::{Ear, Notice};
 
 use super::collectors::{Latency, LatencyHistogram};
@@ -67,6 +71,9 @@ pub enum StartError {
     /// Routes cannot be made.
     #[error("routes cannot be made: {0}")]
     Routes(#[from] thalweg_network::state::StateError),
+    /// Another daemon cannot be listened to.
+    #[error(transparent)]
+    Remote(#[from] crate::client::ClientError),
     /// What carries decisions out cannot be had.
     #[error("actuator {name}: {cause}")]
     Actuator {
@@ -82,6 +89,9 @@ pub(crate) struct Prepared {
     control: Control,
     steering: steering::Steering,
     notices: Receiver<Notice>,
+    remotes: remotes::Remotes,
+    /// At which other daemons tell, if there are any.
+    ear_of_remotes: Option<Ear>,
 }
 
 impl Control {
@@ -95,7 +105,9 @@ impl Control {
         let state = Arc::clone(&network.newest().state);
         let routes = routes::Routes::new(config, &state)?;
         let (actuator, upkeep) = actuators::make(config, &state, daemon)?;
-        let desk = Desk::new(config, routes.state(), actuator, clock::Clock::of(daemon));
+        let remotes = remotes::Remotes::new(&config.remotes)?;
+        let clock = clock::Clock::of(daemon, remotes.are_there());
+        let desk = Desk::new(config, routes.state(), actuator, clock);
         let control = Control(Arc::new(Shared {
             config: config.clone(),
             desk,
@@ -103,8 +115,10 @@ impl Control {
             notices: ear.told(),
             lost: ear.lost(),
         }));
-        let steering = steering::Steering::new(control.clone(), daemon.clone(), routes, upkeep);
-        Ok((Prepared { control, steering, notices }, ear))
+        let steering =
+            steering::Steering::new(control.clone(), daemon.clone(), routes, upkeep, remotes.clone());
+        let ear_of_remotes = remotes.are_there().then(|| ear.clone());
+        Ok((Prepared { control, steering, notices, remotes, ear_of_remotes }, ear))
     }
 
     /// What it was told to do.
@@ -137,9 +151,13 @@ impl Prepared {
     /// Shows it to whoever asks, and begins. It ends when all collectors have.
     ///
     /// # Errors
-    /// If the system has no more threads.
-    pub(crate) fn start(self, daemon: &Daemon) -> std::io::Result<JoinHandle<()>> {
+    /// If the system has no more threads, or no port to listen at.
+    pub(crate) fn start(mut self, daemon: &Daemon) -> std::io::Result<JoinHandle<()>> {
+        self.steering.begin().map_err(std::io::Error::other)?;
         daemon.set_control(self.control);
+        if let Some(ear) = &self.ear_of_remotes {
+            self.remotes.listen(daemon, ear)?;
+        }
         let (steering, notices) = (self.steering, self.notices);
         std::thread::Builder::new().name("control".to_owned()).spawn(move || steering.run(&notices))
     }

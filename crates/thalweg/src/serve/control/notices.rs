@@ -19,6 +19,17 @@ pub(crate) enum Notice {
     Link(Arc<str>, LinkEvent),
     /// A flow goes another way.
     Address(AddressChange),
+    /// Packets do not go by the clock of any machine.
+    PacketTime,
+}
+
+impl Notice {
+    /// What an event at a link of this switch is to the controller. Links that carry little are none of its business, and
+    /// those into a switch are told of where they come out of another.
+    pub(super) fn of_link(switch: Arc<str>, event: LinkEvent) -> Option<Notice> {
+        let is_news = event.crossing != Crossing::Downwards && event.link.side.way == Way::Output;
+        is_news.then_some(Notice::Link(switch, event))
+    }
 }
 
 /// Where collectors tell. Never waits.
@@ -35,20 +46,27 @@ impl Ear {
         (Ear { sender, told: Arc::default(), lost: Arc::default() }, receiver)
     }
 
-    /// Tells, if this is something that the controller wants to know. Links that carry little are none of its business,
-    /// and those into a switch are told of where they come out of another.
+    /// Tells, if this is something that the controller wants to know.
     pub(crate) fn tell(&self, switch: &Arc<str>, kind: &EventKind) {
         let notice = match kind {
-            EventKind::Link(event)
-                if event.crossing != Crossing::Downwards && event.link.side.way == Way::Output =>
-            {
-                Notice::Link(Arc::clone(switch), event.clone())
-            }
-            EventKind::AddressChange(change) => Notice::Address(*change),
-            _ => return,
+            EventKind::Link(event) => Notice::of_link(Arc::clone(switch), event.clone()),
+            EventKind::AddressChange(change) => Some(Notice::Address(*change)),
+            _ => None,
         };
+        if let Some(notice) = notice {
+            self.hear(notice);
+        }
+    }
+
+    /// Takes a notice, if there is room.
+    pub(super) fn hear(&self, notice: Notice) {
         let counter = if self.sender.try_send(notice).is_ok() { &self.told } else { &self.lost };
         counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Something was told that did not get here.
+    pub(super) fn lose(&self, count: u64) {
+        self.lost.fetch_add(count, Ordering::Relaxed);
     }
 
     pub(super) fn told(&self) -> Arc<AtomicU64> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use thalweg_control::Pair;
@@ -16,6 +16,7 @@ use super::actuators::Upkeep;
 use super::desk::{ActionOutcome, ActionReport, News, Work};
 use super::names::Names;
 use super::notices::Notice;
+use super::remotes::Remotes;
 use super::routes::Routes;
 use crate::serve::daemon::Daemon;
 use crate::serve::event::{Event, EventKind};
@@ -25,6 +26,9 @@ const TICK: Duration = Duration::from_millis(5);
 
 /// Notices that are dealt with before what came of them is told.
 const AT_ONCE: usize = 64;
+
+/// After so long collectors have seen whoever sends, and a controller that has just begun looks where flows are.
+const LEARNING: Duration = Duration::from_secs(1);
 
 /// How long all flows are waited for when they are polled.
 const POLL_PATIENCE: Duration = Duration::from_millis(500);
@@ -38,14 +42,32 @@ pub(super) struct Steering {
     daemon: Daemon,
     routes: Routes,
     upkeep: Box<dyn Upkeep>,
+    remotes: Remotes,
     /// When the routes are to be set, which collectors know of.
     install_at: Option<Timestamp>,
+    /// When it looks where flows are that a controller before it may have steered.
+    learn_at: Option<Instant>,
     name: Arc<str>,
 }
 
 impl Steering {
-    pub(super) fn new(control: Control, daemon: Daemon, routes: Routes, upkeep: Box<dyn Upkeep>) -> Steering {
-        Steering { control, daemon, routes, upkeep, install_at: None, name: NAME.into() }
+    pub(super) fn new(
+        control: Control,
+        daemon: Daemon,
+        routes: Routes,
+        upkeep: Box<dyn Upkeep>,
+        remotes: Remotes,
+    ) -> Steering {
+        let learn_at = Some(Instant::now() + LEARNING);
+        Steering { control, daemon, routes, upkeep, remotes, install_at: None, learn_at, name: NAME.into() }
+    }
+
+    /// Meets whoever is to carry decisions out.
+    ///
+    /// # Errors
+    /// In words, if that cannot be.
+    pub(super) fn begin(&mut self) -> Result<(), String> {
+        self.upkeep.begin()
     }
 
     /// Steers until nobody tells anything any more.
@@ -55,6 +77,10 @@ impl Steering {
         loop {
             match notices.recv_timeout(TICK) {
                 Ok(notice) => heard.push(notice),
+                // Whoever listens to others may do so long after the last collector here has ended.
+                Err(RecvTimeoutError::Timeout) if self.remotes.are_there() && self.daemon.is_stopping() => {
+                    break;
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -70,6 +96,9 @@ impl Steering {
     fn announce(&mut self) {
         self.control.desk().lock().clock.follow(&self.daemon);
         self.install_at = self.routes.announce(self.control.config(), &self.daemon);
+        if self.install_at.is_some() {
+            self.remotes.push(self.routes.state());
+        }
         self.control.desk().lock().has_routes = self.install_at.is_none();
     }
 
@@ -109,15 +138,20 @@ impl Steering {
             work.controller.advance(now);
             work.controller.next_poll().filter(|&at| at <= now && work.has_routes)
         };
-        if poll.is_some() {
+        let learns = self.learn_at.take_if(|at| *at <= Instant::now()).is_some();
+        if learns || poll.is_some() {
             // Collectors are asked without holding anybody up.
             let flows = all_flows(&self.daemon, self.routes.state().topology());
             let mut work = desk.lock();
             let now = work.clock.now();
-            work.controller.polled(&flows, now);
+            match poll {
+                Some(_) => work.controller.polled(&flows, now),
+                None => work.controller.find(&flows, now),
+            }
         }
         let mut work = desk.lock();
         self.upkeep.tend(work.clock.now());
+        work.switches = self.upkeep.switches();
         (work.take_news(), Arc::clone(&work.names))
     }
 
@@ -180,6 +214,7 @@ fn hear(work: &mut Work, notice: &Notice) {
                 work.controller.congested(&congestion);
             }
         }
+        Notice::PacketTime => work.clock.go_by_packets(),
         Notice::Address(change) => {
             work.clock.hear(change.time);
             let topology = work.controller.paths().topology();

@@ -432,6 +432,41 @@ pub const METRICS: &[Metric] = &[
             }
         },
     ),
+    gauge(
+        "thalweg_control_switches",
+        &["state"],
+        "Switches that are told by OpenFlow: `settled` have the entries that they are to have, `unsettled` have not, or are not \
+         connected.",
+        |s, out| {
+            if let Some(switches) = s.daemon.control().and_then(|control| control.desk().report().switches) {
+                out.put(&["settled"], switches.settled);
+                out.put(&["unsettled"], switches.unsettled);
+            }
+        },
+    ),
+    counter(
+        "thalweg_control_entries_total",
+        &["change"],
+        "Flow entries that switches were told to have (`written`) and not to have (`removed`) by OpenFlow.",
+        |s, out| {
+            if let Some(switches) = s.daemon.control().and_then(|control| control.desk().report().switches) {
+                out.put(&["written"], switches.counters.written);
+                out.put(&["removed"], switches.counters.removed);
+            }
+        },
+    ),
+    counter(
+        "thalweg_control_batches_total",
+        &["outcome"],
+        "Batches of flow-mods: `done` were carried out, `failed` refused, not answered in time, or not sent. After one that \
+         failed the switch is asked what it has.",
+        |s, out| {
+            if let Some(switches) = s.daemon.control().and_then(|control| control.desk().report().switches) {
+                out.put(&["done"], switches.counters.done);
+                out.put(&["failed"], switches.counters.failed);
+            }
+        },
+    ),
     histogram(
         "thalweg_control_effect_seconds",
         &[],

@@ -1,5 +1,7 @@
 //! Connections to switches that are played here.
 
+mod fabric;
+mod keeping;
 mod played;
 mod tls;
 

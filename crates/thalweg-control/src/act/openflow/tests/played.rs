@@ -16,9 +16,9 @@ use thalweg_wire::openflow::{
 use super::PATIENCE;
 
 /// A connection, encrypted or not.
-pub(super) trait Stream: Read + Write {}
+pub(super) trait Stream: Read + Write + Send {}
 
-impl<T: Read + Write> Stream for T {}
+impl<T: Read + Write + Send> Stream for T {}
 
 /// A switch's end of a connection.
 pub(super) struct Played {
@@ -56,15 +56,19 @@ impl Played {
     }
 
     pub(super) fn hear(&mut self) -> Message {
+        self.try_hear().expect("the connection goes on")
+    }
+
+    /// The next message; `None` if the connection ended.
+    pub(super) fn try_hear(&mut self) -> Option<Message> {
         loop {
             if let Some(bytes) = first_message(&self.inbox).unwrap() {
                 let (message, length) = (Message::decode(bytes).unwrap(), bytes.len());
                 self.inbox.drain(..length);
-                return message;
+                return Some(message);
             }
             let mut chunk = [0; 4_096];
-            let length = self.stream.read(&mut chunk).expect("a message");
-            assert_ne!(length, 0, "the connection ended");
+            let length = self.stream.read(&mut chunk).ok().filter(|&length| length > 0)?;
             self.inbox.extend_from_slice(&chunk[..length]);
         }
     }
@@ -132,7 +136,7 @@ impl Played {
     }
 }
 
-fn features(datapath_id: DatapathId) -> SwitchFeatures {
+pub(super) fn features(datapath_id: DatapathId) -> SwitchFeatures {
     let capabilities = Capabilities::FLOW_STATS;
     SwitchFeatures { datapath_id, n_buffers: 0, n_tables: 1, auxiliary_id: 0, capabilities }
 }

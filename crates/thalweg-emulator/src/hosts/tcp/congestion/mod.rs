@@ -144,7 +144,7 @@ impl Algorithm {
 }
 
 /// An algorithm's state.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Congestion {
     NewReno(NewReno),
     Cubic(Cubic),

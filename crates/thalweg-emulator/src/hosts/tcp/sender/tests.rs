@@ -15,7 +15,7 @@ fn ack(segments: u64, sack: &[(u64, u64)]) -> Ack {
     for &(start, end) in sack.iter().rev() {
         blocks.put_first(SackBlock { start: start * MSS, end: end * MSS });
     }
-    Ack { acknowledgement: segments * MSS, echo: Timestamp(0), sent_at: NOW, ece: false, sack: blocks }
+    Ack { acknowledgement: segments * MSS, echo: NOW, sent_at: NOW, ece: false, sack: blocks }
 }
 
 /// Sends what may be sent; gives the segments' numbers.
@@ -188,4 +188,61 @@ fn the_last_segment_is_as_long_as_what_is_left() {
     sender.on_ack(&Ack { acknowledgement: 2 * MSS + 1, ..ack(0, &[]) }, NOW);
     assert!(sender.is_done());
     assert_eq!(sender.acknowledged(), 2 * MSS + 1);
+}
+
+/// A sender that moved to a shorter way after segment 9 of 20: 10 to 12 have arrived first, and segment 0 was sent again.
+fn overtaken(config: &TcpConfig) -> Sender {
+    let mut sender = Sender::new(config, 10_000 * MSS, MSS, 1 << 30);
+    (sender.window.cwnd, sender.window.ssthresh) = (20 * MSS, 20 * MSS);
+    send(&mut sender);
+    sender.on_ack(&ack(0, &[(10, 13)]), NOW);
+    let again = sender.transmit(LATER).unwrap();
+    assert_eq!((again.sequence, again.is_retransmission, sender.is_recovering()), (0, true, true));
+    sender
+}
+
+/// When what looks lost is sent again, and a round trip of what was sent first.
+const LATER: Timestamp = Timestamp(NOW.0 + 1_000);
+const ROUND_TRIP: Nanos = Nanos(5_000);
+
+#[test]
+fn recovery_from_what_was_only_late_is_taken_back_and_order_tells_nothing_for_a_round_trip() {
+    let mut sender = overtaken(&TcpConfig::default());
+    let now = NOW + ROUND_TRIP;
+    sender.on_ack(&ack(1, &[(10, 13)]), now);
+    assert!(!sender.is_recovering());
+    assert_eq!((sender.window().ssthresh, sender.events.undone), (20 * MSS, 1));
+    assert!(sender.window().cwnd >= 20 * MSS);
+    sender.on_ack(&ack(1, &[(10, 20)]), now);
+    assert!(send(&mut sender).iter().all(|&segment| segment >= 20), "nothing is sent again");
+    sender.check_invariants();
+    // Segment 1 never comes: its time is over a smoothed round trip after the last progress.
+    assert_eq!(sender.deadline(), now + ROUND_TRIP);
+    sender.on_timer(sender.deadline());
+    assert!(sender.is_recovering());
+    assert_eq!(sender.transmit(now + ROUND_TRIP).unwrap().sequence, MSS);
+    sender.check_invariants();
+}
+
+#[test]
+fn patience_ends_with_what_was_under_way() {
+    let mut sender = overtaken(&TcpConfig::default());
+    sender.on_ack(&ack(1, &[(10, 13)]), NOW + ROUND_TRIP);
+    sender.on_ack(&ack(20, &[]), NOW + ROUND_TRIP);
+    assert!(send(&mut sender).len() > 4);
+    sender.on_ack(&ack(20, &[(21, 24)]), NOW + ROUND_TRIP);
+    assert!(sender.is_recovering(), "three above it have arrived");
+}
+
+#[test]
+fn recovery_stands_if_the_retransmission_filled_the_hole_or_reordering_is_not_tolerated() {
+    let mut sender = overtaken(&TcpConfig::default());
+    sender.on_ack(&Ack { echo: LATER, ..ack(1, &[(10, 13)]) }, NOW + ROUND_TRIP);
+    sender.on_ack(&ack(2, &[(10, 13)]), NOW + ROUND_TRIP);
+    assert!(sender.is_recovering(), "the first acknowledgement decides");
+    let strict = TcpConfig { tolerates_reordering: false, ..TcpConfig::default() };
+    let mut sender = overtaken(&strict);
+    sender.on_ack(&ack(1, &[(10, 13)]), NOW + ROUND_TRIP);
+    assert!(sender.is_recovering());
+    assert_eq!(sender.events.undone, 0);
 }

@@ -12,7 +12,7 @@ use crate::serve::control::{self, ActionOutcome, ActionReport, ControlReport, Na
 pub struct Control {
     /// Who decides: `greedy`, `first_fit` or `static`.
     pub decider: String,
-    /// How decisions are carried out: `emulated`, `arp` or `log`.
+    /// How decisions are carried out: `emulated`, `arp`, `openflow` or `log`.
     pub actuator: String,
     /// The time that it goes by, that of packets.
     pub now: Moment,
@@ -196,7 +196,7 @@ pub struct Frozen {
 
 impl From<&control::Control> for Control {
     fn from(control: &control::Control) -> Control {
-        let ControlReport { now, has_routes, is_frozen, addresses, counters, pins, names } =
+        let ControlReport { now, has_routes, is_frozen, addresses, counters, pins, names, .. } =
             control.desk().report();
         let pin = |&(pair, address): &(thalweg_control::Pair, u8)| Pin {
             source: names.host(pair.source).to_owned(),

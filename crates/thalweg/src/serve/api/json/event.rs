@@ -161,6 +161,26 @@ pub enum CrossingName {
     Remains,
 }
 
+impl From<Crossing> for CrossingName {
+    fn from(crossing: Crossing) -> CrossingName {
+        match crossing {
+            Crossing::Upwards => CrossingName::Upwards,
+            Crossing::Downwards => CrossingName::Downwards,
+            Crossing::Remains => CrossingName::Remains,
+        }
+    }
+}
+
+impl From<CrossingName> for Crossing {
+    fn from(name: CrossingName) -> Crossing {
+        match name {
+            CrossingName::Upwards => Crossing::Upwards,
+            CrossingName::Downwards => Crossing::Downwards,
+            CrossingName::Remains => Crossing::Remains,
+        }
+    }
+}
+
 /// Told to a subscriber in place of events that it was too slow for.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct Lost {
@@ -209,11 +229,7 @@ impl EventBody {
     fn link(event: &LinkEvent, switch: &str) -> EventBody {
         EventBody::Link {
             link: LinkName::new(switch, event.link.side.port, event.link.side.way).to_string(),
-            crossing: match event.crossing {
-                Crossing::Upwards => CrossingName::Upwards,
-                Crossing::Downwards => CrossingName::Downwards,
-                Crossing::Remains => CrossingName::Remains,
-            },
+            crossing: event.crossing.into(),
             threshold: event.threshold,
             rule: event.rule,
             capacity_bps: event.link.capacity.0,

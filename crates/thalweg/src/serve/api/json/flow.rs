@@ -66,6 +66,8 @@ pub struct FlowRate {
     pub key: String,
     /// The destination MAC address of its last packet, which says which way it goes.
     pub destination_mac: String,
+    /// The source MAC address of its last packet.
+    pub source_mac: String,
     /// Rate on the wire, framing included, in bits per second.
     pub rate_bps: Rate,
     /// What the rate was derived from.
@@ -145,6 +147,7 @@ impl From<&collector::FlowRate> for FlowRate {
             flow: FlowName::from(&known.key),
             key: known.key.to_string(),
             destination_mac: known.ethernet.destination.to_string(),
+            source_mac: known.ethernet.source.to_string(),
             rate_bps: known.rate.into(),
             basis: known.basis.into(),
             span: known.span.into(),
@@ -162,6 +165,17 @@ impl From<&FlowKey> for FlowName {
     fn from(key: &FlowKey) -> FlowName {
         let (src_port, dst_port) = (key.src_port, key.dst_port);
         FlowName { src: key.src(), dst: key.dst(), src_port, dst_port, protocol: key.protocol.0 }
+    }
+}
+
+impl From<Basis> for rates::Basis {
+    fn from(basis: Basis) -> rates::Basis {
+        match basis {
+            Basis::Nothing => rates::Basis::Nothing,
+            Basis::SequenceNumbers => rates::Basis::SequenceNumbers,
+            Basis::SamplingRatio => rates::Basis::SamplingRatio,
+            Basis::SamplesAlone => rates::Basis::SamplesAlone,
+        }
     }
 }
 

@@ -1,4 +1,18 @@
-//! Questions to the daemon's HTTP API.
+//! A client of the daemon's HTTP API.
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `options` | which daemon, and as whom |
+//! | `subscription` | events, and going on where it was after the connection was lost |
+//! | `server_sent` | a stream of bytes to server-sent events |
+//! | `back_off` | how long to wait for a daemon that does not answer |
+//!
+//! What the daemon says is read into the types by which it says it (`crate::serve::api::json`).
+
+pub(crate) mod back_off;
+mod options;
+pub(crate) mod server_sent;
+pub(crate) mod subscription;
 
 use std::fs;
 use std::io::{self, Read};
@@ -13,7 +27,8 @@ use ureq::Agent;
 use ureq::http::Response;
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
 
-use super::options::TopOptions;
+pub use options::ClientOptions;
+pub use subscription::{Heard, Loss};
 
 /// Longest time to reach the daemon.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
@@ -44,10 +59,10 @@ pub struct Client {
 #[non_exhaustive]
 pub enum ClientError {
     /// Not the address of an API.
-    #[error("--api {0:?} is no address: expected http://HOST:PORT or https://HOST:PORT")]
+    #[error("{0:?} is not the address of an API: expected http://HOST:PORT or https://HOST:PORT")]
     Address(String),
     /// Certificates are of use with TLS only.
-    #[error("{flag} needs an address that begins with https://, and --api is {api}")]
+    #[error("{flag} needs an address that begins with https://, not {api}")]
     NoTls {
         /// The flag.
         flag: &'static str,
@@ -119,12 +134,8 @@ impl Client {
     ///
     /// # Errors
     /// If the address is none, or a file cannot be used.
-    pub fn new(options: &TopOptions) -> Result<Client, ClientError> {
-        let base = options.api.trim_end_matches('/').to_owned();
-        let host = base.strip_prefix("http://").or(base.strip_prefix("https://"));
-        if host.is_none_or(|host| host.is_empty() || host.contains(['/', '?', '#', ' '])) {
-            return Err(ClientError::Address(options.api.clone()));
-        }
+    pub fn new(options: &ClientOptions) -> Result<Client, ClientError> {
+        let base = options.base().ok_or_else(|| ClientError::Address(options.api.clone()))?.to_owned();
         let is_plain = base.starts_with("http://");
         for (flag, is_given) in
             [("--ca", options.ca.is_some()), ("--client-certificate", options.client_certificate.is_some())]
@@ -137,7 +148,7 @@ impl Client {
             .http_status_as_error(false)
             .max_redirects(0)
             .proxy(None)
-            .user_agent(concat!("thalweg-top/", env!("CARGO_PKG_VERSION")))
+            .user_agent(concat!("thalweg/", env!("CARGO_PKG_VERSION")))
             .timeout_connect(Some(CONNECT_PATIENCE))
             .tls_config(tls(options)?);
         let token = options.token_file.as_deref().map(token).transpose()?;
@@ -170,6 +181,21 @@ impl Client {
             path: path.to_owned(),
             problem: error.to_string(),
         })
+    }
+
+    /// Gives the API this JSON for a path, and gives its answer.
+    ///
+    /// # Errors
+    /// As [`Client::text`].
+    pub fn put(&self, path: &str, json: &str) -> Result<String, RequestError> {
+        let request = self.agent.put(format!("{}{path}", self.base)).content_type("application/json");
+        let request = match &self.authorization {
+            Some(authorization) => request.header("authorization", authorization),
+            None => request,
+        };
+        let request = request.config().timeout_global(Some(ANSWER_PATIENCE)).build();
+        let response = checked(request.send(json).map_err(unreachable)?)?;
+        text_of(response).map_err(unreachable)
     }
 
     /// The stream of events, after the one of this `id` if there is one.
@@ -242,7 +268,7 @@ fn text_of(response: Response<ureq::Body>) -> Result<String, ureq::Error> {
     response.into_body().with_config().limit(MOST_BYTES).read_to_string()
 }
 
-fn tls(options: &TopOptions) -> Result<TlsConfig, ClientError> {
+fn tls(options: &ClientOptions) -> Result<TlsConfig, ClientError> {
     let mut tls = TlsConfig::builder();
     if let Some(file) = &options.ca {
         tls = tls.root_certs(RootCerts::from(certificates(file)?));
@@ -317,25 +343,26 @@ mod tests {
     use super::*;
     use crate::serve::api::route::{self, Method};
 
-    fn complaint(options: TopOptions) -> String {
+    fn complaint(options: ClientOptions) -> String {
         Client::new(&options).unwrap_err().to_string()
     }
 
     #[test]
     fn an_address_is_a_scheme_and_a_host_and_a_slash_at_its_end_is_no_matter() {
         for api in ["http://127.0.0.1:9477", "https://[::1]:9477/", "http://collector"] {
-            let client = Client::new(&TopOptions { api: api.to_owned(), ..TopOptions::default() }).unwrap();
+            let client =
+                Client::new(&ClientOptions { api: api.to_owned(), ..ClientOptions::default() }).unwrap();
             assert_eq!(client.base(), api.trim_end_matches('/'));
         }
         for api in ["", "127.0.0.1:9477", "ftp://host", "http://", "http://host/v1", "http://a b"] {
-            let message = complaint(TopOptions { api: api.to_owned(), ..TopOptions::default() });
+            let message = complaint(ClientOptions { api: api.to_owned(), ..ClientOptions::default() });
             assert!(message.contains("expected http://HOST:PORT"), "{message}");
         }
     }
 
     #[test]
     fn certificates_are_refused_where_they_would_do_nothing() {
-        let message = complaint(TopOptions { ca: Some("/ca.pem".into()), ..TopOptions::default() });
+        let message = complaint(ClientOptions { ca: Some("/ca.pem".into()), ..ClientOptions::default() });
         assert!(message.starts_with("--ca needs an address that begins with https://"), "{message}");
     }
 
@@ -359,8 +386,11 @@ mod tests {
             assert!(token_of(text, 0o600).is_err(), "{text}");
         }
         assert!(
-            complaint(TopOptions { token_file: Some("/nonexistent/t".into()), ..TopOptions::default() })
-                .starts_with("cannot read /nonexistent/t")
+            complaint(ClientOptions {
+                token_file: Some("/nonexistent/t".into()),
+                ..ClientOptions::default()
+            })
+            .starts_with("cannot read /nonexistent/t")
         );
     }
 

@@ -1,0 +1,178 @@
+//! A network of Open vSwitch's bridges: what they have installed, and what they would do with packets.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use thalweg_control::Pair;
+use thalweg_control::act::openflow::{Config, Fabric, Member, News, entries};
+use thalweg_control::act::{Action, ActionId, Actuator};
+use thalweg_network::routing::{TreeOptions, spanning_trees};
+use thalweg_network::topology::shapes::{Tiers, leaf_spine};
+use thalweg_network::{EndpointId, Forwarding, LinkState, NetworkState, PortIndex, RouterId};
+use thalweg_wire::openflow::{DatapathId, PortNumber};
+use thalweg_wire::{Nanos, Timestamp};
+
+use crate::ovs::Ovs;
+use crate::{PATIENCE, check_log, local, ovs};
+
+const ADDRESSES: u8 = 2;
+/// From a host of the first leaf to one of the second.
+const PAIR: Pair = Pair { source: EndpointId(0), destination: EndpointId(3) };
+/// Beyond the four ports of a leaf.
+const MONITOR: u32 = 5;
+
+fn state() -> NetworkState {
+    let topology = Arc::new(leaf_spine(2, 2, 2, Tiers::default()).unwrap());
+    let links = LinkState::new(&topology);
+    let trees = spanning_trees(&topology, &links, TreeOptions { addresses: ADDRESSES, seed: 1 });
+    NetworkState::new(topology, links, Forwarding::tables(trees)).unwrap()
+}
+
+fn fabric(state: &NetworkState) -> (Fabric, SocketAddr) {
+    let member = |router: RouterId| Member {
+        router,
+        datapath: DatapathId(0x100 + u64::from(router.0)),
+        monitor: Some(PortNumber(MONITOR)),
+    };
+    let members: Vec<Member> = state.topology().router_ids().map(member).collect();
+    let fabric = Fabric::new(Arc::clone(state.topology()), &members, Config::default());
+    let address = fabric.switches().listen(local(0), None).unwrap();
+    (fabric, address)
+}
+
+fn bridge(router: RouterId) -> String {
+    format!("sw{}", router.0)
+}
+
+fn add_bridges(ovs: &Ovs, state: &NetworkState, controller: SocketAddr) {
+    for router in state.topology().router_ids() {
+        ovs.add_bridge(&bridge(router), 0x100 + u64::from(router.0), MONITOR, controller);
+    }
+}
+
+fn settle(fabric: &mut Fabric) {
+    let (begun, mut now) = (Instant::now(), Timestamp(0));
+    while {
+        fabric.tend(now);
+        fabric.unsettled().next().is_some()
+    } {
+        assert!(begun.elapsed() < PATIENCE, "{:?}", fabric.take_news());
+        std::thread::sleep(Duration::from_millis(2));
+        now = now + Nanos::from_millis(2);
+    }
+}
+
+fn act(fabric: &mut Fabric, address: u8) {
+    let action = Action {
+        id: ActionId(1),
+        pair: PAIR,
+        address,
+        issued: Timestamp(0),
+        deadline: Timestamp(0) + Nanos::from_secs(5),
+    };
+    fabric.act(&action).unwrap();
+    settle(fabric);
+}
+
+/// Where a packet of the pair with this destination address leaves the network, copies left out, by what each switch says
+/// that it would do.
+fn walk(ovs: &Ovs, state: &NetworkState, address: u8) -> (Vec<RouterId>, EndpointId, String) {
+    let topology = state.topology();
+    let (mut router, mut port) = (topology.router_of(PAIR.source), topology.port_of(PAIR.source));
+    let source = topology.mac(PAIR.source, 0);
+    let mut destination = topology.mac(PAIR.destination, address).to_string();
+    let mut way = Vec::new();
+    loop {
+        way.push(router);
+        let in_port = entries::port_number(port).0;
+        let packet = format!("in_port={in_port},dl_src={source},dl_dst={destination},dl_type=0x88b5");
+        let actions = ovs.trace(&bridge(router), &packet);
+        if let Some((_, written)) = actions.split_once("dst=") {
+            destination = written[..17].to_owned();
+        }
+        // Numbers of the datapath, which its ports have in the order in which they were added: six a bridge.
+        let numbers = actions.split(',').filter_map(|action| action.parse::<u32>().ok());
+        let outputs: Vec<u32> = numbers.map(|number| ovs.of_port(&bridge(router), number)).collect();
+        assert_eq!(outputs.iter().filter(|&&output| output == MONITOR).count(), 1, "{actions}: one copy");
+        let output = *outputs.iter().find(|&&output| output != MONITOR).expect("it goes somewhere");
+        let peer = topology.peer(router, PortIndex(output as u16 - 1));
+        match peer.node {
+            thalweg_network::Node::Router(next) => (router, port) = (next, peer.port),
+            thalweg_network::Node::Endpoint(host) => return (way, host, destination),
+        }
+    }
+}
+
+#[test]
+fn a_network_of_bridges_forwards_by_both_trees_and_steers_by_a_rewrite() {
+    let Some(mut ovs) = ovs("a_network_of_bridges", "OpenFlow13") else { return };
+    let state = state();
+    let (mut fabric, address) = fabric(&state);
+    add_bridges(&ovs, &state, address);
+    fabric.install(&state);
+    settle(&mut fabric);
+    let topology = state.topology();
+    for router in topology.router_ids() {
+        assert_eq!(ovs.flows(&bridge(router)).len(), 4 * usize::from(ADDRESSES));
+    }
+    let base = topology.mac(PAIR.destination, 0).to_string();
+    let (home, host, arrives_as) = walk(&ovs, &state, 0);
+    assert_eq!((home.len(), host, &arrives_as), (3, PAIR.destination, &base));
+    let (round, host, arrives_as) = walk(&ovs, &state, 1);
+    assert_eq!((host, &arrives_as), (PAIR.destination, &base), "written back");
+    assert_ne!(home, round);
+
+    // The host goes on sending to the base address.
+    act(&mut fabric, 1);
+    assert_eq!(walk(&ovs, &state, 0), (round.clone(), PAIR.destination, base.clone()));
+    let shown = ovs.flows("sw0");
+    let steering: Vec<_> = shown.iter().filter(|line| line.contains("priority=20480")).collect();
+    let [line] = steering.as_slice() else { panic!("{shown:?}") };
+    for part in [
+        "cookie=0x7477000000000002,",
+        "in_port=1,dl_src=02:54:57:00:00:00,dl_dst=02:54:57:00:00:03",
+        "actions=set_field:02:54:57:01:00:03->eth_dst,output:5,output:",
+    ] {
+        assert!(line.contains(part), "{part} is not in {line}");
+    }
+
+    // All switches fail at once, and have forgotten everything.
+    ovs.kill_switch();
+    ovs.start_switch();
+    let begun = Instant::now();
+    while !fabric.take_news().iter().any(|news| matches!(news, News::Down { .. })) {
+        fabric.tend(Timestamp(0));
+        assert!(begun.elapsed() < PATIENCE);
+    }
+    settle(&mut fabric);
+    assert_eq!(walk(&ovs, &state, 0).0, round);
+    act(&mut fabric, 0);
+    assert_eq!(walk(&ovs, &state, 0).0, home);
+    assert_eq!(ovs.flows("sw0").len(), 8);
+    check_log(&ovs);
+}
+
+#[test]
+fn a_controller_killed_while_it_installs_is_followed_by_one_that_sends_what_is_missing() {
+    let Some(ovs) = ovs("a_controller_killed_while_it_installs", "OpenFlow13") else { return };
+    let state = state();
+    let (mut first, address) = fabric(&state);
+    add_bridges(&ovs, &state, address);
+    first.install(&state);
+    settle(&mut first);
+    drop(first);
+    // As if it had got no further.
+    let socket = format!("unix:{}", ovs.path("sw2.mgmt").display());
+    ovs.run("ovs-ofctl", &["-O", "OpenFlow13", "del-flows", &socket, "dl_dst=02:54:57:01:00:00"]);
+    assert_eq!(ovs.flows("sw2").len(), 7);
+    let (mut second, address) = fabric(&state);
+    for router in state.topology().router_ids() {
+        ovs.set_controller_of(&bridge(router), &format!("tcp:{address}"));
+    }
+    second.install(&state);
+    settle(&mut second);
+    assert_eq!((second.counters().written, second.counters().removed), (1, 0));
+    assert_eq!(ovs.flows("sw2").len(), 8);
+    check_log(&ovs);
+}

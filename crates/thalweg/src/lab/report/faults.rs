@@ -1,0 +1,48 @@
+//! What came of `faults`.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+use thalweg_wire::Nanos;
+
+use super::{line, milliseconds};
+use crate::lab::scenarios::faults;
+
+/// The table of `faults`.
+pub fn faults(results: &faults::Results) -> String {
+    let faults::Results { rate, seed, outcomes } = results;
+    let mut text = format!("faults: links of {rate}, seed {seed}\n\n");
+    let _ = writeln!(
+        text,
+        "{:20}{:10}{:>12}{:>10}{:>14}{:>18}{:>8}",
+        "fault", "survived", "whole after", "astray", "unreachable", "next collision", "idle"
+    );
+    let time = |time: Option<Nanos>| time.map_or("never".to_owned(), |time| milliseconds(time.0));
+    for outcome in outcomes {
+        let row = outcome.row();
+        let _ = writeln!(
+            text,
+            "{:20}{:10}{:>12}{:>10}{:>14}{:>18}{:>6.0} %{}",
+            row.fault,
+            if row.survived { "yes" } else { "no" },
+            time(outcome.whole_after),
+            outcome.astray.len(),
+            outcome.unreachable.len(),
+            time(outcome.next),
+            100.0 * row.idle,
+            if row.conclusive { "" } else { "  times inconclusive" }
+        );
+    }
+    for outcome in outcomes {
+        let _ = writeln!(text, "\n{}", outcome.fault.name());
+        outcome.story.iter().for_each(|line| text += &format!("  {line}\n"));
+        outcome.broken.iter().for_each(|line| text += &format!("  broken: {line}\n"));
+    }
+    text
+}
+
+/// The line of `faults`.
+pub fn faults_json(results: &faults::Results) -> String {
+    let rows: Vec<_> = results.outcomes.iter().map(faults::Outcome::row).collect();
+    line(&json!({ "type": "faults", "rate_bps": results.rate.0, "seed": results.seed, "faults": rows }))
+}

@@ -1,0 +1,219 @@
+//! How each fault goes: what befalls, when it is over, and what is special to it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use thalweg_control::Pair;
+use thalweg_control::routes::Rules;
+use thalweg_emulator::workloads::random::Random;
+use thalweg_network::{LinkId, Node};
+use thalweg_wire::Nanos;
+
+use super::rig::{Rig, state};
+use crate::lab::delivery::Delivery;
+use crate::lab::error::ScenarioError;
+use crate::lab::installed::{carry_out, installed};
+use crate::lab::scenarios::collide;
+use crate::lab::traffic::Transferred;
+
+/// Share of what collectors tell that is lost.
+const LOST: f64 = 0.2;
+
+/// So much of it at a time arrives in any order.
+const SHUFFLED: usize = 8;
+
+/// How long a controller is watched that has just taken over.
+const HEIR: Duration = Duration::from_millis(300);
+
+/// Collisions while what is told is lost or out of order.
+const COLLISIONS: usize = 3;
+
+/// Share of its link that a flow has to have at least, where both have to share one and nothing else can be done.
+const HALF: f64 = 0.25;
+
+/// A switch, whichever the seed says, loses its power for a moment.
+pub(super) fn switch_restart(rig: &mut Rig, seed: u64) -> Result<(), ScenarioError> {
+    let routers: Vec<_> = rig.topology().router_ids().collect();
+    let router = routers[Random::new(seed, "switch-restart", 0).index(routers.len())];
+    let sent = rig.meanwhile(|rig| {
+        rig.session.lab.restart_switch(router)?;
+        let (entries, astray) = (installed(&rig.session.lab)?.len(), rig.astray()?.len());
+        let name = rig.topology().name(Node::Router(router)).to_owned();
+        rig.tell(format!(
+            "{name} restarted: {entries} rules left in all switches, {astray} ways led nowhere"
+        ));
+        rig.await_whole()
+    })?;
+    rig.tell(transfers(sent));
+    Ok(())
+}
+
+/// The controller ends after it has moved a flow, and another begins where that is. That one ends when it has carried out some
+/// of what leads to other trees, and a third begins.
+pub(super) fn controller_killed(rig: &mut Rig, seed: u64) -> Result<(), ScenarioError> {
+    let topology = rig.topology();
+    let other = collide::other_trees(&topology, &rig.collision)?;
+    let wanted = Rules::of_tables(&topology, state(&topology, other)?.forwarding().all_tables());
+    let (seed_before, topology_before) = (rig.collision.seed, Arc::clone(&topology));
+    let sent = rig.meanwhile(|rig| {
+        rig.watched.take_trace()?;
+        rig.kill_controller()?;
+        rig.begin_controller(&topology_before, seed_before)?;
+        rig.session.wait(HEIR)?;
+        let told = rig.watched.take_trace()?.told.len();
+        rig.hold(told == 0, "the controller that took over moved flows that were apart");
+        rig.tell("killed after the flows were apart: another one took over where they were");
+        Ok(())
+    })?;
+    let refreshed = rig.watched.tally()?.refreshed;
+    rig.hold(refreshed > 0, "it did not hold the flow that the other had moved");
+    rig.tell(transfers(sent));
+    rig.send_home()?;
+    let sent = rig.meanwhile(|rig| {
+        rig.kill_controller()?;
+        let changes = installed(&rig.session.lab)?.changes_to(&wanted);
+        let done =
+            1 + Random::new(seed, "controller-killed", 0).index(changes.len().saturating_sub(1).max(1));
+        carry_out(&rig.session.lab, &changes[..done.min(changes.len())])?;
+        let astray = rig.astray()?.len();
+        rig.tell(format!(
+            "killed after {done} of {} changes to other trees: {astray} ways led nowhere",
+            changes.len()
+        ));
+        rig.begin_controller(&topology, other)?;
+        rig.await_whole()
+    })?;
+    rig.tell(transfers(sent));
+    // Whoever has taken over has finished what the other began.
+    rig.session.wait(collide::REST)?;
+    let left = installed(&rig.session.lab)?.changes_to(&wanted).len();
+    rig.hold(left == 0, &format!("{left} rules are not those that the other controller was installing"));
+    Ok(())
+}
+
+/// A fifth of what collectors tell is lost, for some collisions.
+pub(super) fn events_lost(rig: &mut Rig, seed: u64) -> Result<(), ScenarioError> {
+    collide_under(rig, Delivery::Lossy(LOST), seed)
+}
+
+/// What collectors tell arrives in another order, for some collisions.
+pub(super) fn events_reordered(rig: &mut Rig, seed: u64) -> Result<(), ScenarioError> {
+    collide_under(rig, Delivery::Shuffled(SHUFFLED), seed)
+}
+
+fn collide_under(rig: &mut Rig, delivery: Delivery, seed: u64) -> Result<(), ScenarioError> {
+    rig.watched.deliver(delivery, seed);
+    let mut longest = Nanos::ZERO;
+    for _ in 0..COLLISIONS {
+        let turn = rig.collide()?;
+        rig.hold(turn.is_some(), "a collision meanwhile was not resolved");
+        longest = longest.max(turn.map_or(Nanos::ZERO, |turn| turn.whole()));
+    }
+    rig.watched.deliver(Delivery::Whole, seed);
+    let tally = rig.watched.tally()?;
+    let [told, lost, displaced] = tally.delivered;
+    rig.tell(format!(
+        "of {told} findings {lost} were lost and {displaced} out of their place; {COLLISIONS} collisions lasted {longest} at most"
+    ));
+    rig.hold(lost + displaced > 0, "nothing was lost or out of its place");
+    rig.hold(tally.controller.astray == 0, "a way that leads there was taken for one that does not");
+    rig.await_whole()
+}
+
+/// The source of the flow that is asked first to go another way takes no notice; then it does again.
+pub(super) fn deaf_host(rig: &mut Rig) -> Result<(), ScenarioError> {
+    // Whom the controller asks first is seen by what it does when both hear.
+    rig.meanwhile(|_| Ok(()))?;
+    let told = rig.watched.take_trace()?.told;
+    let first = told.iter().map(|told| told.pair).find(|pair| rig.collision.pairs.contains(pair));
+    let Some(first) = first else {
+        rig.hold(false, "the first collision was not resolved");
+        return Ok(());
+    };
+    rig.send_home()?;
+    let before = rig.watched.tally()?.controller;
+    rig.session.lab.set_deaf_to_arp(first.source, true)?;
+    let sent = rig.meanwhile(|_| Ok(()))?;
+    rig.session.lab.set_deaf_to_arp(first.source, false)?;
+    let (trace, after) = (rig.watched.take_trace()?, rig.watched.tally()?.controller);
+    let asked = trace.told.iter().filter(|told| told.pair == first && told.address != 0).count();
+    let (name, expired) = (first.name(&rig.topology()).to_string(), after.expired - before.expired);
+    rig.tell(format!("{name} was deaf and asked {asked} times, {expired} actions were not seen in time"));
+    rig.tell(transfers(sent));
+    rig.hold(asked == 0 || expired > 0, "what had no effect was taken to have had one");
+    let moved = trace.moved.iter().any(|moved| moved.pair == first && moved.address != 0);
+    rig.hold(!moved, "a deaf host went another way");
+    let other_moved = trace.moved.iter().any(|moved| moved.pair != first && moved.address != 0);
+    rig.hold(other_moved, "the other flow was not sent another way in its place");
+    rig.await_whole()
+}
+
+/// The link that the flows meet on fails while both send, and returns.
+pub(super) fn link_failure(rig: &mut Rig) -> Result<(), ScenarioError> {
+    let topology = rig.topology();
+    let (from, to) = rig.collision.link.clone();
+    let joins = |link: &thalweg_network::Link| {
+        let ends = link.ends.map(|end| topology.name(end.node));
+        ends == [from.as_str(), to.as_str()] || ends == [to.as_str(), from.as_str()]
+    };
+    let link = topology.links().iter().position(joins).ok_or(ScenarioError::NothingCollides)?;
+    let link = LinkId(link as u32);
+    let sent = rig.meanwhile(|rig| {
+        rig.session.lab.set_link(link, false)?;
+        let astray = rig.astray()?.len();
+        rig.await_whole()?;
+        rig.tell(format!("{from}-{to} failed: {astray} ways led nowhere"));
+        let isolated = rig.unreachable()?;
+        rig.hold(isolated.is_empty(), "without the link not everybody reached everybody");
+        rig.session.lab.set_link(link, true)?;
+        rig.await_whole()
+    })?;
+    rig.tell(transfers(sent));
+    // The old trees are back, or flows could not meet where they did.
+    rig.session.wait(collide::REST)?;
+    let wanted = Rules::of_tables(&topology, state(&topology, rig.collision.seed)?.forwarding().all_tables());
+    let left = installed(&rig.session.lab)?.changes_to(&wanted).len();
+    rig.hold(left == 0, &format!("{left} rules are not those of before the failure"));
+    Ok(())
+}
+
+/// Two cables are swapped on the other way of both flows. The controller sends one there, sees that nothing arrives, takes it
+/// back and tells; then the topology is mended.
+pub(super) fn wrong_topology(rig: &mut Rig) -> Result<(), ScenarioError> {
+    let (real, file) = (rig.topology(), Arc::clone(rig.session.state.topology()));
+    let astray = rig.astray()?.len();
+    rig.hold(astray > 0, "the swapped cables do not matter");
+    let before = rig.unreachable()?;
+    rig.watched.take_trace()?;
+    let sent = rig.meanwhile(|_| Ok(()))?;
+    let trace = rig.watched.take_trace()?;
+    let ways: Vec<String> = trace
+        .astray
+        .iter()
+        .map(|(pair, address)| format!("{} by address {address}", pair.name(&file)))
+        .collect();
+    rig.tell(format!(
+        "{astray} ways lead nowhere; found by trying: {}",
+        if ways.is_empty() { "none".to_owned() } else { ways.join(", ") }
+    ));
+    let elsewhere = rig.watched.tally()?.elsewhere;
+    rig.tell(format!("{elsewhere} packets at switches that no route leads them by"));
+    rig.tell(transfers(sent));
+    let told = trace.told.iter().filter(|told| told.address != 0).count();
+    rig.hold(told > 0, "nobody was sent the other way");
+    let known = |pair: Pair| trace.astray.iter().any(|&(other, _)| other == pair);
+    rig.hold(rig.collision.pairs.into_iter().any(known), "that nothing arrived was not found");
+    let least = HALF * rig.session.rate.0 as f64;
+    rig.hold(sent.iter().all(|sent| sent.rate > least), "a flow has less than half of a shared link");
+    let after = rig.unreachable()?;
+    let worse = after.iter().filter(|pair| !before.contains(pair)).count();
+    rig.hold(worse == 0, &format!("{worse} pairs are cut off by what the controller did"));
+    // Somebody mends the file.
+    rig.kill_controller()?;
+    rig.begin_controller(&real, rig.collision.seed)?;
+    rig.await_whole()
+}
+
+fn transfers([one, other]: [Transferred; 2]) -> String {
+    format!("the flows had {:.1} and {:.1} Mbit/s", one.rate / 1e6, other.rate / 1e6)
+}
