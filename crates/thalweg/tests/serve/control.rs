@@ -89,6 +89,11 @@ fn a_frozen_controller_only_watches_and_what_is_pinned_goes_all_the_same() {
     assert_eq!(status, 200, "{control}");
     assert_eq!(control["pins"], json!([{"source": "h0", "destination": "h8", "address": 3}]));
     assert_eq!(control["counts"]["begun"], 1);
+    let ways = serve.get("/v1/control/ways/h0/h8").unwrap();
+    assert_eq!((&ways["pinned"], ways["ways"].as_array().unwrap().len()), (&json!(3), 4), "{ways}");
+    let way = &ways["ways"][3];
+    assert_eq!((&way["address"], way["links"].as_array().unwrap().len()), (&json!(3), 5), "{way}");
+    assert_eq!(way["links"][4], "edge4:p0:out", "the last is the host's");
     for (method, path, body, expected) in [
         ("PUT", "/v1/control/pins/h0/h99", json!({"address": 3}), 404),
         ("PUT", "/v1/control/pins/h0/h8", json!({"address": 4}), 400),

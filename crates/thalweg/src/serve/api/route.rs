@@ -277,7 +277,7 @@ const ROUTE: Route = Route {
 };
 
 /// All that can be asked.
-pub static ROUTES: [Route; 21] = [
+pub static ROUTES: [Route; 22] = [
     Route {
         path: "/v1/links",
         summary: "All links, and how much they carry",
@@ -408,6 +408,15 @@ pub static ROUTES: [Route; 21] = [
         parameters: &[LAST],
         answer: &[json_of::<json::Actions>()],
         handler: control::actions,
+        ..ROUTE
+    },
+    Route {
+        path: "/v1/control/ways/{source}/{destination}",
+        summary: "The ways from one host to another",
+        description: "By each of the destination's addresses: the links on the way, and what they can carry.",
+        parameters: &ENDS,
+        answer: &[json_of::<json::Ways>()],
+        handler: control::ways,
         ..ROUTE
     },
     Route {

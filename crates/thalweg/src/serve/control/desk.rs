@@ -11,9 +11,9 @@ use thalweg_control::Pair;
 use thalweg_control::act::{ActError, Action, Actuator};
 use thalweg_control::controller::{Controller, ControllerCounters, Ended, Outcome};
 use thalweg_control::decide::Decision;
-use thalweg_control::routes::Paths;
+use thalweg_control::routes::{LinkNumber, Paths};
 use thalweg_network::{EndpointId, NetworkState, Node};
-use thalweg_wire::{Nanos, Timestamp};
+use thalweg_wire::{BitRate, MacAddress, Nanos, Timestamp};
 use thiserror::Error;
 
 use super::clock::Clock;
@@ -85,6 +85,32 @@ pub struct ControlReport {
     pub switches: Option<SwitchesReport>,
     /// What numbers are called.
     pub names: Arc<Names>,
+}
+
+/// The ways from one host to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaysReport {
+    /// From whom to whom.
+    pub pair: Pair,
+    /// The address that it is pinned to, if it is.
+    pub pinned: Option<u8>,
+    /// Those that arrive, by address.
+    pub ways: Vec<Way>,
+    /// What numbers are called.
+    pub names: Arc<Names>,
+}
+
+/// The way of packets that are sent to an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Which of the destination's addresses.
+    pub address: u8,
+    /// The same as packets have it.
+    pub mac: MacAddress,
+    /// The links out of the switches on the way, in order.
+    pub links: Vec<LinkNumber>,
+    /// The least of what these can carry.
+    pub capacity: BitRate,
 }
 
 /// Why the controller does not do what it was told.
@@ -194,6 +220,25 @@ impl Desk {
     pub fn actions(&self, count: usize) -> (Vec<ActionReport>, Arc<Names>) {
         let work = self.lock();
         (work.actions.iter().rev().take(count).cloned().collect(), Arc::clone(&work.names))
+    }
+
+    /// The ways from one host to another, by address.
+    ///
+    /// # Errors
+    /// If there are no such hosts.
+    pub fn ways(&self, source: &str, destination: &str) -> Result<WaysReport, ControlError> {
+        let work = self.lock();
+        let pair = work.pair(source, destination)?;
+        let pinned = work.controller.pins().find(|(pinned, _)| *pinned == pair).map(|(_, address)| address);
+        let mut paths = work.controller.paths().clone();
+        let names = Arc::clone(&work.names);
+        drop(work);
+        let ways = (0..paths.addresses()).filter_map(|address| {
+            let links = paths.of(pair, address)?.to_vec();
+            let capacity = links.iter().map(|&link| paths.capacity(link)).min()?;
+            Some(Way { address, mac: paths.topology().mac(pair.destination, address), links, capacity })
+        });
+        Ok(WaysReport { pair, pinned, ways: ways.collect(), names })
     }
 
     /// Sends everything from one host to another to this address, and leaves it there.

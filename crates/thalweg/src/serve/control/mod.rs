@@ -38,10 +38,10 @@ use std::thread::JoinHandle;
 use crossbeam_channel::Receiver;
 use thiserror::Error;
 
-pub use desk::{ActionOutcome, ActionReport, ControlError, ControlReport, Desk};
+pub use desk::{ActionOutcome, ActionReport, ControlError, ControlReport, Desk, Way, WaysReport};
 pub use names::Names;
-pub use openflow::SwitchesReport;
 pub(crate) use notices::{Ear, Notice};
+pub use openflow::SwitchesReport;
 
 use super::collectors::{Latency, LatencyHistogram};
 use super::config::ControlConfig;

@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 
 use crate::serve::api::Api;
-use crate::serve::api::json::{Action, Actions, Control, Decision, Decisions, Frozen, PinTo};
+use crate::serve::api::json::{Action, Actions, Control, Decision, Decisions, Frozen, PinTo, Ways};
 use crate::serve::api::problem::{Code, Problem};
 use crate::serve::api::reply::Reply;
 use crate::serve::api::request::Request;
@@ -34,6 +34,13 @@ pub(in crate::serve::api) fn actions(api: &Api, request: &Request) -> Result<Rep
     let (actions, names) = controller(api)?.desk().actions(count);
     let actions = actions.iter().map(|report| Action::new(report, &names)).collect();
     Reply::json(&Actions { actions })
+}
+
+/// `GET /v1/control/ways/{source}/{destination}`
+pub(in crate::serve::api) fn ways(api: &Api, request: &Request) -> Result<Reply, Problem> {
+    let (source, destination) = ends(request)?;
+    let ways = controller(api)?.desk().ways(source, destination).map_err(|error| wrong(&error))?;
+    Reply::json(&Ways::from(ways))
 }
 
 /// `PUT /v1/control/pins/{source}/{destination}`

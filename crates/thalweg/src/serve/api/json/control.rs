@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use thalweg_control::decide::{self, Cause};
 
 use super::Moment;
-use crate::serve::control::{self, ActionOutcome, ActionReport, ControlReport, Names};
+use crate::serve::control::{self, ActionOutcome, ActionReport, ControlReport, Names, WaysReport};
 
 /// How the controller does.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -39,6 +39,32 @@ pub struct Pin {
     pub destination: String,
     /// To which of its addresses.
     pub address: u8,
+}
+
+/// The ways from one host to another.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub struct Ways {
+    /// Who sends.
+    pub source: String,
+    /// To whom.
+    pub destination: String,
+    /// The address that it is pinned to; null if it is not.
+    pub pinned: Option<u8>,
+    /// By address; those that lead nowhere are left out.
+    pub ways: Vec<Way>,
+}
+
+/// The way of packets that are sent to one of the destination's addresses.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub struct Way {
+    /// Which; 0 is the base address.
+    pub address: u8,
+    /// The same as a MAC address.
+    pub destination_mac: String,
+    /// The links out of the switches on the way, in order.
+    pub links: Vec<String>,
+    /// The least of what they can carry, in bits per second.
+    pub capacity_bps: u64,
 }
 
 /// What the controller has done.
@@ -230,6 +256,24 @@ impl From<&control::Control> for Control {
                 expired: counters.expired,
                 superseded: counters.superseded,
             },
+        }
+    }
+}
+
+impl From<WaysReport> for Ways {
+    fn from(report: WaysReport) -> Ways {
+        let WaysReport { pair, pinned, ways, names } = report;
+        let way = |way: control::Way| Way {
+            address: way.address,
+            destination_mac: way.mac.to_string(),
+            links: way.links.iter().map(|&link| names.link(link).to_owned()).collect(),
+            capacity_bps: way.capacity.0,
+        };
+        Ways {
+            source: names.host(pair.source).to_owned(),
+            destination: names.host(pair.destination).to_owned(),
+            pinned,
+            ways: ways.into_iter().map(way).collect(),
         }
     }
 }
