@@ -60,7 +60,7 @@ case $goal in
     need_cargo_part fmt rustfmt
     need_cargo_part clippy clippy
     want ip iproute2 "tests on live interfaces are skipped"
-    want ethtool ethtool "tests on live interfaces run with the offloads as they are"
+    want ethtool ethtool "tests on live interfaces run with the offloads as they are, labs of Open vSwitch are not tested"
     want ping iputils-ping "tests on live interfaces that ping are skipped"
     want iperf3 iperf3 "the live iperf3 test is skipped"
     want tcpdump tcpdump "tests that compare with tcpdump are skipped"
