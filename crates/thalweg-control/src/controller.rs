@@ -13,6 +13,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use thalweg_network::EndpointId;
 use thalweg_wire::{Nanos, Timestamp};
 
 use crate::act::{ActError, Action, ActionId, Actuator};
@@ -39,6 +40,9 @@ impl Default for ControllerOptions {
         ControllerOptions { patience: Nanos::from_millis(50), dry_run: false, kept: 1_000, pending: 4_096 }
     }
 }
+
+/// A source is called unresponsive after so many actions in a row without effect: one flow that just ends makes none.
+pub const UNRESPONSIVE: u32 = 3;
 
 /// What a controller has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -114,6 +118,8 @@ pub struct Controller {
     pins: Pins,
     is_frozen: bool,
     pending: BTreeMap<Pair, Pending>,
+    /// Actions in a row that had no effect, by the source that was to take notice.
+    without_effect: BTreeMap<EndpointId, u32>,
     arrivals: VecDeque<Arrival>,
     next_poll: Option<Timestamp>,
     actions: u64,
@@ -143,6 +149,7 @@ impl Controller {
             pins: Pins::new(),
             is_frozen: false,
             pending: BTreeMap::new(),
+            without_effect: BTreeMap::new(),
             arrivals: VecDeque::new(),
             next_poll,
             actions: 0,
@@ -187,6 +194,13 @@ impl Controller {
         std::mem::take(&mut self.failures)
     }
 
+    /// Sources of which none of the last [`UNRESPONSIVE`] actions or more had an effect, and of how many in a row. They take
+    /// no notice of what they are told, or send no more.
+    pub fn unresponsive(&self) -> impl Iterator<Item = (EndpointId, u32)> + '_ {
+        let counts = self.without_effect.iter().map(|(&source, &count)| (source, count));
+        counts.filter(|&(_, count)| count >= UNRESPONSIVE)
+    }
+
     /// Whether it only watches.
     pub fn is_frozen(&self) -> bool {
         self.is_frozen
@@ -228,6 +242,7 @@ impl Controller {
         if self.pending.get(&pair).is_some_and(|pending| pending.action.address == address) {
             let Pending { action, from } = self.pending.remove(&pair).expect("it was there");
             self.counters.confirmed += 1;
+            self.without_effect.remove(&pair.source);
             let arrival = Arrival { action, from, due: at + self.options.patience };
             keep(&mut self.arrivals, arrival, self.options.pending);
             let outcome = Outcome::Confirmed(at.since(action.issued));
@@ -285,6 +300,7 @@ impl Controller {
         for Pending { action, from } in expired {
             self.pending.remove(&action.pair);
             self.counters.expired += 1;
+            *self.without_effect.entry(action.pair.source).or_default() += 1;
             self.decider.placed(action.pair, from, now, &mut self.paths);
             self.actuator.failed(&action, from);
             self.end(Ended { action, outcome: Outcome::Expired });

@@ -156,6 +156,22 @@ fn what_has_no_effect_expires_and_is_tried_again() {
 }
 
 #[test]
+fn a_host_that_takes_no_notice_again_and_again_is_told_of() {
+    let mut its = Collision::new();
+    let mut told = Vec::new();
+    for round in 0..4 {
+        its.controller.pin(its.one, 1, Timestamp(round * 100 * MS));
+        its.controller.advance(Timestamp((round * 100 + 51) * MS));
+        told.push(its.controller.unresponsive().collect::<Vec<_>>());
+    }
+    let source = its.one.source;
+    assert_eq!(told, [vec![], vec![], vec![(source, 3)], vec![(source, 4)]]);
+    its.controller.pin(its.one, 1, Timestamp(500 * MS));
+    its.controller.seen(its.one, 1, Timestamp(502 * MS));
+    assert_eq!(its.controller.unresponsive().count(), 0, "it does take notice");
+}
+
+#[test]
 fn packets_that_drain_from_the_old_way_do_not_tell_where_a_pair_is() {
     let mut its = Collision::new();
     its.told_halves(MS);

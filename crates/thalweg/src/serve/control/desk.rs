@@ -81,6 +81,8 @@ pub struct ControlReport {
     pub counters: ControllerCounters,
     /// What is pinned to which address.
     pub pins: Vec<(Pair, u8)>,
+    /// Hosts that take no notice, and of how many actions in a row.
+    pub unresponsive: Vec<(EndpointId, u32)>,
     /// How switches do, if they are told by OpenFlow.
     pub switches: Option<SwitchesReport>,
     /// What numbers are called.
@@ -201,6 +203,7 @@ impl Desk {
             addresses: work.controller.paths().addresses(),
             counters: work.controller.counters(),
             pins: work.controller.pins().collect(),
+            unresponsive: work.controller.unresponsive().collect(),
             switches: work.switches,
             names: Arc::clone(&work.names),
         }

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use thalweg_control::Pair;
+use thalweg_control::controller::UNRESPONSIVE;
 use thalweg_control::decide::{Decision, Observed, Verdict};
 use thalweg_control::notices::congestion;
-use thalweg_network::{Node, Topology};
+use thalweg_network::{EndpointId, Node, Topology};
 use thalweg_wire::{BitRate, Nanos, Timestamp};
 
 use super::Control;
@@ -168,11 +169,23 @@ impl Steering {
             if let ActionOutcome::Confirmed(after) = report.outcome {
                 self.control.0.effect.record(Duration::from_nanos(after.0));
             }
+            if report.outcome == ActionOutcome::Expired {
+                self.warn_of(report.action.pair.source, names);
+            }
             if report.outcome != ActionOutcome::Begun {
                 log_action(&report, names);
                 let (time, switch) = (ended_at(&report), names.switch(report.action.pair.source));
                 self.publish(time, switch, EventKind::Action(report, Arc::clone(names)));
             }
+        }
+    }
+
+    /// Says once that a host takes no notice.
+    fn warn_of(&self, host: EndpointId, names: &Names) {
+        let unresponsive =
+            self.control.desk().lock().controller.unresponsive().find(|(source, _)| *source == host);
+        if let Some((_, UNRESPONSIVE)) = unresponsive {
+            tracing::warn!("{} takes no notice of what it is told, or sends no more", names.host(host));
         }
     }
 

@@ -385,6 +385,16 @@ pub const METRICS: &[Metric] = &[
             out.put(&[], control.desk().report().pins.len());
         }
     }),
+    gauge(
+        "thalweg_control_unresponsive_hosts",
+        &[],
+        "Hosts of which several actions in a row had no effect.",
+        |s, out| {
+            if let Some(control) = s.daemon.control() {
+                out.put(&[], control.desk().report().unresponsive.len());
+            }
+        },
+    ),
     counter("thalweg_control_notices_total", &[], "What collectors told the controller.", |s, out| {
         if let Some(control) = s.daemon.control() {
             out.put(&[], control.notices());

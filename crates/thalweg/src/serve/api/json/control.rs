@@ -26,8 +26,19 @@ pub struct Control {
     pub addresses: u8,
     /// What is pinned, and to which address.
     pub pins: Vec<Pin>,
+    /// Hosts that take no notice of what they are told, or send no more.
+    pub unresponsive: Vec<Unresponsive>,
     /// What it has done since the daemon was started.
     pub counts: ControlCounts,
+}
+
+/// A host of which several actions in a row had no effect.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub struct Unresponsive {
+    /// The host.
+    pub host: String,
+    /// How many actions, in a row.
+    pub actions: u32,
 }
 
 /// Flows from one host to another that stay where they were put.
@@ -222,8 +233,9 @@ pub struct Frozen {
 
 impl From<&control::Control> for Control {
     fn from(control: &control::Control) -> Control {
-        let ControlReport { now, has_routes, is_frozen, addresses, counters, pins, names, .. } =
-            control.desk().report();
+        let ControlReport {
+            now, has_routes, is_frozen, addresses, counters, pins, unresponsive, names, ..
+        } = control.desk().report();
         let pin = |&(pair, address): &(thalweg_control::Pair, u8)| Pin {
             source: names.host(pair.source).to_owned(),
             destination: names.host(pair.destination).to_owned(),
@@ -239,6 +251,10 @@ impl From<&control::Control> for Control {
             frozen: is_frozen,
             addresses,
             pins: pins.iter().map(pin).collect(),
+            unresponsive: unresponsive
+                .into_iter()
+                .map(|(host, actions)| Unresponsive { host: names.host(host).to_owned(), actions })
+                .collect(),
             counts: ControlCounts {
                 notices: control.notices(),
                 notices_lost: control.notices_lost(),

@@ -32,7 +32,7 @@ pub use answered::Answered;
 pub use collector::{Collector, Collectors, Counts, Health, State, StateName};
 pub use control::{
     Action, Actions, Alternative, Control, ControlCounts, Decision, Decisions, Frozen, Outcome, Pin, PinTo,
-    Verdict, Way, Ways,
+    Unresponsive, Verdict, Way, Ways,
 };
 pub use event::{CrossingName, Event, EventBody, Lost};
 pub use flow::{Basis, Flow, FlowName, FlowRate, Flows, Span};
