@@ -1,4 +1,5 @@
-//! A network of Linux namespaces whose switches are eBPF programs: real hosts, real TCP, one machine. It needs root.
+//! A network of Linux namespaces whose switches are eBPF programs, or bridges of Open vSwitch: real hosts, real TCP, one
+//! machine. It needs root.
 //!
 //! ```text
 //!    tw-h0            tw-fabric                                      tw-h4
@@ -19,6 +20,8 @@
 //!   port. It answers ARP requests to all by itself, with the base address of the host asked for: nothing is flooded, so
 //!   that loops in the topology are no matter. Requests to one host go to that host. All ports of all switches are
 //!   interfaces of one namespace, the **fabric**.
+//!   With [`Plane::Ovs`] it is a bridge of Open vSwitch in user space, with the same ports, and forwards what it is told
+//!   to by OpenFlow ([`Lab::openflow`]).
 //! - A **link** is a veth pair with a token bucket of the link's rate in front of each end. Hosts send a little below
 //!   that rate ([`Plan::host_share`]).
 //! - A **monitor port** is a veth pair, too. All that a switch forwards is copied to it as it came in, and what is more

@@ -183,6 +183,33 @@ fn parts_fail_and_are_repaired_on_the_command_line() {
 }
 
 #[test]
+fn hosts_of_a_lab_of_open_vswitch_reach_each_other_as_soon_as_it_is_up() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let prefix = prefix().to_string();
+    let thalweg = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_thalweg"));
+        let output = command.arg("lab").args(arguments).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned() + &told)
+    };
+    let (is_up, told) = thalweg(&["up", "leaf-spine", "--switch", "ovs", "--prefix", &prefix]);
+    if !is_up && (told.contains("needs root") || told.contains("with these switches needs")) {
+        return skip(told);
+    }
+    assert!(is_up, "{told}");
+    let ping = ["ping", "-c", "2", "-i", "0.1", "-W", "2", "10.0.0.5"];
+    let pinged = thalweg(&[&["exec", "h0", "--prefix", &prefix, "--"][..], &ping].concat());
+    let (_, status) = thalweg(&["status", "--prefix", &prefix]);
+    // Whose switches are told by OpenFlow has no tables to empty.
+    let failed = thalweg(&["fail", "leaf0", "--prefix", &prefix]);
+    let down = thalweg(&["down", "--prefix", &prefix]);
+    assert!(pinged.0 && pinged.1.contains(" 0% packet loss"), "{}", pinged.1);
+    assert!(status.contains("\nleaf2           24 "), "four addresses of six hosts: {status}");
+    assert!(!failed.0 && failed.1.contains("are told by OpenFlow"), "{}", failed.1);
+    assert!(down.1.contains("removed 7 namespaces, ended 2 processes"), "{}", down.1);
+}
+
+#[test]
 fn a_lab_that_somebody_uses_is_left_alone() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     match Lab::up(shape::plan("leaf-spine", None, prefix()).unwrap()) {

@@ -1,5 +1,7 @@
 //! `thalweg lab`.
 
+mod fail;
+
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +17,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use thalweg_lab::{DEFAULT_RATE, Lab, Plan, Plane, Prefix};
 use thalweg_wire::BitRate;
 
-use crate::lab::part::Part;
+use self::fail::{FailArgs, RepairArgs};
 use crate::lab::scenarios::faults::Fault;
 use crate::lab::scenarios::workload::{Pattern, Scheme};
 use crate::lab::scenarios::{Setting, collide, faults, reroute_latency, udp, workload};
@@ -125,39 +127,6 @@ struct ExecArgs {
     /// The command and its arguments, after `--`.
     #[arg(value_name = "COMMAND", required = true, last = true)]
     command: Vec<OsString>,
-}
-
-/// Have a link or a switch fail.
-///
-/// A link that fails carries nothing, and its ends see no carrier. A switch that fails has no links, and has forgotten its
-/// table and its counters when it comes back.
-#[derive(Args, Debug)]
-struct FailArgs {
-    #[command(flatten)]
-    part: PartArgs,
-}
-
-/// Repair what has failed.
-///
-/// A switch gets the entries back that all switches had when the lab came up.
-#[derive(Args, Debug)]
-struct RepairArgs {
-    #[command(flatten)]
-    part: PartArgs,
-
-    /// Leave a switch's table empty: a controller is to fill it.
-    #[arg(long)]
-    empty: bool,
-}
-
-#[derive(Args, Debug)]
-struct PartArgs {
-    /// A switch (`leaf0`), a host for its link (`h0`), or a link by its ends (`leaf0-spine1`) or a port (`leaf0:p2`).
-    #[arg(value_name = "PART")]
-    name: String,
-
-    #[command(flatten)]
-    prefix: PrefixArgs,
 }
 
 /// Try something in a lab of its own, and show what came of it.
@@ -292,28 +261,6 @@ impl ExecArgs {
             true => Ok(()),
             false => bail!("{} on {}: {status}", program.display(), self.host),
         }
-    }
-}
-
-impl FailArgs {
-    fn run(self) -> anyhow::Result<()> {
-        let (lab, part) = self.part.find()?;
-        Ok(part.fail(&lab)?)
-    }
-}
-
-impl RepairArgs {
-    fn run(self) -> anyhow::Result<()> {
-        let (lab, part) = self.part.find()?;
-        part.repair(&lab, self.empty).with_context(|| format!("cannot repair {}", self.part.name))
-    }
-}
-
-impl PartArgs {
-    fn find(&self) -> anyhow::Result<(Lab, Part)> {
-        let lab = Lab::find(&self.prefix.prefix)?;
-        let part = Part::named(lab.topology(), &self.name)?;
-        Ok((lab, part))
     }
 }
 

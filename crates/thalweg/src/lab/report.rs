@@ -105,7 +105,7 @@ pub fn udp(results: &udp::Results) -> String {
 /// The line of `udp`.
 pub fn udp_json(results: &udp::Results) -> String {
     line(&json!({
-        "type": "udp", "rate_bps": results.rate.0, "flow": results.flow,
+        "type": "udp", "rate_bps": results.rate.0, "pair": results.flow,
         "watched_seconds": results.watched.as_secs(), "effect_ns": results.effect.map(|effect| effect.0),
         "on_new_path": results.on_new_path, "fallen_back": results.fallen_back,
         "refreshed": results.refreshed, "lost": results.lost, "headroom": Spare::from(&results.headroom),

@@ -28,8 +28,8 @@ const HEIR: Duration = Duration::from_millis(300);
 /// Collisions while what is told is lost or out of order.
 const COLLISIONS: usize = 3;
 
-/// Share of its link that a flow has to have at least, where both have to share one and nothing else can be done.
-const HALF: f64 = 0.25;
+/// What two flows have to have at least that share a link, for nothing else can be done: each half of its fair share.
+const LEAST_SHARE: f64 = 0.25;
 
 /// A switch, whichever the seed says, loses its power for a moment.
 pub(super) fn switch_restart(rig: &mut Rig, seed: u64) -> Result<(), ScenarioError> {
@@ -54,11 +54,11 @@ pub(super) fn controller_killed(rig: &mut Rig, seed: u64) -> Result<(), Scenario
     let topology = rig.topology();
     let other = collide::other_trees(&topology, &rig.collision)?;
     let wanted = Rules::of_tables(&topology, state(&topology, other)?.forwarding().all_tables());
-    let (seed_before, topology_before) = (rig.collision.seed, Arc::clone(&topology));
+    let first = rig.collision.seed;
     let sent = rig.meanwhile(|rig| {
         rig.watched.take_trace()?;
         rig.kill_controller()?;
-        rig.begin_controller(&topology_before, seed_before)?;
+        rig.begin_controller(&topology, first)?;
         rig.session.wait(HEIR)?;
         let told = rig.watched.take_trace()?.told.len();
         rig.hold(told == 0, "the controller that took over moved flows that were apart");
@@ -203,8 +203,11 @@ pub(super) fn wrong_topology(rig: &mut Rig) -> Result<(), ScenarioError> {
     rig.hold(told > 0, "nobody was sent the other way");
     let known = |pair: Pair| trace.astray.iter().any(|&(other, _)| other == pair);
     rig.hold(rig.collision.pairs.into_iter().any(known), "that nothing arrived was not found");
-    let least = HALF * rig.session.rate.0 as f64;
-    rig.hold(sent.iter().all(|sent| sent.rate > least), "a flow has less than half of a shared link");
+    let least = LEAST_SHARE * rig.session.rate.0 as f64;
+    rig.hold(
+        sent.iter().all(|sent| sent.rate > least),
+        "a flow has less than a quarter of the link that both share",
+    );
     let after = rig.unreachable()?;
     let worse = after.iter().filter(|pair| !before.contains(pair)).count();
     rig.hold(worse == 0, &format!("{worse} pairs are cut off by what the controller did"));

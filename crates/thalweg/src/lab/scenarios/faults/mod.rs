@@ -21,6 +21,7 @@
 //! Where there is a choice, of a switch or of how far the controller comes, the seed makes it.
 
 mod courses;
+mod miswired;
 mod rig;
 
 use std::str::FromStr;
