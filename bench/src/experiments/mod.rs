@@ -85,6 +85,14 @@ pub enum Experiment {
     PlanckTimeline,
     /// Planck, figure 14: traffic engineering by workload
     PlanckTeWorkloads,
+    /// Planck, figure 17: traffic engineering by flow size
+    PlanckTeSizes,
+    /// Planck, figure 18: traffic engineering flow by flow
+    PlanckTeFlows,
+    /// Traffic engineering with more hosts, uneven links, lost notices, faster and slower control
+    PlanckTeStress,
+    /// Traffic engineering when something goes wrong
+    PlanckTeFaults,
 }
 
 /// What an experiment came to.
@@ -117,6 +125,10 @@ impl Experiment {
             Experiment::PlanckError => "planck-error",
             Experiment::PlanckTimeline => "planck-timeline",
             Experiment::PlanckTeWorkloads => "planck-te-workloads",
+            Experiment::PlanckTeSizes => "planck-te-sizes",
+            Experiment::PlanckTeFlows => "planck-te-flows",
+            Experiment::PlanckTeStress => "planck-te-stress",
+            Experiment::PlanckTeFaults => "planck-te-faults",
         }
     }
 
@@ -135,7 +147,8 @@ impl Experiment {
             Experiment::FlexplaneTradeOff => (0, 6),
             Experiment::FlexplaneCrossCheck => (0, 5),
             Experiment::PlanckBursts | Experiment::PlanckError | Experiment::PlanckTimeline => (0, 5),
-            Experiment::PlanckTeWorkloads => (0, 5),
+            Experiment::PlanckTeWorkloads | Experiment::PlanckTeFlows => (0, 5),
+            Experiment::PlanckTeSizes | Experiment::PlanckTeStress | Experiment::PlanckTeFaults => (0, 3),
             Experiment::PlanckLatency => (0, 2),
             Experiment::PlanckSlowStart => (0, 1),
             Experiment::FlexplaneLines => (0, 1),
@@ -188,6 +201,10 @@ pub fn run(options: &ExperimentOptions) -> anyhow::Result<()> {
         Experiment::PlanckError => planck::error::run(&study),
         Experiment::PlanckTimeline => planck::timeline::run(&study),
         Experiment::PlanckTeWorkloads => planck_te::workloads::run(&study),
+        Experiment::PlanckTeSizes => planck_te::sizes::run(&study),
+        Experiment::PlanckTeFlows => planck_te::flows::run(&study),
+        Experiment::PlanckTeStress => planck_te::stress::run(&study),
+        Experiment::PlanckTeFaults => planck_te::faults::run(&study),
     };
     let Outcome { mut page, table } = outcome?;
     page.paragraph("![plot](plot.svg)");

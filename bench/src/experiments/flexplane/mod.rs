@@ -128,7 +128,12 @@ pub(super) struct Trends(pub(super) Table);
 
 impl Trends {
     pub(super) fn new() -> Trends {
-        Trends(Table::new(["what the paper says", "here", "numbers"]))
+        Trends::saying("what the paper says")
+    }
+
+    /// Of what somebody else says.
+    pub(super) fn saying(who: &str) -> Trends {
+        Trends(Table::new([who, "here", "numbers"]))
     }
 
     pub(super) fn check(&mut self, says: &str, holds: bool, numbers: &str) {

@@ -93,6 +93,11 @@ impl<'a> Collectors<'a> {
         Ok(Collectors { all, mirrored: Vec::new(), packets: Vec::new(), output: Output::default() })
     }
 
+    /// The network is another from now on.
+    pub(super) fn set_network(&mut self, network: &Arc<Versions>) {
+        self.all.iter_mut().for_each(|station| station.collector.set_network(Some(Arc::clone(network))));
+    }
+
     /// Takes what monitor ports have sent. To be called each slot, as long as hosts know what the packets stand for.
     pub(super) fn take(&mut self, network: &mut dyn Network, hosts: &Hosts) {
         network.take_mirrored(&mut self.mirrored);

@@ -9,10 +9,20 @@
 //! | module | figure |
 //! |---|---|
 //! | [`workloads`] | figure 14: mean throughput of flows, by workload and scheme |
+//! | [`sizes`] | figure 17: the same by size of flows |
+//! | [`flows`] | figure 18: when hosts have all of a shuffle, and how fast a stride's flows are |
+//! | [`stress`] | none: more hosts, uneven links, lost notices, faster and slower control |
+//! | [`faults`] | none: what goes wrong ([`ordeal`]), and whether steering goes on |
 
 mod collectors;
+pub(super) mod faults;
+pub(super) mod flows;
+mod ordeal;
+pub(super) mod sizes;
 mod steering;
+pub(super) mod stress;
 mod sweep;
+mod switches;
 #[cfg(test)]
 mod tests;
 mod trial;

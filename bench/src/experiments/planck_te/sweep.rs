@@ -1,4 +1,4 @@
-//! Many trials, on all cores.
+//! Many runs, on all cores.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -11,15 +11,27 @@ use super::trial::{Results, Trial};
 /// # Errors
 /// That of the first one that has failed.
 pub(super) fn run(name: &str, trials: &[Trial]) -> anyhow::Result<Vec<Results>> {
-    eprintln!("{name}: {} runs", trials.len());
+    map(name, trials, Trial::run)
+}
+
+/// What comes of each, in their order.
+///
+/// # Errors
+/// That of the first one that has failed.
+pub(super) fn map<T: Sync, R: Send>(
+    name: &str,
+    all: &[T],
+    run: impl Fn(&T) -> anyhow::Result<R> + Sync,
+) -> anyhow::Result<Vec<R>> {
+    eprintln!("{name}: {} runs", all.len());
     let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::with_capacity(trials.len()));
+    let done = Mutex::new(Vec::with_capacity(all.len()));
     let work = || {
-        while let Some((place, trial)) = {
+        while let Some((place, one)) = {
             let place = next.fetch_add(1, Ordering::Relaxed);
-            trials.get(place).map(|trial| (place, trial))
+            all.get(place).map(|one| (place, one))
         } {
-            let results = trial.run();
+            let results = run(one);
             done.lock().unwrap_or_else(PoisonError::into_inner).push((place, results));
         }
     };

@@ -18,15 +18,21 @@ use thalweg_emulator::{Network, build};
 use thalweg_measure::collector::LinkRule;
 use thalweg_network::routing::{TreeOptions, spanning_trees};
 use thalweg_network::topology::shapes::{Tiers, fat_tree, rack};
-use thalweg_network::{Forwarding, LinkSpec, LinkState, NetworkState, Topology, Versions};
+use thalweg_network::{
+    Forwarding, LinkSpec, LinkState, NetworkState, Node, RouterId, Topology, TopologyBuilder, Versions,
+};
 use thalweg_wire::{BitRate, Bytes, Nanos, Timestamp};
 
 use super::collectors::{Collectors, News, monitors, rule};
 use super::steering::{Steered, Steering};
 use super::workload::Pattern;
 
-/// Rate of all links.
+/// Rate of links, unless told otherwise.
 pub(super) const RATE: BitRate = BitRate(10_000_000_000);
+
+/// Rate of hosts' links with which an undisturbed flow of 100 MiB has 5.9 Gbit/s, as in the paper (figure 18b): what its hosts
+/// sent at, whose links could do 10.
+pub(super) const PAPER_HOSTS: BitRate = BitRate(6_500_000_000);
 
 /// What a host takes until it looks at a packet: a round trip takes some 190 us, as in the paper's network (section 5.4).
 const STACK_DELAY: Nanos = Nanos::from_micros(90);
@@ -35,7 +41,7 @@ const STACK_DELAY: Nanos = Nanos::from_micros(90);
 const QUEUE: u32 = 2_844;
 
 /// Slots, of 1.23 us, between two times that collectors and controller look: as a program does that polls.
-const LOOK_EVERY: u64 = 8;
+pub(super) const LOOK_EVERY: u64 = 8;
 
 /// By then the slowest run has ended, or never will.
 const LIMIT: Nanos = Nanos::from_secs(60);
@@ -56,11 +62,11 @@ pub(super) enum Scheme {
 impl Scheme {
     pub(super) const POLL_1_S: Scheme = Scheme::Poll(Nanos::from_secs(1));
     pub(super) const POLL_100_MS: Scheme = Scheme::Poll(Nanos::from_millis(100));
+    pub(super) const PLANCK: Scheme = Scheme::Planck(GreedyOptions::DEFAULT);
 
     /// Those that the paper compares, from the least to the most.
     pub(super) fn all() -> [Scheme; 5] {
-        let planck = Scheme::Planck(GreedyOptions::default());
-        [Scheme::Static, Scheme::POLL_1_S, Scheme::POLL_100_MS, planck, Scheme::Optimal]
+        [Scheme::Static, Scheme::POLL_1_S, Scheme::POLL_100_MS, Scheme::PLANCK, Scheme::Optimal]
     }
 
     pub(super) fn name(self) -> &'static str {
@@ -101,6 +107,12 @@ pub(super) struct Trial {
     pub(super) seed: u64,
     /// Ports of a switch of the fat tree.
     pub(super) arity: u32,
+    /// Addresses of a host, each with a tree of its own.
+    pub(super) addresses: u8,
+    /// Rate of hosts' links.
+    pub(super) host_rate: BitRate,
+    /// Rate of the first core switch's links.
+    pub(super) core_rate: BitRate,
     /// From a notice of congestion to the host's sending another way.
     pub(super) control_delay: Nanos,
     /// Share of notices that never arrive.
@@ -117,6 +129,9 @@ impl Default for Trial {
             bytes: Bytes(50 << 20),
             seed: 1,
             arity: 4,
+            addresses: 4,
+            host_rate: RATE,
+            core_rate: RATE,
             control_delay: Nanos::from_micros(2_500),
             loss: 0.0,
             rule: rule(),
@@ -162,7 +177,7 @@ impl Trial {
     }
 
     fn run_on_one_switch(&self) -> anyhow::Result<Results> {
-        let topology = rack(self.hosts() as u32, LinkSpec { rate: RATE, ..LinkSpec::default() })?;
+        let topology = rack(self.hosts() as u32, LinkSpec { rate: self.host_rate, ..LinkSpec::default() })?;
         let mut emulated = Emulated::new(self, &topology, &[])?;
         while emulated.goes_on()? {
             emulated.slot();
@@ -170,8 +185,36 @@ impl Trial {
         Ok(emulated.results(Steered::default()))
     }
 
+    /// The fat tree, with other rates where they are asked for.
+    pub(super) fn fat_tree(&self) -> anyhow::Result<Topology> {
+        let access = LinkSpec { rate: self.host_rate, ..LinkSpec::default() };
+        let even = fat_tree(self.arity, Tiers { access, ..Tiers::default() })?;
+        if self.core_rate == RATE {
+            return Ok(even);
+        }
+        let core = RouterId((even.routers().len() - (self.arity.pow(2) / 4) as usize) as u16);
+        let mut builder = TopologyBuilder::new();
+        for router in even.routers() {
+            builder.add_router(&router.name)?;
+        }
+        for endpoint in even.endpoint_ids() {
+            builder.add_endpoint(
+                &even.endpoints()[endpoint.index()].name,
+                even.router_of(endpoint),
+                access,
+            )?;
+        }
+        for link in even.links() {
+            if let [Node::Router(a), Node::Router(b)] = link.ends.map(|end| end.node) {
+                let rate = if a == core || b == core { self.core_rate } else { link.rate };
+                builder.connect(a, b, LinkSpec { rate, ..link.spec() })?;
+            }
+        }
+        Ok(builder.build()?)
+    }
+
     fn run_steered(&self, decider: Box<dyn Decider>) -> anyhow::Result<Results> {
-        let topology = fat_tree(self.arity, Tiers::default())?;
+        let topology = self.fat_tree()?;
         let watches = matches!(self.scheme, Scheme::Planck(_));
         let monitors = if watches { monitors(&topology) } else { Vec::new() };
         let mut emulated = Emulated::new(self, &topology, &monitors)?;
@@ -202,8 +245,8 @@ impl Trial {
     }
 
     /// How the network forwards while these links are up.
-    fn state(&self, topology: &Topology, links: LinkState) -> anyhow::Result<Arc<NetworkState>> {
-        let trees = TreeOptions { seed: self.seed, ..TreeOptions::default() };
+    pub(super) fn state(&self, topology: &Topology, links: LinkState) -> anyhow::Result<Arc<NetworkState>> {
+        let trees = TreeOptions { seed: self.seed, addresses: self.addresses };
         // In the emulator packets keep their address to the end.
         let forwarding = Forwarding::tables(spanning_trees(topology, &links, trees)).with_write_back(false);
         Ok(Arc::new(NetworkState::new(topology.clone(), links, forwarding)?))
@@ -211,15 +254,15 @@ impl Trial {
 }
 
 /// Hosts and the network between them.
-struct Emulated {
-    network: Box<dyn Network>,
-    hosts: Hosts,
+pub(super) struct Emulated {
+    pub(super) network: Box<dyn Network>,
+    pub(super) hosts: Hosts,
     workload: Box<dyn Workload>,
     flows: Vec<CompletedFlow>,
 }
 
 impl Emulated {
-    fn new(
+    pub(super) fn new(
         trial: &Trial,
         topology: &Topology,
         monitors: &[thalweg_emulator::core::monitor::Monitor],
@@ -237,7 +280,7 @@ impl Emulated {
         })
     }
 
-    fn install(&mut self, forwarding: &Forwarding) {
+    pub(super) fn install(&mut self, forwarding: &Forwarding) {
         let routers = self.network.topology().router_ids();
         for router in routers {
             self.network.set_forwarding(router, forwarding.table(router).cloned());
@@ -251,7 +294,7 @@ impl Emulated {
         Ok(self.hosts.active_flows() > 0 || self.workload.next_start().is_some())
     }
 
-    fn slot(&mut self) {
+    pub(super) fn slot(&mut self) {
         self.hosts.slot(self.network.as_mut(), self.workload.as_mut());
         self.flows.extend(self.hosts.drain_completed());
     }

@@ -35,14 +35,19 @@ pub struct GreedyOptions {
     pub makes_room: bool,
 }
 
+impl GreedyOptions {
+    /// The defaults.
+    pub const DEFAULT: GreedyOptions = GreedyOptions {
+        timeout: Nanos::from_millis(3),
+        gain: 0.1,
+        settle: Nanos::from_millis(5),
+        makes_room: true,
+    };
+}
+
 impl Default for GreedyOptions {
     fn default() -> Self {
-        GreedyOptions {
-            timeout: Nanos::from_millis(3),
-            gain: 0.1,
-            settle: Nanos::from_millis(5),
-            makes_room: true,
-        }
+        GreedyOptions::DEFAULT
     }
 }
 

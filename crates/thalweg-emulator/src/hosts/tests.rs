@@ -276,6 +276,47 @@ fn a_segment_can_be_read_within_its_history_and_its_packet_carries_the_flows_cod
 }
 
 #[test]
+fn a_host_sends_to_the_address_it_was_told_and_what_waits_in_its_interface_goes_to_the_old_one() {
+    let mut bench = Bench::tcp(Algorithm::Cubic, 3, &[flow(Nanos(0), 0, 1, 2000 * MSS)]);
+    bench.slots(300);
+    let (here, there, third) = (EndpointId(0), EndpointId(1), EndpointId(2));
+    assert_eq!(bench.hosts.address(here, there), 0, "the base address, unless told");
+    bench.hosts.set_address(here, there, 3);
+    let told = |hosts: &Hosts, source, destination| hosts.address(source, destination);
+    assert_eq!(told(&bench.hosts, here, there), 3);
+    assert_eq!((told(&bench.hosts, there, here), told(&bench.hosts, here, third)), (0, 0), "nobody else is");
+    // What is lost can be looked at: the last that was handed over before, the first after, and an acknowledgement.
+    let sent = bench.hosts.totals().data_sent;
+    bench.star.losses = [sent - 1, sent].into();
+    bench.star.ack_losses = [bench.hosts.totals().acks_sent + 10].into();
+    assert_eq!(bench.run_out(SECOND).len(), 1);
+    let addresses = bench.star.dropped.iter().map(|packet| (packet.source(), packet.address()));
+    let mut addresses: Vec<_> = addresses.collect();
+    addresses.sort();
+    assert_eq!(addresses, [(here, 0), (here, 3), (there, 0)]);
+}
+
+#[test]
+fn what_a_host_is_told_last_holds() {
+    let mut bench = Bench::tcp(Algorithm::Cubic, 2, &[flow(Nanos(0), 0, 1, 10 * MSS)]);
+    bench.star.losses = [0].into();
+    for address in [2, 1] {
+        bench.hosts.set_address(EndpointId(0), EndpointId(1), address);
+    }
+    bench.run_out(SECOND);
+    assert_eq!(bench.star.dropped[0].address(), 1);
+    bench.hosts.set_address(EndpointId(0), EndpointId(1), 0);
+    assert_eq!(bench.hosts.address(EndpointId(0), EndpointId(1)), 0);
+}
+
+#[test]
+#[should_panic(expected = "there are such endpoints")]
+fn there_is_no_address_of_a_host_that_is_not_there() {
+    let mut bench = Bench::tcp(Algorithm::Cubic, 2, &[]);
+    bench.hosts.set_address(EndpointId(0), EndpointId(2), 1);
+}
+
+#[test]
 fn equal_runs_are_equal() {
     let run = || {
         let starts: Vec<FlowStart> = (0..60u16)

@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn whoever_is_pinned_makes_no_room() {
         let decided = crowded(GreedyOptions::default(), &[pair(5, 3)]);
-        assert_eq!(decided[0], (pair(3, 5), 0, Verdict::Goes), "the other one's rival does");
+        assert_eq!(decided[1], (pair(3, 5), 0, Verdict::Goes), "the other one's rival does");
         let decided = crowded(GreedyOptions::default(), &[pair(5, 3), pair(3, 5)]);
         assert!(decided.iter().all(|(_, _, verdict)| *verdict == Verdict::Stays), "{decided:?}");
     }

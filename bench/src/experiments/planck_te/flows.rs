@@ -1,0 +1,154 @@
+//! Figure 18: when hosts have all of a shuffle, and how fast the flows of a stride are.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use thalweg_wire::Bytes;
+
+use super::sweep;
+use super::trial::{PAPER_HOSTS, Results, Scheme, Trial};
+use super::workload::Pattern;
+use crate::experiments::Outcome;
+use crate::experiments::flexplane::{Study, Trends};
+use crate::plot::{CurvePanel, Labels, curve_panels};
+use crate::results::{Page, Table};
+use crate::row;
+use crate::statistics::{median, quantile};
+
+/// Of each flow of the stride, as in the paper, and of each of the shuffle, a fifth of what they are there.
+const BYTES: Bytes = Bytes(100 << 20);
+const SHUFFLE_BYTES: Bytes = Bytes(20 << 20);
+
+/// Medians of the paper in seconds (section 7.3).
+const PAPER_SHUFFLE: [(Scheme, f64); 4] =
+    [(Scheme::POLL_1_S, 3.31), (Scheme::POLL_100_MS, 3.01), (Scheme::PLANCK, 2.86), (Scheme::Optimal, 2.52)];
+
+/// Values under a scheme, of all seeds.
+struct Cell {
+    scheme: Scheme,
+    values: Vec<f64>,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// If a run fails, or the plot cannot be written.
+pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> {
+    let mut raw = Table::new(["figure", "scheme", "seed", "value"]);
+    let shuffle = cells(study, Pattern::Shuffle, SHUFFLE_BYTES, host_completions, &mut raw)?;
+    let stride = cells(study, Pattern::Stride, BYTES, Results::throughputs, &mut raw)?;
+    let mut page = Page::new("Traffic engineering flow by flow", study.command);
+    page.paragraph(format!(
+        "Fat tree of 16 hosts, links of 10 Gbit/s, hosts at {PAPER_HOSTS} (the paper's sent at about that), CUBIC, {} seeds. \
+         Each host sends {} MiB to every other one in the shuffle, a fifth of the paper's, and {} MiB to one in the stride.",
+        study.seeds,
+        SHUFFLE_BYTES.0 >> 20,
+        BYTES.0 >> 20
+    ));
+    page.section("Figure 18a: when a host has sent all of a shuffle, seconds").table(&quantiles(&shuffle, 3));
+    page.section("Figure 18b: throughput of a stride's flows, Gbit/s").table(&quantiles(&stride, 2));
+    page.section("Trends").table(&trends(&shuffle, &stride).0);
+    draw(study.plot, &shuffle, &stride)?;
+    Ok(Outcome { page, table: raw })
+}
+
+fn cells(
+    study: &Study<'_>,
+    pattern: Pattern,
+    bytes: Bytes,
+    values: impl Fn(&Results) -> Vec<f64>,
+    raw: &mut Table,
+) -> anyhow::Result<Vec<Cell>> {
+    let of_scheme = |scheme| {
+        let trial =
+            move |seed| Trial { scheme, pattern, bytes, seed, host_rate: PAPER_HOSTS, ..Trial::default() };
+        (1..=study.seeds).map(trial)
+    };
+    let trials: Vec<Trial> = Scheme::all().into_iter().flat_map(of_scheme).collect();
+    let results = sweep::run(pattern.name(), &trials)?;
+    for (trial, results) in trials.iter().zip(&results) {
+        for value in values(results) {
+            row!(raw, pattern.name(), trial.scheme.name(), trial.seed, format!("{value:.5}"));
+        }
+    }
+    let of_scheme = |(scheme, results): (Scheme, &[Results])| Cell {
+        scheme,
+        values: results.iter().flat_map(&values).collect(),
+    };
+    Ok(Scheme::all().into_iter().zip(results.chunks(study.seeds as usize)).map(of_scheme).collect())
+}
+
+/// When the last flow of each host has arrived, in seconds since the first flow began.
+fn host_completions(results: &Results) -> Vec<f64> {
+    let begin = results.flows.iter().map(|flow| flow.start).min().unwrap_or_default();
+    let mut ends = BTreeMap::new();
+    for flow in &results.flows {
+        let end = ends.entry(flow.source).or_insert(flow.end);
+        *end = flow.end.max(*end);
+    }
+    ends.into_values().map(|end| end.since(begin).as_secs_f64()).collect()
+}
+
+fn quantiles(cells: &[Cell], decimals: usize) -> Table {
+    let mut table = Table::new(["scheme", "least", "10 %", "median", "90 %", "most"]);
+    for Cell { scheme, values } in cells {
+        let [a, b, c, d, e] =
+            [0.0, 0.1, 0.5, 0.9, 1.0].map(|share| format!("{:.decimals$}", quantile(values, share)));
+        row!(table, scheme.name(), a, b, c, d, e);
+    }
+    table
+}
+
+fn median_of(cells: &[Cell], scheme: Scheme) -> f64 {
+    cells.iter().find(|cell| cell.scheme == scheme).map_or(f64::NAN, |cell| median(&cell.values))
+}
+
+fn trends(shuffle: &[Cell], stride: &[Cell]) -> Trends {
+    let mut trends = Trends::new();
+    let (best, paper_best) = (median_of(shuffle, Scheme::Optimal), PAPER_SHUFFLE[3].1);
+    for (scheme, seconds) in &PAPER_SHUFFLE[..3] {
+        let (longer, paper) = (median_of(shuffle, *scheme) / best, seconds / paper_best);
+        trends.check(
+            &format!(
+                "shuffle: {} takes {:.0} % longer than Optimal, here no more",
+                scheme.name(),
+                100.0 * (paper - 1.0)
+            ),
+            longer <= paper,
+            &format!("{:.1} %", 100.0 * (longer - 1.0)),
+        );
+    }
+    let [polls, planck, optimal] =
+        [Scheme::POLL_100_MS, Scheme::PLANCK, Scheme::Optimal].map(|scheme| median_of(stride, scheme));
+    trends.check(
+        "stride: median flows have 5.9 Gbit/s with PlanckTE and 4.9 with Poll-0.1s",
+        planck > polls && (planck / 5.9 - 1.0).abs() < 0.05,
+        &format!("{planck:.2}, {polls:.2}"),
+    );
+    trends.check(
+        "stride: PlanckTE closely tracks Optimal",
+        planck > 0.96 * optimal,
+        &format!("{planck:.2} of {optimal:.2}"),
+    );
+    trends
+}
+
+/// Points of a cumulative distribution, in percent.
+fn distribution(cell: &Cell) -> Vec<(f64, f64)> {
+    let mut values = cell.values.clone();
+    values.sort_by(f64::total_cmp);
+    let share = |place: usize| 100.0 * place as f64 / values.len() as f64;
+    (0..)
+        .zip(&values)
+        .flat_map(|(place, &value)| [(value, share(place)), (value, share(place + 1))])
+        .collect()
+}
+
+fn draw(path: &Path, shuffle: &[Cell], stride: &[Cell]) -> anyhow::Result<()> {
+    let panel = |title: &str, x: &str, cells: &[Cell]| {
+        CurvePanel::linear(title, (x, "percent"), cells.iter().map(distribution).collect())
+    };
+    let panels = [panel("a host's shuffle", "seconds", shuffle), panel("a stride's flows", "Gbit/s", stride)];
+    let labels = Labels { title: "Shuffles and flows, cumulative", x: "", y: "" };
+    curve_panels(path, labels, &Scheme::all().map(Scheme::name), &panels)
+}

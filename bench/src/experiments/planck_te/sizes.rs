@@ -1,0 +1,165 @@
+//! Figure 17: mean throughput of flows, by their size and scheme.
+
+use std::path::Path;
+
+use thalweg_wire::{BitRate, Bytes};
+
+use super::sweep;
+use super::trial::{PAPER_HOSTS, RATE, Results, Scheme, Trial};
+use crate::experiments::Outcome;
+use crate::experiments::flexplane::{Study, Trends};
+use crate::plot::{Labels, Panel, Unit, line_panels};
+use crate::results::{Page, Table};
+use crate::row;
+use crate::statistics::{half_interval, mean};
+
+/// Of each flow.
+const SIZES: [Bytes; 5] =
+    [Bytes(50 << 20), Bytes(100 << 20), Bytes(200 << 20), Bytes(400 << 20), Bytes(1 << 30)];
+
+/// Rates of hosts' links.
+const HOSTS: [BitRate; 2] = [PAPER_HOSTS, RATE];
+
+/// How far PlanckTE may be below Optimal to be like it, with flows of 50 MiB already (section 7.3).
+const CLOSE: f64 = 0.04;
+
+/// Flows of a size under a scheme, over all seeds.
+struct Cell {
+    hosts: BitRate,
+    bytes: Bytes,
+    scheme: Scheme,
+    throughputs: Vec<f64>,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// If a run fails, or the plot cannot be written.
+pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> {
+    let mut trials = Vec::new();
+    for host_rate in HOSTS {
+        for bytes in SIZES {
+            for scheme in Scheme::all() {
+                let trial = |seed| Trial { scheme, bytes, seed, host_rate, ..Trial::default() };
+                trials.extend((1..=study.seeds).map(trial));
+            }
+        }
+    }
+    let results = sweep::run("figure 17", &trials)?;
+    let chunks = trials.chunks(study.seeds as usize).zip(results.chunks(study.seeds as usize));
+    let cells: Vec<Cell> = chunks
+        .map(|(trials, results)| {
+            let Trial { host_rate: hosts, bytes, scheme, .. } = trials[0];
+            Cell { hosts, bytes, scheme, throughputs: results.iter().map(Results::throughput).collect() }
+        })
+        .collect();
+    let mut page = Page::new("Traffic engineering by flow size", study.command);
+    page.paragraph(format!(
+        "stride(8) over a fat tree of 16 hosts, 10 Gbit/s, CUBIC, {} seeds. Mean throughput of flows from their beginning to \
+         their end, in Gbit/s, with its 95 % confidence interval over seeds. The paper goes up to 100 GiB. From where a flow \
+         outlasts several polls, each scheme's throughput comes to a limit that larger flows do not change, and the largest \
+         here are 1 GiB, a second and more.",
+        study.seeds
+    ));
+    for hosts in HOSTS {
+        page.section(&format!("Figure 17, hosts at {hosts}")).table(&figure(&cells, hosts));
+    }
+    page.section("Trends").table(&trends(&cells).0);
+    draw(study.plot, &cells)?;
+    Ok(Outcome { page, table: raw(&trials, &results) })
+}
+
+fn cell(cells: &[Cell], hosts: BitRate, bytes: Bytes, scheme: Scheme) -> &Cell {
+    let is_it = |cell: &&Cell| cell.hosts == hosts && cell.bytes == bytes && cell.scheme == scheme;
+    cells.iter().find(is_it).expect("every size has run under every scheme")
+}
+
+/// How far a scheme is below Optimal, as a share.
+fn gap(cells: &[Cell], hosts: BitRate, bytes: Bytes, scheme: Scheme) -> f64 {
+    let of = |scheme| mean(&cell(cells, hosts, bytes, scheme).throughputs);
+    1.0 - of(scheme) / of(Scheme::Optimal)
+}
+
+fn figure(cells: &[Cell], hosts: BitRate) -> Table {
+    let mut table = Table::new([
+        "MiB",
+        "Static",
+        "Poll-1s",
+        "Poll-0.1s",
+        "PlanckTE",
+        "Optimal",
+        "PlanckTE below Optimal",
+    ]);
+    for bytes in SIZES {
+        let [a, b, c, d, e] = Scheme::all().map(|scheme| {
+            let cell = cell(cells, hosts, bytes, scheme);
+            format!("{:.2} ± {:.2}", mean(&cell.throughputs), half_interval(&cell.throughputs))
+        });
+        row!(table, bytes.0 >> 20, a, b, c, d, e, percent(gap(cells, hosts, bytes, Scheme::PLANCK)));
+    }
+    table
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+fn trends(cells: &[Cell]) -> Trends {
+    let mut trends = Trends::new();
+    for hosts in HOSTS {
+        let gaps = |scheme| SIZES.map(|bytes| gap(cells, hosts, bytes, scheme));
+        let numbers = |gaps: [f64; SIZES.len()]| gaps.map(percent).join(", ");
+        let of_planck = gaps(Scheme::PLANCK);
+        trends.check(
+            &format!("hosts at {hosts}: PlanckTE is like Optimal from 50 MiB on"),
+            of_planck.iter().all(|gap| *gap <= CLOSE),
+            &numbers(of_planck),
+        );
+        let of_polls = gaps(Scheme::POLL_100_MS);
+        trends.check(
+            &format!("hosts at {hosts}: Poll-0.1s is not, and comes closer as flows grow"),
+            of_polls[0] > CLOSE && of_polls[SIZES.len() - 1] < of_polls[0],
+            &numbers(of_polls),
+        );
+        let (second, whole) = (gaps(Scheme::POLL_1_S), gaps(Scheme::Static));
+        trends.check(
+            &format!("hosts at {hosts}: Poll-1s gains nothing below 1 GiB to speak of"),
+            second[0] > 0.7 * whole[0],
+            &numbers(second),
+        );
+    }
+    trends
+}
+
+fn raw(trials: &[Trial], results: &[Results]) -> Table {
+    let mut table = Table::new(["hosts_gbps", "mib", "scheme", "seed", "mean_throughput_gbps", "reroutes"]);
+    for (trial, results) in trials.iter().zip(results) {
+        row!(
+            table,
+            trial.host_rate.0 as f64 / 1e9,
+            trial.bytes.0 >> 20,
+            trial.scheme.name(),
+            trial.seed,
+            format!("{:.4}", results.throughput()),
+            results.steered.controller.begun,
+        );
+    }
+    table
+}
+
+fn draw(path: &Path, cells: &[Cell]) -> anyhow::Result<()> {
+    let places = SIZES.map(|bytes| format!("{} MiB", bytes.0 >> 20));
+    let legend = Scheme::all().map(Scheme::name);
+    let panel = |hosts: BitRate| {
+        let line = |scheme| SIZES.map(|bytes| mean(&cell(cells, hosts, bytes, scheme).throughputs)).to_vec();
+        Panel {
+            title: format!("hosts at {hosts}"),
+            y: "Gbit/s".to_owned(),
+            unit: Unit::Plain,
+            logarithmic: None,
+            lines: Scheme::all().map(line).to_vec(),
+        }
+    };
+    let labels = Labels { title: "Mean throughput of flows of a stride", x: "size of flows", y: "" };
+    line_panels(path, labels, &places, &legend, &HOSTS.map(panel))
+}
