@@ -25,8 +25,6 @@ pub struct Known {
     pub rate: BitRate,
     /// When that was.
     pub seen: Timestamp,
-    /// When it was last sent another way, if that was of late.
-    pub moved: Option<Timestamp>,
 }
 
 /// Where a pair was sent.
@@ -130,8 +128,7 @@ impl Loads {
         self.take(observed.pair, paths);
         let sent = self.sent.get(&observed.pair).filter(|sent| sent.drains(self.settle, now));
         let address = sent.map_or(observed.address, |sent| sent.address);
-        let moved = sent.map(|sent| sent.at);
-        self.put(observed.pair, Known { address, rate: observed.rate, seen: now, moved }, paths);
+        self.put(observed.pair, Known { address, rate: observed.rate, seen: now }, paths);
     }
 
     /// Takes in that a pair has been sent another way.
@@ -139,12 +136,10 @@ impl Loads {
         let before = self.sent.get(&pair).filter(|sent| sent.leads_on(self.settle, now));
         let moves = before.map_or(0, |sent| sent.moves).saturating_add(1);
         self.sent.insert(pair, Sent { address, at: now, moves });
-        if let Some(known) = self.take(pair, paths) {
-            self.put(pair, Known { address, moved: Some(now), ..known }, paths);
-        }
+        self.suppose(pair, address, paths);
     }
 
-    /// Places a pair elsewhere, only to see what would come of it.
+    /// Places a pair elsewhere, to see what would come of it.
     pub fn suppose(&mut self, pair: Pair, address: u8, paths: &mut Paths) {
         if let Some(known) = self.take(pair, paths) {
             self.put(pair, Known { address, ..known }, paths);
@@ -163,10 +158,9 @@ impl Loads {
 
     /// Forgets what has not been seen for too long.
     pub fn forget(&mut self, now: Timestamp, paths: &mut Paths) {
-        let moves = |known: &Known| known.moved.is_some_and(|moved| now.since(moved) < self.settle);
-        let is_old = |known: &Known| now.since(known.seen) > self.timeout && !moves(known);
-        let old: Vec<Pair> =
-            self.known.iter().filter(|(_, known)| is_old(known)).map(|(&pair, _)| pair).collect();
+        let moves = |pair: &Pair| self.sent.get(pair).is_some_and(|sent| now.since(sent.at) < self.settle);
+        let is_old = |(pair, known): &(&Pair, &Known)| now.since(known.seen) > self.timeout && !moves(pair);
+        let old: Vec<Pair> = self.known.iter().filter(is_old).map(|(&pair, _)| pair).collect();
         for pair in old {
             self.take(pair, paths);
         }

@@ -7,8 +7,9 @@
 //!
 //! **A pair is steered at the first switch** on its way (Planck, section 6.2): one entry, more important than routes,
 //! that writes the shadow address over the base address and sends by the port of that address's tree. All further
-//! switches have the route: until they do, the pair stays. To send the pair home the entry is deleted. Hosts know nothing of it, and send to base
-//! addresses: who steers by ARP as well has hosts send to addresses that these entries do not match.
+//! switches have the route: until they do, the pair stays. To send the pair home the entry is deleted. Hosts know
+//! nothing of it, and send to base addresses: who steers by ARP as well has hosts send to addresses that these entries
+//! do not match.
 //!
 //! Nothing here waits for a switch, and there is no thread of its own: whoever uses it calls [`Fabric::tend`] every few
 //! milliseconds. The difference is sent to all switches at once. While trees are exchanged under addresses that are in
