@@ -59,6 +59,11 @@ pub fn half_interval(sample: &[f64]) -> f64 {
     quantile * (variance / sample.len() as f64).sqrt()
 }
 
+/// The mean of a sample with its 95 % confidence interval, as tables have it: `5.87 ± 0.02`.
+pub fn with_interval(sample: &[f64]) -> String {
+    format!("{:.2} ± {:.2}", mean(sample), half_interval(sample))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

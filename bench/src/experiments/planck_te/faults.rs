@@ -9,7 +9,7 @@ use crate::experiments::flexplane::{Study, Trends};
 use crate::plot::{Bars, Labels, named_bars};
 use crate::results::{Page, Table};
 use crate::row;
-use crate::statistics::{half_interval, mean};
+use crate::statistics::{mean, with_interval};
 
 /// How close to what it was throughput has to be afterwards: windows that have shrunk meanwhile take longer to grow.
 const NEAR: f64 = 0.9;
@@ -63,7 +63,7 @@ fn table(by_fault: &[(Fault, &[Passed])]) -> Table {
     for (fault, passed) in by_fault {
         let [a, b, c] = [0, 1, 2].map(|span| {
             let rates = rates(passed, span);
-            format!("{:.2} ± {:.2}", mean(&rates), half_interval(&rates))
+            with_interval(&rates)
         });
         let moves = mean(&passed.iter().map(|passed| passed.moves as f64).collect::<Vec<_>>());
         let [worst, end] = [0, 1].map(|of| passed.iter().map(|passed| passed.astray[of]).max().unwrap_or(0));

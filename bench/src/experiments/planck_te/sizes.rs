@@ -11,7 +11,7 @@ use crate::experiments::flexplane::{Study, Trends};
 use crate::plot::{Labels, Panel, Unit, line_panels};
 use crate::results::{Page, Table};
 use crate::row;
-use crate::statistics::{half_interval, mean};
+use crate::statistics::{mean, with_interval};
 
 /// Of each flow.
 const SIZES: [Bytes; 5] =
@@ -91,10 +91,8 @@ fn figure(cells: &[Cell], hosts: BitRate) -> Table {
         "PlanckTE below Optimal",
     ]);
     for bytes in SIZES {
-        let [a, b, c, d, e] = Scheme::all().map(|scheme| {
-            let cell = cell(cells, hosts, bytes, scheme);
-            format!("{:.2} ± {:.2}", mean(&cell.throughputs), half_interval(&cell.throughputs))
-        });
+        let [a, b, c, d, e] =
+            Scheme::all().map(|scheme| with_interval(&cell(cells, hosts, bytes, scheme).throughputs));
         row!(table, bytes.0 >> 20, a, b, c, d, e, percent(gap(cells, hosts, bytes, Scheme::PLANCK)));
     }
     table

@@ -12,7 +12,7 @@ use crate::experiments::flexplane::{Study, Trends};
 use crate::plot::{Bars, Labels, named_bars};
 use crate::results::{Page, Table};
 use crate::row;
-use crate::statistics::{half_interval, mean};
+use crate::statistics::{mean, with_interval};
 
 /// What is unlike the paper's network.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -141,10 +141,7 @@ fn table(cells: &[Cell]) -> Table {
         "of the way there",
     ]);
     for cell in cells {
-        let [a, b, c] = cell
-            .throughputs
-            .each_ref()
-            .map(|values| format!("{:.2} ± {:.2}", mean(values), half_interval(values)));
+        let [a, b, c] = cell.throughputs.each_ref().map(|values| with_interval(values));
         let (gap, gained) = (100.0 * cell.gap(), 100.0 * cell.gained());
         row!(
             table,

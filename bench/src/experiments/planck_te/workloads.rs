@@ -12,7 +12,7 @@ use crate::experiments::flexplane::{Study, Trends};
 use crate::plot::{Bars, Labels, named_bars};
 use crate::results::{Page, Table};
 use crate::row;
-use crate::statistics::{half_interval, mean, median};
+use crate::statistics::{mean, median, with_interval};
 
 /// Of each flow, and of each flow of a shuffle, of which every host sends 15: the paper's least are 100 MiB each.
 const BYTES: Bytes = Bytes(100 << 20);
@@ -119,10 +119,7 @@ fn figure(cells: &[&Cell]) -> Table {
         "paper",
     ]);
     for pattern in Pattern::FIGURE {
-        let of_scheme = |scheme: Scheme| {
-            let cell = cell(cells, pattern, scheme.name());
-            format!("{:.2} ± {:.2}", cell.mean(), half_interval(&cell.throughputs))
-        };
+        let of_scheme = |scheme: Scheme| with_interval(&cell(cells, pattern, scheme.name()).throughputs);
         let [a, b, c, d, e] = Scheme::all().map(of_scheme);
         let paper = if pattern == Pattern::Shuffle { "12.3 %" } else { "1 to 4 %" };
         row!(table, pattern.name(), a, b, c, d, e, format!("{:.1} %", 100.0 * gap(cells, pattern)), paper);
