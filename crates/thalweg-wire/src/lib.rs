@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod capture_file;
+pub mod flow_export;
 pub mod flow_key;
 pub mod link_type;
 pub mod mac_address;

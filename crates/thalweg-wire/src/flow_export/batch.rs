@@ -1,0 +1,210 @@
+//! Decoded flow records in columns: one flat vector for each thing that a record may tell.
+//!
+//! No column has gaps. Where an exporter did not tell, the value says so: zero where zero is no meaning of its own
+//! (ports of protocols without ports, AS 0 which RFC 7607 reserves, interface 0, end reason 0), [`Address::NONE`] for
+//! addresses, [`NOT_TOLD`] for the direction. A bidirectional flow (RFC 5103) is two records, one each way.
+
+use super::Address;
+
+/// A direction that was not told: 0 and 1 are taken.
+pub const NOT_TOLD: u8 = 255;
+
+/// What a record came in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Format {
+    /// Metered here, not received.
+    #[default]
+    Metered,
+    /// NetFlow version 5.
+    NetFlow5,
+    /// NetFlow version 9 (RFC 3954).
+    NetFlow9,
+    /// IPFIX (RFC 7011).
+    Ipfix,
+    /// sFlow version 5.
+    Sflow5,
+}
+
+impl Format {
+    /// All of them, by number.
+    pub const ALL: [Format; 5] =
+        [Format::Metered, Format::NetFlow5, Format::NetFlow9, Format::Ipfix, Format::Sflow5];
+
+    /// Name in files and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Format::Metered => "metered",
+            Format::NetFlow5 => "netflow5",
+            Format::NetFlow9 => "netflow9",
+            Format::Ipfix => "ipfix",
+            Format::Sflow5 => "sflow5",
+        }
+    }
+}
+
+/// Declares the row, the batch of columns, and what moves rows between them.
+macro_rules! columns {
+    ($($(#[$doc:meta])* $name:ident: $type:ty = $none:expr,)*) => {
+        /// One flow record.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct Record {
+            $($(#[$doc])* pub $name: $type,)*
+        }
+
+        impl Default for Record {
+            /// A record that tells nothing.
+            fn default() -> Record {
+                Record { $($name: $none,)* }
+            }
+        }
+
+        /// Flow records, a column for each thing that they tell; all columns have one length between calls.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct RecordBatch {
+            $($(#[$doc])* pub $name: Vec<$type>,)*
+        }
+
+        impl RecordBatch {
+            /// An empty batch with room for `rows`.
+            pub fn with_capacity(rows: usize) -> RecordBatch {
+                RecordBatch { $($name: Vec::with_capacity(rows),)* }
+            }
+
+            /// Drops all rows and keeps the memory.
+            pub fn clear(&mut self) {
+                $(self.$name.clear();)*
+            }
+
+            /// Drops the rows from `rows` on: takes back what was begun.
+            pub fn truncate(&mut self, rows: usize) {
+                $(self.$name.truncate(rows);)*
+            }
+
+            /// Gives every column `rows` rows; new ones tell nothing.
+            pub fn resize(&mut self, rows: usize) {
+                $(self.$name.resize(rows, $none);)*
+            }
+
+            /// Adds one row.
+            pub fn push(&mut self, record: &Record) {
+                $(self.$name.push(record.$name);)*
+            }
+
+            /// Adds all rows of another batch.
+            pub fn append(&mut self, other: &RecordBatch) {
+                $(self.$name.extend_from_slice(&other.$name);)*
+            }
+
+            /// One row.
+            ///
+            /// # Panics
+            /// If there is no such row.
+            pub fn record(&self, row: usize) -> Record {
+                Record { $($name: self.$name[row],)* }
+            }
+
+            /// # Panics
+            /// If columns differ in length.
+            pub fn check_invariants(&self) {
+                $(assert_eq!(self.$name.len(), self.len(), stringify!($name));)*
+            }
+        }
+    };
+}
+
+columns! {
+    /// When the message arrived at the collector, microseconds since 1970 (UTC).
+    received_us: i64 = 0,
+    /// Who sent the message (`exporterIPv4Address` 130, `exporterIPv6Address` 131); sFlow: the agent.
+    exporter: Address = Address::NONE,
+    /// IPFIX `observationDomainId` (149), NetFlow v9 source id, NetFlow v5 engine type times 256 plus engine id,
+    /// sFlow sub-agent id.
+    observation_domain_id: u32 = 0,
+    /// What the record came in.
+    format: Format = Format::Metered,
+    /// One packet in so many was counted (`samplingInterval` 34, `samplingPacketInterval` 305 and 306); 1: all of them;
+    /// 0: not told.
+    sampling_interval: u32 = 0,
+    /// First packet, microseconds since 1970 (`flowStartMicroseconds` 154 and its kin).
+    flow_start_us: i64 = 0,
+    /// Last packet, microseconds since 1970 (`flowEndMicroseconds` 155 and its kin).
+    flow_end_us: i64 = 0,
+    /// `sourceIPv4Address` (8), `sourceIPv6Address` (27).
+    source_address: Address = Address::NONE,
+    /// `destinationIPv4Address` (12), `destinationIPv6Address` (28).
+    destination_address: Address = Address::NONE,
+    /// `sourceTransportPort` (7).
+    source_port: u16 = 0,
+    /// `destinationTransportPort` (11).
+    destination_port: u16 = 0,
+    /// `protocolIdentifier` (4).
+    protocol: u8 = 0,
+    /// `tcpControlBits` (6): all flags seen.
+    tcp_flags: u16 = 0,
+    /// `ipClassOfService` (5).
+    class_of_service: u8 = 0,
+    /// `icmpTypeCodeIPv4` (32), `icmpTypeCodeIPv6` (139): type times 256 plus code.
+    icmp_type_code: u16 = 0,
+    /// Bytes of the IP layer as counted, not scaled by sampling (`octetDeltaCount` 1; `octetTotalCount` 85 where
+    /// that is all there is).
+    octets: u64 = 0,
+    /// Packets as counted, not scaled by sampling (`packetDeltaCount` 2; `packetTotalCount` 86).
+    packets: u64 = 0,
+    /// `ingressInterface` (10).
+    ingress_interface: u32 = 0,
+    /// `egressInterface` (14).
+    egress_interface: u32 = 0,
+    /// `bgpSourceAsNumber` (16).
+    source_as: u32 = 0,
+    /// `bgpDestinationAsNumber` (17).
+    destination_as: u32 = 0,
+    /// `ipNextHopIPv4Address` (15), `ipNextHopIPv6Address` (62).
+    next_hop: Address = Address::NONE,
+    /// `sourceIPv4PrefixLength` (9), `sourceIPv6PrefixLength` (29).
+    source_prefix_length: u8 = 0,
+    /// `destinationIPv4PrefixLength` (13), `destinationIPv6PrefixLength` (30).
+    destination_prefix_length: u8 = 0,
+    /// `vlanId` (58).
+    vlan_id: u16 = 0,
+    /// `flowDirection` (61): 0 ingress, 1 egress, [`NOT_TOLD`].
+    flow_direction: u8 = NOT_TOLD,
+    /// `flowEndReason` (136): 1 idle, 2 active timeout, 3 end of flow, 4 forced, 5 lack of resources; 0: not told.
+    flow_end_reason: u8 = 0,
+    /// `biflowDirection` (239): 1 as the initiator sent it, 2 the reverse; 0: not told, or no part of a biflow.
+    biflow_direction: u8 = 0,
+}
+
+impl RecordBatch {
+    /// Rows.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.received_us.len()
+    }
+
+    /// Whether there are no rows.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.received_us.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_comes_back_as_it_was_pushed_and_new_rows_tell_nothing() {
+        let record = Record { octets: 1500, source_port: 443, flow_direction: 1, ..Record::default() };
+        let mut batch = RecordBatch::with_capacity(2);
+        batch.push(&record);
+        batch.resize(2);
+        batch.check_invariants();
+        assert_eq!(batch.record(0), record);
+        assert_eq!(batch.record(1), Record::default());
+        batch.truncate(1);
+        let mut both = batch.clone();
+        both.append(&batch);
+        assert_eq!((both.len(), both.record(1)), (2, record));
+    }
+}
