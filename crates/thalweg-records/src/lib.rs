@@ -2,4 +2,6 @@
 //!
 //! | module | what it has |
 //! |---|---|
+//! | [`analyse`] | flow reconstruction and parallel flowsets over stored records, in bounded memory |
 
+pub mod analyse;

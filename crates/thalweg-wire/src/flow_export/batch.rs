@@ -5,6 +5,7 @@
 //! addresses, [`NOT_TOLD`] for the direction. A bidirectional flow (RFC 5103) is two records, one each way.
 
 use super::Address;
+use super::columns::columns;
 
 /// A direction that was not told: 0 and 1 are taken.
 pub const NOT_TOLD: u8 = 255;
@@ -43,77 +44,12 @@ impl Format {
     }
 }
 
-/// Declares the row, the batch of columns, and what moves rows between them.
-macro_rules! columns {
-    ($($(#[$doc:meta])* $name:ident: $type:ty = $none:expr,)*) => {
-        /// One flow record.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub struct Record {
-            $($(#[$doc])* pub $name: $type,)*
-        }
-
-        impl Default for Record {
-            /// A record that tells nothing.
-            fn default() -> Record {
-                Record { $($name: $none,)* }
-            }
-        }
-
-        /// Flow records, a column for each thing that they tell; all columns have one length between calls.
-        #[derive(Clone, Debug, Default, PartialEq, Eq)]
-        pub struct RecordBatch {
-            $($(#[$doc])* pub $name: Vec<$type>,)*
-        }
-
-        impl RecordBatch {
-            /// An empty batch with room for `rows`.
-            pub fn with_capacity(rows: usize) -> RecordBatch {
-                RecordBatch { $($name: Vec::with_capacity(rows),)* }
-            }
-
-            /// Drops all rows and keeps the memory.
-            pub fn clear(&mut self) {
-                $(self.$name.clear();)*
-            }
-
-            /// Drops the rows from `rows` on: takes back what was begun.
-            pub fn truncate(&mut self, rows: usize) {
-                $(self.$name.truncate(rows);)*
-            }
-
-            /// Gives every column `rows` rows; new ones tell nothing.
-            pub fn resize(&mut self, rows: usize) {
-                $(self.$name.resize(rows, $none);)*
-            }
-
-            /// Adds one row.
-            pub fn push(&mut self, record: &Record) {
-                $(self.$name.push(record.$name);)*
-            }
-
-            /// Adds all rows of another batch.
-            pub fn append(&mut self, other: &RecordBatch) {
-                $(self.$name.extend_from_slice(&other.$name);)*
-            }
-
-            /// One row.
-            ///
-            /// # Panics
-            /// If there is no such row.
-            pub fn record(&self, row: usize) -> Record {
-                Record { $($name: self.$name[row],)* }
-            }
-
-            /// # Panics
-            /// If columns differ in length.
-            pub fn check_invariants(&self) {
-                $(assert_eq!(self.$name.len(), self.len(), stringify!($name));)*
-            }
-        }
-    };
-}
-
 columns! {
+    /// One flow record.
+    Record in
+    /// Flow records, a column for each thing that they tell; all columns have one length between calls.
+    RecordBatch;
+
     /// When the message arrived at the collector, microseconds since 1970 (UTC).
     received_us: i64 = 0,
     /// Who sent the message (`exporterIPv4Address` 130, `exporterIPv6Address` 131); sFlow: the agent.
@@ -173,20 +109,6 @@ columns! {
     flow_end_reason: u8 = 0,
     /// `biflowDirection` (239): 1 as the initiator sent it, 2 the reverse; 0: not told, or no part of a biflow.
     biflow_direction: u8 = 0,
-}
-
-impl RecordBatch {
-    /// Rows.
-    #[inline]
-    pub fn len(&self) -> usize {
-        self.received_us.len()
-    }
-
-    /// Whether there are no rows.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.received_us.is_empty()
-    }
 }
 
 #[cfg(test)]

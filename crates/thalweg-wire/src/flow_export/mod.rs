@@ -3,10 +3,19 @@
 //! | module | what it has |
 //! |---|---|
 //! | [`batch`] | [`RecordBatch`]: decoded records, a column for each thing that a record may tell |
+//! | [`counters`] | [`CounterBatch`]: interface counters of sFlow in columns |
+//! | [`decode`] | [`Decoder`]: export messages of many exporters to rows |
 //! | [`address`] | [`Address`]: an IPv4 or IPv6 address, or none, in sixteen bytes |
+//! | [`encode`] | records to messages: NetFlow v5, v9 and IPFIX |
 
 pub mod address;
 pub mod batch;
+pub mod encode;
+mod columns;
+pub mod counters;
+pub mod decode;
 
 pub use address::Address;
 pub use batch::{Format, Record, RecordBatch};
+pub use counters::{CounterBatch, CounterRecord};
+pub use decode::{DecodeError, Decoded, Decoder, Limits};

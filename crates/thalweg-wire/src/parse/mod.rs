@@ -20,11 +20,13 @@ mod link;
 mod rest;
 mod transport;
 mod tunnel;
+mod udp;
 mod unparsed;
 
 #[cfg(test)]
 mod tests;
 
+pub use udp::UdpDatagram;
 pub use unparsed::{Malformed, Unparsed};
 
 use crate::link_type::LinkType;

@@ -28,6 +28,11 @@ impl<'a> Rest<'a> {
         self.wire_length
     }
 
+    /// What was captured from here on.
+    pub(super) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// The next `N` bytes, if they were captured.
     #[inline]
     pub(super) fn peek<const N: usize>(&self) -> Option<&'a [u8; N]> {

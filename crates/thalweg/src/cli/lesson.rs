@@ -101,6 +101,27 @@ const CHECK: [Example; 2] = [
     Example { about: "A file to begin with", command: "thalweg check --default > thalweg.toml" },
 ];
 
+const FLOWS: [Example; 5] = [
+    Example {
+        about: "Who moved what between which networks, as a page with plots",
+        command: "thalweg flows report records --by asn --out report",
+    },
+    Example {
+        about: "Who sent most in the last hour",
+        command: "thalweg flows top records --by source --from -1h",
+    },
+    Example {
+        about: "Traffic of a service over the day",
+        command: "thalweg flows series records --every 5m 'dst port 443'",
+    },
+    Example {
+        about: "In nfdump's language, or in SQL",
+        command: "thalweg flows query records 'src net 10.0.0.0/8 and bytes > 1g'\n\
+                  thalweg flows query records 'SELECT exporter, count(*) FROM records GROUP BY ALL'",
+    },
+    Example { about: "All of it", command: "thalweg flows --help" },
+];
+
 const SYNTH: [Example; 3] = [
     Example {
         about: "A small trace and its truth",
@@ -154,6 +175,7 @@ pub(super) fn examples(command: Option<&str>) -> &'static [Example] {
         Some("top") => &TOP,
         Some("emulate") => &EMULATE,
         Some("sketch") => &SKETCH,
+        Some("flows") => &FLOWS,
         Some("synth") => &SYNTH,
         Some("lab") => &LAB,
         Some("config") => &CONFIG,

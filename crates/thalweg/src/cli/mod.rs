@@ -2,7 +2,7 @@
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `watch`, `serve`, `check`, `top`, `emulate`, `sketch`, `synth`, `lab`, `settings_file` | a command's arguments, and what they are turned into |
+//! | `watch`, `serve`, `check`, `top`, `emulate`, `flows`, `sketch`, `synth`, `lab`, `settings_file` | a command's arguments, and what they are turned into |
 //! | `generated` | `completions` and `man`, made from the same arguments |
 //! | `lesson` | the examples and exit codes at the end of `--help`, of the man pages and of the reference |
 //! | `reference` | the reference page |
@@ -11,6 +11,7 @@
 mod check;
 mod emulate;
 pub mod exit_code;
+mod flows;
 mod generated;
 #[cfg(target_os = "linux")]
 mod lab;
@@ -53,6 +54,7 @@ enum Command {
     Top(top::TopArgs),
     Emulate(Box<emulate::EmulateArgs>),
     Sketch(sketch::SketchArgs),
+    Flows(flows::FlowsArgs),
     Synth(Box<synth::SynthArgs>),
     #[cfg(target_os = "linux")]
     Lab(lab::LabArgs),
@@ -84,6 +86,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Top(args) => args.run().map(|()| ExitCode::Complete),
         Command::Emulate(args) => args.run().map(|()| ExitCode::Complete),
         Command::Sketch(args) => args.run().map(|()| ExitCode::Complete),
+        Command::Flows(args) => args.run(),
         Command::Synth(args) => args.run().map(|()| ExitCode::Complete),
         #[cfg(target_os = "linux")]
         Command::Lab(args) => args.run().map(|()| ExitCode::Complete),

@@ -5,6 +5,7 @@ mod link;
 mod oracle;
 mod transport;
 mod tunnel;
+mod udp;
 
 use crate::link_type::LinkType;
 use crate::packet::Packet;

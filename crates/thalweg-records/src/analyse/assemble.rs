@@ -1,0 +1,323 @@
+//! The second sweep: part by part, records become flows, and flows flowsets.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use thalweg_wire::flow_export::Address;
+
+use super::flow::{Flow, Reconstruction};
+use super::flowset::{Flowset, Flowsets};
+use super::order::{Keyed, Orderer, PLACES};
+use super::parts::{Part, Spill};
+use super::row::{Narrow, Row, Told, Wide};
+use super::scatter::{Scattered, Tick};
+use super::table::{FlowTable, FlowsetTable, Table};
+use super::write::TableFile;
+use super::{AnalyseError, Options, Outputs, Statistics};
+
+/// Parts that a thread takes before their results are written.
+const PARTS_A_ROUND: usize = 8;
+
+/// What makes flows of parts.
+#[derive(Clone, Copy)]
+struct Job<'a> {
+    options: &'a Options,
+    spill: &'a Spill,
+    ranks: &'a [u32],
+    flows_wanted: bool,
+    flowsets_wanted: bool,
+}
+
+/// What came of parts.
+#[derive(Default)]
+struct Assembled {
+    flows: FlowTable,
+    flowsets: FlowsetTable,
+    statistics: Statistics,
+}
+
+/// Writes all results.
+pub(super) fn assemble(
+    scattered: Scattered,
+    outputs: &Outputs,
+    options: &Options,
+    spill: &Spill,
+    ranks: &[u32],
+    progress: &mut Tick<'_>,
+) -> Result<Statistics, AnalyseError> {
+    let mut results = Results {
+        flows: TableFile::create(outputs.flows.as_deref())?,
+        flowsets: TableFile::create(outputs.flowsets.as_deref())?,
+        statistics: Statistics::default(),
+    };
+    let (flows_wanted, flowsets_wanted) = (results.flows.is_wanted(), results.flowsets.is_wanted());
+    let job = Job { options, spill, ranks, flows_wanted, flowsets_wanted };
+    let mut done = 0;
+    let mut advance = |rows: usize| {
+        done += rows as u64;
+        progress(done)
+    };
+    job.all::<Narrow>(scattered.narrow, &mut results, &mut advance)?;
+    job.all::<Wide>(scattered.wide, &mut results, &mut advance)?;
+    results.flows.finish()?;
+    results.flowsets.finish()?;
+    Ok(results.statistics)
+}
+
+/// The files being written.
+struct Results {
+    flows: TableFile<FlowTable>,
+    flowsets: TableFile<FlowsetTable>,
+    statistics: Statistics,
+}
+
+impl Results {
+    fn take(&mut self, assembled: &mut Assembled) -> Result<(), AnalyseError> {
+        self.statistics.add(&std::mem::take(&mut assembled.statistics));
+        self.flows.append(&mut assembled.flows)?;
+        self.flowsets.append(&mut assembled.flowsets)
+    }
+}
+
+impl Job<'_> {
+    /// All parts of a kind, written in their order.
+    fn all<R: Row>(
+        self,
+        parts: Vec<Part<R>>,
+        results: &mut Results,
+        advance: &mut impl FnMut(usize) -> Result<(), AnalyseError>,
+    ) -> Result<(), AnalyseError> {
+        match self.options.threads {
+            1 => self.one_by_one(parts, results, advance),
+            threads => self.in_rounds(parts, threads, results, advance),
+        }
+    }
+
+    fn one_by_one<R: Row>(
+        self,
+        parts: Vec<Part<R>>,
+        results: &mut Results,
+        advance: &mut impl FnMut(usize) -> Result<(), AnalyseError>,
+    ) -> Result<(), AnalyseError> {
+        let mut assembler = Assembler::new(self);
+        for part in parts {
+            let rows = part.rows();
+            assembler.whole(part, &mut |assembled| results.take(assembled))?;
+            advance(rows)?;
+        }
+        Ok(())
+    }
+
+    /// Threads work on some parts while the results of those before are written. Parts that are too large to be held
+    /// are left to this thread.
+    fn in_rounds<R: Row>(
+        self,
+        parts: Vec<Part<R>>,
+        threads: usize,
+        results: &mut Results,
+        advance: &mut impl FnMut(usize) -> Result<(), AnalyseError>,
+    ) -> Result<(), AnalyseError> {
+        enum Done<R> {
+            Assembled(Assembled, usize),
+            TooLarge(Part<R>),
+        }
+        let mut assemblers: Vec<_> = (0..threads).map(|_| Assembler::new(self)).collect();
+        let mut own = Assembler::new(self);
+        let mut parts = parts.into_iter();
+        let mut before: Vec<Done<R>> = Vec::new();
+        loop {
+            let round: Vec<_> = parts.by_ref().take(threads * PARTS_A_ROUND).map(|part| Mutex::new(Some(part))).collect();
+            if round.is_empty() && before.is_empty() {
+                return Ok(());
+            }
+            let next = AtomicUsize::new(0);
+            let work = |assembler: &mut Assembler<'_, R>| -> Result<Vec<(usize, Done<R>)>, AnalyseError> {
+                let mut all = Vec::new();
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(part) = round.get(number) else { return Ok(all) };
+                    let part = part.lock().expect("no worker panicked").take().expect("each part is taken once");
+                    let rows = part.rows();
+                    if rows > assembler.most_rows() {
+                        all.push((number, Done::TooLarge(part)));
+                        continue;
+                    }
+                    let mut out = Assembled::default();
+                    assembler.whole(part, &mut |assembled| {
+                        out.statistics.add(&std::mem::take(&mut assembled.statistics));
+                        out.flows.append(&mut assembled.flows);
+                        out.flowsets.append(&mut assembled.flowsets);
+                        Ok(())
+                    })?;
+                    all.push((number, Done::Assembled(out, rows)));
+                }
+            };
+            let mut now = std::thread::scope(|scope| {
+                let work = &work;
+                let workers: Vec<_> = assemblers.iter_mut().map(|a| scope.spawn(move || work(a))).collect();
+                let written = before.drain(..).try_for_each(|done| match done {
+                    Done::Assembled(mut assembled, rows) => {
+                        results.take(&mut assembled)?;
+                        advance(rows)
+                    }
+                    Done::TooLarge(part) => {
+                        let rows = part.rows();
+                        own.whole(part, &mut |assembled| results.take(assembled))?;
+                        advance(rows)
+                    }
+                });
+                let mut now = Vec::new();
+                for worker in workers {
+                    now.extend(worker.join().expect("workers do not panic")?);
+                }
+                written.map(|()| now)
+            })?;
+            now.sort_unstable_by_key(|(number, _)| *number);
+            before = now.into_iter().map(|(_, done)| done).collect();
+        }
+    }
+}
+
+/// Where an assembler's results go when there are enough of them.
+type Sink<'a> = dyn FnMut(&mut Assembled) -> Result<(), AnalyseError> + 'a;
+
+/// Works on one part after another.
+struct Assembler<'a, R> {
+    job: Job<'a>,
+    rows: Vec<R>,
+    orderer: Orderer,
+    maker: Maker<'a>,
+}
+
+/// Makes flows of the records of keys, and flowsets of flows.
+struct Maker<'a> {
+    job: Job<'a>,
+    records: Vec<Told>,
+    reconstruction: Reconstruction<'a>,
+    flowsets: Flowsets,
+    out: Assembled,
+}
+
+impl<'a, R: Row> Assembler<'a, R> {
+    fn new(job: Job<'a>) -> Assembler<'a, R> {
+        let options = job.options;
+        let maker = Maker {
+            job,
+            records: Vec::new(),
+            reconstruction: Reconstruction::new(options.gap_us, options.cheetah_rule(), job.ranks),
+            flowsets: Flowsets::new(options.rule, options.tau_us),
+            out: Assembled::default(),
+        };
+        Assembler { job, rows: Vec::new(), orderer: Orderer::default(), maker }
+    }
+
+    /// Rows that may be worked on at once: each takes its place, its key, and its share of the results.
+    fn most_rows(&self) -> usize {
+        let bytes = size_of::<R>() + size_of::<Keyed>() + size_of::<Flow>();
+        (self.job.options.working_bytes() / bytes).clamp(1, PLACES)
+    }
+
+    /// A part that shares no pair of hosts with another.
+    fn whole(&mut self, part: Part<R>, sink: &mut Sink<'_>) -> Result<(), AnalyseError> {
+        self.part(part, sink)?;
+        self.maker.finish_pair();
+        sink(&mut self.maker.out)
+    }
+
+    fn part(&mut self, part: Part<R>, sink: &mut Sink<'_>) -> Result<(), AnalyseError> {
+        let (count, shift) = (part.rows(), part.shift);
+        if count == 0 {
+            return Ok(());
+        }
+        let mut one_key = false;
+        let part = match count > self.most_rows() {
+            false => part,
+            true => match part.split(self.most_rows() / 2, self.job.spill)? {
+                Ok(parts) => return parts.into_iter().try_for_each(|part| self.part(part, sink)),
+                Err(part) => {
+                    one_key = true;
+                    part
+                }
+            },
+        };
+        part.load(&mut self.rows, self.job.spill)?;
+        if one_key {
+            self.maker.out.statistics.largest_key = count as u64;
+            self.maker.key(self.rows.iter());
+            self.rows = Vec::new();
+        } else {
+            let ordered = self.orderer.order(&self.rows, shift);
+            for keys in ordered.chunk_by(|a, b| a.key() == b.key()) {
+                match keys {
+                    [only] => self.maker.only(&self.rows[only.place()]),
+                    keys => self.maker.key(keys.iter().map(|keyed| &self.rows[keyed.place()])),
+                }
+            }
+        }
+        sink(&mut self.maker.out)
+    }
+}
+
+impl Maker<'_> {
+    /// A record that is alone with its key.
+    #[inline]
+    fn only<R: Row>(&mut self, row: &R) {
+        let flow = self.reconstruction.single(row.addresses(), row.told());
+        self.out.flow(self.job, &mut self.flowsets, row.pair_hash(), &flow);
+    }
+
+    /// Records of one key.
+    fn key<'r, R: Row>(&mut self, rows: impl Iterator<Item = &'r R> + Clone) {
+        let mut all = rows.clone();
+        let Some(first) = all.next() else { return };
+        let (pair_hash, addresses) = (first.pair_hash(), first.addresses());
+        if all.all(|row| row.addresses() == addresses) {
+            return self.records(pair_hash, addresses, rows);
+        }
+        // Pairs of hosts that share a hash.
+        let mut rows: Vec<&R> = rows.collect();
+        rows.sort_by_key(|row| row.addresses());
+        for rows in rows.chunk_by(|a, b| a.addresses() == b.addresses()) {
+            self.records(pair_hash, rows[0].addresses(), rows.iter().copied());
+        }
+    }
+
+    fn records<'r, R: Row>(
+        &mut self,
+        pair_hash: u64,
+        addresses: (Address, Address),
+        rows: impl Iterator<Item = &'r R>,
+    ) {
+        self.records.clear();
+        self.records.extend(rows.map(|row| *row.told()));
+        let Maker { job, records, reconstruction, flowsets, out } = self;
+        reconstruction.flows(addresses, records, |flow| out.flow(*job, flowsets, pair_hash, &flow));
+    }
+
+    fn finish_pair(&mut self) {
+        let Maker { job, flowsets, out, .. } = self;
+        flowsets.finish(&mut |set| out.flowset(*job, &set));
+    }
+}
+
+impl Assembled {
+    #[inline]
+    fn flow(&mut self, job: Job<'_>, flowsets: &mut Flowsets, pair_hash: u64, flow: &Flow) {
+        self.statistics.flows += 1;
+        self.statistics.cheetahs += u64::from(flow.cheetah);
+        if job.flows_wanted {
+            self.flows.push(flow);
+        }
+        if flow.cheetah || !job.options.cheetahs_only {
+            flowsets.push(pair_hash, *flow, &mut |set| self.flowset(job, &set));
+        }
+    }
+
+    fn flowset(&mut self, job: Job<'_>, set: &Flowset) {
+        self.statistics.flowsets += 1;
+        self.statistics.single_flows += u64::from(set.flows == 1);
+        if job.flowsets_wanted {
+            self.flowsets.push(set);
+        }
+    }
+}

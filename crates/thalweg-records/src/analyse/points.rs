@@ -1,0 +1,122 @@
+//! Observation points: (exporter, observation domain, direction) as numbers.
+
+use std::collections::HashMap;
+
+use thalweg_wire::flow_export::Address;
+
+/// More than this many are taken for an attack or a damaged file: a table of them is 100 MB.
+pub(super) const POINTS: usize = 1 << 20;
+
+/// Where records were made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Point {
+    pub(super) exporter: Address,
+    pub(super) observation_domain_id: u32,
+    pub(super) flow_direction: u8,
+}
+
+/// All points seen, numbered in the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct Points {
+    numbers: HashMap<Point, u32>,
+    points: Vec<Point>,
+}
+
+impl Points {
+    /// The number of a point; none if there are too many.
+    pub(super) fn number(&mut self, point: Point) -> Option<u32> {
+        if let Some(&number) = self.numbers.get(&point) {
+            return Some(number);
+        }
+        if self.points.len() == POINTS {
+            return None;
+        }
+        let number = self.points.len() as u32;
+        self.numbers.insert(point, number);
+        self.points.push(point);
+        Some(number)
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.points.len()
+    }
+
+    /// For each number its place in the order of points: by the exporter's text, then domain, then direction.
+    pub(super) fn ranks(&self) -> Vec<u32> {
+        let mut numbers: Vec<u32> = (0..self.points.len() as u32).collect();
+        numbers.sort_by_cached_key(|&number| {
+            let point = self.points[number as usize];
+            (point.exporter.to_string(), point.observation_domain_id, point.flow_direction)
+        });
+        let mut ranks = vec![0; numbers.len()];
+        for (rank, &number) in numbers.iter().enumerate() {
+            ranks[number as usize] = rank as u32;
+        }
+        ranks
+    }
+}
+
+/// Slots of a [`Recent`].
+const SLOTS: usize = 1 << 10;
+
+/// The points last asked for, one a slot, so that most records need no look into the shared table.
+#[derive(Debug)]
+pub(super) struct Recent(Vec<Option<(Point, u32)>>);
+
+impl Recent {
+    /// Empty.
+    pub(super) fn new() -> Recent {
+        Recent(vec![None; SLOTS])
+    }
+
+    /// The number of a point, which `number` tells where it is not at hand.
+    #[inline]
+    pub(super) fn number<E>(&mut self, point: Point, number: impl FnOnce() -> Result<u32, E>) -> Result<u32, E> {
+        let address = point.exporter.0 as u64 ^ (point.exporter.0 >> 64) as u64;
+        let rest = u64::from(point.observation_domain_id) << 8 | u64::from(point.flow_direction);
+        let hash = (address ^ rest.rotate_left(32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let slot = &mut self.0[hash as usize >> (64 - SLOTS.trailing_zeros())];
+        match slot {
+            Some((there, number)) if *there == point => Ok(*number),
+            _ => {
+                let number = number()?;
+                *slot = Some((point, number));
+                Ok(number)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(exporter: u32, observation_domain_id: u32, flow_direction: u8) -> Point {
+        Point { exporter: Address::v4(exporter), observation_domain_id, flow_direction }
+    }
+
+    #[test]
+    fn points_rank_by_the_exporters_text_then_domain_then_direction() {
+        let mut points = Points::default();
+        // As text 10.0.0.10 comes before 10.0.0.9.
+        let order = [point(0x0A00_0009, 0, 0), point(0x0A00_000A, 7, 1), point(0x0A00_000A, 7, 0), point(0x0A00_000A, 3, 1)];
+        for (number, &point) in order.iter().enumerate() {
+            assert_eq!(points.number(point), Some(number as u32));
+        }
+        assert_eq!(points.number(order[2]), Some(2));
+        assert_eq!(points.ranks(), [3, 2, 1, 0]);
+    }
+
+    #[test]
+    fn recent_points_that_share_a_slot_do_not_share_a_number() {
+        let (mut recent, mut points) = (Recent::new(), Points::default());
+        for round in 0..2 {
+            for domain in 0..3000 {
+                let number = recent.number(point(1, domain, 0), || points.number(point(1, domain, 0)).ok_or(()));
+                assert_eq!(number, Ok(domain), "{round}");
+            }
+        }
+        assert_eq!(points.len(), 3000);
+    }
+}

@@ -1,0 +1,194 @@
+//! The first sweep: records are read and put into the parts of their keys.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use crossbeam_channel::bounded;
+use thalweg_wire::flow_export::Address;
+
+use super::parts::{CHUNK, Part, Parts, Spill};
+use super::points::{POINTS, Point, Points, Recent};
+use super::read::{Block, Source};
+use super::row::{Narrow, Row, Told, Wide, halves};
+use super::{AnalyseError, Options, Statistics};
+
+/// Rows that a part is meant to have: with what ordering adds, as many as the second-level cache holds.
+const ROWS_PER_PART: u64 = 1 << 14;
+/// At most so many parts, in bits: each is written to at one place, and the processor follows only so many pages.
+const MOST_BITS: u32 = 11;
+
+/// All records in the parts of their keys.
+pub(super) struct Scattered {
+    pub(super) narrow: Vec<Part<Narrow>>,
+    pub(super) wide: Vec<Part<Wide>>,
+    pub(super) statistics: Statistics,
+}
+
+/// Says how many records are done; whether to go on.
+pub(super) type Tick<'a> = dyn FnMut(u64) -> Result<(), AnalyseError> + 'a;
+
+/// Reads all sources.
+pub(super) fn scatter(
+    sources: &[Source],
+    records: u64,
+    options: &Options,
+    spill: &Spill,
+    points: &Mutex<Points>,
+    progress: &mut Tick<'_>,
+) -> Result<Scattered, AnalyseError> {
+    let groups = |source: &Source| source.row_groups.len();
+    let units: Vec<_> = sources.iter().flat_map(|source| (0..groups(source)).map(move |group| (source, group))).collect();
+    let next = AtomicUsize::new(0);
+    let worker = |tick: &mut Tick<'_>| -> Result<Scattered, AnalyseError> {
+        let mut scatterer = Scatterer::new(records, options, spill, points);
+        let mut block = Block::new();
+        while let Some((source, group)) = units.get(next.fetch_add(1, Ordering::Relaxed)) {
+            source.read(*group, &mut block, |block| {
+                scatterer.block(source, block)?;
+                tick(block.rows as u64)
+            })?;
+        }
+        Ok(scatterer.finish())
+    };
+    let mut done = 0;
+    let mut advance = |rows: u64| {
+        done += rows;
+        progress(done)
+    };
+    if options.threads == 1 {
+        return worker(&mut advance);
+    }
+
+    let stop = AtomicBool::new(false);
+    let (sender, ticks) = bounded(4 * options.threads);
+    std::thread::scope(|scope| {
+        let work = |sender: crossbeam_channel::Sender<u64>| {
+            let result = worker(&mut |rows| match stop.load(Ordering::Relaxed) || sender.send(rows).is_err() {
+                true => Err(AnalyseError::Interrupted),
+                false => Ok(()),
+            });
+            if result.is_err() {
+                stop.store(true, Ordering::Relaxed);
+            }
+            result
+        };
+        let workers: Vec<_> = (0..options.threads)
+            .map(|_| {
+                let sender = sender.clone();
+                scope.spawn(move || work(sender))
+            })
+            .collect();
+        drop(sender);
+        let told = ticks.iter().try_for_each(&mut advance);
+        // Who still works finds nobody to tell, and stops.
+        drop(ticks);
+        let mut results = Vec::new();
+        for worker in workers {
+            results.push(worker.join().expect("workers do not panic"));
+        }
+        told.and_then(|()| merge(results))
+    })
+}
+
+/// Joins what workers scattered; of errors the one that made the others stop.
+fn merge(results: Vec<Result<Scattered, AnalyseError>>) -> Result<Scattered, AnalyseError> {
+    let (done, mut failed): (Vec<_>, Vec<_>) = results.into_iter().partition(Result::is_ok);
+    let first = failed.iter().position(|error| !matches!(error, Err(AnalyseError::Interrupted))).unwrap_or(0);
+    if first < failed.len() {
+        return failed.swap_remove(first);
+    }
+    let mut done = done.into_iter().flatten();
+    let mut all = done.next().expect("a worker at least");
+    for other in done {
+        all.narrow.iter_mut().zip(other.narrow).for_each(|(part, more)| part.append(more));
+        all.wide.iter_mut().zip(other.wide).for_each(|(part, more)| part.append(more));
+        all.statistics.add(&other.statistics);
+    }
+    Ok(all)
+}
+
+/// One worker's parts.
+struct Scatterer<'a> {
+    narrow: Parts<Narrow>,
+    wide: Parts<Wide>,
+    statistics: Statistics,
+    spill: &'a Spill,
+    points: &'a Mutex<Points>,
+    recent: Recent,
+}
+
+impl<'a> Scatterer<'a> {
+    fn new(records: u64, options: &Options, spill: &'a Spill, points: &'a Mutex<Points>) -> Scatterer<'a> {
+        let waiting = options.waiting_bytes();
+        // Open chunks are to be a fraction of the memory.
+        let by_memory = (waiting / 4 / (CHUNK * size_of::<Narrow>())).max(1).ilog2();
+        let bits = (records / ROWS_PER_PART).max(1).ilog2().min(MOST_BITS).min(by_memory);
+        Scatterer {
+            narrow: Parts::new(bits, rows_in::<Narrow>(waiting / 4 * 3)),
+            wide: Parts::new(bits, rows_in::<Wide>(waiting / 4)),
+            statistics: Statistics::default(),
+            spill,
+            points,
+            recent: Recent::new(),
+        }
+    }
+
+    fn block(&mut self, source: &Source, block: &Block) -> Result<(), AnalyseError> {
+        self.statistics.records += block.rows as u64;
+        for at in 0..block.rows {
+            let told = self.told(source, block, at)?;
+            let (from, to) = (block.source_address[at], block.destination_address[at]);
+            match (from.as_v4(), to.as_v4()) {
+                (Some(source), Some(destination)) => self.narrow.push(Narrow { source, destination, told }),
+                _ => self.wide.push(Wide { source: halves(from), destination: halves(to), told }),
+            }
+        }
+        self.narrow.keep_within(self.spill)?;
+        self.wide.keep_within(self.spill)
+    }
+
+    #[inline]
+    fn told(&mut self, source: &Source, block: &Block, at: usize) -> Result<Told, AnalyseError> {
+        let point = Point {
+            exporter: block.exporter[at],
+            observation_domain_id: block.observation_domain_id[at] as u32,
+            flow_direction: block.flow_direction[at] as u8,
+        };
+        let point = self.recent.number(point, || number(self.points, point, source))?;
+        let (start, end) = (block.flow_start[at], block.flow_end[at]);
+        self.statistics.swapped_times += u64::from(end < start);
+        let interval = block.sampling_interval[at].max(1);
+        let (octets, packets) = (block.octets[at].checked_mul(interval), block.packets[at].checked_mul(interval));
+        self.statistics.saturated += u64::from(octets.is_none() || packets.is_none());
+        Ok(Told {
+            source_port: block.source_port[at] as u16,
+            destination_port: block.destination_port[at] as u16,
+            tcp_flags: block.tcp_flags[at] as u16,
+            protocol: block.protocol[at] as u8,
+            unused: 0,
+            point,
+            sampling_interval: interval as u32,
+            flow_start_us: start.min(end),
+            flow_end_us: start.max(end),
+            octets: octets.unwrap_or(i64::MAX),
+            packets: packets.unwrap_or(i64::MAX),
+            source_as: block.source_as[at] as u32,
+            destination_as: block.destination_as[at] as u32,
+        })
+    }
+
+    fn finish(self) -> Scattered {
+        Scattered { narrow: self.narrow.into_parts(), wide: self.wide.into_parts(), statistics: self.statistics }
+    }
+}
+
+#[cold]
+fn number(points: &Mutex<Points>, point: Point, source: &Source) -> Result<u32, AnalyseError> {
+    let number = points.lock().expect("no worker panicked").number(point);
+    number.ok_or_else(|| AnalyseError::ObservationPoints { path: source.path.clone(), limit: POINTS })
+}
+
+/// How many rows so many bytes hold.
+fn rows_in<R: Row>(bytes: usize) -> usize {
+    bytes / size_of::<R>()
+}

@@ -1,0 +1,114 @@
+//! Flows and flowsets in the columns in which they are written.
+
+use thalweg_wire::flow_export::Address;
+
+use super::flow::Flow;
+use super::flowset::Flowset;
+
+/// The values of a column.
+pub(super) enum Values<'a> {
+    Address(&'a [Address]),
+    Number(&'a [i32]),
+    Count(&'a [i64]),
+    /// Microseconds since 1970 (UTC).
+    Time(&'a [i64]),
+    Flag(&'a [bool]),
+    /// Null where there is none.
+    Ratio(&'a [Option<f64>]),
+}
+
+/// Rows in columns.
+pub(super) trait Table: Default {
+    /// What a row is.
+    type Row;
+
+    /// Adds a row.
+    fn push(&mut self, row: &Self::Row);
+
+    /// Rows.
+    fn len(&self) -> usize;
+
+    /// Drops all rows.
+    fn clear(&mut self);
+
+    /// Adds all rows of another.
+    fn append(&mut self, other: &mut Self);
+
+    /// Names and values of all columns, in their order.
+    fn columns(&self) -> Vec<(&'static str, Values<'_>)>;
+}
+
+macro_rules! table {
+    ($(#[$doc:meta])* $table:ident of $row:ident; $($name:ident: $type:ty = $kind:ident, $value:expr;)*) => {
+        $(#[$doc])*
+        #[derive(Debug, Default)]
+        pub(super) struct $table {
+            $($name: Vec<$type>,)*
+        }
+
+        impl Table for $table {
+            type Row = $row;
+
+            #[inline]
+            fn push(&mut self, row: &$row) {
+                $(
+                    let value: fn(&$row) -> $type = $value;
+                    self.$name.push(value(row));
+                )*
+            }
+
+            fn len(&self) -> usize {
+                self.source_address.len()
+            }
+
+            fn clear(&mut self) {
+                $(self.$name.clear();)*
+            }
+
+            fn append(&mut self, other: &mut $table) {
+                $(self.$name.append(&mut other.$name);)*
+            }
+
+            fn columns(&self) -> Vec<(&'static str, Values<'_>)> {
+                vec![$((stringify!($name), Values::$kind(&self.$name)),)*]
+            }
+        }
+    };
+}
+
+table! {
+    /// Flows.
+    FlowTable of Flow;
+    source_address: Address = Address, |flow| flow.source_address;
+    destination_address: Address = Address, |flow| flow.destination_address;
+    source_port: i32 = Number, |flow| flow.source_port.into();
+    destination_port: i32 = Number, |flow| flow.destination_port.into();
+    protocol: i32 = Number, |flow| flow.protocol.into();
+    flow_start: i64 = Time, |flow| flow.flow_start_us;
+    flow_end: i64 = Time, |flow| flow.flow_end_us;
+    octets: i64 = Count, |flow| flow.octets;
+    packets: i64 = Count, |flow| flow.packets;
+    records: i64 = Count, |flow| flow.records;
+    observation_points: i64 = Count, |flow| flow.observation_points;
+    sampling_interval: i64 = Count, |flow| flow.sampling_interval.into();
+    source_as: i64 = Count, |flow| flow.source_as.into();
+    destination_as: i64 = Count, |flow| flow.destination_as.into();
+    tcp_flags: i32 = Number, |flow| flow.tcp_flags.into();
+    cheetah: bool = Flag, |flow| flow.cheetah;
+}
+
+table! {
+    /// Flowsets.
+    FlowsetTable of Flowset;
+    source_address: Address = Address, |set| set.source_address;
+    destination_address: Address = Address, |set| set.destination_address;
+    flow_start: i64 = Time, |set| set.flow_start_us;
+    flow_end: i64 = Time, |set| set.flow_end_us;
+    flows: i64 = Count, |set| set.flows;
+    octets: i64 = Count, |set| set.octets;
+    packets: i64 = Count, |set| set.packets;
+    duration_us: i64 = Count, |set| set.duration_us();
+    rate_bps: Option<f64> = Ratio, |set| set.rate_bps();
+    source_as: i64 = Count, |set| set.source_as.into();
+    destination_as: i64 = Count, |set| set.destination_as.into();
+}

@@ -1,0 +1,125 @@
+//! One transport session (RFC 7011 section 10): a socket that messages are written to.
+
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::socket::{MsgFlags, recv};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+
+use super::destination::{Destination, Transport};
+
+/// How long a collector may take to answer a connection, and for the handshake of TLS.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a collector may take nothing before its session is given up.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Where messages are written to.
+pub(super) enum Session {
+    Udp(UdpSocket),
+    Tcp(TcpStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Session {
+    /// Finds the collector, and connects.
+    pub(super) fn open(to: &Destination, tls: Option<&Arc<ClientConfig>>) -> io::Result<Session> {
+        let mut last_error = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        for address in (to.host.as_str(), to.port).to_socket_addrs()? {
+            let session = match (to.transport, tls) {
+                (Transport::Udp, _) => udp(address),
+                (Transport::Tcp, _) => tcp(address).map(Session::Tcp),
+                (Transport::Tls, Some(tls)) => secure(tcp(address)?, to, tls),
+                (Transport::Tls, None) => Err(io::Error::other("TLS without certificates")),
+            };
+            match session {
+                Ok(session) => return Ok(session),
+                Err(error) => last_error = error,
+            }
+        }
+        Err(last_error)
+    }
+
+    /// Writes one message.
+    pub(super) fn send(&mut self, message: &[u8]) -> io::Result<()> {
+        match self {
+            Session::Udp(socket) => socket.send(message).map(drop),
+            Session::Tcp(stream) => stream.write_all(message),
+            Session::Tls(stream) => stream.write_all(message),
+        }
+    }
+
+    /// Sees to it that what was written is on its way.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Session::Udp(_) | Session::Tcp(_) => Ok(()),
+            Session::Tls(stream) => stream.flush(),
+        }
+    }
+
+    /// Whether a failure ends the session: within a stream nobody knows how much of a message has been taken.
+    pub(super) fn is_stream(&self) -> bool {
+        !matches!(self, Session::Udp(_))
+    }
+
+    /// Whether the collector has closed its end. A collector says nothing, so what can be read is the end. Of TLS only what is
+    /// not encrypted is seen.
+    pub(super) fn has_ended(&self) -> bool {
+        let stream = match self {
+            Session::Udp(_) => return false,
+            Session::Tcp(stream) => stream,
+            Session::Tls(stream) => &stream.sock,
+        };
+        let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+        match recv(stream.as_raw_fd(), &mut [0], flags) {
+            Ok(bytes) => bytes == 0,
+            Err(Errno::EAGAIN | Errno::EINTR) => false,
+            Err(_) => true,
+        }
+    }
+
+    /// Ends it in an orderly way: a stream's collector reads everything to the end.
+    pub(super) fn close(mut self) -> io::Result<()> {
+        if let Session::Tls(stream) = &mut self {
+            stream.conn.send_close_notify();
+            stream.flush()?;
+        }
+        match self {
+            Session::Udp(_) => Ok(()),
+            Session::Tcp(stream) => stream.shutdown(std::net::Shutdown::Write),
+            Session::Tls(stream) => stream.sock.shutdown(std::net::Shutdown::Write),
+        }
+    }
+}
+
+fn udp(address: SocketAddr) -> io::Result<Session> {
+    let any: SocketAddr = match address {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let socket = UdpSocket::bind(any)?;
+    socket.connect(address)?;
+    Ok(Session::Udp(socket))
+}
+
+fn tcp(address: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT)?;
+    stream.set_nodelay(true)?;
+    stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
+    Ok(stream)
+}
+
+fn secure(mut stream: TcpStream, to: &Destination, tls: &Arc<ClientConfig>) -> io::Result<Session> {
+    let name = ServerName::try_from(to.host.clone()).map_err(io::Error::other)?;
+    let mut connection = ClientConnection::new(Arc::clone(tls), name).map_err(io::Error::other)?;
+    stream.set_read_timeout(Some(CONNECT_TIMEOUT))?;
+    while connection.is_handshaking() {
+        connection.complete_io(&mut stream)?;
+    }
+    Ok(Session::Tls(Box::new(StreamOwned::new(connection, stream))))
+}

@@ -1,0 +1,174 @@
+//! What our own meter hands on, as rows.
+//!
+//! The meter counts both directions of a flow in one record (`thalweg_measure::meter::record`); here they are two rows that follow
+//! each other, the initiator's first, which is how bidirectional flows are told apart from two that met
+//! (RFC 5103; `thalweg_wire::flow_export::encode::ipfix` makes one record of them again). A direction in which nothing passed
+//! is no row.
+
+use thalweg_measure::meter::record::{FlowRecord, Traffic};
+use thalweg_wire::flow_export::{Address, Format, Record, RecordBatch};
+use thalweg_wire::{Protocol, Timestamp};
+
+/// `biflowDirection` (239) of RFC 5103 section 6.3: as the initiator sent it.
+const INITIATOR: u8 = 1;
+
+/// The same: what came back.
+const REVERSE_INITIATOR: u8 = 2;
+
+/// Where flows were metered: what all rows of one meter have in common.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Meter {
+    /// Address of who metered; [`Address::NONE`] for this machine.
+    pub exporter: Address,
+    /// Which of its meters.
+    pub observation_domain_id: u32,
+    /// One packet in so many was seen; 0 if that is not known.
+    pub sampling_interval: u32,
+}
+
+/// Adds the one or two rows of a flow.
+///
+/// `received` is when the record was handed on. Ports of protocols without ports are zero, though the meter has the identifier
+/// of ICMP echo there.
+pub fn rows(flow: &FlowRecord, meter: &Meter, received: Timestamp, into: &mut RecordBatch) {
+    let is_both_ways = flow.forward.packets > 0 && flow.reverse.packets > 0;
+    let direction = |direction| if is_both_ways { direction } else { 0 };
+    let (src, dst) = (Address::from(flow.key.src()), Address::from(flow.key.dst()));
+    let (src_port, dst_port) = ports(flow);
+    let forward = Record {
+        source_address: src,
+        destination_address: dst,
+        source_port: src_port,
+        destination_port: dst_port,
+        biflow_direction: direction(INITIATOR),
+        ..row(flow, &flow.forward, meter, received)
+    };
+    let reverse = Record {
+        source_address: dst,
+        destination_address: src,
+        source_port: dst_port,
+        destination_port: src_port,
+        biflow_direction: direction(REVERSE_INITIATOR),
+        ..row(flow, &flow.reverse, meter, received)
+    };
+    for (row, traffic) in [(forward, flow.forward), (reverse, flow.reverse)] {
+        if traffic.packets > 0 {
+            into.push(&row);
+        }
+    }
+}
+
+/// What does not depend on who sent to whom.
+fn row(flow: &FlowRecord, traffic: &Traffic, meter: &Meter, received: Timestamp) -> Record {
+    Record {
+        received_us: microseconds(received),
+        exporter: meter.exporter,
+        observation_domain_id: meter.observation_domain_id,
+        format: Format::Metered,
+        sampling_interval: meter.sampling_interval,
+        flow_start_us: microseconds(flow.first),
+        flow_end_us: microseconds(flow.last),
+        protocol: flow.key.protocol.0,
+        tcp_flags: match flow.key.protocol {
+            Protocol::TCP => traffic.tcp_flags.0.into(),
+            _ => 0,
+        },
+        octets: traffic.bytes.0,
+        packets: traffic.packets,
+        flow_end_reason: flow.end_reason.ipfix_number(),
+        ..Record::default()
+    }
+}
+
+fn ports(flow: &FlowRecord) -> (u16, u16) {
+    match flow.key.protocol.has_ports() {
+        true => (flow.key.src_port, flow.key.dst_port),
+        false => (0, 0),
+    }
+}
+
+fn microseconds(time: Timestamp) -> i64 {
+    (time.0 / 1_000) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_measure::meter::record::EndReason;
+    use thalweg_wire::{Bytes, FlowKey, TcpFlags};
+
+    use super::*;
+
+    const METER: Meter =
+        Meter { exporter: Address::v4(0x7f00_0001), observation_domain_id: 3, sampling_interval: 1 };
+
+    fn flow(protocol: Protocol, reverse: u64) -> FlowRecord {
+        let traffic = |packets| Traffic {
+            packets,
+            bytes: Bytes(100 * packets),
+            tcp_flags: TcpFlags(packets as u8),
+            cheetah: false,
+        };
+        FlowRecord {
+            key: FlowKey::v4(0x0a00_0001, 0x0a00_0002, 1000, 80, protocol),
+            first: Timestamp(5_000_999),
+            last: Timestamp(7_000_000),
+            forward: traffic(6),
+            reverse: traffic(reverse),
+            end_reason: EndReason::Fin,
+        }
+    }
+
+    fn rows_of(flow: &FlowRecord) -> Vec<Record> {
+        let mut batch = RecordBatch::default();
+        rows(flow, &METER, Timestamp(9_000_000), &mut batch);
+        (0..batch.len()).map(|row| batch.record(row)).collect()
+    }
+
+    #[test]
+    fn a_flow_seen_both_ways_is_two_rows_that_mirror_each_other() {
+        let [forward, reverse] = rows_of(&flow(Protocol::TCP, 4)).try_into().unwrap();
+        assert_eq!(
+            forward,
+            Record {
+                received_us: 9_000,
+                exporter: METER.exporter,
+                observation_domain_id: 3,
+                sampling_interval: 1,
+                flow_start_us: 5_000,
+                flow_end_us: 7_000,
+                source_address: Address::v4(0x0a00_0001),
+                destination_address: Address::v4(0x0a00_0002),
+                source_port: 1000,
+                destination_port: 80,
+                protocol: 6,
+                tcp_flags: 6,
+                octets: 600,
+                packets: 6,
+                flow_end_reason: 3,
+                biflow_direction: 1,
+                ..Record::default()
+            }
+        );
+        let mirrored = Record {
+            source_address: forward.destination_address,
+            destination_address: forward.source_address,
+            source_port: 80,
+            destination_port: 1000,
+            tcp_flags: 4,
+            octets: 400,
+            packets: 4,
+            biflow_direction: 2,
+            ..forward
+        };
+        assert_eq!(reverse, mirrored);
+    }
+
+    #[test]
+    fn a_flow_without_an_answer_is_one_row_and_an_identifier_is_no_port() {
+        let [row] = rows_of(&flow(Protocol::ICMP, 0)).try_into().unwrap();
+        assert_eq!(
+            (row.biflow_direction, row.source_port, row.destination_port, row.tcp_flags),
+            (0, 0, 0, 0)
+        );
+    }
+}

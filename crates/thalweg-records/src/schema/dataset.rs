@@ -1,0 +1,215 @@
+//! Batches of columns, whatever they tell.
+
+use std::ops::Range;
+
+use thalweg_wire::flow_export::{Address, Format};
+
+use super::{Column, Kind};
+
+/// A batch type whose rows a store keeps.
+pub trait Dataset: Default + Send + 'static {
+    /// Directory of its files below the store's.
+    const NAME: &'static str;
+
+    /// Number of this list of columns. Raised whenever the list changes: spool segments of another number are not read.
+    const VERSION: u16;
+
+    /// Its columns, in order. The first is the time of reception.
+    fn columns() -> &'static [Column];
+
+    /// The values of a column.
+    ///
+    /// # Panics
+    /// If there is no such column.
+    fn values(&self, column: usize) -> Values<'_>;
+
+    /// The same, to be added to. All columns must have one length again when the caller is done.
+    ///
+    /// # Panics
+    /// If there is no such column.
+    fn values_mut(&mut self, column: usize) -> ValuesMut<'_>;
+
+    /// When each row was received, microseconds since 1970.
+    fn received_us(&self) -> &[i64] {
+        match self.values(0) {
+            Values::Timestamp(values) => values,
+            _ => unreachable!("the first column of every dataset is the time of reception"),
+        }
+    }
+
+    /// Rows.
+    fn rows(&self) -> usize {
+        self.received_us().len()
+    }
+
+    /// Adds some rows of another batch.
+    ///
+    /// # Panics
+    /// If that batch has no such rows.
+    fn append_rows(&mut self, other: &Self, rows: Range<usize>) {
+        for column in 0..Self::columns().len() {
+            self.values_mut(column).append(&other.values(column), rows.clone());
+        }
+    }
+
+    /// Drops the rows from `rows` on, and keeps the memory.
+    fn truncate_rows(&mut self, rows: usize) {
+        for column in 0..Self::columns().len() {
+            self.values_mut(column).truncate(rows);
+        }
+    }
+}
+
+/// Declares the two views of a column, and what concerns their types.
+macro_rules! views {
+    ($($(#[$doc:meta])* $variant:ident: $type:ty,)*) => {
+        /// The values of a column.
+        #[derive(Clone, Copy, Debug)]
+        pub enum Values<'a> {
+            $($(#[$doc])* $variant(&'a [$type]),)*
+        }
+
+        /// The values of a column, to be added to.
+        #[derive(Debug)]
+        pub enum ValuesMut<'a> {
+            $($(#[$doc])* $variant(&'a mut Vec<$type>),)*
+        }
+
+        $(
+            impl<'a> From<&'a Vec<$type>> for Values<'a> {
+                fn from(values: &'a Vec<$type>) -> Self {
+                    Values::$variant(values)
+                }
+            }
+
+            impl<'a> From<&'a mut Vec<$type>> for ValuesMut<'a> {
+                fn from(values: &'a mut Vec<$type>) -> Self {
+                    ValuesMut::$variant(values)
+                }
+            }
+        )*
+
+        impl Values<'_> {
+            /// What the values are.
+            pub const fn kind(&self) -> Kind {
+                match self {
+                    $(Values::$variant(_) => Kind::$variant,)*
+                }
+            }
+
+            /// Values.
+            pub const fn len(&self) -> usize {
+                match self {
+                    $(Values::$variant(values) => values.len(),)*
+                }
+            }
+
+            /// Whether there are none.
+            pub const fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+        }
+
+        impl ValuesMut<'_> {
+            fn append(&mut self, other: &Values<'_>, rows: Range<usize>) {
+                match (self, other) {
+                    $((ValuesMut::$variant(values), Values::$variant(other)) => {
+                        values.extend_from_slice(&other[rows]);
+                    })*
+                    _ => unreachable!("a column has one kind"),
+                }
+            }
+
+            fn truncate(&mut self, rows: usize) {
+                match self {
+                    $(ValuesMut::$variant(values) => values.truncate(rows),)*
+                }
+            }
+        }
+    };
+}
+
+views! {
+    /// Microseconds since 1970.
+    Timestamp: i64,
+    /// Addresses.
+    Address: Address,
+    /// Formats.
+    Format: Format,
+    /// Eight bits.
+    U8: u8,
+    /// Sixteen bits.
+    U16: u16,
+    /// Thirty-two bits.
+    U32: u32,
+    /// Sixty-four bits.
+    U64: u64,
+}
+
+/// Implements [`Dataset`] for a batch: a line a column, in the batch's order.
+macro_rules! dataset {
+    (
+        $batch:ty, $directory:literal, version $version:literal;
+        $($field:ident $name:literal $kind:ident [$($element:ident $number:literal),*]
+          $unit:literal $meaning:literal ($none:literal);)*
+    ) => {
+        #[allow(non_camel_case_types)]
+        enum Field {
+            $($field,)*
+        }
+
+        const FIELDS: &[Field] = &[$(Field::$field),*];
+
+        const COLUMNS: &[$crate::schema::Column] = &[$($crate::schema::Column {
+            name: $name,
+            kind: $crate::schema::Kind::$kind,
+            elements: &[$((stringify!($element), $number)),*],
+            unit: $unit,
+            meaning: $meaning,
+            not_told: $none,
+        },)*];
+
+        impl $crate::schema::Dataset for $batch {
+            const NAME: &'static str = $directory;
+            const VERSION: u16 = $version;
+
+            fn columns() -> &'static [$crate::schema::Column] {
+                COLUMNS
+            }
+
+            fn values(&self, column: usize) -> $crate::schema::Values<'_> {
+                match FIELDS[column] {
+                    $(Field::$field => (&self.$field).into(),)*
+                }
+            }
+
+            fn values_mut(&mut self, column: usize) -> $crate::schema::ValuesMut<'_> {
+                match FIELDS[column] {
+                    $(Field::$field => (&mut self.$field).into(),)*
+                }
+            }
+        }
+    };
+}
+
+pub(super) use dataset;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use thalweg_wire::flow_export::{CounterBatch, RecordBatch};
+
+    fn columns_are_of_the_kind_that_their_line_says<D: Dataset>() {
+        let batch = D::default();
+        for (number, column) in D::columns().iter().enumerate() {
+            assert_eq!(batch.values(number).kind(), column.kind, "{}", column.name);
+        }
+        assert!(batch.received_us().is_empty());
+    }
+
+    #[test]
+    fn both_tables_fit_their_batches() {
+        columns_are_of_the_kind_that_their_line_says::<RecordBatch>();
+        columns_are_of_the_kind_that_their_line_says::<CounterBatch>();
+    }
+}

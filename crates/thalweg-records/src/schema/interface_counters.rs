@@ -1,0 +1,33 @@
+//! The columns of `interface-counters`: those of [`CounterBatch`], in its order.
+
+use thalweg_wire::flow_export::CounterBatch;
+
+use super::dataset::dataset;
+
+dataset! {
+    CounterBatch, "interface-counters", version 1;
+    received_us "received" Timestamp [] ""
+        "When the datagram arrived at the collector, by its clock. Files are in the partition of this hour." ("");
+    exporter "exporter" Address [] "" "The sFlow agent." ("empty");
+    observation_domain_id "observation_domain_id" U32 [] "" "Its sub-agent id." ("0");
+    interface "interface" U32 [] "" "`ifIndex`." ("");
+    interface_type "interface_type" U32 [] "" "`ifType`: 6 is Ethernet." ("");
+    speed_bps "speed_bps" U64 [] "bit/s" "`ifSpeed`." ("");
+    duplex "duplex" U8 [] "" "1 full duplex, 2 half duplex, 3 receives only, 4 sends only." ("0");
+    administratively_up "administratively_up" U8 [] "" "`ifAdminStatus`: 1 up, 0 down." ("");
+    operationally_up "operationally_up" U8 [] "" "`ifOperStatus`: 1 up, 0 down." ("");
+    promiscuous "promiscuous" U8 [] "" "1 where the interface takes frames that are for others, 2 where not." ("0");
+    in_octets "in_octets" U64 [] "bytes" "`ifHCInOctets`." ("2^63 - 1");
+    in_unicast_packets "in_unicast_packets" U32 [] "packets" "`ifInUcastPkts`." ("2^32 - 1");
+    in_multicast_packets "in_multicast_packets" U32 [] "packets" "`ifInMulticastPkts`." ("2^32 - 1");
+    in_broadcast_packets "in_broadcast_packets" U32 [] "packets" "`ifInBroadcastPkts`." ("2^32 - 1");
+    in_discards "in_discards" U32 [] "packets" "`ifInDiscards`." ("2^32 - 1");
+    in_errors "in_errors" U32 [] "packets" "`ifInErrors`." ("2^32 - 1");
+    in_unknown_protocols "in_unknown_protocols" U32 [] "packets" "`ifInUnknownProtos`." ("2^32 - 1");
+    out_octets "out_octets" U64 [] "bytes" "`ifHCOutOctets`." ("2^63 - 1");
+    out_unicast_packets "out_unicast_packets" U32 [] "packets" "`ifOutUcastPkts`." ("2^32 - 1");
+    out_multicast_packets "out_multicast_packets" U32 [] "packets" "`ifOutMulticastPkts`." ("2^32 - 1");
+    out_broadcast_packets "out_broadcast_packets" U32 [] "packets" "`ifOutBroadcastPkts`." ("2^32 - 1");
+    out_discards "out_discards" U32 [] "packets" "`ifOutDiscards`." ("2^32 - 1");
+    out_errors "out_errors" U32 [] "packets" "`ifOutErrors`." ("2^32 - 1");
+}

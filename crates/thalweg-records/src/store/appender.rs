@@ -1,0 +1,170 @@
+//! Rows to the queue.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use thalweg_wire::{Nanos, Timestamp};
+
+use crate::schema::Dataset;
+
+use super::parquet::PAGE_ROWS;
+use super::{Statistics, StoreOptions};
+
+/// Puts rows into a store's queue; one for each thread that has some.
+pub struct Appender<D> {
+    /// Rows that are not in the queue yet.
+    filling: D,
+    /// When the first of them came.
+    since: Timestamp,
+    /// How long they may wait for more.
+    patience: Nanos,
+    queue: Sender<Message<D>>,
+    emptied: Receiver<D>,
+    statistics: Arc<Mutex<Statistics>>,
+}
+
+/// What goes through the queue.
+pub(super) enum Message<D> {
+    /// Rows.
+    Rows(D, Timestamp),
+    /// Time passes.
+    Tick(Timestamp),
+    /// All that there is to be written.
+    Finish(Timestamp),
+    /// All is to be left as it is.
+    Leave,
+}
+
+/// The writer's end.
+pub(super) struct Queue<D> {
+    pub(super) messages: Receiver<Message<D>>,
+    /// Takes emptied batches back, so that their memory is used again.
+    pub(super) emptied: Sender<D>,
+}
+
+/// Whether `span` is over since `then`. A clock that was set back is no reason to wait.
+pub(super) fn is_due(then: Timestamp, span: Nanos, now: Timestamp) -> bool {
+    now < then || now.since(then) >= span
+}
+
+impl<D: Dataset> Appender<D> {
+    pub(super) fn new(
+        options: &StoreOptions,
+        statistics: Arc<Mutex<Statistics>>,
+    ) -> (Appender<D>, Queue<D>) {
+        let batches = options.queue_rows.div_ceil(PAGE_ROWS);
+        let (sender, messages) = bounded(batches);
+        let (emptied_sender, emptied) = bounded(batches);
+        let appender = Appender {
+            filling: D::default(),
+            since: Timestamp::default(),
+            patience: Nanos(options.loss_bound.0 / 4),
+            queue: sender,
+            emptied,
+            statistics,
+        };
+        (appender, Queue { messages, emptied: emptied_sender })
+    }
+
+    pub(super) fn another(&self) -> Appender<D> {
+        Appender {
+            filling: D::default(),
+            since: Timestamp::default(),
+            patience: self.patience,
+            queue: self.queue.clone(),
+            emptied: self.emptied.clone(),
+            statistics: self.statistics.clone(),
+        }
+    }
+
+    /// Takes rows. Does not wait for the disk: what the queue has no room for is lost, and counted.
+    pub fn append(&mut self, batch: &D, now: Timestamp) {
+        let mut from = 0;
+        while from < batch.rows() {
+            if self.filling.rows() == PAGE_ROWS && !self.send(now) {
+                return self.lose(batch.rows() - from);
+            }
+            if self.filling.rows() == 0 {
+                self.since = now;
+            }
+            let to = batch.rows().min(from + PAGE_ROWS - self.filling.rows());
+            self.filling.append_rows(batch, from..to);
+            from = to;
+        }
+        if self.filling.rows() == PAGE_ROWS {
+            // If there is no room now, there may be when the next rows come.
+            self.send(now);
+        }
+    }
+
+    /// Lets time pass: rows do not wait for more of them for longer than a quarter of the loss bound.
+    pub fn tick(&mut self, now: Timestamp) {
+        if self.filling.rows() > 0 && is_due(self.since, self.patience, now) {
+            self.send(now);
+        }
+        // What is in the queue tells the time as well; a writer that is late is not to be filled up with ticks.
+        if self.queue.is_empty() {
+            let _ = self.queue.try_send(Message::Tick(now));
+        }
+    }
+
+    /// Sends what there is, and that there is no more.
+    pub(super) fn last(&mut self, now: Timestamp) {
+        if self.filling.rows() > 0 {
+            let rows = std::mem::take(&mut self.filling);
+            self.count(rows.rows());
+            self.send_message(Message::Rows(rows, now));
+        }
+        self.send_message(Message::Finish(now));
+    }
+
+    /// Waits for room in the queue. A writer that is gone takes nothing.
+    pub(super) fn send_message(&self, message: Message<D>) {
+        let _ = self.queue.send(message);
+    }
+
+    /// Counts rows that are not in the queue yet.
+    pub(super) fn add_to(&self, statistics: &mut Statistics) {
+        statistics.records += self.filling.rows() as u64;
+        statistics.queued += self.filling.rows() as u64;
+    }
+
+    /// Sends the rows, if the queue has room.
+    fn send(&mut self, now: Timestamp) -> bool {
+        if self.queue.is_full() {
+            return false;
+        }
+        let empty = self.emptied.try_recv().unwrap_or_default();
+        let rows = std::mem::replace(&mut self.filling, empty);
+        self.count(rows.rows());
+        match self.queue.try_send(Message::Rows(rows, now)) {
+            Ok(()) => true,
+            Err(refused) => {
+                // Another appender was faster.
+                if let Message::Rows(rows, _) = refused.into_inner() {
+                    self.uncount(rows.rows());
+                    self.filling = rows;
+                }
+                false
+            }
+        }
+    }
+
+    fn count(&self, rows: usize) {
+        let mut statistics = self.statistics.lock().unwrap_or_else(PoisonError::into_inner);
+        statistics.records += rows as u64;
+        statistics.queued += rows as u64;
+    }
+
+    fn uncount(&self, rows: usize) {
+        let mut statistics = self.statistics.lock().unwrap_or_else(PoisonError::into_inner);
+        statistics.records -= rows as u64;
+        statistics.queued -= rows as u64;
+    }
+
+    fn lose(&self, rows: usize) {
+        let mut statistics = self.statistics.lock().unwrap_or_else(PoisonError::into_inner);
+        statistics.records += rows as u64;
+        statistics.lost.queue_full += rows as u64;
+    }
+}

@@ -1,0 +1,125 @@
+//! Where files are, and how they are named.
+//!
+//! A segment of the spool and the file that becomes of it have one stem, `NAME-20261122T130500-00000042`: the store, the
+//! begin of the span of time, and a number that no other file of the store has. So the place of the file follows from
+//! the segment alone, and whether it has been written can be seen.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thalweg_wire::Timestamp;
+
+/// What the names of a segment and of its file have in common.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Stem {
+    text: String,
+    /// Where the time begins in it.
+    time_at: usize,
+}
+
+/// `20261122T130500`.
+const TIME: usize = "20261122T130500".len();
+
+/// Digits of the number.
+const SEQUENCE: usize = 8;
+
+impl Stem {
+    pub(super) fn new(store: &str, begin_us: i64, sequence: u64) -> Stem {
+        // 2026-11-22T13:05:00.000000000Z
+        let time = Timestamp((begin_us.max(0) as u64).saturating_mul(1000)).to_string();
+        let time: String =
+            time[.."2026-11-22T13:05:00".len()].chars().filter(|c| !matches!(c, '-' | ':')).collect();
+        Stem { text: format!("{store}-{time}-{sequence:08}"), time_at: store.len() + 1 }
+    }
+
+    /// The stem of a store's file; `None` for other files.
+    pub(super) fn parse(file: &Path, store: &str) -> Option<Stem> {
+        let text = file.file_stem()?.to_str()?;
+        let rest = text.strip_prefix(store)?.strip_prefix('-')?;
+        let (time, sequence) = rest.split_once('-')?;
+        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_time = time.len() == TIME
+            && time.as_bytes()[8] == b'T'
+            && digits(&time[..8])
+            && digits(&time[9..]);
+        (is_time && sequence.len() >= SEQUENCE && digits(sequence))
+            .then(|| Stem { text: text.to_owned(), time_at: store.len() + 1 })
+    }
+
+    /// Its number.
+    pub(super) fn sequence(&self) -> u64 {
+        self.text[self.time_at + TIME + 1..].parse().unwrap_or(u64::MAX)
+    }
+
+    /// `date=2026-11-22/hour=13/STEM.parquet`.
+    pub(super) fn file(&self) -> PathBuf {
+        let time = &self.text[self.time_at..];
+        let (year, month, day, hour) = (&time[..4], &time[4..6], &time[6..8], &time[9..11]);
+        PathBuf::from(format!("date={year}-{month}-{day}/hour={hour}/{self}.parquet"))
+    }
+}
+
+impl fmt::Display for Stem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Partition of an hour, as its directories are named: these sort as the hours do.
+pub(super) fn partition(time: Timestamp) -> [String; 2] {
+    let time = time.to_string();
+    [format!("date={}", &time[..10]), format!("hour={}", &time[11..13])]
+}
+
+/// Directories of hours below a dataset's directory, oldest first, with the names of their partition.
+pub(super) fn hours(dataset: &Path) -> io::Result<Vec<([String; 2], PathBuf)>> {
+    let mut hours = Vec::new();
+    for (date, path) in directories(dataset, "date=")? {
+        for (hour, path) in directories(&path, "hour=")? {
+            hours.push(([date.clone(), hour], path));
+        }
+    }
+    hours.sort();
+    Ok(hours)
+}
+
+fn directories(path: &Path, prefix: &str) -> io::Result<Vec<(String, PathBuf)>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        if let Ok(name) = entry.file_name().into_string()
+            && name.starts_with(prefix)
+            && entry.file_type()?.is_dir()
+        {
+            found.push((name, entry.path()));
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_of_a_file_follows_from_its_segments_name() {
+        // 2026-11-22 13:05:00 UTC.
+        let stem = Stem::new("collect", 1_795_352_700_000_000, 42);
+        assert_eq!(stem.to_string(), "collect-20261122T130500-00000042");
+        let file = stem.file();
+        assert_eq!(file.to_str(), Some("date=2026-11-22/hour=13/collect-20261122T130500-00000042.parquet"));
+        assert_eq!(Stem::parse(&file, "collect"), Some(stem.clone()));
+        let segment = Path::new("spool").join(format!("{stem}.spool"));
+        let parsed = Stem::parse(&segment, "collect").unwrap();
+        assert_eq!((parsed.file(), parsed.sequence()), (file, 42));
+    }
+
+    #[test]
+    fn other_stores_files_are_not_ones_own() {
+        for name in ["watch-20261122T130500-00000042.parquet", "collect-x.parquet", "collect.parquet", ".collect"] {
+            assert_eq!(Stem::parse(Path::new(name), "collect"), None, "{name}");
+        }
+    }
+}

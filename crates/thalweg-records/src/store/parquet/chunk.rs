@@ -1,0 +1,306 @@
+//! One column of one row group, encoded page by page.
+//!
+//! A page has indices of the dictionary, as long as that pays. A column of 64-bit integers (in Parquet) with many distinct
+//! values goes on with deltas: where the first page shows that most values are distinct, or when the dictionary has
+//! become [`LARGEST_DICTIONARY`]. Addresses and narrow integers stay with the dictionary.
+
+use std::io;
+
+use bytes::Bytes;
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::column::page::{CompressedPage, Page, PageWriter};
+use parquet::column::writer::ColumnCloseResult;
+use parquet::data_type::ByteArray;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::ColumnChunkMetaData;
+use parquet::file::statistics::Statistics;
+use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
+use parquet::schema::types::ColumnDescPtr;
+
+use crate::schema::{Kind, Values};
+
+use super::dictionary::Dictionary;
+use super::{delta, hybrid};
+
+/// Entries from which on a dictionary of 64-bit integers costs more than it saves.
+const LARGEST_DICTIONARY: u32 = 1 << 16;
+
+/// What all columns of a file share while they encode.
+pub(super) struct Scratch {
+    ids: Vec<u32>,
+    numbers: Vec<i64>,
+    page: Vec<u8>,
+    zstd: zstd::bulk::Compressor<'static>,
+    level: ZstdLevel,
+}
+
+impl Scratch {
+    /// # Errors
+    /// If zstd has no such level.
+    pub(super) fn new(level: i32) -> io::Result<Scratch> {
+        Ok(Scratch {
+            ids: Vec::new(),
+            numbers: Vec::new(),
+            page: Vec::new(),
+            zstd: zstd::bulk::Compressor::new(level)?,
+            level: ZstdLevel::try_new(level).map_err(io::Error::other)?,
+        })
+    }
+}
+
+/// One column of one row group.
+pub(super) struct Chunk {
+    kind: Kind,
+    descriptor: ColumnDescPtr,
+    dictionary: Dictionary,
+    /// Whether pages are of deltas from now on.
+    by_delta: bool,
+    /// Least and largest of the values in pages of deltas.
+    bounds: Option<(i64, i64)>,
+    rows: u64,
+    /// Data pages, with their headers.
+    pages: TrackedWrite<Vec<u8>>,
+    /// Their size before compression.
+    uncompressed: usize,
+    indexed_pages: usize,
+    delta_pages: usize,
+}
+
+impl Chunk {
+    pub(super) fn new(kind: Kind, descriptor: ColumnDescPtr) -> Chunk {
+        Chunk {
+            kind,
+            descriptor,
+            dictionary: Dictionary::new(kind),
+            by_delta: false,
+            bounds: None,
+            rows: 0,
+            pages: TrackedWrite::new(Vec::new()),
+            uncompressed: 0,
+            indexed_pages: 0,
+            delta_pages: 0,
+        }
+    }
+
+    /// Bytes encoded so far, of pages and dictionary.
+    pub(super) fn bytes(&self) -> usize {
+        self.pages.bytes_written() + self.dictionary.plain().len()
+    }
+
+    /// Adds a page. Returns how many values were above the range of `INT64`.
+    pub(super) fn page(&mut self, values: Values<'_>, scratch: &mut Scratch) -> Result<u64, ParquetError> {
+        self.rows += values.len() as u64;
+        scratch.page.clear();
+        if self.by_delta {
+            return self.delta_page(values, scratch);
+        }
+        scratch.ids.clear();
+        let constant = is_constant(values);
+        let numbered = if constant { first(values) } else { values };
+        let above = self.dictionary.number(numbered, &mut scratch.ids);
+        if self.is_too_large(values.len()) {
+            self.by_delta = true;
+            if self.indexed_pages == 0 {
+                self.dictionary.clear();
+                return self.delta_page(values, scratch);
+            }
+        }
+        let width = self.dictionary.width();
+        scratch.page.push(width as u8);
+        if constant {
+            hybrid::run_length(scratch.ids[0], values.len(), width, &mut scratch.page);
+        } else {
+            hybrid::encode(&mut scratch.ids, width, &mut scratch.page);
+        }
+        self.indexed_pages += 1;
+        self.write_data_page(values.len(), Encoding::RLE_DICTIONARY, scratch)?;
+        Ok(if constant { above * values.len() as u64 } else { above })
+    }
+
+    /// Whether deltas are shorter, as far as the page just numbered shows.
+    fn is_too_large(&self, rows: usize) -> bool {
+        let entries = self.dictionary.entries();
+        matches!(self.kind, Kind::U32 | Kind::U64 | Kind::Timestamp)
+            && (entries > LARGEST_DICTIONARY
+                || self.indexed_pages == 0 && entries > 256 && entries as usize > rows / 2)
+    }
+
+    fn delta_page(&mut self, values: Values<'_>, scratch: &mut Scratch) -> Result<u64, ParquetError> {
+        let numbers = &mut scratch.numbers;
+        numbers.clear();
+        let mut above = 0;
+        match values {
+            Values::Timestamp(values) => numbers.extend_from_slice(values),
+            Values::U32(values) => numbers.extend(values.iter().map(|&value| i64::from(value))),
+            Values::U64(values) => numbers.extend(values.iter().map(|&value| {
+                above += u64::from(value > i64::MAX as u64);
+                value.min(i64::MAX as u64) as i64
+            })),
+            values => panic!("no deltas of {:?}", values.kind()),
+        }
+        let (least, largest) = self.bounds.unwrap_or((i64::MAX, i64::MIN));
+        self.bounds = Some((
+            numbers.iter().copied().fold(least, i64::min),
+            numbers.iter().copied().fold(largest, i64::max),
+        ));
+        delta::encode(numbers, &mut scratch.page);
+        self.delta_pages += 1;
+        self.write_data_page(values.len(), Encoding::DELTA_BINARY_PACKED, scratch)?;
+        Ok(above)
+    }
+
+    fn write_data_page(
+        &mut self,
+        rows: usize,
+        encoding: Encoding,
+        scratch: &mut Scratch,
+    ) -> Result<(), ParquetError> {
+        let page = Page::DataPage {
+            buf: compress(&mut scratch.zstd, &scratch.page)?,
+            num_values: rows as u32,
+            encoding,
+            def_level_encoding: Encoding::RLE,
+            rep_level_encoding: Encoding::RLE,
+            statistics: None,
+        };
+        let page = CompressedPage::new(page, scratch.page.len());
+        self.uncompressed += SerializedPageWriter::new(&mut self.pages).write_page(page)?.uncompressed_size;
+        Ok(())
+    }
+
+    /// The encoded column, dictionary first, and what the file's footer says of it. The chunk begins anew.
+    pub(super) fn close(
+        &mut self,
+        scratch: &mut Scratch,
+    ) -> Result<(Bytes, ColumnCloseResult), ParquetError> {
+        let mut column = TrackedWrite::new(Vec::with_capacity(self.bytes() + 64));
+        let mut encodings = Vec::new();
+        if self.indexed_pages > 0 {
+            encodings.extend([Encoding::PLAIN, Encoding::RLE_DICTIONARY]);
+            self.write_dictionary(&mut column, scratch)?;
+        }
+        if self.delta_pages > 0 {
+            encodings.push(Encoding::DELTA_BINARY_PACKED);
+        }
+        let data_page_offset = column.bytes_written();
+        let pages = std::mem::replace(&mut self.pages, TrackedWrite::new(Vec::new())).into_inner()?;
+        let mut column = column.into_inner()?;
+        column.extend_from_slice(&pages);
+        let metadata = ColumnChunkMetaData::builder(self.descriptor.clone())
+            .set_compression(Compression::ZSTD(scratch.level))
+            .set_encodings(encodings)
+            .set_num_values(self.rows as i64)
+            .set_total_compressed_size(column.len() as i64)
+            .set_total_uncompressed_size(self.uncompressed as i64)
+            .set_data_page_offset(data_page_offset as i64)
+            .set_dictionary_page_offset((self.indexed_pages > 0).then_some(0))
+            .set_statistics(self.statistics())
+            .build()?;
+        let close = ColumnCloseResult {
+            bytes_written: column.len() as u64,
+            rows_written: self.rows,
+            metadata,
+            bloom_filter: None,
+            column_index: None,
+            offset_index: None,
+        };
+        self.dictionary.clear();
+        (self.by_delta, self.bounds, self.rows) = (false, None, 0);
+        (self.uncompressed, self.indexed_pages, self.delta_pages) = (0, 0, 0);
+        Ok((column.into(), close))
+    }
+
+    fn write_dictionary(
+        &mut self,
+        column: &mut TrackedWrite<Vec<u8>>,
+        scratch: &mut Scratch,
+    ) -> Result<(), ParquetError> {
+        let page = Page::DictionaryPage {
+            buf: compress(&mut scratch.zstd, self.dictionary.plain())?,
+            num_values: self.dictionary.entries(),
+            encoding: Encoding::PLAIN,
+            is_sorted: false,
+        };
+        let page = CompressedPage::new(page, self.dictionary.plain().len());
+        self.uncompressed += SerializedPageWriter::new(column).write_page(page)?.uncompressed_size;
+        Ok(())
+    }
+
+    /// Least and largest value, so that readers can pass the row group by.
+    fn statistics(&self) -> Statistics {
+        let plain = self.dictionary.plain();
+        match self.kind {
+            Kind::Address | Kind::Format => {
+                let (least, largest) = bounds(texts(plain), None);
+                let owned = |text: &[u8]| ByteArray::from(text.to_vec());
+                Statistics::byte_array(least.map(owned), largest.map(owned), None, Some(0), false)
+            }
+            Kind::U8 | Kind::U16 => {
+                let values = plain.as_chunks::<4>().0.iter().map(|value| i32::from_le_bytes(*value));
+                let (least, largest) = bounds(values, None);
+                Statistics::int32(least, largest, None, Some(0), false)
+            }
+            Kind::Timestamp | Kind::U32 | Kind::U64 => {
+                let values = plain.as_chunks::<8>().0.iter().map(|value| i64::from_le_bytes(*value));
+                let (least, largest) = bounds(values, self.bounds);
+                Statistics::int64(least, largest, None, Some(0), false)
+            }
+        }
+    }
+}
+
+fn bounds<T: Copy + Ord>(
+    values: impl Iterator<Item = T>,
+    others: Option<(T, T)>,
+) -> (Option<T>, Option<T>) {
+    let all = values.fold(others, |bounds, value| match bounds {
+        Some((least, largest)) => Some((least.min(value), largest.max(value))),
+        None => Some((value, value)),
+    });
+    all.unzip()
+}
+
+/// The texts of a dictionary.
+fn texts(mut plain: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (length, rest) = plain.split_first_chunk::<4>()?;
+        let (text, rest) = rest.split_at(u32::from_le_bytes(*length) as usize);
+        plain = rest;
+        Some(text)
+    })
+}
+
+fn compress(zstd: &mut zstd::bulk::Compressor<'_>, page: &[u8]) -> Result<Bytes, ParquetError> {
+    zstd.compress(page).map(Bytes::from).map_err(|error| ParquetError::External(Box::new(error)))
+}
+
+/// Whether all values are one. Most columns of most pages: what the exporter does not tell.
+fn is_constant(values: Values<'_>) -> bool {
+    fn all_one<T: Copy + PartialEq>(values: &[T]) -> bool {
+        let Some(&first) = values.first() else { return true };
+        // In pieces that the compiler compares without a branch a value.
+        values.chunks(256).all(|piece| piece.iter().fold(true, |all, &value| all & (value == first)))
+    }
+    match values {
+        Values::Timestamp(values) => all_one(values),
+        Values::Address(values) => all_one(values),
+        Values::Format(values) => all_one(values),
+        Values::U8(values) => all_one(values),
+        Values::U16(values) => all_one(values),
+        Values::U32(values) => all_one(values),
+        Values::U64(values) => all_one(values),
+    }
+}
+
+/// The first value alone.
+fn first(values: Values<'_>) -> Values<'_> {
+    match values {
+        Values::Timestamp(values) => Values::Timestamp(&values[..1]),
+        Values::Address(values) => Values::Address(&values[..1]),
+        Values::Format(values) => Values::Format(&values[..1]),
+        Values::U8(values) => Values::U8(&values[..1]),
+        Values::U16(values) => Values::U16(&values[..1]),
+        Values::U32(values) => Values::U32(&values[..1]),
+        Values::U64(values) => Values::U64(&values[..1]),
+    }
+}

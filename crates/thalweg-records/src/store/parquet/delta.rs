@@ -1,0 +1,57 @@
+//! Parquet's `DELTA_BINARY_PACKED` encoding of 64-bit integers.
+
+use super::hybrid::uleb128;
+use super::pack::{pack, pack_wide};
+
+/// Values of a block, as parquet-mr has it; a multiple of 128.
+const BLOCK: usize = 128;
+
+/// Parts of a block that have a width of their own.
+const MINIBLOCKS: usize = 4;
+
+/// Values of such a part; a multiple of 32.
+const MINIBLOCK: usize = BLOCK / MINIBLOCKS;
+
+/// Appends the values, which come out the shorter the closer each is to the one before it.
+pub(super) fn encode(values: &[i64], out: &mut Vec<u8>) {
+    uleb128(BLOCK as u64, out);
+    uleb128(MINIBLOCKS as u64, out);
+    uleb128(values.len() as u64, out);
+    let Some((&first, rest)) = values.split_first() else { return zigzag(0, out) };
+    zigzag(first, out);
+    let mut before = first;
+    let mut deltas = [0; BLOCK];
+    for block in rest.chunks(BLOCK) {
+        for (delta, &value) in deltas.iter_mut().zip(block) {
+            *delta = value.wrapping_sub(before);
+            before = value;
+        }
+        encode_block(&mut deltas, block.len(), out);
+    }
+}
+
+fn encode_block(deltas: &mut [i64; BLOCK], count: usize, out: &mut Vec<u8>) {
+    let least = deltas[..count].iter().copied().fold(i64::MAX, i64::min);
+    zigzag(least, out);
+    // The last miniblock is padded with the least delta.
+    deltas[count..].fill(least);
+    let above: [u64; BLOCK] = std::array::from_fn(|n| deltas[n].wrapping_sub(least) as u64);
+    let widths_at = out.len();
+    out.extend([0; MINIBLOCKS]);
+    for (number, part) in above.as_chunks::<MINIBLOCK>().0.iter().enumerate() {
+        if number * MINIBLOCK >= count {
+            break;
+        }
+        let width = (u64::BITS - part.iter().fold(0, |bits, value| bits | value).leading_zeros()) as usize;
+        out[widths_at + number] = width as u8;
+        if width <= 32 {
+            pack(&part.map(|value| value as u32), width, out);
+        } else {
+            pack_wide(part, width, out);
+        }
+    }
+}
+
+fn zigzag(value: i64, out: &mut Vec<u8>) {
+    uleb128(((value << 1) ^ (value >> 63)) as u64, out);
+}

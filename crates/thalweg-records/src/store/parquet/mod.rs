@@ -1,0 +1,251 @@
+//! Columns to Parquet files.
+//!
+//! Pages are encoded here, and put into a file by the `parquet` crate, which writes their headers and the footer. Its own column
+//! writers take every value through a dictionary by itself, and text as an allocation a value; see
+//! `docs/decisions/0033-flow-records.md` for what that costs.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | `chunk` | one column of one row group, page by page |
+//! | `dictionary` | its distinct values |
+//! | `table` | numbers for distinct values |
+//! | `hybrid` | run lengths and bit packing |
+//! | `delta` | deltas, bit-packed |
+//! | `pack` | bit packing |
+
+mod chunk;
+mod delta;
+mod dictionary;
+mod hybrid;
+mod pack;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use parquet::basic::{LogicalType, Repetition, TimeUnit, Type as PhysicalType};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{Type, TypePtr};
+
+use crate::schema::{Column, Dataset, Kind};
+
+use chunk::{Chunk, Scratch};
+
+/// Rows of a page. So few that a page's columns are encoded in the cache, so many that a page's header does not show.
+pub const PAGE_ROWS: usize = 1 << 15;
+
+/// As the file's `created_by`.
+const CREATED_BY: &str = concat!("thalweg version ", env!("CARGO_PKG_VERSION"));
+
+/// A Parquet file while it is written. Without [`finish`](FileWriter::finish) it is none.
+pub struct FileWriter<D: Dataset, W: Write + Send> {
+    file: SerializedFileWriter<W>,
+    chunks: Vec<Chunk>,
+    scratch: Scratch,
+    /// Rows of a page that is not full.
+    partial: D,
+    /// Rows in the chunks.
+    group_rows: usize,
+    row_group_rows: usize,
+    rows: u64,
+    saturated: u64,
+}
+
+impl<D: Dataset, W: Write + Send> FileWriter<D, W> {
+    /// Begins a file, with row groups of so many rows (give or take a page) and zstd at this level.
+    ///
+    /// # Errors
+    /// If `out` cannot be written, or zstd has no such level.
+    pub fn new(out: W, row_group_rows: usize, compression_level: i32) -> io::Result<Self> {
+        let properties = WriterProperties::builder()
+            .set_created_by(CREATED_BY.to_owned())
+            .set_offset_index_disabled(true)
+            .build();
+        let file =
+            SerializedFileWriter::new(out, schema(D::columns()).map_err(plain)?, Arc::new(properties))
+                .map_err(plain)?;
+        let chunks = D::columns().iter().enumerate();
+        let chunks = chunks.map(|(number, column)| Chunk::new(column.kind, file.schema_descr().column(number)));
+        Ok(FileWriter {
+            chunks: chunks.collect(),
+            file,
+            scratch: Scratch::new(compression_level)?,
+            partial: D::default(),
+            group_rows: 0,
+            row_group_rows,
+            rows: 0,
+            saturated: 0,
+        })
+    }
+
+    /// Adds rows. Batches of about [`PAGE_ROWS`] are encoded where they are; smaller ones are gathered first.
+    ///
+    /// # Errors
+    /// If a row group cannot be written.
+    pub fn push(&mut self, batch: &D) -> io::Result<()> {
+        let rows = batch.rows();
+        self.rows += rows as u64;
+        if self.partial.rows() == 0 && (PAGE_ROWS / 2..=PAGE_ROWS).contains(&rows) {
+            return self.page(batch);
+        }
+        let mut from = 0;
+        while from < rows {
+            let to = rows.min(from + PAGE_ROWS - self.partial.rows());
+            self.partial.append_rows(batch, from..to);
+            from = to;
+            if self.partial.rows() == PAGE_ROWS {
+                self.partial_page()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows added.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Values above the range of `INT64` so far, written as its largest.
+    pub fn saturated(&self) -> u64 {
+        self.saturated
+    }
+
+    /// Bytes written or encoded so far.
+    pub fn bytes(&self) -> u64 {
+        self.file.bytes_written() as u64 + self.chunks.iter().map(|chunk| chunk.bytes() as u64).sum::<u64>()
+    }
+
+    /// What is written to.
+    pub fn inner(&self) -> &W {
+        self.file.inner()
+    }
+
+    /// Writes what is left, and the footer.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.partial_page()?;
+        self.row_group()?;
+        self.file.into_inner().map_err(plain)
+    }
+
+    fn partial_page(&mut self) -> io::Result<()> {
+        if self.partial.rows() == 0 {
+            return Ok(());
+        }
+        let page = std::mem::take(&mut self.partial);
+        self.page(&page)?;
+        self.partial = page;
+        self.partial.truncate_rows(0);
+        Ok(())
+    }
+
+    fn page(&mut self, batch: &D) -> io::Result<()> {
+        for (number, chunk) in self.chunks.iter_mut().enumerate() {
+            self.saturated += chunk.page(batch.values(number), &mut self.scratch).map_err(plain)?;
+        }
+        self.group_rows += batch.rows();
+        match self.group_rows >= self.row_group_rows {
+            true => self.row_group(),
+            false => Ok(()),
+        }
+    }
+
+    fn row_group(&mut self) -> io::Result<()> {
+        if self.group_rows == 0 {
+            return Ok(());
+        }
+        let mut group = self.file.next_row_group().map_err(plain)?;
+        for chunk in &mut self.chunks {
+            let (column, close) = chunk.close(&mut self.scratch).map_err(plain)?;
+            group.append_column(&column, close).map_err(plain)?;
+        }
+        group.close().map_err(plain)?;
+        self.group_rows = 0;
+        Ok(())
+    }
+}
+
+/// Writes batches to one file, which appears under its name when it is complete and on the disk.
+///
+/// # Errors
+/// If it cannot be written; there is no file then, and one that was there before is as it was.
+pub fn write_file<'a, D: Dataset>(
+    path: &Path,
+    batches: impl IntoIterator<Item = &'a D>,
+    row_group_rows: usize,
+    compression_level: i32,
+) -> io::Result<u64> {
+    let part = unfinished(path);
+    let write = || {
+        let mut writer = FileWriter::new(File::create(&part)?, row_group_rows, compression_level)?;
+        for batch in batches {
+            writer.push(batch)?;
+        }
+        let rows = writer.rows();
+        publish(&writer.finish()?, &part, path)?;
+        Ok(rows)
+    };
+    write().inspect_err(|_| {
+        let _ = std::fs::remove_file(&part);
+    })
+}
+
+/// The name of a file until it is complete. It begins with a dot and ends otherwise, so that no pattern of `*.parquet` finds it.
+pub(super) fn unfinished(path: &Path) -> std::path::PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.part"))
+}
+
+/// Brings a complete file to the disk, and then under its name.
+pub(super) fn publish(file: &File, part: &Path, path: &Path) -> io::Result<()> {
+    file.sync_all()?;
+    std::fs::rename(part, path)?;
+    sync_directory(path.parent().unwrap_or(Path::new(".")))
+}
+
+/// Brings a directory's names to the disk.
+pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
+    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    File::open(directory)?.sync_all()
+}
+
+/// What the system said, if the crate only passes it on.
+fn plain(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(error) => match error.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(error) => io::Error::other(error),
+        },
+        error => io::Error::other(error),
+    }
+}
+
+fn schema(columns: &[Column]) -> Result<TypePtr, ParquetError> {
+    let fields = columns.iter().map(|column| {
+        let (physical, logical) = match column.kind {
+            Kind::Timestamp => {
+                (PhysicalType::INT64, Some(LogicalType::timestamp(true, TimeUnit::MICROS)))
+            }
+            Kind::Address | Kind::Format => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
+            Kind::U8 | Kind::U16 => (PhysicalType::INT32, None),
+            Kind::U32 | Kind::U64 => (PhysicalType::INT64, None),
+        };
+        Type::primitive_type_builder(column.name, physical)
+            .with_repetition(Repetition::REQUIRED)
+            .with_logical_type(logical)
+            .build()
+            .map(Arc::new)
+    });
+    Type::group_type_builder("records")
+        .with_fields(fields.collect::<Result<_, _>>()?)
+        .build()
+        .map(Arc::new)
+}

@@ -1,0 +1,136 @@
+//! Numbers for distinct values, in the order in which they first come.
+
+use std::hash::{BuildHasher, RandomState};
+
+/// What a table is keyed by.
+pub(super) trait Key: Copy + Default + Eq {
+    /// A hash whose high bits are good, for whoever does not know `seed`.
+    fn hash(self, seed: [u64; 2]) -> u64;
+}
+
+/// Multiply-shift (Dietzfelbinger et al. 1997) by an odd number drawn at random: two keys meet in one of m slots with a
+/// probability of at most 2/m, whoever chooses the keys.
+impl Key for u32 {
+    #[inline]
+    fn hash(self, seed: [u64; 2]) -> u64 {
+        u64::from(self).wrapping_mul(seed[0])
+    }
+}
+
+impl Key for u64 {
+    #[inline]
+    fn hash(self, seed: [u64; 2]) -> u64 {
+        let product = u128::from(self ^ seed[1]).wrapping_mul(u128::from(seed[0]));
+        (product ^ (product >> 64)) as u64
+    }
+}
+
+impl Key for u128 {
+    #[inline]
+    fn hash(self, seed: [u64; 2]) -> u64 {
+        let low = (self as u64).hash(seed);
+        (low ^ (self >> 64) as u64).hash([seed[1] | 1, seed[0]])
+    }
+}
+
+/// Open addressing with linear probing, at most half full.
+pub(super) struct Table<K> {
+    /// A key with its number plus one; zero: free.
+    slots: Vec<(K, u32)>,
+    /// 64 less the logarithm of the number of slots.
+    shift: u32,
+    entries: usize,
+    seed: [u64; 2],
+}
+
+/// Slots to begin with.
+const LEAST_SLOTS: usize = 64;
+
+impl<K: Key> Table<K> {
+    /// An empty table. Its seed is drawn at random, as exporters' data choose the keys; numbers do not depend on it.
+    pub(super) fn new() -> Table<K> {
+        let draw = || RandomState::new().hash_one(0_u8);
+        let slots = vec![(K::default(), 0); LEAST_SLOTS];
+        Table { slots, shift: 64 - LEAST_SLOTS.ilog2(), entries: 0, seed: [draw() | 1, draw()] }
+    }
+
+    /// Forgets all keys, and keeps the memory for as many.
+    pub(super) fn clear(&mut self) {
+        self.slots.fill((K::default(), 0));
+        self.entries = 0;
+    }
+
+    /// The number of a key; `next` becomes its number if it has none.
+    #[inline]
+    pub(super) fn number(&mut self, key: K, next: u32) -> u32 {
+        let mut slot = self.slot(key);
+        loop {
+            let (found, number) = self.slots[slot];
+            if number == 0 {
+                self.insert(slot, key, next);
+                return next;
+            }
+            if found == key {
+                return number - 1;
+            }
+            slot = (slot + 1) & (self.slots.len() - 1);
+        }
+    }
+
+    #[inline]
+    fn slot(&self, key: K) -> usize {
+        (key.hash(self.seed) >> self.shift) as usize
+    }
+
+    #[cold]
+    fn insert(&mut self, slot: usize, key: K, number: u32) {
+        self.slots[slot] = (key, number + 1);
+        self.entries += 1;
+        if self.entries * 2 > self.slots.len() {
+            self.grow();
+        }
+    }
+
+    fn grow(&mut self) {
+        let larger = vec![(K::default(), 0); self.slots.len() * 2];
+        let smaller = std::mem::replace(&mut self.slots, larger);
+        self.shift -= 1;
+        for (key, number) in smaller.into_iter().filter(|&(_, number)| number > 0) {
+            let mut slot = self.slot(key);
+            while self.slots[slot].1 > 0 {
+                slot = (slot + 1) & (self.slots.len() - 1);
+            }
+            self.slots[slot] = (key, number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn keys_are_numbered_in_the_order_in_which_they_first_come(
+            keys in prop::collection::vec(0_u64..300, 0..2000)
+        ) {
+            let mut seen: Vec<u64> = Vec::new();
+            let (mut narrow, mut wide) = (Table::<u32>::new(), Table::<u128>::new());
+            for round in 0..2 {
+                for &key in &keys {
+                    let expected = seen.iter().position(|&other| other == key).unwrap_or(seen.len());
+                    let next = seen.len() as u32;
+                    prop_assert_eq!(narrow.number(key as u32, next), expected as u32);
+                    prop_assert_eq!(wide.number(u128::from(key) << 70, next), expected as u32);
+                    if expected == seen.len() {
+                        seen.push(key);
+                    }
+                }
+                if round == 0 {
+                    (narrow.clear(), wide.clear(), seen.clear());
+                }
+            }
+        }
+    }
+}

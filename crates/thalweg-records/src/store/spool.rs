@@ -1,0 +1,307 @@
+//! Segments of the spool: batches in frames, each with its length and checksum.
+//!
+//! ```text
+//! segment = "thwspool" u16 FORMAT, u16 VERSION of the dataset, u32 columns, frame*
+//! frame   = u32 bytes of the columns, u32 rows, u64 checksum, column*
+//! column  = u8 width, u128 least value, rows * (value - least value) in width bytes
+//! ```
+//!
+//! All little-endian. A column whose values are one takes 17 bytes; a width is 0, 1, 2, 4, 8 or 16. So a record of a typical
+//! NetFlow v9 exporter takes some 35 bytes rather than 146. The checksum is XXH3 of the columns, seeded with the frame's
+//! offset and rows. A frame that does not fit it is where a crash tore the segment: it is cut there.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use thalweg_wire::flow_export::{Address, Format};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::schema::{Dataset, Values, ValuesMut};
+
+use super::parquet::PAGE_ROWS;
+
+const MAGIC: &[u8; 8] = b"thwspool";
+
+/// Number of this format.
+const FORMAT: u16 = 1;
+
+const SEGMENT_HEADER: usize = 16;
+const FRAME_HEADER: usize = 16;
+const COLUMN_HEADER: usize = 17;
+
+/// No frame is longer: a page of columns that do not compress at all.
+const LONGEST_FRAME: usize = 64 * (COLUMN_HEADER + 16 * PAGE_ROWS);
+
+/// A segment while it is written.
+pub(super) struct Segment {
+    file: File,
+    bytes: u64,
+    rows: u64,
+    synced: bool,
+    frame: Vec<u8>,
+}
+
+impl Segment {
+    /// # Errors
+    /// If there is such a file, or it cannot be written.
+    pub(super) fn create<D: Dataset>(path: &Path) -> io::Result<Segment> {
+        let file = File::create_new(path)?;
+        let written = file.write_all_at(&segment_header::<D>(), 0);
+        written.inspect_err(|_| {
+            let _ = std::fs::remove_file(path);
+        })?;
+        Ok(Segment { file, bytes: SEGMENT_HEADER as u64, rows: 0, synced: false, frame: Vec::new() })
+    }
+
+    /// Appends a frame of at most [`PAGE_ROWS`] rows.
+    ///
+    /// # Errors
+    /// If it cannot be written. The segment is as before then: the next frame overwrites what there is of this one.
+    pub(super) fn append<D: Dataset>(&mut self, batch: &D) -> io::Result<()> {
+        let frame = &mut self.frame;
+        frame.clear();
+        frame.resize(FRAME_HEADER, 0);
+        for column in 0..D::columns().len() {
+            encode(batch.values(column), frame);
+        }
+        let (rows, length) = (batch.rows() as u32, (frame.len() - FRAME_HEADER) as u32);
+        let checksum = checksum(&frame[FRAME_HEADER..], self.bytes, rows);
+        frame[..4].copy_from_slice(&length.to_le_bytes());
+        frame[4..8].copy_from_slice(&rows.to_le_bytes());
+        frame[8..16].copy_from_slice(&checksum.to_le_bytes());
+        if let Err(error) = self.file.write_all_at(frame, self.bytes) {
+            // Room for others, if the disk is full; if this fails as well, the frame is torn and is read as such.
+            let _ = self.file.set_len(self.bytes);
+            return Err(error);
+        }
+        self.bytes += frame.len() as u64;
+        self.rows += u64::from(rows);
+        self.synced = false;
+        Ok(())
+    }
+
+    /// Brings to the disk what has been appended.
+    ///
+    /// # Errors
+    /// If the disk fails.
+    pub(super) fn sync(&mut self) -> io::Result<()> {
+        if !self.synced {
+            self.file.sync_data()?;
+            self.synced = true;
+        }
+        Ok(())
+    }
+
+    pub(super) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// A segment while it is read.
+pub(super) struct Reader {
+    file: io::BufReader<File>,
+    at: u64,
+    length: u64,
+    frame: Vec<u8>,
+    /// Bytes that are no whole frames.
+    torn: u64,
+}
+
+/// What a segment has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Contents {
+    /// Rows in whole frames.
+    pub(super) rows: u64,
+    /// Bytes of the segment.
+    pub(super) bytes: u64,
+    /// Bytes at the end that are no whole frames.
+    pub(super) torn: u64,
+}
+
+impl Reader {
+    /// Opens a segment; `None` if it is of another format or another list of columns.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub(super) fn open<D: Dataset>(path: &Path) -> io::Result<Option<Reader>> {
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        let mut reader =
+            Reader { file: io::BufReader::new(file), at: 0, length, frame: Vec::new(), torn: 0 };
+        let mut header = [0; SEGMENT_HEADER];
+        if length < SEGMENT_HEADER as u64 {
+            // The crash came before the header was written.
+            reader.torn = length;
+            return Ok(Some(reader));
+        }
+        reader.file.read_exact(&mut header)?;
+        reader.at = SEGMENT_HEADER as u64;
+        Ok((header == segment_header::<D>()).then_some(reader))
+    }
+
+    /// Counts what a segment has; `None` as with [`Reader::open`].
+    pub(super) fn contents<D: Dataset>(path: &Path) -> io::Result<Option<Contents>> {
+        let Some(mut reader) = Reader::open::<D>(path)? else { return Ok(None) };
+        let mut rows = 0;
+        while let Some(frame) = reader.frame()? {
+            rows += frame as u64;
+        }
+        Ok(Some(Contents { rows, bytes: reader.length, torn: reader.torn }))
+    }
+
+    /// Replaces the rows of `batch` by those of the next frame; `false` at the end.
+    ///
+    /// # Errors
+    /// If the segment cannot be read, or a frame is whole but not what a writer of this version writes.
+    pub(super) fn next<D: Dataset>(&mut self, batch: &mut D) -> io::Result<bool> {
+        let Some(rows) = self.frame()? else { return Ok(false) };
+        batch.truncate_rows(0);
+        let mut columns = &self.frame[..];
+        for column in 0..D::columns().len() {
+            decode(&mut columns, rows, batch.values_mut(column)).ok_or_else(|| {
+                let name = D::columns()[column].name;
+                let text = format!("frame before offset {}: no column `{name}` of {rows} rows", self.at);
+                io::Error::new(io::ErrorKind::InvalidData, text)
+            })?;
+        }
+        Ok(true)
+    }
+
+    /// Bytes at the end that were no whole frames.
+    pub(super) fn torn(&self) -> u64 {
+        self.torn
+    }
+
+    /// Reads the next frame's columns; its rows, or `None` at the end.
+    fn frame(&mut self) -> io::Result<Option<usize>> {
+        let left = self.length.saturating_sub(self.at);
+        if self.torn > 0 || left < FRAME_HEADER as u64 {
+            self.torn = self.torn.max(left);
+            return Ok(None);
+        }
+        let mut header = [0; FRAME_HEADER];
+        self.file.read_exact(&mut header)?;
+        let [a, b, c, d, e, f, g, h, expected @ ..] = header;
+        let length = u32::from_le_bytes([a, b, c, d]) as usize;
+        let rows = u32::from_le_bytes([e, f, g, h]);
+        if length > LONGEST_FRAME || length as u64 > left - FRAME_HEADER as u64 || rows as usize > PAGE_ROWS {
+            self.torn = left;
+            return Ok(None);
+        }
+        self.frame.resize(length, 0);
+        self.file.read_exact(&mut self.frame)?;
+        if checksum(&self.frame, self.at, rows) != u64::from_le_bytes(expected) {
+            self.torn = left;
+            return Ok(None);
+        }
+        self.at += (FRAME_HEADER + length) as u64;
+        Ok(Some(rows as usize))
+    }
+}
+
+fn segment_header<D: Dataset>() -> [u8; SEGMENT_HEADER] {
+    let mut header = [0; SEGMENT_HEADER];
+    header[..8].copy_from_slice(MAGIC);
+    header[8..10].copy_from_slice(&FORMAT.to_le_bytes());
+    header[10..12].copy_from_slice(&D::VERSION.to_le_bytes());
+    header[12..].copy_from_slice(&(D::columns().len() as u32).to_le_bytes());
+    header
+}
+
+fn checksum(columns: &[u8], offset: u64, rows: u32) -> u64 {
+    xxh3_64_with_seed(columns, offset ^ u64::from(rows) << 40)
+}
+
+/// Declares how the values of one type are written and read: as differences from the least, in as few bytes as they need.
+macro_rules! differences {
+    ($encode:ident, $decode:ident, $type:ty; $($narrow:ty),*) => {
+        fn $encode(values: impl ExactSizeIterator<Item = $type> + Clone, frame: &mut Vec<u8>) {
+            let bounds = values.clone().fold((<$type>::MAX, <$type>::MIN), |(least, largest), value| {
+                (least.min(value), largest.max(value))
+            });
+            let (least, span) = (bounds.0, bounds.1.wrapping_sub(bounds.0));
+            frame.push(0);
+            let width_at = frame.len() - 1;
+            frame.extend_from_slice(&(least as u128).to_le_bytes());
+            if span == 0 || values.len() == 0 {
+                return;
+            }
+            $(
+                if span as u128 <= <$narrow>::MAX as u128 {
+                    const WIDTH: usize = size_of::<$narrow>();
+                    frame[width_at] = WIDTH as u8;
+                    let from = frame.len();
+                    frame.resize(from + values.len() * WIDTH, 0);
+                    let places = frame[from..].as_chunks_mut::<WIDTH>().0;
+                    for (place, value) in places.iter_mut().zip(values) {
+                        *place = (value.wrapping_sub(least) as $narrow).to_le_bytes();
+                    }
+                    return;
+                }
+            )*
+            unreachable!("the last width takes every difference");
+        }
+
+        fn $decode(columns: &mut &[u8], rows: usize) -> Option<impl Iterator<Item = $type>> {
+            let header = columns.split_off(..COLUMN_HEADER)?;
+            let width = usize::from(header[0]);
+            let mut least = [0; 16];
+            least.copy_from_slice(&header[1..]);
+            let least = u128::from_le_bytes(least) as $type;
+            if width > size_of::<$type>() {
+                return None;
+            }
+            let differences = columns.split_off(..rows * width)?;
+            Some((0..rows).map(move |row| {
+                let mut bytes = [0; size_of::<$type>()];
+                bytes[..width].copy_from_slice(&differences[row * width..][..width]);
+                least.wrapping_add(<$type>::from_le_bytes(bytes))
+            }))
+        }
+    };
+}
+
+differences!(encode_u8, decode_u8, u8; u8);
+differences!(encode_u16, decode_u16, u16; u8, u16);
+differences!(encode_u32, decode_u32, u32; u8, u16, u32);
+differences!(encode_u64, decode_u64, u64; u8, u16, u32, u64);
+differences!(encode_u128, decode_u128, u128; u8, u16, u32, u64, u128);
+
+fn encode(values: Values<'_>, frame: &mut Vec<u8>) {
+    match values {
+        // Times are of one side of 1970 in practice, so as unsigned they lie as close together.
+        Values::Timestamp(values) => encode_u64(values.iter().map(|&value| value as u64), frame),
+        Values::Address(values) => encode_u128(values.iter().map(|value| value.0), frame),
+        Values::Format(values) => encode_u8(values.iter().map(|&value| value as u8), frame),
+        Values::U8(values) => encode_u8(values.iter().copied(), frame),
+        Values::U16(values) => encode_u16(values.iter().copied(), frame),
+        Values::U32(values) => encode_u32(values.iter().copied(), frame),
+        Values::U64(values) => encode_u64(values.iter().copied(), frame),
+    }
+}
+
+/// Appends a column's values; `None` if they are not there.
+fn decode(columns: &mut &[u8], rows: usize, values: ValuesMut<'_>) -> Option<()> {
+    match values {
+        ValuesMut::Timestamp(values) => {
+            values.extend(decode_u64(columns, rows)?.map(|value| value as i64));
+        }
+        ValuesMut::Address(values) => values.extend(decode_u128(columns, rows)?.map(Address)),
+        ValuesMut::Format(values) => {
+            for number in decode_u8(columns, rows)? {
+                values.push(*Format::ALL.get(usize::from(number))?);
+            }
+        }
+        ValuesMut::U8(values) => values.extend(decode_u8(columns, rows)?),
+        ValuesMut::U16(values) => values.extend(decode_u16(columns, rows)?),
+        ValuesMut::U32(values) => values.extend(decode_u32(columns, rows)?),
+        ValuesMut::U64(values) => values.extend(decode_u64(columns, rows)?),
+    }
+    Some(())
+}

@@ -1,0 +1,464 @@
+//! Templates compiled: from which bytes of a record each column of the batch comes.
+//!
+//! A plan is made once, when its template comes. It is then carried out column by column over all records of a set,
+//! each column in one loop without a choice in it; nothing is allocated for a record.
+
+use super::clock::{ExportTime, from_ntp};
+use super::element::{COLUMNS, Column, Role, Unit};
+use super::matrix::{Matrix, big_endian};
+use super::sampling::Sampling;
+use crate::flow_export::batch::NOT_TOLD;
+use crate::flow_export::{Address, Format, RecordBatch};
+
+/// What a message's header says of all its records.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Header {
+    pub(super) received_us: i64,
+    pub(super) exporter: Address,
+    pub(super) observation_domain_id: u32,
+    pub(super) format: Format,
+    pub(super) export: ExportTime,
+    /// What the header says of sampling (NetFlow v5), or what is configured; 0: nothing.
+    pub(super) sampling_interval: u32,
+}
+
+/// Where a value lies in a record; no value if its length is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) offset: u16,
+    pub(super) length: u8,
+    pub(super) unit: Unit,
+}
+
+/// Which part of a biflow a plan's rows are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Uniflow,
+    Forward,
+    Reverse,
+}
+
+/// From which bytes of a record each column comes.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    places: [Place; COLUMNS],
+    /// What fills rows in which the first place says nothing, best first.
+    others: Vec<(Column, Place)>,
+    part: Part,
+}
+
+/// A column of a batch, and what stands in it where nothing was told.
+enum Slot<'a> {
+    U8(&'a mut Vec<u8>, u8),
+    U16(&'a mut Vec<u16>),
+    U32(&'a mut Vec<u32>),
+    U64(&'a mut Vec<u64>),
+    Address(&'a mut Vec<Address>),
+    Time(&'a mut Vec<i64>),
+}
+
+/// The columns that hold what records tell, and nothing else.
+const TOLD: [Column; 22] = {
+    use Column::*;
+    [
+        SourceAddress,
+        DestinationAddress,
+        NextHop,
+        Octets,
+        Packets,
+        IngressInterface,
+        EgressInterface,
+        SourceAs,
+        DestinationAs,
+        SourcePort,
+        DestinationPort,
+        TcpFlags,
+        IcmpTypeCode,
+        VlanId,
+        Protocol,
+        ClassOfService,
+        SourcePrefixLength,
+        DestinationPrefixLength,
+        FlowDirection,
+        FlowEndReason,
+        FlowStart,
+        FlowEnd,
+    ]
+};
+
+fn slot(column: Column, batch: &mut RecordBatch) -> Option<Slot<'_>> {
+    Some(match column {
+        Column::Exporter => Slot::Address(&mut batch.exporter),
+        Column::SourceAddress => Slot::Address(&mut batch.source_address),
+        Column::DestinationAddress => Slot::Address(&mut batch.destination_address),
+        Column::NextHop => Slot::Address(&mut batch.next_hop),
+        Column::Octets => Slot::U64(&mut batch.octets),
+        Column::Packets => Slot::U64(&mut batch.packets),
+        Column::IngressInterface => Slot::U32(&mut batch.ingress_interface),
+        Column::EgressInterface => Slot::U32(&mut batch.egress_interface),
+        Column::SourceAs => Slot::U32(&mut batch.source_as),
+        Column::DestinationAs => Slot::U32(&mut batch.destination_as),
+        Column::SamplingInterval => Slot::U32(&mut batch.sampling_interval),
+        Column::SourcePort => Slot::U16(&mut batch.source_port),
+        Column::DestinationPort => Slot::U16(&mut batch.destination_port),
+        Column::TcpFlags => Slot::U16(&mut batch.tcp_flags),
+        Column::IcmpTypeCode => Slot::U16(&mut batch.icmp_type_code),
+        Column::VlanId => Slot::U16(&mut batch.vlan_id),
+        Column::Protocol => Slot::U8(&mut batch.protocol, 0),
+        Column::ClassOfService => Slot::U8(&mut batch.class_of_service, 0),
+        Column::SourcePrefixLength => Slot::U8(&mut batch.source_prefix_length, 0),
+        Column::DestinationPrefixLength => Slot::U8(&mut batch.destination_prefix_length, 0),
+        Column::FlowDirection => Slot::U8(&mut batch.flow_direction, NOT_TOLD),
+        Column::FlowEndReason => Slot::U8(&mut batch.flow_end_reason, 0),
+        Column::FlowStart => Slot::Time(&mut batch.flow_start_us),
+        Column::FlowEnd => Slot::Time(&mut batch.flow_end_us),
+        Column::BiflowDirection
+        | Column::Duration
+        | Column::SystemInitTime
+        | Column::Selector
+        | Column::IcmpType
+        | Column::IcmpCode => return None,
+    })
+}
+
+impl Plan {
+    /// The plan of a template whose elements with a role lie at these places, and that of the reverse rows if its
+    /// records are biflows (RFC 5103).
+    pub(super) fn compile(sources: &[(Role, Place)]) -> (Plan, Option<Plan>) {
+        let of = |reverse: bool| sources.iter().filter(move |(role, _)| role.reverse == reverse);
+        let counts = |(role, _): &(Role, Place)| matches!(role.column, Column::Octets | Column::Packets);
+        let forward = of(false).map(|&(role, place)| (role.column, role.rank, place));
+        if !of(true).any(counts) {
+            return (Plan::of(forward.collect(), Part::Uniflow), None);
+        }
+        // What the reverse direction says of itself goes before what both directions share.
+        let own = of(true).map(|&(role, place)| (role.column, role.rank, place));
+        let shared = of(false)
+            .filter_map(|&(role, place)| Some((role.column.reversed()?, role.rank.saturating_add(128), place)));
+        let reverse = own.chain(shared).collect();
+        (Plan::of(forward.collect(), Part::Forward), Some(Plan::of(reverse, Part::Reverse)))
+    }
+
+    fn of(mut sources: Vec<(Column, u8, Place)>, part: Part) -> Plan {
+        sources.sort_by_key(|&(column, rank, _)| (column, rank));
+        let mut plan = Plan { places: [Place::default(); COLUMNS], others: Vec::new(), part };
+        for (column, _, place) in sources {
+            match &mut plan.places[column as usize] {
+                free if free.length == 0 => *free = place,
+                _ => plan.others.push((column, place)),
+            }
+        }
+        plan.join_icmp();
+        plan
+    }
+
+    /// An ICMP type that its code follows at once is read with it as one number.
+    fn join_icmp(&mut self) {
+        let [kind, code] = [self.place(Column::IcmpType), self.place(Column::IcmpCode)];
+        let adjacent = kind.length == 1 && code.length == 1 && code.offset == kind.offset + 1;
+        let joined = &mut self.places[Column::IcmpTypeCode as usize];
+        if adjacent && joined.length == 0 {
+            *joined = Place { length: 2, ..kind };
+        }
+    }
+
+    fn place(&self, column: Column) -> Place {
+        self.places[column as usize]
+    }
+
+    fn has(&self, column: Column) -> bool {
+        self.place(column).length > 0
+    }
+
+    /// Whether records tell of a flow: who, or how much.
+    pub(super) fn tells_of_flows(&self) -> bool {
+        [Column::SourceAddress, Column::DestinationAddress, Column::Octets, Column::Packets]
+            .iter()
+            .any(|&column| self.has(column))
+    }
+
+    /// Adds a row for each record; returns how many have no time of their own.
+    pub(super) fn rows(
+        &self,
+        records: Matrix<'_>,
+        header: &Header,
+        sampling: &Sampling,
+        into: &mut RecordBatch,
+    ) -> u64 {
+        let first = into.len();
+        let rows = first + records.rows();
+        into.received_us.resize(rows, header.received_us);
+        into.exporter.resize(rows, header.exporter);
+        into.observation_domain_id.resize(rows, header.observation_domain_id);
+        into.format.resize(rows, header.format);
+        into.sampling_interval.resize(rows, sampling.interval(header.sampling_interval));
+        for column in TOLD {
+            self.extend(column, records, header, into);
+        }
+        self.extend_biflow_direction(records, &mut into.biflow_direction);
+        self.override_constants(first, records, into);
+        for &(column, place) in &self.others {
+            fill(column, place, first, records, header, into);
+        }
+        self.settle_sampling(first, records, sampling, into);
+        self.settle_icmp(first, records, header.format, into);
+        self.settle_times(first, records, header, into)
+    }
+
+    /// Adds the values of one column.
+    fn extend(&self, column: Column, records: Matrix<'_>, header: &Header, into: &mut RecordBatch) {
+        let place = self.place(column);
+        let Some(slot) = slot(column, into) else { return };
+        let rows = records.rows();
+        match slot {
+            Slot::U8(values, none) if place.length == 0 => values.resize(values.len() + rows, none),
+            Slot::U16(values) if place.length == 0 => values.resize(values.len() + rows, 0),
+            Slot::U32(values) if place.length == 0 => values.resize(values.len() + rows, 0),
+            Slot::U64(values) if place.length == 0 => values.resize(values.len() + rows, 0),
+            Slot::Time(values) if place.length == 0 => values.resize(values.len() + rows, 0),
+            Slot::U8(values, _) => append(values, place, records, |n| n.min(u64::from(u8::MAX)) as u8),
+            Slot::U16(values) => append(values, place, records, |n| n.min(u64::from(u16::MAX)) as u16),
+            Slot::U32(values) => append(values, place, records, |n| n.min(u64::from(u32::MAX)) as u32),
+            Slot::U64(values) => append(values, place, records, |n| n),
+            Slot::Address(values) => append_addresses(values, place, records),
+            Slot::Time(values) => self.append_times(values, place, records, header.export),
+        }
+    }
+
+    fn append_times(&self, values: &mut Vec<i64>, place: Place, records: Matrix<'_>, export: ExportTime) {
+        match place.unit {
+            Unit::Uptime if self.has(Column::SystemInitTime) => {
+                let Place { offset, length, .. } = self.place(Column::SystemInitTime);
+                let started = records.numbers(offset.into(), length.into());
+                let uptimes = records.numbers(place.offset.into(), place.length.into());
+                let absolute =
+                    |(started, uptime)| export.started_at(started as i64).at(uptime as u32);
+                values.extend(started.zip(uptimes).map(absolute));
+            }
+            Unit::Uptime => append(values, place, records, |n| export.at(n as u32)),
+            Unit::Milliseconds => append(values, place, records, |n| absolute(Unit::Milliseconds, n, export)),
+            Unit::Ntp => append(values, place, records, |n| absolute(Unit::Ntp, n, export)),
+            unit => append(values, place, records, |n| absolute(unit, n, export)),
+        }
+    }
+
+    /// 1 and 2 as told; where it is not told, the forward rows of a biflow are the initiator's.
+    fn extend_biflow_direction(&self, records: Matrix<'_>, values: &mut Vec<u8>) {
+        let place = self.place(Column::BiflowDirection);
+        let part = self.part;
+        let direction = move |told: u64| match (part, told) {
+            (Part::Uniflow, 1 | 2) => told as u8,
+            (Part::Uniflow, _) => 0,
+            (Part::Forward, 2) | (Part::Reverse, 0 | 1 | 3..) => 2,
+            (Part::Forward, _) | (Part::Reverse, 2) => 1,
+        };
+        match place.length {
+            0 => values.resize(values.len() + records.rows(), direction(0)),
+            _ => append(values, place, records, direction),
+        }
+    }
+
+    /// Records may name their exporter and their sampling themselves.
+    fn override_constants(&self, first: usize, records: Matrix<'_>, into: &mut RecordBatch) {
+        let place = self.place(Column::Exporter);
+        if place.length > 0 {
+            for (value, record) in into.exporter[first..].iter_mut().zip(records.records()) {
+                let told = address(place.of(record));
+                if !says_nothing(told) {
+                    *value = told;
+                }
+            }
+        }
+        let place = self.place(Column::SamplingInterval);
+        if place.length > 0 {
+            let told = records.numbers(place.offset.into(), place.length.into());
+            for (value, told) in into.sampling_interval[first..].iter_mut().zip(told) {
+                if told > 0 {
+                    *value = told.min(u32::MAX.into()) as u32;
+                }
+            }
+        }
+    }
+
+    /// What is known of the selectors and interfaces that records name.
+    fn settle_sampling(
+        &self,
+        first: usize,
+        records: Matrix<'_>,
+        sampling: &Sampling,
+        into: &mut RecordBatch,
+    ) {
+        if !sampling.is_divided() || self.has(Column::SamplingInterval) {
+            return;
+        }
+        let selector = self.place(Column::Selector);
+        for (index, record) in records.records().enumerate() {
+            let row = first + index;
+            let named = (selector.length > 0).then(|| big_endian(selector.of(record)));
+            let interfaces = [into.ingress_interface[row], into.egress_interface[row]];
+            if let Some(interval) = sampling.of(named, interfaces) {
+                into.sampling_interval[row] = interval;
+            }
+        }
+    }
+
+    /// Types and codes that were told apart, or in the destination port, as routers with NetFlow v5 and v9 do.
+    fn settle_icmp(&self, first: usize, records: Matrix<'_>, format: Format, into: &mut RecordBatch) {
+        if self.has(Column::IcmpTypeCode) {
+            return;
+        }
+        let [kind, code] = [self.place(Column::IcmpType), self.place(Column::IcmpCode)];
+        if kind.length > 0 {
+            for (value, record) in into.icmp_type_code[first..].iter_mut().zip(records.records()) {
+                *value = (big_endian(kind.of(record)) << 8 | big_endian(code.of(record)) & 0xFF) as u16;
+            }
+        } else if matches!(format, Format::NetFlow5 | Format::NetFlow9) {
+            let ports = into.source_port[first..].iter().zip(&into.destination_port[first..]);
+            let rows = into.icmp_type_code[first..].iter_mut().zip(&into.protocol[first..]).zip(ports);
+            for ((value, &protocol), (&source, &destination)) in rows {
+                let is_icmp = (protocol == 1 || protocol == 58) && source == 0;
+                *value = if is_icmp { destination } else { 0 };
+            }
+        }
+    }
+
+    /// Gives rows that miss a time the one that follows from what they have.
+    fn settle_times(
+        &self,
+        first: usize,
+        records: Matrix<'_>,
+        header: &Header,
+        into: &mut RecordBatch,
+    ) -> u64 {
+        let starts = &mut into.flow_start_us[first..];
+        let ends = &mut into.flow_end_us[first..];
+        let missing = |(&start, &end): (&i64, &i64)| start == 0 || end == 0;
+        if !starts.iter().zip(&*ends).any(missing) {
+            return 0;
+        }
+        let mut untimed = 0;
+        for ((start, end), record) in starts.iter_mut().zip(ends).zip(records.records()) {
+            match (*start, *end) {
+                (0, 0) => {
+                    *end = header.export.unix_us;
+                    *start = end.saturating_sub(self.duration_us(record));
+                    untimed += 1;
+                }
+                (0, _) => *start = end.saturating_sub(self.duration_us(record)),
+                (_, 0) => *end = start.saturating_add(self.duration_us(record)),
+                _ => {}
+            }
+        }
+        untimed
+    }
+
+    /// How long a record says its flow was: told, or by two up-times of an exporter that does not say since when.
+    fn duration_us(&self, record: &[u8]) -> i64 {
+        let told = self.place(Column::Duration);
+        let [start, end] = [self.place(Column::FlowStart), self.place(Column::FlowEnd)];
+        let number = |place: Place| big_endian(place.of(record));
+        if told.length > 0 {
+            let unit_us = if told.unit == Unit::Milliseconds { 1000 } else { 1 };
+            i64::try_from(number(told)).unwrap_or(i64::MAX).saturating_mul(unit_us)
+        } else if [start, end].iter().all(|place| place.length > 0 && place.unit == Unit::Uptime) {
+            i64::from((number(end) as u32).wrapping_sub(number(start) as u32)) * 1000
+        } else {
+            0
+        }
+    }
+}
+
+impl Place {
+    /// Its bytes in a record.
+    #[inline]
+    fn of(self, record: &[u8]) -> &[u8] {
+        &record[usize::from(self.offset)..][..usize::from(self.length)]
+    }
+}
+
+/// Adds one value for each record, with a loop of its own for each usual length.
+#[inline]
+fn append<T>(values: &mut Vec<T>, place: Place, records: Matrix<'_>, value: impl Fn(u64) -> T) {
+    let offset = usize::from(place.offset);
+    match place.length {
+        1 => values.extend(records.fields(offset).map(|[byte]| value(byte.into()))),
+        2 => values.extend(records.fields(offset).map(|bytes| value(u16::from_be_bytes(bytes).into()))),
+        4 => values.extend(records.fields(offset).map(|bytes| value(u32::from_be_bytes(bytes).into()))),
+        8 => values.extend(records.fields(offset).map(|bytes| value(u64::from_be_bytes(bytes)))),
+        length => values.extend(records.numbers(offset, length.into()).map(value)),
+    }
+}
+
+fn append_addresses(values: &mut Vec<Address>, place: Place, records: Matrix<'_>) {
+    let offset = usize::from(place.offset);
+    match place.length {
+        4 => values.extend(records.fields(offset).map(|bytes| Address::v4(u32::from_be_bytes(bytes)))),
+        16 => values.extend(records.fields(offset).map(|bytes| Address(u128::from_be_bytes(bytes)))),
+        _ => values.resize(values.len() + records.rows(), Address::NONE),
+    }
+}
+
+/// The address in 4 or 16 bytes.
+fn address(bytes: &[u8]) -> Address {
+    match (<[u8; 4]>::try_from(bytes), <[u8; 16]>::try_from(bytes)) {
+        (Ok(bytes), _) => Address::v4(u32::from_be_bytes(bytes)),
+        (_, Ok(bytes)) => Address(u128::from_be_bytes(bytes)),
+        _ => Address::NONE,
+    }
+}
+
+/// Whether an address is none, or all zeros, as exporters write that have nothing to say.
+fn says_nothing(address: Address) -> bool {
+    !address.is_some() || address.0 == 0 || address.as_v4() == Some(0)
+}
+
+/// Microseconds since 1970; 0 for what says nothing. Beyond the end of time (year 294,000) it is that.
+#[inline]
+fn absolute(unit: Unit, number: u64, export: ExportTime) -> i64 {
+    let times = |factor: u64| (number.min(i64::MAX as u64 / factor) * factor) as i64;
+    match unit {
+        Unit::Seconds => times(1_000_000),
+        Unit::Milliseconds => times(1000),
+        Unit::Plain | Unit::Microseconds => times(1),
+        Unit::Ntp => from_ntp(number),
+        Unit::DeltaMicroseconds => export.unix_us.saturating_sub(times(1)),
+        Unit::Uptime => export.at(number as u32),
+    }
+}
+
+/// Puts values into the rows of a column that say nothing.
+fn fill(
+    column: Column,
+    place: Place,
+    first: usize,
+    records: Matrix<'_>,
+    header: &Header,
+    into: &mut RecordBatch,
+) {
+    fn each<T: Copy + PartialEq>(
+        values: &mut [T],
+        none: T,
+        told: impl Iterator<Item = u64>,
+        make: impl Fn(u64) -> T,
+    ) {
+        values.iter_mut().zip(told).filter(|(value, _)| **value == none).for_each(|(v, n)| *v = make(n));
+    }
+    let Some(slot) = slot(column, into) else { return };
+    if let Slot::Address(values) = slot {
+        let rows = values[first..].iter_mut().zip(records.records());
+        return rows
+            .filter(|(value, _)| says_nothing(**value))
+            .for_each(|(value, record)| *value = address(place.of(record)));
+    }
+    let told = records.numbers(place.offset.into(), place.length.into());
+    match slot {
+        Slot::Address(_) => {}
+        Slot::U8(values, none) => each(&mut values[first..], none, told, |n| n.min(255) as u8),
+        Slot::U16(values) => each(&mut values[first..], 0, told, |n| n.min(u16::MAX.into()) as u16),
+        Slot::U32(values) => each(&mut values[first..], 0, told, |n| n.min(u32::MAX.into()) as u32),
+        Slot::U64(values) => each(&mut values[first..], 0, told, |n| n),
+        Slot::Time(values) => {
+            each(&mut values[first..], 0, told, |n| absolute(place.unit, n, header.export))
+        }
+    }
+}

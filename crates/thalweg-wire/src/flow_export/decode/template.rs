@@ -1,0 +1,400 @@
+//! Templates: what the records of a set are made of (RFC 7011 section 3.4, RFC 3954 sections 5.2 and 6.1).
+
+use super::element::{Column, REVERSE, Role, Unit, roles};
+use super::error::Fault;
+use super::matrix::Matrix;
+use super::plan::{Header, Place, Plan};
+use super::reader::Reader;
+use super::sampling::{Options, Sampling};
+use crate::flow_export::{Format, RecordBatch};
+use crate::time::Timestamp;
+
+/// The first number that a template can have; those below are of sets.
+pub(super) const FIRST_TEMPLATE: u16 = 256;
+
+/// The length of a field whose records say its length themselves (RFC 7011 section 7).
+const VARIABLE: u16 = 0xFFFF;
+
+/// One field of a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Field {
+    /// 0 is IANA.
+    pub(super) enterprise: u32,
+    /// `informationElementId`.
+    pub(super) id: u16,
+    pub(super) length: u16,
+}
+
+/// What a template record says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Definition<'a> {
+    pub(super) id: u16,
+    /// Whether its records are options.
+    pub(super) options: bool,
+    /// None is a withdrawal.
+    pub(super) fields: Vec<Field>,
+    /// The record as it stands in the message.
+    pub(super) bytes: &'a [u8],
+}
+
+/// A template ready for use.
+#[derive(Debug)]
+pub(super) struct Template {
+    /// The record that defined it, to tell a repetition from a change.
+    definition: Box<[u8]>,
+    fields: Box<[Field]>,
+    layout: Layout,
+    purpose: Purpose,
+    /// When it came last.
+    pub(super) defined: Timestamp,
+    /// When it was used last, in messages of the decoder.
+    pub(super) last_used: u64,
+}
+
+/// How its records lie in a set.
+#[derive(Debug)]
+enum Layout {
+    /// One after the other, all of one length.
+    Fixed { length: usize },
+    /// Each of its own length. What the plan needs is copied to rows of one length first: for each field, where
+    /// to.
+    Variable { minimum: usize, row_length: usize, copies: Box<[Option<u16>]> },
+}
+
+/// What its records are for.
+#[derive(Debug)]
+enum Purpose {
+    Flows { plan: Plan, reverse: Option<Plan> },
+    Options,
+    /// They tell of something else.
+    Other,
+}
+
+/// What a set of data gave.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Yield {
+    /// Data records in the set, options among them.
+    pub(super) data_records: u64,
+    pub(super) option_records: u64,
+    pub(super) untimed: u64,
+    pub(super) no_flow: u64,
+}
+
+/// Memory that is used again and again.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    rows: Vec<u8>,
+    reverse: RecordBatch,
+}
+
+/// The template records of a set, to the end or to the first fault.
+pub(super) fn definitions<'a>(
+    format: Format,
+    options: bool,
+    mut set: Reader<'a>,
+) -> impl Iterator<Item = Result<Definition<'a>, Fault>> {
+    std::iter::from_fn(move || {
+        if set.is_padding() {
+            return None;
+        }
+        let definition = match format {
+            Format::NetFlow9 => netflow9_definition(options, &mut set),
+            _ => ipfix_definition(options, &mut set),
+        };
+        if definition.is_err() {
+            set = Reader::new("", &[]);
+        }
+        Some(definition)
+    })
+}
+
+fn netflow9_definition<'a>(options: bool, set: &mut Reader<'a>) -> Result<Definition<'a>, Fault> {
+    set.enter("template record");
+    let record = *set;
+    let id = template_id(set)?;
+    let (scopes, others) = if options {
+        // In bytes (RFC 3954 section 6.1).
+        (set.u16()? / 4, set.u16()? / 4)
+    } else {
+        (0, set.u16()?)
+    };
+    let mut fields = Vec::new();
+    for index in 0..u32::from(scopes) + u32::from(others) {
+        let (id, length) = (set.u16()?, set.u16()?);
+        let id = if index < u32::from(scopes) { scope_element(id) } else { id };
+        fields.push(Field { enterprise: 0, id, length });
+    }
+    if fields.is_empty() {
+        let (structure, offset) = ("template record", record.offset());
+        return Err(Fault::Length { structure, offset, claimed: 0, expected: "at least one field" });
+    }
+    Ok(Definition { id, options, fields, bytes: record.bytes_until(set) })
+}
+
+/// The element of IANA that says what a scope of NetFlow v9 says; 0 for those of no use here.
+fn scope_element(scope: u16) -> u16 {
+    match scope {
+        2 => 10,
+        _ => 0,
+    }
+}
+
+fn ipfix_definition<'a>(options: bool, set: &mut Reader<'a>) -> Result<Definition<'a>, Fault> {
+    set.enter("template record");
+    let record = *set;
+    let id = set.u16()?;
+    let count = set.u16()?;
+    // A withdrawal of all templates has the number of the set that it is in (RFC 7011 section 8.1).
+    let withdraws_all = count == 0 && id == if options { 3 } else { 2 };
+    if id < FIRST_TEMPLATE && !withdraws_all {
+        return Err(not_a_template(id, record.offset()));
+    }
+    if options && count > 0 {
+        let offset = set.offset();
+        let scopes = set.u16()?;
+        if scopes == 0 || scopes > count {
+            let expected = "a scope field count of at least 1 and no more than all fields";
+            let structure = "options template record";
+            return Err(Fault::Length { structure, offset, claimed: scopes.into(), expected });
+        }
+    }
+    let mut fields = Vec::new();
+    for _ in 0..count {
+        let (id, length) = (set.u16()?, set.u16()?);
+        let enterprise = if id & 0x8000 == 0 { 0 } else { set.u32()? };
+        fields.push(Field { enterprise, id: id & 0x7FFF, length });
+    }
+    Ok(Definition { id, options, fields, bytes: record.bytes_until(set) })
+}
+
+fn template_id(set: &mut Reader<'_>) -> Result<u16, Fault> {
+    let offset = set.offset();
+    match set.u16()? {
+        id if id < FIRST_TEMPLATE => Err(not_a_template(id, offset)),
+        id => Ok(id),
+    }
+}
+
+fn not_a_template(id: u16, offset: usize) -> Fault {
+    Fault::Number { structure: "template record", offset, found: id.into(), expected: "256 or more" }
+}
+
+impl<'a> Reader<'a> {
+    /// From here to where a later reader of the same bytes stands.
+    fn bytes_until(&self, later: &Reader<'a>) -> &'a [u8] {
+        &self.bytes()[..later.offset() - self.offset()]
+    }
+}
+
+impl Template {
+    /// Compiles a definition; `None` if it has too many fields, or records of no length or of more than a message.
+    pub(super) fn new(definition: &Definition<'_>, most_fields: usize, now: Timestamp) -> Option<Template> {
+        let Definition { options, ref fields, bytes, .. } = *definition;
+        let layout = Layout::of(fields).filter(|_| fields.len() <= most_fields)?;
+        let purpose = match options {
+            true => Purpose::Options,
+            false => {
+                let (plan, reverse) = Plan::compile(&sources(fields, &layout));
+                match plan.tells_of_flows() {
+                    true => Purpose::Flows { plan, reverse },
+                    false => Purpose::Other,
+                }
+            }
+        };
+        let fields = fields.as_slice().into();
+        Some(Template { definition: bytes.into(), fields, layout, purpose, defined: now, last_used: 0 })
+    }
+
+    /// Whether it was defined by the very same record.
+    pub(super) fn is(&self, definition: &Definition<'_>) -> bool {
+        *self.definition == *definition.bytes && self.is_options() == definition.options
+    }
+
+    /// Whether its records are options.
+    pub(super) fn is_options(&self) -> bool {
+        matches!(self.purpose, Purpose::Options)
+    }
+
+    /// Decodes the records of a set to rows.
+    ///
+    /// # Errors
+    /// If a record of variable length goes on beyond the set.
+    pub(super) fn decode_flows(
+        &self,
+        mut set: Reader<'_>,
+        header: &Header,
+        sampling: &Sampling,
+        into: &mut RecordBatch,
+        scratch: &mut Scratch,
+    ) -> Result<Yield, Fault> {
+        let Purpose::Flows { plan, reverse } = &self.purpose else { return self.pass_over(set) };
+        let records = match &self.layout {
+            Layout::Fixed { length } => Matrix::new(set.bytes(), *length),
+            Layout::Variable { row_length, .. } => {
+                self.straighten(&mut set, &mut scratch.rows)?;
+                Matrix::new(&scratch.rows, *row_length)
+            }
+        };
+        let mut untimed = plan.rows(records, header, sampling, into);
+        if let Some(plan) = reverse {
+            untimed += reverse_rows(plan, records, header, sampling, into, &mut scratch.reverse);
+        }
+        Ok(Yield { data_records: records.rows() as u64, untimed, ..Yield::default() })
+    }
+
+    /// Counts records that tell of something else.
+    fn pass_over(&self, mut set: Reader<'_>) -> Result<Yield, Fault> {
+        let mut found = Yield::default();
+        while self.record(&mut set, |_, _, _| {})? {
+            found.data_records += 1;
+            found.no_flow += 1;
+        }
+        Ok(found)
+    }
+
+    /// Decodes the records of a set, one by one, to what they say of sampling and of the exporter's clock.
+    ///
+    /// # Errors
+    /// If a record of variable length goes on beyond the set.
+    pub(super) fn decode_options(
+        &self,
+        mut set: Reader<'_>,
+        mut learn: impl FnMut(&Options),
+    ) -> Result<Yield, Fault> {
+        let mut found = Yield::default();
+        let mut options = Options::default();
+        while self.record(&mut set, |_, field, bytes| options.field(field, bytes))? {
+            learn(&std::mem::take(&mut options));
+            found.data_records += 1;
+            found.option_records += 1;
+        }
+        Ok(found)
+    }
+
+    /// Copies what the plan needs of records of variable length to rows of one length.
+    fn straighten(&self, set: &mut Reader<'_>, rows: &mut Vec<u8>) -> Result<(), Fault> {
+        rows.clear();
+        let Layout::Variable { row_length, copies, .. } = &self.layout else { return Ok(()) };
+        loop {
+            let row = rows.len();
+            rows.resize(row + row_length, 0);
+            let copy = |index: usize, _, bytes: &[u8]| {
+                if let Some(offset) = copies[index] {
+                    rows[row + usize::from(offset)..][..bytes.len()].copy_from_slice(bytes);
+                }
+            };
+            if !self.record(set, copy)? {
+                rows.truncate(row);
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads one record, field by field; false if what is left is too short for one, which makes it padding (RFC 7011
+    /// section 3.3.1).
+    fn record<'a>(
+        &self,
+        set: &mut Reader<'a>,
+        mut each: impl FnMut(usize, Field, &'a [u8]),
+    ) -> Result<bool, Fault> {
+        if set.bytes().len() < self.shortest_record() {
+            return Ok(false);
+        }
+        set.enter("data record");
+        for (index, &field) in self.fields.iter().enumerate() {
+            let length = match field.length {
+                VARIABLE => match set.u8()? {
+                    255 => set.u16()?,
+                    length => length.into(),
+                },
+                length => length,
+            };
+            each(index, field, set.take(length.into())?);
+        }
+        Ok(true)
+    }
+
+    /// Bytes of its shortest record.
+    pub(super) fn shortest_record(&self) -> usize {
+        match self.layout {
+            Layout::Fixed { length } => length,
+            Layout::Variable { minimum, .. } => minimum,
+        }
+    }
+}
+
+impl Layout {
+    /// `None` if records have no length, or more than a message has.
+    fn of(fields: &[Field]) -> Option<Layout> {
+        let is_variable = |field: &&Field| field.length == VARIABLE;
+        let fixed: usize = fields.iter().filter(|f| !is_variable(f)).map(|f| usize::from(f.length)).sum();
+        let minimum = fixed + fields.iter().filter(is_variable).count();
+        if minimum == 0 || minimum > usize::from(u16::MAX) {
+            return None;
+        }
+        if fixed == minimum {
+            return Some(Layout::Fixed { length: fixed });
+        }
+        // No field of use is of variable length, and a row is not empty, so that rows can be counted.
+        let mut row_length = 0;
+        let copies = fields.iter().map(|field| {
+            role_of(*field, field.length).next()?;
+            let offset = row_length;
+            row_length += usize::from(field.length);
+            u16::try_from(offset).ok()
+        });
+        let copies = copies.collect();
+        Some(Layout::Variable { minimum, row_length: row_length.max(1), copies })
+    }
+}
+
+/// Where in a record, or in a row, the fields with a role lie.
+fn sources(fields: &[Field], layout: &Layout) -> Vec<(Role, Place)> {
+    let mut sources = Vec::new();
+    let mut next = 0;
+    for (index, field) in fields.iter().enumerate() {
+        let offset = match layout {
+            Layout::Fixed { .. } => Some(next),
+            Layout::Variable { copies, .. } => copies[index],
+        };
+        next = next.wrapping_add(field.length);
+        let Some(offset) = offset else { continue };
+        sources.extend(role_of(*field, field.length).map(|role| {
+            (role, Place { offset, length: field.length as u8, unit: role.unit })
+        }));
+    }
+    sources
+}
+
+/// What a field of this length is good for.
+fn role_of(field: Field, length: u16) -> impl Iterator<Item = Role> {
+    let id = if matches!(field.enterprise, 0 | REVERSE) { field.id } else { 0 };
+    let reverse = field.enterprise == REVERSE;
+    let fits = move |role: &Role| match (role.column, role.unit) {
+        (Column::Exporter | Column::SourceAddress | Column::DestinationAddress | Column::NextHop, _) => {
+            length == 4 || length == 16
+        }
+        (_, Unit::Ntp) => length == 8,
+        _ => (1..=8).contains(&length),
+    };
+    roles(id).filter(fits).map(move |role| Role { reverse: reverse || role.reverse, ..role })
+}
+
+/// Adds the rows of the other direction of biflows that had one.
+fn reverse_rows(
+    plan: &Plan,
+    records: Matrix<'_>,
+    header: &Header,
+    sampling: &Sampling,
+    into: &mut RecordBatch,
+    scratch: &mut RecordBatch,
+) -> u64 {
+    scratch.clear();
+    let untimed = plan.rows(records, header, sampling, scratch);
+    for row in 0..scratch.len() {
+        if scratch.packets[row] > 0 || scratch.octets[row] > 0 {
+            into.push(&scratch.record(row));
+        }
+    }
+    untimed
+}

@@ -1,0 +1,283 @@
+//! The templates that v9 and IPFIX share: which fields a record has, and how they are written.
+//!
+//! A template is a row of groups. Each group says its fields once, as element, type and value, for the template and for
+//! the records alike. Most flows tell nothing of routing, so there are templates without it; which one a row takes is
+//! seen from the row, so nothing is lost.
+//!
+//! Numbers of elements are IANA's (RFC 7012), which are v9's as far as v9 has them.
+
+use super::super::{Address, Record};
+
+/// Number of the first template (RFC 7011 section 3.4.1).
+const FIRST_TEMPLATE: u16 = 256;
+
+/// Enterprise number that marks the reverse of an element (RFC 5103 section 6.1).
+const REVERSE_PEN: u32 = 29_305;
+
+/// The bit of an element's number that announces an enterprise number (RFC 7011 section 3.2).
+const ENTERPRISE_BIT: u16 = 0x8000;
+
+/// One field of a template.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Field {
+    pub element: u16,
+    pub length: u16,
+    /// Whether it is of the reverse direction (RFC 5103).
+    pub is_reverse: bool,
+}
+
+impl Field {
+    /// A field of the forward direction.
+    pub(super) const fn new(element: u16, length: u16) -> Field {
+        Field { element, length, is_reverse: false }
+    }
+
+    /// The field specifier (RFC 7011 section 3.2).
+    pub(super) fn write(self, to: &mut Vec<u8>) {
+        let bit = if self.is_reverse { ENTERPRISE_BIT } else { 0 };
+        to.extend_from_slice(&(self.element | bit).to_be_bytes());
+        to.extend_from_slice(&self.length.to_be_bytes());
+        if self.is_reverse {
+            to.extend_from_slice(&REVERSE_PEN.to_be_bytes());
+        }
+    }
+}
+
+/// Declares a group: its fields for the template, and their bytes for a record.
+macro_rules! group {
+    ($(#[$meta:meta])* $name:ident of $record:ident {
+        $($element:literal: $type:ty = $value:expr,)+
+    }) => {
+        $(#[$meta])*
+        pub(super) struct $name;
+
+        impl $name {
+            const FIELDS: &[Field] = &[$(Field::new($element, size_of::<$type>() as u16),)+];
+            const LENGTH: usize = 0 $(+ size_of::<$type>())+;
+
+            #[inline(always)]
+            fn bytes($record: &Record) -> [u8; $name::LENGTH] {
+                let mut bytes = [0; $name::LENGTH];
+                let mut at = 0;
+                $(
+                    let value: $type = $value;
+                    bytes[at..at + size_of::<$type>()].copy_from_slice(&value.to_be_bytes());
+                    at += size_of::<$type>();
+                )+
+                debug_assert_eq!(at, $name::LENGTH);
+                bytes
+            }
+        }
+    };
+}
+
+group! {
+    /// Between which hosts, over IPv4.
+    EndsV4 of record {
+        8: u32 = number_v4(record.source_address),
+        12: u32 = number_v4(record.destination_address),
+        32: u16 = record.icmp_type_code,
+    }
+}
+
+group! {
+    /// Between which hosts, over IPv6. [`Address::NONE`] goes as it is: all ones are nobody's address.
+    EndsV6 of record {
+        27: u128 = record.source_address.0,
+        28: u128 = record.destination_address.0,
+        139: u16 = record.icmp_type_code,
+    }
+}
+
+group! {
+    /// What every flow tells.
+    Traffic of record {
+        7: u16 = record.source_port,
+        11: u16 = record.destination_port,
+        4: u8 = record.protocol,
+        5: u8 = record.class_of_service,
+        6: u16 = record.tcp_flags,
+        1: u64 = record.octets,
+        2: u64 = record.packets,
+        58: u16 = record.vlan_id,
+        136: u8 = record.flow_end_reason,
+        239: u8 = record.biflow_direction,
+    }
+}
+
+group! {
+    /// What a router knows of an IPv4 flow.
+    RoutingV4 of record {
+        10: u32 = record.ingress_interface,
+        14: u32 = record.egress_interface,
+        16: u32 = record.source_as,
+        17: u32 = record.destination_as,
+        15: u32 = number_v4(record.next_hop),
+        9: u8 = record.source_prefix_length,
+        13: u8 = record.destination_prefix_length,
+        61: u8 = record.flow_direction,
+    }
+}
+
+group! {
+    /// What a router knows of an IPv6 flow. A direction that was not told goes as 255, which means nothing else.
+    RoutingV6 of record {
+        10: u32 = record.ingress_interface,
+        14: u32 = record.egress_interface,
+        16: u32 = record.source_as,
+        17: u32 = record.destination_as,
+        62: u128 = record.next_hop.0,
+        29: u8 = record.source_prefix_length,
+        30: u8 = record.destination_prefix_length,
+        61: u8 = record.flow_direction,
+    }
+}
+
+group! {
+    /// The other direction of a bidirectional flow (RFC 5103): what is not the mirror image of the forward direction.
+    Reverse of record {
+        5: u8 = record.class_of_service,
+        6: u16 = record.tcp_flags,
+        1: u64 = record.octets,
+        2: u64 = record.packets,
+    }
+}
+
+fn number_v4(address: Address) -> u32 {
+    address.as_v4().unwrap_or(0)
+}
+
+/// Which template a record takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Kind {
+    V4,
+    V6,
+    RoutedV4,
+    RoutedV6,
+    BiflowV4,
+    BiflowV6,
+}
+
+impl Kind {
+    /// Those of one direction.
+    pub(super) const ONE_WAY: [Kind; 4] = [Kind::V4, Kind::V6, Kind::RoutedV4, Kind::RoutedV6];
+
+    /// The template for a row alone.
+    #[inline]
+    pub(super) fn of(record: &Record) -> Kind {
+        match (is_v4(record), is_routed(record)) {
+            (true, false) => Kind::V4,
+            (false, false) => Kind::V6,
+            (true, true) => Kind::RoutedV4,
+            (false, true) => Kind::RoutedV6,
+        }
+    }
+
+    /// The template for two rows of which the second is [`reverse`](is_reverse) of the first.
+    pub(super) fn of_biflow(forward: &Record) -> Kind {
+        if is_v4(forward) { Kind::BiflowV4 } else { Kind::BiflowV6 }
+    }
+
+    pub(super) const fn template_id(self) -> u16 {
+        FIRST_TEMPLATE + self as u16
+    }
+
+    /// The groups after the times, the reverse's apart.
+    const fn groups(self) -> [&'static [Field]; 3] {
+        match self {
+            Kind::V4 | Kind::BiflowV4 => [EndsV4::FIELDS, Traffic::FIELDS, &[]],
+            Kind::V6 | Kind::BiflowV6 => [EndsV6::FIELDS, Traffic::FIELDS, &[]],
+            Kind::RoutedV4 => [EndsV4::FIELDS, Traffic::FIELDS, RoutingV4::FIELDS],
+            Kind::RoutedV6 => [EndsV6::FIELDS, Traffic::FIELDS, RoutingV6::FIELDS],
+        }
+    }
+
+    const fn is_biflow(self) -> bool {
+        matches!(self, Kind::BiflowV4 | Kind::BiflowV6)
+    }
+
+    /// Bytes of a record whose two times take `times`.
+    pub(super) const fn record_length(self, times: usize) -> usize {
+        times
+            + match self {
+                Kind::V4 => EndsV4::LENGTH + Traffic::LENGTH,
+                Kind::V6 => EndsV6::LENGTH + Traffic::LENGTH,
+                Kind::RoutedV4 => EndsV4::LENGTH + Traffic::LENGTH + RoutingV4::LENGTH,
+                Kind::RoutedV6 => EndsV6::LENGTH + Traffic::LENGTH + RoutingV6::LENGTH,
+                Kind::BiflowV4 => EndsV4::LENGTH + Traffic::LENGTH + times + Reverse::LENGTH,
+                Kind::BiflowV6 => EndsV6::LENGTH + Traffic::LENGTH + times + Reverse::LENGTH,
+            }
+    }
+
+    /// All fields, beginning with the two times.
+    pub(super) fn fields(self, times: [Field; 2]) -> impl Iterator<Item = Field> {
+        let reverse: &[Field] = if self.is_biflow() { Reverse::FIELDS } else { &[] };
+        let reverse_times = times.into_iter().take(if self.is_biflow() { times.len() } else { 0 });
+        let reverse =
+            reverse_times.chain(reverse.iter().copied()).map(|field| Field { is_reverse: true, ..field });
+        times.into_iter().chain(self.groups().into_iter().flatten().copied()).chain(reverse)
+    }
+
+    /// What follows the times.
+    #[inline]
+    pub(super) fn write(self, record: &Record, to: &mut Vec<u8>) {
+        match self {
+            Kind::V4 | Kind::RoutedV4 | Kind::BiflowV4 => to.extend_from_slice(&EndsV4::bytes(record)),
+            Kind::V6 | Kind::RoutedV6 | Kind::BiflowV6 => to.extend_from_slice(&EndsV6::bytes(record)),
+        }
+        to.extend_from_slice(&Traffic::bytes(record));
+        match self {
+            Kind::RoutedV4 => to.extend_from_slice(&RoutingV4::bytes(record)),
+            Kind::RoutedV6 => to.extend_from_slice(&RoutingV6::bytes(record)),
+            _ => {}
+        }
+    }
+
+    /// What follows the times of the reverse direction.
+    pub(super) fn write_reverse(reverse: &Record, to: &mut Vec<u8>) {
+        to.extend_from_slice(&Reverse::bytes(reverse));
+    }
+}
+
+/// Whether the templates of IPv4 have room for a row's addresses.
+#[inline]
+fn is_v4(record: &Record) -> bool {
+    let next_hop = record.next_hop;
+    record.source_address.as_v4().is_some()
+        && record.destination_address.as_v4().is_some()
+        && (next_hop.as_v4().is_some() || !next_hop.is_some())
+}
+
+/// Whether a row tells anything of routing.
+#[inline]
+fn is_routed(record: &Record) -> bool {
+    let silent = Record::default();
+    record.ingress_interface | record.egress_interface | record.source_as | record.destination_as != 0
+        || record.source_prefix_length | record.destination_prefix_length != 0
+        || record.flow_direction != silent.flow_direction
+        || record.next_hop != silent.next_hop
+}
+
+/// Whether `second` is the other direction of `first`, and all that a template of both ways leaves out is its mirror
+/// image.
+#[inline]
+pub(super) fn is_reverse(first: &Record, second: &Record) -> bool {
+    let mirrored = Record {
+        source_address: first.destination_address,
+        destination_address: first.source_address,
+        source_port: first.destination_port,
+        destination_port: first.source_port,
+        biflow_direction: 2,
+        // What is told of either direction, or of neither.
+        received_us: second.received_us,
+        flow_start_us: second.flow_start_us,
+        flow_end_us: second.flow_end_us,
+        class_of_service: second.class_of_service,
+        tcp_flags: second.tcp_flags,
+        octets: second.octets,
+        packets: second.packets,
+        ..*first
+    };
+    first.biflow_direction == 1 && !is_routed(first) && *second == mirrored
+}

@@ -1,0 +1,28 @@
+"""What a row counts: octets and packets, scaled by sampling where that is still to be done."""
+
+from __future__ import annotations
+
+import ibis
+import ibis.expr.types as ir
+
+
+def octets(table: ir.Table) -> ir.IntegerValue:
+    """Octets of the IP layer that each row stands for."""
+    return _scaled(table, "octets")
+
+
+def packets(table: ir.Table) -> ir.IntegerValue:
+    """Packets that each row stands for."""
+    return _scaled(table, "packets")
+
+
+def flows(table: ir.Table) -> ir.IntegerValue:
+    """Flows that each row stands for: those of a flowset, else one."""
+    return table["flows"] if "flows" in table.columns else ibis.literal(1, "int64")
+
+
+def _scaled(table: ir.Table, column: str) -> ir.IntegerValue:
+    """Records hold what was counted, one packet in so many; flows and flowsets, which no one exporter told, are scaled."""
+    if "exporter" not in table.columns:
+        return table[column]
+    return table[column] * ibis.greatest(table["sampling_interval"], 1)

@@ -1,0 +1,52 @@
+"""ClickHouse, embedded (chdb): the stand-in for a server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import ibis.expr.types as ir
+
+from .engine import Engine, builtin
+
+
+class ClickHouse(Engine):
+    """ClickHouse in this process."""
+
+    name: ClassVar[str] = "clickhouse"
+    _microseconds: ClassVar[Callable[[ir.TimestampColumn], ir.IntegerColumn]] = staticmethod(
+        builtin("toUnixTimestamp64Micro")
+    )
+
+    def __init__(
+        self, *, memory_bytes: int | None = None, threads: int | None = None, scratch: str | Path | None = None
+    ) -> None:
+        """
+        Args:
+            memory_bytes: Memory for a query; sorts and groups that need more than half of it go to disk. None: no limit.
+            threads: How many compute; None: one a core.
+            scratch: Directory for tables and what does not fit into memory.
+        """
+        from .chdb import Backend
+
+        backend = Backend()
+        super().__init__(backend, scratch)
+        backend.do_connect(str(self.scratch / "clickhouse"))
+        if memory_bytes is not None:
+            half = memory_bytes // 2
+            backend.raw_sql(f"SET max_memory_usage = {memory_bytes}")
+            backend.raw_sql(f"SET max_bytes_before_external_sort = {half}")
+            backend.raw_sql(f"SET max_bytes_before_external_group_by = {half}")
+        if threads is not None:
+            backend.raw_sql(f"SET max_threads = {threads}")
+
+    def _scan(self, paths: Sequence[str]) -> ir.Table:
+        listed = ",".join(path.replace("'", "\\'") for path in paths)
+        pattern = listed if len(paths) == 1 else f"{{{listed}}}"
+        return self._view(f"SELECT * FROM file('{pattern}', Parquet)")
+
+    def _view(self, query: str) -> ir.Table:
+        name = self._unused_name()
+        self.backend.raw_sql(f"CREATE VIEW {name} AS {query}")
+        return self.backend.table(name)

@@ -1,0 +1,173 @@
+"""What every engine does: opens files, computes Ibis tables, keeps interim results."""
+
+from __future__ import annotations
+
+import abc
+import itertools
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import ibis
+import ibis.expr.types as ir
+import pyarrow as pa
+import pyarrow.parquet as pq
+import sqlglot
+
+from ..dataset import INSTANTS, Dataset, with_timestamps
+from ..sources import RECORD_SCHEMA, TimeRange, select
+
+if TYPE_CHECKING:
+    from ibis.backends.sql import SQLBackend
+
+
+class Engine(abc.ABC):
+    """Computes Ibis tables over Parquet files.
+
+    Attributes:
+        name: As `connect` knows it.
+        backend: Ibis's backend, for whoever needs more than this class offers.
+        scratch: Directory for interim files. All processes of the engine must see it under this path.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, backend: SQLBackend, scratch: str | Path | None) -> None:
+        self.backend = backend
+        self._own_scratch = tempfile.mkdtemp(prefix="thalweg-", dir=scratch)
+        self.scratch = Path(self._own_scratch)
+        self._numbers = itertools.count()
+
+    def open(
+        self,
+        source: str | Path | Iterable[str | Path],
+        *,
+        start: datetime | None = None,
+        end: datetime | None = None,
+    ) -> Dataset:
+        """Flow records as a collector keeps them.
+
+        Args:
+            source: A directory, a pattern, a file, or several files.
+            start: Only what was received from here on. Hours outside are not opened.
+            end: Only what was received before.
+
+        Raises:
+            SourceError: If there are no files.
+            ValueError: If a time has no time zone, or the end is before the start.
+        """
+        within = TimeRange(start, end)
+        selection = select(source, within)
+        if not selection.files:
+            return self.from_arrow(_with_integers(RECORD_SCHEMA.empty_table()))
+        records = self.read_parquet(selection.files)
+        return records if selection.exact else records.derive(self._received(records.table, within))
+
+    def read_parquet(self, files: Sequence[str | Path]) -> Dataset:
+        """The rows of Parquet files of one schema; timestamps named in `INSTANTS` become int64 microseconds."""
+        paths = tuple(str(path) for path in files)
+        return Dataset(self, self._with_integers(self._scan(paths)), paths)
+
+    def from_arrow(self, rows: pa.Table) -> Dataset:
+        """These rows, by way of a file in `scratch`."""
+        path = self.scratch / f"{self._unused_name()}.parquet"
+        pq.write_table(rows, path)
+        return Dataset(self, self._scan((str(path),)))
+
+    def materialise(self, table: ir.Table) -> ir.Table:
+        """Computes a table now and keeps it until the engine is closed, where memory is short on disk."""
+        return self.backend.create_table(self._unused_name(), table, temp=True)
+
+    def query(self, query: str, rows: ir.Table) -> ir.Table:
+        """The answer to a query in DuckDB's dialect, in which `rows` is the table of that name."""
+        dialect = self.backend.dialect
+        asked = sqlglot.parse_one(query, dialect="duckdb")
+        if not isinstance(asked, sqlglot.exp.Query):
+            raise ValueError(f"query: {query!r} is no SELECT")
+        asked = asked.with_("rows", as_=sqlglot.parse_one(self.backend.compile(rows), dialect=dialect))
+        return self._view(asked.sql(dialect=dialect))
+
+    def _view(self, query: str) -> ir.Table:
+        """The answer to a query in the engine's own dialect."""
+        name = self._unused_name()
+        self.backend.raw_sql(f"CREATE TEMPORARY VIEW {name} AS {query}")
+        return self.backend.table(name)
+
+    def to_pyarrow(self, table: ir.Table) -> pa.Table:
+        """Computes a table."""
+        return self.backend.to_pyarrow(table)
+
+    def to_parquet(self, table: ir.Table, path: str | Path) -> None:
+        """Writes a table to one Parquet file (zstd), instants as timestamps, a batch of rows at a time."""
+        batches = self.backend.to_pyarrow_batches(table)
+        schema = with_timestamps(batches.schema.empty_table()).schema
+        with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+            for batch in batches:
+                writer.write_table(with_timestamps(pa.Table.from_batches([batch])).cast(schema))
+
+    def close(self) -> None:
+        """Lets go of everything, interim results included."""
+        self.backend.disconnect()
+        shutil.rmtree(self._own_scratch, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    @abc.abstractmethod
+    def _scan(self, paths: Sequence[str]) -> ir.Table:
+        """The rows of Parquet files, as the engine reads them."""
+
+    @property
+    @abc.abstractmethod
+    def _microseconds(self) -> Callable[[ir.TimestampColumn], ir.IntegerColumn]:
+        """The engine's function from a timestamp to int64 microseconds since 1970."""
+
+    def _with_integers(self, table: ir.Table) -> ir.Table:
+        columns: dict[str, Any] = {}
+        for name in table.columns:
+            if name in INSTANTS and table[name].type().is_timestamp():
+                columns[f"{name}_us"] = self._microseconds(table[name])
+            else:
+                columns[name] = table[name]
+        return table.select(**columns)
+
+    @staticmethod
+    def _received(table: ir.Table, within: TimeRange) -> ir.Table:
+        if within.start is not None:
+            table = table.filter(table["received_us"] >= microseconds(within.start))
+        if within.end is not None:
+            table = table.filter(table["received_us"] < microseconds(within.end))
+        return table
+
+    def _unused_name(self) -> str:
+        return f"thalweg_{self.scratch.name.removeprefix('thalweg-')}_{next(self._numbers)}"
+
+
+def microseconds(at: datetime) -> int:
+    """Microseconds since 1970 (UTC)."""
+    seconds = int(at.replace(microsecond=0).timestamp())
+    return seconds * 1_000_000 + at.microsecond
+
+
+def builtin(name: str) -> Callable[[ir.TimestampColumn], ir.IntegerColumn]:
+    """An engine's own function from a timestamp to an int64."""
+
+    def instant(at: Any) -> Any: ...
+
+    instant.__name__ = name
+    function = ibis.udf.scalar.builtin(instant, signature=(("timestamp",), "int64"))
+    return function  # type: ignore[no-any-return]
+
+
+def _with_integers(rows: pa.Table) -> pa.Table:
+    for index, name in enumerate(rows.column_names):
+        if name in INSTANTS:
+            rows = rows.set_column(index, f"{name}_us", rows[name].cast(pa.int64()))
+    return rows

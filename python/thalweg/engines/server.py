@@ -1,0 +1,74 @@
+"""A server or cluster that Ibis reaches by an address: ClickHouse, Trino and others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import ClassVar
+
+import ibis
+import ibis.expr.types as ir
+import pyarrow as pa
+
+from ..dataset import Dataset
+from ..sources import TimeRange
+from .engine import Engine
+
+
+def microseconds_of(at: ir.TimestampColumn) -> ir.IntegerColumn:
+    """Microseconds since 1970 in what every backend of Ibis has."""
+    return at.epoch_seconds().cast("int64") * 1_000_000 + at.microsecond().cast("int64")
+
+
+class Server(Engine):
+    """The records are a table there, with the columns of the files; interim results become tables beside it.
+
+    These are dropped when the engine is closed.
+    """
+
+    name: ClassVar[str] = "server"
+    _microseconds: ClassVar[Callable[[ir.TimestampColumn], ir.IntegerColumn]] = staticmethod(microseconds_of)
+
+    def __init__(self, url: str, *, scratch: str | Path | None = None) -> None:
+        """
+        Args:
+            url: As `ibis.connect` takes it, such as `clickhouse://user:password@host:8123/database`.
+            scratch: Directory for small files here.
+        """
+        super().__init__(ibis.connect(url), scratch)
+        self._tables: list[str] = []
+
+    def open(
+        self,
+        source: str | Path | Iterable[str | Path],
+        *,
+        start: datetime | None = None,
+        end: datetime | None = None,
+    ) -> Dataset:
+        """Flow records of the table that `source` names (`table` or `database.table`), by time of reception."""
+        database, _, table = str(source).rpartition(".")
+        rows = self._with_integers(self.backend.table(table, database=database or None))
+        return Dataset(self, self._received(rows, TimeRange(start, end)))
+
+    def from_arrow(self, rows: pa.Table) -> Dataset:
+        """These rows, by way of a table there."""
+        return Dataset(self, self._created(rows))
+
+    def materialise(self, table: ir.Table) -> ir.Table:
+        """Computes a table now and keeps it until the engine is closed."""
+        return self._created(table)
+
+    def close(self) -> None:
+        """Drops the tables made here, and disconnects."""
+        for name in self._tables:
+            self.backend.drop_table(name, force=True)
+        super().close()
+
+    def _created(self, rows: ir.Table | pa.Table) -> ir.Table:
+        name = self._unused_name()
+        self._tables.append(name)
+        return self.backend.create_table(name, rows)
+
+    def _scan(self, paths: Sequence[str]) -> ir.Table:
+        raise ValueError(f"{self.backend.name}: a server reads its own tables; load {paths[0]} into one")

@@ -1,0 +1,93 @@
+"""Spark: a cluster, or worker processes of this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import ibis
+import ibis.expr.types as ir
+import pyarrow as pa
+
+from .engine import Engine, builtin
+
+LOCAL_CLUSTER = "local-cluster[2,1,1024]"
+"""Two worker processes of one core and 1024 MiB each, a driver beside them."""
+
+
+class Spark(Engine):
+    """Spark under any master: `spark://host:7077`, `yarn`, `k8s://...`, `local[2]`, `local-cluster[2,1,1024]`."""
+
+    name: ClassVar[str] = "spark"
+    _microseconds: ClassVar[Callable[[ir.TimestampColumn], ir.IntegerColumn]] = staticmethod(builtin("unix_micros"))
+
+    def __init__(
+        self,
+        *,
+        url: str | None = None,
+        memory_bytes: int | None = None,
+        threads: int | None = None,
+        scratch: str | Path | None = None,
+        settings: dict[str, str] | None = None,
+    ) -> None:
+        """
+        Args:
+            url: The master; None: `LOCAL_CLUSTER`.
+            memory_bytes: Memory of the driver's Java heap, where this starts it; None: Spark's default (1 GiB).
+            threads: How many parts shuffled rows are divided into; None: Spark's default (200; 4 with a local master).
+            scratch: Directory that the driver and all workers see.
+            settings: Spark's settings by name, over those made here.
+        """
+        from pyspark.sql import SparkSession
+
+        master = url or LOCAL_CLUSTER
+        chosen = _settings(master, memory_bytes, threads) | (settings or {})
+        builder = SparkSession.builder.master(master).appName("thalweg")
+        for name, value in chosen.items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("ERROR")
+        super().__init__(ibis.pyspark.connect(session), scratch)
+        self.session = session
+        self._kept: list[Any] = []
+
+    def materialise(self, table: ir.Table) -> ir.Table:
+        """Computes a table now and keeps it with the workers, where memory is short on disk."""
+        name = self._unused_name()
+        kept = self.session.sql(self.backend.compile(table)).persist()
+        kept.count()
+        kept.createOrReplaceTempView(name)
+        self._kept.append(kept)
+        return self.backend.table(name)
+
+    def to_pyarrow(self, table: ir.Table) -> pa.Table:
+        """Computes a table and brings it to the driver."""
+        return self.session.sql(self.backend.compile(table)).toArrow()
+
+    def close(self) -> None:
+        """Ends the session and its workers."""
+        for kept in self._kept:
+            kept.unpersist()
+        self.session.stop()
+        super().close()
+
+    def _scan(self, paths: Sequence[str]) -> ir.Table:
+        name = self._unused_name()
+        self.session.read.parquet(*(str(Path(path).absolute()) for path in paths)).createOrReplaceTempView(name)
+        return self.backend.table(name)
+
+
+def _settings(master: str, memory_bytes: int | None, threads: int | None) -> dict[str, str]:
+    settings = {"spark.sql.session.timeZone": "UTC", "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+    if memory_bytes is not None:
+        settings["spark.driver.memory"] = f"{memory_bytes // (1 << 20)}m"
+    if threads is not None:
+        settings["spark.sql.shuffle.partitions"] = str(threads)
+    if master.startswith("local"):
+        # The driver's name may not resolve, and its workers are all here.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        settings.setdefault("spark.sql.shuffle.partitions", "4")
+    return settings

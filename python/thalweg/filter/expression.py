@@ -1,0 +1,103 @@
+"""From what a filter says to a condition of rows."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+import ibis
+import ibis.expr.types as ir
+
+from .. import counts
+from .addresses import is_v4, is_v6, is_within
+from .terms import AddressIn, Always, Both, Either, Family, Flags, Not, Number, NumberIn, Term
+from .tokens import FilterError
+
+_COMPARE: dict[str, Callable[[ir.Value, int], ir.Value]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_TCP = 6
+_ICMP = (1, 58)
+
+
+def expression(term: Term, table: ir.Table) -> ir.BooleanValue:
+    """The condition that `term` states of the rows of `table`.
+
+    Raises:
+        FilterError: If it asks for a column that `table` lacks.
+    """
+    match term:
+        case Always():
+            return ibis.literal(True)
+        case Not(inner):
+            return ~expression(inner, table)
+        case Both(left, right):
+            return expression(left, table) & expression(right, table)
+        case Either(left, right):
+            return expression(left, table) | expression(right, table)
+        case Number(quantity, comparison, value):
+            condition = _COMPARE[comparison](_quantity(table, quantity), value)
+            return _restricted(table, quantity, condition)
+        case NumberIn(quantity, values):
+            return _column(table, quantity).isin(sorted(set(values)))
+        case AddressIn(column, networks):
+            return is_within(_column(table, column), networks)
+        case Family(version):
+            address = _column(table, "source_address")
+            return is_v4(address) if version == 4 else is_v6(address)
+        case Flags(mask, is_any):
+            flags = _column(table, "tcp_flags") & mask
+            return (_column(table, "protocol") == _TCP) & (flags != 0 if is_any else flags == mask)
+
+
+def _restricted(table: ir.Table, quantity: str, condition: ir.BooleanValue) -> ir.BooleanValue:
+    """ICMP's type and code are told apart from none by the protocol alone."""
+    if quantity in ("icmp-type", "icmp-code"):
+        return _column(table, "protocol").isin(_ICMP) & condition
+    return condition
+
+
+def _quantity(table: ir.Table, name: str) -> ir.NumericValue:
+    """A column, or what is worked out of some."""
+    match name:
+        case "flows":
+            return counts.flows(table)
+        case "bytes":
+            return counts.octets(table)
+        case "packets":
+            return counts.packets(table)
+        case "duration":
+            return (_duration_us(table) / 1000).floor()
+        case "bps":
+            return _ratio((counts.octets(table) * 8).cast("float64") * 1e6, _duration_us(table))
+        case "pps":
+            return _ratio(counts.packets(table).cast("float64") * 1e6, _duration_us(table))
+        case "bpp":
+            return _ratio(counts.octets(table).cast("float64"), counts.packets(table))
+        case "icmp-type":
+            return (_column(table, "icmp_type_code") / 256).floor()
+        case "icmp-code":
+            return _column(table, "icmp_type_code") % 256
+    return _column(table, name)
+
+
+def _duration_us(table: ir.Table) -> ir.IntegerValue:
+    """Length in microseconds; 0 where clocks ran backwards."""
+    return ibis.greatest(_column(table, "flow_end_us") - _column(table, "flow_start_us"), 0)
+
+
+def _ratio(numerator: ir.FloatingValue, denominator: ir.IntegerValue) -> ir.NumericValue:
+    """Rounded down; 0 where there is nothing to divide by."""
+    quotient = numerator / ibis.greatest(denominator, 1).cast("float64")
+    return ibis.ifelse(denominator > 0, quotient.floor(), 0)
+
+
+def _column(table: ir.Table, name: str) -> ir.NumericValue:
+    if name not in table.columns:
+        raise FilterError(f"filter: these rows have no column {name}; a filter of flow records asks for it")
+    return table[name]

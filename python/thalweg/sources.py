@@ -1,0 +1,143 @@
+"""Which Parquet files hold the records that were asked for.
+
+A collector writes `DIR/flows/date=2026-11-22/hour=13/NAME.parquet`, an hour (UTC) of *reception* a directory, so a time
+range needs the files of its hours alone.
+"""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+
+TEXT, INT32, INT64, INSTANT = pa.string(), pa.int32(), pa.int64(), pa.timestamp("us", "UTC")
+
+RECORD_SCHEMA = pa.schema(
+    [
+        pa.field(name, kind, nullable=False)
+        for name, kind in (
+            ("received", INSTANT),
+            ("exporter", TEXT),
+            ("observation_domain_id", INT64),
+            ("format", TEXT),
+            ("sampling_interval", INT64),
+            ("flow_start", INSTANT),
+            ("flow_end", INSTANT),
+            ("source_address", TEXT),
+            ("destination_address", TEXT),
+            ("source_port", INT32),
+            ("destination_port", INT32),
+            ("protocol", INT32),
+            ("tcp_flags", INT32),
+            ("class_of_service", INT32),
+            ("icmp_type_code", INT32),
+            ("octets", INT64),
+            ("packets", INT64),
+            ("ingress_interface", INT64),
+            ("egress_interface", INT64),
+            ("source_as", INT64),
+            ("destination_as", INT64),
+            ("next_hop", TEXT),
+            ("source_prefix_length", INT32),
+            ("destination_prefix_length", INT32),
+            ("vlan_id", INT32),
+            ("flow_direction", INT32),
+            ("flow_end_reason", INT32),
+            ("biflow_direction", INT32),
+        )
+    ]
+)
+"""Columns of a file of flow records, in order. None has gaps."""
+
+_PARTITION = re.compile(r"date=(\d{4}-\d\d-\d\d)/hour=(\d\d?)(?:/|$)")
+_HOUR = timedelta(hours=1)
+
+
+class SourceError(ValueError):
+    """There is nothing to read where records should be."""
+
+
+@dataclass(frozen=True)
+class TimeRange:
+    """Times of reception, from `start` on and before `end`; None: without limit.
+
+    Raises:
+        ValueError: If one of them has no time zone, or the end is before the start.
+    """
+
+    start: datetime | None = None
+    end: datetime | None = None
+
+    def __post_init__(self) -> None:
+        for at in (self.start, self.end):
+            if at is not None and at.tzinfo is None:
+                raise ValueError(f"time range: {at} has no time zone; say datetime(..., tzinfo=UTC)")
+        if self.start is not None and self.end is not None and self.end < self.start:
+            raise ValueError(f"time range: ends at {self.end}, before its start at {self.start}")
+
+    def overlaps(self, hour: datetime) -> bool:
+        """Whether some of the hour that begins at `hour` is within."""
+        return (self.start is None or hour + _HOUR > self.start) and (self.end is None or hour < self.end)
+
+    def covers(self, hour: datetime) -> bool:
+        """Whether all of the hour that begins at `hour` is within."""
+        return (self.start is None or hour >= self.start) and (self.end is None or hour + _HOUR <= self.end)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Files that hold all records of a time range.
+
+    Attributes:
+        files: Their paths, in order.
+        exact: Whether they hold nothing else, so that no row needs to be looked at.
+    """
+
+    files: tuple[str, ...]
+    exact: bool
+
+
+def hour_of(path: str) -> datetime | None:
+    """The hour of reception that a file's directory names; None if it names none."""
+    found = _PARTITION.search(Path(path).as_posix())
+    if found is None:
+        return None
+    return datetime.fromisoformat(f"{found[1]}T{int(found[2]):02}:00:00").replace(tzinfo=UTC)
+
+
+def select(source: str | Path | Iterable[str | Path], within: TimeRange = TimeRange()) -> Selection:
+    """The Parquet files of `source` that may hold records of a time range.
+
+    Args:
+        source: A directory (a collector's, its `flows`, or any that holds Parquet files at some depth), a pattern
+            (`*`, `?`, `[...]`, `**`), a file, or several files.
+        within: Times of reception.
+
+    Raises:
+        SourceError: If there is no file at all.
+    """
+    files = _all_files(source)
+    if not files:
+        raise SourceError(f"{source}: no Parquet files there")
+    hours = {path: hour_of(path) for path in files}
+    kept = tuple(path for path in files if (hour := hours[path]) is None or within.overlaps(hour))
+    everything = within == TimeRange()
+    exact = everything or all((hour := hours[path]) is not None and within.covers(hour) for path in kept)
+    return Selection(kept, exact)
+
+
+def _all_files(source: str | Path | Iterable[str | Path]) -> list[str]:
+    if not isinstance(source, str | Path):
+        return [str(path) for path in source]
+    path = Path(source)
+    if path.is_dir():
+        flows = path / "flows"
+        return sorted(str(file) for file in (flows if flows.is_dir() else path).rglob("*.parquet"))
+    if path.is_file():
+        return [str(path)]
+    return sorted(glob.glob(str(source), recursive=True))
