@@ -8,15 +8,18 @@ left, so that the sum over all intervals is exactly that of the rows. Packets al
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Sequence
+from typing import Any
 
 import ibis
 import ibis.expr.types as ir
+import numpy as np
 import pandas as pd
 
-from . import counts
 from .dataset import Dataset
-from .top import grouped, top
+from .top import DimensionError, dimensions, grouped, top
 
 MAX_INTERVALS = 100_000
 """Intervals of a series at most."""
@@ -24,7 +27,7 @@ MAX_INTERVALS = 100_000
 OTHER = "other"
 """What all groups but the largest are together."""
 
-_AMOUNTS = ("octets", "packets")
+_AMOUNTS = ("octets", "packets", "flows")
 
 
 class SeriesError(ValueError):
@@ -40,19 +43,19 @@ def series(
     start_us: int | None = None,
     end_us: int | None = None,
 ) -> pd.DataFrame:
-    """Traffic of every interval, those without any included, in the order of time and size of the groups.
+    """Traffic of every interval, those without any included.
 
     Args:
         rows: Records, flows or flowsets.
         every_us: Length of an interval, microseconds; intervals begin at its multiples since 1970 (UTC).
-        by: Names of `top.DIMENSIONS`; none: all together.
+        by: Names of `top.DIMENSIONS`, none of which takes either end; none: all traffic together.
         groups: How many groups, the largest by octets; the rest is `OTHER`.
         start_us: The interval of this instant is the first, microseconds since 1970; None: that of the first packet.
         end_us: No interval begins at this instant or later; None: the last is that of the last packet.
 
     Returns:
-        `time` (start of the interval, UTC), `group` where there are groups (keys joined by blanks), `octets`, `packets`,
-        `flows`, `rate_bps` (mean over the interval, bits per second).
+        `time` (start of the interval, UTC), `group` (keys joined by blanks; empty without `by`), `octets`, `packets`, `flows`,
+        `rate_bps` (mean over the interval, bits per second); by group, the largest first, and time.
 
     Raises:
         SeriesError: If the intervals were more than `MAX_INTERVALS`, or `every_us` is not above zero.
@@ -60,25 +63,104 @@ def series(
     """
     if every_us <= 0:
         raise SeriesError("every: an interval is longer than 0")
-    keyed, keys = grouped(rows.table, by)
-    # A row whose ends are both looked at is there twice in `keyed`, and once in all traffic.
-    frame = _spread(rows.derive(_pieces(grouped(rows.table, ())[0], (), every_us)), every_us)
-    intervals = _intervals(frame, every_us, start_us, end_us)
-    whole = _filled(frame, intervals)
-    if not keys:
-        return _finished(whole, every_us)
-    largest = rows.derive(top(rows.table, by, limit=groups)).to_pandas()[list(keys)]
-    found = _spread(rows.derive(_pieces(_only(keyed, largest), keys, every_us)), every_us, keys)
-    parts = []
-    for values in largest.itertuples(index=False, name=None):
-        part = found[(found[list(keys)] == list(values)).all(axis=1)]
-        parts.append(_filled(part, intervals).assign(group=" ".join(str(value) for value in values)))
-    if not any("address" == key or "port" == key or "as" == key for key in keys):
-        rest = whole.copy()
-        for part in parts:
-            rest[["octets", "packets", "flows"]] -= part[["octets", "packets", "flows"]]
-        if (rest[["octets", "packets", "flows"]] != 0).to_numpy().any():
-            parts.append(rest.assign(group=OTHER))
-    joined = pd.concat(parts or [whole.head(0).assign(group="")], keys=range(len(parts) or 1), names=["rank"])
-    joined = joined.reset_index("rank").sort_values(["time_us", "rank"], kind="stable").drop(columns="rank")
-    return _finished(joined, every_us)
+    if any(dimension.either for dimension in dimensions(by)):
+        raise DimensionError(f"by: {','.join(by)} takes either end, so that parts do not add up; name source or destination")
+    names, label = _groups(rows, by, groups)
+    pieces = rows.derive(_pieces(rows.table, by, label, every_us)).to_pyarrow().to_pandas()
+    times = _intervals(pieces, every_us, start_us, end_us)
+    parts = [_spread(pieces[pieces["group"] == name], times, every_us).assign(group=name) for name in names]
+    return _finished(parts, every_us)
+
+
+def _groups(rows: Dataset, by: Sequence[str], limit: int) -> tuple[list[str], Any]:
+    """Names of the groups, the largest first, and the function that names a row's group."""
+    if not by:
+        return [""], lambda _: ibis.literal("")
+    keys = [key for dimension in dimensions(by) for key in dimension.keys]
+    largest = rows.derive(top(rows.table, by, limit=limit + 1)).to_pyarrow().select(keys).to_pylist()
+    chosen = {" ".join(str(value) for value in row.values()): row for row in largest[:limit]}
+
+    def label(table: ir.Table) -> ir.StringValue:
+        branches = [
+            (functools.reduce(operator.and_, (table[key] == value for key, value in row.items())), name)
+            for name, row in chosen.items()
+        ]
+        return ibis.cases(*branches, else_=OTHER) if branches else ibis.literal(OTHER)
+
+    return [*chosen, *([OTHER] if len(largest) > limit else [])], label
+
+
+def _pieces(rows: ir.Table, by: Sequence[str], label: Any, every_us: int) -> ir.Table:
+    """By group, first and last interval: what falls into the first, the last, and each between them."""
+    keyed, _ = grouped(rows, by)
+    start = ibis.least(keyed["flow_start_us"], keyed["flow_end_us"])
+    end = ibis.greatest(keyed["flow_start_us"], keyed["flow_end_us"])
+    timed = keyed.mutate(
+        group=label(keyed), first_us=start - start % every_us, last_us=end - end % every_us, start_us=start, end_us=end
+    )
+    is_within_one = timed["first_us"] == timed["last_us"]
+    length_us = ibis.greatest(timed["end_us"] - timed["start_us"], 1)
+    between = ((timed["last_us"] - timed["first_us"]) / every_us).cast("int64") - 1
+    columns: dict[str, ir.IntegerValue] = {}
+    for name in ("octets", "packets"):
+        whole = timed[name]
+        head = ibis.ifelse(is_within_one, whole, _share(whole, timed["first_us"] + every_us - timed["start_us"], length_us))
+        full = ibis.ifelse(is_within_one, 0, _share(whole, every_us, length_us))
+        tail = ibis.ifelse(is_within_one, 0, whole - head - full * between)
+        columns |= {f"{name}_head": head, f"{name}_full": full, f"{name}_tail": tail}
+    parts = timed.select("group", "first_us", "last_us", flows_head=timed["flows"], **columns)
+    return parts.group_by("group", "first_us", "last_us").aggregate(
+        **{name: parts[name].sum() for name in parts.columns if name not in ("group", "first_us", "last_us")}
+    )
+
+
+def _share(whole: ir.IntegerValue, overlap_us: ir.IntegerValue | int, length_us: ir.IntegerValue) -> ir.IntegerValue:
+    overlap = overlap_us if isinstance(overlap_us, int) else overlap_us.cast("float64")
+    return (whole.cast("float64") * overlap / length_us.cast("float64")).floor().cast("int64")
+
+
+def _intervals(pieces: pd.DataFrame, every_us: int, start_us: int | None, end_us: int | None) -> np.ndarray:
+    """Starts of the intervals, microseconds since 1970."""
+    if pieces.empty and (start_us is None or end_us is None):
+        return np.empty(0, dtype=np.int64)
+    first = int(pieces["first_us"].min()) if start_us is None else start_us - start_us % every_us
+    end = int(pieces["last_us"].max()) + 1 if end_us is None else end_us
+    if (end - first) / every_us > MAX_INTERVALS:
+        raise SeriesError(
+            f"series: more than {MAX_INTERVALS:,} intervals of {every_us / 1e6:g} s; make them longer, or name the time range"
+        )
+    return np.arange(first, end, every_us, dtype=np.int64)
+
+
+def _spread(pieces: pd.DataFrame, times: np.ndarray, every_us: int) -> pd.DataFrame:
+    """What falls into each interval."""
+    columns = {"time_us": times}
+    for name in _AMOUNTS:
+        columns[name] = np.zeros(len(times), dtype=np.int64)
+    if len(times):
+        first = ((pieces["first_us"].to_numpy() - times[0]) // every_us).astype(np.int64)
+        last = ((pieces["last_us"].to_numpy() - times[0]) // every_us).astype(np.int64)
+        _add(columns["flows"], first, pieces["flows_head"])
+        for name in ("octets", "packets"):
+            _add(columns[name], first, pieces[f"{name}_head"])
+            _add(columns[name], last, pieces[f"{name}_tail"])
+            # What holds from one interval to another is added at the one and taken away at the other.
+            change = np.zeros(len(times), dtype=np.int64)
+            _add(change, np.maximum(first + 1, 0), pieces[f"{name}_full"])
+            _add(change, np.maximum(last, 0), -pieces[f"{name}_full"])
+            columns[name] += np.cumsum(change)
+    return pd.DataFrame(columns)
+
+
+def _add(to: np.ndarray, places: np.ndarray, amounts: pd.Series) -> None:
+    """Adds each amount at its place, unless that is outside."""
+    is_inside = (places >= 0) & (places < len(to))
+    np.add.at(to, places[is_inside], amounts.to_numpy(dtype=np.int64)[is_inside])
+
+
+def _finished(parts: list[pd.DataFrame], every_us: int) -> pd.DataFrame:
+    joined = pd.concat(parts, ignore_index=True)
+    joined.insert(0, "time", pd.to_datetime(joined.pop("time_us"), unit="us", utc=True))
+    joined.insert(1, "group", joined.pop("group"))
+    joined["rate_bps"] = joined["octets"] * 8 * 1e6 / every_us
+    return joined

@@ -148,8 +148,9 @@ def top(rows: ir.Table, by: Sequence[str] = ("source",), order: str = "octets", 
         flow_start_us=keyed["flow_start_us"].min(),
         flow_end_us=keyed["flow_end_us"].max(),
     )
-    amount = {"octets": counts.octets, "packets": counts.packets, "flows": counts.flows}[order](rows)
-    whole = rows.aggregate(whole=amount.sum())
+    amount = {"octets": counts.octets, "packets": counts.packets, "flows": counts.flows}[order]
+    amounts = rows.select(amount=amount(rows))
+    whole = amounts.aggregate(whole=amounts["amount"].sum())
     ordered = sums.order_by([ibis.desc(order), *keys])
     largest = ordered if limit is None else ordered.limit(limit)
     with_share = largest.cross_join(whole)

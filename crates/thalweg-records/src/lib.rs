@@ -2,6 +2,16 @@
 //!
 //! | module | what it has |
 //! |---|---|
+//! | [`schema`] | what is kept: the columns of each dataset |
+//! | [`collect`] | the collecting process: sockets and captures, into the store |
+//! | [`store`] | Parquet files by hour, behind a write-ahead spool |
 //! | [`analyse`] | flow reconstruction and parallel flowsets over stored records, in bounded memory |
+//! | [`metered`] | what our own meter hands on, as rows |
+//! | [`export`] | an IPFIX exporting process over UDP, TCP and TLS |
 
 pub mod analyse;
+pub mod collect;
+pub mod export;
+pub mod metered;
+pub mod schema;
+pub mod store;

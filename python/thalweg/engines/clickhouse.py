@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
 import ibis.expr.types as ir
 
+from ..sources import SourceError
 from .engine import Engine, builtin
+
+_UNPATTERNED = re.compile(r"[^'\\\\*?{},]+")
 
 
 class ClickHouse(Engine):
@@ -42,8 +46,12 @@ class ClickHouse(Engine):
             backend.raw_sql(f"SET max_threads = {threads}")
 
     def _scan(self, paths: Sequence[str]) -> ir.Table:
-        listed = ",".join(path.replace("'", "\\'") for path in paths)
-        pattern = listed if len(paths) == 1 else f"{{{listed}}}"
+        absolute = [str(Path(path).absolute()) for path in paths]
+        for path in absolute:
+            if not _UNPATTERNED.fullmatch(path):
+                raise SourceError(f"{path}: ClickHouse takes letters of this path for a pattern; rename it")
+        alternatives = ",".join(path.removeprefix("/") for path in absolute)
+        pattern = absolute[0] if len(absolute) == 1 else f"/{{{alternatives}}}"
         return self._view(f"SELECT * FROM file('{pattern}', Parquet)")
 
     def _view(self, query: str) -> ir.Table:

@@ -80,6 +80,12 @@ class Engine(abc.ABC):
 
     def materialise(self, table: ir.Table) -> ir.Table:
         """Computes a table now and keeps it until the engine is closed, where memory is short on disk."""
+        kept = self._keep(table)
+        # Engines differ in the integers that they count with, and in what may be null.
+        told = table.schema()
+        return kept.cast({name: told[name] for name in told if kept[name].type().copy(nullable=True) != told[name].copy(nullable=True)})
+
+    def _keep(self, table: ir.Table) -> ir.Table:
         return self.backend.create_table(self._unused_name(), table, temp=True)
 
     def query(self, query: str, rows: ir.Table) -> ir.Table:
@@ -108,6 +114,10 @@ class Engine(abc.ABC):
         with pq.ParquetWriter(path, schema, compression="zstd") as writer:
             for batch in batches:
                 writer.write_table(with_timestamps(pa.Table.from_batches([batch])).cast(schema))
+
+    def bit_or(self, column: ir.IntegerColumn) -> ir.IntegerScalar:
+        """All bits that are set in some row."""
+        return column.bit_or()
 
     def close(self) -> None:
         """Lets go of everything, interim results included."""
@@ -161,9 +171,15 @@ def builtin(name: str) -> Callable[[ir.TimestampColumn], ir.IntegerColumn]:
 
     def instant(at: Any) -> Any: ...
 
-    instant.__name__ = name
-    function = ibis.udf.scalar.builtin(instant, signature=(("timestamp",), "int64"))
-    return function  # type: ignore[no-any-return]
+    return ibis.udf.scalar.builtin(instant, name=name, signature=(("timestamp",), "int64"))  # type: ignore[no-any-return]
+
+
+def builtin_aggregate(name: str) -> Callable[[ir.IntegerColumn], ir.IntegerScalar]:
+    """An engine's own function from many integers to an int64."""
+
+    def aggregate(each: Any) -> Any: ...
+
+    return ibis.udf.agg.builtin(aggregate, name=name, signature=(("int64",), "int64"))  # type: ignore[no-any-return]
 
 
 def _with_integers(rows: pa.Table) -> pa.Table:

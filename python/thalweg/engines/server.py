@@ -55,8 +55,7 @@ class Server(Engine):
         """These rows, by way of a table there."""
         return Dataset(self, self._created(rows))
 
-    def materialise(self, table: ir.Table) -> ir.Table:
-        """Computes a table now and keeps it until the engine is closed."""
+    def _keep(self, table: ir.Table) -> ir.Table:
         return self._created(table)
 
     def close(self) -> None:

@@ -11,10 +11,12 @@ import ibis
 import ibis.expr.types as ir
 import pyarrow as pa
 
-from .engine import Engine, builtin
+from .engine import Engine, builtin, builtin_aggregate
 
 LOCAL_CLUSTER = "local-cluster[2,1,1024]"
 """Two worker processes of one core and 1024 MiB each, a driver beside them."""
+
+_bit_or = builtin_aggregate("bit_or")
 
 
 class Spark(Engine):
@@ -53,8 +55,7 @@ class Spark(Engine):
         self.session = session
         self._kept: list[Any] = []
 
-    def materialise(self, table: ir.Table) -> ir.Table:
-        """Computes a table now and keeps it with the workers, where memory is short on disk."""
+    def _keep(self, table: ir.Table) -> ir.Table:
         name = self._unused_name()
         kept = self.session.sql(self.backend.compile(table)).persist()
         kept.count()
@@ -65,6 +66,10 @@ class Spark(Engine):
     def to_pyarrow(self, table: ir.Table) -> pa.Table:
         """Computes a table and brings it to the driver."""
         return self.session.sql(self.backend.compile(table)).toArrow()
+
+    def bit_or(self, column: ir.IntegerColumn) -> ir.IntegerScalar:
+        """All bits that are set in some row."""
+        return _bit_or(column)
 
     def close(self) -> None:
         """Ends the session and its workers."""

@@ -80,6 +80,13 @@ impl AnalyseError {
     }
 
     pub(super) fn parquet(path: &Path) -> impl FnOnce(ParquetError) -> AnalyseError {
-        move |source| AnalyseError::Parquet { path: path.to_owned(), source }
+        move |source| match source {
+            // A full disk is no fault of the format.
+            ParquetError::External(source) if source.is::<io::Error>() => {
+                let source = *source.downcast().expect("an error of input or output");
+                AnalyseError::Io { path: path.to_owned(), source }
+            }
+            source => AnalyseError::Parquet { path: path.to_owned(), source },
+        }
     }
 }

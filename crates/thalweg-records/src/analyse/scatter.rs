@@ -4,7 +4,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crossbeam_channel::bounded;
-use thalweg_wire::flow_export::Address;
 
 use super::parts::{CHUNK, Part, Parts, Spill};
 use super::points::{POINTS, Point, Points, Recent};

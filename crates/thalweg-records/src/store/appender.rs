@@ -11,7 +11,7 @@ use super::parquet::PAGE_ROWS;
 use super::{Statistics, StoreOptions};
 
 /// Puts rows into a store's queue; one for each thread that has some.
-pub struct Appender<D> {
+pub struct Appender<D: Dataset> {
     /// Rows that are not in the queue yet.
     filling: D,
     /// When the first of them came.
@@ -129,6 +129,11 @@ impl<D: Dataset> Appender<D> {
         statistics.queued += self.filling.rows() as u64;
     }
 
+    #[cfg(test)]
+    pub(super) fn is_idle(&self) -> bool {
+        self.queue.is_empty()
+    }
+
     /// Sends the rows, if the queue has room.
     fn send(&mut self, now: Timestamp) -> bool {
         if self.queue.is_full() {
@@ -166,5 +171,16 @@ impl<D: Dataset> Appender<D> {
         let mut statistics = self.statistics.lock().unwrap_or_else(PoisonError::into_inner);
         statistics.records += rows as u64;
         statistics.lost.queue_full += rows as u64;
+    }
+}
+
+impl<D: Dataset> Drop for Appender<D> {
+    /// What was appended is not lost with who appended it: waits for room in the queue.
+    fn drop(&mut self) {
+        if self.filling.rows() > 0 {
+            let rows = std::mem::take(&mut self.filling);
+            self.count(rows.rows());
+            self.send_message(Message::Rows(rows, self.since));
+        }
     }
 }

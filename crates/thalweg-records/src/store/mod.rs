@@ -21,14 +21,18 @@
 //! | [`parquet`] | columns to Parquet files |
 //! | `appender` | rows to the queue |
 //! | `writer` | the thread: spool, files, what to do when the disk is full |
+//! | `files` | files while they are not to be seen; segments to files |
+//! | `recovery` | what an earlier run has left |
 //! | `spool` | segments: batches in frames with length and checksum |
 //! | `layout` | where files are and how they are named |
 //! | `retention` | which files go |
 
 mod appender;
+mod files;
 mod layout;
 pub mod options;
 pub mod parquet;
+mod recovery;
 mod retention;
 mod spool;
 pub mod statistics;

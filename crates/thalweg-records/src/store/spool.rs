@@ -173,11 +173,6 @@ impl Reader {
         Ok(true)
     }
 
-    /// Bytes at the end that were no whole frames.
-    pub(super) fn torn(&self) -> u64 {
-        self.torn
-    }
-
     /// Reads the next frame's columns; its rows, or `None` at the end.
     fn frame(&mut self) -> io::Result<Option<usize>> {
         let left = self.length.saturating_sub(self.at);

@@ -111,29 +111,20 @@ impl<D: Dataset, W: Write + Send> FileWriter<D, W> {
         self.rows
     }
 
-    /// Values above the range of `INT64` so far, written as its largest.
-    pub fn saturated(&self) -> u64 {
-        self.saturated
-    }
-
     /// Bytes written or encoded so far.
     pub fn bytes(&self) -> u64 {
         self.file.bytes_written() as u64 + self.chunks.iter().map(|chunk| chunk.bytes() as u64).sum::<u64>()
     }
 
-    /// What is written to.
-    pub fn inner(&self) -> &W {
-        self.file.inner()
-    }
-
-    /// Writes what is left, and the footer.
+    /// Writes what is left, and the footer. Returns how many values were above the range of `INT64`, and are written as its
+    /// largest.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn finish(mut self) -> io::Result<W> {
+    pub fn finish(mut self) -> io::Result<(W, u64)> {
         self.partial_page()?;
         self.row_group()?;
-        self.file.into_inner().map_err(plain)
+        Ok((self.file.into_inner().map_err(plain)?, self.saturated))
     }
 
     fn partial_page(&mut self) -> io::Result<()> {
@@ -190,7 +181,7 @@ pub fn write_file<'a, D: Dataset>(
             writer.push(batch)?;
         }
         let rows = writer.rows();
-        publish(&writer.finish()?, &part, path)?;
+        publish(&writer.finish()?.0, &part, path)?;
         Ok(rows)
     };
     write().inspect_err(|_| {

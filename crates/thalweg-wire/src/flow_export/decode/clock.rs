@@ -93,10 +93,12 @@ impl Clock {
         let elapsed_us = received_us.saturating_sub(last_received_us);
         let moved_us = export.unix_us.saturating_sub(last.unix_us).saturating_sub(elapsed_us);
         let restarted = match (last.uptime_ms, export.uptime_ms) {
-            (Some(then), Some(now)) => now < then && {
-                let wrapped_us = i64::from(now.wrapping_sub(then)) * 1000;
-                then - now > OVERTAKEN_MS && (wrapped_us - elapsed_us).abs() > i64::from(AHEAD_MS) * 1000
-            },
+            (Some(then), Some(now)) => {
+                now < then && {
+                    let wrapped_us = i64::from(now.wrapping_sub(then)) * 1000;
+                    then - now > OVERTAKEN_MS && (wrapped_us - elapsed_us).abs() > i64::from(AHEAD_MS) * 1000
+                }
+            }
             _ => false,
         };
         Observed { restarted, jumped: moved_us.abs() > JUMP_US }
@@ -129,9 +131,12 @@ mod tests {
 
     #[test]
     fn ntp_timestamps_give_the_microsecond_that_they_were_made_of_in_both_eras() {
-        for unix_us in [1, 1_666_350_481_123_457, 2_085_978_495_999_999, 2_085_978_496_000_000, 4_000_000_000_000_001] {
+        for unix_us in
+            [1, 1_666_350_481_123_457, 2_085_978_495_999_999, 2_085_978_496_000_000, 4_000_000_000_000_001]
+        {
             let (seconds, fraction) = (unix_us / 1_000_000, unix_us % 1_000_000);
-            let ntp = ((seconds as u32).wrapping_add(NTP_TO_UNIX) as u64) << 32 | ((fraction as u64) << 32) / 1_000_000;
+            let ntp = ((seconds as u32).wrapping_add(NTP_TO_UNIX) as u64) << 32
+                | ((fraction as u64) << 32) / 1_000_000;
             assert_eq!(from_ntp(ntp), unix_us);
             // RFC 7011 section 6.1.9 leaves the lowest 11 bits of the fraction to chance.
             assert_eq!(from_ntp(ntp & !0x7FF), unix_us);
@@ -141,7 +146,10 @@ mod tests {
 
     #[test]
     fn a_wrap_is_no_restart_and_a_restart_is_no_wrap() {
-        let at = |seconds: i64, uptime_ms| ExportTime { unix_us: NOW_US + seconds * 1_000_000, uptime_ms: Some(uptime_ms) };
+        let at = |seconds: i64, uptime_ms| ExportTime {
+            unix_us: NOW_US + seconds * 1_000_000,
+            uptime_ms: Some(uptime_ms),
+        };
         let second = |seconds: i64| seconds * 1_000_000;
         let mut clock = Clock::default();
         assert_eq!(clock.observe(at(0, u32::MAX - 500), second(0)), Observed::default());

@@ -38,11 +38,10 @@ pub(super) struct Domain {
 
 impl Domain {
     /// Takes note of a message.
-    pub(super) fn arrived(&mut self, export: Option<ExportTime>, received: Timestamp, sampling_interval: u32) {
+    pub(super) fn arrived(&mut self, export: ExportTime, received: Timestamp, sampling_interval: u32) {
         self.counts.messages += 1;
         self.last_received = received;
         self.sampling_interval = sampling_interval;
-        let Some(export) = export else { return };
         let observed = self.clock.observe(export, micros(received));
         self.counts.clock_jumps += u64::from(observed.jumped);
         if observed.restarted {

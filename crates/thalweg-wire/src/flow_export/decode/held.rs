@@ -43,11 +43,6 @@ pub(super) struct Budget {
 }
 
 impl Held {
-    /// Bytes held.
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     /// Bytes held for one domain.
     pub(super) fn bytes_of(&self, domain: DomainKey) -> usize {
         self.sets.iter().filter(|set| set.domain == domain).map(HeldSet::size).sum()
@@ -79,7 +74,12 @@ impl Held {
     }
 
     /// Takes out the sets that waited for a template, oldest first.
-    pub(super) fn release(&mut self, domain: DomainKey, template_id: u16, budget: &mut Budget) -> Vec<HeldSet> {
+    pub(super) fn release(
+        &mut self,
+        domain: DomainKey,
+        template_id: u16,
+        budget: &mut Budget,
+    ) -> Vec<HeldSet> {
         self.take(budget, |set| set.domain == domain && set.template_id == template_id)
     }
 
@@ -97,9 +97,9 @@ impl Held {
         if !self.sets.iter().any(&which) {
             return Vec::new();
         }
-        let (taken, kept) = std::mem::take(&mut self.sets).into_iter().partition(which);
-        self.sets = kept;
-        let taken: Vec<HeldSet> = taken;
+        let (taken, kept): (Vec<HeldSet>, Vec<HeldSet>) =
+            std::mem::take(&mut self.sets).into_iter().partition(which);
+        self.sets = kept.into();
         let size: usize = taken.iter().map(HeldSet::size).sum();
         self.bytes -= size;
         budget.used -= size;

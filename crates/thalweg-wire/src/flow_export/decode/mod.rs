@@ -1,16 +1,39 @@
 //! Export messages to rows.
 
+mod clock;
+mod domain;
+mod element;
 mod error;
+mod held;
 mod limits;
+mod matrix;
+mod netflow5;
+mod plan;
+mod reader;
+mod sampling;
+mod sequence;
+mod session;
+mod sets;
+mod sflow;
 mod statistics;
+mod template;
 
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
 
 pub use error::{DecodeError, Fault};
 pub use limits::Limits;
 pub use statistics::{Counts, SourceStatistics, Totals, Transport};
 
-use super::{CounterBatch, RecordBatch};
+use held::Budget;
+use reader::Reader;
+use session::{Loan, Session};
+use template::{Scratch, Template};
+
+use super::{Address, CounterBatch, RecordBatch};
 use crate::time::Timestamp;
 
 /// What messages told. Rows are added; the caller clears.
@@ -34,12 +57,36 @@ impl Decoded {
 #[derive(Debug)]
 pub struct Decoder {
     limits: Limits,
+    sampling: BTreeMap<IpAddr, u32>,
+    sessions: HashMap<(SocketAddr, Transport), Session>,
+    budget: Budget,
+    scratch: Scratch,
+    netflow5: Template,
+    /// Messages so far.
+    number: u64,
+    totals: Totals,
+}
+
+/// A message of which the header has been read.
+enum Message<'a> {
+    NetFlow5(netflow5::Message<'a>),
+    Sets(sets::Message<'a>),
+    Sflow(sflow::Datagram<'a>),
 }
 
 impl Decoder {
     /// A decoder that knows no exporter yet.
     pub fn new(limits: Limits) -> Decoder {
-        Decoder { limits }
+        Decoder {
+            limits,
+            sampling: BTreeMap::new(),
+            sessions: HashMap::new(),
+            budget: Budget { used: 0, limit: limits.held_bytes_in_all },
+            scratch: Scratch::default(),
+            netflow5: netflow5::template(),
+            number: 0,
+            totals: Totals::default(),
+        }
     }
 
     /// What it was made with.
@@ -48,8 +95,11 @@ impl Decoder {
     }
 
     /// One packet in `interval` is counted by `exporter`, where it does not say so itself. 0 takes that back.
-    pub fn set_sampling(&mut self, _exporter: IpAddr, _interval: u32) {
-        todo!()
+    pub fn set_sampling(&mut self, exporter: IpAddr, interval: u32) {
+        match interval {
+            0 => self.sampling.remove(&exporter.to_canonical()),
+            _ => self.sampling.insert(exporter.to_canonical(), interval),
+        };
     }
 
     /// Reads one UDP payload of any format; its rows are added to `into`, and those of earlier data that waited for
@@ -59,46 +109,154 @@ impl Decoder {
     /// [`DecodeError`] if it breaks its format; it is counted, and nothing is added.
     pub fn datagram(
         &mut self,
-        _from: SocketAddr,
-        _received: Timestamp,
-        _bytes: &[u8],
-        _into: &mut Decoded,
+        from: SocketAddr,
+        received: Timestamp,
+        bytes: &[u8],
+        into: &mut Decoded,
     ) -> Result<(), DecodeError> {
-        todo!()
+        let message = read(from, bytes);
+        self.decode(from, Transport::Datagram, received, message, into)
+            .map_err(|fault| DecodeError { from, fault })
     }
 
     /// Reads one whole IPFIX message of a connection.
     ///
     /// # Errors
-    /// [`DecodeError`] if it breaks its format; it is counted, and nothing is added. RFC 7011 section 10.4 has the
-    /// connection closed then.
+    /// [`DecodeError`] if it breaks its format; it is counted, and nothing is added. The connection should be closed
+    /// then, for nobody knows where the next message begins.
     pub fn message(
         &mut self,
-        _from: SocketAddr,
-        _received: Timestamp,
-        _bytes: &[u8],
-        _into: &mut Decoded,
+        from: SocketAddr,
+        received: Timestamp,
+        bytes: &[u8],
+        into: &mut Decoded,
     ) -> Result<(), DecodeError> {
-        todo!()
+        let message = match bytes {
+            [0, 10, ..] => sets::Message::ipfix(bytes, from.ip().to_canonical().into()).map(Message::Sets),
+            _ => Err(not_ipfix(bytes)),
+        };
+        self.decode(from, Transport::Stream, received, message, into)
+            .map_err(|fault| DecodeError { from, fault })
+    }
+
+    fn decode(
+        &mut self,
+        from: SocketAddr,
+        transport: Transport,
+        received: Timestamp,
+        message: Result<Message<'_>, Fault>,
+        into: &mut Decoded,
+    ) -> Result<(), Fault> {
+        let message = message.inspect_err(|_| self.totals.dropped_unreadable += 1)?;
+        self.number += 1;
+        if !self.sessions.contains_key(&(from, transport)) && self.sessions.len() >= self.limits.sessions {
+            self.evict_session();
+        }
+        let session = self.sessions.entry((from, transport)).or_insert_with(|| Session::new(transport));
+        session.last_received = received;
+        session.last_used = self.number;
+        let configured = self.sampling.get(&from.ip().to_canonical()).copied();
+        let mut loan = Loan {
+            limits: &self.limits,
+            budget: &mut self.budget,
+            scratch: &mut self.scratch,
+            netflow5: &self.netflow5,
+            received,
+            number: self.number,
+            sampling_interval: configured.unwrap_or(self.limits.default_sampling),
+        };
+        let decoded = match message {
+            Message::NetFlow5(message) => session.netflow5(message, &mut loan, into),
+            Message::Sets(message) => session.sets(message, &mut loan, into),
+            Message::Sflow(datagram) => session.sflow(datagram, &mut loan, into),
+        };
+        decoded.inspect_err(|fault| {
+            let too_many = matches!(fault, Fault::TooManyDomains { .. });
+            self.totals.dropped_too_many_domains += u64::from(too_many);
+        })
+    }
+
+    /// Makes room for a session: that which has been silent for longest goes.
+    fn evict_session(&mut self) {
+        let oldest = self.sessions.iter().min_by_key(|(_, session)| session.last_used);
+        let Some((&key, _)) = oldest else { return };
+        self.forget(key);
+        self.totals.sessions_evicted += 1;
+    }
+
+    fn forget(&mut self, key: (SocketAddr, Transport)) {
+        if let Some(session) = self.sessions.remove(&key) {
+            self.totals.gone += session.end(&mut self.budget);
+        }
     }
 
     /// Forgets a connection that was closed, with its templates; its counts go to [`Totals::gone`].
-    pub fn end_session(&mut self, _from: SocketAddr) {
-        todo!()
+    pub fn end_session(&mut self, from: SocketAddr) {
+        self.forget((from, Transport::Stream));
     }
 
     /// Forgets what has waited or been silent for too long. To be called every few seconds or so.
-    pub fn expire(&mut self, _now: Timestamp) {
-        todo!()
+    pub fn expire(&mut self, now: Timestamp) {
+        for session in self.sessions.values_mut() {
+            session.expire(now, &self.limits, &mut self.budget);
+        }
+        let lifetime = self.limits.session_lifetime;
+        let silent = |session: &Session| now.since(session.last_received) > lifetime;
+        let mut gone: Vec<_> =
+            self.sessions.iter().filter(|(_, session)| silent(session)).map(|(&key, _)| key).collect();
+        gone.sort_unstable();
+        self.totals.sessions_expired += gone.len() as u64;
+        gone.into_iter().for_each(|key| self.forget(key));
     }
 
     /// Every observation domain of every session, in order of address, transport, format and domain.
     pub fn sources(&self) -> Vec<SourceStatistics> {
-        todo!()
+        let mut sessions: Vec<_> = self.sessions.iter().collect();
+        sessions.sort_unstable_by_key(|&(key, _)| key);
+        let domains = sessions.into_iter().flat_map(|(&(from, transport), session)| {
+            session.domains.iter().map(move |(&key, domain)| SourceStatistics {
+                from,
+                transport,
+                format: key.format,
+                observation_domain_id: key.observation_domain_id,
+                exporter: key.exporter,
+                sampling_interval: domain.sampling.interval(domain.sampling_interval),
+                templates: domain.templates.len() as u64,
+                held_bytes: session.held.bytes_of(key) as u64,
+                last_received: domain.last_received,
+                counts: domain.counts,
+            })
+        });
+        domains.collect()
     }
 
     /// What concerns no domain of [`Decoder::sources`].
     pub fn totals(&self) -> Totals {
-        todo!()
+        Totals { sessions: self.sessions.len() as u64, held_bytes: self.budget.used as u64, ..self.totals }
+    }
+}
+
+/// Reads the header of a datagram, whatever its format.
+fn read(from: SocketAddr, bytes: &[u8]) -> Result<Message<'_>, Fault> {
+    let exporter = Address::from(from.ip().to_canonical());
+    match *bytes {
+        [0, 5, ..] => netflow5::Message::read(bytes, exporter).map(Message::NetFlow5),
+        [0, 9, ..] => sets::Message::netflow9(bytes, exporter).map(Message::Sets),
+        [0, 10, ..] => sets::Message::ipfix(bytes, exporter).map(Message::Sets),
+        [0, 0, 0, 5, ..] => sflow::Datagram::read(bytes).map(Message::Sflow),
+        [high, low, ..] => Err(Fault::Version { found: u16::from_be_bytes([high, low]) }),
+        _ => Reader::new("export message", bytes).whole(2).and(Err(Fault::Version { found: 0 })),
+    }
+}
+
+/// What is wrong with a message of a connection that does not begin like IPFIX.
+fn not_ipfix(bytes: &[u8]) -> Fault {
+    let mut reader = Reader::new("header of an IPFIX message", bytes);
+    match reader.u16() {
+        Ok(found) => {
+            let structure = "version of an IPFIX message";
+            Fault::Number { structure, offset: 0, found: found.into(), expected: "10" }
+        }
+        Err(fault) => fault,
     }
 }

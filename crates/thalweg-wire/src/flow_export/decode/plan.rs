@@ -133,8 +133,9 @@ impl Plan {
         }
         // What the reverse direction says of itself goes before what both directions share.
         let own = of(true).map(|&(role, place)| (role.column, role.rank, place));
-        let shared = of(false)
-            .filter_map(|&(role, place)| Some((role.column.reversed()?, role.rank.saturating_add(128), place)));
+        let shared = of(false).filter_map(|&(role, place)| {
+            Some((role.column.reversed()?, role.rank.saturating_add(128), place))
+        });
         let reverse = own.chain(shared).collect();
         (Plan::of(forward.collect(), Part::Forward), Some(Plan::of(reverse, Part::Reverse)))
     }
@@ -231,8 +232,7 @@ impl Plan {
                 let Place { offset, length, .. } = self.place(Column::SystemInitTime);
                 let started = records.numbers(offset.into(), length.into());
                 let uptimes = records.numbers(place.offset.into(), place.length.into());
-                let absolute =
-                    |(started, uptime)| export.started_at(started as i64).at(uptime as u32);
+                let absolute = |(started, uptime)| export.started_at(started as i64).at(uptime as u32);
                 values.extend(started.zip(uptimes).map(absolute));
             }
             Unit::Uptime => append(values, place, records, |n| export.at(n as u32)),
@@ -457,8 +457,6 @@ fn fill(
         Slot::U16(values) => each(&mut values[first..], 0, told, |n| n.min(u16::MAX.into()) as u16),
         Slot::U32(values) => each(&mut values[first..], 0, told, |n| n.min(u32::MAX.into()) as u32),
         Slot::U64(values) => each(&mut values[first..], 0, told, |n| n),
-        Slot::Time(values) => {
-            each(&mut values[first..], 0, told, |n| absolute(place.unit, n, header.export))
-        }
+        Slot::Time(values) => each(&mut values[first..], 0, told, |n| absolute(place.unit, n, header.export)),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::clock::micros;
+use super::clock::{ExportTime, micros};
 use super::domain::{Domain, DomainKey};
 use super::error::Fault;
 use super::held::{Budget, Held, HeldSet};
@@ -11,6 +11,7 @@ use super::netflow5;
 use super::plan::Header;
 use super::reader::Reader;
 use super::sets::{Content, Message, Set};
+use super::sflow;
 use super::statistics::{Counts, Transport};
 use super::template::{Definition, FIRST_TEMPLATE, Scratch, Template, definitions};
 use crate::flow_export::{Decoded, Format, RecordBatch};
@@ -77,7 +78,7 @@ impl Session {
             told => told,
         };
         let domain = self.domain(message.key, loan.limits)?;
-        domain.arrived(Some(message.export), loan.received, sampling_interval);
+        domain.arrived(message.export, loan.received, sampling_interval);
         domain.numbered(message.sequence, Some(message.flows.into()));
         let header = Header { sampling_interval, ..header(message.key, loan, message.export) };
         let Domain { sampling, counts, .. } = domain;
@@ -86,6 +87,31 @@ impl Session {
         counts.records += found.data_records;
         counts.untimed_records += found.untimed;
         Ok(())
+    }
+
+    /// Decodes a datagram of sFlow.
+    pub(super) fn sflow(
+        &mut self,
+        datagram: sflow::Datagram<'_>,
+        loan: &mut Loan<'_>,
+        into: &mut Decoded,
+    ) -> Result<(), Fault> {
+        let received_us = micros(loan.received);
+        let uptime_ms = Some(datagram.uptime_ms);
+        let export = ExportTime { unix_us: received_us, uptime_ms };
+        let domain = self.domain(datagram.key, loan.limits)?;
+        domain.arrived(export, loan.received, domain.sampling_interval);
+        domain.numbered(datagram.sequence, Some(1));
+        let (flows, counters) = (into.flows.len(), into.counters.len());
+        let decoded = datagram.decode(received_us, domain, into);
+        if decoded.is_err() {
+            into.flows.truncate(flows);
+            into.counters.truncate(counters);
+            domain.counts.dropped_malformed += 1;
+        }
+        domain.counts.records += (into.flows.len() - flows) as u64;
+        domain.counts.counter_records += (into.counters.len() - counters) as u64;
+        decoded
     }
 
     /// Decodes a message of NetFlow v9 or IPFIX.
@@ -97,10 +123,7 @@ impl Session {
     ) -> Result<(), Fault> {
         let key = message.key;
         let domain = self.domain(key, loan.limits)?;
-        domain.arrived(Some(message.export), loan.received, loan.sampling_interval);
-        if self.transport == Transport::Datagram {
-            self.templates -= domain.expire_templates(loan.received, loan.limits.template_lifetime);
-        }
+        domain.arrived(message.export, loan.received, loan.sampling_interval);
         let first = into.flows.len();
         let records = message.check().and_then(|()| self.each_set(message, loan, &mut into.flows));
         let domain = self.domain(key, loan.limits)?;
@@ -152,6 +175,7 @@ impl Session {
         loan: &mut Loan<'_>,
         into: &mut RecordBatch,
     ) -> Result<Option<u64>, Fault> {
+        self.forget_stale(key, set.id, loan);
         let domain = self.domains.get_mut(&key).expect("its message was noted");
         let found = domain.data(set.id, set.content, header, loan.number, into, loan.scratch)?;
         if found.is_none() {
@@ -170,6 +194,18 @@ impl Session {
             });
         }
         Ok(found)
+    }
+
+    /// Drops a template that came over UDP and was not repeated in time.
+    fn forget_stale(&mut self, key: DomainKey, template_id: u16, loan: &Loan<'_>) {
+        let domain = self.domains.get_mut(&key).expect("its message was noted");
+        let Some(template) = domain.templates.get(&template_id) else { return };
+        let age = loan.received.since(template.defined);
+        if self.transport == Transport::Datagram && age > loan.limits.template_lifetime {
+            domain.templates.remove(&template_id);
+            domain.counts.templates_expired += 1;
+            self.templates -= 1;
+        }
     }
 
     /// A template record: new, a repetition, a change, or a withdrawal.
@@ -191,19 +227,23 @@ impl Session {
         }
         let replaced = domain.templates.remove(&definition.id).is_some();
         self.templates -= usize::from(replaced);
-        let Some(template) = Template::new(&definition, loan.limits.template_fields, loan.received) else {
+        let Some(mut template) = Template::new(&definition, loan.limits.template_fields, loan.received) else {
             domain.counts.templates_refused += 1;
             return;
         };
-        let count =
-            if replaced { &mut domain.counts.templates_replaced } else { &mut domain.counts.templates_defined };
+        let count = if replaced {
+            &mut domain.counts.templates_replaced
+        } else {
+            &mut domain.counts.templates_defined
+        };
         *count += 1;
         if self.templates >= loan.limits.templates {
             self.evict_template();
         }
         self.templates += 1;
         let domain = self.domains.get_mut(&key).expect("its message was noted");
-        domain.templates.insert(definition.id, Template { last_used: loan.number, ..template });
+        template.last_used = loan.number;
+        domain.templates.insert(definition.id, template);
         self.release(key, definition.id, loan, into);
     }
 
@@ -277,7 +317,7 @@ impl Session {
     }
 }
 
-fn header(key: DomainKey, loan: &Loan<'_>, export: super::clock::ExportTime) -> Header {
+fn header(key: DomainKey, loan: &Loan<'_>, export: ExportTime) -> Header {
     Header {
         received_us: micros(loan.received),
         exporter: key.exporter,

@@ -44,19 +44,24 @@ impl<'a> Message<'a> {
         Ok(Message { key, export: ExportTime { unix_us, uptime_ms }, sequence, sets: reader })
     }
 
-    /// Reads the header of an IPFIX message (RFC 7011 section 3.1), which is as long as it says.
+    /// Reads the header of an IPFIX message (RFC 7011 section 3.1). Beyond the length that it says there may be zeros:
+    /// some exporters fill datagrams up.
     pub(super) fn ipfix(bytes: &'a [u8], exporter: Address) -> Result<Message<'a>, Fault> {
-        let mut reader = Reader::new("header of an IPFIX message", bytes).whole(16)?;
-        let _version = reader.u16()?;
-        let length = usize::from(reader.u16()?);
-        if length != bytes.len() {
-            let (structure, expected) = ("IPFIX message", "the length that it came with");
-            return Err(Fault::Length { structure, offset: 0, claimed: length, expected });
+        let mut header = Reader::new("header of an IPFIX message", bytes).whole(16)?;
+        let _version = header.u16()?;
+        let length = usize::from(header.u16()?);
+        let unix_us = i64::from(header.u32()?) * 1_000_000;
+        let sequence = header.u32()?;
+        let key = DomainKey { format: Format::Ipfix, observation_domain_id: header.u32()?, exporter };
+        let structure = "IPFIX message";
+        let expected = "at least its header, and all but zeros that came";
+        let fault = Fault::Length { structure, offset: 0, claimed: length, expected };
+        header.enter("sets of an IPFIX message");
+        let sets = header.part("set", length.checked_sub(16).ok_or(fault)?)?;
+        match header.is_padding() {
+            true => Ok(Message { key, export: ExportTime { unix_us, uptime_ms: None }, sequence, sets }),
+            false => Err(fault),
         }
-        let unix_us = i64::from(reader.u32()?) * 1_000_000;
-        let sequence = reader.u32()?;
-        let key = DomainKey { format: Format::Ipfix, observation_domain_id: reader.u32()?, exporter };
-        Ok(Message { key, export: ExportTime { unix_us, uptime_ms: None }, sequence, sets: reader })
     }
 
     /// Its sets, to the end or to the first fault. Exporters of NetFlow v9 fill messages up with zeros.

@@ -75,8 +75,10 @@ counts! {
     /// Lost on the way, by sequence numbers: flows of NetFlow v5, messages of v9, data records of IPFIX, datagrams of
     /// sFlow.
     lost,
-    /// Samples that an sFlow agent took and did not get into a datagram, or that were lost with one.
+    /// Samples of sFlow that did not come, by their own sequence numbers.
     lost_samples,
+    /// Samples that an sFlow agent says it could not take.
+    dropped_by_agent,
     /// Messages that came after later ones; what they filled is not in `lost`.
     late_messages,
     /// Messages whose sequence number fits nowhere: duplicates, or the first after a restart.

@@ -64,7 +64,10 @@ enum Layout {
 /// What its records are for.
 #[derive(Debug)]
 enum Purpose {
-    Flows { plan: Plan, reverse: Option<Plan> },
+    Flows {
+        plan: Plan,
+        reverse: Option<Plan>,
+    },
     Options,
     /// They tell of something else.
     Other,
@@ -359,9 +362,10 @@ fn sources(fields: &[Field], layout: &Layout) -> Vec<(Role, Place)> {
         };
         next = next.wrapping_add(field.length);
         let Some(offset) = offset else { continue };
-        sources.extend(role_of(*field, field.length).map(|role| {
-            (role, Place { offset, length: field.length as u8, unit: role.unit })
-        }));
+        sources.extend(
+            role_of(*field, field.length)
+                .map(|role| (role, Place { offset, length: field.length as u8, unit: role.unit })),
+        );
     }
     sources
 }
@@ -391,10 +395,12 @@ fn reverse_rows(
 ) -> u64 {
     scratch.clear();
     let untimed = plan.rows(records, header, sampling, scratch);
+    let first = into.len();
     for row in 0..scratch.len() {
         if scratch.packets[row] > 0 || scratch.octets[row] > 0 {
             into.push(&scratch.record(row));
         }
     }
-    untimed
+    // A template has times or not; its records differ little.
+    untimed.min((into.len() - first) as u64)
 }

@@ -1,0 +1,109 @@
+//! nfcapd collects, nfdump prints.
+
+use std::net::UdpSocket;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use thalweg_wire::flow_export::Record;
+use thalweg_wire::flow_export::encode::Messages;
+
+/// How long nfcapd may take for what takes it milliseconds.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Times in seconds, 5-tuple, type of service, packets and bytes there and back, systems, interfaces.
+const COLUMNS: &str = "fmt:%tsr|%ter|%sa|%da|%sp|%dp|%pr|%tos|%pkt|%byt|%opkt|%obyt|%sas|%das|%in|%out";
+
+/// A running nfcapd.
+pub(crate) struct Nfcapd {
+    process: Child,
+    folder: TempDir,
+    port: u16,
+}
+
+impl Nfcapd {
+    pub(crate) fn start() -> Nfcapd {
+        let folder = tempfile::tempdir().unwrap();
+        let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let process = Command::new("nfcapd")
+            .args(["-b", "127.0.0.1", "-B", "8000000", "-p", &port.to_string(), "-w"])
+            .arg(folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let nfcapd = Nfcapd { process, folder, port };
+        nfcapd.wait_for("bind its port", |waiting| waiting.is_some());
+        nfcapd
+    }
+
+    /// What nfdump prints of these messages, sorted.
+    pub(crate) fn collect(mut self, messages: &Messages) -> Vec<String> {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for message in messages.iter() {
+            socket.send_to(message, ("127.0.0.1", self.port)).unwrap();
+        }
+        self.wait_for("read its socket", |waiting| waiting == Some(0));
+        std::thread::sleep(Duration::from_millis(200));
+        let asked = Command::new("kill").arg(self.process.id().to_string()).status().unwrap();
+        assert!(asked.success());
+        self.process.wait().unwrap();
+        let output = Command::new("nfdump")
+            .args(["-q", "-N", "-6", "-o", COLUMNS, "-R"])
+            .arg(self.folder.path())
+            .env("TZ", "UTC")
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let mut lines: Vec<String> = text.lines().map(|line| line.replace(' ', "")).collect();
+        lines.sort();
+        lines
+    }
+
+    /// Waits until the bytes in its socket's queue, if there is one, are as they should be.
+    fn wait_for(&self, what: &str, is_so: impl Fn(Option<u64>) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !is_so(self.queued()) {
+            assert!(Instant::now() < deadline, "nfcapd does not {what}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Bytes in its socket's receive queue; `None` before it has one.
+    fn queued(&self) -> Option<u64> {
+        let sockets = std::fs::read_to_string("/proc/net/udp").unwrap();
+        let local = format!("0100007F:{:04X}", self.port);
+        let line = sockets.lines().find(|line| line.split_whitespace().nth(1) == Some(&local))?;
+        let (_, received) = line.split_whitespace().nth(4)?.split_once(':')?;
+        u64::from_str_radix(received, 16).ok()
+    }
+}
+
+impl Drop for Nfcapd {
+    fn drop(&mut self) {
+        // Either of them fails if it has ended, which is as well.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// What nfdump should print of these rows, sorted: a flow both ways is one line.
+pub(crate) fn expected(rows: &[Record]) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for (number, row) in rows.iter().enumerate().filter(|(_, row)| row.biflow_direction != 2) {
+        let back = rows.get(number + 1).filter(|_| row.biflow_direction == 1);
+        let seconds = |time_us: i64| format!("{}.{:03}", time_us / 1_000_000, time_us / 1_000 % 1_000);
+        let (start, end) = (seconds(row.flow_start_us), seconds(row.flow_end_us));
+        let Record { source_address: from, destination_address: to, source_port, destination_port, .. } = row;
+        let Record { protocol, class_of_service, packets, octets, source_as, destination_as, .. } = row;
+        let Record { ingress_interface, egress_interface, .. } = row;
+        let (back_packets, back_octets) = back.map_or((0, 0), |back| (back.packets, back.octets));
+        lines.push(format!(
+            "{start}|{end}|{from}|{to}|{source_port}|{destination_port}|{protocol}|{class_of_service}|\
+             {packets}|{octets}|{back_packets}|{back_octets}|{source_as}|{destination_as}|\
+             {ingress_interface}|{egress_interface}"
+        ));
+    }
+    lines.sort();
+    lines
+}

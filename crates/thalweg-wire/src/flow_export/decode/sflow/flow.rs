@@ -1,0 +1,169 @@
+//! Flow samples (sections 5.2 and 5.3): one packet, and what the agent knows of its way.
+
+use super::{address, data_source, frame, structure};
+use crate::flow_export::decode::domain::{Domain, DomainKey};
+use crate::flow_export::decode::error::Fault;
+use crate::flow_export::decode::reader::Reader;
+use crate::flow_export::decode::statistics::Counts;
+use crate::flow_export::{Address, Record, RecordBatch};
+
+/// The interface number of packets that begin or end in the device itself.
+const INTERNAL: u32 = 0x3FFF_FFFF;
+
+/// Adds a row for the packet of a sample, if it is one of IP.
+pub(super) fn sample(
+    mut sample: Reader<'_>,
+    expanded: bool,
+    key: DomainKey,
+    received_us: i64,
+    domain: &mut Domain,
+    into: &mut RecordBatch,
+) -> Result<(), Fault> {
+    let number = sample.u32()?;
+    let source = data_source(&mut sample, expanded, false)?;
+    let (sampling_interval, _pool, drops) = (sample.u32()?, sample.u32()?, sample.u32()?);
+    domain.samples.observe(source, number, Some(drops), &mut domain.counts);
+    domain.sampling_interval = sampling_interval;
+    let ingress_interface = interface(&mut sample, expanded)?;
+    let egress_interface = interface(&mut sample, expanded)?;
+    let mut row = Record {
+        received_us,
+        exporter: key.exporter,
+        observation_domain_id: key.observation_domain_id,
+        format: key.format,
+        sampling_interval,
+        flow_start_us: received_us,
+        flow_end_us: received_us,
+        packets: 1,
+        ingress_interface,
+        egress_interface,
+        ..Record::default()
+    };
+    // The interface that drew the packet was one of its two.
+    if source.class == 0 && source.index > 0 {
+        if source.index == ingress_interface {
+            row.flow_direction = 0;
+        } else if source.index == egress_interface {
+            row.flow_direction = 1;
+        }
+    }
+    let records = sample.u32()?;
+    if flow_records(records, &mut sample, &mut row, &mut domain.counts)? {
+        into.push(&row);
+    }
+    Ok(())
+}
+
+/// An interface: 2 bits of format and 30 of value, or the two in full; 0 where the packet had none, or several.
+fn interface(sample: &mut Reader<'_>, expanded: bool) -> Result<u32, Fault> {
+    let first = sample.u32()?;
+    let (format, value) = if expanded { (first, sample.u32()?) } else { (first >> 30, first & 0x3FFF_FFFF) };
+    Ok(if format == 0 && value != INTERNAL { value } else { 0 })
+}
+
+/// What the records of a sample say of its packet; whether it is one of IP.
+fn flow_records(
+    records: u32,
+    sample: &mut Reader<'_>,
+    row: &mut Record,
+    counts: &mut Counts,
+) -> Result<bool, Fault> {
+    // Headers as they were come before what an agent made of them.
+    let mut header = None;
+    let mut fields = None;
+    for _ in 0..records {
+        let (format, mut record) = structure(sample, "sFlow flow record")?;
+        match format {
+            1 => header = Some(frame::sampled_header(&mut record)?),
+            3 => fields = Some(sampled_ip(&mut record, false)?),
+            4 => fields = Some(sampled_ip(&mut record, true)?),
+            1001 => row.vlan_id = vlan(record.u32()?),
+            1002 => extended_router(&mut record, row)?,
+            1003 => extended_gateway(&mut record, row)?,
+            _ => {}
+        }
+    }
+    let told = match (header, fields) {
+        (Some(Ok(packet)), _) | (_, Some(packet)) => packet,
+        (Some(Err(frame::NoPacket::NotIp)), None) => {
+            counts.dropped_not_ip += 1;
+            return Ok(false);
+        }
+        (Some(Err(frame::NoPacket::Malformed)), None) => {
+            counts.dropped_bad_frame += 1;
+            return Ok(false);
+        }
+        (None, None) => {
+            counts.dropped_unknown_sample += 1;
+            return Ok(false);
+        }
+    };
+    *row = Record {
+        source_address: told.source_address,
+        destination_address: told.destination_address,
+        source_port: told.source_port,
+        destination_port: told.destination_port,
+        protocol: told.protocol,
+        tcp_flags: told.tcp_flags,
+        class_of_service: told.class_of_service,
+        icmp_type_code: told.icmp_type_code,
+        octets: told.octets,
+        vlan_id: if row.vlan_id == 0 { told.vlan_id } else { row.vlan_id },
+        ..*row
+    };
+    Ok(true)
+}
+
+/// `sampled_ipv4` and `sampled_ipv6`.
+fn sampled_ip(record: &mut Reader<'_>, is_v6: bool) -> Result<Record, Fault> {
+    let (length, protocol) = (record.u32()?, record.u32()?);
+    let mut address = || match is_v6 {
+        false => record.u32().map(Address::v4),
+        true => Ok(Address(u128::from(record.u64()?) << 64 | u128::from(record.u64()?))),
+    };
+    let (source_address, destination_address) = (address()?, address()?);
+    let (source_port, destination_port) = (record.u32()?, record.u32()?);
+    let (tcp_flags, class_of_service) = (record.u32()?, record.u32()?);
+    Ok(Record {
+        octets: length.into(),
+        protocol: protocol as u8,
+        source_address,
+        destination_address,
+        source_port: source_port as u16,
+        destination_port: destination_port as u16,
+        tcp_flags: tcp_flags as u16,
+        class_of_service: class_of_service as u8,
+        ..Record::default()
+    })
+}
+
+/// The 12 bits of a VLAN; agents write all ones for none.
+fn vlan(number: u32) -> u16 {
+    if number < 0x0FFF { number as u16 } else { 0 }
+}
+
+/// `extended_router`.
+fn extended_router(record: &mut Reader<'_>, row: &mut Record) -> Result<(), Fault> {
+    row.next_hop = address(record)?;
+    row.source_prefix_length = record.u32()?.min(128) as u8;
+    row.destination_prefix_length = record.u32()?.min(128) as u8;
+    Ok(())
+}
+
+/// `extended_gateway`: the destination is in the last system of the path.
+fn extended_gateway(record: &mut Reader<'_>, row: &mut Record) -> Result<(), Fault> {
+    let next_hop = address(record)?;
+    if !row.next_hop.is_some() {
+        row.next_hop = next_hop;
+    }
+    let _router_as = record.u32()?;
+    row.source_as = record.u32()?;
+    let _source_peer_as = record.u32()?;
+    for _ in 0..record.u32()? {
+        let _segment_type = record.u32()?;
+        for _ in 0..record.u32()? {
+            row.destination_as = record.u32()?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! sFlow version 5 (sflow.org, "sFlow Version 5", July 2004): datagrams of samples, numbers as in XDR.
+//!
+//! A flow sample is one packet drawn by an agent and gives one row: the packet's headers, its length above the link
+//! layer, and the rate at which the agent draws. A counter sample gives a row of interface counters.
+
+mod counters;
+mod flow;
+mod frame;
+
+use std::collections::BTreeMap;
+
+use super::domain::{Domain, DomainKey};
+use super::error::Fault;
+use super::reader::Reader;
+use super::sequence::{Arrival, Sequence};
+use super::statistics::Counts;
+use crate::flow_export::{Address, Decoded, Format};
+
+/// Data sources of one agent whose sequence numbers are followed. Switches have fewer ports.
+const SOURCES: usize = 4096;
+
+/// A datagram whose header has been read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Datagram<'a> {
+    pub(super) key: DomainKey,
+    pub(super) sequence: u32,
+    pub(super) uptime_ms: u32,
+    samples: u32,
+    left: Reader<'a>,
+}
+
+/// What a sample is taken of: `sFlowDataSource`, and whether it counts or draws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct DataSource {
+    is_counters: bool,
+    /// 0: an interface.
+    class: u32,
+    index: u32,
+}
+
+/// What is remembered of one data source.
+#[derive(Clone, Copy, Debug, Default)]
+struct Remembered {
+    sequence: Sequence,
+    /// The agent's own count of samples that it could not take.
+    drops: Option<u32>,
+}
+
+/// Sequence numbers of an agent's data sources.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SampleSequences(BTreeMap<DataSource, Remembered>);
+
+impl<'a> Datagram<'a> {
+    /// Reads the header (section 5.1).
+    pub(super) fn read(bytes: &'a [u8]) -> Result<Datagram<'a>, Fault> {
+        let mut reader = Reader::new("header of an sFlow datagram", bytes);
+        let _version = reader.u32()?;
+        let exporter = address(&mut reader)?;
+        let key = DomainKey { format: Format::Sflow5, observation_domain_id: reader.u32()?, exporter };
+        let (sequence, uptime_ms, samples) = (reader.u32()?, reader.u32()?, reader.u32()?);
+        Ok(Datagram { key, sequence, uptime_ms, samples, left: reader })
+    }
+
+    /// Adds its rows.
+    pub(super) fn decode(
+        mut self,
+        received_us: i64,
+        domain: &mut Domain,
+        into: &mut Decoded,
+    ) -> Result<(), Fault> {
+        for _ in 0..self.samples {
+            let (format, sample) = structure(&mut self.left, "sFlow sample")?;
+            match format {
+                1 | 3 => flow::sample(sample, format == 3, self.key, received_us, domain, &mut into.flows)?,
+                2 | 4 => {
+                    counters::sample(sample, format == 4, self.key, received_us, domain, &mut into.counters)?;
+                }
+                _ => domain.counts.dropped_unknown_sample += 1,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl SampleSequences {
+    /// Takes note of a sample's number and, for a flow sample, of what its agent says it could not take.
+    fn observe(&mut self, source: DataSource, number: u32, drops: Option<u32>, counts: &mut Counts) {
+        if self.0.len() >= SOURCES && !self.0.contains_key(&source) {
+            return;
+        }
+        let known = self.0.entry(source).or_default();
+        match known.sequence.observe(number, Some(1)) {
+            Arrival::After(gap) => counts.lost_samples += u64::from(gap),
+            Arrival::Late(units) => counts.lost_samples = counts.lost_samples.saturating_sub(units.into()),
+            Arrival::Next | Arrival::OutOfSequence | Arrival::Restarted => {}
+        }
+        let before = std::mem::replace(&mut known.drops, drops);
+        // Where the count goes back, the agent has begun anew.
+        let more = before.zip(drops).and_then(|(before, now)| now.checked_sub(before));
+        counts.dropped_by_agent += u64::from(more.unwrap_or(0));
+    }
+}
+
+/// The next structure with its format, as all of sFlow is cut; enterprises other than 0 are formats of no meaning.
+fn structure<'a>(left: &mut Reader<'a>, name: &'static str) -> Result<(u32, Reader<'a>), Fault> {
+    left.enter(name);
+    let format = left.u32()?;
+    let length = left.u32()? as usize;
+    Ok((format, left.part(name, length)?))
+}
+
+/// What a sample is of: a source id of 8 bits of class and 24 of index, or the two in full.
+fn data_source(sample: &mut Reader<'_>, expanded: bool, is_counters: bool) -> Result<DataSource, Fault> {
+    let first = sample.u32()?;
+    let (class, index) = if expanded { (first, sample.u32()?) } else { (first >> 24, first & 0x00FF_FFFF) };
+    Ok(DataSource { is_counters, class, index })
+}
+
+/// An address with its type: 1 is IPv4, 2 is IPv6, 0 is none.
+fn address(reader: &mut Reader<'_>) -> Result<Address, Fault> {
+    let offset = reader.offset();
+    match reader.u32()? {
+        0 => Ok(Address::NONE),
+        1 => reader.u32().map(Address::v4),
+        2 => Ok(Address(u128::from(reader.u64()?) << 64 | u128::from(reader.u64()?))),
+        found => {
+            let (structure, expected) = ("address type", "0, 1 (IPv4) or 2 (IPv6)");
+            Err(Fault::Number { structure, offset, found, expected })
+        }
+    }
+}

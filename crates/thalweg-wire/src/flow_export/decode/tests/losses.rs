@@ -1,0 +1,71 @@
+//! What is missing, by each format's sequence numbers.
+
+use super::*;
+
+fn netflow5(sequence: u32, flows: u16) -> Vec<u8> {
+    let mut bytes = words(&[5, flows]);
+    bytes.extend([90_000_000, NOW_SECONDS, 0, sequence].iter().flat_map(|word| word.to_be_bytes()));
+    bytes.extend([0; 4]);
+    bytes.resize(24 + 48 * usize::from(flows), 0);
+    bytes
+}
+
+#[test]
+fn netflow_5_counts_flows_netflow_9_messages_and_ipfix_data_records() {
+    let mut run = Run::new();
+    for (sequence, flows) in [(100, 30), (130, 5), (165, 1)] {
+        run.take(&netflow5(sequence, flows));
+    }
+    assert_eq!(run.counts().lost, 30);
+
+    let mut run = Run::new();
+    let sets = [octets_template(Format::NetFlow9, 256), octets_data(256, &[1, 2, 3])];
+    for sequence in [7, 8, 11] {
+        run.take(&netflow9(sequence, 1, &sets));
+    }
+    assert_eq!(run.counts().lost, 2);
+
+    let mut run = Run::new();
+    // Options are data records too; templates are not (RFC 7011 section 3.1).
+    let options = [options_set(Format::Ipfix, 400, &[(149, 4)], &[(34, 4)]), set(400, &[0; 16])];
+    let sets = [octets_template(Format::Ipfix, 256), octets_data(256, &[1, 2, 3]), options.concat()];
+    for sequence in [7, 12, 22] {
+        run.take(&ipfix(sequence, 1, &sets));
+    }
+    assert_eq!(run.counts().lost, 5);
+}
+
+#[test]
+fn every_domain_has_numbers_of_its_own() {
+    let mut run = Run::new();
+    let sets = [octets_template(Format::Ipfix, 256), octets_data(256, &[1])];
+    for sequence in 0..3 {
+        run.take(&ipfix(sequence, 1, &sets));
+        run.take(&ipfix(sequence + 1000, 2, &sets));
+        run.take(&netflow9(sequence + 5000, 1, &[octets_template(Format::NetFlow9, 256)]));
+    }
+    let sources = run.decoder.sources();
+    assert_eq!(sources.len(), 3);
+    assert!(sources.iter().all(|source| source.counts.lost == 0 && source.counts.messages == 3));
+}
+
+#[test]
+fn reordering_is_no_loss_and_neither_is_a_restart_or_a_duplicate() {
+    let mut run = Run::new();
+    let send = |run: &mut Run, sequence| drop(run.take(&netflow5(sequence, 10)));
+    [1000, 1010, 1030, 1020, 1040].map(|sequence| send(&mut run, sequence));
+    assert_eq!((run.counts().lost, run.counts().late_messages), (0, 1));
+    [1040, 1050].map(|sequence| send(&mut run, sequence));
+    assert_eq!((run.counts().lost, run.counts().out_of_sequence, run.counts().restarts), (0, 1, 0));
+    [0, 10, 20].map(|sequence| send(&mut run, sequence));
+    assert_eq!((run.counts().lost, run.counts().restarts), (0, 1));
+}
+
+#[test]
+fn ipfix_records_that_cannot_be_counted_yet_are_no_loss() {
+    let mut run = Run::new();
+    run.take(&ipfix(0, 1, &[octets_data(256, &[1, 2, 3])]));
+    run.take(&ipfix(3, 1, &[octets_template(Format::Ipfix, 256), octets_data(256, &[4])]));
+    run.take(&ipfix(6, 1, &[]));
+    assert_eq!(run.counts().lost, 2);
+}

@@ -1,0 +1,55 @@
+"""The native analysis of flow records (Rust: ``thalweg_records::analyse``)."""
+
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import Literal, TypedDict
+
+class Statistics(TypedDict):
+    """What an analysis came upon."""
+
+    records: int
+    """Records read."""
+    swapped_times: int
+    """Records that ended before they began, and were turned round."""
+    saturated: int
+    """Records whose octets or packets, times the sampling interval, pass 2**63 - 1 and were taken as that."""
+    observation_points: int
+    """Observation points: exporter, domain and direction."""
+    flows: int
+    """Flows put together."""
+    cheetahs: int
+    """Those of them that are cheetahs."""
+    flowsets: int
+    """Flowsets, single flows included."""
+    single_flows: int
+    """Flowsets of one flow."""
+    spilled_bytes: int
+    """Bytes that did not fit into memory, each time they were written."""
+    largest_key: int
+    """Most records of one key held at once beyond ``memory_bytes``; 0 if it never came to that."""
+
+def analyse(
+    paths: Sequence[str | PathLike[str]],
+    *,
+    flows: str | PathLike[str] | None,
+    flowsets: str | PathLike[str] | None,
+    gap_us: int,
+    threshold_octets: int,
+    window_us: int,
+    tau_us: int,
+    rule: Literal["span", "chain"],
+    cheetahs_only: bool,
+    memory_bytes: int,
+    threads: int,
+    progress: Callable[[int, int], object] | None,
+) -> Statistics:
+    """Reconstruct flows and parallel flowsets from Parquet files of flow records.
+
+    Results are those of the Ibis expressions, to the last bit; ``flows`` and ``flowsets`` are the Parquet files
+    to write (``None``: only counted). Lengths of time are microseconds. ``progress`` is given steps done and steps
+    in all, some twenty times a second; what it raises, ``KeyboardInterrupt`` too, ends the analysis and removes what
+    it had begun to write. The interpreter is free meanwhile.
+
+    Raises ``ValueError`` for a parameter, a file or a value that is not as expected, saying which and what was, and
+    ``OSError`` for what the system refuses.
+    """

@@ -1,0 +1,73 @@
+"""`thalweg flows flows` and `thalweg flows flowsets`: what records become."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import datetime
+from typing import Any
+
+import ibis
+
+from ..flowsets import COLUMNS
+from ..keys import KEY
+from . import answering, parser
+
+ORDERS = {
+    "start": ["flow_start_us"],
+    "octets": [ibis.desc("octets"), "flow_start_us"],
+    "duration": [ibis.desc("duration_us"), "flow_start_us"],
+    "rate": [ibis.desc("rate_bps"), "flow_start_us"],
+}
+
+FLOWS = """Flows, put together from records.
+
+Records of one flow that active timeouts cut are joined; what several routers saw is counted once,
+as the one that saw it longest counted it. A cheetah flow sends more than a threshold within a
+window of time."""
+
+FLOWS_EXAMPLES = """
+All of a day, into a file:
+  thalweg flows flows records --from 2026-11-22 --to 2026-11-23 --parquet flows.parquet
+The largest cheetahs:
+  thalweg flows flows records --cheetahs --order octets -n 20
+"""
+
+FLOWSETS = """Parallel flowsets: flows between two hosts that begin together.
+
+File transfers run over several connections at once; their size and rate are those of the set. Sets
+are of cheetah flows, unless --all-flows is given."""
+
+FLOWSETS_EXAMPLES = """
+The fastest transfers:
+  thalweg flows flowsets records --order rate -n 20
+Transfers of eight connections or more, as JSON:
+  thalweg flows flowsets records 'flows >= 8' --json
+"""
+
+
+def add(commands: Any, now: datetime) -> None:
+    """Adds both commands."""
+    for name, about, examples, orders in (
+        ("flows", FLOWS, FLOWS_EXAMPLES, ("start", "octets")),
+        ("flowsets", FLOWSETS, FLOWSETS_EXAMPLES, tuple(ORDERS)),
+    ):
+        this = parser.command(commands, name, about, examples, "DATA [FILTER] [options]")
+        parser.add_source(this, now)
+        this.add_argument("filter", metavar="FILTER", nargs="?", default="", help="only what matches, in nfdump's language")
+        if name == "flows":
+            this.add_argument("--cheetahs", action="store_true", help="cheetah flows alone, which is faster")
+        this.add_argument("--order", choices=orders, default="start", help="what comes first: the earliest (start), or the largest")
+        parser.add_rows(this)
+        parser.add_rules(this, sets=name == "flowsets")
+        parser.add_answer(this)
+        this.set_defaults(run=run)
+
+
+def run(chosen: argparse.Namespace) -> None:
+    """Answers."""
+    with answering.archive(chosen) as archive:
+        of = "cheetahs" if chosen.command == "flows" and chosen.cheetahs else chosen.command
+        rows = archive.matching(chosen.filter, of)
+        ties = [name for name in (*KEY, *COLUMNS) if name in rows.table.columns and name != "flow_start_us"]
+        ordered = rows.derive(rows.table.order_by([*ORDERS[chosen.order], *dict.fromkeys(ties)]))
+        answering.answer(chosen, ordered, chosen.limit)

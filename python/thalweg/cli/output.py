@@ -1,0 +1,106 @@
+"""Answers as people read them, or as programs do.
+
+In a table, sizes, rates and times have units and three digits. In JSON and CSV they are exact: octets, bits per second,
+microseconds; instants are RFC 3339 in UTC.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+import pyarrow as pa
+
+from .. import units
+from ..dataset import Dataset, with_timestamps
+from ..protocols import NAMES as PROTOCOLS
+
+Format = Callable[[Any], str]
+
+_FORMATS: dict[str, Format] = {
+    "octets": units.octets,
+    "packets": units.count,
+    "flows": units.count,
+    "records": units.count,
+    "rate_bps": units.bit_rate,
+    "duration_us": lambda us: units.duration(None if us is None else us / 1e6),
+    "share": units.share,
+    "protocol": lambda number: PROTOCOLS.get(number, str(number)),
+}
+_HEADINGS = {"rate_bps": "rate", "duration_us": "duration", "observation_domain_id": "domain"}
+_TABLE_ROWS = 1000
+
+
+def as_table(rows: Iterable[Mapping[str, Any]], columns: list[str], out: TextIO) -> None:
+    """Aligned columns, numbers to the right."""
+    shown = [_row(row, columns) for row in rows]
+    headings = [_HEADINGS.get(name, name).removesuffix("_us").replace("_", " ") for name in columns]
+    is_number = [all(_is_number(cells[index]) for cells in shown) and bool(shown) for index in range(len(columns))]
+    widths = [max(len(cells[index]) for cells in [headings, *shown]) for index in range(len(columns))]
+    for cells in [headings, *shown]:
+        aligned = (
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(cells, widths, is_number, strict=True)
+        )
+        print("  ".join(aligned).rstrip(), file=out)
+
+
+def as_json(rows: Iterable[Mapping[str, Any]], out: TextIO) -> None:
+    """One object a line."""
+    for row in rows:
+        print(json.dumps({name: _plain(value) for name, value in row.items()}, allow_nan=False), file=out)
+
+
+def as_csv(rows: Iterable[Mapping[str, Any]], columns: list[str], out: TextIO) -> None:
+    """With a heading; an empty field where there is no number."""
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow([_plain(row[name]) for name in columns])
+
+
+def rows_of(answer: Dataset | pa.Table) -> Iterator[dict[str, Any]]:
+    """Row by row, instants as datetimes under their names in files."""
+    batches = answer.engine.backend.to_pyarrow_batches(answer.table) if isinstance(answer, Dataset) else [answer]
+    for batch in batches:
+        rows = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
+        yield from with_timestamps(rows).to_pylist()
+
+
+def columns_of(answer: Dataset | pa.Table) -> list[str]:
+    """Names of the columns in files."""
+    names = answer.table.columns if isinstance(answer, Dataset) else answer.column_names
+    return list(with_timestamps(pa.table({name: pa.array([], pa.int64()) for name in names})).column_names)
+
+
+def note(text: str) -> None:
+    """Says something beside the answer."""
+    print(f"thalweg: {text}", file=sys.stderr)
+
+
+def _row(row: Mapping[str, Any], columns: list[str]) -> list[str]:
+    return [_cell(name, row[name]) for name in columns]
+
+
+def _cell(name: str, value: Any) -> str:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+    if value is None or value == "":
+        return units.NONE
+    return _FORMATS.get(name, str)(value)
+
+
+def _is_number(cell: str) -> bool:
+    return cell == units.NONE or (cell[:1].isdigit() and cell.count(".") < 2 and ":" not in cell)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    if isinstance(value, float) and value != value:
+        return None
+    return value

@@ -1,0 +1,43 @@
+"""`thalweg flows query`."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import datetime
+from typing import Any
+
+from . import answering, parser
+
+ABOUT = """Records that match a filter, or the answer to a query in SQL.
+
+A filter is in nfdump's language; its records come in the order of their start. SQL is a SELECT in
+DuckDB's dialect about one of the tables records, flows (reconstructed), cheetahs and flowsets; for
+other engines it is translated. Instants are microseconds since 1970, in columns that end in _us."""
+
+EXAMPLES = """
+Large records into a network:
+  thalweg flows query records 'dst net 10.0.0.0/8 and bytes > 1g'
+Scans: SYN, and nothing that answers it, as CSV:
+  thalweg flows query records 'proto tcp and flags S and not flags ARPUF' --csv
+Records of each exporter:
+  thalweg flows query records 'SELECT exporter, format, count(*) AS records FROM records GROUP BY ALL'
+Octets of the flowsets of eight flows:
+  thalweg flows query records 'SELECT sum(octets) AS octets FROM flowsets WHERE flows = 8'
+"""
+
+
+def add(commands: Any, now: datetime) -> None:
+    """Adds the command."""
+    this = parser.command(commands, "query", ABOUT, EXAMPLES, "DATA QUERY [options]")
+    parser.add_source(this, now)
+    this.add_argument("query", metavar="QUERY", help="a filter, or SQL")
+    parser.add_rows(this)
+    parser.add_rules(this, sets=True)
+    parser.add_answer(this)
+    this.set_defaults(run=run)
+
+
+def run(chosen: argparse.Namespace) -> None:
+    """Answers."""
+    with answering.archive(chosen) as archive:
+        answering.answer(chosen, archive.query(chosen.query), chosen.limit)

@@ -1,0 +1,73 @@
+"""`thalweg flows series`."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ..archive import TABLES
+from ..engines.engine import microseconds
+from ..quantities import names, span_us, whole_number
+from ..series import series
+from . import answering, chart, parser
+from .progress import progress
+
+ABOUT = """Traffic over time.
+
+Each row's octets are spread evenly from its first packet to its last; a flow counts where it
+begins. Intervals begin at multiples of their length since 1970 (UTC)."""
+
+EXAMPLES = """
+The last hour:
+  thalweg flows series records --every 1m --from now-1h
+A day by protocol, as a plot:
+  thalweg flows series records --every 5m --by protocol --plot day.svg
+How much of one service, as CSV:
+  thalweg flows series records --every 1h 'dst port 443' --csv
+"""
+
+PLOTS = (".png", ".svg", ".pdf")
+
+
+def add(commands: Any, now: datetime) -> None:
+    """Adds the command."""
+    this = parser.command(commands, "series", ABOUT, EXAMPLES, "DATA [FILTER] [--every TIME] [--by DIMENSION,...] [options]")
+    parser.add_source(this, now)
+    this.add_argument("filter", metavar="FILTER", nargs="?", default="", help="only what matches, in nfdump's language")
+    this.add_argument("--every", type=parser.typed(span_us), default=300_000_000, metavar="TIME", help="length of an interval (5m)")
+    this.add_argument("--by", type=names, default=[], metavar="DIMENSION,...", help="groups, as of thalweg flows top; without both ends")
+    this.add_argument("-n", "--groups", type=parser.typed(whole_number), default=5, metavar="N", help="how many groups; the rest is one (5)")
+    parser.add_of(this, TABLES)
+    this.add_argument("--plot", type=parser.typed(plot_file), metavar="FILE", help=f"draw it: {', '.join(PLOTS)}")
+    parser.add_rules(this, sets=True)
+    parser.add_answer(this)
+    this.set_defaults(run=run)
+
+
+def plot_file(text: str) -> Path:
+    """A file whose ending says what kind of drawing it is."""
+    path = Path(text)
+    if path.suffix not in PLOTS:
+        raise ValueError(f"{text!r} ends in none of {', '.join(PLOTS)}")
+    return path
+
+
+def run(chosen: argparse.Namespace) -> None:
+    """Answers."""
+    start_us, end_us = (None if at is None else microseconds(at) for at in (chosen.start, chosen.end))
+    with answering.archive(chosen) as archive, progress(archive.records.engine, chosen.command):
+        rows = archive.matching(chosen.filter, chosen.of)
+        found = series(rows, chosen.every, by=chosen.by, groups=chosen.groups, start_us=start_us, end_us=end_us)
+    if chosen.plot is not None:
+        from ..report.plots import save_series
+
+        save_series(found, chosen.plot)
+    elif not answering.write(chosen, pa.Table.from_pandas(found, preserve_index=False)):
+        width = shutil.get_terminal_size((100, 24)).columns
+        print(chart.chart(found, chosen.every, width), file=sys.stdout)

@@ -1,0 +1,47 @@
+"""`thalweg flows top`."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import datetime
+from typing import Any
+
+from ..archive import TABLES
+from ..quantities import names, whole_number
+from ..top import DIMENSIONS, ORDERS
+from . import answering, parser
+
+ABOUT = """Who moves most: the largest groups.
+
+Rows are grouped by what they have in common; several dimensions are joined with commas:
+""" + "\n".join(f"  {name:<18} {dimension.meaning}" for name, dimension in DIMENSIONS.items())
+
+EXAMPLES = """
+Top talkers:
+  thalweg flows top records
+Services by packets, those of one network:
+  thalweg flows top records --by protocol,destination-port --order packets 'src net 192.0.2.0/24'
+Large transfers, each counted once however many routers saw it:
+  thalweg flows top records --of flowsets --by pair -n 20
+"""
+
+
+def add(commands: Any, now: datetime) -> None:
+    """Adds the command."""
+    this = parser.command(commands, "top", ABOUT, EXAMPLES, "DATA [FILTER] [--by DIMENSION,...] [options]")
+    parser.add_source(this, now)
+    this.add_argument("filter", metavar="FILTER", nargs="?", default="", help="only what matches, in nfdump's language")
+    this.add_argument("--by", type=names, default=["source"], metavar="DIMENSION,...", help="what groups have in common (source)")
+    this.add_argument("--order", choices=ORDERS, default=ORDERS[0], help="what they are ordered by (octets)")
+    this.add_argument("-n", "--limit", type=parser.typed(whole_number), default=10, metavar="N", help="how many groups (10)")
+    parser.add_of(this, TABLES)
+    parser.add_rules(this, sets=True)
+    parser.add_answer(this)
+    this.set_defaults(run=run)
+
+
+def run(chosen: argparse.Namespace) -> None:
+    """Answers."""
+    with answering.archive(chosen) as archive:
+        rows = archive.top(chosen.by, order=chosen.order, limit=chosen.limit, matching=chosen.filter, of=chosen.of)
+        answering.answer(chosen, rows, limit=None)

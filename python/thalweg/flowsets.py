@@ -1,0 +1,152 @@
+"""Parallel flowsets: flows between two hosts that begin together (the dissertation, section 2.2, equations 2.1 to 2.3).
+
+A flowset identifier is (source_address, destination_address), eq. 2.1. Flows with one identifier are put in the order of
+(flow_start, flow_end, source_port, destination_port, protocol). Eq. 2.2 asks of the flows k_n ... k_n+u of a set, f being a start, that
+
+    f(k_n+u) - f(k_n) <= tau,    f(k_n) - f(k_n-1) > tau,    f(k_n+u+1) - f(k_n+u) > tau
+
+A chain of gaps of tau or less that spans more than tau in all satisfies neither as a whole nor in parts, so it takes a rule:
+
+- `span` (the default): a set begins with the first flow that is not yet in one, and takes all that start at most tau after that.
+  The first condition always holds, the others may not.
+- `chain`: flows join while each starts at most tau after the one before. The last two always hold, the first may not.
+
+Where eq. 2.2 can be met, both rules meet it, and are the same. All data are one input: sets cross midnight as they cross any other time.
+
+Size, duration and rate of a set are eq. 2.3, with one difference: the duration ends with the flow that ends last, not with the one that
+*starts* last. Where an earlier flow ends later, the equation's duration would be too short and its rate too high.
+"""
+
+from __future__ import annotations
+
+import math
+
+import ibis
+import ibis.expr.types as ir
+
+from .dataset import Dataset
+from .engines import Engine
+from .flows import in_microseconds
+
+TAU_S = 10.0
+"""The dissertation's gap."""
+RULES = ("span", "chain")
+"""What to do where eq. 2.2 cannot be met."""
+
+COLUMNS = {
+    "source_address": "string",
+    "destination_address": "string",
+    "flow_start_us": "int64",
+    "flow_end_us": "int64",
+    "flows": "int64",
+    "octets": "int64",
+    "packets": "int64",
+    "duration_us": "int64",
+    "rate_bps": "float64",
+    "source_as": "int64",
+    "destination_as": "int64",
+}
+"""What is told of a flowset. `flows` is N (1: a single flow, Table 2.4); `octets` is S; `duration_us` is D; `rate_bps` is R, S * 8 * 10^6 / D in
+doubles, null where D is 0; AS numbers are the greatest of its flows."""
+
+_PAIR = ["source_address", "destination_address"]
+_CHAIN = [*_PAIR, "chain"]
+_ORDER = ["flow_start_us", "flow_end_us", "source_port", "destination_port", "protocol"]
+
+
+def flowsets(flows: Dataset, *, tau: float = TAU_S, rule: str = "span", cheetahs_only: bool = True) -> Dataset:
+    """The flowsets that flows make, with the columns of `COLUMNS`, in no order.
+
+    Args:
+        flows: What `reconstruct` gives.
+        tau: Seconds within which flows of a set start; not negative.
+        rule: `span` or `chain`.
+        cheetahs_only: Of cheetah flows alone, as in the dissertation.
+
+    Raises:
+        ValueError: If a parameter is out of its range.
+    """
+    tau_us = in_microseconds("tau", tau, 0)
+    if rule not in RULES:
+        raise ValueError(f"rule: {rule!r} is not known; there are {' and '.join(RULES)}")
+    members = flows.table.filter(flows.table.cheetah) if cheetahs_only else flows.table
+    sets = chained = _chains(members, tau_us).mutate(part=ibis.literal(0, "int64"))
+    if rule == "span":
+        chained = flows.engine.materialise(chained)
+        sets = _divided(flows.engine, chained, tau_us)
+    return flows.derive(_characterised(sets))
+
+
+def _chains(flows: ir.Table, tau_us: int) -> ir.Table:
+    """Flows with the number `chain` of their chain within their pair of hosts."""
+    of_pair = {"group_by": _PAIR, "order_by": _ORDER}
+    before = flows.mutate(previous_us=flows.flow_start_us.lag().over(ibis.window(**of_pair)))
+    begins = (before.flow_start_us - before.previous_us > tau_us).ifelse(1, 0)
+    numbered = before.mutate(chain=begins.sum().over(ibis.window(rows=(None, 0), **of_pair)).cast("int64"))
+    return numbered.select(
+        *_CHAIN, *_ORDER, "octets", "packets", "source_as", "destination_as"
+    )
+
+
+def _divided(engine: Engine, chained: ir.Table, tau_us: int) -> ir.Table:
+    """Chains cut, where they span more than tau, into parts by the rule `span`."""
+    spans = chained.group_by(*_CHAIN).aggregate(
+        span_us=chained.flow_start_us.max() - chained.flow_start_us.min(), members=chained.count()
+    )
+    long = engine.materialise(spans.filter(spans.span_us > tau_us).mutate(number=ibis.row_number()))
+    # Parts of a chain begin more than tau apart, each with a flow.
+    most = long.aggregate(parts=ibis.least(long.members, long.span_us // max(tau_us, 1) + 1).max().cast("int64"))
+    parts = engine.to_pyarrow(most)["parts"][0].as_py()
+    if parts is None:
+        return chained
+    positions = engine.materialise(_positions(chained, long, tau_us))
+    leaders = _leaders(engine, positions.select("number", "position", "next"), parts)
+    led = positions.left_join(leaders, ["number", "position"])
+    begins = led.select(positions, leads=leaders.leads.fill_null(0))
+    in_chain = ibis.window(group_by="number", order_by="position", rows=(None, 0))
+    cut = begins.mutate(part=begins.leads.sum().over(in_chain).cast("int64")).select(*chained.columns)
+    return chained.anti_join(long, _CHAIN).select(*chained.columns).union(cut)
+
+
+def _positions(chained: ir.Table, long: ir.Table, tau_us: int) -> ir.Table:
+    """Flows of long chains with their `position`, from 0, and `next`: that of the first that starts more than tau later."""
+    flows = chained.inner_join(long.select(*_CHAIN, "number"), _CHAIN)
+    flows = flows.select(*chained.columns, "number")
+    up_to_tau = ibis.range_window(group_by="number", order_by="flow_start_us", preceding=None, following=tau_us)
+    return flows.mutate(
+        position=ibis.row_number().over(ibis.window(group_by="number", order_by=_ORDER)).cast("int64"),
+        next=flows.count().over(up_to_tau).cast("int64"),
+    )
+
+
+def _leaders(engine: Engine, hops: ir.Table, parts: int) -> ir.Table:
+    """Positions at which parts begin: 0, next(0), next(next(0)), ...; in passes that each double how far they reach.
+
+    After k passes `reached` has the first 2^k of them, and `hops` leads from each position 2^k parts on.
+    """
+    reached = hops.filter(hops.position == 0).select("number", "position")
+    for _ in range(math.ceil(math.log2(parts))):
+        onward = reached.inner_join(hops, ["number", "position"])
+        landed = onward.select("number", position="next").semi_join(hops, ["number", "position"])
+        reached = engine.materialise(reached.union(landed))
+        then = hops.select("number", next="position", after="next")
+        doubled = hops.inner_join(then, ["number", "next"])
+        hops = engine.materialise(doubled.select("number", "position", next="after"))
+    return reached.mutate(leads=ibis.literal(1))
+
+
+def _characterised(sets: ir.Table) -> ir.Table:
+    """Equation 2.3 for each set."""
+    summed = sets.group_by(*_CHAIN, "part").aggregate(
+        flow_start_us=sets.flow_start_us.min(),
+        flow_end_us=sets.flow_end_us.max(),
+        flows=sets.count(),
+        octets=sets.octets.sum().cast("int64"),
+        packets=sets.packets.sum().cast("int64"),
+        source_as=sets.source_as.max(),
+        destination_as=sets.destination_as.max(),
+    )
+    timed = summed.mutate(duration_us=summed.flow_end_us - summed.flow_start_us)
+    bits = (timed.octets * 8).cast("float64")
+    rated = timed.mutate(rate_bps=bits * 1e6 / timed.duration_us.nullif(0).cast("float64"))
+    return rated.select(*COLUMNS).cast(COLUMNS)

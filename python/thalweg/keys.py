@@ -1,0 +1,7 @@
+"""What tells flows apart, and what tells apart where they were seen."""
+
+KEY = ("source_address", "destination_address", "source_port", "destination_port", "protocol")
+"""A flow's key."""
+
+POINT = ("exporter", "observation_domain_id", "flow_direction")
+"""An observation point."""

@@ -1,0 +1,152 @@
+"""Drawings: of the page as SVG that follows the reader's colours, of files in colours of their own."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.dates as mdates
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from .. import units
+from ..series import OTHER
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+"""Told apart by people who see colours differently (Okabe & Ito 2008)."""
+REST = "#8a8a8a"
+INK, GRID = "#222222", "#d8d8d8"
+
+_VARIABLES = {INK: "var(--ink)", GRID: "var(--line)"}
+_STYLE = {
+    "figure.dpi": 100,
+    "font.size": 10,
+    "font.family": "sans-serif",
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": GRID,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "thalweg",
+}
+
+
+def series_svg(series: pd.DataFrame, label: str) -> str:
+    """Traffic over time, groups on top of one another; `label` says what it shows."""
+    with _figure(9.6, 3.2) as figure:
+        _draw_series(figure.subplots(), series)
+        return _svg(figure, label)
+
+
+def save_series(series: pd.DataFrame, path: Path) -> None:
+    """The same into a file, of the kind that its ending says."""
+    with _figure(9.6, 3.6) as figure:
+        _draw_series(figure.subplots(), series)
+        figure.savefig(path, facecolor="white", metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
+def rates_svg(paths: Mapping[str, Mapping[int, Sequence[float]]], label: str) -> str:
+    """Box plots of rates (bits per second) by number of component flows, a panel for each path (Figure 2.1).
+
+    The box reaches from the first quartile to the third, with the median in it; whiskers to the farthest rate within 1.5
+    times that range; what is beyond is shown by itself.
+    """
+    columns = min(2, len(paths))
+    rows = math.ceil(len(paths) / columns)
+    with _figure(9.6, 3.0 * rows + 0.2) as figure:
+        panels = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
+        for panel, (path, rates) in zip(panels, paths.items(), strict=False):
+            _draw_boxes(panel, path, rates)
+        for panel in panels[len(paths) :]:
+            panel.set_visible(False)
+        for panel in panels[::columns]:
+            panel.set_ylabel("rate (bit/s)")
+        return _svg(figure, label)
+
+
+def _draw_series(panel: Axes, series: pd.DataFrame) -> None:
+    groups = list(dict.fromkeys(series["group"]))
+    times = series.loc[series["group"] == groups[0], "time"].dt.tz_localize(None).to_numpy() if groups else np.array([])
+    rates = [series.loc[series["group"] == group, "rate_bps"].to_numpy() for group in groups]
+    colours = [REST if group == OTHER else COLOURS[index % len(COLOURS)] for index, group in enumerate(groups)]
+    if len(times):
+        step = times[1] - times[0] if len(times) > 1 else np.timedelta64(1, "s")
+        edges = np.append(times, times[-1] + step)
+        stacked = [np.append(values, values[-1]) for values in rates]
+        panel.stackplot(edges, *stacked, step="post", colors=colours, labels=groups, linewidth=0)
+        panel.set_xlim(edges[0], edges[-1])
+    panel.set_ylim(bottom=0)
+    panel.set_ylabel("rate")
+    panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: units.bit_rate(value)))
+    locator = mdates.AutoDateLocator(minticks=3, maxticks=9)
+    panel.xaxis.set_major_locator(locator)
+    panel.xaxis.set_major_formatter(mdates.ConciseDateFormatter(locator))
+    if groups not in ([], [""]):
+        panel.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
+
+
+def _draw_boxes(panel: Axes, path: str, rates: Mapping[int, Sequence[float]]) -> None:
+    numbers = sorted(rates)
+    drawn = panel.boxplot(
+        [list(rates[number]) for number in numbers],
+        widths=0.55,
+        patch_artist=True,
+        boxprops={"facecolor": COLOURS[5], "edgecolor": COLOURS[0], "linewidth": 1.1},
+        medianprops={"color": COLOURS[1], "linewidth": 2},
+        whiskerprops={"color": COLOURS[0]},
+        capprops={"color": COLOURS[0]},
+        flierprops={"marker": "o", "markersize": 2.5, "markerfacecolor": REST, "markeredgecolor": "none"},
+    )
+    for box in drawn["boxes"]:
+        box.set_alpha(0.55)
+    panel.set_title(path, loc="left", fontsize=10.5, color=INK)
+    panel.set_xticks(range(1, len(numbers) + 1), [f"{number}\nn={len(rates[number]):,}" for number in numbers])
+    panel.set_xlabel("component flows")
+    panel.set_ylim(bottom=0)
+    panel.grid(axis="x", visible=False)
+    panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: units.bit_rate(value).removesuffix("bit/s").strip()))
+
+
+@contextmanager
+def _figure(width: float, height: float) -> Iterator[Figure]:
+    with plt.rc_context(_STYLE):
+        figure = plt.figure(figsize=(width, height), layout="constrained")
+        try:
+            yield figure
+        finally:
+            plt.close(figure)
+
+
+def _svg(figure: Figure, label: str) -> str:
+    """The drawing alone, to stand within a page; its ink is the page's."""
+    out = io.StringIO()
+    figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    text = out.getvalue()
+    text = text[text.index("<svg") :]
+    for colour, variable in _VARIABLES.items():
+        text = text.replace(colour, variable)
+    # The page has no use for what identifies parts, and the same names twice would be an error in it.
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    width, height = re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"', text).groups()  # type: ignore[union-attr]
+    text = re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', f'role="img" aria-label="{label}"', text, count=1)
+    return text
