@@ -4,7 +4,7 @@ CAPTURE := examples/two-hosts.pcap
 THALWEG := $(or $(CARGO_TARGET_DIR),target)/release/thalweg
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench fuzz
+.PHONY: help run python test lint bench fuzz
 
 help: ## say this
 	@echo 'Thalweg: finds where the traffic of a network runs strongest, within milliseconds.'
@@ -23,9 +23,18 @@ run: ## build, and steer an emulated network for half a minute, reroutes shown a
 	@echo 'On a network of this kernel:      sudo $(THALWEG) lab run collide'
 	@echo 'To watch a capture:               $(THALWEG) watch --replay $(CAPTURE)'
 	@echo 'To watch an interface (ip link):  sudo $(THALWEG) watch eth0'
+	@echo 'To analyse flow records:          make python, and then $(THALWEG) flows --help'
+
+python: ## install the Python package into .venv, for thalweg flows and notebooks
+	@scripts/setup.sh python
+	@scripts/python.sh run
+	@echo
+	@echo 'Analyse flow records:  $(THALWEG) flows --help'
+	@echo 'In a notebook:         .venv/bin/python, import thalweg'
 
 test: ## check format and lints, run every test
 	@scripts/setup.sh test
+	@scripts/python.sh test
 	@scripts/test.sh
 
 lint: ## check format, lints, documentation and shell scripts

@@ -44,3 +44,10 @@ if [ "$limit" -lt 10000000 ]; then emulated=(--seconds 0.01 --seeds 1); fi
 for experiment in bursts latency slow-start error timeline; do
   bench_on_all experiment "planck-$experiment" "${emulated[@]}"
 done
+if [ -x "${BENCH_PYTHON:-.venv/bin/python}" ]; then
+  step bench/records.sh reconstruct "$(at_most 20000000)"
+  step bench/records.sh top "$(at_most 20000000)"
+  step bench/records.sh memory "$(at_most 200000000)"
+else
+  echo 'records: no Python package (make python), left out'
+fi

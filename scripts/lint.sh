@@ -9,6 +9,12 @@ step cargo fmt --all --check
 step cargo clippy --workspace --all-targets --quiet -- -D warnings
 RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --document-private-items --quiet
 step scripts/check-links.sh
+if [ -x .venv/bin/mypy ]; then
+  step .venv/bin/ruff check --quiet python
+  (cd python && step ../.venv/bin/mypy --no-error-summary)
+else
+  echo "==> python: not checked: scripts/python.sh test makes .venv"
+fi
 
 mapfile -t shell_scripts < <(
   find .ci scripts bench examples experiments -type f \( -name '*.sh' -o -path .ci/run \) 2>/dev/null | sort

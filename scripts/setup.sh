@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes ready what one goal of the Makefile needs:  scripts/setup.sh run|test|bench|fuzz|lint
+# Makes ready what one goal of the Makefile needs:  scripts/setup.sh run|python|test|bench|fuzz|lint
 #
 # A missing Debian package is installed when that is possible (root, apt-get); otherwise this says what is
 # missing, what will be skipped for it, and the command that installs it. Exits 1 only if the goal cannot be
@@ -51,6 +51,7 @@ lacking() { echo "setup: $*" >&2; failed=1; }
 need_cargo
 case $goal in
   run) ;;
+  python) need ensurepip.py python3-venv "makes the environment that the package is installed into" ;;
   lint)
     need_cargo_part fmt rustfmt
     need_cargo_part clippy clippy
@@ -70,6 +71,10 @@ case $goal in
     want tmux tmux "tests of the live view are skipped"
     want clang clang "the lab's switch program is not compiled, and tests of the lab are skipped"
     want ovs-vswitchd openvswitch-switch "tests with Open vSwitch are skipped"
+    want softflowd softflowd "tests with softflowd are skipped"
+    want pmacctd pmacct "tests with pmacct are skipped"
+    want ensurepip.py python3-venv "the Python package is not tested"
+    want java openjdk-17-jre-headless "tests on Spark are skipped"
     want os_ken.py python3-os-ken "tests that compare with os-ken are skipped"
     [ "$(id -u)" -eq 0 ] || echo "setup: not root: tests that make network namespaces are skipped"
     ;;
@@ -87,7 +92,7 @@ case $goal in
     need c++ build-essential "builds libFuzzer"
     ;;
   *)
-    echo "usage: scripts/setup.sh run|test|bench|fuzz|lint" >&2
+    echo "usage: scripts/setup.sh run|python|test|bench|fuzz|lint" >&2
     exit 2
     ;;
 esac

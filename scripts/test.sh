@@ -11,16 +11,26 @@ step() { echo "==> $*"; "$@"; }
 step cargo fmt --all --check
 step cargo clippy --workspace --all-targets --quiet -- -D warnings
 step scripts/check-links.sh
+if [ -x .venv/bin/pytest ]; then
+  step .venv/bin/ruff check --quiet python
+  (cd python && step ../.venv/bin/mypy --no-error-summary)
+fi
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
 step cargo test --workspace --no-fail-fast 2>&1 | tee "$log" || status=$?
+if [ -x .venv/bin/pytest ]; then
+  (cd python && step ../.venv/bin/python -m pytest --quiet) 2>&1 | tee -a "$log" || status=$?
+else
+  echo "skipped: python: there is no .venv with its tests' packages" | tee -a "$log"
+fi
 
 echo
 echo "==> in all"
 grep -o 'skipped: .*' "$log" | sort || true
-awk '/skipped: / { skipped++ }
+awk '/^skipped: python: / { skipped++; passed++; next }
+  /skipped: / { skipped++ }
   /^test result:/ { passed += $4; failed += $6; ignored += $8 }
   END { printf "%d passed, %d failed, %d skipped\n", passed - skipped, failed, ignored + skipped }' "$log"
 exit "$status"

@@ -97,6 +97,8 @@ fn watch_options(file: PathBuf) -> WatchOptions {
         tasks: None,
         table: true,
         save_states: None,
+        export: None,
+        records: None,
         live: LiveOptions::new(""),
         seed: None,
         top: 10,

@@ -7,6 +7,7 @@ pub mod capture_file;
 pub mod config;
 pub mod experiment;
 pub mod filter;
+pub mod flow_export;
 pub mod headers;
 pub mod openflow;
 pub mod sketch_state;

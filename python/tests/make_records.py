@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
 from thalweg.sources import RECORD_SCHEMA
 
 SECOND = 1_000_000
@@ -26,9 +27,7 @@ def table(columns: dict[str, Integers | pa.Array], rows: int) -> pa.Table:
         given = columns.get(field.name)
         if given is None:
             blank = "ipfix" if field.name == "format" else "" if pa.types.is_string(field.type) else 0
-            given = pa.array([blank], pa.string() if isinstance(blank, str) else pa.int64()).take(
-                pa.array(np.zeros(rows, dtype=np.int64))
-            )
+            given = pa.array([blank], pa.string() if isinstance(blank, str) else pa.int64()).take(pa.array(np.zeros(rows, dtype=np.int64)))
         told.append(pa.array(given).cast(field.type))
     return pa.Table.from_arrays(told, schema=RECORD_SCHEMA)
 

@@ -120,9 +120,7 @@ def _templates() -> bytes:
 def _data(record: Mapping[str, Any], base_ms: int) -> bytes:
     version = ipaddress.ip_address(record["source_address"]).version
     template, length, _, _ = _VERSIONS[version]
-    body = b"".join(
-        struct.pack("!I", record[time_of_flow] // 1000 - base_ms) for time_of_flow in ("flow_start_us", "flow_end_us")
-    )
+    body = b"".join(struct.pack("!I", record[time_of_flow] // 1000 - base_ms) for time_of_flow in ("flow_start_us", "flow_end_us"))
     for column in ("source_address", "destination_address", "next_hop"):
         text = record[column]
         body += ipaddress.ip_address(text).packed if text else bytes(length)

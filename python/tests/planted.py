@@ -16,9 +16,7 @@ from thalweg.sources import RECORD_SCHEMA
 DAY = datetime(2026, 11, 22, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 
-BLANK: dict[str, Any] = {
-    field.name: "" if pa.types.is_string(field.type) else 0 for field in RECORD_SCHEMA if field.name != "received"
-}
+BLANK: dict[str, Any] = {field.name: "" if pa.types.is_string(field.type) else 0 for field in RECORD_SCHEMA if field.name != "received"}
 
 
 @dataclass(frozen=True)
@@ -44,11 +42,11 @@ def record(**columns: Any) -> dict[str, Any]:
 
 
 def records_of(transfer: Transfer, exporters: Iterable[str] = ("192.0.2.254",)) -> list[dict[str, Any]]:
-    """Its records: one a minute of each flow, from each exporter. Flows begin a second after one another."""
+    """Its records: one a minute of each flow, from each exporter. Flows begin half a second after one another."""
     rows = []
     for flow in range(transfer.flows):
         for minute in range(transfer.minutes):
-            start = transfer.start + timedelta(seconds=flow) + minute * MINUTE
+            start = transfer.start + timedelta(milliseconds=500 * flow) + minute * MINUTE
             octets = transfer.octets // transfer.flows // transfer.minutes
             for exporter in exporters:
                 rows.append(

@@ -102,9 +102,7 @@ COMPARE = words("", "=", "==", "<", ">", "<=", ">=", "eq", "lt", "GT")
 ADDRESSES = words(*V4, *V6)
 PORTS = words("53", "80", "1000", "0x35", "65535")
 PRIMITIVES = st.one_of(
-    words(
-        "any", "ipv4", "inet6", "proto tcp", "proto UDP", "proto 17", "flowdir ingress", "dir 1", "tos 184", "vlan 5"
-    ),
+    words("any", "ipv4", "inet6", "proto tcp", "proto UDP", "proto 17", "flowdir ingress", "dir 1", "tos 184", "vlan 5"),
     words(
         "flags S",
         "flags SA",
@@ -187,9 +185,7 @@ def test_every_prefix_length_of_ipv6_holds_what_the_standard_library_says() -> N
         frame = records.mutate(**answers).execute()
         for number, network in enumerate(chosen):
             inside = frame["address"][frame[str(number)]]
-            assert sorted(inside) == sorted(
-                text for text in frame["address"] if ":" in text and is_in(text, network)
-            ), network
+            assert sorted(inside) == sorted(text for text in frame["address"] if ":" in text and is_in(text, network)), network
 
 
 def neighbours(address: ipaddress.IPv6Address) -> list[ipaddress.IPv6Address]:

@@ -1,0 +1,49 @@
+"""From routers' flow records to what moved through the network.
+
+    import thalweg
+
+    archive = thalweg.open("/var/lib/thalweg")
+    archive.top("source").to_pandas()
+    archive.flowsets().to_pandas()
+
+    with thalweg.connect("duckdb", memory_bytes=4 << 30) as engine:
+        found = thalweg.analyse(engine.open("/var/lib/thalweg"))
+
+| module | what it has |
+|---|---|
+| `archive` | records and the everyday questions about them, for notebooks |
+| `engines` | what computes: DuckDB, compiled code, Spark, ClickHouse, servers |
+| `sources`, `dataset` | which files hold what was asked for; rows that an engine can compute |
+| `flows`, `cheetahs` | flow reconstruction; which flows are cheetahs |
+| `flowsets` | parallel flowsets, equations 2.1 to 2.3 |
+| `analysis` | both in one go |
+| `groups`, `tables`, `statistics` | whose traffic it is; Tables 2.2 to 2.4; quantiles and rate variability |
+| `filter`, `top`, `series` | nfdump's filter language, the largest, time series |
+| `report`, `cli` | the page with tables and plots; `thalweg flows` |
+"""
+
+from .analysis import Analysis, Parameters, analyse
+from .archive import Archive
+from .archive import open_archive as open  # noqa: A004
+from .dataset import Dataset
+from .engines import Engine, EngineError, connect
+from .flows import reconstruct
+from .groups import ByAs, ByPrefix, Sites
+from .sources import SourceError
+
+__all__ = [
+    "Analysis",
+    "Archive",
+    "ByAs",
+    "ByPrefix",
+    "Dataset",
+    "Engine",
+    "EngineError",
+    "Parameters",
+    "Sites",
+    "SourceError",
+    "analyse",
+    "connect",
+    "open",
+    "reconstruct",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -15,14 +15,20 @@ import sqlglot.errors
 from sqlglot import exp
 
 from . import flowsets, series, top
+from .analysis import Parameters, analyse
 from .dataset import Dataset
 from .engines import Engine, connect
 from .filter import compile_filter
-from .flows import GAP_S, THRESHOLD_OCTETS, WINDOW_S, reconstruct
-from .quantities import names, span_us
+from .flows import reconstruct
+from .keys import KEY, POINT
+from .quantities import names as listed
+from .quantities import span_us
 
 TABLES = ("records", "flows", "cheetahs", "flowsets")
 """What can be asked about."""
+
+ORDER = ("flow_start_us", "flow_end_us", *KEY, *POINT, "received_us", "octets")
+"""What records are ordered by."""
 
 _SQL = re.compile(r"[\s(]*(select|with|from)\b", re.IGNORECASE)
 
@@ -31,34 +37,13 @@ class QueryError(ValueError):
     """A query that cannot be asked."""
 
 
-@dataclass(frozen=True)
-class Rules:
-    """How records become flows, and flows flowsets: the parameters of `flows.reconstruct` and `flowsets.flowsets`.
-
-    Attributes:
-        gap: Seconds without the flow after which a record is another flow's.
-        threshold: A cheetah flow sends more than so many octets ...
-        window: ... within so many seconds.
-        tau: Seconds within which the flows of a set start.
-        rule: `span` or `chain`: what to do with chains of small gaps that span more than `tau`.
-        all_flows: Whether flowsets are of all flows, not of cheetahs alone.
-    """
-
-    gap: float = GAP_S
-    threshold: int = THRESHOLD_OCTETS
-    window: float = WINDOW_S
-    tau: float = flowsets.TAU_S
-    rule: str = "span"
-    all_flows: bool = False
-
-
-def open(  # noqa: A001
+def open_archive(
     source: str | Path | Iterable[str | Path],
     *,
     start: datetime | None = None,
     end: datetime | None = None,
     engine: str | Engine = "auto",
-    rules: Rules = Rules(),
+    parameters: Parameters = Parameters(),
 ) -> Archive:
     """Flow records as a collector keeps them.
 
@@ -67,14 +52,14 @@ def open(  # noqa: A001
         start: Only what was received from here on.
         end: Only what was received before.
         engine: One of `engines.NAMES`, or an engine (`engines.connect`) with its memory, threads and address.
-        rules: How records become flows, and flows flowsets.
+        parameters: What is a flow, a cheetah, a flowset.
 
     Raises:
         SourceError: If there are no files.
         EngineError: If there is no such engine, or what it needs is not installed.
     """
     chosen = connect(engine) if isinstance(engine, str) else engine
-    return Archive(chosen.open(source, start=start, end=end), rules)
+    return Archive(chosen.open(source, start=start, end=end), parameters)
 
 
 @dataclass(frozen=True)
@@ -83,11 +68,13 @@ class Archive:
 
     Attributes:
         records: The records.
-        rules: How records become flows, and flows flowsets.
+        parameters: What is a flow, a cheetah, a flowset.
+        progress: Called by compiled analyses as they go on, with steps done and steps in all.
     """
 
     records: Dataset
-    rules: Rules = Rules()
+    parameters: Parameters = field(default_factory=Parameters)
+    progress: Callable[[int, int], object] | None = None
     _computed: dict[str, Dataset] = field(default_factory=dict, repr=False, compare=False)
 
     def filter(self, text: str) -> Archive:
@@ -96,23 +83,36 @@ class Archive:
         Raises:
             FilterError: If it is none.
         """
-        return Archive(self.matching(text), self.rules)
-
-    def with_rules(self, **rules: float | str | bool) -> Archive:
-        """The same records with other `Rules`, by their names."""
-        return Archive(self.records, replace(self.rules, **rules))  # type: ignore[arg-type]
+        return Archive(self.matching(text), self.parameters, self.progress)
 
     def flows(self) -> Dataset:
         """Flows, with the columns of `flows.COLUMNS`."""
-        return self._once("flows", lambda: self._reconstructed(cheetahs_only=False))
+        if "flows" not in self._computed:
+            if self._is_compiled():
+                self._analyse()
+            else:
+                self._computed["flows"] = self._reconstructed(cheetahs_only=False)
+        return self._computed["flows"]
 
     def cheetahs(self) -> Dataset:
-        """Cheetah flows alone: less work than all flows."""
-        return self._once("cheetahs", lambda: self._reconstructed(cheetahs_only=True))
+        """Cheetah flows alone: on SQL engines, less work than all flows."""
+        if self._is_compiled() or "flows" in self._computed:
+            return self.flows().filter(lambda flows: flows.cheetah)
+        if "cheetahs" not in self._computed:
+            self._computed["cheetahs"] = self._reconstructed(cheetahs_only=True)
+        return self._computed["cheetahs"]
 
     def flowsets(self) -> Dataset:
         """Flowsets, with the columns of `flowsets.COLUMNS`."""
-        return self._once("flowsets", self._assembled)
+        chosen = self.parameters
+        if "flowsets" not in self._computed:
+            if self._is_compiled():
+                self._analyse()
+            else:
+                members = self.cheetahs() if chosen.cheetahs_only else self.flows()
+                sets = flowsets.flowsets(members, tau=chosen.tau, rule=chosen.rule, cheetahs_only=chosen.cheetahs_only)
+                self._computed["flowsets"] = sets.materialised()
+        return self._computed["flowsets"]
 
     def table(self, of: str) -> Dataset:
         """One of `TABLES`.
@@ -167,14 +167,15 @@ class Archive:
         return series.series(self.matching(matching, of), every_us, by=_names(by), groups=groups)
 
     def query(self, text: str) -> Dataset:
-        """The answer to SQL (DuckDB's dialect, about one of `TABLES`), or the records that match a filter.
+        """The answer to SQL (DuckDB's dialect, about one of `TABLES`), or the records that match a filter, by their start.
 
         Raises:
             QueryError: If it is SQL that cannot be read, or about another table.
             FilterError: If it is neither.
         """
         if not _SQL.match(text):
-            return self.matching(text)
+            matching = self.matching(text)
+            return matching.derive(matching.table.order_by(list(ORDER)))
         try:
             asked = sqlglot.parse_one(text, dialect="duckdb")
         except sqlglot.errors.ParseError as error:
@@ -187,33 +188,35 @@ class Archive:
             raise QueryError(f"query: a SELECT is about one of {', '.join(TABLES)}; this one is {what}")
         for table in named:
             table.replace(exp.to_table("rows", alias=table.alias or table.name))
-        return self.table(found[0]).sql(asked.sql(dialect="duckdb"))
+        rows = self.table(found[0])
+        try:
+            return rows.sql(asked.sql(dialect="duckdb"))
+        except Exception as error:  # each engine has exceptions of its own for a column that is not there
+            raise QueryError(f"query: {error}") from error
+
+    def _is_compiled(self) -> bool:
+        return self.records.engine.name == "native" and bool(self.records.files)
+
+    def _analyse(self) -> None:
+        """Flows and flowsets in one go."""
+        found = analyse(self.records, self.parameters, self.progress)
+        self._computed.update(flows=found.flows, flowsets=found.flowsets)
 
     def _reconstructed(self, *, cheetahs_only: bool) -> Dataset:
-        rules = self.rules
+        chosen = self.parameters
         return reconstruct(
-            self.records, gap=rules.gap, threshold=rules.threshold, window=rules.window, cheetahs_only=cheetahs_only
-        )
-
-    def _assembled(self) -> Dataset:
-        is_all = self.rules.all_flows
-        flows = self.flows() if is_all else self.cheetahs()
-        return flowsets.flowsets(flows, tau=self.rules.tau, rule=self.rules.rule, cheetahs_only=not is_all)
-
-    def _once(self, name: str, compute: Callable[[], Dataset]) -> Dataset:
-        if name not in self._computed:
-            self._computed[name] = compute().materialised()
-        return self._computed[name]
+            self.records, gap=chosen.gap, threshold=chosen.threshold, window=chosen.window, cheetahs_only=cheetahs_only
+        ).materialised()
 
     def _repr_html_(self) -> str:
         """For notebooks: what is here, without looking at a row."""
         records = self.records
-        rules = ", ".join(f"{name} {value}" for name, value in vars(self.rules).items())
+        parameters = ", ".join(f"{name} {value}" for name, value in vars(self.parameters).items())
         of_files = f"{len(records.files):,} files" if records.files else "a query"
-        about = {"records": f"{of_files}, {records.engine.name}", "rules": rules, "columns": ", ".join(records.table.columns)}
+        about = {"records": f"{of_files}, {records.engine.name}", "parameters": parameters, "columns": ", ".join(records.table.columns)}
         rows = "".join(f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>" for name, text in about.items())
         return f"<table><caption>Flow records</caption>{rows}</table>"
 
 
 def _names(by: str | Sequence[str]) -> list[str]:
-    return names(by) if isinstance(by, str) else list(by)
+    return listed(by) if isinstance(by, str) else list(by)

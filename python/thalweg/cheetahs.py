@@ -22,6 +22,7 @@ import ibis
 import ibis.expr.types as ir
 
 from .keys import KEY, POINT
+from .saturation import total
 
 if TYPE_CHECKING:
     from .engines import Engine
@@ -37,7 +38,7 @@ def cheetahs(engine: Engine, rows: ir.Table, flows: ir.Table, threshold: int, wi
         threshold: Octets.
         window_us: Length of the window in microseconds.
     """
-    suspects = engine.materialise(flows.mutate(suspect=ibis.row_number()))
+    suspects = engine.materialise(flows.mutate(suspect=ibis.row_number().over(order_by=[*KEY, "flow_start_us"])))
     pieces = engine.materialise(_of_suspects(rows, suspects))
     longest = pieces.group_by("suspect").aggregate(longest_us=(pieces.flow_end_us - pieces.flow_start_us).max())
     width = longest.select("suspect", width_us=ibis.greatest(longest.longest_us, window_us))
@@ -50,7 +51,7 @@ def cheetahs(engine: Engine, rows: ir.Table, flows: ir.Table, threshold: int, wi
         met.flow_end_us >= met.begin_us,
     )
     within = met.select("suspect", "begin_us", octets=_octets_within(met, window_us))
-    filled = within.group_by("suspect", "begin_us").aggregate(octets=within.octets.sum())
+    filled = within.group_by("suspect", "begin_us").aggregate(octets=total(within.octets))
     found = filled.filter(filled.octets > threshold).select("suspect").distinct()
     return suspects.semi_join(found, "suspect").select(*KEY, "flow_start_us", is_cheetah=ibis.literal(True))
 

@@ -18,7 +18,7 @@ A flow's key is (source_address, destination_address, source_port, destination_p
 4. It is a cheetah if some window of the length `window` holds more than `threshold` octets of the chosen point's records; see
    `cheetahs`.
 
-Sums beyond int64 (9.2 EB) are errors on DuckDB and Spark.
+Products and sums stop at the greatest int64; see `saturation`.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ import ibis.expr.types as ir
 from .cheetahs import cheetahs
 from .dataset import Dataset
 from .keys import KEY, POINT
+from .saturation import product, total
 
 GAP_S, WINDOW_S, THRESHOLD_OCTETS = 60.0, 60.0, 1_000_000_000
 """The dissertation's numbers: more than 1 GB within a minute; a minute is the routers' active timeout."""
@@ -77,10 +78,12 @@ def reconstruct(
     Raises:
         ValueError: If a parameter is out of its range.
     """
-    gap_us, window_us = in_microseconds("gap", gap, 0), in_microseconds("window", window, 1)
-    if threshold < 0:
-        raise ValueError(f"threshold: {threshold} octets is less than none")
-    engine = records.engine
+    rules = checked_flow_rules(gap, threshold, window)
+    engine, gap_us, window_us = records.engine, int(rules["gap_us"]), int(rules["window_us"])
+    compiled = engine.compiled(records, ("flows",), None, **rules)
+    if compiled is not None:
+        found = compiled["flows"]
+        return found.filter(found.table.cheetah) if cheetahs_only else found
     rows = _scaled(records.table)
     if cheetahs_only:
         rows = _of_heavy_keys(rows, threshold)
@@ -97,6 +100,21 @@ def reconstruct(
 def reversed_records(records: Dataset) -> int:
     """How many records end before they start, and were turned round."""
     return records.filter(lambda rows: rows.flow_end_us < rows.flow_start_us).count()
+
+
+def checked_flow_rules(gap: float, threshold: int, window: float) -> dict[str, int | str | bool]:
+    """Parameters of `reconstruct` as engines take them.
+
+    Raises:
+        ValueError: If one is out of its range.
+    """
+    if threshold < 0:
+        raise ValueError(f"threshold: {threshold} octets is less than none")
+    return {
+        "gap_us": in_microseconds("gap", gap, 0),
+        "threshold_octets": threshold,
+        "window_us": in_microseconds("window", window, 1),
+    }
 
 
 def in_microseconds(name: str, seconds: float, least_us: int) -> int:
@@ -119,8 +137,8 @@ def _scaled(records: ir.Table) -> ir.Table:
         *POINT,
         flow_start_us=ibis.least(records.flow_start_us, records.flow_end_us),
         flow_end_us=ibis.greatest(records.flow_start_us, records.flow_end_us),
-        octets=records.octets * interval,
-        packets=records.packets * interval,
+        octets=product(records.octets, interval),
+        packets=product(records.packets, interval),
         sampling_interval=interval,
         source_as=records.source_as,
         destination_as=records.destination_as,
@@ -130,17 +148,15 @@ def _scaled(records: ir.Table) -> ir.Table:
 
 def _of_heavy_keys(rows: ir.Table, threshold: int) -> ir.Table:
     """Records of keys that sent more than `threshold` in all: no other has a cheetah."""
-    totals = rows.group_by(*KEY).aggregate(total=rows.octets.sum())
+    totals = rows.group_by(*KEY).aggregate(total=total(rows.octets))
     return rows.semi_join(totals.filter(totals.total > threshold), list(KEY))
 
 
 def _flows(rows: ir.Table, gap_us: int, bit_or: Callable[[ir.IntegerColumn], ir.IntegerScalar]) -> ir.Table:
     """Flows without the verdict. A key with one record is one flow; only the others need to be sorted."""
     # Both plans read the records twice, which costs a tenth of what sorting all of them does.
-    counted = rows.group_by(*KEY).aggregate(
-        **{name: rows[name].max() for name in rows.columns if name not in KEY}, records=rows.count()
-    )
-    alone = counted.filter(counted.records == 1).mutate(observation_points=ibis.literal(1, "int64"))
+    counted = rows.group_by(*KEY).aggregate(**{name: rows[name].max() for name in rows.columns if name not in KEY}, records=rows.count())
+    alone = counted.filter(counted.records == 1).mutate(observation_points=counted.records)
     several = rows.group_by(*KEY).aggregate(records=rows.count()).filter(lambda keys: keys.records > 1)
     joined = _chosen(_by_point(_numbered(rows.semi_join(several, list(KEY)), gap_us), bit_or))
     kinds = {**COLUMNS, **{name: rows[name].type() for name in POINT}}
@@ -161,8 +177,8 @@ def _by_point(rows: ir.Table, bit_or: Callable[[ir.IntegerColumn], ir.IntegerSca
     return rows.group_by(*KEY, "flow", *POINT).aggregate(
         flow_start_us=rows.flow_start_us.min(),
         flow_end_us=rows.flow_end_us.max(),
-        octets=rows.octets.sum().cast("int64"),
-        packets=rows.packets.sum().cast("int64"),
+        octets=total(rows.octets),
+        packets=total(rows.packets),
         records=rows.count(),
         sampling_interval=rows.sampling_interval.min(),
         source_as=rows.source_as.max(),
@@ -176,9 +192,7 @@ def _chosen(points: ir.Table) -> ir.Table:
     of_flow = ibis.window(group_by=[*KEY, "flow"])
     seen_us = points.flow_end_us - points.flow_start_us
     ranked = points.mutate(
-        rank=ibis.row_number().over(
-            ibis.window(group_by=[*KEY, "flow"], order_by=[seen_us.desc(), points.sampling_interval, *POINT])
-        ),
+        rank=ibis.row_number().over(ibis.window(group_by=[*KEY, "flow"], order_by=[seen_us.desc(), points.sampling_interval, *POINT])),
         flow_start_us=points.flow_start_us.min().over(of_flow),
         flow_end_us=points.flow_end_us.max().over(of_flow),
         records=points.records.sum().over(of_flow),

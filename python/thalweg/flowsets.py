@@ -27,6 +27,7 @@ import ibis.expr.types as ir
 from .dataset import Dataset
 from .engines import Engine
 from .flows import in_microseconds
+from .saturation import product, total
 
 TAU_S = 10.0
 """The dissertation's gap."""
@@ -46,8 +47,8 @@ COLUMNS = {
     "source_as": "int64",
     "destination_as": "int64",
 }
-"""What is told of a flowset. `flows` is N (1: a single flow, Table 2.4); `octets` is S; `duration_us` is D; `rate_bps` is R, S * 8 * 10^6 / D in
-doubles, null where D is 0; AS numbers are the greatest of its flows."""
+"""What is told of a flowset. `flows` is N (1: a single flow, Table 2.4); `octets` is S; `duration_us` is D; `rate_bps` is R, in doubles
+(S * 8) * 10^6 / D, null where D is 0; AS numbers are the greatest of its flows."""
 
 _PAIR = ["source_address", "destination_address"]
 _CHAIN = [*_PAIR, "chain"]
@@ -66,9 +67,7 @@ def flowsets(flows: Dataset, *, tau: float = TAU_S, rule: str = "span", cheetahs
     Raises:
         ValueError: If a parameter is out of its range.
     """
-    tau_us = in_microseconds("tau", tau, 0)
-    if rule not in RULES:
-        raise ValueError(f"rule: {rule!r} is not known; there are {' and '.join(RULES)}")
+    tau_us = int(checked_set_rules(tau, rule)["tau_us"])
     members = flows.table.filter(flows.table.cheetah) if cheetahs_only else flows.table
     sets = chained = _chains(members, tau_us).mutate(part=ibis.literal(0, "int64"))
     if rule == "span":
@@ -77,41 +76,48 @@ def flowsets(flows: Dataset, *, tau: float = TAU_S, rule: str = "span", cheetahs
     return flows.derive(_characterised(sets))
 
 
+def checked_set_rules(tau: float, rule: str) -> dict[str, int | str | bool]:
+    """Parameters of `flowsets` as engines take them.
+
+    Raises:
+        ValueError: If one is out of its range.
+    """
+    if rule not in RULES:
+        raise ValueError(f"rule: {rule!r} is not known; there are {' and '.join(RULES)}")
+    return {"tau_us": in_microseconds("tau", tau, 0), "rule": rule}
+
+
 def _chains(flows: ir.Table, tau_us: int) -> ir.Table:
     """Flows with the number `chain` of their chain within their pair of hosts."""
     of_pair = {"group_by": _PAIR, "order_by": _ORDER}
     before = flows.mutate(previous_us=flows.flow_start_us.lag().over(ibis.window(**of_pair)))
     begins = (before.flow_start_us - before.previous_us > tau_us).ifelse(1, 0)
     numbered = before.mutate(chain=begins.sum().over(ibis.window(rows=(None, 0), **of_pair)).cast("int64"))
-    return numbered.select(
-        *_CHAIN, *_ORDER, "octets", "packets", "source_as", "destination_as"
-    )
+    return numbered.select(*_CHAIN, *_ORDER, "octets", "packets", "source_as", "destination_as")
 
 
 def _divided(engine: Engine, chained: ir.Table, tau_us: int) -> ir.Table:
     """Chains cut, where they span more than tau, into parts by the rule `span`."""
-    spans = chained.group_by(*_CHAIN).aggregate(
-        span_us=chained.flow_start_us.max() - chained.flow_start_us.min(), members=chained.count()
-    )
-    long = engine.materialise(spans.filter(spans.span_us > tau_us).mutate(number=ibis.row_number()))
+    spans = chained.group_by(*_CHAIN).aggregate(span_us=chained.flow_start_us.max() - chained.flow_start_us.min(), members=chained.count())
+    long = engine.materialise(spans.filter(spans.span_us > tau_us).mutate(number=ibis.row_number().over(order_by=_CHAIN)))
     # Parts of a chain begin more than tau apart, each with a flow.
     most = long.aggregate(parts=ibis.least(long.members, long.span_us // max(tau_us, 1) + 1).max().cast("int64"))
     parts = engine.to_pyarrow(most)["parts"][0].as_py()
     if parts is None:
         return chained
     positions = engine.materialise(_positions(chained, long, tau_us))
-    leaders = _leaders(engine, positions.select("number", "position", "next"), parts)
+    leaders = _leaders(engine, positions, parts)
     led = positions.left_join(leaders, ["number", "position"])
     begins = led.select(positions, leads=leaders.leads.fill_null(0))
     in_chain = ibis.window(group_by="number", order_by="position", rows=(None, 0))
     cut = begins.mutate(part=begins.leads.sum().over(in_chain).cast("int64")).select(*chained.columns)
-    return chained.anti_join(long, _CHAIN).select(*chained.columns).union(cut)
+    return chained.anti_join(long, _CHAIN).select(*chained.columns).union(engine.materialise(cut))
 
 
 def _positions(chained: ir.Table, long: ir.Table, tau_us: int) -> ir.Table:
     """Flows of long chains with their `position`, from 0, and `next`: that of the first that starts more than tau later."""
-    flows = chained.inner_join(long.select(*_CHAIN, "number"), _CHAIN)
-    flows = flows.select(*chained.columns, "number")
+    flows = chained.inner_join(long.select(*_CHAIN, "number", "members"), _CHAIN)
+    flows = flows.select(*chained.columns, "number", "members")
     up_to_tau = ibis.range_window(group_by="number", order_by="flow_start_us", preceding=None, following=tau_us)
     return flows.mutate(
         position=ibis.row_number().over(ibis.window(group_by="number", order_by=_ORDER)).cast("int64"),
@@ -119,15 +125,15 @@ def _positions(chained: ir.Table, long: ir.Table, tau_us: int) -> ir.Table:
     )
 
 
-def _leaders(engine: Engine, hops: ir.Table, parts: int) -> ir.Table:
+def _leaders(engine: Engine, positions: ir.Table, parts: int) -> ir.Table:
     """Positions at which parts begin: 0, next(0), next(next(0)), ...; in passes that each double how far they reach.
 
-    After k passes `reached` has the first 2^k of them, and `hops` leads from each position 2^k parts on.
+    After k passes `reached` has the first 2^k of them, and `hops` leads from a position to that 2^k parts on, if there is one.
     """
-    reached = hops.filter(hops.position == 0).select("number", "position")
+    reached = positions.filter(positions.position == 0).select("number", "position")
+    hops = positions.filter(positions.next < positions.members).select("number", "position", "next")
     for _ in range(math.ceil(math.log2(parts))):
-        onward = reached.inner_join(hops, ["number", "position"])
-        landed = onward.select("number", position="next").semi_join(hops, ["number", "position"])
+        landed = reached.inner_join(hops, ["number", "position"]).select("number", position="next")
         reached = engine.materialise(reached.union(landed))
         then = hops.select("number", next="position", after="next")
         doubled = hops.inner_join(then, ["number", "next"])
@@ -141,12 +147,12 @@ def _characterised(sets: ir.Table) -> ir.Table:
         flow_start_us=sets.flow_start_us.min(),
         flow_end_us=sets.flow_end_us.max(),
         flows=sets.count(),
-        octets=sets.octets.sum().cast("int64"),
-        packets=sets.packets.sum().cast("int64"),
+        octets=total(sets.octets),
+        packets=total(sets.packets),
         source_as=sets.source_as.max(),
         destination_as=sets.destination_as.max(),
     )
     timed = summed.mutate(duration_us=summed.flow_end_us - summed.flow_start_us)
-    bits = (timed.octets * 8).cast("float64")
+    bits = product(timed.octets, 8).cast("float64")
     rated = timed.mutate(rate_bps=bits * 1e6 / timed.duration_us.nullif(0).cast("float64"))
     return rated.select(*COLUMNS).cast(COLUMNS)

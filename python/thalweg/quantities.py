@@ -53,7 +53,7 @@ def size(text: str) -> int:
     if match is None or (match[3] and not match[2]):
         raise ValueError(f"{text!r} is no size; say 1e9, 500MB or 2GiB")
     base = 1024 if match[3] else 1000
-    return round(float(match[1]) * base ** _POWERS[match[2].lower()])
+    return round(float(match[1]) * float(base ** _POWERS[match[2].lower()]))
 
 
 def whole_number(text: str) -> int:

@@ -82,8 +82,7 @@ def _groups(rows: Dataset, by: Sequence[str], limit: int) -> tuple[list[str], An
 
     def label(table: ir.Table) -> ir.StringValue:
         branches = [
-            (functools.reduce(operator.and_, (table[key] == value for key, value in row.items())), name)
-            for name, row in chosen.items()
+            (functools.reduce(operator.and_, (table[key] == value for key, value in row.items())), name) for name, row in chosen.items()
         ]
         return ibis.cases(*branches, else_=OTHER) if branches else ibis.literal(OTHER)
 
@@ -95,9 +94,7 @@ def _pieces(rows: ir.Table, by: Sequence[str], label: Any, every_us: int) -> ir.
     keyed, _ = grouped(rows, by)
     start = ibis.least(keyed["flow_start_us"], keyed["flow_end_us"])
     end = ibis.greatest(keyed["flow_start_us"], keyed["flow_end_us"])
-    timed = keyed.mutate(
-        group=label(keyed), first_us=start - start % every_us, last_us=end - end % every_us, start_us=start, end_us=end
-    )
+    timed = keyed.mutate(group=label(keyed), first_us=start - start % every_us, last_us=end - end % every_us, start_us=start, end_us=end)
     is_within_one = timed["first_us"] == timed["last_us"]
     length_us = ibis.greatest(timed["end_us"] - timed["start_us"], 1)
     between = ((timed["last_us"] - timed["first_us"]) / every_us).cast("int64") - 1
@@ -110,7 +107,7 @@ def _pieces(rows: ir.Table, by: Sequence[str], label: Any, every_us: int) -> ir.
         columns |= {f"{name}_head": head, f"{name}_full": full, f"{name}_tail": tail}
     parts = timed.select("group", "first_us", "last_us", flows_head=timed["flows"], **columns)
     return parts.group_by("group", "first_us", "last_us").aggregate(
-        **{name: parts[name].sum() for name in parts.columns if name not in ("group", "first_us", "last_us")}
+        **{name: parts[name].sum().cast("int64") for name in parts.columns if name not in ("group", "first_us", "last_us")}
     )
 
 

@@ -106,7 +106,7 @@ def grouped(rows: ir.Table, by: Sequence[str]) -> tuple[ir.Table, tuple[str, ...
     columns = [column for dimension in chosen for column in dimension.either or dimension.columns]
     differs = functools.reduce(
         operator.or_,
-        (rows[one] != rows[other] for dimension in chosen for one, other in zip(dimension.columns, dimension.either)),
+        (rows[one] != rows[other] for dimension in chosen for one, other in zip(dimension.columns, dimension.either, strict=False)),
     )
     return first.union(_keyed(rows.filter(differs), keys, columns)), keys
 
@@ -142,9 +142,9 @@ def top(rows: ir.Table, by: Sequence[str] = ("source",), order: str = "octets", 
         raise DimensionError(f"order: there is no {order!r}; there are {', '.join(ORDERS)}")
     keyed, keys = grouped(rows, by)
     sums = keyed.group_by(list(keys)).aggregate(
-        octets=keyed["octets"].sum(),
-        packets=keyed["packets"].sum(),
-        flows=keyed["flows"].sum(),
+        octets=keyed["octets"].sum().cast("int64"),
+        packets=keyed["packets"].sum().cast("int64"),
+        flows=keyed["flows"].sum().cast("int64"),
         flow_start_us=keyed["flow_start_us"].min(),
         flow_end_us=keyed["flow_end_us"].max(),
     )
@@ -156,7 +156,5 @@ def top(rows: ir.Table, by: Sequence[str] = ("source",), order: str = "octets", 
     with_share = largest.cross_join(whole)
     share = with_share[order].cast("float64") / with_share["whole"].nullif(0).cast("float64")
     return (
-        with_share.mutate(share=share)
-        .select(*keys, *ORDERS, "share", "flow_start_us", "flow_end_us")
-        .order_by([ibis.desc(order), *keys])
+        with_share.mutate(share=share).select(*keys, *ORDERS, "share", "flow_start_us", "flow_end_us").order_by([ibis.desc(order), *keys])
     )

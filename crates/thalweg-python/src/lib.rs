@@ -42,8 +42,9 @@ fn analyse<'py>(
     threads: usize,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let rule = Rule::named(rule)
-        .ok_or_else(|| PyValueError::new_err(format!("rule: expected \"span\" or \"chain\", found {rule:?}")))?;
+    let rule = Rule::named(rule).ok_or_else(|| {
+        PyValueError::new_err(format!("rule: expected \"span\" or \"chain\", found {rule:?}"))
+    })?;
     let outputs = Outputs { flows, flowsets };
     let options =
         Options { gap_us, threshold_octets, window_us, tau_us, rule, cheetahs_only, memory_bytes, threads };

@@ -15,7 +15,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let [threads, memory_bytes, directory, paths @ ..] = &arguments[..] else {
         return Err("expected THREADS MEMORY_BYTES DIRECTORY FILE...".into());
     };
-    let options = Options { threads: threads.parse()?, memory_bytes: memory_bytes.parse()?, ..Options::default() };
+    let options =
+        Options { threads: threads.parse()?, memory_bytes: memory_bytes.parse()?, ..Options::default() };
     let directory = PathBuf::from(directory);
     let outputs = Outputs {
         flows: Some(directory.join("flows.parquet")),

@@ -101,9 +101,9 @@ fn say(what: &str, (begin, processor): (Instant, f64), records: usize, bytes: u6
 /// Processor time of this process, from `/proc/self/stat`, in hundredths of a second.
 fn processor_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields: Vec<u64> =
+    let fields: Vec<i64> =
         stat.rsplit(')').next().unwrap_or("").split(' ').filter_map(|field| field.parse().ok()).collect();
-    // After the name and the state: user and system time are the 11th and 12th.
+    // After the name and the state, user and system time are the 11th and 12th.
     fields.get(10..12).map_or(0.0, |times| (times[0] + times[1]) as f64 / 100.0)
 }
 

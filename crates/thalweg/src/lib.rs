@@ -2,6 +2,7 @@
 
 pub mod cli;
 pub mod client;
+pub mod collect;
 pub mod config;
 pub mod document;
 pub mod emulate;

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use thalweg::{cli, config, emulate, serve};
+use thalweg::{cli, collect, config, emulate, serve};
 
 fn check(page: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(page);
@@ -52,6 +52,11 @@ fn the_page_about_experiment_files_is_that_of_the_program() {
 #[test]
 fn the_page_about_the_http_api_is_that_of_the_program() {
     check("http-api.md", &serve::api::reference::reference());
+}
+
+#[test]
+fn the_page_about_the_collectors_metrics_is_that_of_the_program() {
+    check("collect-metrics.md", &collect::metrics::reference());
 }
 
 #[test]

@@ -12,17 +12,20 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from ..archive import QueryError
-from ..engines import EngineError
 from ..filter import FilterError
 from ..series import SeriesError
-from ..sources import SourceError
 from ..top import DimensionError
-from . import flows, parser, query, report, series, top
+from . import answering, flows, parser, query, report, series, top
 
 COMMANDS = (report, top, series, query, flows)
 
 COMPLETE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 """Exit codes, as those of the program `thalweg`."""
+
+TRACEBACK = "THALWEG_TRACEBACK"
+"""The environment variable with which an error is shown with where it came from."""
+
+_WRONG = (FilterError, DimensionError, SeriesError, QueryError, answering.UsageError)
 
 
 def build(now: datetime) -> argparse.ArgumentParser:
@@ -47,13 +50,12 @@ def main(arguments: Sequence[str] | None = None, now: datetime | None = None) ->
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         return INTERRUPTED
-    except (FilterError, DimensionError, SeriesError, QueryError) as error:
-        return _complain(error, USAGE)
-    except (SourceError, EngineError, OSError) as error:
-        return _complain(error, FAILED)
+    except _WRONG as error:
+        print(f"thalweg: {error}", file=sys.stderr)
+        return USAGE
+    except Exception as error:  # each engine has exceptions of its own for files that it cannot read
+        if TRACEBACK in os.environ:
+            raise
+        print(f"thalweg: {error}", file=sys.stderr)
+        return FAILED
     return COMPLETE
-
-
-def _complain(error: Exception, code: int) -> int:
-    print(f"thalweg: {error}", file=sys.stderr)
-    return code

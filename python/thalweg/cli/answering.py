@@ -7,55 +7,85 @@ import itertools
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..archive import Archive, Rules
-from ..dataset import Dataset, with_timestamps
+from ..analysis import Parameters
+from ..archive import Archive
+from ..dataset import Dataset
 from ..engines import connect
+from ..sources import RECORD_SCHEMA, SourceError
 from . import output
-from .progress import progress
-
-SHOWN_ROWS = 100
-"""Rows of a table where nothing else is asked for."""
+from .progress import Bar
 
 
-@contextmanager
-def archive(chosen: argparse.Namespace) -> Iterator[Archive]:
-    """The records that the arguments name, as long as they are asked."""
-    rules = Rules(**{name: value for name, value in vars(chosen).items() if name in Rules.__dataclass_fields__})
-    with connect(chosen.engine, memory_bytes=chosen.memory, threads=chosen.threads, url=chosen.url) as engine:
-        yield Archive(engine.open(chosen.data, start=chosen.start, end=chosen.end), rules)
+class UsageError(ValueError):
+    """Arguments that are not right together."""
 
 
-def answer(chosen: argparse.Namespace, rows: Dataset, limit: int | None = SHOWN_ROWS) -> None:
-    """Computes rows and writes them as the arguments say; a table has `limit` at most, and says if there were more."""
-    columns = output.columns_of(rows)
-    if chosen.parquet is not None:
-        with progress(rows.engine, chosen.command):
-            rows.to_parquet(chosen.parquet)
-    elif chosen.json:
-        output.as_json(output.rows_of(rows), sys.stdout)
-    elif chosen.csv:
-        output.as_csv(output.rows_of(rows), columns, sys.stdout)
-    else:
-        with progress(rows.engine, chosen.command):
-            more = None if limit is None else limit + 1
-            found = list(itertools.islice(output.rows_of(rows), more))
-        output.as_table(found[:limit], columns, sys.stdout)
-        if limit is not None and len(found) > limit:
+@dataclass(frozen=True)
+class Work:
+    """What the arguments name.
+
+    Attributes:
+        chosen: The arguments.
+        archive: The records.
+        bar: Shows how far the work within it is.
+    """
+
+    chosen: argparse.Namespace
+    archive: Archive
+    bar: Bar
+
+    def answer(self, rows: Dataset, limit: int | None) -> None:
+        """Computes rows and writes them as was asked; a table has `limit` at most, and says if there were more."""
+        if self.chosen.parquet is not None:
+            with self.bar:
+                rows.to_parquet(self.chosen.parquet)
+        elif self.chosen.json:
+            output.as_json(output.rows_of(rows), sys.stdout)
+        elif self.chosen.csv:
+            output.as_csv(output.rows_of(rows), output.columns_of(rows), sys.stdout)
+        else:
+            self._table(rows, limit)
+
+    def answer_exactly(self, rows: pa.Table) -> bool:
+        """Writes rows that are computed already as JSON, CSV or Parquet; whether one of these was asked for."""
+        if self.chosen.parquet is not None:
+            pq.write_table(rows, self.chosen.parquet, compression="zstd")
+        elif self.chosen.json:
+            output.as_json(rows.to_pylist(), sys.stdout)
+        elif self.chosen.csv:
+            output.as_csv(rows.to_pylist(), rows.column_names, sys.stdout)
+        else:
+            return False
+        return True
+
+    def _table(self, rows: Dataset, limit: int | None) -> None:
+        columns = output.columns_of(rows)
+        with self.bar:
+            found = list(itertools.islice(output.rows_of(rows), None if limit is None else limit + 1))
+        shown = output.RECORD_COLUMNS if columns == RECORD_SCHEMA.names else columns
+        output.as_table(found[:limit], shown, sys.stdout)
+        if not found:
+            output.note("nothing matches")
+        elif limit is not None and len(found) > limit:
             output.note(f"the first {limit} rows; -n shows more, and --json, --csv and --parquet have all")
 
 
-def write(chosen: argparse.Namespace, rows: pa.Table) -> bool:
-    """Writes rows that are computed already as JSON, CSV or Parquet; whether one of these was asked for."""
-    if chosen.parquet is not None:
-        pq.write_table(with_timestamps(rows), chosen.parquet, compression="zstd")
-    elif chosen.json:
-        output.as_json(rows.to_pylist(), sys.stdout)
-    elif chosen.csv:
-        output.as_csv(rows.to_pylist(), rows.column_names, sys.stdout)
-    else:
-        return False
-    return True
+@contextmanager
+def work(chosen: argparse.Namespace) -> Iterator[Work]:
+    """The archive that the arguments name, as long as it is asked."""
+    told = vars(chosen)
+    with connect(chosen.engine, memory_bytes=chosen.memory, threads=chosen.threads, url=chosen.url) as engine:
+        try:
+            parameters = Parameters(**{name: told[name] for name in Parameters.__dataclass_fields__ if name in told})
+            records = engine.open(chosen.data, start=chosen.start, end=chosen.end)
+        except SourceError:
+            raise
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        bar = Bar(engine, chosen.command)
+        yield Work(chosen, Archive(records, parameters, bar.at), bar)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pandas as pd
 
@@ -15,7 +17,7 @@ _ROWS = 8
 """Height of what is shown in one picture."""
 
 
-def chart(series: pd.DataFrame, every_us: int, width: int) -> str:
+def chart(series: pd.DataFrame, width: int) -> str:
     """What `series.series` gives, in `width` columns."""
     if series.empty:
         return "no traffic"
@@ -27,7 +29,9 @@ def chart(series: pd.DataFrame, every_us: int, width: int) -> str:
 
 def _bars(series: pd.DataFrame, width: int) -> str:
     """A line for each interval."""
-    cells = [(_time(row.time), units.bit_rate(row.rate_bps), units.octets(row.octets), units.count(row.flows)) for row in series.itertuples()]
+    cells = [
+        (_time(row.time), units.bit_rate(row.rate_bps), units.octets(row.octets), units.count(row.flows)) for row in series.itertuples()
+    ]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     room = max(10, width - sum(widths) - 2 * 4 - len(" flows"))
     largest = max(float(series["rate_bps"].max()), 1.0)
@@ -77,7 +81,7 @@ def _resampled(values: np.ndarray, columns: int) -> np.ndarray:
     if len(values) <= columns:
         return values
     edges = np.linspace(0, len(values), columns + 1).astype(int)
-    return np.array([values[begin:end].mean() for begin, end in zip(edges, edges[1:], strict=False)])
+    return np.array([values[begin:end].mean() for begin, end in itertools.pairwise(edges)])
 
 
 def _axis(series: pd.DataFrame, indent: int, length: int) -> str:
@@ -87,4 +91,4 @@ def _axis(series: pd.DataFrame, indent: int, length: int) -> str:
 
 
 def _time(at: pd.Timestamp) -> str:
-    return at.strftime("%m-%d %H:%M:%S")
+    return f"{at:%m-%d %H:%M:%S}"

@@ -8,16 +8,14 @@ from typing import Any
 
 import ibis
 
-from ..flowsets import COLUMNS
 from ..keys import KEY
 from . import answering, parser
 
-ORDERS = {
-    "start": ["flow_start_us"],
-    "octets": [ibis.desc("octets"), "flow_start_us"],
-    "duration": [ibis.desc("duration_us"), "flow_start_us"],
-    "rate": [ibis.desc("rate_bps"), "flow_start_us"],
-}
+ORDERS = {"start": "flow_start_us", "octets": "octets", "duration": "duration_us", "rate": "rate_bps"}
+"""Names of orders, and their columns: the earliest first, or the largest."""
+
+IDENTITY = ("flow_start_us", *KEY)
+"""What no two flows or flowsets share: it orders those that are equal otherwise."""
 
 FLOWS = """Flows, put together from records.
 
@@ -65,9 +63,12 @@ def add(commands: Any, now: datetime) -> None:
 
 def run(chosen: argparse.Namespace) -> None:
     """Answers."""
-    with answering.archive(chosen) as archive:
+    with answering.work(chosen) as work:
         of = "cheetahs" if chosen.command == "flows" and chosen.cheetahs else chosen.command
-        rows = archive.matching(chosen.filter, of)
-        ties = [name for name in (*KEY, *COLUMNS) if name in rows.table.columns and name != "flow_start_us"]
-        ordered = rows.derive(rows.table.order_by([*ORDERS[chosen.order], *dict.fromkeys(ties)]))
-        answering.answer(chosen, ordered, chosen.limit)
+        with work.bar:
+            rows = work.archive.matching(chosen.filter, of)
+        first = ORDERS[chosen.order]
+        then = [name for name in rows.table.columns if name in IDENTITY and name != first]
+        key = first if first == "flow_start_us" else ibis.desc(first)
+        ordered = rows.derive(rows.table.order_by([key, *then]))
+        work.answer(ordered, chosen.limit)

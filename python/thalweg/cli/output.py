@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any, TextIO
 
 import pyarrow as pa
 
 from .. import units
-from ..dataset import Dataset, with_timestamps
+from ..dataset import INSTANTS, Dataset, with_timestamps
 from ..protocols import NAMES as PROTOCOLS
 
 Format = Callable[[Any], str]
 
+_FLAGS = list(zip(range(7, -1, -1), "CEUAPRSF", strict=True))
 _FORMATS: dict[str, Format] = {
     "octets": units.octets,
     "packets": units.count,
@@ -29,10 +32,15 @@ _FORMATS: dict[str, Format] = {
     "rate_bps": units.bit_rate,
     "duration_us": lambda us: units.duration(None if us is None else us / 1e6),
     "share": units.share,
+    "tcp_flags": lambda number: "".join(letter if number >> bit & 1 else "." for bit, letter in _FLAGS),
     "protocol": lambda number: PROTOCOLS.get(number, str(number)),
 }
 _HEADINGS = {"rate_bps": "rate", "duration_us": "duration", "observation_domain_id": "domain"}
-_TABLE_ROWS = 1000
+RECORD_COLUMNS = [
+    *("flow_start", "flow_end", "protocol", "source_address", "source_port", "destination_address", "destination_port"),
+    *("tcp_flags", "packets", "octets", "sampling_interval", "exporter"),
+]
+"""What a table of records shows; all columns are more than a line holds."""
 
 
 def as_table(rows: Iterable[Mapping[str, Any]], columns: list[str], out: TextIO) -> None:
@@ -42,10 +50,7 @@ def as_table(rows: Iterable[Mapping[str, Any]], columns: list[str], out: TextIO)
     is_number = [all(_is_number(cells[index]) for cells in shown) and bool(shown) for index in range(len(columns))]
     widths = [max(len(cells[index]) for cells in [headings, *shown]) for index in range(len(columns))]
     for cells in [headings, *shown]:
-        aligned = (
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(cells, widths, is_number, strict=True)
-        )
+        aligned = (cell.rjust(width) if right else cell.ljust(width) for cell, width, right in zip(cells, widths, is_number, strict=True))
         print("  ".join(aligned).rstrip(), file=out)
 
 
@@ -65,7 +70,7 @@ def as_csv(rows: Iterable[Mapping[str, Any]], columns: list[str], out: TextIO) -
 
 def rows_of(answer: Dataset | pa.Table) -> Iterator[dict[str, Any]]:
     """Row by row, instants as datetimes under their names in files."""
-    batches = answer.engine.backend.to_pyarrow_batches(answer.table) if isinstance(answer, Dataset) else [answer]
+    batches = answer.engine.batches(answer.table) if isinstance(answer, Dataset) else [answer]
     for batch in batches:
         rows = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
         yield from with_timestamps(rows).to_pylist()
@@ -74,7 +79,7 @@ def rows_of(answer: Dataset | pa.Table) -> Iterator[dict[str, Any]]:
 def columns_of(answer: Dataset | pa.Table) -> list[str]:
     """Names of the columns in files."""
     names = answer.table.columns if isinstance(answer, Dataset) else answer.column_names
-    return list(with_timestamps(pa.table({name: pa.array([], pa.int64()) for name in names})).column_names)
+    return [name.removesuffix("_us") if name.removesuffix("_us") in INSTANTS else name for name in names]
 
 
 def note(text: str) -> None:
@@ -101,6 +106,8 @@ def _is_number(cell: str) -> bool:
 def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-    if isinstance(value, float) and value != value:
+    if isinstance(value, Decimal):  # DuckDB's sums, wider than int64
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

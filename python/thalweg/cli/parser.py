@@ -60,9 +60,7 @@ def command(commands: Any, name: str, about: str, examples: str, usage: str) -> 
     """A command with help that teaches; the first line of `about` stands for it in the list of commands."""
     first = about.partition("\n")[0].rstrip(".")
     usage = f"thalweg flows {name} {usage}"
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=first[0].lower() + first[1:], usage=usage, **_lesson(about, examples)
-    )
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=first[0].lower() + first[1:], usage=usage, **_lesson(about, examples))
     return parser
 
 
@@ -93,10 +91,18 @@ def add_source(parser: argparse.ArgumentParser, now: datetime) -> None:
     parser.add_argument("data", metavar="DATA", help="directory, file or pattern of flow records")
     group = parser.add_argument_group("what is read")
     time = typed(lambda text: instant(text, now))
-    group.add_argument("--from", dest="start", type=time, metavar="TIME", help="only what was received from here on: 2026-11-22T13:30, now-90m")
+    group.add_argument(
+        "--from", dest="start", type=time, metavar="TIME", help="only what was received from here on: 2026-11-22T13:30, now-90m"
+    )
     group.add_argument("--to", dest="end", type=time, metavar="TIME", help="only what was received before")
     group = parser.add_argument_group("engine")
-    group.add_argument("--engine", choices=ENGINES, default="auto", metavar="NAME", help=f"what computes: {', '.join(ENGINES)} (auto: the fastest that is installed)")
+    group.add_argument(
+        "--engine",
+        choices=ENGINES,
+        default="auto",
+        metavar="NAME",
+        help=f"what computes: {', '.join(ENGINES)} (auto: the fastest that is installed)",
+    )
     group.add_argument("--url", metavar="URL", help="address of Spark's master or of a server")
     group.add_argument("--memory", type=typed(size), metavar="SIZE", help="memory to compute in, as 4GiB")
     group.add_argument("--threads", type=typed(whole_number), metavar="N", help="how many compute")
@@ -125,13 +131,19 @@ def add_rules(parser: argparse.ArgumentParser, *, sets: bool) -> None:
     """How records become flows, and flows flowsets."""
     group = parser.add_argument_group("flows" + (" and flowsets" if sets else ""))
     length = typed(lambda text: span_us(text) / 1e6)
-    group.add_argument("--gap", type=length, default=GAP_S, metavar="TIME", help="a record begins another flow after so long without it (60s)")
-    group.add_argument("--threshold", type=typed(size), default=THRESHOLD_OCTETS, metavar="SIZE", help="a cheetah flow sends more than this ... (1e9)")
+    group.add_argument(
+        "--gap", type=length, default=GAP_S, metavar="TIME", help="a record begins another flow after so long without it (60s)"
+    )
+    group.add_argument(
+        "--threshold", type=typed(size), default=THRESHOLD_OCTETS, metavar="SIZE", help="a cheetah flow sends more than this ... (1e9)"
+    )
     group.add_argument("--window", type=length, default=WINDOW_S, metavar="TIME", help="... within this (60s)")
     if sets:
         group.add_argument("--tau", type=length, default=TAU_S, metavar="TIME", help="flows of a set start within this (10s)")
-        group.add_argument("--rule", choices=RULES, default=RULES[0], help="chains of small gaps: sets of at most tau (span), or whole (chain)")
-        group.add_argument("--all-flows", action="store_true", help="sets of all flows, not of cheetahs alone")
+        group.add_argument(
+            "--rule", choices=RULES, default=RULES[0], help="chains of small gaps: sets of at most tau (span), or whole (chain)"
+        )
+        group.add_argument("--all-flows", dest="cheetahs_only", action="store_false", help="sets of all flows, not of cheetahs alone")
 
 
 def add_rows(parser: argparse.ArgumentParser) -> None:

@@ -1,48 +1,66 @@
-"""How far a query is, on a terminal; nothing where standard error is none."""
+"""How far an analysis is, on a terminal; nothing where standard error is none."""
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from ..engines import Engine
 
 _INTERVAL_S = 0.1
 
 
-@contextmanager
-def progress(engine: Engine, doing: str) -> Iterator[None]:
-    """Shows a bar while what is within runs: of DuckDB as far as it is, of other engines that they are at it."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+class Bar:
+    """A bar that is there while its context is entered, which can be done again.
 
-    connection = _duckdb_connection(engine)
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    done = threading.Event()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(doing, total=None)
+    Compiled analyses tell it how far they are, DuckDB is asked; of other engines it shows that they are at it.
+    """
 
-        def poll() -> None:
-            while not done.wait(_INTERVAL_S):
-                percent = connection.query_progress() if connection is not None else -1
-                if percent >= 0:
-                    bar.update(task, total=100, completed=percent)
+    def __init__(self, engine: Engine, doing: str) -> None:
+        self._engine = engine
+        self._doing = doing
+        self._shown: Progress | None = None
+        self._open = ExitStack()
 
-        watcher = threading.Thread(target=poll, daemon=True)
-        watcher.start()
-        try:
-            yield
-        finally:
-            done.set()
-            watcher.join()
+    def at(self, done: int, in_all: int) -> None:
+        """Steps done, and steps in all."""
+        if self._shown is not None:
+            self._shown.update(self._shown.task_ids[0], completed=done, total=in_all)
+
+    def __enter__(self) -> None:
+        if not sys.stderr.isatty():
+            return
+        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+        shown = Progress(*columns, console=Console(stderr=True), transient=True)
+        shown.add_task(self._doing, total=None)
+        self._shown = self._open.enter_context(shown)
+        connection = _duckdb(self._engine)
+        if connection is not None:
+            done = threading.Event()
+            asker = threading.Thread(target=self._ask, args=(connection, done), daemon=True)
+            asker.start()
+            self._open.callback(asker.join)
+            self._open.callback(done.set)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._open.close()
+        self._shown = None
+
+    def _ask(self, connection: Any, done: threading.Event) -> None:
+        while not done.wait(_INTERVAL_S):
+            percent = connection.query_progress()
+            if percent >= 0:
+                self.at(percent, 100)
 
 
-def _duckdb_connection(engine: Engine):  # type: ignore[no-untyped-def]
+def _duckdb(engine: Engine) -> Any:
+    """The connection of DuckDB, which from now on can tell how far it is; None of other engines."""
     if engine.name not in ("duckdb", "native"):
         return None
     for setting in ("enable_progress_bar = true", "enable_progress_bar_print = false", "progress_bar_time = 0"):

@@ -20,7 +20,7 @@ Large records into a network:
 Scans: SYN, and nothing that answers it, as CSV:
   thalweg flows query records 'proto tcp and flags S and not flags ARPUF' --csv
 Records of each exporter:
-  thalweg flows query records 'SELECT exporter, format, count(*) AS records FROM records GROUP BY ALL'
+  thalweg flows query records 'SELECT exporter, count(*) AS n FROM records GROUP BY ALL'
 Octets of the flowsets of eight flows:
   thalweg flows query records 'SELECT sum(octets) AS octets FROM flowsets WHERE flows = 8'
 """
@@ -39,5 +39,7 @@ def add(commands: Any, now: datetime) -> None:
 
 def run(chosen: argparse.Namespace) -> None:
     """Answers."""
-    with answering.archive(chosen) as archive:
-        answering.answer(chosen, archive.query(chosen.query), chosen.limit)
+    with answering.work(chosen) as work:
+        with work.bar:
+            rows = work.archive.query(chosen.query)
+        work.answer(rows, chosen.limit)

@@ -1,1 +1,81 @@
-def add(commands, now): pass
+"""`thalweg flows report`."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ..groups import ByAs, ByPrefix, Grouping, Sites
+from . import answering, parser
+
+ABOUT = """Report on transfers: a page with tables and plots.
+
+For each group of hosts: parallel flowsets by their number of flows, size, rate and duration, single
+flows; rates on the busiest paths, and how much they vary; the largest, fastest and longest
+transfers; traffic over time; the method with its parameters. Beside the page are all tables as CSV
+and JSON, exact."""
+
+EXAMPLES = """
+By autonomous system:
+  thalweg flows report records --by asn --out report
+By network, of November:
+  thalweg flows report records --by prefix/24 --from 2026-11-01 --to 2026-12-01 --out november
+By site, from lines such as "192.0.2.0/24,Lab 1":
+  thalweg flows report records --by sites=sites.csv --out report
+Where no flow moves 1 GB in a minute:
+  thalweg flows report records --by asn --threshold 10MB --out report
+"""
+
+_PREFIX = re.compile(r"prefix/(\d{1,3})(?:,(\d{1,3}))?")
+
+
+def add(commands: Any, now: datetime) -> None:
+    """Adds the command."""
+    this = parser.command(commands, "report", ABOUT, EXAMPLES, "DATA --by GROUPS --out DIR [options]")
+    parser.add_source(this, now)
+    this.add_argument(
+        "--by",
+        type=parser.typed(grouping),
+        required=True,
+        metavar="GROUPS",
+        help="asn; prefix/LEN or prefix/LEN,LEN for IPv4 and IPv6 (48); sites=FILE, CSV of prefix,name",
+    )
+    this.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the page, CSV and JSON; made if need be")
+    parser.add_rules(this, sets=True)
+    this.set_defaults(run=run)
+
+
+def grouping(text: str) -> tuple[str, Grouping]:
+    """What groups there are, in words too."""
+    if text == "asn":
+        return "autonomous system", ByAs()
+    if match := _PREFIX.fullmatch(text):
+        v4, v6 = int(match[1]), int(match[2] or 48)
+        if v4 <= 32 and v6 <= 128:
+            return f"prefix of {v4} bits (IPv6: {v6})", ByPrefix(v4, v6)
+    if text.startswith("sites="):
+        path = text.removeprefix("sites=")
+        try:
+            return f"the sites of {path}", Sites.read(path)
+        except OSError as error:
+            raise ValueError(f"{path}: {error.strerror}") from None
+    raise ValueError(f"{text!r} is none of asn, prefix/LEN, prefix/LEN,LEN (at most 32 and 128) and sites=FILE")
+
+
+def run(chosen: argparse.Namespace) -> None:
+    """Answers."""
+    from ..report import collect, write  # drawing takes a second to import
+
+    words, groups = chosen.by
+    about = {"data": chosen.data, "by": words, "from": _told(chosen.start), "to": _told(chosen.end)}
+    with answering.work(chosen) as work, work.bar:
+        contents = collect(work.archive, groups, about)
+    for path in write(contents, chosen.out)[:1]:
+        print(path)
+
+
+def _told(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat()

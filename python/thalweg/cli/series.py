@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import sys
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 
 from ..archive import TABLES
@@ -16,7 +16,6 @@ from ..engines.engine import microseconds
 from ..quantities import names, span_us, whole_number
 from ..series import series
 from . import answering, chart, parser
-from .progress import progress
 
 ABOUT = """Traffic over time.
 
@@ -42,7 +41,9 @@ def add(commands: Any, now: datetime) -> None:
     this.add_argument("filter", metavar="FILTER", nargs="?", default="", help="only what matches, in nfdump's language")
     this.add_argument("--every", type=parser.typed(span_us), default=300_000_000, metavar="TIME", help="length of an interval (5m)")
     this.add_argument("--by", type=names, default=[], metavar="DIMENSION,...", help="groups, as of thalweg flows top; without both ends")
-    this.add_argument("-n", "--groups", type=parser.typed(whole_number), default=5, metavar="N", help="how many groups; the rest is one (5)")
+    this.add_argument(
+        "-n", "--groups", type=parser.typed(whole_number), default=5, metavar="N", help="how many groups; the rest is one (5)"
+    )
     parser.add_of(this, TABLES)
     this.add_argument("--plot", type=parser.typed(plot_file), metavar="FILE", help=f"draw it: {', '.join(PLOTS)}")
     parser.add_rules(this, sets=True)
@@ -61,13 +62,19 @@ def plot_file(text: str) -> Path:
 def run(chosen: argparse.Namespace) -> None:
     """Answers."""
     start_us, end_us = (None if at is None else microseconds(at) for at in (chosen.start, chosen.end))
-    with answering.archive(chosen) as archive, progress(archive.records.engine, chosen.command):
-        rows = archive.matching(chosen.filter, chosen.of)
-        found = series(rows, chosen.every, by=chosen.by, groups=chosen.groups, start_us=start_us, end_us=end_us)
+    with answering.work(chosen) as work:
+        with work.bar:
+            rows = work.archive.matching(chosen.filter, chosen.of)
+            found = series(rows, chosen.every, by=chosen.by, groups=chosen.groups, start_us=start_us, end_us=end_us)
+        _show(work, found)
+
+
+def _show(work: answering.Work, found: pd.DataFrame) -> None:
+    chosen = work.chosen
     if chosen.plot is not None:
         from ..report.plots import save_series
 
         save_series(found, chosen.plot)
-    elif not answering.write(chosen, pa.Table.from_pandas(found, preserve_index=False)):
+    elif not work.answer_exactly(pa.Table.from_pandas(found, preserve_index=False)):
         width = shutil.get_terminal_size((100, 24)).columns
-        print(chart.chart(found, chosen.every, width), file=sys.stdout)
+        print(chart.chart(found, width))

@@ -42,6 +42,7 @@ def add(commands: Any, now: datetime) -> None:
 
 def run(chosen: argparse.Namespace) -> None:
     """Answers."""
-    with answering.archive(chosen) as archive:
-        rows = archive.top(chosen.by, order=chosen.order, limit=chosen.limit, matching=chosen.filter, of=chosen.of)
-        answering.answer(chosen, rows, limit=None)
+    with answering.work(chosen) as work:
+        with work.bar:
+            rows = work.archive.top(chosen.by, order=chosen.order, limit=chosen.limit, matching=chosen.filter, of=chosen.of)
+        work.answer(rows, limit=None)

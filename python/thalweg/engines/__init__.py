@@ -62,9 +62,7 @@ def connect(
         raise EngineError(f"engine {name}: {missing.name or missing} is not installed; {_remedy(name)}") from missing
 
 
-def _connected(
-    name: str, memory_bytes: int | None, threads: int | None, scratch: str | Path | None, url: str | None
-) -> Engine:
+def _connected(name: str, memory_bytes: int | None, threads: int | None, scratch: str | Path | None, url: str | None) -> Engine:
     match name:
         case "spark":
             from .spark import Spark

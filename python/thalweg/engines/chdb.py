@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import chdb.session
-import ibis.backends.sql.compilers as compilers
+import ibis.expr.datatypes as dt
 import ibis.expr.operations as ops
 import ibis.expr.schema as sch
 import ibis.expr.types as ir
@@ -19,14 +19,16 @@ import pandas as pd
 import pyarrow as pa
 import sqlglot as sg
 from ibis.backends import SupportsTempTables
-from ibis.backends.sql import SQLBackend
+from ibis.backends.sql import SQLBackend, compilers
 from ibis.formats.pyarrow import PyArrowData, PyArrowSchema
 
 SETTINGS = (
     "join_use_nulls = 1",
+    "use_hive_partitioning = 0",
     "output_format_arrow_string_as_string = 1",
     "output_format_arrow_compression_method = 'none'",
     "schema_inference_make_columns_nullable = 0",
+    "use_variant_as_common_type = 0",
     "aggregate_functions_null_for_empty = 0",
 )
 """What makes ClickHouse answer as SQL does: a row without a partner has nulls, and a file's columns have no gaps."""
@@ -41,7 +43,7 @@ class Backend(SupportsTempTables, SQLBackend):
 
     def do_connect(self, path: str) -> None:
         """Opens a session whose tables are kept in the directory `path`."""
-        self.con = chdb.session.Session(path)
+        self.con: Any = chdb.session.Session(path)
         self.con.query("CREATE DATABASE IF NOT EXISTS thalweg ENGINE = Atomic")
         self.con.query("USE thalweg")
         for setting in SETTINGS:
@@ -66,7 +68,7 @@ class Backend(SupportsTempTables, SQLBackend):
 
     def list_tables(self, *, like: str | None = None, database: Any = None) -> list[str]:
         """Names of tables and views."""
-        return self._filter_with_like(self._column("SHOW TABLES"), like)
+        return list(self._filter_with_like(self._column("SHOW TABLES"), like))
 
     def get_schema(self, name: str, *, catalog: str | None = None, database: str | None = None) -> sch.Schema:
         """Columns of a table and their types."""
@@ -77,7 +79,11 @@ class Backend(SupportsTempTables, SQLBackend):
 
     def _described(self, statement: str) -> sch.Schema:
         rows = self._arrow(statement).to_pylist()
-        return sch.Schema({row["name"]: self.compiler.type_mapper.from_string(row["type"]) for row in rows})
+        return sch.Schema({row["name"]: self._type(row["type"]) for row in rows})
+
+    def _type(self, name: str) -> dt.DataType:
+        # Ibis unites columns of equal types only, and counts what may be null as part of the type.
+        return self.compiler.type_mapper.from_string(name).copy(nullable=True)
 
     def create_table(self, name: str, /, obj: ir.Table, **_: Any) -> ir.Table:
         """Computes a table and keeps it on disk."""

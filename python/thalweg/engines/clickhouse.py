@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,18 +14,15 @@ from .engine import Engine, builtin
 
 _UNPATTERNED = re.compile(r"[^'\\\\*?{},]+")
 
+_microseconds = builtin("toUnixTimestamp64Micro")
+
 
 class ClickHouse(Engine):
     """ClickHouse in this process."""
 
     name: ClassVar[str] = "clickhouse"
-    _microseconds: ClassVar[Callable[[ir.TimestampColumn], ir.IntegerColumn]] = staticmethod(
-        builtin("toUnixTimestamp64Micro")
-    )
 
-    def __init__(
-        self, *, memory_bytes: int | None = None, threads: int | None = None, scratch: str | Path | None = None
-    ) -> None:
+    def __init__(self, *, memory_bytes: int | None = None, threads: int | None = None, scratch: str | Path | None = None) -> None:
         """
         Args:
             memory_bytes: Memory for a query; sorts and groups that need more than half of it go to disk. None: no limit.
@@ -44,6 +41,9 @@ class ClickHouse(Engine):
             backend.raw_sql(f"SET max_bytes_before_external_group_by = {half}")
         if threads is not None:
             backend.raw_sql(f"SET max_threads = {threads}")
+
+    def _microseconds(self, at: ir.TimestampColumn) -> ir.IntegerColumn:
+        return _microseconds(at)
 
     def _scan(self, paths: Sequence[str]) -> ir.Table:
         absolute = [str(Path(path).absolute()) for path in paths]

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
 import ibis
 import ibis.expr.types as ir
+import pyarrow as pa
 
 from ..dataset import INSTANTS
 from .engine import Engine, builtin
+
+_BATCH_ROWS = 100_000
+
+_microseconds = builtin("epoch_us")
 
 
 class DuckDB(Engine):
     """DuckDB in this process."""
 
     name: ClassVar[str] = "duckdb"
-    _microseconds: ClassVar[Callable[[ir.TimestampColumn], ir.IntegerColumn]] = staticmethod(builtin("epoch_us"))
 
-    def __init__(
-        self, *, memory_bytes: int | None = None, threads: int | None = None, scratch: str | Path | None = None
-    ) -> None:
+    def __init__(self, *, memory_bytes: int | None = None, threads: int | None = None, scratch: str | Path | None = None) -> None:
         """
         Args:
             memory_bytes: Memory for DuckDB's tables and operators (its `memory_limit`); None: four fifths of the machine's.
@@ -38,8 +40,15 @@ class DuckDB(Engine):
         for setting, value in settings.items():
             self.backend.raw_sql(f"SET {setting} = {value!r}")
 
+    def _microseconds(self, at: ir.TimestampColumn) -> ir.IntegerColumn:
+        return _microseconds(at)
+
     def _scan(self, paths: Sequence[str]) -> ir.Table:
         return self.backend.read_parquet(paths, table_name=self._unused_name(), hive_partitioning=False)
+
+    def batches(self, table: ir.Table) -> Iterable[pa.RecordBatch]:
+        """Computes a table, some rows at a time."""
+        return self.backend.con.sql(self.backend.compile(table)).to_arrow_reader(_BATCH_ROWS)  # type: ignore[no-any-return]
 
     def to_parquet(self, table: ir.Table, path: str | Path) -> None:
         """Writes a table to one Parquet file (zstd), instants as timestamps, without holding it in memory."""

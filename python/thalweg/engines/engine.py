@@ -81,9 +81,8 @@ class Engine(abc.ABC):
     def materialise(self, table: ir.Table) -> ir.Table:
         """Computes a table now and keeps it until the engine is closed, where memory is short on disk."""
         kept = self._keep(table)
-        # Engines differ in the integers that they count with, and in what may be null.
-        told = table.schema()
-        return kept.cast({name: told[name] for name in told if kept[name].type().copy(nullable=True) != told[name].copy(nullable=True)})
+        # Engines differ in the integers that they count with.
+        return kept.cast(table.schema())
 
     def _keep(self, table: ir.Table) -> ir.Table:
         return self.backend.create_table(self._unused_name(), table, temp=True)
@@ -95,6 +94,8 @@ class Engine(abc.ABC):
         if not isinstance(asked, sqlglot.exp.Query):
             raise ValueError(f"query: {query!r} is no SELECT")
         asked = asked.with_("rows", as_=sqlglot.parse_one(self.backend.compile(rows), dialect=dialect))
+        named = asked.args["with_"].expressions
+        named.insert(0, named.pop())  # tables of the query's own may be made of it
         return self._view(asked.sql(dialect=dialect))
 
     def _view(self, query: str) -> ir.Table:
@@ -107,6 +108,11 @@ class Engine(abc.ABC):
         """Computes a table."""
         return self.backend.to_pyarrow(table)
 
+    def batches(self, table: ir.Table) -> Iterable[pa.RecordBatch]:
+        """Computes a table, some rows at a time."""
+        batches: Iterable[pa.RecordBatch] = self.backend.to_pyarrow_batches(table)
+        return batches
+
     def to_parquet(self, table: ir.Table, path: str | Path) -> None:
         """Writes a table to one Parquet file (zstd), instants as timestamps, a batch of rows at a time."""
         batches = self.backend.to_pyarrow_batches(table)
@@ -118,6 +124,12 @@ class Engine(abc.ABC):
     def bit_or(self, column: ir.IntegerColumn) -> ir.IntegerScalar:
         """All bits that are set in some row."""
         return column.bit_or()
+
+    def compiled(
+        self, records: Dataset, wanted: Sequence[str], progress: Callable[..., object] | None, **rules: Any
+    ) -> dict[str, Dataset] | None:
+        """`flows` and `flowsets`, as far as `wanted`, where the engine has a way of its own to them; None if not."""
+        return None
 
     def close(self) -> None:
         """Lets go of everything, interim results included."""
@@ -134,10 +146,9 @@ class Engine(abc.ABC):
     def _scan(self, paths: Sequence[str]) -> ir.Table:
         """The rows of Parquet files, as the engine reads them."""
 
-    @property
     @abc.abstractmethod
-    def _microseconds(self) -> Callable[[ir.TimestampColumn], ir.IntegerColumn]:
-        """The engine's function from a timestamp to int64 microseconds since 1970."""
+    def _microseconds(self, at: ir.TimestampColumn) -> ir.IntegerColumn:
+        """Int64 microseconds since 1970, by the engine's own function."""
 
     def _with_integers(self, table: ir.Table) -> ir.Table:
         columns: dict[str, Any] = {}

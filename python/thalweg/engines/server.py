@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import ClassVar
@@ -16,11 +16,6 @@ from ..sources import TimeRange
 from .engine import Engine
 
 
-def microseconds_of(at: ir.TimestampColumn) -> ir.IntegerColumn:
-    """Microseconds since 1970 in what every backend of Ibis has."""
-    return at.epoch_seconds().cast("int64") * 1_000_000 + at.microsecond().cast("int64")
-
-
 class Server(Engine):
     """The records are a table there, with the columns of the files; interim results become tables beside it.
 
@@ -28,7 +23,6 @@ class Server(Engine):
     """
 
     name: ClassVar[str] = "server"
-    _microseconds: ClassVar[Callable[[ir.TimestampColumn], ir.IntegerColumn]] = staticmethod(microseconds_of)
 
     def __init__(self, url: str, *, scratch: str | Path | None = None) -> None:
         """
@@ -68,6 +62,10 @@ class Server(Engine):
         name = self._unused_name()
         self._tables.append(name)
         return self.backend.create_table(name, rows)
+
+    def _microseconds(self, at: ir.TimestampColumn) -> ir.IntegerColumn:
+        # In what every backend of Ibis has.
+        return at.epoch_seconds().cast("int64") * 1_000_000 + at.microsecond().cast("int64")
 
     def _scan(self, paths: Sequence[str]) -> ir.Table:
         raise ValueError(f"{self.backend.name}: a server reads its own tables; load {paths[0]} into one")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import ibis
 import ibis.expr.types as ir
@@ -16,6 +16,7 @@ from .engine import Engine, builtin, builtin_aggregate
 LOCAL_CLUSTER = "local-cluster[2,1,1024]"
 """Two worker processes of one core and 1024 MiB each, a driver beside them."""
 
+_microseconds = builtin("unix_micros")
 _bit_or = builtin_aggregate("bit_or")
 
 
@@ -23,7 +24,6 @@ class Spark(Engine):
     """Spark under any master: `spark://host:7077`, `yarn`, `k8s://...`, `local[2]`, `local-cluster[2,1,1024]`."""
 
     name: ClassVar[str] = "spark"
-    _microseconds: ClassVar[Callable[[ir.TimestampColumn], ir.IntegerColumn]] = staticmethod(builtin("unix_micros"))
 
     def __init__(
         self,
@@ -53,15 +53,13 @@ class Spark(Engine):
         session.sparkContext.setLogLevel("ERROR")
         super().__init__(ibis.pyspark.connect(session), scratch)
         self.session = session
-        self._kept: list[Any] = []
 
     def _keep(self, table: ir.Table) -> ir.Table:
-        name = self._unused_name()
-        kept = self.session.sql(self.backend.compile(table)).persist()
-        kept.count()
-        kept.createOrReplaceTempView(name)
-        self._kept.append(kept)
-        return self.backend.table(name)
+        # Files cut a plan off from what it came from. Spark's cache does not always: plans grow, and a lost worker's part
+        # is computed anew.
+        path = str(self.scratch / self._unused_name())
+        self.session.sql(self.backend.compile(table)).write.parquet(path)
+        return self._scan((path,))
 
     def to_pyarrow(self, table: ir.Table) -> pa.Table:
         """Computes a table and brings it to the driver."""
@@ -73,10 +71,11 @@ class Spark(Engine):
 
     def close(self) -> None:
         """Ends the session and its workers."""
-        for kept in self._kept:
-            kept.unpersist()
         self.session.stop()
         super().close()
+
+    def _microseconds(self, at: ir.TimestampColumn) -> ir.IntegerColumn:
+        return _microseconds(at)
 
     def _scan(self, paths: Sequence[str]) -> ir.Table:
         name = self._unused_name()

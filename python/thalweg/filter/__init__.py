@@ -40,9 +40,9 @@ What is compared:
 - `flows` is 1 for each row;
 - `flags` only of TCP.
 
-Where this is not nfdump: ports of ICMP are 0 (its type and code are `icmp-type` and `icmp-code`), an IPv4 address is no IPv6 address (`net ::/0` finds IPv6 alone), `as` needs no geo database, and
-host names are not looked up. What our records do not keep (MAC addresses, MPLS labels, NAT events, `out` counters) is
-refused with the place in the text.
+Where this is not nfdump: ports of ICMP are 0 (its type and code are `icmp-type` and `icmp-code`), an IPv4 address is no IPv6
+address (`net ::/0` finds IPv6 alone), `as` needs no geo database, and host names are not looked up. What our records do not keep
+(MAC addresses, MPLS labels, NAT events, `out` counters) is refused with the place in the text.
 """
 
 import ibis.expr.types as ir

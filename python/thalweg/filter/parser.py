@@ -43,11 +43,13 @@ _FLAGS = {"F": 1, "S": 2, "R": 4, "P": 8, "A": 16, "U": 32}
 _DIRECTIONS = {"ingress": 0, "egress": 1}
 _MEASURES = ("packets", "bytes", "flows", "duration", "pps", "bps", "bpp")
 _END_NAMES = {"src": "source", "dst": "destination"}
-# nfdump's words for what flow records do not keep here.
 _NOT_KEPT = frozenset(
-    ("ident", "sysid", "engine-type", "engine-id", "bgpnext", "prev", "client", "server", "app", "fwdstat", "version")
-    + ("mpls", "nat", "event", "asa", "mac", "tun", "xip", "xport", "ingress", "egress", "pf")
+    (
+        *("ident", "sysid", "engine-type", "engine-id", "version", "bgpnext", "prev", "mac", "mpls", "tun", "fwdstat"),
+        *("client", "server", "app", "nat", "event", "asa", "xip", "xport", "ingress", "egress", "pf"),
+    )
 )
+"""nfdump's words for what flow records do not keep here."""
 
 T = TypeVar("T")
 _Join: TypeAlias = type[Both] | type[Either]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import io
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
@@ -30,7 +32,7 @@ REST = "#8a8a8a"
 INK, GRID = "#222222", "#d8d8d8"
 
 _VARIABLES = {INK: "var(--ink)", GRID: "var(--line)"}
-_STYLE = {
+_STYLE: Any = {
     "figure.dpi": 100,
     "font.size": 10,
     "font.family": "sans-serif",
@@ -81,6 +83,7 @@ def rates_svg(paths: Mapping[str, Mapping[int, Sequence[float]]], label: str) ->
             panel.set_visible(False)
         for panel in panels[::columns]:
             panel.set_ylabel("rate (bit/s)")
+        figure.set_layout_engine("constrained", h_pad=0.12, w_pad=0.1)
         return _svg(figure, label)
 
 
@@ -98,9 +101,9 @@ def _draw_series(panel: Axes, series: pd.DataFrame) -> None:
     panel.set_ylim(bottom=0)
     panel.set_ylabel("rate")
     panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: units.bit_rate(value)))
-    locator = mdates.AutoDateLocator(minticks=3, maxticks=9)
+    locator = mdates.AutoDateLocator(minticks=3, maxticks=9)  # type: ignore[no-untyped-call]
     panel.xaxis.set_major_locator(locator)
-    panel.xaxis.set_major_formatter(mdates.ConciseDateFormatter(locator))
+    panel.xaxis.set_major_formatter(mdates.ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
     if groups not in ([], [""]):
         panel.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
 
@@ -147,6 +150,5 @@ def _svg(figure: Figure, label: str) -> str:
         text = text.replace(colour, variable)
     # The page has no use for what identifies parts, and the same names twice would be an error in it.
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    width, height = re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"', text).groups()  # type: ignore[union-attr]
-    text = re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', f'role="img" aria-label="{label}"', text, count=1)
+    text = re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', f'role="img" aria-label="{html.escape(label)}"', text, count=1)
     return text

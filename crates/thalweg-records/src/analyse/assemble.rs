@@ -12,7 +12,7 @@ use super::parts::{Part, Spill};
 use super::row::{Narrow, Row, Told, Wide};
 use super::scatter::{Scattered, Tick};
 use super::table::{FlowTable, FlowsetTable, Table};
-use super::write::TableFile;
+use super::write::{ROWS, TableFile};
 use super::{AnalyseError, Options, Outputs, Statistics};
 
 /// Parts that a thread takes before their results are written.
@@ -102,10 +102,13 @@ impl Job<'_> {
         let mut assembler = Assembler::new(self);
         for part in parts {
             let rows = part.rows();
-            assembler.whole(part, &mut |assembled| results.take(assembled))?;
+            assembler.whole(part, &mut |assembled| match assembled.is_row_group() {
+                true => results.take(assembled),
+                false => Ok(()),
+            })?;
             advance(rows)?;
         }
-        Ok(())
+        results.take(&mut assembler.maker.out)
     }
 
     /// Threads work on some parts while the results of those before are written. Parts that are too large to be held
@@ -126,7 +129,8 @@ impl Job<'_> {
         let mut parts = parts.into_iter();
         let mut before: Vec<Done<R>> = Vec::new();
         loop {
-            let round: Vec<_> = parts.by_ref().take(threads * PARTS_A_ROUND).map(|part| Mutex::new(Some(part))).collect();
+            let round: Vec<_> =
+                parts.by_ref().take(threads * PARTS_A_ROUND).map(|part| Mutex::new(Some(part))).collect();
             if round.is_empty() && before.is_empty() {
                 return Ok(());
             }
@@ -136,7 +140,8 @@ impl Job<'_> {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some(part) = round.get(number) else { return Ok(all) };
-                    let part = part.lock().expect("no worker panicked").take().expect("each part is taken once");
+                    let part =
+                        part.lock().expect("no worker panicked").take().expect("each part is taken once");
                     let rows = part.rows();
                     if rows > assembler.most_rows() {
                         all.push((number, Done::TooLarge(part)));
@@ -301,6 +306,11 @@ impl Maker<'_> {
 }
 
 impl Assembled {
+    /// Whether it is worth writing.
+    fn is_row_group(&self) -> bool {
+        self.flows.len() >= ROWS || self.flowsets.len() >= ROWS
+    }
+
     #[inline]
     fn flow(&mut self, job: Job<'_>, flowsets: &mut Flowsets, pair_hash: u64, flow: &Flow) {
         self.statistics.flows += 1;

@@ -60,7 +60,9 @@ impl CheetahRule {
         if first >= last || reach.sums[last].saturating_sub(reach.sums[first]) <= self.threshold_octets {
             return false;
         }
-        let sum = records[first..last].iter().fold(0i64, |sum, record| sum.saturating_add(record.within(start, end)));
+        let sum = records[first..last]
+            .iter()
+            .fold(0i64, |sum, record| sum.saturating_add(record.within(start, end)));
         sum > self.threshold_octets
     }
 }

@@ -75,7 +75,11 @@ impl<'a> Reconstruction<'a> {
 
     /// The flow of a record that is the only one of its key.
     #[inline]
-    pub(super) fn single(&mut self, (source_address, destination_address): (Address, Address), told: &Told) -> Flow {
+    pub(super) fn single(
+        &mut self,
+        (source_address, destination_address): (Address, Address),
+        told: &Told,
+    ) -> Flow {
         Flow {
             source_address,
             destination_address,
@@ -92,12 +96,18 @@ impl<'a> Reconstruction<'a> {
             source_as: told.source_as,
             destination_as: told.destination_as,
             tcp_flags: told.tcp_flags,
-            cheetah: told.octets > self.rule.threshold_octets && self.rule.holds(&[spread(told)], &mut self.reach),
+            cheetah: told.octets > self.rule.threshold_octets
+                && self.rule.holds(&[spread(told)], &mut self.reach),
         }
     }
 
     /// The flows of a key, by their start. `records` come back in another order.
-    pub(super) fn flows(&mut self, addresses: (Address, Address), records: &mut [Told], mut each: impl FnMut(Flow)) {
+    pub(super) fn flows(
+        &mut self,
+        addresses: (Address, Address),
+        records: &mut [Told],
+        mut each: impl FnMut(Flow),
+    ) {
         records.sort_unstable_by_key(|record| (record.flow_start_us, record.flow_end_us));
         let Some(earliest) = records.first() else { return };
         let (mut first, mut latest_end) = (0, earliest.flow_end_us);
@@ -148,8 +158,16 @@ impl<'a> Reconstruction<'a> {
             let seen = Seen {
                 rank: rank(&records_of_one[0]),
                 flow_start_us: records_of_one[0].flow_start_us,
-                flow_end_us: records_of_one.iter().map(|record| record.flow_end_us).max().expect("one at least"),
-                sampling_interval: records_of_one.iter().map(|r| r.sampling_interval).min().expect("one at least"),
+                flow_end_us: records_of_one
+                    .iter()
+                    .map(|record| record.flow_end_us)
+                    .max()
+                    .expect("one at least"),
+                sampling_interval: records_of_one
+                    .iter()
+                    .map(|r| r.sampling_interval)
+                    .min()
+                    .expect("one at least"),
                 first,
                 end: first + records_of_one.len(),
             };

@@ -1,8 +1,8 @@
 //! Analysis of stored flow records on one machine: flows put together again, and parallel flowsets of them.
 //!
-//! What it computes is chapter 2 of the dissertation, section 2.2: [`flow`](self) reconstruction, the cheetah rule and
-//! equations 2.1 to 2.3. The Python package says the same as Ibis expressions for any engine; results are equal to the
-//! last bit. Here it is done for speed, in two sweeps:
+//! What it computes is section 2.2 of the dissertation: flow reconstruction, the cheetah rule, and equations 2.1 to 2.3.
+//! The Python package says the same as Ibis expressions for any engine; results are equal to the last bit. Here it is
+//! done for speed, in two sweeps:
 //!
 //! 1. **Scatter.** Of each Parquet file only the needed columns are read, in blocks that stay in the cache. A record
 //!    becomes a row of one cache line and goes to the part of its key (see `row`). Beyond the memory given, parts go
@@ -17,7 +17,8 @@
 //! **Memory** stays within [`Options::memory_bytes`], except that the records of one key, and the flows of one pair of
 //! hosts, are held at once however many they are; [`Statistics::largest_key`] says how many records that was.
 //!
-//! **Numbers** are those of signed 64 bits; sums beyond them stay at the largest, and are counted.
+//! **Numbers** are those of signed 64 bits. What is beyond them stays at the largest: records that reach it by being
+//! scaled are counted ([`Statistics::saturated`]), sums are not.
 
 mod assemble;
 mod cheetah;
@@ -134,7 +135,9 @@ pub fn analyse(
     let points = points.into_inner().expect("no worker panicked");
     let mut statistics = scattered.statistics.clone();
     let ranks = points.ranks();
-    let assembled = assemble::assemble(scattered, outputs, options, &spill, &ranks, &mut |done| progress(records + done))?;
+    let assembled = assemble::assemble(scattered, outputs, options, &spill, &ranks, &mut |done| {
+        progress(records + done)
+    })?;
     statistics.add(&assembled);
     statistics.observation_points = points.len() as u64;
     statistics.spilled_bytes = spill.bytes();

@@ -94,7 +94,10 @@ mod tests {
             let ordered = orderer.order(&rows, KEY_BITS);
             let mut expected: Vec<(u128, usize)> = rows.iter().map(Row::key).zip(0..).collect();
             expected.sort_unstable();
-            assert_eq!(ordered.iter().map(|keyed| (keyed.key(), keyed.place())).collect::<Vec<_>>(), expected);
+            assert_eq!(
+                ordered.iter().map(|keyed| (keyed.key(), keyed.place())).collect::<Vec<_>>(),
+                expected
+            );
         }
     }
 }

@@ -143,13 +143,20 @@ impl<R: Row> Part<R> {
         Ok((lowest, highest))
     }
 
-    fn each(&self, spill: &Spill, mut f: impl FnMut(R) -> Result<(), AnalyseError>) -> Result<(), AnalyseError> {
+    fn each(
+        &self,
+        spill: &Spill,
+        mut f: impl FnMut(R) -> Result<(), AnalyseError>,
+    ) -> Result<(), AnalyseError> {
         let mut buffer = Vec::new();
         for extent in &self.spilled {
             for first in (0..extent.rows).step_by(CHUNK) {
                 buffer.resize(CHUNK.min(extent.rows - first), R::zeroed());
                 let at = extent.at + (first * size_of::<R>()) as u64;
-                extent.file.read_exact_at(bytemuck::cast_slice_mut(&mut buffer), at).map_err(spill.failed())?;
+                extent
+                    .file
+                    .read_exact_at(bytemuck::cast_slice_mut(&mut buffer), at)
+                    .map_err(spill.failed())?;
                 buffer.iter().try_for_each(|row| f(*row))?;
             }
         }
@@ -157,7 +164,11 @@ impl<R: Row> Part<R> {
     }
 
     /// Cuts it where its keys first differ, holding at most `most` rows in memory; itself again if all have one key.
-    pub(super) fn split(self, most: usize, spill: &Spill) -> Result<Result<Vec<Part<R>>, Part<R>>, AnalyseError> {
+    pub(super) fn split(
+        self,
+        most: usize,
+        spill: &Spill,
+    ) -> Result<Result<Vec<Part<R>>, Part<R>>, AnalyseError> {
         let (lowest, highest) = self.span(spill)?;
         let differing = u128::BITS - (lowest ^ highest).leading_zeros();
         if differing == 0 {
@@ -256,7 +267,11 @@ mod tests {
     use super::*;
 
     fn row(number: u32) -> Narrow {
-        Narrow { source: number % 97, destination: number % 7, told: Told { point: number, ..Told::zeroed() } }
+        Narrow {
+            source: number % 97,
+            destination: number % 7,
+            told: Told { point: number, ..Told::zeroed() },
+        }
     }
 
     fn points(part: Part<Narrow>, spill: &Spill) -> Vec<u32> {
@@ -295,13 +310,13 @@ mod tests {
             parts.keep_within(&spill).unwrap();
         }
         let whole = parts.into_parts().pop().unwrap();
-        let (mut last, mut rows, mut cuts) = (0, 0, 0);
+        let (mut last, mut rows, mut cuts) = (None, 0, 0);
         for part in whole.split(100, &spill).unwrap().unwrap() {
             rows += part.rows();
             if part.rows() > 0 {
                 let (lowest, highest) = part.span(&spill).unwrap();
-                assert!(last < lowest && lowest >> part.shift == highest >> part.shift);
-                (last, cuts) = (highest, cuts + 1);
+                assert!(last < Some(lowest) && lowest >> part.shift == highest >> part.shift);
+                (last, cuts) = (Some(highest), cuts + 1);
             }
         }
         assert!(rows == 5_000 && cuts > 100, "{rows} {cuts}");

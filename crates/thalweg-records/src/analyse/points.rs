@@ -72,7 +72,11 @@ impl Recent {
 
     /// The number of a point, which `number` tells where it is not at hand.
     #[inline]
-    pub(super) fn number<E>(&mut self, point: Point, number: impl FnOnce() -> Result<u32, E>) -> Result<u32, E> {
+    pub(super) fn number<E>(
+        &mut self,
+        point: Point,
+        number: impl FnOnce() -> Result<u32, E>,
+    ) -> Result<u32, E> {
         let address = point.exporter.0 as u64 ^ (point.exporter.0 >> 64) as u64;
         let rest = u64::from(point.observation_domain_id) << 8 | u64::from(point.flow_direction);
         let hash = (address ^ rest.rotate_left(32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -100,7 +104,12 @@ mod tests {
     fn points_rank_by_the_exporters_text_then_domain_then_direction() {
         let mut points = Points::default();
         // As text 10.0.0.10 comes before 10.0.0.9.
-        let order = [point(0x0A00_0009, 0, 0), point(0x0A00_000A, 7, 1), point(0x0A00_000A, 7, 0), point(0x0A00_000A, 3, 1)];
+        let order = [
+            point(0x0A00_0009, 0, 0),
+            point(0x0A00_000A, 7, 1),
+            point(0x0A00_000A, 7, 0),
+            point(0x0A00_000A, 3, 1),
+        ];
         for (number, &point) in order.iter().enumerate() {
             assert_eq!(points.number(point), Some(number as u32));
         }
@@ -113,7 +122,8 @@ mod tests {
         let (mut recent, mut points) = (Recent::new(), Points::default());
         for round in 0..2 {
             for domain in 0..3000 {
-                let number = recent.number(point(1, domain, 0), || points.number(point(1, domain, 0)).ok_or(()));
+                let number =
+                    recent.number(point(1, domain, 0), || points.number(point(1, domain, 0)).ok_or(()));
                 assert_eq!(number, Ok(domain), "{round}");
             }
         }

@@ -150,7 +150,11 @@ mod tests {
     fn pairs_of_neighbouring_addresses_spread_over_all_parts() {
         let mut parts = [0; 64];
         for (source, destination) in (0..64).flat_map(|s| (0..64).map(move |d| (s, d))) {
-            let row = Narrow { source: 0x0A00_0000 + source, destination: 0x0A00_0100 + destination, told: Told::zeroed() };
+            let row = Narrow {
+                source: 0x0A00_0000 + source,
+                destination: 0x0A00_0100 + destination,
+                told: Told::zeroed(),
+            };
             parts[(row.pair_hash() >> 58) as usize] += 1;
         }
         // 4096 pairs in 64 parts: 64 each with a standard deviation of 8; six of them are passed once in 10^7 runs.

@@ -36,7 +36,8 @@ pub(super) fn scatter(
     progress: &mut Tick<'_>,
 ) -> Result<Scattered, AnalyseError> {
     let groups = |source: &Source| source.row_groups.len();
-    let units: Vec<_> = sources.iter().flat_map(|source| (0..groups(source)).map(move |group| (source, group))).collect();
+    let units: Vec<_> =
+        sources.iter().flat_map(|source| (0..groups(source)).map(move |group| (source, group))).collect();
     let next = AtomicUsize::new(0);
     let worker = |tick: &mut Tick<'_>| -> Result<Scattered, AnalyseError> {
         let mut scatterer = Scatterer::new(records, options, spill, points);
@@ -62,10 +63,11 @@ pub(super) fn scatter(
     let (sender, ticks) = bounded(4 * options.threads);
     std::thread::scope(|scope| {
         let work = |sender: crossbeam_channel::Sender<u64>| {
-            let result = worker(&mut |rows| match stop.load(Ordering::Relaxed) || sender.send(rows).is_err() {
-                true => Err(AnalyseError::Interrupted),
-                false => Ok(()),
-            });
+            let result =
+                worker(&mut |rows| match stop.load(Ordering::Relaxed) || sender.send(rows).is_err() {
+                    true => Err(AnalyseError::Interrupted),
+                    false => Ok(()),
+                });
             if result.is_err() {
                 stop.store(true, Ordering::Relaxed);
             }
@@ -157,7 +159,8 @@ impl<'a> Scatterer<'a> {
         let (start, end) = (block.flow_start[at], block.flow_end[at]);
         self.statistics.swapped_times += u64::from(end < start);
         let interval = block.sampling_interval[at].max(1);
-        let (octets, packets) = (block.octets[at].checked_mul(interval), block.packets[at].checked_mul(interval));
+        let (octets, packets) =
+            (block.octets[at].checked_mul(interval), block.packets[at].checked_mul(interval));
         self.statistics.saturated += u64::from(octets.is_none() || packets.is_none());
         Ok(Told {
             source_port: block.source_port[at] as u16,
@@ -177,7 +180,11 @@ impl<'a> Scatterer<'a> {
     }
 
     fn finish(self) -> Scattered {
-        Scattered { narrow: self.narrow.into_parts(), wide: self.wide.into_parts(), statistics: self.statistics }
+        Scattered {
+            narrow: self.narrow.into_parts(),
+            wide: self.wide.into_parts(),
+            statistics: self.statistics,
+        }
     }
 }
 

@@ -7,7 +7,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use thalweg_wire::flow_export::{Address, NOT_TOLD, Record};
+use thalweg_wire::flow_export::batch::NOT_TOLD;
+use thalweg_wire::flow_export::{Address, Record};
 
 use super::flow::Flow;
 use super::flowset::Flowset;
@@ -77,10 +78,18 @@ fn addresses() -> impl Strategy<Value = Address> {
 
 /// Records of few keys, points and times, so that all of them meet: equal times, overlaps, gaps, chains, duplicates.
 fn records() -> impl Strategy<Value = Record> {
-    let point = (prop_oneof![Just(9u32), Just(10), Just(200)], 0..2u32, prop_oneof![Just(0), Just(1), Just(NOT_TOLD)]);
+    let point = (
+        prop_oneof![Just(9u32), Just(10), Just(200)],
+        0..2u32,
+        prop_oneof![Just(0), Just(1), Just(NOT_TOLD)],
+    );
     let key = (addresses(), addresses(), 0..2u16, 0..2u16, prop_oneof![Just(6u8), Just(17)]);
     let times = (0..600i64, prop_oneof![4 => 0..90i64, 1 => Just(0), 1 => -20..0i64], 0..3i64);
-    let sums = (prop_oneof![0..1_000u64, 0..2_000_000_000], 0..100u64, prop_oneof![Just(0u32), Just(1), Just(10)]);
+    let sums = (
+        prop_oneof![0..1_000u64, 0..2_000_000_000u64],
+        0..100u64,
+        prop_oneof![Just(0u32), Just(1), Just(10)],
+    );
     let told = (0..3u32, 0..3u32, 0..32u16);
     (point, key, times, sums, told).prop_map(|(point, key, (start, length, odd), sums, told)| Record {
         exporter: Address::v4(0x0A00_0000 + point.0),
@@ -136,6 +145,10 @@ proptest! {
         let results = run(&paths, directory.path(), &options).unwrap();
         check(&records, &options, results);
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
 
     #[test]
     fn neither_memory_nor_threads_nor_the_order_of_records_change_anything(
@@ -202,7 +215,10 @@ fn a_record_that_begins_just_a_gap_after_the_latest_end_joins_and_one_microsecon
 #[test]
 fn a_chain_that_spans_more_than_tau_is_cut_by_span_and_kept_by_chain() {
     let starts = [0, 6, 10, 16, 20, 31];
-    let flows = starts.iter().zip(1..).map(|(&start, port)| Record { source_port: port, ..record(start, start + 5, 10) });
+    let flows = starts
+        .iter()
+        .zip(1..)
+        .map(|(&start, port)| Record { source_port: port, ..record(start, start + 5, 10) });
     let flows: Vec<Record> = flows.collect();
     let options = Options { cheetahs_only: false, ..Options::default() };
     let counts = |rule| -> Vec<i64> {
@@ -241,7 +257,8 @@ fn what_is_wrong_with_a_file_is_said_with_its_name_and_what_was_expected() {
     std::fs::write(path("text.parquet"), "no Parquet at all").unwrap();
     assert!(failed(path("text.parquet")).contains("text.parquet"));
 
-    let mut bytes = std::fs::read(files::write(path("1.parquet"), &[record(0, 1, 5); 100], 100, Layout::Plain)).unwrap();
+    let mut bytes =
+        std::fs::read(files::write(path("1.parquet"), &[record(0, 1, 5); 100], 100, Layout::Plain)).unwrap();
     let at = bytes.windows(8).position(|text| text == b"10.0.0.9").unwrap();
     bytes[at + 4] = b'x';
     std::fs::write(path("address.parquet"), bytes).unwrap();
@@ -251,8 +268,12 @@ fn what_is_wrong_with_a_file_is_said_with_its_name_and_what_was_expected() {
     let flows = path("flows.parquet");
     run(&[path("1.parquet")], directory.path(), &Options::default()).unwrap();
     let error = failed(flows);
-    assert_eq!(error.split(": ").skip(1).collect::<Vec<_>>().join(": "), "column exporter: expected STRING, found no such column");
-    let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(
+        error.split(": ").skip(1).collect::<Vec<_>>().join(": "),
+        "column exporter: expected STRING, found no such column"
+    );
+    let left: Vec<_> =
+        std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().ends_with(".partial")), "{left:?}");
 }
 
@@ -269,14 +290,20 @@ fn a_value_that_no_record_has_is_refused_with_its_row() {
 #[test]
 fn who_is_told_of_progress_may_stop_it_and_nothing_is_left() {
     let directory = tempfile::tempdir().unwrap();
-    let path = files::write(directory.path().join("1.parquet"), &vec![record(0, 1, 5); 20_000], 5000, Layout::Dictionary);
+    let path = files::write(
+        directory.path().join("1.parquet"),
+        &vec![record(0, 1, 5); 20_000],
+        5000,
+        Layout::Dictionary,
+    );
     for (threads, limit) in [(1, 1), (1, 30_000), (3, 1)] {
         let outputs = Outputs { flows: Some(directory.path().join("flows.parquet")), flowsets: None };
         let options = Options { threads, ..Options::default() };
-        let stopped = analyse(std::slice::from_ref(&path), &outputs, &options, &mut |done, _| match done < limit {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
-        });
+        let stopped =
+            analyse(std::slice::from_ref(&path), &outputs, &options, &mut |done, _| match done < limit {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            });
         assert!(matches!(stopped, Err(AnalyseError::Interrupted)), "{stopped:?}");
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
     }
@@ -285,6 +312,7 @@ fn who_is_told_of_progress_may_stop_it_and_nothing_is_left() {
 #[test]
 fn options_out_of_range_are_refused_by_name() {
     let options = Options { threads: 0, ..Options::default() };
-    let error = analyse(&[], &Outputs::default(), &options, &mut |_, _| ControlFlow::Continue(())).unwrap_err();
+    let error =
+        analyse(&[], &Outputs::default(), &options, &mut |_, _| ControlFlow::Continue(())).unwrap_err();
     assert_eq!(error.to_string(), "threads: expected 1 to 256, found 0");
 }

@@ -169,8 +169,9 @@ impl CollectingProcess {
         }
     }
 
-    /// Stops: what is in the sockets' buffers is still decoded, all records are written. Says what became of everything.
-    pub fn finish(mut self, now: Timestamp) -> Report {
+    /// Stops: what is in the sockets' buffers is still decoded, all records are written. Says what became of everything; a
+    /// second time, it only says.
+    pub fn finish(&mut self, now: Timestamp) -> Report {
         self.end();
         self.stores.flows.finish(now);
         self.stores.counters.finish(now);

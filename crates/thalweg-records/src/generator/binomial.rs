@@ -168,7 +168,10 @@ mod tests {
                 }
             }
             let freedom = f64::from(cells - 1);
-            assert!(chi_square / freedom < 1.0 + 6.0 * (2.0 / freedom).sqrt(), "{n} {interval}: {chi_square}");
+            assert!(
+                chi_square / freedom < 1.0 + 6.0 * (2.0 / freedom).sqrt(),
+                "{n} {interval}: {chi_square}"
+            );
         }
     }
 

@@ -52,8 +52,8 @@ impl FlowCache {
     /// The entry that packet `first` begins, and the packet that begins the next.
     pub(super) fn entry(&self, pace: &Pace, first: u64, random: &mut Random) -> (Entry, Option<u64>) {
         let deadline_ns = pace.offset_ns(first) + self.active_timeout_ns;
-        let sampled_in_timeout = self.inactive_timeout_ns as f64 / pace.longest_interval_ns() as f64
-            * self.sampling.probability();
+        let sampled_in_timeout =
+            self.inactive_timeout_ns as f64 / pace.longest_interval_ns() as f64 * self.sampling.probability();
         let (last, packets, next) = match sampled_in_timeout >= CERTAIN {
             true => self.jump(pace, first, deadline_ns, random),
             false => self.walk(pace, first, deadline_ns, random),

@@ -96,8 +96,10 @@ impl Network {
                 break other;
             }
         };
-        let mut host =
-            |site: u64| Host { site: site as Site, number: (FIRST_ORDINARY_HOST + random.zipf(ORDINARY_HOSTS)) as u16 };
+        let mut host = |site: u64| Host {
+            site: site as Site,
+            number: (FIRST_ORDINARY_HOST + random.zipf(ORDINARY_HOSTS)) as u16,
+        };
         let ends = (host(site), host(other));
         if random.chance(0.5) { ends } else { (ends.1, ends.0) }
     }

@@ -48,10 +48,7 @@ pub(super) fn is_due(then: Timestamp, span: Nanos, now: Timestamp) -> bool {
 }
 
 impl<D: Dataset> Appender<D> {
-    pub(super) fn new(
-        options: &StoreOptions,
-        statistics: Arc<Mutex<Statistics>>,
-    ) -> (Appender<D>, Queue<D>) {
+    pub(super) fn new(options: &StoreOptions, statistics: Arc<Mutex<Statistics>>) -> (Appender<D>, Queue<D>) {
         let batches = options.queue_rows.div_ceil(PAGE_ROWS);
         let (sender, messages) = bounded(batches);
         let (emptied_sender, emptied) = bounded(batches);

@@ -56,8 +56,7 @@ impl<D: Dataset> Unpublished<D> {
             make_directories(&places.dataset, hour)?;
         }
         let part = unfinished(&path);
-        let writer =
-            FileWriter::new(File::create(&part)?, places.row_group_rows, places.compression_level)?;
+        let writer = FileWriter::new(File::create(&part)?, places.row_group_rows, places.compression_level)?;
         Ok(Unpublished { writer: Some(writer), part, path })
     }
 

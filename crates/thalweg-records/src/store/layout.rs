@@ -40,10 +40,8 @@ impl Stem {
         let rest = text.strip_prefix(store)?.strip_prefix('-')?;
         let (time, sequence) = rest.split_once('-')?;
         let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-        let is_time = time.len() == TIME
-            && time.as_bytes()[8] == b'T'
-            && digits(&time[..8])
-            && digits(&time[9..]);
+        let is_time =
+            time.len() == TIME && time.as_bytes()[8] == b'T' && digits(&time[..8]) && digits(&time[9..]);
         (is_time && sequence.len() >= SEQUENCE && digits(sequence))
             .then(|| Stem { text: text.to_owned(), time_at: store.len() + 1 })
     }
@@ -118,7 +116,9 @@ mod tests {
 
     #[test]
     fn other_stores_files_are_not_ones_own() {
-        for name in ["watch-20261122T130500-00000042.parquet", "collect-x.parquet", "collect.parquet", ".collect"] {
+        for name in
+            ["watch-20261122T130500-00000042.parquet", "collect-x.parquet", "collect.parquet", ".collect"]
+        {
             assert_eq!(Stem::parse(Path::new(name), "collect"), None, "{name}");
         }
     }

@@ -60,8 +60,7 @@ impl StoreOptions {
 
     pub(super) fn check(&self) -> Result<(), StoreError> {
         let wrong = |what: &'static str| Err(StoreError::Options { what });
-        if self.name.is_empty()
-            || !self.name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        if self.name.is_empty() || !self.name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         {
             return wrong("name: expected letters, digits and underscores");
         }

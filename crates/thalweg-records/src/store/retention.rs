@@ -65,11 +65,7 @@ fn files(dataset: &Path) -> io::Result<Vec<Kept>> {
             let name = entry.file_name();
             let is_complete = name.to_str().is_some_and(|name| name.ends_with(".parquet"));
             if is_complete && let Ok(metadata) = entry.metadata() {
-                files.push(Kept {
-                    partition: partition.clone(),
-                    path: entry.path(),
-                    bytes: metadata.len(),
-                });
+                files.push(Kept { partition: partition.clone(), path: entry.path(), bytes: metadata.len() });
             }
         }
     }

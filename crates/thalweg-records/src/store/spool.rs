@@ -7,7 +7,7 @@
 //! ```
 //!
 //! All little-endian. A column whose values are one takes 17 bytes; a width is 0, 1, 2, 4, 8 or 16. So a record of a typical
-//! NetFlow v9 exporter takes some 35 bytes rather than 146. The checksum is XXH3 of the columns, seeded with the frame's
+//! NetFlow v9 exporter takes about 40 bytes rather than 146. The checksum is XXH3 of the columns, seeded with the frame's
 //! offset and rows. A frame that does not fit it is where a crash tore the segment: it is cut there.
 
 use std::fs::File;
@@ -132,8 +132,7 @@ impl Reader {
     pub(super) fn open<D: Dataset>(path: &Path) -> io::Result<Option<Reader>> {
         let file = File::open(path)?;
         let length = file.metadata()?.len();
-        let mut reader =
-            Reader { file: io::BufReader::new(file), at: 0, length, frame: Vec::new(), torn: 0 };
+        let mut reader = Reader { file: io::BufReader::new(file), at: 0, length, frame: Vec::new(), torn: 0 };
         let mut header = [0; SEGMENT_HEADER];
         if length < SEGMENT_HEADER as u64 {
             // The crash came before the header was written.

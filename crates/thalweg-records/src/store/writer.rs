@@ -150,7 +150,6 @@ impl<D: Dataset> Writer<D> {
 
     /// Takes a batch, each row to the file of its span of time.
     fn rows(&mut self, batch: &D) {
-        self.statistics().queued -= batch.rows() as u64;
         let received = batch.received_us();
         let mut from = 0;
         while let Some(&first) = received.get(from) {
@@ -181,22 +180,21 @@ impl<D: Dataset> Writer<D> {
     fn keep(&mut self, span: Range<i64>, batch: &D) {
         let rows = batch.rows() as u64;
         if self.statistics().spool_bytes >= self.options.spool_bytes {
-            self.statistics().lost.spool_full += rows;
-            return;
+            return self.dealt_with(rows, |statistics| statistics.lost.spool_full += rows);
         }
         let number = match self.open_for(&span) {
             Ok(number) => number,
             Err((path, error)) => {
-                self.statistics().lost.spool_failed += rows;
-                return self.note(&path, &error);
+                self.note(&path, &error);
+                return self.dealt_with(rows, |statistics| statistics.lost.spool_failed += rows);
             }
         };
         let open = &mut self.open[number];
         let before = open.segment.bytes();
         if let Err(error) = open.segment.append(batch) {
             let path = self.places.segment(&open.stem);
-            self.statistics().lost.spool_failed += rows;
-            return self.note(&path, &error);
+            self.note(&path, &error);
+            return self.dealt_with(rows, |statistics| statistics.lost.spool_failed += rows);
         }
         open.last = self.now;
         let grown = open.segment.bytes() - before;
@@ -212,10 +210,10 @@ impl<D: Dataset> Writer<D> {
             let path = self.places.file(&open.stem);
             self.note(&path, &error);
         }
-        let mut statistics = self.statistics();
-        statistics.in_spool += rows;
-        statistics.spool_bytes += grown;
-        drop(statistics);
+        self.dealt_with(rows, |statistics| {
+            statistics.in_spool += rows;
+            statistics.spool_bytes += grown;
+        });
         if is_large {
             self.close(number);
         }
@@ -399,6 +397,13 @@ impl<D: Dataset> Writer<D> {
     /// Leaves all in the spool.
     fn leave(mut self) {
         self.sync();
+    }
+
+    /// Counts rows where they are now, and no longer as queued: at no moment are they counted twice, or not at all.
+    fn dealt_with(&self, rows: u64, count: impl FnOnce(&mut Statistics)) {
+        let mut statistics = self.statistics();
+        statistics.queued -= rows;
+        count(&mut statistics);
     }
 
     fn statistics(&self) -> MutexGuard<'_, Statistics> {

@@ -5,14 +5,15 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+use thalweg_wire::Timestamp;
 use thalweg_wire::flow_export::Record;
 use thalweg_wire::flow_export::encode::Messages;
 
 /// How long nfcapd may take for what takes it milliseconds.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Times in seconds, 5-tuple, type of service, packets and bytes there and back, systems, interfaces.
-const COLUMNS: &str = "fmt:%tsr|%ter|%sa|%da|%sp|%dp|%pr|%tos|%pkt|%byt|%opkt|%obyt|%sas|%das|%in|%out";
+/// Times (`%ter` of nfdump 1.7.1 leaves a digit out), 5-tuple, type of service, packets and bytes there and back, systems, interfaces.
+const COLUMNS: &str = "fmt:%ts|%te|%sa|%da|%sp|%dp|%pr|%tos|%pkt|%byt|%opkt|%obyt|%sas|%das|%in|%out";
 
 /// A running nfcapd.
 pub(crate) struct Nfcapd {
@@ -92,8 +93,7 @@ pub(crate) fn expected(rows: &[Record]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for (number, row) in rows.iter().enumerate().filter(|(_, row)| row.biflow_direction != 2) {
         let back = rows.get(number + 1).filter(|_| row.biflow_direction == 1);
-        let seconds = |time_us: i64| format!("{}.{:03}", time_us / 1_000_000, time_us / 1_000 % 1_000);
-        let (start, end) = (seconds(row.flow_start_us), seconds(row.flow_end_us));
+        let (start, end) = (day_and_time(row.flow_start_us), day_and_time(row.flow_end_us));
         let Record { source_address: from, destination_address: to, source_port, destination_port, .. } = row;
         let Record { protocol, class_of_service, packets, octets, source_as, destination_as, .. } = row;
         let Record { ingress_interface, egress_interface, .. } = row;
@@ -106,4 +106,10 @@ pub(crate) fn expected(rows: &[Record]) -> Vec<String> {
     }
     lines.sort();
     lines
+}
+
+/// As nfdump prints it, without the space between them.
+fn day_and_time(time_us: i64) -> String {
+    let time = Timestamp(1_000 * time_us as u64).to_string();
+    time[.."2026-11-22T13:00:00.000".len()].replace('T', "")
 }

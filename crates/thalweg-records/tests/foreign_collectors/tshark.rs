@@ -1,17 +1,17 @@
 //! tshark takes messages apart.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::process::Command;
 
+use thalweg_wire::Timestamp;
 use thalweg_wire::flow_export::Record;
 use thalweg_wire::flow_export::encode::Messages;
 
 /// Link type "user 0", which tshark is told to read as messages of flows.
 const LINKTYPE_USER0: u32 = 147;
 
-/// What tshark is asked for. Fields that only some records have are counted by message alone.
-const FIELDS: [&str; 8] = [
+/// What tshark is asked for: where the records of a flow both ways have a field twice, it tells it twice.
+const FIELDS: [&str; 11] = [
     "cflow.srcaddr",
     "cflow.srcaddrv6",
     "cflow.srcport",
@@ -19,34 +19,47 @@ const FIELDS: [&str; 8] = [
     "cflow.packets",
     "cflow.abstimestart",
     "cflow.timestart",
+    "cflow.flowsexp",
+    "cflow.notsent_flows",
+    "cflow.ignore_packets",
     "_ws.malformed",
 ];
 
-/// Values of each field over all messages, sorted; times in microseconds.
-pub(crate) fn decode(messages: &Messages) -> BTreeMap<&'static str, Vec<String>> {
+/// Values of each field over all messages, in their order.
+pub(crate) type Values = BTreeMap<&'static str, Vec<String>>;
+
+/// What tshark finds.
+pub(crate) fn decode(messages: &Messages) -> Values {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("messages.pcap");
-    std::fs::File::create(&path).unwrap().write_all(&capture(messages)).unwrap();
+    std::fs::write(&path, capture(messages)).unwrap();
     let mut tshark = Command::new("tshark");
-    tshark
-        .arg("-r")
-        .arg(&path)
-        .args(["-o", "uat:user_dlts:\"User 0 (DLT=147)\",\"cflow\",\"0\",\"\",\"0\",\"\""]);
-    tshark.args(["-T", "fields", "-E", "separator=|"]).env("TZ", "UTC");
-    FIELDS.iter().for_each(|field| drop(tshark.args(["-e", field])));
+    tshark.arg("-r").arg(&path);
+    tshark.args(["-o", "uat:user_dlts:\"User 0 (DLT=147)\",\"cflow\",\"0\",\"\",\"0\",\"\""]);
+    tshark.args(["-T", "fields", "-E", "separator=|", "-E", "aggregator=;"]).env("TZ", "UTC");
+    tshark.args(FIELDS.iter().flat_map(|field| ["-e", field]));
     let output = tshark.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8(output.stdout).unwrap();
-    let mut found: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for line in text.lines() {
+    let mut found = Values::new();
+    for line in String::from_utf8(output.stdout).unwrap().lines() {
         for (field, values) in FIELDS.iter().zip(line.split('|')) {
-            found
-                .entry(field)
-                .or_default()
-                .extend(values.split(',').filter(|v| !v.is_empty()).map(str::to_owned));
+            let values = values.split(';').filter(|value| !value.is_empty());
+            found.entry(field).or_default().extend(values.map(|value| match *field {
+                "cflow.abstimestart" => microseconds_of_the_day(value),
+                _ => value.to_owned(),
+            }));
         }
     }
+    found.retain(|_, values| !values.is_empty());
     found
+}
+
+/// The time of `Nov 22, 2026 12:59:00.249999999 UTC`, to the nearest microsecond: tshark rounds NTP's fractions down to
+/// nanoseconds.
+fn microseconds_of_the_day(text: &str) -> String {
+    let clock = text.split_whitespace().nth(3).unwrap();
+    let parts: Vec<f64> = clock.split(':').map(|part| part.parse().unwrap()).collect();
+    format!("{:.0}", (3_600.0 * parts[0] + 60.0 * parts[1] + parts[2]) * 1e6)
 }
 
 /// A capture file of messages without anything around them.
@@ -64,7 +77,35 @@ fn capture(messages: &Messages) -> Vec<u8> {
     file
 }
 
-/// The same of rows, with times in whole multiples of `unit_us`.
-pub(crate) fn expected(_rows: &[Record], _unit_us: i64) -> BTreeMap<&'static str, Vec<String>> {
-    BTreeMap::new()
+/// How a format tells times.
+#[derive(Clone, Copy)]
+pub(crate) enum Clock {
+    /// Since 1900, in microseconds.
+    TimeOfDay,
+    /// In milliseconds since the device started.
+    Uptime(Timestamp),
+}
+
+/// What tshark should find of these rows.
+pub(crate) fn expected(rows: &[Record], clock: Clock) -> Values {
+    let mut values = Values::new();
+    let mut add = |field, value: String| values.entry(field).or_default().push(value);
+    for row in rows {
+        add("cflow.octets", row.octets.to_string());
+        add("cflow.packets", row.packets.to_string());
+        match clock {
+            Clock::TimeOfDay => add("cflow.abstimestart", (row.flow_start_us % 86_400_000_000).to_string()),
+            Clock::Uptime(boot) => {
+                let ms = row.flow_start_us / 1_000 - (boot.0 / 1_000_000) as i64;
+                add("cflow.timestart", format!("{}.{:03}000000", ms / 1_000, ms % 1_000));
+            }
+        }
+        if row.biflow_direction != 2 {
+            let field =
+                if row.source_address.as_v4().is_some() { "cflow.srcaddr" } else { "cflow.srcaddrv6" };
+            add(field, row.source_address.to_string());
+            add("cflow.srcport", row.source_port.to_string());
+        }
+    }
+    values
 }

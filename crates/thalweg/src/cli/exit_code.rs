@@ -4,8 +4,11 @@ use std::fmt::Write;
 use std::{io, process};
 
 use thalweg_measure::tasks::PlanError;
+use thalweg_records::collect::CollectError;
+use thalweg_records::store::StoreError;
 
 use crate::client::ClientError;
+use crate::collect::RequestError;
 use crate::config::{ConfigError, OptionsError};
 use crate::emulate::ExperimentError;
 use crate::emulate::sweep::SweepError;
@@ -53,11 +56,17 @@ impl ExitCode {
                 || cause.is::<OptionsError>()
                 || cause.is::<PlanError>()
                 || cause.is::<SynthOptionsError>()
+                || cause.is::<thalweg_records::generator::OptionsError>()
                 || cause.is::<ExperimentError>()
                 || cause.is::<SweepError>()
                 || cause.is::<serve::config::ConfigError>()
                 || cause.is::<serve::access::AccessError>()
                 || cause.is::<ClientError>()
+                || cause.is::<RequestError>()
+                || matches!(
+                    cause.downcast_ref(),
+                    Some(CollectError::NoCertificate { .. } | CollectError::Store(StoreError::Options { .. }))
+                )
         }) {
             ExitCode::Usage
         } else {

@@ -19,8 +19,9 @@ pub(super) struct CompletionsArgs {
 }
 
 /// Commands that have a page; of a command's own commands those of its page and theirs joined by `-`.
-const PAGES: [&str; 11] = [
+const PAGES: [&str; 12] = [
     "watch",
+    "collect",
     "serve",
     "check",
     "sketch",

@@ -52,6 +52,35 @@ const WATCH: [Example; 9] = [
     },
 ];
 
+const COLLECT: [Example; 7] = [
+    Example { about: "NetFlow, IPFIX and sFlow on their usual ports", command: "thalweg collect -o flows" },
+    Example {
+        about: "One port of one address, an hour of records at most a second late, kept for 30 days",
+        command: "thalweg collect -o flows --file-span 1h --retention-age 720h 10.0.0.1:9995",
+    },
+    Example {
+        about: "IPFIX over TLS, from exporters with a certificate of our authority",
+        command: "thalweg collect -o flows --tls-certificate cert.pem --tls-key key.pem --tls-client-ca ca.pem tls:4740",
+    },
+    Example {
+        about: "One packet in 1,000 is counted, says nobody but the router's configuration",
+        command: "thalweg collect -o flows --sampling 10.0.0.1=1000",
+    },
+    Example {
+        about: "Export messages that tcpdump has captured",
+        command: "thalweg collect -o flows --replay export.pcap",
+    },
+    Example {
+        about: "As a service, with metrics for Prometheus",
+        command: "thalweg collect -o /var/lib/thalweg --json --metrics 127.0.0.1:9478",
+    },
+    Example {
+        about: "Then, what moved most, through DuckDB",
+        command: "duckdb -c \"SELECT source_address, sum(octets * greatest(sampling_interval, 1)) AS bytes\n    \
+                  FROM 'flows/flows/*/*/*.parquet' GROUP BY 1 ORDER BY 2 DESC LIMIT 10\"",
+    },
+];
+
 const EMULATE: [Example; 6] = [
     Example { about: "What there is to choose from", command: "thalweg emulate --list" },
     Example { about: "An experiment", command: "thalweg emulate examples/experiments/incast.toml" },
@@ -122,7 +151,7 @@ const FLOWS: [Example; 5] = [
     Example { about: "All of it", command: "thalweg flows --help" },
 ];
 
-const SYNTH: [Example; 3] = [
+const SYNTH: [Example; 6] = [
     Example {
         about: "A small trace and its truth",
         command: "thalweg synth -o trace.pcap --truth truth.csv",
@@ -132,6 +161,19 @@ const SYNTH: [Example; 3] = [
         command: "thalweg synth --packets 38M -o trace.pcap --truth truth.csv",
     },
     Example { about: "Without a file between", command: "thalweg synth -o - | thalweg watch -" },
+    Example {
+        about: "Two days of flow records as they are kept, and what was planted",
+        command: "thalweg synth --netflow --parquet records --records 20M --truth-transfers truth.csv",
+    },
+    Example {
+        about: "Flowsets of 16 flows, seen by one router that samples nothing",
+        command: "thalweg synth --netflow --components 16 --path-routers 1 --sampling-interval 1 \\\n    \
+                  -o records.pcap",
+    },
+    Example {
+        about: "Straight to a collector, 500,000 records a second",
+        command: "thalweg synth --netflow --records 50M --send localhost:2055 --rate 500k",
+    },
 ];
 
 const SKETCH: [Example; 3] = [
@@ -170,6 +212,7 @@ pub(super) fn examples(command: Option<&str>) -> &'static [Example] {
     match command {
         None => &PROGRAM,
         Some("watch") => &WATCH,
+        Some("collect") => &COLLECT,
         Some("serve") => &SERVE,
         Some("check") => &CHECK,
         Some("top") => &TOP,

@@ -2,13 +2,14 @@
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `watch`, `serve`, `check`, `top`, `emulate`, `flows`, `sketch`, `synth`, `lab`, `settings_file` | a command's arguments, and what they are turned into |
+//! | `watch`, `collect`, `serve`, `check`, `top`, `emulate`, `flows`, `sketch`, `synth`, `lab`, `settings_file` | a command's arguments, and what they are turned into |
 //! | `generated` | `completions` and `man`, made from the same arguments |
 //! | `lesson` | the examples and exit codes at the end of `--help`, of the man pages and of the reference |
 //! | `reference` | the reference page |
 //! | `exit_code` | how the program ends |
 
 mod check;
+mod collect;
 mod emulate;
 pub mod exit_code;
 mod flows;
@@ -49,6 +50,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Watch(Box<watch::WatchArgs>),
+    Collect(Box<collect::CollectArgs>),
     Serve(serve::ServeArgs),
     Check(check::CheckArgs),
     Top(top::TopArgs),
@@ -81,6 +83,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Watch(args) => args.run(),
+        Command::Collect(args) => args.run(),
         Command::Serve(args) => args.run().map(|()| ExitCode::Complete),
         Command::Check(args) => args.run().map(|()| ExitCode::Complete),
         Command::Top(args) => args.run().map(|()| ExitCode::Complete),

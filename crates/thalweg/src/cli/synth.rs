@@ -1,4 +1,6 @@
-//! `thalweg synth`.
+//! `thalweg synth`: packets; flow records in [`records`].
+
+mod records;
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -10,24 +12,40 @@ use indicatif::{ProgressBar, ProgressStyle};
 use thalweg_wire::capture_file::pcap::Precision;
 use thalweg_wire::{BitRate, Bytes, LinkType, Nanos, Timestamp};
 
+use self::records::{RecordArgs, Shared};
 use crate::config::value::parse;
 use crate::synth::{SynthError, SynthOptions, SynthSummary, generate};
 
 /// Stands for standard output.
 const STANDARD_OUTPUT: &str = "-";
 
-/// Write a synthetic header trace with planted cheetah flows, and the truth about it.
+/// Write a synthetic header trace, or flow records, with planted cheetah flows, and the truth about them.
 ///
 /// Writes packets like those of a backbone link as a pcap file: heavy-tailed flow sizes, IPv4 and some IPv6,
 /// TCP with true sequence numbers. Planted among them are cheetah flows and flows that come near to being
 /// cheetahs; the truth names them with what they really moved. The same options give the same bytes everywhere.
+///
+/// With --netflow, what the routers of a research network would tell of its flows: each samples one packet in a
+/// thousand by itself and tells of a flow every minute. Planted are parallel flowsets of cheetah flows, single ones,
+/// and ordinary transfers, in a background of small flows. It goes to a pcap file of NetFlow v9 (--output), to
+/// Parquet files, or straight to a collector.
 #[derive(Args, Debug)]
 pub(super) struct SynthArgs {
     /// Where the trace goes, as pcap; `-` for standard output.
-    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
-    output: PathBuf,
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        help_heading = "Output",
+        required_unless_present_any = ["parquet", "send"]
+    )]
+    output: Option<PathBuf>,
 
-    /// Where the truth goes, as CSV; nowhere by default.
+    /// Flow records instead of packets.
+    #[arg(long, help_heading = "Output")]
+    netflow: bool,
+
+    /// Where the truth goes, as CSV; flow records: planted flows, as JSON if FILE ends in .json [default: nowhere].
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     truth: Option<PathBuf>,
 
@@ -43,46 +61,54 @@ pub(super) struct SynthArgs {
 
     #[command(flatten)]
     file: FileArgs,
+
+    #[command(flatten)]
+    records: RecordArgs,
 }
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Traffic")]
 struct TrafficArgs {
     /// Packets in all, such as 250000, 500k or 38M [default: 1M].
-    #[arg(short = 'n', long, value_name = "N", value_parser = count)]
+    #[arg(short = 'n', long, value_name = "N", value_parser = count, conflicts_with = "netflow")]
     packets: Option<u64>,
 
     /// Flows in all; both directions are one flow [default: 1.5M for every 38M packets].
-    #[arg(long, value_name = "N", value_parser = count)]
+    #[arg(long, value_name = "N", value_parser = count, conflicts_with = "netflow")]
     flows: Option<u64>,
 
-    /// From the first packet to the last [default: 60s for every 38M packets, at least 10 T].
+    /// From the first packet to the last [default: 60s for every 38M packets, at least 10 T; flow records: 48h].
     #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
     duration: Option<Nanos>,
+
+    /// When the trace begins, in seconds since 1970 [default: 1403182800, which is 2014-06-19 13:00 UTC].
+    #[arg(long, value_name = "SECONDS")]
+    start: Option<u64>,
 
     /// Seed of everything that is left to chance [default: 1].
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Share of flows over IPv6, 0 to 1 [default: 0.03].
+    /// Share of flows over IPv6, 0 to 1; planted flow records are over IPv4 [default: 0.03; flow records: 0.1].
     #[arg(long, value_name = "SHARE")]
     ipv6_share: Option<f64>,
 
     /// Share of background flows over UDP, 0 to 1 [default: 0.15].
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", conflicts_with = "netflow")]
     udp_share: Option<f64>,
 
     /// Shape of the Pareto distribution of flow sizes [default: that which gives their mean].
-    #[arg(long, value_name = "SHAPE")]
+    #[arg(long, value_name = "SHAPE", conflicts_with = "netflow")]
     pareto_shape: Option<f64>,
 
     /// Share of packets that are a flood, each of a 5-tuple of its own [default: 0].
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", conflicts_with = "netflow")]
     flood_share: Option<f64>,
 }
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Planted flows")]
+#[group(conflicts_with = "netflow")]
 struct PlantedArgs {
     /// Flows that are cheetahs [default: one for every 25,000 packets].
     #[arg(long, value_name = "N", value_parser = count)]
@@ -103,6 +129,7 @@ struct PlantedArgs {
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "File")]
+#[group(conflicts_with = "netflow")]
 struct FileArgs {
     /// Most bytes kept of each packet [default: 64B].
     #[arg(long, value_name = "SIZE", value_parser = snap_length)]
@@ -115,10 +142,6 @@ struct FileArgs {
     /// Precision of time stamps [default: nanoseconds].
     #[arg(long, value_enum, value_name = "NAME")]
     precision: Option<PrecisionName>,
-
-    /// When the trace begins, in seconds since 1970 [default: 1403182800, which is 2014-06-19 13:00 UTC].
-    #[arg(long, value_name = "SECONDS")]
-    start: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -143,17 +166,37 @@ impl SynthArgs {
     /// # Errors
     /// If the options contradict themselves, or a file cannot be written.
     pub(super) fn run(self) -> anyhow::Result<()> {
+        match self.netflow {
+            true => self.records.run(&self.shared()),
+            false => self.write_packets(),
+        }
+    }
+
+    fn shared(&self) -> Shared<'_> {
+        Shared {
+            output: self.output.as_deref(),
+            truth: self.truth.as_deref(),
+            json: self.json,
+            seed: self.traffic.seed.unwrap_or(SynthOptions::default().seed),
+            start: self.traffic.start,
+            duration: self.traffic.duration,
+            ipv6_share: self.traffic.ipv6_share,
+        }
+    }
+
+    fn write_packets(&self) -> anyhow::Result<()> {
         let options = self.options();
-        let goes_to_stdout = self.output == Path::new(STANDARD_OUTPUT);
+        let output = self.output.as_deref().unwrap_or(Path::new(STANDARD_OUTPUT));
+        let goes_to_stdout = output == Path::new(STANDARD_OUTPUT);
         let mut trace: Box<dyn Write> = match goes_to_stdout {
             true => Box::new(io::stdout()),
-            false => Box::new(create(&self.output)?),
+            false => Box::new(create(output)?),
         };
         let mut truth: Box<dyn Write> = match &self.truth {
             Some(path) => Box::new(BufWriter::new(create(path)?)),
             None => Box::new(io::sink()),
         };
-        let bar = progress_bar(options.packets);
+        let bar = progress_bar(options.packets, "packets");
         let summary = generate(&options, &mut trace, &mut truth, &mut |packets| bar.set_position(packets));
         bar.finish_and_clear();
         let summary = summary.map_err(told_apart)?;
@@ -186,7 +229,7 @@ impl SynthArgs {
             snap_length: file.snap_length.unwrap_or(default.snap_length),
             link_type: file.link_type.map_or(default.link_type, LinkName::link_type),
             precision: file.precision.map_or(default.precision, PrecisionName::precision),
-            start: file.start.map_or(default.start, |seconds| Timestamp::new(seconds, 0)),
+            start: traffic.start.map_or(default.start, |seconds| Timestamp::new(seconds, 0)),
         }
     }
 }
@@ -223,13 +266,15 @@ fn told_apart(error: SynthError) -> anyhow::Error {
 }
 
 /// On a terminal; standard error, for the trace may go to standard output.
-fn progress_bar(packets: u64) -> ProgressBar {
+fn progress_bar(things: u64, name: &str) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} packets  {per_sec}  {eta} left")
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(packets).with_style(style)
+    let style = ProgressStyle::with_template(&format!(
+        "{{bar:40}} {{pos}}/{{len}} {name}  {{per_sec}}  {{eta}} left"
+    ))
+    .unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(things).with_style(style)
 }
 
 fn in_json(summary: &SynthSummary) -> anyhow::Result<String> {

@@ -46,16 +46,17 @@ const DETECTION: Section =
     Section { name: "detection", about: "What makes a flow a cheetah, and how cheetahs are found." };
 const TASKS: Section =
     Section { name: "tasks", about: "What sketches measure, window by window, in a fixed memory." };
+const EXPORT: Section = Section { name: "export", about: "Where flows go as they end." };
 const FLOW_TABLE: Section =
     Section { name: "flow_table", about: "How many flows are kept, and for how long." };
 const LIVE: Section = Section { name: "live", about: "Capture from interfaces." };
 
 /// The sections, in the order of the printed file.
-pub static SECTIONS: [&Section; 6] = [&OUTPUT, &INPUT, &TASKS, &DETECTION, &FLOW_TABLE, &LIVE];
+pub static SECTIONS: [&Section; 7] = [&OUTPUT, &INPUT, &TASKS, &EXPORT, &DETECTION, &FLOW_TABLE, &LIVE];
 
 /// Everything that can be set, by section.
 #[rustfmt::skip]
-pub static KEYS: [Key; 31] = [
+pub static KEYS: [Key; 35] = [
     key(&OUTPUT, "show", &At(|s| &mut s.output.show)),
     key(&OUTPUT, "flows", &At(|s| &mut s.output.flows)),
     key(&OUTPUT, "top", &At(|s| &mut s.output.top)),
@@ -73,6 +74,10 @@ pub static KEYS: [Key; 31] = [
         "Whether to keep the exact flow table, and look for cheetahs, beside the tasks.\n\n\
          Without it memory stays at the bound of the sketches, whatever the traffic."),
     key(&TASKS, "save_states", &At(|s| &mut s.tasks.save_states)).unset("no states are saved", "states"),
+    key(&EXPORT, "ipfix", &At(|s| &mut s.export.ipfix)).unset("no flows are sent", "udp://10.0.0.1:4739"),
+    key(&EXPORT, "ipfix_times", &At(|s| &mut s.export.ipfix_times)),
+    key(&EXPORT, "ipfix_authority", &At(|s| &mut s.export.ipfix_authority)).unset("none, so tls:// is refused", "collector-ca.pem"),
+    key(&EXPORT, "records", &At(|s| &mut s.export.records)).unset("no flows are kept", "records"),
     key(&DETECTION, "flight_duration", &At(|s| &mut s.detection.flight_duration)),
     key(&DETECTION, "rate_threshold", &At(|s| &mut s.detection.rate_threshold)),
     key(&DETECTION, "detector", &At(|s| &mut s.detection.detector)),

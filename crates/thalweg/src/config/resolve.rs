@@ -1,18 +1,21 @@
 //! Flags over file over defaults: what a run is to do.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use thalweg_capture::live::{LiveError, LiveOptions};
 use thalweg_measure::detect::CheetahThreshold;
 use thalweg_measure::detect::cfinf::CfinfParameters;
 use thalweg_measure::meter::flow_table::FlowTableOptions;
 use thalweg_measure::tasks::{Plan, PlanError, TasksOptions};
+use thalweg_records::export::{ExportOptions, TlsFiles, Transport};
 use thalweg_wire::Bytes;
+use thalweg_wire::flow_export::encode::ipfix::{self, Times};
 use thiserror::Error;
 
 use super::key::{KEYS, Key, merge};
 use super::parse::Config;
-use super::settings::{DetectorName, Settings, ShowChoice};
+use super::settings::{DetectorName, Settings, ShowChoice, TimesName};
 use super::value::Value;
 use crate::watch::options::{Detector, Show, WatchOptions};
 
@@ -26,6 +29,10 @@ const DETECTORS_ONLY: [&str; 2] = ["flight_duration", "rate_threshold"];
 /// Keys that only the flow table and its detectors look at.
 const TABLE_ONLY: [&str; 6] =
     ["flows", "detector", "flow_capacity", "idle_timeout", "active_timeout", "linger"];
+/// Keys that need flows, and nothing else.
+const FLOWS_ONLY: [&str; 2] = ["ipfix", "records"];
+/// Keys that only the exporter looks at.
+const IPFIX_ONLY: [&str; 2] = ["ipfix_times", "ipfix_authority"];
 /// Keys that only measurement tasks look at.
 const TASKS_ONLY: [&str; 5] = ["memory", "window", "keep_windows", "sampling", "save_states"];
 
@@ -120,6 +127,8 @@ pub fn resolve(
         tasks: resolution.tasks()?,
         table: sure(resolution.set.tasks.table),
         save_states: resolution.set.tasks.save_states.clone().map(Into::into),
+        export: resolution.export()?,
+        records: resolution.records(),
         detector: resolution.detector()?,
         live: resolution.live()?,
         seed: resolution.set.input.seed,
@@ -144,7 +153,12 @@ impl Resolution<'_> {
             self.refuse_typed(&TABLE_ONLY, needs)?;
             self.refuse_typed(&SLIDING_WINDOW_ONLY, needs)?;
             self.refuse_typed(&CFINF_ONLY, needs)?;
+            self.refuse_typed(&FLOWS_ONLY, needs)?;
+            self.refuse_typed(&IPFIX_ONLY, needs)?;
             return self.refuse_typed(&DETECTORS_ONLY, needs);
+        }
+        if self.set.export.ipfix.is_none() {
+            self.refuse_typed(&IPFIX_ONLY, "flows that are sent (--ipfix)")?;
         }
         let detector = sure(self.set.detection.detector);
         if detector != DetectorName::SlidingWindow {
@@ -187,6 +201,34 @@ impl Resolution<'_> {
             ShowChoice::Auto if !stdout_is_terminal => Ok(Show::Summary),
             ShowChoice::Auto | ShowChoice::LiveView => Ok(Show::LiveView),
         }
+    }
+
+    /// What is sent where, if there are flows at all.
+    fn export(&self) -> Result<Option<ExportOptions>, OptionsError> {
+        let set = &self.set.export;
+        let Some(destination) = set.ipfix.clone().filter(|_| self.has_table()) else { return Ok(None) };
+        let tls =
+            set.ipfix_authority.as_ref().map(|file| TlsFiles { authority: file.into(), identity: None });
+        match (destination.transport, &tls) {
+            (Transport::Tls, None) => {
+                return Err(self.out_of_range(&["ipfix"], "TLS needs --ipfix-authority"));
+            }
+            (Transport::Udp | Transport::Tcp, Some(_)) => {
+                let reason = "certificates are for tls:// only";
+                return Err(self.out_of_range(&["ipfix_authority", "ipfix"], reason));
+            }
+            _ => {}
+        }
+        let times = match sure(set.ipfix_times) {
+            TimesName::Microseconds => Times::Microseconds,
+            TimesName::Milliseconds => Times::Milliseconds,
+        };
+        let defaults = ExportOptions::new(destination);
+        Ok(Some(ExportOptions { tls, ipfix: ipfix::Options { times, ..defaults.ipfix }, ..defaults }))
+    }
+
+    fn records(&self) -> Option<PathBuf> {
+        self.set.export.records.as_ref().filter(|_| self.has_table()).map(PathBuf::from)
     }
 
     fn threshold(&self) -> Result<CheetahThreshold, OptionsError> {

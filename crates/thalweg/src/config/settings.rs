@@ -12,6 +12,7 @@ use thalweg_measure::detect::CheetahThreshold;
 use thalweg_measure::detect::cfinf::CfinfParameters;
 use thalweg_measure::meter::flow_table::FlowTableOptions;
 use thalweg_measure::tasks::{Sampling, TaskList, TasksOptions};
+use thalweg_records::export::Destination;
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
 use super::value::{FlowCount, Probability, Protocols, parse, parse_negated};
@@ -32,6 +33,9 @@ pub struct Settings {
     /// `[tasks]`.
     #[command(flatten)]
     pub tasks: TasksSettings,
+    /// `[export]`.
+    #[command(flatten)]
+    pub export: ExportSettings,
     /// `[detection]`.
     #[command(flatten)]
     pub detection: DetectionSettings,
@@ -65,6 +69,15 @@ pub enum DetectorName {
     Cfinf,
     /// Finds none
     None,
+}
+
+/// In what unit IPFIX tells times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TimesName {
+    /// flowStartMicroseconds and flowEndMicroseconds
+    Microseconds,
+    /// flowStartMilliseconds and flowEndMilliseconds, for collectors that know no others
+    Milliseconds,
 }
 
 /// `[output]`.
@@ -182,6 +195,34 @@ pub struct TasksSettings {
     /// the same --seed, --tasks and sizes.
     #[arg(long, value_name = "FOLDER", value_parser = parse::<String>)]
     pub save_states: Option<String>,
+}
+
+/// `[export]`.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+#[command(next_help_heading = "Export")]
+pub struct ExportSettings {
+    /// Send flows to a collector as IPFIX, as they end.
+    ///
+    /// [udp://|tcp://|tls://]HOST[:PORT], UDP and port 4739 unless told otherwise (4740 with TLS). Both directions of a
+    /// flow are one record (RFC 5103). What could not be sent is counted.
+    #[arg(long, value_name = "COLLECTOR", value_parser = parse::<Destination>)]
+    pub ipfix: Option<Destination>,
+
+    /// In what unit IPFIX tells times.
+    ///
+    /// nfdump 1.7.1 knows no microseconds, and takes all flows for flows of 1970.
+    #[arg(long, value_enum, value_name = "UNIT")]
+    pub ipfix_times: Option<TimesName>,
+
+    /// For tls://: certificates (PEM) of the authority that signs the collector's.
+    #[arg(long, value_name = "FILE", value_parser = parse::<String>)]
+    pub ipfix_authority: Option<String>,
+
+    /// Keep flows as Parquet in a folder, as they end.
+    ///
+    /// In flows/date=.../hour=..., as thalweg collect keeps those of routers. A flow is a row for each direction.
+    #[arg(long, value_name = "FOLDER", value_parser = parse::<String>)]
+    pub records: Option<String>,
 }
 
 /// `[detection]`.
@@ -328,6 +369,12 @@ impl Settings {
                 sampling: Some(tasks.sampling),
                 table: Some(true),
                 save_states: None,
+            },
+            export: ExportSettings {
+                ipfix: None,
+                ipfix_times: Some(TimesName::Microseconds),
+                ipfix_authority: None,
+                records: None,
             },
             detection: DetectionSettings {
                 flight_duration: Some(flight_duration),

@@ -7,9 +7,10 @@ use std::num::NonZeroUsize;
 
 use clap::ValueEnum;
 use thalweg_measure::tasks::{Sampling, TaskList};
+use thalweg_records::export::Destination;
 use thalweg_wire::{BitRate, Bytes, Nanos, Protocol};
 
-use super::settings::{DetectorName, ShowChoice};
+use super::settings::{DetectorName, ShowChoice, TimesName};
 
 /// Most flows that a table or a cache can hold: what 32-bit slot numbers can tell apart, with room for marks.
 const MAX_FLOWS: u32 = 1 << 31;
@@ -332,6 +333,38 @@ impl Value for ShowChoice {
 
     fn write(&self) -> String {
         name_of(self)
+    }
+}
+
+impl Value for TimesName {
+    const FORM: Form = Form::Text;
+
+    fn expected() -> String {
+        one_of::<TimesName>()
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        ValueEnum::from_str(text, false).ok()
+    }
+
+    fn write(&self) -> String {
+        name_of(self)
+    }
+}
+
+impl Value for Destination {
+    const FORM: Form = Form::Text;
+
+    fn expected() -> String {
+        "[udp://|tcp://|tls://]HOST[:PORT], such as 10.0.0.1:4739 or tcp://[::1]".to_owned()
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn write(&self) -> String {
+        self.to_string()
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use thalweg_network::versions::{DEFAULT_SETTLE, VersionError};
 use thalweg_network::{NetworkState, Node, Versions};
+use thalweg_records::handoff::Ledger;
 use thalweg_wire::{Nanos, Timestamp};
 use thiserror::Error;
 
@@ -34,6 +35,7 @@ struct Shared {
     dumps: Dumps,
     emulation: OnceLock<Emulation>,
     control: OnceLock<Control>,
+    handed_on: OnceLock<Arc<Ledger>>,
     is_stopping: AtomicBool,
 }
 
@@ -95,6 +97,7 @@ impl Daemon {
             dumps: Dumps::new(SampleOptions::default()),
             emulation: OnceLock::new(),
             control: OnceLock::new(),
+            handed_on: OnceLock::new(),
             is_stopping: AtomicBool::new(false),
         }))
     }
@@ -157,6 +160,16 @@ impl Daemon {
     /// Shows a controller to whoever asks. One that there is already stays.
     pub fn set_control(&self, control: Control) {
         let _ = self.0.control.set(control);
+    }
+
+    /// What became of flows that are sent or kept; `None` if none are.
+    pub fn handed_on(&self) -> Option<&Ledger> {
+        self.0.handed_on.get().map(|ledger| &**ledger)
+    }
+
+    /// Shows to whoever asks what becomes of flows. What there is already stays.
+    pub fn set_handed_on(&self, ledger: Arc<Ledger>) {
+        let _ = self.0.handed_on.set(ledger);
     }
 
     /// What is known of the network; `None` if no topology was configured, nor given since.

@@ -22,6 +22,8 @@ mod text;
 use std::time::Duration;
 
 use thalweg_measure::collector::LinkReport;
+use thalweg_records::export::{Destination, Tallies};
+use thalweg_records::store::Statistics;
 
 pub use reference::reference;
 pub use table::METRICS;
@@ -84,6 +86,16 @@ impl Kind {
 }
 
 impl Snapshot {
+    /// What was sent as IPFIX, if anything is to be.
+    fn exported(&self) -> Option<(&Destination, &Tallies)> {
+        self.daemon.handed_on()?.export()
+    }
+
+    /// What was kept as Parquet, if anything is to be.
+    fn kept(&self) -> Option<Statistics> {
+        self.daemon.handed_on()?.store()
+    }
+
     /// Asks all collectors; `patience` is how long the next of them may take.
     pub fn take(daemon: &Daemon, api: &ApiCounts, patience: impl Fn() -> Duration) -> Snapshot {
         let collectors = daemon.collectors().into_iter().map(|handle| {

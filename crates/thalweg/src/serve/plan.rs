@@ -37,6 +37,12 @@ pub fn describe(config: &Config) -> anyhow::Result<String> {
     if let Some(file) = &config.records {
         let _ = writeln!(text, "records: to {}", file.display());
     }
+    if let Some(folder) = &config.handoff.folder {
+        let _ = writeln!(text, "flows: kept in {}", folder.display());
+    }
+    if let Some(export) = &config.handoff.export {
+        let _ = writeln!(text, "flows: sent as IPFIX to {}", export.destination);
+    }
     Ok(text)
 }
 

@@ -1,5 +1,5 @@
-//! Records of flows, written as they end: a JSON line each, as `thalweg watch --json --flows` has them, with the
-//! collector's name.
+//! Records of flows as they end: written, a JSON line each, as `thalweg watch --json --flows` has them, with the
+//! collector's name; and handed on, as IPFIX and into Parquet.
 //!
 //! Lines are gathered and written together, [`GATHERED`] bytes or [`LONGEST_WAIT`] after the first of them. A line that
 //! cannot be written is lost, and counted for its collector; what follows is tried again. A line that was written in
@@ -13,13 +13,19 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use serde::Serialize;
+use thalweg_records::handoff::{Handoff, Ledger};
+use thalweg_records::metered::Meter;
 
 use super::collectors::Tallies;
 use super::collectors::outlets::Records;
+use super::daemon::wall_clock;
 use crate::watch::json::FlowLine;
 
 /// How long a line waits in memory at most.
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
+
+/// How often time passes for what is handed on.
+const TICK: Duration = Duration::from_millis(100);
 
 /// Bytes that are written without waiting for more.
 const GATHERED: usize = 64 << 10;
@@ -40,29 +46,65 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).open(path)
 }
 
-/// Writes records until all collectors have gone.
-pub(super) fn write(file: impl Write, records: &Receiver<Records>) {
-    let mut sheet = Sheet::new(file);
-    let mut due = None;
+/// Writes records to a file and hands them on, if there is one and the other, until all collectors have gone.
+pub(super) fn write(file: Option<impl Write>, mut handoff: Option<Handoff>, records: &Receiver<Records>) {
+    let mut sheet = file.map(Sheet::new);
+    let mut due = Instant::now() + LONGEST_WAIT;
     loop {
-        let received = match due {
-            None => records.recv().map_err(RecvTimeoutError::from),
-            Some(due) => records.recv_deadline(due),
-        };
-        match received {
+        let received = records.recv_deadline(due.min(Instant::now() + TICK));
+        match &received {
             Ok(records) => {
-                sheet.add(&records);
-                due.get_or_insert_with(|| Instant::now() + LONGEST_WAIT);
+                if let Some(handoff) = &mut handoff {
+                    // It is the collectors who wait, or who lose what finds no room on its way here, and count it.
+                    handoff.take(&records.records, &Meter::default(), true, wall_clock());
+                }
+                match &mut sheet {
+                    Some(sheet) => sheet.add(records),
+                    None => records.records.iter().for_each(|_| records.tallies.note_record(true)),
+                }
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
-        if sheet.text.len() >= GATHERED || due.is_some_and(|due| due <= Instant::now()) {
+        if let Some(handoff) = &mut handoff {
+            handoff.tick(wall_clock());
+        }
+        let is_due = due <= Instant::now();
+        if let Some(sheet) = &mut sheet
+            && (is_due || sheet.text.len() >= GATHERED)
+        {
             sheet.write();
-            due = None;
+        }
+        if is_due {
+            due = Instant::now() + LONGEST_WAIT;
         }
     }
-    sheet.write();
+    if let Some(sheet) = &mut sheet {
+        sheet.write();
+    }
+    if let Some(handoff) = handoff {
+        tell_rest(&handoff.finish(wall_clock()));
+    }
+}
+
+/// Says what was not handed on before the daemon ends.
+fn tell_rest(ledger: &Ledger) {
+    if let Some((destination, tallies)) = ledger.export() {
+        let (sent, lost) = (tallies.sent().flow_records, tallies.not_sent_in_all().flow_records);
+        let trouble = tallies.trouble().unwrap_or_default();
+        match lost {
+            0 => tracing::info!(%destination, sent, "flows were sent"),
+            _ => tracing::warn!(%destination, sent, lost, trouble, "not all flows were sent"),
+        }
+    }
+    if let Some(store) = ledger.store() {
+        let (kept, lost, in_spool) = (store.written, store.lost.total(), store.in_spool);
+        let error = store.last_error.unwrap_or_default();
+        match lost + in_spool {
+            0 => tracing::info!(kept, "flows were kept"),
+            _ => tracing::warn!(kept, lost, in_spool, error, "not all flows were kept"),
+        }
+    }
 }
 
 /// Lines that wait to be written.

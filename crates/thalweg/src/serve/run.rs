@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use crossbeam_channel::{Sender, bounded};
 use thalweg_capture::privileges::{Keep, drop_privileges_except};
+use thalweg_records::handoff::Handoff;
 
 use super::access::Access;
 use super::api::Server;
@@ -25,7 +26,7 @@ use super::collectors::outlets::{Outlets, Wish};
 use super::collectors::{Fleet, Ready};
 use super::config::Config;
 use super::control::Control;
-use super::daemon::{Daemon, Readiness};
+use super::daemon::{Daemon, Readiness, wall_clock};
 use super::emulation::Emulation;
 use super::hub::Hub;
 use super::log::Log;
@@ -78,14 +79,19 @@ pub fn run(path: &Path) -> anyhow::Result<()> {
         tracing::warn!("samples will not be written: {error}");
     }
 
+    let handoff = config.handoff.is_set().then(|| Handoff::start(config.handoff.options(), wall_clock));
+    let handoff = handoff.transpose().context("flows cannot be handed on")?;
+    if let Some(handoff) = &handoff {
+        daemon.set_handed_on(handoff.ledger());
+    }
     daemon.dumps().set_options(config.samples.clone());
     let is_over = Arc::new(AtomicBool::new(false));
     let mut outlets = Outlets { wanted: config.samples.triggers.clone(), ..Outlets::default() };
     let mut writers = Vec::new();
-    if let Some(file) = records {
+    if records.is_some() || handoff.is_some() {
         let (sender, receiver) = bounded(RECORDS_WAITING);
         outlets.records = Some(sender);
-        writers.push(thread("records", move || records::write(file, &receiver))?);
+        writers.push(thread("records", move || records::write(records, handoff, &receiver))?);
     }
     let (wishes, receiver) = bounded(WISHES_WAITING);
     outlets.wishes = Some(wishes.clone());

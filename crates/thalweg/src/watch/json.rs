@@ -6,6 +6,8 @@ use serde::Serialize;
 use thalweg_measure::detect::{Cheetah, CheetahEnd, Finding};
 use thalweg_measure::meter::intake::Tally;
 use thalweg_measure::meter::record::{EndReason, FlowRecord};
+use thalweg_records::export::{Destination, Reason, Tallies};
+use thalweg_records::store::Statistics;
 use thalweg_wire::parse::Malformed;
 use thalweg_wire::{FlowKey, TcpFlags};
 
@@ -102,6 +104,10 @@ pub(super) struct Summary<'a> {
     ends: Option<TableEnds>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tasks: Option<TasksSummary>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ipfix: Option<IpfixSummary>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept: Option<KeptSummary>,
     memory_bytes: u64,
     workers: usize,
     elapsed_seconds: f64,
@@ -133,6 +139,25 @@ struct CfinfSummary {
     entries_created: u64,
     entries_deleted: u64,
     evictions: u64,
+}
+
+/// What was sent as IPFIX.
+#[derive(Debug, Serialize)]
+struct IpfixSummary {
+    collector: String,
+    messages: u64,
+    bytes: u64,
+    flow_records: u64,
+    not_sent: serde_json::Map<String, serde_json::Value>,
+}
+
+/// What was kept as Parquet.
+#[derive(Debug, Serialize)]
+struct KeptSummary {
+    rows: u64,
+    files: u64,
+    in_spool: u64,
+    lost: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -220,6 +245,27 @@ impl From<&MeterCounters> for TableEnds {
     }
 }
 
+impl From<(&Destination, &Tallies)> for IpfixSummary {
+    fn from((destination, tallies): (&Destination, &Tallies)) -> IpfixSummary {
+        let sent = tallies.sent();
+        let not_sent = |reason: &Reason| count(reason.name(), tallies.not_sent(*reason).flow_records);
+        IpfixSummary {
+            collector: destination.to_string(),
+            messages: sent.messages,
+            bytes: sent.octets,
+            flow_records: sent.flow_records,
+            not_sent: Reason::ALL.iter().map(not_sent).collect(),
+        }
+    }
+}
+
+impl From<Statistics> for KeptSummary {
+    fn from(store: Statistics) -> KeptSummary {
+        let (rows, files) = (store.written, store.files);
+        KeptSummary { rows, files, in_spool: store.in_spool, lost: store.lost.total() }
+    }
+}
+
 fn count(name: &str, count: u64) -> (String, serde_json::Value) {
     (name.to_owned(), count.into())
 }
@@ -262,6 +308,8 @@ impl<'a> From<&'a Totals> for Summary<'a> {
             peeled: intake.peeled,
             ends: meter.map(TableEnds::from),
             tasks: totals.tasks.as_ref().map(TasksSummary::from),
+            ipfix: totals.handed_on.as_ref().and_then(|ledger| ledger.export()).map(IpfixSummary::from),
+            kept: totals.handed_on.as_ref().and_then(|ledger| ledger.store()).map(KeptSummary::from),
             memory_bytes: totals.memory().0,
             workers: totals.workers,
             elapsed_seconds: totals.elapsed.as_secs_f64(),

@@ -8,6 +8,7 @@
 //! they find.
 
 pub mod flow_filter;
+mod handing;
 mod inputs;
 pub(crate) mod json;
 mod ledger;

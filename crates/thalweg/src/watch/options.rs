@@ -7,6 +7,7 @@ use thalweg_measure::detect::CheetahThreshold;
 use thalweg_measure::detect::cfinf::CfinfParameters;
 use thalweg_measure::meter::flow_table::FlowTableOptions;
 use thalweg_measure::tasks::TasksOptions;
+use thalweg_records::export::ExportOptions;
 use thalweg_wire::Nanos;
 
 /// Everything that a run depends on.
@@ -38,6 +39,10 @@ pub struct WatchOptions {
     pub table: bool,
     /// Where to save the states of each finished window. Default nowhere.
     pub save_states: Option<PathBuf>,
+    /// Where to send flows as IPFIX. Default nowhere.
+    pub export: Option<ExportOptions>,
+    /// Where to keep flows as Parquet. Default nowhere.
+    pub records: Option<PathBuf>,
     /// Live capture; its interface name and filter are filled in from the above.
     pub live: LiveOptions,
     /// Seed of hashes and sampling. Default from the system, once a run; results do not depend on it, except

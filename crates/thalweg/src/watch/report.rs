@@ -5,6 +5,8 @@ use std::io::{self, Write};
 
 use thalweg_measure::detect::{Cheetah, CheetahEnd};
 use thalweg_measure::meter::record::{EndReason, FlowRecord};
+use thalweg_records::export::Reason;
+use thalweg_records::handoff::Ledger;
 use thalweg_wire::parse::Malformed;
 use thalweg_wire::{BitRate, Nanos};
 
@@ -21,6 +23,9 @@ pub(super) fn write(out: &mut impl Write, totals: &Totals, options: &WatchOption
         cheetahs(out, totals, meter, options)?;
         largest(out, totals)?;
         table(out, totals, meter)?;
+    }
+    if let Some(ledger) = &totals.handed_on {
+        handed_on(out, ledger)?;
     }
     if let Some(ledger) = &totals.tasks {
         tasks(out, totals, ledger, options.top)?;
@@ -144,6 +149,20 @@ fn table(out: &mut impl Write, totals: &Totals, meter: &MeterCounters) -> io::Re
     speed(out, totals)
 }
 
+/// Where flows went.
+fn handed_on(out: &mut impl Write, ledger: &Ledger) -> io::Result<()> {
+    if let Some((destination, tallies)) = ledger.export() {
+        let sent = tallies.sent();
+        let (records, messages) = (grouped(sent.flow_records), grouped(sent.messages));
+        row(out, "sent", format_args!("{records} records in {messages} messages of IPFIX to {destination}"))?;
+    }
+    if let Some(store) = ledger.store() {
+        let (rows, files) = (grouped(store.written), grouped(store.files));
+        row(out, "kept", format_args!("{rows} rows in {files} Parquet files"))?;
+    }
+    Ok(())
+}
+
 /// How long it took.
 fn speed(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
     let seconds = totals.elapsed.as_secs_f64();
@@ -217,6 +236,7 @@ fn oddities(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
         (source.other_records, "records of the file without a packet (names, statistics)".into()),
     ];
     let malformed = Malformed::ALL.iter().zip(&intake.malformed);
+    lines.extend(totals.handed_on.iter().flat_map(|ledger| not_handed_on(ledger)));
     lines.extend(malformed.map(|(kind, tally)| (tally.packets, format!("malformed frames: {kind}"))));
     lines.retain(|(count, _)| *count > 0);
     if !lines.is_empty() {
@@ -226,6 +246,29 @@ fn oddities(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
         writeln!(out, "  {:>12} {text}", grouped(count))?;
     }
     Ok(())
+}
+
+/// What was not sent or kept, by why.
+fn not_handed_on(ledger: &Ledger) -> Vec<(u64, String)> {
+    let mut lines = Vec::new();
+    if let Some((destination, tallies)) = ledger.export() {
+        let trouble = tallies.trouble().map(|trouble| format!(" ({trouble})")).unwrap_or_default();
+        for reason in Reason::ALL {
+            let why = match reason {
+                Reason::QueueFull => "sending took too long",
+                Reason::NoSession => "there was no connection",
+                Reason::SendFailed => "they were not taken",
+            };
+            let text = format!("flow records not sent to {destination}: {why}{trouble}");
+            lines.push((tallies.not_sent(reason).flow_records, text));
+        }
+    }
+    if let Some(store) = ledger.store() {
+        let error = store.last_error.as_ref().map(|error| format!(" ({error})")).unwrap_or_default();
+        lines.push((store.lost.total(), format!("rows of flows not kept{error}")));
+        lines.push((store.in_spool, format!("rows of flows that wait in the spool for room{error}")));
+    }
+    lines
 }
 
 pub(super) fn row(out: &mut impl Write, name: &str, value: impl Display) -> io::Result<()> {

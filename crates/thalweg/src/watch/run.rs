@@ -18,6 +18,7 @@ use thalweg_measure::tasks::{Plan as TaskPlan, TasksOptions};
 use thalweg_wire::HashSeed;
 use thalweg_wire::parse::Parser;
 
+use super::handing::Handing;
 use super::inputs::Inputs;
 use super::json::{FlowLine, Line, Summary};
 use super::live_view::{LiveView, Query, Theme};
@@ -70,6 +71,7 @@ pub fn run(options: &WatchOptions) -> anyhow::Result<Outcome> {
         // As the user who will write there.
         plan.saving = Some(Saving::into(folder)?);
     }
+    plan.handing = Handing::start(options, plan.live)?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         // The first one stops; a second one, while stopping takes its time, ends the process.
@@ -118,6 +120,7 @@ struct Plan {
     meters: Vec<Option<Meter>>,
     tasks: Option<TaskPlan>,
     saving: Option<Saving>,
+    handing: Option<Handing>,
     parser: Parser,
     seed: u64,
     pace: Option<Pace>,
@@ -136,7 +139,7 @@ impl Plan {
         let meters = (0..workers).map(meter).collect::<anyhow::Result<_>>()?;
         let pace = options.replay.filter(|_| !live).map(Pace::new);
         let parser = Parser { peel_tunnels: options.peel_tunnels };
-        Ok(Plan { inputs, meters, tasks, saving: None, parser, seed, pace, live })
+        Ok(Plan { inputs, meters, tasks, saving: None, handing: None, parser, seed, pace, live })
     }
 
     /// Threads that tell the main thread something.
@@ -221,7 +224,7 @@ fn done(done: super::worker::Done) -> Message {
 }
 
 /// What the main thread hears of.
-enum Heard<'a> {
+pub(super) enum Heard<'a> {
     /// Nothing for a while.
     Silence,
     /// A worker's message.
@@ -246,6 +249,7 @@ fn run_plan(
     let (mut collector, turns) = plan.tasks.as_ref().map(Collector::new).unzip();
     let turns = turns.unwrap_or_default();
     let saving = plan.saving.take();
+    let mut handing = plan.handing.take();
     let mut saved = Ok(());
     let mut save = |collector: &Collector, finished: &Finished| {
         if let (Some(saving), Ok(()), Some(window)) = (&saving, &saved, collector.window_of(finished)) {
@@ -259,6 +263,12 @@ fn run_plan(
         let limits = Limits { stop, duration: options.duration };
         let handles = plan.start(scope, &wants, limits, &sender, turns);
         drop(sender);
+        let mut hear = |heard: Heard<'_>, totals: &Totals| {
+            if let Some(handing) = &mut handing {
+                handing.hear(&heard);
+            }
+            hear(heard, totals);
+        };
         collect(&receiver, options, collector.as_mut(), &mut totals, &mut save, &mut hear);
         for handle in handles {
             if let Err(panic) = handle.join() {
@@ -269,6 +279,7 @@ fn run_plan(
     if let Some(tasks) = &mut totals.tasks {
         tasks.together = collector.and_then(|collector| collector.together());
     }
+    totals.handed_on = handing.map(|handing| handing.finish(&totals.intake));
     saved.map(|()| totals)
 }
 
@@ -323,7 +334,7 @@ fn window_is_over(finished: Finished, totals: &mut Totals, hear: &mut impl FnMut
 /// The report alone, with a progress bar while files are read.
 fn show_summary(plan: Plan, options: &WatchOptions, stop: &AtomicBool) -> anyhow::Result<Totals> {
     let mut progress = FileProgress::new(&plan);
-    let wants = Wants { records: false, views: progress.views(), largest: options.top };
+    let wants = Wants { records: plan.handing.is_some(), views: progress.views(), largest: options.top };
     let totals = run_plan(plan, options, wants, stop, |heard, _| progress.hear(&heard));
     progress.bar.finish_and_clear();
     totals
@@ -332,14 +343,15 @@ fn show_summary(plan: Plan, options: &WatchOptions, stop: &AtomicBool) -> anyhow
 /// Lines of JSON as things happen.
 fn show_json(plan: Plan, options: &WatchOptions, stop: &AtomicBool, flows: bool) -> anyhow::Result<Totals> {
     let mut progress = FileProgress::new(&plan);
-    let wants = Wants { records: flows, views: progress.views(), largest: options.top };
+    let wants =
+        Wants { records: flows || plan.handing.is_some(), views: progress.views(), largest: options.top };
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout());
     let mut written = Ok(());
     let totals = run_plan(plan, options, wants, stop, |heard, _| {
         progress.hear(&heard);
         if written.is_ok() {
             written = match heard {
-                Heard::Message(Message::Output(output)) => output_lines(&mut out, output),
+                Heard::Message(Message::Output(output)) => output_lines(&mut out, output, flows),
                 Heard::Window(finished) => {
                     json_line(&mut out, &Line::Window(finished.into())).and_then(|()| out.flush())
                 }
@@ -355,11 +367,11 @@ fn show_json(plan: Plan, options: &WatchOptions, stop: &AtomicBool, flows: bool)
     totals
 }
 
-fn output_lines(out: &mut impl Write, output: &Output) -> io::Result<()> {
+fn output_lines(out: &mut impl Write, output: &Output, flows: bool) -> io::Result<()> {
     for finding in &output.findings {
         json_line(out, &Line::from(finding))?;
     }
-    for record in &output.records {
+    for record in output.records.iter().filter(|_| flows) {
         json_line(out, &Line::Flow(FlowLine::from(record)))?;
     }
     // Findings are not to wait in a buffer.
@@ -376,7 +388,8 @@ fn show_live(plan: Plan, options: &WatchOptions, stop: &AtomicBool) -> anyhow::R
     let (snapshots, shown) = bounded(SNAPSHOTS_IN_FLIGHT);
     let (asked, queries) = unbounded::<Query>();
     let query = Arc::new(Mutex::new(Query::default()));
-    let wants = Wants { records: false, views: Some(Arc::clone(&query)), largest: options.top };
+    let wants =
+        Wants { records: plan.handing.is_some(), views: Some(Arc::clone(&query)), largest: options.top };
     let mut feed = ViewFeed::new(plan.workers(), plan.live, plan.pace.is_some(), options.table);
     std::thread::scope(|scope| {
         let running = scope.spawn(move || {

@@ -1,10 +1,12 @@
 //! The whole of a run, put together from its workers: what reports are made of.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use thalweg_measure::meter::intake::IntakeCounters;
 use thalweg_measure::meter::record::FlowRecord;
+use thalweg_records::handoff::Ledger;
 use thalweg_wire::{Bytes, Nanos, SourceCounters, Timestamp};
 
 use super::ledger::CheetahLog;
@@ -22,6 +24,8 @@ pub(super) struct Totals {
     pub(super) tasks: Option<TaskLedger>,
     /// Of all inputs together.
     pub(super) source: SourceCounters,
+    /// What became of flows that were handed on; `None` if none were to be.
+    pub(super) handed_on: Option<Arc<Ledger>>,
     /// Inputs that could not be read to their end, and why.
     pub(super) cut_short: Vec<CutShort>,
     pub(super) cheetahs: CheetahLog,

@@ -3,6 +3,7 @@
 //! `fuzz/corpus/TARGET` has seeds, which `seeds` makes, and what fuzzing found. `THALWEG_SEEDS=write cargo test
 //! --test fuzz_corpus` writes the seeds anew.
 
+mod flow_export;
 #[path = "../frames/mod.rs"]
 mod frames;
 #[path = "../../../../fuzz/src/lib.rs"]
@@ -89,6 +90,21 @@ fn every_workload_of_the_corpus_is_in_order_or_is_refused() {
 #[test]
 fn every_openflow_stream_of_the_corpus_is_cut_into_messages_that_are_read_back_or_refused() {
     run("openflow", fuzz::openflow::check);
+}
+
+#[test]
+fn every_netflow_datagram_of_the_corpus_gives_whole_rows_or_is_refused_within_all_bounds() {
+    run("netflow", fuzz::flow_export::check_netflow);
+}
+
+#[test]
+fn every_ipfix_message_of_the_corpus_gives_whole_rows_or_is_refused_within_all_bounds() {
+    run("ipfix", fuzz::flow_export::check_ipfix);
+}
+
+#[test]
+fn every_sflow_datagram_of_the_corpus_gives_whole_rows_or_is_refused_within_all_bounds() {
+    run("sflow", fuzz::flow_export::check_sflow);
 }
 
 #[test]

@@ -27,6 +27,9 @@ pub(crate) fn all() -> Vec<Seed> {
         of("network", networks()),
         of("workload", workloads()),
         of("openflow", crate::openflow::streams()),
+        of("netflow", crate::flow_export::netflow()),
+        of("ipfix", crate::flow_export::ipfix_messages()),
+        of("sflow", crate::flow_export::sflow()),
     ]
     .concat()
 }

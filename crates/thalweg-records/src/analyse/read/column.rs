@@ -1,7 +1,7 @@
 //! One column of one row group, read in steps of any size.
 //!
 //! A dictionary's entries are read once, so that an address is parsed once for each of its entries and not for each
-//! row. Pages in plain or dictionary encoding are decoded here; chunks with another encoding by the `parquet` crate.
+//! row. Pages in plain, dictionary or delta encoding are decoded here; chunks with any other by the `parquet` crate.
 
 use parquet::basic::Encoding;
 use parquet::column::page::{Page, PageReader};
@@ -10,6 +10,7 @@ use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ColumnChunkMetaData;
 
+use super::delta::Delta;
 use super::hybrid::{Hybrid, Stretch};
 use super::value::{Malformed, Value};
 
@@ -50,8 +51,11 @@ impl<V: Value> Column<V> {
     pub(super) fn new(chunk: &ColumnChunkMetaData, pages: Box<dyn PageReader>) -> Column<V> {
         #[expect(deprecated, reason = "old levels may be bit-packed")]
         let own = |encoding| {
-            use Encoding::{BIT_PACKED, PLAIN, PLAIN_DICTIONARY, RLE, RLE_DICTIONARY};
-            matches!(encoding, PLAIN | PLAIN_DICTIONARY | RLE_DICTIONARY | RLE | BIT_PACKED)
+            use Encoding::{BIT_PACKED, DELTA_BINARY_PACKED, PLAIN, PLAIN_DICTIONARY, RLE, RLE_DICTIONARY};
+            matches!(
+                encoding,
+                PLAIN | PLAIN_DICTIONARY | RLE_DICTIONARY | DELTA_BINARY_PACKED | RLE | BIT_PACKED
+            )
         };
         match chunk.encodings().all(own) {
             true => Column::Pages(Box::new(Pages::new(chunk, pages))),
@@ -68,7 +72,7 @@ impl<V: Value> Column<V> {
     }
 }
 
-/// A chunk of plain and dictionary-encoded pages.
+/// A chunk of plain, dictionary and delta-encoded pages.
 pub(super) struct Pages<V> {
     pages: Box<dyn PageReader>,
     nullable: bool,
@@ -76,6 +80,7 @@ pub(super) struct Pages<V> {
     page: Option<Page>,
     left: usize,
     values: Values,
+    delta: Delta,
     indices: Box<[u32; INDICES]>,
 }
 
@@ -83,6 +88,7 @@ pub(super) struct Pages<V> {
 enum Values {
     Plain(usize),
     Dictionary(Hybrid),
+    Delta,
 }
 
 impl<V: Value> Pages<V> {
@@ -94,6 +100,7 @@ impl<V: Value> Pages<V> {
             page: None,
             left: 0,
             values: Values::Plain(0),
+            delta: Delta::default(),
             indices: Box::new([0; INDICES]),
         }
     }
@@ -111,6 +118,7 @@ impl<V: Value> Pages<V> {
                 Values::Dictionary(indices) => {
                     look_up(&self.dictionary, indices, bytes, &mut *self.indices, now)?;
                 }
+                Values::Delta => V::differences(&mut self.delta, bytes, now)?,
             }
             self.left -= count;
             out = later;
@@ -147,6 +155,10 @@ impl<V: Value> Pages<V> {
         };
         self.values = match encoding {
             Encoding::PLAIN => Values::Plain(values),
+            Encoding::DELTA_BINARY_PACKED => {
+                self.delta.begin(page.buffer(), values)?;
+                Values::Delta
+            }
             _ => match page.buffer().get(values) {
                 Some(&width) => Values::Dictionary(Hybrid::new(width.into(), values + 1)?),
                 None if page.num_values() == 0 => Values::Plain(values),

@@ -76,7 +76,8 @@ impl Hybrid {
             let value = value.iter().rev().fold(0, |value, &byte| value << 8 | u32::from(byte));
             self.run = Run::Same { value, left: count };
         } else {
-            let length = count.checked_mul(self.width as usize).ok_or(Malformed("a shorter bit-packed run"))?;
+            let length =
+                count.checked_mul(self.width as usize).ok_or(Malformed("a shorter bit-packed run"))?;
             // The last group may be cut short where the page ends.
             let there = bytes.len().saturating_sub(self.at).min(length);
             let values = match self.width {

@@ -1,6 +1,7 @@
 //! Flow records out of Parquet files, in blocks, only the columns that an analysis needs.
 
 mod column;
+mod delta;
 mod hybrid;
 mod value;
 
@@ -37,7 +38,10 @@ impl Source {
         let file = open(path)?;
         Places::find(path, file.metadata())?;
         let rows = |group: &RowGroupMetaData| u64::try_from(group.num_rows()).unwrap_or(0);
-        Ok(Source { path: path.to_owned(), row_groups: file.metadata().row_groups().iter().map(rows).collect() })
+        Ok(Source {
+            path: path.to_owned(),
+            row_groups: file.metadata().row_groups().iter().map(rows).collect(),
+        })
     }
 
     /// Gives the blocks of one row group to `each`, which may stop.
@@ -185,7 +189,11 @@ impl Ranged for Address {
 }
 
 /// Finds a column by its name and checks its type.
-fn find<V: Value>(path: &Path, metadata: &ParquetMetaData, name: &'static str) -> Result<usize, AnalyseError> {
+fn find<V: Value>(
+    path: &Path,
+    metadata: &ParquetMetaData,
+    name: &'static str,
+) -> Result<usize, AnalyseError> {
     use parquet::data_type::DataType;
     let timestamp = matches!(name, "flow_start" | "flow_end");
     let wrong = |found: String| AnalyseError::Column {

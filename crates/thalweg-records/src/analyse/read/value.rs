@@ -3,6 +3,8 @@
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use thalweg_wire::flow_export::Address;
 
+use super::delta::Delta;
+
 /// What was expected where a page has something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed(pub(super) &'static str);
@@ -19,6 +21,9 @@ pub(super) trait Value: Copy + Default {
 
     /// Reads `out.len()` plain values from byte `at` on; the byte after them.
     fn plain(bytes: &[u8], at: usize, out: &mut [Self]) -> Result<usize, Malformed>;
+
+    /// Reads `out.len()` values that stand as differences.
+    fn differences(from: &mut Delta, bytes: &[u8], out: &mut [Self]) -> Result<(), Malformed>;
 }
 
 /// Numbers of a fixed length.
@@ -40,6 +45,13 @@ macro_rules! number {
                     *value = <$type>::from_le_bytes(*bytes);
                 }
                 Ok(end)
+            }
+
+            fn differences(from: &mut Delta, bytes: &[u8], out: &mut [$type]) -> Result<(), Malformed> {
+                let count = out.len();
+                let mut out = out.iter_mut();
+                // The format lets differences of 32 bits wrap, so what is above them counts for nothing.
+                from.read(bytes, |value| *out.next().expect("as many as asked for") = value as $type, count)
             }
         }
     };
@@ -66,6 +78,10 @@ impl Value for Address {
             at += 4 + length;
         }
         Ok(at)
+    }
+
+    fn differences(_: &mut Delta, _: &[u8], _: &mut [Address]) -> Result<(), Malformed> {
+        Err(Malformed("an encoding for text"))
     }
 }
 
@@ -119,8 +135,19 @@ mod tests {
         for text in right {
             assert_eq!(address(text.as_bytes()).unwrap().to_string(), text);
         }
-        let wrong = ["10.1.2", "10.1.2.3.4", "10.1.2.256", "10.01.2.3", "10.1.2.", ".1.2.3", " 10.1.2.3", "x", "00.1.2.3"];
-        for text in wrong.into_iter().chain(["2001:DB8::1", "2001:db8:0::1", "::ffff:10.1.2.3", "999.1.1.1"]) {
+        let wrong = [
+            "10.1.2",
+            "10.1.2.3.4",
+            "10.1.2.256",
+            "10.01.2.3",
+            "10.1.2.",
+            ".1.2.3",
+            " 10.1.2.3",
+            "x",
+            "00.1.2.3",
+        ];
+        for text in wrong.into_iter().chain(["2001:DB8::1", "2001:db8:0::1", "::ffff:10.1.2.3", "999.1.1.1"])
+        {
             assert_eq!(address(text.as_bytes()), None, "{text}");
         }
     }

@@ -31,7 +31,8 @@ pub(super) const LAYOUTS: [Layout; 5] =
 
 impl Layout {
     fn properties(self) -> WriterPropertiesBuilder {
-        let properties = WriterProperties::builder().set_data_page_row_count_limit(700).set_write_batch_size(100);
+        let properties =
+            WriterProperties::builder().set_data_page_row_count_limit(700).set_write_batch_size(100);
         match self {
             Layout::Dictionary | Layout::NullableDictionary => properties,
             Layout::Plain => properties.set_dictionary_enabled(false).set_encoding(Encoding::PLAIN),
@@ -104,8 +105,12 @@ pub(super) fn write(path: PathBuf, records: &[Record], group: usize, layout: Lay
         for (_, column) in columns(records) {
             let mut chunk = group.next_column().unwrap().unwrap();
             match column {
-                Column::Text(texts) => chunk.typed::<ByteArrayType>().write_batch(&texts, levels.as_deref(), None),
-                Column::Number(numbers) => chunk.typed::<Int32Type>().write_batch(&numbers, levels.as_deref(), None),
+                Column::Text(texts) => {
+                    chunk.typed::<ByteArrayType>().write_batch(&texts, levels.as_deref(), None)
+                }
+                Column::Number(numbers) => {
+                    chunk.typed::<Int32Type>().write_batch(&numbers, levels.as_deref(), None)
+                }
                 Column::Count(counts) | Column::Time(counts) => {
                     chunk.typed::<Int64Type>().write_batch(&counts, levels.as_deref(), None)
                 }

@@ -110,11 +110,14 @@ pub(super) fn flowsets(flows: &[Flow], options: &Options) -> Vec<Flowset> {
     }
     let mut sets = Vec::new();
     for mut flows in pairs.into_values() {
-        flows.sort_by_key(|f| (f.flow_start_us, f.flow_end_us, f.source_port, f.destination_port, f.protocol));
+        flows
+            .sort_by_key(|f| (f.flow_start_us, f.flow_end_us, f.source_port, f.destination_port, f.protocol));
         let mut left = &flows[..];
         while let [first, ..] = left {
             let count = match options.rule {
-                Rule::Span => left.iter().filter(|f| f.flow_start_us - first.flow_start_us <= options.tau_us).count(),
+                Rule::Span => {
+                    left.iter().filter(|f| f.flow_start_us - first.flow_start_us <= options.tau_us).count()
+                }
                 Rule::Chain => {
                     1 + left
                         .windows(2)

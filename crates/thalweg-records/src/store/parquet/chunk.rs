@@ -4,7 +4,7 @@
 //! values goes on with deltas: where the first page shows that most values are distinct, or when the dictionary has
 //! become [`LARGEST_DICTIONARY`]. Addresses and narrow integers stay with the dictionary.
 
-use std::io;
+use std::io::{self, Read, Write};
 
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -13,6 +13,7 @@ use parquet::column::writer::ColumnCloseResult;
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ColumnChunkMetaData;
+use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::statistics::Statistics;
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
@@ -58,6 +59,8 @@ pub(super) struct Chunk {
     /// Least and largest of the values in pages of deltas.
     bounds: Option<(i64, i64)>,
     rows: u64,
+    /// The dictionary's page, once the chunk is closed.
+    dictionary_page: TrackedWrite<Vec<u8>>,
     /// Data pages, with their headers.
     pages: TrackedWrite<Vec<u8>>,
     /// Their size before compression.
@@ -75,6 +78,7 @@ impl Chunk {
             by_delta: false,
             bounds: None,
             rows: 0,
+            dictionary_page: TrackedWrite::new(Vec::new()),
             pages: TrackedWrite::new(Vec::new()),
             uncompressed: 0,
             indexed_pages: 0,
@@ -168,53 +172,59 @@ impl Chunk {
         Ok(())
     }
 
-    /// The encoded column, dictionary first, and what the file's footer says of it. The chunk begins anew.
-    pub(super) fn close(
-        &mut self,
-        scratch: &mut Scratch,
-    ) -> Result<(Bytes, ColumnCloseResult), ParquetError> {
-        let mut column = TrackedWrite::new(Vec::with_capacity(self.bytes() + 64));
+    /// What the file's footer says of the column; [`encoded`](Chunk::encoded) has its bytes then.
+    pub(super) fn close(&mut self, scratch: &mut Scratch) -> Result<ColumnCloseResult, ParquetError> {
         let mut encodings = Vec::new();
         if self.indexed_pages > 0 {
             encodings.extend([Encoding::PLAIN, Encoding::RLE_DICTIONARY]);
-            self.write_dictionary(&mut column, scratch)?;
+            self.write_dictionary(scratch)?;
         }
         if self.delta_pages > 0 {
             encodings.push(Encoding::DELTA_BINARY_PACKED);
         }
-        let data_page_offset = column.bytes_written();
-        let pages = std::mem::replace(&mut self.pages, TrackedWrite::new(Vec::new())).into_inner()?;
-        let mut column = column.into_inner()?;
-        column.extend_from_slice(&pages);
+        self.dictionary_page.flush()?;
+        self.pages.flush()?;
+        let data_page_offset = self.dictionary_page.bytes_written();
+        let bytes = data_page_offset + self.pages.bytes_written();
         let metadata = ColumnChunkMetaData::builder(self.descriptor.clone())
             .set_compression(Compression::ZSTD(scratch.level))
             .set_encodings(encodings)
             .set_num_values(self.rows as i64)
-            .set_total_compressed_size(column.len() as i64)
+            .set_total_compressed_size(bytes as i64)
             .set_total_uncompressed_size(self.uncompressed as i64)
             .set_data_page_offset(data_page_offset as i64)
             .set_dictionary_page_offset((self.indexed_pages > 0).then_some(0))
             .set_statistics(self.statistics())
             .build()?;
-        let close = ColumnCloseResult {
-            bytes_written: column.len() as u64,
+        Ok(ColumnCloseResult {
+            bytes_written: bytes as u64,
             rows_written: self.rows,
             metadata,
             bloom_filter: None,
             column_index: None,
             offset_index: None,
-        };
-        self.dictionary.clear();
-        (self.by_delta, self.bounds, self.rows) = (false, None, 0);
-        (self.uncompressed, self.indexed_pages, self.delta_pages) = (0, 0, 0);
-        Ok((column.into(), close))
+        })
     }
 
-    fn write_dictionary(
-        &mut self,
-        column: &mut TrackedWrite<Vec<u8>>,
-        scratch: &mut Scratch,
-    ) -> Result<(), ParquetError> {
+    /// The column's bytes, once it is closed.
+    pub(super) fn encoded(&self) -> Encoded<'_> {
+        Encoded { dictionary: self.dictionary_page.inner(), pages: self.pages.inner() }
+    }
+
+    /// Begins the column of the next row group, in the same memory.
+    pub(super) fn begin(&mut self) -> Result<(), ParquetError> {
+        self.dictionary.clear();
+        for pages in [&mut self.dictionary_page, &mut self.pages] {
+            let mut memory = std::mem::replace(pages, TrackedWrite::new(Vec::new())).into_inner()?;
+            memory.clear();
+            *pages = TrackedWrite::new(memory);
+        }
+        (self.by_delta, self.bounds, self.rows) = (false, None, 0);
+        (self.uncompressed, self.indexed_pages, self.delta_pages) = (0, 0, 0);
+        Ok(())
+    }
+
+    fn write_dictionary(&mut self, scratch: &mut Scratch) -> Result<(), ParquetError> {
         let page = Page::DictionaryPage {
             buf: compress(&mut scratch.zstd, self.dictionary.plain())?,
             num_values: self.dictionary.entries(),
@@ -222,7 +232,8 @@ impl Chunk {
             is_sorted: false,
         };
         let page = CompressedPage::new(page, self.dictionary.plain().len());
-        self.uncompressed += SerializedPageWriter::new(column).write_page(page)?.uncompressed_size;
+        let written = SerializedPageWriter::new(&mut self.dictionary_page).write_page(page)?;
+        self.uncompressed += written.uncompressed_size;
         Ok(())
     }
 
@@ -249,10 +260,36 @@ impl Chunk {
     }
 }
 
-fn bounds<T: Copy + Ord>(
-    values: impl Iterator<Item = T>,
-    others: Option<(T, T)>,
-) -> (Option<T>, Option<T>) {
+/// A closed column's bytes: the dictionary's page first, as files have it.
+pub(super) struct Encoded<'a> {
+    dictionary: &'a [u8],
+    pages: &'a [u8],
+}
+
+impl Length for Encoded<'_> {
+    fn len(&self) -> u64 {
+        (self.dictionary.len() + self.pages.len()) as u64
+    }
+}
+
+impl<'a> ChunkReader for Encoded<'a> {
+    type T = io::Chain<&'a [u8], &'a [u8]>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        let start = start as usize;
+        let in_pages = start.saturating_sub(self.dictionary.len());
+        let dictionary = self.dictionary.get(start..).unwrap_or_default();
+        Ok(dictionary.chain(self.pages.get(in_pages..).unwrap_or_default()))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        let mut bytes = Vec::with_capacity(length);
+        self.get_read(start)?.take(length as u64).read_to_end(&mut bytes)?;
+        Ok(bytes.into())
+    }
+}
+
+fn bounds<T: Copy + Ord>(values: impl Iterator<Item = T>, others: Option<(T, T)>) -> (Option<T>, Option<T>) {
     let all = values.fold(others, |bounds, value| match bounds {
         Some((least, largest)) => Some((least.min(value), largest.max(value))),
         None => Some((value, value)),

@@ -71,59 +71,47 @@ impl Dictionary {
     /// If the values are not of the dictionary's kind.
     pub(super) fn number(&mut self, values: Values<'_>, ids: &mut Vec<u32>) -> u64 {
         let Dictionary { numbers, entries, plain } = self;
-        // Appends the number of each value: `$number` of it, or the next one, which `$write` makes an entry of.
-        macro_rules! number {
-            ($values:expr, |$value:ident, $next:ident| $number:expr, $write:expr) => {
-                ids.extend($values.iter().map(|&$value| {
-                    let $next = *entries;
-                    let id = $number;
-                    if id == $next {
-                        *entries += 1;
-                        $write;
-                    }
-                    id
-                }))
-            };
-        }
+        ids.reserve(values.len());
         match (values, numbers) {
             (Values::U8(values), Numbers::Direct(seen)) => {
-                number!(values, |value, next| direct(seen, value.into(), next), int32(plain, value.into()));
+                let values = values.iter().map(|&value| value.into());
+                direct(seen, values, entries, ids, |value| int32(plain, value as i32));
             }
             (Values::U16(values), Numbers::Direct(seen)) => {
-                number!(values, |value, next| direct(seen, value.into(), next), int32(plain, value.into()));
+                let values = values.iter().map(|&value| value.into());
+                direct(seen, values, entries, ids, |value| int32(plain, value as i32));
             }
             (Values::Format(values), Numbers::Direct(seen)) => {
-                number!(values, |value, next| direct(seen, value as usize, next), text(plain, value.name()));
+                let values = values.iter().map(|&value| value as usize);
+                direct(seen, values, entries, ids, |value| text(plain, Format::ALL[value].name()));
             }
             (Values::U32(values), Numbers::Narrow(table)) => {
-                number!(values, |value, next| table.number(value, next), int64(plain, value.into()));
+                let is_new = |place: usize| int64(plain, values[place].into());
+                table.number_all(values.iter().copied(), entries, ids, is_new);
             }
             (Values::Timestamp(values), Numbers::Wide(table)) => {
-                number!(values, |value, next| table.number(value as u64, next), int64(plain, value));
+                let is_new = |place: usize| int64(plain, values[place]);
+                table.number_all(values.iter().map(|&value| value as u64), entries, ids, is_new);
             }
             (Values::U64(values), Numbers::Wide(table)) => {
                 // Values that saturate are one value, so that they share an entry.
-                let mut above = 0;
-                number!(
-                    values,
-                    |value, next| {
-                        above += u64::from(value > i64::MAX as u64);
-                        table.number(value.min(i64::MAX as u64), next)
-                    },
-                    int64(plain, value.min(i64::MAX as u64) as i64)
-                );
-                return above;
+                let saturated = |value: &u64| (*value).min(i64::MAX as u64);
+                let is_new = |place: usize| int64(plain, saturated(&values[place]) as i64);
+                table.number_all(values.iter().map(saturated), entries, ids, is_new);
+                return values.iter().map(|&value| u64::from(value > i64::MAX as u64)).sum();
             }
             (Values::Address(values), Numbers::Addresses(tables)) => {
                 let (v4, others) = &mut **tables;
-                number!(
-                    values,
-                    |value, next| match value.as_v4() {
-                        Some(value) => v4.number(value, next),
-                        None => others.number(value.0, next),
-                    },
-                    address(plain, value)
-                );
+                for values in values.chunk_by(|one, next| one.as_v4().is_some() == next.as_v4().is_some()) {
+                    let is_new = |place: usize| address(plain, values[place]);
+                    match values[0].as_v4() {
+                        Some(_) => {
+                            let values = values.iter().map(|value| value.0 as u32);
+                            v4.number_all(values, entries, ids, is_new);
+                        }
+                        None => others.number_all(values.iter().map(|value| value.0), entries, ids, is_new),
+                    }
+                }
             }
             (values, _) => panic!("values of {:?} in the dictionary of another kind", values.kind()),
         }
@@ -131,15 +119,25 @@ impl Dictionary {
     }
 }
 
+/// Numbers values that are places of `seen` themselves.
 #[inline]
-fn direct(seen: &mut [u32], value: usize, next: u32) -> u32 {
-    match seen[value] {
-        0 => {
-            seen[value] = next + 1;
-            next
+fn direct(
+    seen: &mut [u32],
+    values: impl Iterator<Item = usize>,
+    next: &mut u32,
+    ids: &mut Vec<u32>,
+    mut is_new: impl FnMut(usize),
+) {
+    let mut next_number = *next;
+    ids.extend(values.map(|value| {
+        if seen[value] == 0 {
+            next_number += 1;
+            seen[value] = next_number;
+            is_new(value);
         }
-        number => number - 1,
-    }
+        seen[value] - 1
+    }));
+    *next = next_number;
 }
 
 fn int32(plain: &mut Vec<u8>, value: i32) {

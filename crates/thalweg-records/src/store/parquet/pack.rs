@@ -61,8 +61,7 @@ mod tests {
     #[test]
     fn both_ways_to_pack_agree_at_all_widths() {
         for width in 1..=32_usize {
-            let values: Vec<u32> =
-                (0..64_u32).map(|n| n.wrapping_mul(0x9E37_79B9) >> (32 - width)).collect();
+            let values: Vec<u32> = (0..64_u32).map(|n| n.wrapping_mul(0x9E37_79B9) >> (32 - width)).collect();
             let (mut narrow, mut wide) = (Vec::new(), Vec::new());
             pack(&values, width, &mut narrow);
             pack_wide(&values.iter().map(|&value| value.into()).collect::<Vec<_>>(), width, &mut wide);

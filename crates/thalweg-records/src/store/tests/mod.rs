@@ -1,8 +1,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::record::RowAccessor;
+use ::parquet::file::reader::{FileReader, SerializedFileReader};
+use ::parquet::record::RowAccessor;
 use thalweg_wire::flow_export::{Address, CounterBatch, Format, Record, RecordBatch};
 use thalweg_wire::{Nanos, Timestamp};
 
@@ -157,7 +157,6 @@ fn what_the_queue_has_no_room_for_is_lost_and_counted_and_nothing_else() {
     let batch = rows(0..1000, BEGIN);
     for _ in 0..200 {
         appender.append(&batch, BEGIN);
-        appender.tick(BEGIN);
     }
     // Two batches in the queue, and one that waits.
     let room = 3 * PAGE_ROWS as u64;
@@ -173,7 +172,7 @@ fn what_the_queue_has_no_room_for_is_lost_and_counted_and_nothing_else() {
         }
     }
     appender.append(&batch, BEGIN);
-    appender.last(BEGIN);
+    appender.tick(BEGIN + seconds(1));
     while let Ok(message) = queue.messages.try_recv() {
         if let Message::Rows(rows, _) = message {
             taken.extend(rows.octets);

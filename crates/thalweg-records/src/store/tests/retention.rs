@@ -57,7 +57,7 @@ fn a_store_keeps_within_its_limit_while_it_writes() {
     let (mut store, _) = Store::open(options, BEGIN).unwrap();
     for number in 0..5 {
         store.append(&rows(number * 1000..(number + 1) * 1000, BEGIN), BEGIN);
-        store.tick(BEGIN + seconds(number));
+        store.tick(BEGIN + seconds(1));
         wait_until_idle(&store);
     }
     assert!(eventually(|| store.statistics().files == 5));

@@ -132,11 +132,11 @@ mod tests {
     #[test]
     fn ntp_timestamps_give_the_microsecond_that_they_were_made_of_in_both_eras() {
         for unix_us in
-            [1, 1_666_350_481_123_457, 2_085_978_495_999_999, 2_085_978_496_000_000, 4_000_000_000_000_001]
+            [1, 1_666_350_481_123_457, 2_085_978_495_999_999, 2_085_978_496_000_001, 4_000_000_000_000_001]
         {
             let (seconds, fraction) = (unix_us / 1_000_000, unix_us % 1_000_000);
-            let ntp = ((seconds as u32).wrapping_add(NTP_TO_UNIX) as u64) << 32
-                | ((fraction as u64) << 32) / 1_000_000;
+            let ntp_seconds = u64::from((seconds as u32).wrapping_add(NTP_TO_UNIX));
+            let ntp = (ntp_seconds << 32) | (((fraction as u64) << 32) / 1_000_000);
             assert_eq!(from_ntp(ntp), unix_us);
             // RFC 7011 section 6.1.9 leaves the lowest 11 bits of the fraction to chance.
             assert_eq!(from_ntp(ntp & !0x7FF), unix_us);

@@ -5,8 +5,8 @@ use crate::time::Nanos;
 /// What a decoder may keep, and what it takes for granted where exporters say nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Transport sessions (one exporter's address and port); the least recently used goes. Default 1,024: a national
-    /// network has a few hundred routers.
+    /// Transport sessions (one exporter's address and port); the least recently used goes, one that gave no rows before one
+    /// that did, and a connection last. Default 1,024: a national network has a few hundred routers.
     pub sessions: usize,
     /// Observation domains of a session; those beyond are refused. Default 256: line cards are domains of their own.
     pub domains: usize,
@@ -18,11 +18,11 @@ pub struct Limits {
     pub held_bytes: usize,
     /// The same of all sessions. Default 16 MiB.
     pub held_bytes_in_all: usize,
-    /// How long such data are held. Default 10 minutes, RFC 7011's own example of how often exporters repeat
-    /// templates over UDP (section 8.4).
+    /// How long such data are held. Default 10 minutes, as often as most exporters repeat their templates; for the rest
+    /// the bounds on bytes decide anyway.
     pub held_for: Nanos,
     /// How long a template that came over UDP is good for; RFC 7011 section 8.4 asks for at least three times the
-    /// exporter's interval. Default 90 minutes: three times the 30 that routers are shipped with.
+    /// interval at which it is repeated. Default 90 minutes: three times the 30 that routers are shipped with.
     pub template_lifetime: Nanos,
     /// A session that has been silent for so long is forgotten. Default 6 hours.
     pub session_lifetime: Nanos,

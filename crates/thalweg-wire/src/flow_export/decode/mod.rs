@@ -1,4 +1,41 @@
-//! Export messages to rows.
+//! Export messages to rows: NetFlow v5, NetFlow v9 (RFC 3954), IPFIX (RFC 7011, RFC 5103), sFlow v5 (sflow.org).
+//!
+//! ```text
+//! message ─► header ─► session ─► domain ─► sets ─┬─► templates, compiled ─┐
+//!                                                 ├─► options: sampling    │
+//!                                                 └─► data ─► plan ◄───────┘─► columns
+//! ```
+//!
+//! A session is an exporter's address and port, and how it sends; a domain is what the format calls observation
+//! domain, source, engine or sub-agent. Nothing that one says changes how another is read, so who forges a source
+//! address harms that source only.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | `sets`, `netflow5`, `sflow` | headers and how messages are cut |
+//! | `template`, `element`, `plan`, `matrix` | a template, compiled once to a plan: from which bytes of a record each column comes. A set is a matrix of bytes that is read column by column; records of variable length are made rows of one length first |
+//! | `session`, `domain`, `held` | what is remembered, within [`Limits`], and data that came before their template |
+//! | `clock` | absolute times |
+//! | `sequence` | losses |
+//! | `sampling` | what options records say |
+//!
+//! **Times.** NetFlow v5 and v9 count from the exporter's start: the header says what its clock and that count were
+//! when the message was sent. A flow's count is at most a minute ahead of the header's, otherwise it lies in the past,
+//! across the counter's wrap after 49.7 days if need be. IPFIX has absolute times, differences from the export time, and
+//! up-times that count from `systemInitTimeMilliseconds`, in the record or in an options record. Of several the finest
+//! is taken. A record without a time has that of its message, and is counted. A sample of sFlow has the time of its
+//! reception: agents tell no other.
+//!
+//! **Losses** are counted by session and domain, in the unit of the format ([`Counts::lost`]). What was overtaken on
+//! the way is not lost, a restart is not a loss. After a message with data whose template is not known yet, IPFIX's count
+//! begins anew: nobody knows how many records these are.
+//!
+//! **Faults.** A message that breaks its format gives no row, as RFC 7011 section 9.1 asks, and a [`DecodeError`] with the
+//! offset. Tolerated, because exporters do it: zeros that fill up a message, counts of records in NetFlow v9 that
+//! count something else, fields of no length, lengths that an element cannot have (it says nothing then).
+//!
+//! **Memory** is bounded by [`Limits`]: about 100 bytes a template field, the held bytes, a few kilobytes a domain. A
+//! message gives at most two rows for each of its bytes, and for each byte that waited for a template in it.
 
 mod clock;
 mod domain;
@@ -50,6 +87,10 @@ impl Decoded {
     pub fn clear(&mut self) {
         self.flows.clear();
         self.counters.clear();
+    }
+
+    fn rows(&self) -> usize {
+        self.flows.len() + self.counters.len()
     }
 }
 
@@ -149,7 +190,7 @@ impl Decoder {
     ) -> Result<(), Fault> {
         let message = message.inspect_err(|_| self.totals.dropped_unreadable += 1)?;
         self.number += 1;
-        if !self.sessions.contains_key(&(from, transport)) && self.sessions.len() >= self.limits.sessions {
+        if self.sessions.len() >= self.limits.sessions && !self.sessions.contains_key(&(from, transport)) {
             self.evict_session();
         }
         let session = self.sessions.entry((from, transport)).or_insert_with(|| Session::new(transport));
@@ -165,20 +206,24 @@ impl Decoder {
             number: self.number,
             sampling_interval: configured.unwrap_or(self.limits.default_sampling),
         };
+        let rows = into.rows();
         let decoded = match message {
             Message::NetFlow5(message) => session.netflow5(message, &mut loan, into),
             Message::Sets(message) => session.sets(message, &mut loan, into),
             Message::Sflow(datagram) => session.sflow(datagram, &mut loan, into),
         };
+        session.has_given_rows |= rows < into.rows();
         decoded.inspect_err(|fault| {
             let too_many = matches!(fault, Fault::TooManyDomains { .. });
             self.totals.dropped_too_many_domains += u64::from(too_many);
         })
     }
 
-    /// Makes room for a session: that which has been silent for longest goes.
+    /// Makes room for a session: that which has been silent for longest goes. Forged sources, which are many, go before
+    /// exporters that have told something, and before connections, which would not send their templates again.
     fn evict_session(&mut self) {
-        let oldest = self.sessions.iter().min_by_key(|(_, session)| session.last_used);
+        let worth = |session: &Session| (session.transport, session.has_given_rows, session.last_used);
+        let oldest = self.sessions.iter().min_by_key(|(_, session)| worth(session));
         let Some((&key, _)) = oldest else { return };
         self.forget(key);
         self.totals.sessions_evicted += 1;

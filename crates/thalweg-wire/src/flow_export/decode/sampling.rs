@@ -135,7 +135,8 @@ mod tests {
 
     #[test]
     fn every_way_to_say_one_in_so_many_is_understood() {
-        let cases: [(&[(u16, &[u8])], Option<u32>); 10] = [
+        type Said<'a> = &'a [(u16, &'a [u8])];
+        let cases: [(Said<'_>, Option<u32>); 10] = [
             (&[(34, &[0, 0, 3, 232])], Some(1000)),
             (&[(34, &[0]), (50, &[100])], Some(100)),
             (&[(305, &[1]), (306, &[0x03, 0xE7])], Some(1000)),

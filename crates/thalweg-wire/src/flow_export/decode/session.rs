@@ -28,6 +28,7 @@ pub(super) struct Session {
     pub(super) last_received: Timestamp,
     /// In messages of the decoder.
     pub(super) last_used: u64,
+    pub(super) has_given_rows: bool,
 }
 
 /// What the decoder lends to a session for one message.
@@ -53,13 +54,14 @@ impl Session {
             templates: 0,
             last_received: Timestamp(0),
             last_used: 0,
+            has_given_rows: false,
         }
     }
 
     /// The domain of a message, which is new if there is room.
     pub(super) fn domain(&mut self, key: DomainKey, limits: &Limits) -> Result<&mut Domain, Fault> {
         let limit = limits.domains;
-        if !self.domains.contains_key(&key) && self.domains.len() >= limit {
+        if self.domains.len() >= limit && !self.domains.contains_key(&key) {
             let observation_domain_id = key.observation_domain_id;
             return Err(Fault::TooManyDomains { observation_domain_id, limit });
         }
@@ -227,7 +229,8 @@ impl Session {
         }
         let replaced = domain.templates.remove(&definition.id).is_some();
         self.templates -= usize::from(replaced);
-        let Some(mut template) = Template::new(&definition, loan.limits.template_fields, loan.received) else {
+        let Some(mut template) = Template::new(&definition, loan.limits.template_fields, loan.received)
+        else {
             domain.counts.templates_refused += 1;
             return;
         };

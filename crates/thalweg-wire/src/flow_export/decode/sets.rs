@@ -80,7 +80,7 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// Whether its sets and templates keep to their format. RFC 7011 section 9 has a malformed message dropped as a
+    /// Whether its sets and templates keep to their format. RFC 7011 section 9.1 has a malformed message dropped as a
     /// whole, so this is asked before any of it is used.
     pub(super) fn check(&self) -> Result<(), Fault> {
         let format = self.key.format;

@@ -56,17 +56,17 @@ pub(super) struct Template {
 enum Layout {
     /// One after the other, all of one length.
     Fixed { length: usize },
-    /// Each of its own length. What the plan needs is copied to rows of one length first: for each field, where
-    /// to.
-    Variable { minimum: usize, row_length: usize, copies: Box<[Option<u16>]> },
+    /// Each of its own length: runs of bytes that every record has, with a field of variable length between one run
+    /// and the next. Without those fields records are rows of one length, and none of the fields is of use here.
+    Variable { minimum: usize, runs: Box<[u16]> },
 }
 
 /// What its records are for.
 #[derive(Debug)]
 enum Purpose {
     Flows {
-        plan: Plan,
-        reverse: Option<Plan>,
+        plan: Box<Plan>,
+        reverse: Option<Box<Plan>>,
     },
     Options,
     /// They tell of something else.
@@ -197,9 +197,9 @@ impl Template {
         let purpose = match options {
             true => Purpose::Options,
             false => {
-                let (plan, reverse) = Plan::compile(&sources(fields, &layout));
+                let (plan, reverse) = Plan::compile(&sources(fields));
                 match plan.tells_of_flows() {
-                    true => Purpose::Flows { plan, reverse },
+                    true => Purpose::Flows { plan: plan.into(), reverse: reverse.map(Box::new) },
                     false => Purpose::Other,
                 }
             }
@@ -233,9 +233,9 @@ impl Template {
         let Purpose::Flows { plan, reverse } = &self.purpose else { return self.pass_over(set) };
         let records = match &self.layout {
             Layout::Fixed { length } => Matrix::new(set.bytes(), *length),
-            Layout::Variable { row_length, .. } => {
-                self.straighten(&mut set, &mut scratch.rows)?;
-                Matrix::new(&scratch.rows, *row_length)
+            Layout::Variable { minimum, runs } => {
+                let row_length = Template::straighten(&mut set, *minimum, runs, &mut scratch.rows)?;
+                Matrix::new(&scratch.rows, row_length)
             }
         };
         let mut untimed = plan.rows(records, header, sampling, into);
@@ -248,7 +248,7 @@ impl Template {
     /// Counts records that tell of something else.
     fn pass_over(&self, mut set: Reader<'_>) -> Result<Yield, Fault> {
         let mut found = Yield::default();
-        while self.record(&mut set, |_, _, _| {})? {
+        while self.record(&mut set, |_, _| {})? {
             found.data_records += 1;
             found.no_flow += 1;
         }
@@ -266,7 +266,7 @@ impl Template {
     ) -> Result<Yield, Fault> {
         let mut found = Yield::default();
         let mut options = Options::default();
-        while self.record(&mut set, |_, field, bytes| options.field(field, bytes))? {
+        while self.record(&mut set, |field, bytes| options.field(field, bytes))? {
             learn(&std::mem::take(&mut options));
             found.data_records += 1;
             found.option_records += 1;
@@ -274,51 +274,51 @@ impl Template {
         Ok(found)
     }
 
-    /// Copies what the plan needs of records of variable length to rows of one length.
-    fn straighten(&self, set: &mut Reader<'_>, rows: &mut Vec<u8>) -> Result<(), Fault> {
+    /// Copies records of variable length, without the fields that make them so, to rows of one length; returns that
+    /// length.
+    fn straighten(
+        set: &mut Reader<'_>,
+        minimum: usize,
+        runs: &[u16],
+        rows: &mut Vec<u8>,
+    ) -> Result<usize, Fault> {
+        let row_length: usize = runs.iter().map(|&run| usize::from(run)).sum();
         rows.clear();
-        let Layout::Variable { row_length, copies, .. } = &self.layout else { return Ok(()) };
-        loop {
-            let row = rows.len();
-            rows.resize(row + row_length, 0);
-            let copy = |index: usize, _, bytes: &[u8]| {
-                if let Some(offset) = copies[index] {
-                    rows[row + usize::from(offset)..][..bytes.len()].copy_from_slice(bytes);
+        set.enter("data record");
+        while set.bytes().len() >= minimum {
+            for (index, &run) in runs.iter().enumerate() {
+                if index > 0 {
+                    skip_variable(set)?;
                 }
-            };
-            if !self.record(set, copy)? {
-                rows.truncate(row);
-                return Ok(());
+                rows.extend_from_slice(set.take(run.into())?);
+            }
+            if row_length == 0 {
+                rows.push(0);
             }
         }
+        // Rows that are empty have a byte, so that they can be counted.
+        Ok(row_length.max(1))
     }
 
     /// Reads one record, field by field; false if what is left is too short for one, which makes it padding (RFC 7011
     /// section 3.3.1).
-    fn record<'a>(
-        &self,
-        set: &mut Reader<'a>,
-        mut each: impl FnMut(usize, Field, &'a [u8]),
-    ) -> Result<bool, Fault> {
+    fn record<'a>(&self, set: &mut Reader<'a>, mut each: impl FnMut(Field, &'a [u8])) -> Result<bool, Fault> {
         if set.bytes().len() < self.shortest_record() {
             return Ok(false);
         }
         set.enter("data record");
-        for (index, &field) in self.fields.iter().enumerate() {
+        for &field in &self.fields {
             let length = match field.length {
-                VARIABLE => match set.u8()? {
-                    255 => set.u16()?,
-                    length => length.into(),
-                },
-                length => length,
+                VARIABLE => variable_length(set)?,
+                length => length.into(),
             };
-            each(index, field, set.take(length.into())?);
+            each(field, set.take(length)?);
         }
         Ok(true)
     }
 
     /// Bytes of its shortest record.
-    pub(super) fn shortest_record(&self) -> usize {
+    fn shortest_record(&self) -> usize {
         match self.layout {
             Layout::Fixed { length } => length,
             Layout::Variable { minimum, .. } => minimum,
@@ -338,48 +338,47 @@ impl Layout {
         if fixed == minimum {
             return Some(Layout::Fixed { length: fixed });
         }
-        // No field of use is of variable length, and a row is not empty, so that rows can be counted.
-        let mut row_length = 0;
-        let copies = fields.iter().map(|field| {
-            role_of(*field, field.length).next()?;
-            let offset = row_length;
-            row_length += usize::from(field.length);
-            u16::try_from(offset).ok()
-        });
-        let copies = copies.collect();
-        Some(Layout::Variable { minimum, row_length: row_length.max(1), copies })
+        let run = |run: &[Field]| run.iter().map(|field| field.length).sum();
+        let runs = fields.split(|field| field.length == VARIABLE).map(run).collect();
+        Some(Layout::Variable { minimum, runs })
     }
 }
 
-/// Where in a record, or in a row, the fields with a role lie.
-fn sources(fields: &[Field], layout: &Layout) -> Vec<(Role, Place)> {
+/// Where in a record, without its fields of variable length, the fields with a role lie.
+fn sources(fields: &[Field]) -> Vec<(Role, Place)> {
     let mut sources = Vec::new();
-    let mut next = 0;
-    for (index, field) in fields.iter().enumerate() {
-        let offset = match layout {
-            Layout::Fixed { .. } => Some(next),
-            Layout::Variable { copies, .. } => copies[index],
-        };
-        next = next.wrapping_add(field.length);
-        let Some(offset) = offset else { continue };
-        sources.extend(
-            role_of(*field, field.length)
-                .map(|role| (role, Place { offset, length: field.length as u8, unit: role.unit })),
-        );
+    let mut offset = 0;
+    for field in fields.iter().filter(|field| field.length != VARIABLE) {
+        let place = |unit| Place { offset, length: field.length as u8, unit };
+        sources.extend(role_of(*field).map(|role| (role, place(role.unit))));
+        offset += field.length;
     }
     sources
 }
 
-/// What a field of this length is good for.
-fn role_of(field: Field, length: u16) -> impl Iterator<Item = Role> {
+/// The length of a field of variable length, which stands before it in one byte or three.
+fn variable_length(set: &mut Reader<'_>) -> Result<usize, Fault> {
+    Ok(match set.u8()? {
+        255 => set.u16()?.into(),
+        length => length.into(),
+    })
+}
+
+fn skip_variable(set: &mut Reader<'_>) -> Result<(), Fault> {
+    let length = variable_length(set)?;
+    set.take(length).map(drop)
+}
+
+/// What a field is good for, with the length that it has.
+fn role_of(field: Field) -> impl Iterator<Item = Role> {
     let id = if matches!(field.enterprise, 0 | REVERSE) { field.id } else { 0 };
     let reverse = field.enterprise == REVERSE;
     let fits = move |role: &Role| match (role.column, role.unit) {
         (Column::Exporter | Column::SourceAddress | Column::DestinationAddress | Column::NextHop, _) => {
-            length == 4 || length == 16
+            field.length == 4 || field.length == 16
         }
-        (_, Unit::Ntp) => length == 8,
-        _ => (1..=8).contains(&length),
+        (_, Unit::Ntp) => field.length == 8,
+        _ => (1..=8).contains(&field.length),
     };
     roles(id).filter(fits).map(move |role| Role { reverse: reverse || role.reverse, ..role })
 }

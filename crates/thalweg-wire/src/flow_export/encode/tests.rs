@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::super::batch::NOT_TOLD;
-use super::super::{Address, Record, RecordBatch};
+use super::super::decode::{Decoded, Decoder, Limits};
+use super::super::{Address, Format, Record, RecordBatch};
 use super::*;
 use crate::Timestamp;
 
@@ -375,6 +376,47 @@ proptest! {
             prop_assert_eq!((boot_ms + at(bytes, 24, 4) as i64) * 1_000, whole_milliseconds(row.flow_start_us));
             prop_assert_eq!(at(bytes, 40, 2), u64::from(u16::try_from(row.source_as).unwrap_or(23_456)));
         }
+    }
+}
+
+/// What our own decoder finds, with what it adds taken away again.
+fn decoded(messages: &Messages) -> Vec<Record> {
+    let (mut decoder, mut found) = (Decoder::new(Limits::default()), Decoded::default());
+    for message in messages.iter() {
+        decoder.datagram("192.0.2.1:9995".parse().unwrap(), NOW, message, &mut found).unwrap();
+    }
+    assert!(decoder.sources().iter().all(|source| source.counts.lost == 0), "{:?}", decoder.sources());
+    let told = |row| Record {
+        received_us: 0,
+        exporter: Address::NONE,
+        observation_domain_id: 0,
+        format: Format::Metered,
+        ..found.flows.record(row)
+    };
+    (0..found.flows.len()).map(told).collect()
+}
+
+proptest! {
+    #[test]
+    fn our_decoder_gives_every_row_back(rows in some_rows(), intervals in any::<[u16; 2]>()) {
+        // Half of the rows are sampled in one way, half in another.
+        let half = rows.len() / 2;
+        let interval = |number: usize| u32::from(intervals[usize::from(number < half)]) + 1;
+        let sampled = rows.iter().enumerate();
+        let rows: Vec<_> = sampled.map(|(number, row)| Record { sampling_interval: interval(number), ..*row }).collect();
+        let as_decoded = |row: &Record, time: fn(i64) -> i64| {
+            let row = expected(row, time);
+            // A router that says 0.0.0.0 says that there is none.
+            let is_none = row.next_hop == Address::v4(0) || row.next_hop == Address(0);
+            Record { next_hop: if is_none { Address::NONE } else { row.next_hop }, ..row }
+        };
+        let mut messages = Messages::new();
+        ipfix::Encoder::new(ipfix::Options::default()).unwrap().encode(&batch(&rows), NOW, &mut messages);
+        prop_assert_eq!(decoded(&messages), rows.iter().map(|row| as_decoded(row, |us| us)).collect::<Vec<_>>());
+        messages.clear();
+        netflow9::Encoder::new(netflow9::Options::new(BOOT)).unwrap().encode(&batch(&rows), NOW, &mut messages);
+        let milliseconds: Vec<_> = rows.iter().map(|row| as_decoded(row, whole_milliseconds)).collect();
+        prop_assert_eq!(decoded(&messages), milliseconds);
     }
 }
 

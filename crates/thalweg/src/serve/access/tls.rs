@@ -50,7 +50,7 @@ pub struct Tls {
 
 impl Tls {
     /// From files in PEM.
-    pub(super) fn load(certificate: &Path, key: &Path, client_ca: Option<&Path>) -> Result<Tls, TlsError> {
+    pub(crate) fn load(certificate: &Path, key: &Path, client_ca: Option<&Path>) -> Result<Tls, TlsError> {
         let refused = |error: &dyn std::fmt::Display| TlsError::Refused(error.to_string());
         let chain = certificates("a certificate", certificate)?;
         let key = PrivateKeyDer::from_pem_file(key).map_err(|error| TlsError::Unreadable {

@@ -6,6 +6,7 @@
 //! | `collector` | `[[collector]]`, and the options that it comes to in a network |
 //! | `emulation` | `[emulate]` |
 //! | `control` | `[control]` |
+//! | `handoff` | what `[records]` says of flows that are sent, and kept |
 //! | `links` | which links a `[[rule]]` is about |
 //! | `error` | what can be wrong |
 //! | `reference` | the reference, and a file to begin with |
@@ -17,6 +18,7 @@ pub mod collector;
 pub mod control;
 mod emulation;
 mod error;
+mod handoff;
 pub mod links;
 mod openflow;
 mod reference;
@@ -34,6 +36,7 @@ use thalweg_wire::Nanos;
 pub use collector::{CollectorConfig, SourceConfig};
 pub use control::{ActuatorConfig, ControlConfig, DeciderConfig};
 pub use error::ConfigError;
+pub use handoff::HandoffConfig;
 pub use openflow::{OpenFlowConfig, TlsFiles};
 pub use reference::{default_file, reference};
 
@@ -73,6 +76,8 @@ pub struct Config {
     pub samples: SampleOptions,
     /// Where records of flows go.
     pub records: Option<PathBuf>,
+    /// Where flows are sent, and kept.
+    pub handoff: HandoffConfig,
 }
 
 /// As whom to run.
@@ -162,6 +167,7 @@ impl Config {
             collectors,
             samples: samples(document, &mut problems),
             records: document.entry(&RECORDS).text("file").map(|file| document.folder.join(file)),
+            handoff: handoff::read(document, document.entry(&RECORDS), &mut problems),
         };
         match problems.is_empty() {
             true => Ok(config),

@@ -583,13 +583,47 @@ pub static RECORDS: Section = Section {
     about: "Records of flows as they end.",
     repeats: false,
     selector: None,
-    keys: &[key(
-        "file",
-        FILE,
-        Words("records are not written"),
-        "A file that gets a JSON line for each flow that ends, as of thalweg watch --flows, with the collector's name. Lines \
+    keys: &[
+        key(
+            "file",
+            FILE,
+            Words("records are not written"),
+            "A file that gets a JSON line for each flow that ends, as of thalweg watch --flows, with the collector's name. Lines \
          are added to what is there.",
-    )],
+        ),
+        key(
+            "folder",
+            Text("the name of a folder, from the folder of this file"),
+            Words("records are not kept"),
+            "A folder in which flows are kept as Parquet, as thalweg collect keeps those of routers.",
+        ),
+        key(
+            "ipfix",
+            Text("[udp://|tcp://|tls://]HOST[:PORT], such as 10.0.0.1:4739"),
+            Words("records are not sent"),
+            "A collector to which flows are sent as IPFIX; both directions of a flow are one record (RFC 5103). Metrics count what \
+         could not be sent.",
+        ),
+        key(
+            "ipfix_times",
+            Name(time_units),
+            Value("microseconds"),
+            "In what unit IPFIX tells times. nfdump 1.7.1 knows no microseconds.",
+        ),
+        key(
+            "ipfix_authority",
+            FILE,
+            Words("none, so tls:// is refused"),
+            "Of who signs the collector's certificate, for tls://, in PEM.",
+        ),
+        key(
+            "ipfix_certificate",
+            FILE,
+            Words("none is shown"),
+            "The certificate that is shown to a collector that asks for one, in PEM.",
+        ),
+        key("ipfix_key", FILE, Words("none"), "Its private key, in PEM."),
+    ],
 };
 
 const FILE: Kind = Text("the name of a file, from the folder of this file");
@@ -609,6 +643,13 @@ fn levels() -> Vec<Choice> {
 
 fn formats() -> Vec<Choice> {
     vec![("text", "a line of text each"), ("json", "a JSON object a line")]
+}
+
+fn time_units() -> Vec<Choice> {
+    vec![
+        ("microseconds", "flowStartMicroseconds and flowEndMicroseconds"),
+        ("milliseconds", "flowStartMilliseconds and flowEndMilliseconds, for collectors that know no others"),
+    ]
 }
 
 fn deciders() -> Vec<Choice> {

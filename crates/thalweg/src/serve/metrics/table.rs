@@ -3,6 +3,7 @@
 use thalweg_measure::collector::{LinkReport, Way};
 use thalweg_measure::meter::record::EndReason;
 use thalweg_network::Case;
+use thalweg_records::export::Reason;
 use thalweg_wire::parse::Malformed;
 
 use super::{CollectorSnapshot, Kind, Metric, Samples, Snapshot};
@@ -238,6 +239,75 @@ pub const METRICS: &[Metric] = &[
             }
         },
     ),
+    counter("thalweg_ipfix_messages_total", &[], "Messages of IPFIX sent.", |s, out| {
+        if let Some((_, tallies)) = s.exported() {
+            out.put(&[], tallies.sent().messages);
+        }
+    }),
+    counter(
+        "thalweg_ipfix_flow_records_total",
+        &[],
+        "Flow records sent as IPFIX; both directions of a flow are one.",
+        |s, out| {
+            if let Some((_, tallies)) = s.exported() {
+                out.put(&[], tallies.sent().flow_records);
+            }
+        },
+    ),
+    counter("thalweg_ipfix_bytes_total", &[], "Bytes of the messages of IPFIX sent.", |s, out| {
+        if let Some((_, tallies)) = s.exported() {
+            out.put(&[], tallies.sent().octets);
+        }
+    }),
+    counter(
+        "thalweg_ipfix_flow_records_lost_total",
+        &["reason"],
+        "Flow records that were not sent as IPFIX: `queue_full` since sending took too long, `no_session` since there was no \
+         connection and no room to wait for one, `send_failed` since they were not taken.",
+        |s, out| {
+            if let Some((_, tallies)) = s.exported() {
+                for reason in Reason::ALL {
+                    out.put(&[reason.name()], tallies.not_sent(reason).flow_records);
+                }
+            }
+        },
+    ),
+    gauge("thalweg_ipfix_session", &[], "Whether there is a session with the IPFIX collector.", |s, out| {
+        if let Some((_, tallies)) = s.exported() {
+            out.put(&[], u64::from(tallies.is_in_session()));
+        }
+    }),
+    counter("thalweg_ipfix_sessions_total", &["outcome"], "Attempts to begin a session.", |s, out| {
+        if let Some((_, tallies)) = s.exported() {
+            let (begun, failed) = tallies.sessions();
+            out.put(&["begun"], begun);
+            out.put(&["failed"], failed);
+        }
+    }),
+    counter("thalweg_kept_rows_total", &[], "Rows of flows written to Parquet files.", |s, out| {
+        if let Some(store) = s.kept() {
+            out.put(&[], store.written);
+        }
+    }),
+    counter(
+        "thalweg_kept_rows_lost_total",
+        &["reason"],
+        "Rows of flows that are in no Parquet file: `queue_full` since the disk was too slow, `spool_full` since the spool \
+         had reached its limit, `spool_failed` since it could not be written, `spool_damaged` since it could not be read back.",
+        |s, out| {
+            if let Some(store) = s.kept() {
+                out.put(&["queue_full"], store.lost.queue_full);
+                out.put(&["spool_full"], store.lost.spool_full);
+                out.put(&["spool_failed"], store.lost.spool_failed);
+                out.put(&["spool_damaged"], store.lost.spool_damaged);
+            }
+        },
+    ),
+    gauge("thalweg_kept_spool_bytes", &[], "Bytes of the spool in front of the Parquet files.", |s, out| {
+        if let Some(store) = s.kept() {
+            out.put(&[], store.spool_bytes);
+        }
+    }),
     counter("thalweg_cheetahs_total", COLLECTOR, "Directions of flows found to be cheetahs.", |s, out| {
         each(s, out, |counters| counters.collector.flow_table.cheetahs);
     }),

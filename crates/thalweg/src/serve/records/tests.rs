@@ -85,7 +85,7 @@ fn a_line_is_written_in_time_however_many_follow_it() {
     let disk = Disk::new(None);
     let (sender, receiver) = bounded(8);
     let out = disk.clone();
-    let writing = std::thread::spawn(move || write(out, &receiver));
+    let writing = std::thread::spawn(move || write(Some(out), None, &receiver));
     let (begun, mut sent) = (Instant::now(), 0);
     let mut send = || {
         sender.send(records("a", &Arc::default(), 1)).unwrap();

@@ -45,6 +45,21 @@ fn sessions_are_bounded_and_the_one_that_was_silent_for_longest_goes() {
 }
 
 #[test]
+fn a_flood_of_forged_sources_displaces_neither_exporters_that_told_something_nor_connections() {
+    let mut run = Run::with(Limits { sessions: 3, ..Limits::default() });
+    let sets = [octets_template(Format::Ipfix, 256), octets_data(256, &[1])];
+    run.take(&ipfix(0, 1, &sets));
+    run.take_stream(&ipfix(0, 1, &sets[..1]));
+    for port in 0..100 {
+        let forged = SocketAddr::new("198.51.100.1".parse().unwrap(), port);
+        run.take_from(forged, NOW, &ipfix(0, 1, &sets[..1]));
+    }
+    let data = ipfix(1, 1, &[octets_data(256, &[2])]);
+    assert_eq!((run.take(&data).len(), run.take_stream(&data).len()), (1, 1));
+    assert_eq!(run.decoder.totals().sessions_evicted, 99);
+}
+
+#[test]
 fn domains_of_a_session_are_bounded() {
     let mut run = Run::with(Limits { domains: 2, ..Limits::default() });
     for domain in [1, 2, 1] {

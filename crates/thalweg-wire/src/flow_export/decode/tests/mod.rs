@@ -195,12 +195,8 @@ fn netflow_5_gives_every_field_of_its_record() {
     };
     assert_eq!(run.take(&bytes), [expected]);
     assert_eq!((run.counts().messages, run.counts().records), (1, 1));
-    let truncated = Fault::Truncated {
-        structure: "records of a NetFlow v5 message",
-        offset: 24,
-        needed: 48,
-        found: 47,
-    };
+    let truncated =
+        Fault::Truncated { structure: "records of a NetFlow v5 message", offset: 24, needed: 48, found: 47 };
     assert_eq!(run.refuse(&bytes[..71]), truncated);
     bytes.push(1);
     assert!(matches!(run.refuse(&bytes), Fault::Length { offset: 2, claimed: 1, .. }));
@@ -230,7 +226,10 @@ fn an_icmp_type_is_taken_from_wherever_the_exporter_put_it() {
     // Neither addresses nor counters: no flow.
     assert_eq!(run.take(&netflow9(1, 1, &[ports, set(256, &row(1, 0))])), []);
     let ports = template_set(Format::NetFlow9, 256, &[(4, 1), (7, 2), (11, 2), (1, 1)]);
-    let data = set(256, &[[1, 0, 0, 8, 1, 9], [58, 0, 0, 128, 0, 9], [17, 0, 0, 8, 1, 9], [1, 0, 5, 8, 1, 9]].concat());
+    let data = set(
+        256,
+        &[[1, 0, 0, 8, 1, 9], [58, 0, 0, 128, 0, 9], [17, 0, 0, 8, 1, 9], [1, 0, 5, 8, 1, 9]].concat(),
+    );
     let rows = run.take(&netflow9(2, 1, &[ports.clone(), data.clone()]));
     assert_eq!(rows.iter().map(|row| row.icmp_type_code).collect::<Vec<_>>(), [0x0801, 0x8000, 0, 0]);
     // IPFIX has elements for it: type and code in one, or in two, adjacent or not.
@@ -280,7 +279,8 @@ fn sampling_is_the_records_own_then_its_selectors_then_its_interfaces_then_the_d
     assert_eq!(sampling_of(&mut run, 1, &[(1, 1)], &[9]), [8], "as configured");
     assert_eq!(run.source().sampling_interval, 8);
     // Scope "system", sampling interval 1000.
-    let system = [options_set(Format::NetFlow9, 400, &[(1, 4)], &[(34, 4)]), set(400, &[0, 0, 0, 0, 0, 0, 3, 232])];
+    let system =
+        [options_set(Format::NetFlow9, 400, &[(1, 4)], &[(34, 4)]), set(400, &[0, 0, 0, 0, 0, 0, 3, 232])];
     assert_eq!(run.take(&netflow9(0, 1, &system)), []);
     assert_eq!(sampling_of(&mut run, 1, &[(1, 1)], &[9]), [1000], "the domain's");
     assert_eq!(run.source().sampling_interval, 1000);

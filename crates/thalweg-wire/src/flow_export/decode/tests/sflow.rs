@@ -114,7 +114,11 @@ fn fields_that_the_agent_took_out_itself_do_where_there_is_no_header() {
     let mut run = Run::new();
     let v4 = structure(3, &bytes(&[1500, 6, 0x0A00_0001, 0x0A00_0002, 443, 0xC000, 0x18, 0xB8]));
     let v6 = structure(4, &bytes(&[900, 17, 0x2001_0DB8, 0, 0, 1, 0x2001_0DB8, 0, 0, 2, 53, 54, 0, 0]));
-    let samples = [flow_sample(1, 4, &[v4.clone()]), flow_sample(2, 4, &[v6]), flow_sample(3, 4, &[v4, tcp_header()])];
+    let samples = [
+        flow_sample(1, 4, std::slice::from_ref(&v4)),
+        flow_sample(2, 4, &[v6]),
+        flow_sample(3, 4, &[v4, tcp_header()]),
+    ];
     let rows = run.take(&datagram(1, &samples));
     assert_eq!(rows[0], Record { vlan_id: 0, ..expected() });
     assert_eq!(rows[1].source_address, Address(0x2001_0DB8 << 96 | 1));
@@ -133,7 +137,8 @@ fn icmp_has_its_type_and_code_and_no_ports() {
     let records = [sampled_header(11, 84, &v4), sampled_header(12, 48, &v6)];
     let samples = records.map(|record| flow_sample(0, 4, &[record]));
     let rows = run.take(&datagram(1, &samples));
-    let said = |row: &Record| (row.icmp_type_code, row.source_port, row.destination_port, row.class_of_service);
+    let said =
+        |row: &Record| (row.icmp_type_code, row.source_port, row.destination_port, row.class_of_service);
     assert_eq!(rows.iter().map(said).collect::<Vec<_>>(), [(0x0800, 0, 0, 0), (0x8100, 0, 0, 0xB8)]);
     assert_eq!(octets(&rows), [84, 48]);
 }
@@ -156,7 +161,10 @@ fn interface_counters_are_rows_in_either_form() {
     assert_eq!((row.administratively_up, row.operationally_up, row.promiscuous), (1, 1, 2));
     assert_eq!((row.in_octets, row.out_octets), ((1 << 32) + 2, (3 << 32) + 4));
     let in_packets = [row.in_unicast_packets, row.in_multicast_packets, row.in_broadcast_packets];
-    assert_eq!((in_packets, row.in_discards, row.in_errors, row.in_unknown_protocols), ([11, 12, 13], 14, 15, 16));
+    assert_eq!(
+        (in_packets, row.in_discards, row.in_errors, row.in_unknown_protocols),
+        ([11, 12, 13], 14, 15, 16)
+    );
     let out_packets = [row.out_unicast_packets, row.out_multicast_packets, row.out_broadcast_packets];
     assert_eq!((out_packets, row.out_discards, row.out_errors), ([21, 22, 23], 24, 25));
     assert_eq!((run.counts().counter_records, run.counts().dropped_unknown_sample), (2, 1));
@@ -204,10 +212,14 @@ fn a_datagram_that_is_cut_or_lies_about_a_length_is_refused_whole() {
     lying[28 + 6] = 9;
     let fault = Fault::Truncated { structure: "sFlow sample", offset: 36, needed: 2304 + 116, found: 240 };
     let found = run.refuse(&lying);
-    assert!(matches!((found, fault), (Fault::Truncated { offset: 36, .. }, Fault::Truncated { .. })), "{found:?}");
+    assert!(
+        matches!((found, fault), (Fault::Truncated { offset: 36, .. }, Fault::Truncated { .. })),
+        "{found:?}"
+    );
     assert_eq!(run.counts().dropped_malformed, 1);
     let mut agent = sound;
     agent[7] = 3;
-    let number = Fault::Number { structure: "address type", offset: 4, found: 3, expected: "0, 1 (IPv4) or 2 (IPv6)" };
+    let number =
+        Fault::Number { structure: "address type", offset: 4, found: 3, expected: "0, 1 (IPv4) or 2 (IPv6)" };
     assert_eq!(run.refuse(&agent), number);
 }

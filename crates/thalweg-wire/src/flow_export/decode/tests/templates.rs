@@ -93,7 +93,9 @@ fn a_withdrawal_holds_on_a_connection_one_or_all_of_a_kind_and_is_ignored_over_u
         )
     };
     let withdraw = |set_id: u16, id: u16| ipfix(0, 1, &[set(set_id, &words(&[id, 0]))]);
-    for (message, left) in [(withdraw(2, 256), 2), (withdraw(2, 2), 1), (withdraw(3, 3), 2), (withdraw(3, 258), 2)] {
+    for (message, left) in
+        [(withdraw(2, 256), 2), (withdraw(2, 2), 1), (withdraw(3, 3), 2), (withdraw(3, 258), 2)]
+    {
         let mut run = Run::new();
         run.take_stream(&definitions());
         run.take_stream(&message);
@@ -236,10 +238,7 @@ fn sets_and_templates_that_break_their_format_are_refused_whole() {
                 words(&[300, 9, 1]),
                 Fault::Truncated { structure: "set", offset: offset + 4, needed: 5, found: 2 },
             ),
-            (
-                words(&[300]),
-                Fault::Truncated { structure: "set", offset: offset + 2, needed: 2, found: 0 },
-            ),
+            (words(&[300]), Fault::Truncated { structure: "set", offset: offset + 2, needed: 2, found: 0 }),
             (
                 set(template, &words(&[255, 1, 1, 4])),
                 Fault::Number {
@@ -264,7 +263,10 @@ fn sets_and_templates_that_break_their_format_are_refused_whole() {
     // An options template must have a scope (RFC 7011 section 3.4.2.2), and no more scopes than fields.
     for scopes in [0, 2] {
         let broken = ipfix(0, 1, &[set(3, &words(&[256, 1, scopes, 34, 4]))]);
-        assert!(matches!(Run::new().refuse(&broken), Fault::Length { structure: "options template record", .. }));
+        assert!(matches!(
+            Run::new().refuse(&broken),
+            Fault::Length { structure: "options template record", .. }
+        ));
     }
     // NetFlow v9 may end in zeros, IPFIX counts its bytes; both may fill up a set.
     let mut run = Run::new();

@@ -28,7 +28,9 @@ fn ipfix_span(fields: &[(u16, &[u8])]) -> (i64, i64) {
 fn ipfix_times_of_every_unit_are_absolute() {
     let seconds = |offset: i64| ((NOW_US / 1_000_000 + offset) as u32).to_be_bytes();
     let milliseconds = |offset: i64| (NOW_US / 1000 + offset).to_be_bytes();
-    let ntp = |seconds: u64, fraction: u64| ((NTP + u64::from(NOW_SECONDS) - seconds) << 32 | fraction).to_be_bytes();
+    let ntp = |seconds: u64, fraction: u64| {
+        ((NTP + u64::from(NOW_SECONDS) - seconds) << 32 | fraction).to_be_bytes()
+    };
     assert_eq!(ipfix_span(&[(150, &seconds(-9)), (151, &seconds(-2))]), (-9_000_000, -2_000_000));
     assert_eq!(ipfix_span(&[(152, &milliseconds(-9)), (153, &milliseconds(1))]), (-9_000, 1_000));
     let half = 1 << 31;

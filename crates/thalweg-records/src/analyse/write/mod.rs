@@ -1,35 +1,39 @@
-//! A table as a Parquet file: row groups of one size, pages compressed with zstd, renamed into place when complete.
+//! A table as a Parquet file, renamed into place when complete.
+
+mod encode;
+mod pack;
 
 use std::fs::{self, File};
 use std::io::BufWriter;
-use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as PhysicalType, ZstdLevel};
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
+use parquet::basic::{LogicalType, Repetition, TimeUnit, Type as PhysicalType};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
 
 use super::AnalyseError;
 use super::table::{Table, Values};
+use encode::Encoder;
+#[cfg(test)]
+pub(in crate::analyse) use pack::differences;
 
 /// Rows of a row group.
-pub(super) const ROWS: usize = 1 << 18;
+pub(super) const ROWS: usize = 1 << 17;
 
 /// A file that is being written; without a path, rows are let go.
 pub(super) struct TableFile<T> {
     file: Option<Open>,
     rows: T,
-    table: PhantomData<T>,
 }
 
 struct Open {
     path: PathBuf,
     partial: PathBuf,
     writer: Option<SerializedFileWriter<BufWriter<File>>>,
+    encoder: Encoder,
 }
 
 impl Drop for Open {
@@ -46,7 +50,7 @@ impl<T: Table> TableFile<T> {
     /// Begins a file beside the path that it will have.
     pub(super) fn create(path: Option<&Path>) -> Result<TableFile<T>, AnalyseError> {
         let file = path.map(Open::create::<T>).transpose()?;
-        Ok(TableFile { file, rows: T::default(), table: PhantomData })
+        Ok(TableFile { file, rows: T::default() })
     }
 
     /// Whether rows go anywhere.
@@ -56,7 +60,10 @@ impl<T: Table> TableFile<T> {
 
     /// Adds rows, and takes them away from `rows`.
     pub(super) fn append(&mut self, rows: &mut T) -> Result<(), AnalyseError> {
-        self.rows.append(rows);
+        match self.rows.len() {
+            0 => std::mem::swap(&mut self.rows, rows),
+            _ => self.rows.append(rows),
+        }
         if self.rows.len() >= ROWS {
             self.write()?;
         }
@@ -66,7 +73,7 @@ impl<T: Table> TableFile<T> {
     fn write(&mut self) -> Result<(), AnalyseError> {
         if let Some(open) = &mut self.file {
             let writer = open.writer.as_mut().expect("not finished");
-            row_group(writer, &self.rows).map_err(AnalyseError::parquet(&open.partial))?;
+            row_group(writer, &mut open.encoder, &self.rows).map_err(AnalyseError::parquet(&open.partial))?;
         }
         self.rows.clear();
         Ok(())
@@ -81,7 +88,8 @@ impl<T: Table> TableFile<T> {
         let writer = open.writer.take().expect("not finished");
         let file = writer.into_inner().map_err(AnalyseError::parquet(&open.partial))?;
         let file = file.into_inner().map_err(|error| AnalyseError::io(&open.partial)(error.into_error()))?;
-        file.sync_all().map_err(AnalyseError::io(&open.partial))?;
+        // Not synchronised with the disk: what is lost with the power can be computed again.
+        drop(file);
         fs::rename(&open.partial, &open.path).map_err(AnalyseError::io(&open.path))
     }
 }
@@ -94,11 +102,10 @@ impl Open {
         let file = File::create(&partial).map_err(AnalyseError::io(&partial))?;
         let properties = WriterProperties::builder()
             .set_created_by(concat!("thalweg version ", env!("CARGO_PKG_VERSION")).to_owned())
-            .set_compression(Compression::ZSTD(ZstdLevel::default()))
             .build();
         let writer = SerializedFileWriter::new(BufWriter::new(file), schema::<T>(), Arc::new(properties))
             .map_err(AnalyseError::parquet(&partial))?;
-        Ok(Open { path: path.to_owned(), partial, writer: Some(writer) })
+        Ok(Open { path: path.to_owned(), partial, writer: Some(writer), encoder: Encoder::new() })
     }
 }
 
@@ -123,29 +130,16 @@ fn schema<T: Table>() -> TypePtr {
     Arc::new(Type::group_type_builder("schema").with_fields(columns).build().expect("columns have types"))
 }
 
-fn row_group<T: Table>(writer: &mut SerializedFileWriter<BufWriter<File>>, rows: &T) -> Result<(), ParquetError> {
+fn row_group<T: Table>(
+    writer: &mut SerializedFileWriter<BufWriter<File>>,
+    encoder: &mut Encoder,
+    rows: &T,
+) -> Result<(), ParquetError> {
+    let columns = writer.schema_descr().columns().to_vec();
     let mut group = writer.next_row_group()?;
-    for (_, values) in rows.columns() {
-        let mut chunk = group.next_column()?.expect("as many columns as in the schema");
-        write_column(&mut chunk, &values)?;
-        chunk.close()?;
+    for (column, (_, values)) in columns.into_iter().zip(rows.columns()) {
+        let chunk = encoder.chunk(column, &values)?;
+        group.append_column(&chunk.bytes, chunk.close)?;
     }
     group.close().map(drop)
-}
-
-fn write_column(chunk: &mut SerializedColumnWriter<'_>, values: &Values<'_>) -> Result<usize, ParquetError> {
-    match values {
-        Values::Address(addresses) => {
-            let texts: Vec<ByteArray> = addresses.iter().map(|address| address.to_string().as_str().into()).collect();
-            chunk.typed::<ByteArrayType>().write_batch(&texts, None, None)
-        }
-        Values::Number(numbers) => chunk.typed::<Int32Type>().write_batch(numbers, None, None),
-        Values::Count(counts) | Values::Time(counts) => chunk.typed::<Int64Type>().write_batch(counts, None, None),
-        Values::Flag(flags) => chunk.typed::<BoolType>().write_batch(flags, None, None),
-        Values::Ratio(ratios) => {
-            let there: Vec<f64> = ratios.iter().flatten().copied().collect();
-            let levels: Vec<i16> = ratios.iter().map(|ratio| ratio.is_some().into()).collect();
-            chunk.typed::<DoubleType>().write_batch(&there, Some(&levels), None)
-        }
-    }
 }

@@ -1,0 +1,184 @@
+//! Numbers as differences within blocks (Parquet format, "Delta Encoding", `DELTA_BINARY_PACKED`).
+//!
+//! A page begins with the size of its blocks, the number of miniblocks of each, how many values there are, and the
+//! first. A block has its least difference, the width of each miniblock, and what the differences are above the least.
+
+use super::value::Malformed;
+
+/// Most values of a block that are believed: writers use 128 or 256.
+const LARGEST_BLOCK: usize = 1 << 14;
+
+/// Where in a page the next value is.
+#[derive(Debug, Default)]
+pub(super) struct Delta {
+    at: usize,
+    miniblocks: usize,
+    per_miniblock: usize,
+    /// Values that are not in `block` yet.
+    left: usize,
+    last: i64,
+    /// Values of the current block, and how many were given out.
+    block: Vec<i64>,
+    given: usize,
+}
+
+impl Delta {
+    /// The values of a page from byte `at` on; keeps the memory of `self`.
+    pub(super) fn begin(&mut self, bytes: &[u8], at: usize) -> Result<(), Malformed> {
+        self.at = at;
+        let block = self.varint(bytes)? as usize;
+        self.miniblocks = self.varint(bytes)? as usize;
+        self.left = self.varint(bytes)? as usize;
+        self.last = self.zigzag(bytes)?;
+        if block > LARGEST_BLOCK || self.miniblocks == 0 || !block.is_multiple_of(8 * self.miniblocks) {
+            return Err(Malformed("blocks of at most 16384 values in miniblocks of whole bytes"));
+        }
+        self.per_miniblock = block / self.miniblocks;
+        self.given = 0;
+        self.block.clear();
+        if self.left > 0 {
+            self.left -= 1;
+            self.block.push(self.last);
+        }
+        Ok(())
+    }
+
+    /// The next values.
+    #[inline]
+    pub(super) fn read(
+        &mut self,
+        bytes: &[u8],
+        mut each: impl FnMut(i64),
+        mut count: usize,
+    ) -> Result<(), Malformed> {
+        while count > 0 {
+            if self.given == self.block.len() {
+                self.next_block(bytes)?;
+            }
+            let now = &self.block[self.given..];
+            let now = &now[..now.len().min(count)];
+            now.iter().for_each(|&value| each(value));
+            self.given += now.len();
+            count -= now.len();
+        }
+        Ok(())
+    }
+
+    fn next_block(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
+        const SHORT: Malformed = Malformed("more differences in the page");
+        if self.left == 0 {
+            return Err(SHORT);
+        }
+        let least = self.zigzag(bytes)?;
+        let widths = bytes.get(self.at..self.at + self.miniblocks).ok_or(SHORT)?;
+        self.at += self.miniblocks;
+        self.block.clear();
+        self.given = 0;
+        for &width in widths {
+            let count = self.per_miniblock.min(self.left);
+            if count == 0 {
+                break;
+            }
+            let width = usize::from(width);
+            if width > 64 {
+                return Err(Malformed("differences of at most 64 bits"));
+            }
+            let rest = bytes.get(self.at..).ok_or(SHORT)?;
+            if rest.len() * 8 < count * width {
+                return Err(SHORT);
+            }
+            let start = self.block.len();
+            self.block.resize(start + count, 0);
+            let values = &mut self.block[start..];
+            unpack(rest, width, values);
+            for value in values {
+                self.last = self.last.wrapping_add(least).wrapping_add(*value);
+                *value = self.last;
+            }
+            self.at += self.per_miniblock / 8 * width;
+            self.left -= count;
+        }
+        Ok(())
+    }
+
+    fn zigzag(&mut self, bytes: &[u8]) -> Result<i64, Malformed> {
+        let value = self.varint(bytes)?;
+        Ok((value >> 1) as i64 ^ -((value & 1) as i64))
+    }
+
+    fn varint(&mut self, bytes: &[u8]) -> Result<u64, Malformed> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = *bytes.get(self.at).ok_or(Malformed("a number"))?;
+            self.at += 1;
+            value |= u64::from(byte & 0x7F) << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(Malformed("a number of at most 64 bits"))
+    }
+}
+
+/// Values of `width` bits from the first byte on; there are as many bits as they take.
+fn unpack(bytes: &[u8], width: usize, out: &mut [i64]) {
+    let mask = u64::MAX.checked_shr(64 - width as u32).unwrap_or(0);
+    // A load of eight bytes has each value of up to 57 bits whole.
+    let fast = match bytes.len().checked_sub(8) {
+        Some(last) if (1..=57).contains(&width) => ((last * 8 + 7) / width).min(out.len()),
+        _ => 0,
+    };
+    let (head, tail) = out.split_at_mut(fast);
+    let mut bit = 0;
+    for value in head {
+        let word: [u8; 8] = bytes[bit >> 3..(bit >> 3) + 8].try_into().expect("eight bytes");
+        *value = (u64::from_le_bytes(word) >> (bit & 7) & mask) as i64;
+        bit += width;
+    }
+    for value in tail {
+        let mut word = [0; 16];
+        let rest = bytes.get(bit >> 3..).unwrap_or_default();
+        let length = rest.len().min(16);
+        word[..length].copy_from_slice(&rest[..length]);
+        *value = ((u128::from_le_bytes(word) >> (bit & 7)) as u64 & mask) as i64;
+        bit += width;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(bytes: &[u8], count: usize, step: usize) -> Result<Vec<i64>, Malformed> {
+        let (mut delta, mut values) = (Delta::default(), Vec::new());
+        delta.begin(bytes, 0)?;
+        while values.len() < count {
+            let room = step.min(count - values.len());
+            delta.read(bytes, |value| values.push(value), room)?;
+        }
+        Ok(values)
+    }
+
+    /// The Parquet format's example: 7 5 3 1 2 3 4 5, whose differences are -2 three times and 1 four times.
+    #[test]
+    fn differences_are_summed_up_whatever_the_size_of_the_steps() {
+        // Least -2; above it 0 0 0 3 3 3 3 in two bits; the miniblock has room for 32.
+        let bytes = [0x80, 1, 4, 8, 14, 3, 2, 0, 0, 0, 0xC0, 0x3F, 0, 0, 0, 0, 0, 0];
+        for step in 1..10 {
+            assert_eq!(all(&bytes, 8, step), Ok(vec![7, 5, 3, 1, 2, 3, 4, 5]), "{step}");
+        }
+        assert!(all(&bytes, 9, 4).is_err());
+        assert!(all(&bytes[..9], 8, 4).is_err());
+    }
+
+    #[test]
+    fn what_was_packed_is_unpacked_for_every_width() {
+        for width in 0..64 {
+            let values: Vec<i64> =
+                (0..300).map(|i: i64| (i * i * 31 % 97) << width.max(7) - 7 >> 2 * (i & 1)).collect();
+            let mut bytes = Vec::new();
+            super::super::super::write::differences(&values, &mut bytes);
+            assert_eq!(all(&bytes, 300, 77), Ok(values), "{width}");
+        }
+    }
+}

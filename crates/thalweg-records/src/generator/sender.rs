@@ -1,0 +1,77 @@
+//! Datagrams of all exporters over one UDP socket to a collector, as fast as is asked.
+
+use std::io::{self, IoSlice};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
+
+use nix::errno::Errno;
+use nix::sys::socket::{MsgFlags, MultiHeaders, sendmmsg};
+use thalweg_wire::Timestamp;
+use thalweg_wire::flow_export::Address;
+
+use super::datagrams::Deliver;
+
+/// Datagrams for one system call.
+const DATAGRAMS: usize = 64;
+
+/// Sends with `sendmmsg`. Exporters differ by their observation domain: their addresses are not the socket's.
+#[derive(Debug)]
+pub struct Sender {
+    socket: UdpSocket,
+    /// The socket is connected: no message has an address.
+    headers: MultiHeaders<()>,
+    bytes: Vec<u8>,
+    /// Where each datagram ends.
+    ends: Vec<usize>,
+}
+
+impl Sender {
+    /// A socket of the collector's family, connected: if nobody listens there, sending says so.
+    ///
+    /// # Errors
+    /// If there can be none.
+    pub fn new(collector: SocketAddr) -> io::Result<Sender> {
+        let any: SocketAddr = match collector {
+            SocketAddr::V4(_) => ([0; 4], 0).into(),
+            SocketAddr::V6(_) => ([0; 16], 0).into(),
+        };
+        let socket = UdpSocket::bind(any)?;
+        socket.connect(collector)?;
+        let headers = MultiHeaders::preallocate(DATAGRAMS, None);
+        Ok(Sender { socket, headers, bytes: Vec::new(), ends: Vec::with_capacity(DATAGRAMS) })
+    }
+
+    /// Sends what waits.
+    ///
+    /// # Errors
+    /// If it cannot be sent.
+    pub fn flush(&mut self) -> io::Result<()> {
+        let mut start = 0;
+        let datagram = |&end| [IoSlice::new(&self.bytes[std::mem::replace(&mut start, end)..end])];
+        let datagrams: Vec<_> = self.ends.iter().map(datagram).collect();
+        let mut sent = 0;
+        while sent < datagrams.len() {
+            let rest = &datagrams[sent..];
+            let (socket, none) = (self.socket.as_raw_fd(), MsgFlags::empty());
+            match sendmmsg(socket, &mut self.headers, rest, [None; DATAGRAMS], [], none) {
+                Ok(results) => sent += results.count(),
+                Err(Errno::EINTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.bytes.clear();
+        self.ends.clear();
+        Ok(())
+    }
+}
+
+impl Deliver for Sender {
+    fn deliver(&mut self, _: Address, _: Timestamp, datagram: &[u8]) -> io::Result<()> {
+        self.bytes.extend_from_slice(datagram);
+        self.ends.push(self.bytes.len());
+        match self.ends.len() {
+            DATAGRAMS => self.flush(),
+            _ => Ok(()),
+        }
+    }
+}

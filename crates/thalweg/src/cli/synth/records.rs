@@ -1,0 +1,336 @@
+//! `thalweg synth --netflow`.
+
+use std::io::{BufWriter, Write};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Args;
+use serde::Serialize;
+use thalweg_records::generator::capture::Capture;
+use thalweg_records::generator::datagrams::Datagrams;
+use thalweg_records::generator::hour_files::HourFiles;
+use thalweg_records::generator::sender::Sender;
+use thalweg_records::generator::{Generator, Kind, Options, Truth};
+use thalweg_wire::flow_export::RecordBatch;
+use thalweg_wire::{Nanos, Timestamp};
+
+use super::{STANDARD_OUTPUT, count, create, progress_bar};
+use crate::config::value::parse;
+
+/// Rows that are made at once: a page of Parquet.
+const ROWS: usize = 1 << 15;
+
+/// Steps of a second in which a rate is kept, and the rows of one.
+const STEPS: u64 = 500;
+const STEP_ROWS: (u64, u64) = (64, 4_096);
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Flow records (--netflow)")]
+#[group(requires = "netflow")]
+pub(super) struct RecordArgs {
+    /// Where the records go as Parquet, in files by hour as `thalweg collect` has them.
+    #[arg(long, value_name = "DIR")]
+    parquet: Option<PathBuf>,
+
+    /// Where they are sent as NetFlow v9 over UDP; routers differ by their source id.
+    #[arg(long, value_name = "HOST:PORT")]
+    send: Option<String>,
+
+    /// How many records a second are sent [default: as fast as they are made].
+    #[arg(long, value_name = "N", requires = "send", value_parser = count)]
+    rate: Option<u64>,
+
+    /// Where the truth about planted transfers goes, all flows of a flowset in one row, as CSV.
+    #[arg(long, value_name = "FILE")]
+    truth_transfers: Option<PathBuf>,
+
+    /// Records in all [default: 1M].
+    #[arg(long, value_name = "N", value_parser = count)]
+    records: Option<u64>,
+
+    /// One packet in so many is sampled, by each router for itself; 1: all [default: 1000].
+    #[arg(long, value_name = "N")]
+    sampling_interval: Option<u32>,
+
+    /// When a router tells of a flow that goes on [default: 60s].
+    #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
+    active_timeout: Option<Nanos>,
+
+    /// When a router tells of a flow of which it hears no more [default: 15s].
+    #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
+    inactive_timeout: Option<Nanos>,
+
+    /// Routers in all, 1 to 254 [default: 66].
+    #[arg(long, value_name = "N")]
+    routers: Option<u8>,
+
+    /// Routers on a path, each of which tells of every flow, 1 to 8 [default: 3].
+    #[arg(long, value_name = "N")]
+    path_routers: Option<u8>,
+
+    /// Routers meter packets where they leave, too.
+    #[arg(long)]
+    both_directions: bool,
+
+    /// Parallel flowsets of cheetah flows [default: one for every 4,000 records].
+    #[arg(long, value_name = "N", value_parser = count)]
+    flowsets: Option<u64>,
+
+    /// How many flows they have, in turn [default: 2,4,2,8,2,4,2,3,4,16].
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
+    components: Vec<u32>,
+
+    /// Within what time the flows of one start [default: 2s].
+    #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
+    start_spread: Option<Nanos>,
+
+    /// How many of the flowsets run across midnight, UTC [default: one in a hundred].
+    #[arg(long, value_name = "N", value_parser = count)]
+    across_midnight: Option<u64>,
+
+    /// Cheetah flows by themselves [default: one for every 4,000 records].
+    #[arg(long, value_name = "N", value_parser = count)]
+    single_flows: Option<u64>,
+
+    /// Transfers of the same hosts that are no cheetahs [default: as many as single flows].
+    #[arg(long, value_name = "N", value_parser = count)]
+    ordinary: Option<u64>,
+
+    /// Chains of cheetah flows, small gap after small gap, longer than tau in all [default: 0].
+    #[arg(long, value_name = "N", value_parser = count)]
+    chains: Option<u64>,
+
+    /// Flows of a chain [default: 6].
+    #[arg(long, value_name = "N")]
+    chain_flows: Option<u32>,
+
+    /// From start to start in a chain [default: 6s].
+    #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
+    chain_gap: Option<Nanos>,
+
+    /// Least time between starts of two transfers of the same hosts; to be more than tau [default: 30s].
+    #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
+    separation: Option<Nanos>,
+
+    /// Bytes of each packet of a transfer, IP layer, 64 to 9000 [default: 1500].
+    #[arg(long, value_name = "N")]
+    packet_octets: Option<u16>,
+}
+
+/// What is said for packets and for records.
+pub(super) struct Shared<'a> {
+    pub output: Option<&'a Path>,
+    pub truth: Option<&'a Path>,
+    pub json: bool,
+    pub seed: u64,
+    pub start: Option<u64>,
+    pub duration: Option<Nanos>,
+    pub ipv6_share: Option<f64>,
+}
+
+/// What was made.
+#[derive(Debug, Default, Serialize)]
+struct Summary {
+    records: u64,
+    planted_records: u64,
+    flowsets: usize,
+    single_flows: usize,
+    ordinary: usize,
+    chains: usize,
+    planted_flows: usize,
+    planted_octets: u64,
+    /// NetFlow v9, written or sent.
+    datagrams: u64,
+    parquet_files: u64,
+    parquet_bytes: u64,
+    seconds: f64,
+}
+
+impl RecordArgs {
+    /// Makes records, and puts them where they are to go.
+    ///
+    /// # Errors
+    /// If options contradict themselves, or something cannot be written or sent.
+    pub(super) fn run(&self, shared: &Shared<'_>) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        let mut generator = Generator::new(self.options(shared), shared.seed)?;
+        self.write_truth(shared.truth, generator.truth())?;
+        let mut summary = Summary::of(generator.truth());
+        let mut outlets = self.outlets(shared.output, generator.start())?;
+        let bar = progress_bar(generator.rows_left(), "records");
+        let mut batch = RecordBatch::with_capacity(ROWS);
+        while generator.fill(&mut batch, self.rows_at_once()) > 0 {
+            summary.records += batch.len() as u64;
+            outlets.push(&batch)?;
+            batch.clear();
+            bar.set_position(summary.records);
+            if let Some(rate) = self.rate.filter(|&rate| rate > 0) {
+                let due = Duration::from_secs_f64(summary.records as f64 / rate as f64);
+                thread::sleep(due.saturating_sub(begun.elapsed()));
+            }
+        }
+        bar.finish_and_clear();
+        outlets.finish(&mut summary)?;
+        summary.seconds = begun.elapsed().as_secs_f64();
+        let text = if shared.json { serde_json::to_string(&summary)? + "\n" } else { summary.in_words() };
+        match shared.output == Some(Path::new(STANDARD_OUTPUT)) {
+            true => std::io::stderr().write_all(text.as_bytes()).context("cannot write the summary"),
+            false => crate::cli::print(text),
+        }
+    }
+
+    fn rows_at_once(&self) -> usize {
+        match self.rate {
+            Some(rate) => (rate / STEPS).clamp(STEP_ROWS.0, STEP_ROWS.1) as usize,
+            None => ROWS,
+        }
+    }
+
+    /// What is typed over the defaults.
+    fn options(&self, shared: &Shared<'_>) -> Options {
+        let default = Options::default();
+        let components = match self.components.is_empty() {
+            true => default.components,
+            false => self.components.clone(),
+        };
+        Options {
+            records: self.records.unwrap_or(default.records),
+            start: shared.start.map_or(default.start, |seconds| Timestamp::new(seconds, 0)),
+            duration: shared.duration.unwrap_or(default.duration),
+            sampling_interval: self.sampling_interval.unwrap_or(default.sampling_interval),
+            active_timeout: self.active_timeout.unwrap_or(default.active_timeout),
+            inactive_timeout: self.inactive_timeout.unwrap_or(default.inactive_timeout),
+            routers: self.routers.unwrap_or(default.routers),
+            path_routers: self.path_routers.unwrap_or(default.path_routers),
+            both_directions: self.both_directions,
+            flowsets: self.flowsets,
+            components,
+            start_spread: self.start_spread.unwrap_or(default.start_spread),
+            across_midnight: self.across_midnight,
+            single_flows: self.single_flows,
+            ordinary: self.ordinary,
+            chains: self.chains.unwrap_or(default.chains),
+            chain_flows: self.chain_flows.unwrap_or(default.chain_flows),
+            chain_gap: self.chain_gap.unwrap_or(default.chain_gap),
+            separation: self.separation.unwrap_or(default.separation),
+            packet_octets: self.packet_octets.unwrap_or(default.packet_octets),
+            ipv6_share: shared.ipv6_share.unwrap_or(default.ipv6_share),
+        }
+    }
+
+    fn write_truth(&self, flows: Option<&Path>, truth: &Truth) -> anyhow::Result<()> {
+        if let Some(path) = flows {
+            let to = BufWriter::new(create(path)?);
+            let is_json = path.extension().is_some_and(|extension| extension == "json");
+            let written = if is_json { truth.write_json(to) } else { truth.write_flows(to) };
+            written.with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        if let Some(path) = &self.truth_transfers {
+            let written = truth.write_transfers(BufWriter::new(create(path)?));
+            written.with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(())
+    }
+
+    fn outlets(&self, output: Option<&Path>, start: Timestamp) -> anyhow::Result<Outlets> {
+        let capture = match output {
+            Some(path) if path == Path::new(STANDARD_OUTPUT) => {
+                Some(Capture::new(Box::new(std::io::stdout()) as Box<dyn Write>))
+            }
+            Some(path) => Some(Capture::new(Box::new(create(path)?) as Box<dyn Write>)),
+            None => None,
+        };
+        let sender = match &self.send {
+            Some(collector) => Some(Sender::new(resolve(collector)?).context("cannot open a UDP socket")?),
+            None => None,
+        };
+        Ok(Outlets {
+            capture: capture.map(|capture| (Datagrams::new(start), capture)),
+            sender: sender.map(|sender| (Datagrams::new(start), sender)),
+            parquet: self.parquet.as_ref().map(HourFiles::new),
+        })
+    }
+}
+
+/// Where records go: any of these.
+struct Outlets {
+    capture: Option<(Datagrams, Capture<Box<dyn Write>>)>,
+    sender: Option<(Datagrams, Sender)>,
+    parquet: Option<HourFiles>,
+}
+
+impl Outlets {
+    fn push(&mut self, batch: &RecordBatch) -> anyhow::Result<()> {
+        if let Some((datagrams, capture)) = &mut self.capture {
+            datagrams.push(batch, capture).context("cannot write the capture")?;
+        }
+        if let Some((datagrams, sender)) = &mut self.sender {
+            let sent = datagrams.push(batch, sender).and_then(|()| sender.flush());
+            sent.context("cannot send to the collector")?;
+        }
+        if let Some(parquet) = &mut self.parquet {
+            parquet.push(batch).context("cannot write Parquet")?;
+        }
+        Ok(())
+    }
+
+    fn finish(self, summary: &mut Summary) -> anyhow::Result<()> {
+        if let Some((mut datagrams, mut capture)) = self.capture {
+            let written = datagrams.finish(&mut capture).and_then(|()| capture.finish());
+            written.context("cannot write the capture")?;
+            summary.datagrams += datagrams.sent();
+        }
+        if let Some((mut datagrams, mut sender)) = self.sender {
+            let sent = datagrams.finish(&mut sender).and_then(|()| sender.flush());
+            sent.context("cannot send to the collector")?;
+            summary.datagrams += datagrams.sent();
+        }
+        if let Some(parquet) = self.parquet {
+            let (files, bytes) = parquet.finish().context("cannot write Parquet")?;
+            (summary.parquet_files, summary.parquet_bytes) = (files, bytes);
+        }
+        Ok(())
+    }
+}
+
+impl Summary {
+    fn of(truth: &Truth) -> Summary {
+        let transfers = truth.transfers();
+        let of_kind = |kind| transfers.iter().filter(|transfer| transfer.kind == kind).count();
+        Summary {
+            planted_records: truth.flows.iter().map(|flow| flow.records).sum(),
+            flowsets: of_kind(Kind::Flowset),
+            single_flows: of_kind(Kind::Single),
+            ordinary: of_kind(Kind::Ordinary),
+            chains: of_kind(Kind::Chain),
+            planted_flows: truth.flows.len(),
+            planted_octets: truth.flows.iter().map(|flow| flow.octets).sum(),
+            ..Summary::default()
+        }
+    }
+
+    fn in_words(&self) -> String {
+        let Summary { records, planted_records, flowsets, single_flows, ordinary, chains, .. } = self;
+        let Summary { planted_flows, datagrams, parquet_files, seconds, .. } = self;
+        let mut text = format!(
+            "{records} records in {seconds:.1} s, {planted_records} of them of {planted_flows} planted flows\n\
+             {flowsets} flowsets, {single_flows} single flows, {ordinary} ordinary transfers, {chains} chains\n"
+        );
+        if *datagrams > 0 {
+            text += &format!("{datagrams} datagrams of NetFlow v9\n");
+        }
+        if *parquet_files > 0 {
+            text += &format!("{parquet_files} Parquet files, {} bytes\n", self.parquet_bytes);
+        }
+        text
+    }
+}
+
+/// The first address of a collector's name.
+fn resolve(collector: &str) -> anyhow::Result<SocketAddr> {
+    let mut addresses = collector.to_socket_addrs().with_context(|| format!("{collector}: no HOST:PORT"))?;
+    addresses.next().with_context(|| format!("{collector}: has no address"))
+}

@@ -1,0 +1,263 @@
+//! Lines of JSON: `status` as time passes, `exporters` when asked for, `summary` last.
+
+use std::io::{self, Write};
+use std::net::IpAddr;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use thalweg_records::collect::{ExporterReport, Losses, ReplayCounts, Report};
+use thalweg_records::store;
+use thalweg_wire::flow_export::decode::{Counts, Transport};
+
+use super::status::Status;
+
+/// A line.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Line {
+    Status(Figures),
+    Exporters { time: String, exporters: Vec<Exporter> },
+    Summary(Summary),
+}
+
+#[derive(Serialize)]
+struct Figures {
+    time: String,
+    elapsed_s: f64,
+    records: u64,
+    records_per_s: f64,
+    datagrams: u64,
+    datagrams_per_s: f64,
+    bytes_per_s: f64,
+    exporters: usize,
+    lost: Lost,
+    store: Store,
+}
+
+#[derive(Serialize)]
+struct Summary {
+    #[serde(flatten)]
+    figures: Figures,
+    counts: Map<String, Value>,
+    sockets: Vec<Socket>,
+    streams: Vec<Stream>,
+    capture: Option<Capture>,
+    by_exporter: Vec<Exporter>,
+    last_fault: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Lost {
+    kernel_datagrams: u64,
+    on_the_way: u64,
+    unreadable_messages: u64,
+    sets_without_template: u64,
+    stored_records: u64,
+    connections_refused: u64,
+}
+
+#[derive(Serialize)]
+struct Store {
+    queued: u64,
+    in_spool: u64,
+    written: u64,
+    files: u64,
+    bytes: u64,
+    counters_written: u64,
+    lost_queue_full: u64,
+    lost_spool_full: u64,
+    lost_spool_failed: u64,
+    lost_spool_damaged: u64,
+    removed_files: u64,
+    errors: u64,
+    last_error: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Exporter {
+    from: IpAddr,
+    exporter: String,
+    format: &'static str,
+    transport: &'static str,
+    observation_domain_id: u32,
+    sessions: u64,
+    sampling_interval: u32,
+    templates: u64,
+    last_received: String,
+    counts: Map<String, Value>,
+}
+
+#[derive(Serialize)]
+struct Socket {
+    listen: String,
+    address: String,
+    receive_buffer: usize,
+    receive_buffer_asked: usize,
+    datagrams: u64,
+    bytes: u64,
+    kernel_drops: u64,
+    errors: u64,
+}
+
+#[derive(Serialize)]
+struct Stream {
+    listen: String,
+    address: String,
+    open: u64,
+    accepted: u64,
+    refused: u64,
+    ended: Map<String, Value>,
+}
+
+#[derive(Serialize)]
+struct Capture {
+    frames: u64,
+    messages: u64,
+    other: u64,
+    fragments: u64,
+    cut_short: u64,
+    unparsed: u64,
+}
+
+/// How things stand.
+pub(super) fn status(out: &mut impl Write, status: &Status) -> io::Result<()> {
+    line(out, &Line::Status(figures(status)))
+}
+
+/// Every exporter.
+pub(super) fn exporters(out: &mut impl Write, status: &Status) -> io::Result<()> {
+    let exporters = status.report.exporters.iter().map(exporter).collect();
+    line(out, &Line::Exporters { time: status.time.to_string(), exporters })
+}
+
+/// All there is to say at the end.
+pub(super) fn summary(
+    out: &mut impl Write,
+    status: &Status,
+    capture: Option<&ReplayCounts>,
+) -> io::Result<()> {
+    let report = &status.report;
+    line(
+        out,
+        &Line::Summary(Summary {
+            figures: figures(status),
+            counts: counts(&report.counts()),
+            sockets: sockets(report),
+            streams: streams(report),
+            capture: capture.map(|counts| Capture {
+                frames: counts.frames,
+                messages: counts.messages,
+                other: counts.other,
+                fragments: counts.fragments,
+                cut_short: counts.cut_short,
+                unparsed: counts.unparsed,
+            }),
+            by_exporter: report.exporters.iter().map(exporter).collect(),
+            last_fault: report.last_fault.as_ref().map(ToString::to_string),
+        }),
+    )
+}
+
+fn line(out: &mut impl Write, line: &Line) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, line)?;
+    out.write_all(b"\n")?;
+    out.flush()
+}
+
+fn figures(status: &Status) -> Figures {
+    let report = &status.report;
+    let Losses {
+        kernel_datagrams,
+        on_the_way,
+        unreadable_messages,
+        sets_without_template,
+        stored_records,
+        connections_refused,
+        ..
+    } = report.losses();
+    Figures {
+        time: status.time.to_string(),
+        elapsed_s: status.elapsed.as_secs_f64(),
+        records: report.records(),
+        records_per_s: status.rates.records,
+        datagrams: report.datagrams(),
+        datagrams_per_s: status.rates.datagrams,
+        bytes_per_s: status.rates.bytes,
+        exporters: report.exporters.len(),
+        lost: Lost {
+            kernel_datagrams,
+            on_the_way,
+            unreadable_messages,
+            sets_without_template,
+            stored_records,
+            connections_refused,
+        },
+        store: store(&report.flows, report.counters.written),
+    }
+}
+
+fn store(flows: &store::Statistics, counters_written: u64) -> Store {
+    Store {
+        queued: flows.queued,
+        in_spool: flows.in_spool,
+        written: flows.written,
+        files: flows.files,
+        bytes: flows.bytes,
+        counters_written,
+        lost_queue_full: flows.lost.queue_full,
+        lost_spool_full: flows.lost.spool_full,
+        lost_spool_failed: flows.lost.spool_failed,
+        lost_spool_damaged: flows.lost.spool_damaged,
+        removed_files: flows.removed_files,
+        errors: flows.errors,
+        last_error: flows.last_error.clone(),
+    }
+}
+
+fn exporter(report: &ExporterReport) -> Exporter {
+    Exporter {
+        from: report.from,
+        exporter: report.exporter.to_string(),
+        format: report.format.name(),
+        transport: match report.transport {
+            Transport::Datagram => "datagram",
+            Transport::Stream => "stream",
+        },
+        observation_domain_id: report.observation_domain_id,
+        sessions: report.sessions,
+        sampling_interval: report.sampling_interval,
+        templates: report.templates,
+        last_received: report.last_received.to_string(),
+        counts: counts(&report.counts),
+    }
+}
+
+fn counts(counts: &Counts) -> Map<String, Value> {
+    counts.each().map(|(name, count)| (name.to_owned(), count.into())).collect()
+}
+
+fn sockets(report: &Report) -> Vec<Socket> {
+    let socket = |socket: &thalweg_records::collect::SocketReport| Socket {
+        listen: socket.listen.to_string(),
+        address: socket.address.to_string(),
+        receive_buffer: socket.receive_buffer,
+        receive_buffer_asked: socket.receive_buffer_asked,
+        datagrams: socket.datagrams,
+        bytes: socket.bytes,
+        kernel_drops: socket.kernel_drops,
+        errors: socket.errors,
+    };
+    report.sockets.iter().map(socket).collect()
+}
+
+fn streams(report: &Report) -> Vec<Stream> {
+    let stream = |stream: &thalweg_records::collect::StreamReport| Stream {
+        listen: stream.listen.to_string(),
+        address: stream.address.to_string(),
+        open: stream.open,
+        accepted: stream.accepted,
+        refused: stream.refused,
+        ended: stream.ended.iter().map(|(end, &count)| (end.name().to_owned(), count.into())).collect(),
+    };
+    report.streams.iter().map(stream).collect()
+}

@@ -1,0 +1,164 @@
+//! What is to be done.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::ServerConfig;
+use serde::Deserialize;
+use thalweg_records::collect::CollectOptions;
+use thiserror::Error;
+
+use crate::serve::access::{Tls, TlsError};
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub struct CollectRequest {
+    /// Sockets, decoders, store.
+    pub process: CollectOptions,
+    /// Captures to read in place of sockets.
+    pub replay: Vec<PathBuf>,
+    /// How to show what happens.
+    pub show: Show,
+    /// How often.
+    pub interval: Duration,
+    /// Where metrics can be asked for.
+    pub metrics: Option<SocketAddr>,
+    /// When to stop.
+    pub duration: Option<Duration>,
+    /// After how many flow records to stop.
+    pub count: Option<u64>,
+}
+
+/// How to show what happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Show {
+    /// On the whole screen.
+    LiveView,
+    /// A report at the end.
+    Summary,
+    /// Lines of JSON.
+    Json,
+}
+
+/// What makes no sense in a request.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// A file about exporters that cannot be read.
+    #[error("cannot read {}: {message}", file.display())]
+    Exporters {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong, and where.
+        message: String,
+    },
+    /// Certificates that cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// An option of the store that makes no sense.
+    #[error("{flag}: {message}")]
+    Option {
+        /// The flag.
+        flag: &'static str,
+        /// What is wrong with it.
+        message: String,
+    },
+}
+
+/// How exporters sample that do not say so themselves: `1000` for all, `10.0.0.1=1000` for one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sampling {
+    /// Which exporter; `None`: all that have no line of their own.
+    pub exporter: Option<IpAddr>,
+    /// One packet in so many is counted.
+    pub interval: u32,
+}
+
+impl FromStr for Sampling {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Sampling, String> {
+        let expected = || "expected [EXPORTER=]N, such as 1000 or 10.0.0.1=1000".to_owned();
+        let (exporter, interval) = match text.split_once('=') {
+            None => (None, text),
+            Some((exporter, interval)) => (Some(exporter.parse().map_err(|_| expected())?), interval),
+        };
+        let interval = interval.parse().ok().filter(|&interval: &u32| interval > 0).ok_or_else(expected)?;
+        Ok(Sampling { exporter, interval })
+    }
+}
+
+/// `exporters.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExportersFile {
+    /// One packet in so many is counted, by exporter; `default` for all others.
+    #[serde(default)]
+    sampling: BTreeMap<String, u32>,
+}
+
+impl Sampling {
+    /// Reads a file about exporters.
+    ///
+    /// # Errors
+    /// [`RequestError::Exporters`], with the line.
+    pub fn load(file: &Path) -> Result<Vec<Sampling>, RequestError> {
+        let wrong = |message: String| RequestError::Exporters { file: file.to_owned(), message };
+        let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
+        let read: ExportersFile = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        read.sampling
+            .into_iter()
+            .map(|(exporter, interval)| {
+                let line = match exporter.as_str() {
+                    "default" => interval.to_string(),
+                    address => format!("{address}={interval}"),
+                };
+                line.parse().map_err(|expected| wrong(format!("[sampling] {line}: {expected}")))
+            })
+            .collect()
+    }
+}
+
+/// Certificate, key and authorities for IPFIX over TLS.
+///
+/// # Errors
+/// [`TlsError`] if the files cannot be used.
+pub fn load_tls(
+    certificate: &Path,
+    key: &Path,
+    client_ca: Option<&Path>,
+) -> Result<Arc<ServerConfig>, TlsError> {
+    let mut config = ServerConfig::clone(&Tls::load(certificate, key, client_ca)?.config);
+    // That of the API, which is HTTP; IPFIX has none.
+    config.alpn_protocols.clear();
+    Ok(Arc::new(config))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sampling_reads_as_it_is_written_and_in_a_file_by_exporter() {
+        let of = |text: &str| {
+            text.parse::<Sampling>().map(|it| (it.exporter.map(|it| it.to_string()), it.interval))
+        };
+        assert_eq!(of("1000"), Ok((None, 1000)));
+        assert_eq!(of("2001:db8::1=10"), Ok((Some("2001:db8::1".to_owned()), 10)));
+        assert!(["", "0", "x=1", "10.0.0.1=", "1:1000"].iter().all(|text| of(text).is_err()));
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("exporters.toml");
+        std::fs::write(&file, "[sampling]\ndefault = 100\n\"10.0.0.1\" = 1000\n").unwrap();
+        let read = Sampling::load(&file).unwrap();
+        assert_eq!(read, ["10.0.0.1=1000", "100"].map(|text| text.parse().unwrap()));
+        for wrong in ["[sample]\n", "[sampling]\nrouter = 5\n", "[sampling]\n\"10.0.0.1\" = 0\n"] {
+            std::fs::write(&file, wrong).unwrap();
+            let error = Sampling::load(&file).unwrap_err().to_string();
+            assert!(error.contains("exporters.toml"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The report at the end, and the table of exporters, for people.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use thalweg_records::collect::{ExporterReport, ReplayCounts, Report};
+use thalweg_wire::Bytes;
+use thalweg_wire::flow_export::decode::Transport;
+
+use super::status::Status;
+use crate::figures::{grouped, moment};
+
+/// The report.
+pub(super) fn report(status: &Status, directory: &Path, capture: Option<&ReplayCounts>) -> String {
+    let report = &status.report;
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "{} flow records of {} in {:.1} s ({} a second)",
+        grouped(report.records()),
+        counted(report.exporters.len(), "exporter"),
+        status.elapsed.as_secs_f64(),
+        grouped(status.rates.records.round() as u64),
+    );
+    let (flows, counters) = (&report.flows, &report.counters);
+    let _ = writeln!(
+        text,
+        "written: {} in {} of {} below {}{}",
+        grouped(flows.written),
+        counted(flows.files as usize, "file"),
+        Bytes(flows.bytes),
+        directory.display(),
+        match counters.written {
+            0 => String::new(),
+            rows => format!(", and {} interface counters", grouped(rows)),
+        },
+    );
+    if let Some(counts) = capture {
+        let _ = writeln!(
+            text,
+            "captured: {} frames, {} export messages, {} other, {} fragments, {} cut short, {} malformed",
+            grouped(counts.frames),
+            grouped(counts.messages),
+            grouped(counts.other),
+            grouped(counts.fragments),
+            grouped(counts.cut_short),
+            grouped(counts.unparsed),
+        );
+    }
+    text.push_str(&losses(report));
+    text.push('\n');
+    text.push_str(&exporters(report));
+    text
+}
+
+/// What was lost, a line for each place where something was.
+fn losses(report: &Report) -> String {
+    let (losses, counts) = (report.losses(), report.counts());
+    let mut lines: Vec<(u64, String)> = vec![
+        (losses.kernel_datagrams, "datagrams dropped by the kernel (see --receive-buffer)".to_owned()),
+        (losses.on_the_way, "messages or records missing by sequence numbers".to_owned()),
+        (report.totals.dropped_unreadable, "datagrams of no format that is read".to_owned()),
+        (
+            report.totals.dropped_too_many_domains,
+            "messages of observation domains beyond the limit".to_owned(),
+        ),
+        (losses.connections_refused, "connections refused".to_owned()),
+    ];
+    let dropped = counts.each().filter_map(|(name, count)| Some((count, name.strip_prefix("dropped_")?)));
+    lines.extend(dropped.map(|(count, reason)| (count, format!("dropped: {}", reason.replace('_', " ")))));
+    for (store, of) in [(&report.flows, "records"), (&report.counters, "interface counters")] {
+        let lost = &store.lost;
+        for (count, reason) in [
+            (lost.queue_full, "the disk was too slow"),
+            (lost.spool_full, "the spool was full"),
+            (lost.spool_failed, "the spool could not be written"),
+            (lost.spool_damaged, "the spool could not be read back"),
+        ] {
+            lines.push((count, format!("{of} lost: {reason}")));
+        }
+        lines.push((store.in_spool, format!("{of} in the spool for the next run")));
+    }
+    let mut text = String::new();
+    for (count, what) in lines.into_iter().filter(|&(count, _)| count > 0) {
+        let _ = writeln!(text, "{:>13}  {what}", grouped(count));
+    }
+    let errors = [&report.flows, &report.counters].into_iter().filter_map(|store| store.last_error.as_ref());
+    errors.for_each(|error| drop(writeln!(text, "last error of the store: {error}")));
+    if let Some(fault) = &report.last_fault {
+        let _ = writeln!(text, "last fault: {fault}");
+    }
+    if text.is_empty() { "lost: nothing\n".to_owned() } else { text }
+}
+
+/// A line for each observation domain of each exporter.
+pub(super) fn exporters(report: &Report) -> String {
+    let mut text = format!(
+        "{:<24} {:<9} {:<6} {:>10} {:>8} {:>13} {:>13} {:>10} {:>9}  {}\n",
+        "exporter",
+        "format",
+        "over",
+        "domain",
+        "1 in",
+        "messages",
+        "records",
+        "lost",
+        "templates",
+        "last message"
+    );
+    report.exporters.iter().for_each(|exporter| line(&mut text, exporter));
+    text
+}
+
+fn line(text: &mut String, exporter: &ExporterReport) {
+    let over = match exporter.transport {
+        Transport::Datagram => "UDP",
+        Transport::Stream => "stream",
+    };
+    let sampling = match exporter.sampling_interval {
+        0 => "-".to_owned(),
+        interval => grouped(interval.into()),
+    };
+    let _ = writeln!(
+        text,
+        "{:<24} {:<9} {:<6} {:>10} {:>8} {:>13} {:>13} {:>10} {:>9}  {}",
+        name(exporter),
+        exporter.format.name(),
+        over,
+        exporter.observation_domain_id,
+        sampling,
+        grouped(exporter.counts.messages),
+        grouped(exporter.counts.records),
+        grouped(exporter.counts.lost),
+        exporter.templates,
+        moment(exporter.last_received),
+    );
+}
+
+/// The exporter, and where its messages came from if that is another address.
+pub(super) fn name(exporter: &ExporterReport) -> String {
+    let (from, told) = (exporter.from.to_string(), exporter.exporter.to_string());
+    if told.is_empty() || told == from { from } else { format!("{told} by {from}") }
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(count as u64), if count == 1 { "" } else { "s" })
+}

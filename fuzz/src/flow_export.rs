@@ -1,0 +1,124 @@
+//! Export messages of flow records, one after the other, each after its length in 16 bits.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use thalweg_wire::flow_export::decode::Counts;
+use thalweg_wire::flow_export::{DecodeError, Decoded, Decoder, Limits};
+use thalweg_wire::{Nanos, Timestamp};
+
+/// Small, so that every bound is met.
+const LIMITS: Limits = Limits {
+    sessions: 2,
+    domains: 3,
+    templates: 4,
+    template_fields: 64,
+    held_bytes: 2_000,
+    held_bytes_in_all: 3_000,
+    held_for: Nanos(5_000_000_000),
+    template_lifetime: Nanos(20_000_000_000),
+    session_lifetime: Nanos(30_000_000_000),
+    default_sampling: 7,
+};
+
+/// Datagrams of NetFlow v5 and v9.
+///
+/// # Panics
+/// If what must hold does not: see [`Run::take`].
+pub fn check_netflow(data: &[u8]) {
+    check(data, Decoder::datagram);
+}
+
+/// Messages of IPFIX, as datagrams and over a connection.
+///
+/// # Panics
+/// If what must hold does not: see [`Run::take`].
+pub fn check_ipfix(data: &[u8]) {
+    check(data, Decoder::datagram);
+    check(data, Decoder::message);
+}
+
+/// Datagrams of sFlow.
+///
+/// # Panics
+/// If what must hold does not: see [`Run::take`].
+pub fn check_sflow(data: &[u8]) {
+    check(data, Decoder::datagram);
+}
+
+type Decode = fn(&mut Decoder, SocketAddr, Timestamp, &[u8], &mut Decoded) -> Result<(), DecodeError>;
+
+/// Two decoders that are given the same must say the same.
+fn check(data: &[u8], decode: Decode) {
+    let mut runs = [Run::new(decode), Run::new(decode)];
+    let mut left = data;
+    while let [high, low, rest @ ..] = left {
+        let length = usize::from(u16::from_be_bytes([*high, *low])).min(rest.len());
+        runs.iter_mut().for_each(|run| run.take(&rest[..length]));
+        left = &rest[length..];
+    }
+    let [first, second] = runs;
+    assert_eq!(first.decoded, second.decoded);
+    assert_eq!(first.decoder.sources(), second.decoder.sources());
+    first.finish();
+}
+
+struct Run {
+    decode: Decode,
+    decoder: Decoder,
+    decoded: Decoded,
+    messages: u64,
+    refused: u64,
+}
+
+impl Run {
+    fn new(decode: Decode) -> Run {
+        let (decoder, decoded) = (Decoder::new(LIMITS), Decoded::default());
+        Run { decode, decoder, decoded, messages: 0, refused: 0 }
+    }
+
+    /// Every message adds whole rows or, with an error, none; all bounds hold after it.
+    fn take(&mut self, message: &[u8]) {
+        self.messages += 1;
+        // Three exporters where two have room; a second between messages.
+        let from = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), (self.messages % 5 / 2) as u16);
+        let received = Timestamp::new(1_700_000_000 + self.messages, 0);
+        let before = (self.decoded.flows.len(), self.decoded.counters.len());
+        let result = (self.decode)(&mut self.decoder, from, received, message, &mut self.decoded);
+        self.decoded.flows.check_invariants();
+        self.decoded.counters.check_invariants();
+        if let Err(error) = result {
+            self.refused += 1;
+            assert_eq!(error.from, from);
+            assert_eq!((self.decoded.flows.len(), self.decoded.counters.len()), before);
+        }
+        if self.messages % 4 == 0 {
+            self.decoder.expire(received);
+        }
+        let totals = self.decoder.totals();
+        assert!(totals.sessions <= LIMITS.sessions as u64);
+        assert!(totals.held_bytes <= LIMITS.held_bytes_in_all as u64);
+        let sources = self.decoder.sources();
+        assert!(sources.is_sorted_by_key(|source| (source.from, source.transport, source.format)));
+        assert!(sources.len() <= LIMITS.sessions * LIMITS.domains);
+        let templates: u64 = sources.iter().map(|source| source.templates).sum();
+        assert!(templates <= (LIMITS.sessions * LIMITS.templates) as u64);
+        let held: u64 = sources.iter().map(|source| source.held_bytes).sum();
+        assert_eq!(held, totals.held_bytes);
+    }
+
+    /// Nothing is lost track of: messages, rows, sets that waited.
+    fn finish(mut self) {
+        self.decoder.expire(Timestamp::new(1_800_000_000, 0));
+        let totals = self.decoder.totals();
+        assert_eq!((totals.sessions, totals.held_bytes), (0, 0));
+        let Counts { messages, records, counter_records, dropped_malformed, .. } = totals.gone;
+        assert_eq!(records, self.decoded.flows.len() as u64);
+        assert_eq!(counter_records, self.decoded.counters.len() as u64);
+        let refused_early = totals.dropped_unreadable + totals.dropped_too_many_domains;
+        assert_eq!(messages + refused_early, self.messages);
+        // Sets that were held and turned out malformed are counted with messages.
+        assert!(dropped_malformed + refused_early >= self.refused);
+        let Counts { held_sets, released_sets, dropped_template_late, dropped_held_full, .. } = totals.gone;
+        assert_eq!(held_sets, released_sets + dropped_template_late + dropped_held_full);
+    }
+}

@@ -1,0 +1,52 @@
+"""Engines for tests, each started once, and a line for each test that cannot run here."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from thalweg.engines import Engine, connect
+
+_NEEDS = {"native": "thalweg._native", "spark": "pyspark", "clickhouse": "chdb"}
+
+
+def missing(name: str) -> str | None:
+    """Why an engine is not here."""
+    module = _NEEDS.get(name)
+    if module is not None and importlib.util.find_spec(module) is None:
+        return f"{module} is not installed"
+    if name == "spark" and shutil.which("java") is None:
+        return "there is no java"
+    return None
+
+
+@pytest.fixture(scope="session")
+def engine_of() -> Iterator[Callable[[str], Engine]]:
+    """Engines by name."""
+    started: dict[str, Engine] = {}
+
+    def find(name: str) -> Engine:
+        reason = missing(name)
+        if reason is not None:
+            pytest.skip(f"{name}: {reason}")
+        if name not in started:
+            started[name] = connect(name, memory_bytes=1 << 30, threads=2)
+        return started[name]
+
+    yield find
+    for engine in started.values():
+        engine.close()
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """What was not tested, and the sum, in the words of the Rust tests; there, what is skipped has passed."""
+    counts = {outcome: len(terminalreporter.stats.get(outcome, [])) for outcome in ("passed", "failed", "error", "skipped")}
+    for report in terminalreporter.stats.get("skipped", []):
+        reason = report.longrepr[2].removeprefix("Skipped: ") if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        terminalreporter.write_line(f"skipped: {report.nodeid}: {reason}")
+    passed, failed = counts["passed"] + counts["skipped"], counts["failed"] + counts["error"]
+    terminalreporter.write_line(f"test result: {'FAILED' if failed else 'ok'}. {passed} passed; {failed} failed; 0 ignored")

@@ -1,0 +1,71 @@
+"""`docs/reference/flows-command-line.md`, from the definition of the command line."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from datetime import UTC, datetime
+
+WIDTH = 120
+
+INTRODUCTION = """\
+# Command line of the analyses
+
+<!-- Generated: THALWEG_REFRESH_GOLDEN=1 .venv/bin/pytest python/tests/test_cli.py -->
+
+What follows `thalweg flows`. `thalweg flows COMMAND --help` says the same. How it ends is told by its [exit code](exit-codes.md). The
+[guide](../guides/flow-analysis.md) leads through it.
+"""
+
+
+def command_line() -> str:
+    """The page."""
+    from . import build
+
+    root = build(datetime(2026, 1, 1, tzinfo=UTC))
+    parts = [INTRODUCTION]
+    for name, command in _commands(root).items():
+        parts.append(_command(name, command))
+    return "\n".join(parts)
+
+
+def _commands(root: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    return next(dict(action.choices) for action in root._actions if isinstance(action, argparse._SubParsersAction))
+
+
+def _command(name: str, command: argparse.ArgumentParser) -> str:
+    usage = str(command.usage)
+    about = str(command.description)
+    lines = [f"## thalweg flows {name}", "", *_about(about), "", f"    {usage}"]
+    for group in command._action_groups:
+        shown = [action for action in group._group_actions if action.dest != "help"]
+        title = {"positional arguments": "", "options": ""}.get(str(group.title), str(group.title))
+        if shown and title:
+            lines += ["", f"### {title[0].upper()}{title[1:]}"]
+        if shown:
+            lines += ["", *(line for action in shown for line in _option(action))]
+    examples = str(command.epilog).partition("\n\nexit codes:")[0].removeprefix("examples:\n")
+    lines += ["", "### Examples", "", "```sh", *_example(textwrap.dedent(examples)), "```", ""]
+    return "\n".join(lines)
+
+
+def _about(text: str) -> list[str]:
+    """Paragraphs wrapped anew; lines that are set in stay."""
+    lines = []
+    for paragraph in text.split("\n\n"):
+        flowing = [line for line in paragraph.splitlines() if not line.startswith(" ")]
+        fixed = [f"    {line.strip()}" for line in paragraph.splitlines() if line.startswith(" ")]
+        lines += [*textwrap.wrap(" ".join(flowing), WIDTH, break_on_hyphens=False), *([""] if fixed else []), *fixed, ""]
+    return lines[:-1]
+
+
+def _option(action: argparse.Action) -> list[str]:
+    value = action.metavar or ("{" + ",".join(map(str, action.choices)) + "}" if action.choices else "")
+    takes_value = action.nargs != 0
+    typed = ", ".join(action.option_strings)
+    typed = f"{typed} {value}" if typed and takes_value else typed or str(value)
+    return textwrap.wrap(f"- `{typed}`: {action.help}.", WIDTH, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
+
+
+def _example(text: str) -> list[str]:
+    return [line.strip() if line.startswith(" ") else f"# {line.rstrip(':')}" for line in text.splitlines()]

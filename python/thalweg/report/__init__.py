@@ -1,0 +1,14 @@
+"""The report on big-data movement: the dissertation's chapter 2 for one's own network, as a page with plots, CSV and JSON.
+
+| file | what it has |
+|---|---|
+| `contents` | what is computed: tables, rates by path, time series |
+| `plots` | drawings |
+| `page` | the page |
+| `files` | what is written where |
+"""
+
+from .contents import Contents, collect
+from .files import write
+
+__all__ = ["Contents", "collect", "write"]

@@ -1,0 +1,128 @@
+"""What the report says: every table, exactly, before anything is rounded for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import ibis
+import pandas as pd
+
+from .. import tables
+from ..archive import Archive
+from ..dataset import Dataset
+from ..groups import Grouping
+from ..series import series
+from ..statistics import variability
+
+PATHS = 4
+"""Paths whose rates are drawn beside one another."""
+LARGEST = 10
+"""Transfers that are listed, of each order."""
+LEAST_SETS = 5
+"""Flowsets of one number of flows that it takes to draw a box."""
+
+_INTERVALS_US = [seconds * 1_000_000 for seconds in (1, 5, 10, 30, 60, 300, 900, 1800, 3600, 21_600, 86_400)]
+_POINTS = 400
+_PATH = ["source_group", "destination_group"]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What was found.
+
+    Attributes:
+        about: What was read, and how it was analysed; by name.
+        totals: Numbers of the whole; by name.
+        tables: Every table, by the name of its file.
+        rates: Rates (bit/s) of parallel flowsets by path and number of component flows (Figure 2.1), the busiest path first.
+        traffic: Of the transfers, over time, as of `series`.
+        every_us: Length of its intervals, microseconds.
+    """
+
+    about: dict[str, Any]
+    totals: dict[str, Any]
+    tables: dict[str, pd.DataFrame]
+    rates: dict[str, dict[int, list[float]]]
+    traffic: pd.DataFrame
+    every_us: int
+
+
+def collect(archive: Archive, grouping: Grouping, about: dict[str, Any]) -> Contents:
+    """Computes what the report says.
+
+    Args:
+        archive: The records.
+        grouping: Whose traffic it is.
+        about: What else to tell of where this comes from; parameters are added.
+    """
+    flowsets = archive.flowsets()
+    paths = grouping.paths(flowsets).materialised()
+    parallel = paths.filter(lambda sets: sets.flows > 1)
+    rates = variability(parallel, [*_PATH, "flows"])
+    totals = _totals(archive, flowsets)
+    every_us = _interval(totals)
+    found = {
+        "component-counts": tables.component_counts(flowsets, grouping),
+        "flowset-characteristics": tables.characteristics(flowsets, grouping),
+        "single-flow-counts": tables.single_flows(flowsets, grouping),
+        "single-flow-characteristics": tables.characteristics(flowsets, grouping, single=True),
+        "rate-variability": rates,
+        "largest-transfers": _first(paths, "octets"),
+        "fastest-transfers": _first(parallel, "rate_bps"),
+        "longest-transfers": _first(paths, "duration_us"),
+    }
+    return Contents(
+        about={**about, **vars(archive.parameters), "engine": archive.records.engine.name},
+        totals=totals,
+        tables=found,
+        rates=_rates(parallel, rates),
+        traffic=series(flowsets, every_us),
+        every_us=every_us,
+    )
+
+
+def _totals(archive: Archive, flowsets: Dataset) -> dict[str, Any]:
+    sets = flowsets.table
+    found = flowsets.derive(
+        sets.aggregate(
+            parallel_flowsets=sets.count(where=sets.flows > 1),
+            single_flows=sets.count(where=sets.flows == 1),
+            component_flows=sets.flows.sum().cast("int64"),
+            octets=sets.octets.sum().cast("int64"),
+            parallel_octets=sets.octets.sum(where=sets.flows > 1).cast("int64"),
+            first_us=sets.flow_start_us.min(),
+            last_us=sets.flow_end_us.max(),
+        )
+    )
+    row: dict[str, Any] = found.to_pyarrow().to_pylist()[0]
+    return {"records": archive.records.count(), **{name: value or 0 for name, value in row.items()}}
+
+
+def _interval(totals: dict[str, Any]) -> int:
+    """The shortest interval of those that people think in that does not make too many of them."""
+    length_us = totals["last_us"] - totals["first_us"]
+    return next((every for every in _INTERVALS_US if length_us <= every * _POINTS), _INTERVALS_US[-1])
+
+
+def _first(paths: Dataset, column: str) -> pd.DataFrame:
+    order = [ibis.desc(column), "source_address", "destination_address", "flow_start_us"]
+    told = paths.table.filter(paths.table[column].notnull()).order_by(order).limit(LARGEST)
+    return paths.derive(told).to_pandas()
+
+
+def _rates(parallel: Dataset, variability: pd.DataFrame) -> dict[str, dict[int, list[float]]]:
+    """Rates of the paths with most flowsets, for the numbers of flows that are common there."""
+    common = variability[variability["count"] >= LEAST_SETS]
+    sizes = common.groupby(_PATH, as_index=False)["count"].sum()
+    busiest = sizes.sort_values(["count", *_PATH], ascending=[False, True, True]).head(PATHS)
+    found: dict[str, dict[int, list[float]]] = {}
+    for source, destination in busiest[_PATH].itertuples(index=False):
+        sets = parallel.table
+        is_path = (sets.source_group == source) & (sets.destination_group == destination) & sets.rate_bps.notnull()
+        frame = parallel.derive(sets.filter(is_path).select("flows", "rate_bps")).to_pandas()
+        numbers = common.loc[(common["source_group"] == source) & (common["destination_group"] == destination), "flows"]
+        found[f"{source} → {destination}"] = {
+            int(number): sorted(frame.loc[frame["flows"] == number, "rate_bps"].tolist()) for number in numbers
+        }
+    return found

@@ -1,0 +1,111 @@
+"""Order statistics and means of a column, by group.
+
+A quantile of probability p over n values in order, x_1 ... x_n, is Hyndman and Fan's type 7 (R's and numpy's default): with h = (n - 1) p,
+linear between x_(floor(h)+1) and the value after it, as far on as h is past its floor.
+
+The engine counts and finds the values at those ranks, by integer arithmetic; what lies between two values is worked out here. So
+every engine gives the same quantile to the bit, and what is brought here is a few rows a group. A mean is a sum of integers (values are
+rounded down first: of rates, to whole bit/s) over a count. Values that are null (the rate of what has no duration) are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import ibis
+import ibis.expr.types as ir
+import pandas as pd
+import pyarrow as pa
+
+from .dataset import Dataset
+
+QUANTILES = {
+    "minimum": 0,
+    "first_quartile": 250,
+    "median": 500,
+    "third_quartile": 750,
+    "percentile_95": 950,
+    "percentile_99": 990,
+    "maximum": 1000,
+}
+"""Columns of a summary that are quantiles, with their probability in thousandths."""
+
+SUMMARY = ("count", "minimum", "first_quartile", "median", "mean", "third_quartile", "percentile_95", "percentile_99", "maximum")
+"""Columns of a summary."""
+
+
+def summary(dataset: Dataset, column: str, by: Sequence[str] = ()) -> pd.DataFrame:
+    """Count, extremes, quartiles, mean, 95 % and 99 % quantiles of a column.
+
+    Args:
+        dataset: Any rows.
+        column: A column of numbers.
+        by: Columns that tell groups apart; none: all rows are one.
+
+    Returns:
+        `by` and the columns of `SUMMARY` (all float64, but for `count`), in the order of `by`. Groups without a value are left out.
+    """
+    values = _ranked(dataset.table, column, by)
+    totals = _rows(dataset, _totals(values, by))
+    ordered = _rows(dataset, _at_ranks(values, by))
+    at_rank = {(*(row[name] for name in by), row["rank"]): row["value"] for row in ordered}
+    found = [_summarised({name: row[name] for name in by}, row, at_rank) for row in totals]
+    frame = pd.DataFrame(found, columns=[*by, *SUMMARY])
+    return frame.sort_values(list(by), ignore_index=True) if by else frame
+
+
+def variability(flowsets: Dataset, by: Sequence[str] = ("source_as", "destination_as", "flows")) -> pd.DataFrame:
+    """How much rates on one path differ, by the number of component flows (the dissertation, section 2.3.3 and Figure 2.1).
+
+    Returns:
+        The summary of `rate_bps` (bit/s) by `by`, and `iqr_over_median`: (third quartile - first quartile) / median, which has no unit;
+        null where the median is 0.
+    """
+    rates = summary(flowsets, "rate_bps", by)
+    spread = rates["third_quartile"] - rates["first_quartile"]
+    return rates.assign(iqr_over_median=spread / rates["median"].where(rates["median"] != 0))
+
+
+def _ranked(table: ir.Table, column: str, by: Sequence[str]) -> ir.Table:
+    """Values with their `rank` from 0 and the number of them in the group."""
+    values = table.filter(table[column].notnull()).select(*by, value=table[column])
+    return values.mutate(
+        rank=ibis.row_number().over(ibis.window(group_by=list(by), order_by="value")),
+        members=values.count().over(ibis.window(group_by=list(by))),
+    )
+
+
+def _totals(values: ir.Table, by: Sequence[str]) -> ir.Table:
+    whole = values.value.floor() if values.value.type().is_floating() else values.value
+    # A sum of int64 may be more than an int64 holds.
+    total = whole.cast("int64").cast("decimal(38, 0)").sum().cast("string")
+    return values.group_by(*by).aggregate(members=values.count(), total=total)
+
+
+def _at_ranks(values: ir.Table, by: Sequence[str]) -> ir.Table:
+    """The values on both sides of each quantile."""
+    wanted = [_rank(values.members, thousandths, after) for thousandths in QUANTILES.values() for after in (0, 1)]
+    return values.filter(ibis.or_(*(values["rank"] == rank for rank in wanted))).select(*by, "rank", "value")
+
+
+def _rank(members: ir.IntegerColumn, thousandths: int, after: int) -> ir.IntegerColumn:
+    position = (members - 1) * thousandths
+    return ((position - position % 1000) / 1000).cast("int64") + after
+
+
+def _summarised(group: dict[str, Any], row: dict[str, Any], at_rank: dict[tuple[Any, ...], Any]) -> dict[str, Any]:
+    count = int(row["members"])
+    found: dict[str, Any] = {**group, "count": count, "mean": float(Decimal(row["total"]) / count)}
+    for name, thousandths in QUANTILES.items():
+        rank, past = divmod((count - 1) * thousandths, 1000)
+        low = float(at_rank[(*group.values(), rank)])
+        high = float(at_rank[(*group.values(), min(rank + 1, count - 1))])
+        found[name] = low + (high - low) * (past / 1000)
+    return found
+
+
+def _rows(dataset: Dataset, table: ir.Table) -> list[dict[str, Any]]:
+    rows: pa.Table = dataset.engine.to_pyarrow(table)
+    return list(rows.to_pylist())
