@@ -49,7 +49,8 @@ case $subject in
         sleep 1
         step "$target/release/examples/made_records" "$records" 1 1 "$file" 127.0.0.1:29995
         sleep 3
-        kill $collector && wait $collector || true
+        kill $collector
+        wait $collector || true
         mv "$nfcapd.part" "$nfcapd"
       fi
     else

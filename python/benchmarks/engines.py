@@ -5,8 +5,8 @@
 
 DATA is what a collector wrote. With `--rows`, records are made (`tests/make_records.py`). Each measurement has a process of its
 own; its memory is the most that it and all its children (Spark's workers) held at once, looked at five times a second, so the
-files that the system keeps in memory do not count. Time is from the open files to the answer; starting an engine is told apart. CPU time is that of
-the engine's own process, so of an embedded engine all of it, of Spark only the driver's Python.
+files that the system keeps in memory do not count. Time is from the open files to the answer; starting an engine is told apart.
+CPU time is that of the engine's own process: of an embedded engine all of it, of Spark only the driver's Python.
 """
 
 from __future__ import annotations

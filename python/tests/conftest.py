@@ -24,6 +24,17 @@ def missing(name: str) -> str | None:
     return None
 
 
+def _started(name: str) -> Engine:
+    if name != "spark":
+        return connect(name, memory_bytes=1 << 30, threads=2)
+    from thalweg.engines.spark import Spark
+
+    # Worker processes as on a cluster. What pays off for large data alone (plans made anew on the way, generated code) takes
+    # longer than these few rows.
+    settings = {"spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage": "false"}
+    return Spark(threads=1, settings={**settings, "spark.sql.codegen.factoryMode": "NO_CODEGEN"})
+
+
 @pytest.fixture(scope="session")
 def engine_of() -> Iterator[Callable[[str], Engine]]:
     """Engines by name."""
@@ -34,7 +45,7 @@ def engine_of() -> Iterator[Callable[[str], Engine]]:
         if reason is not None:
             pytest.skip(f"{name}: {reason}")
         if name not in started:
-            started[name] = connect(name, memory_bytes=1 << 30, threads=2)
+            started[name] = _started(name)
         return started[name]
 
     yield find

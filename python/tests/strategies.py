@@ -81,7 +81,7 @@ def many_worlds(count: int) -> pa.Table:
     def gather(world: list[Row]) -> None:
         number = len(rows)
         for row in world:
-            rows.append({**row, "source_address": f"{row['source_address']}.{number}"})
+            rows.append({**row, "source_address": f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"})
 
     gather()
     return as_table(rows)

@@ -58,6 +58,10 @@ COLUMNS = {
 greatest of its records) and `tcp_flags` (all that it saw); `records` and the times are of all points."""
 
 
+BitOr = Callable[[ir.IntegerColumn], ir.IntegerScalar]
+"""An engine's way to all bits that are set in some row."""
+
+
 def reconstruct(
     records: Dataset,
     *,
@@ -86,8 +90,10 @@ def reconstruct(
         return found.filter(found.table.cheetah) if cheetahs_only else found
     rows = _scaled(records.table)
     if cheetahs_only:
-        rows = _of_heavy_keys(rows, threshold)
-    whole = engine.materialise(_flows(rows, gap_us, engine.bit_or))
+        reconstructed = _joined(_of_heavy_keys(rows, threshold), gap_us, engine.bit_or)
+    else:
+        reconstructed = _flows(rows, gap_us, engine.bit_or)
+    whole = engine.materialise(reconstructed)
     fast = cheetahs(engine, rows, whole.filter(whole.octets > threshold), threshold, window_us)
     flows = whole.left_join(fast, [*KEY, "flow_start_us"]).select(
         *(whole[name] for name in whole.columns), cheetah=fast.is_cheetah.notnull()
@@ -152,16 +158,25 @@ def _of_heavy_keys(rows: ir.Table, threshold: int) -> ir.Table:
     return rows.semi_join(totals.filter(totals.total > threshold), list(KEY))
 
 
-def _flows(rows: ir.Table, gap_us: int, bit_or: Callable[[ir.IntegerColumn], ir.IntegerScalar]) -> ir.Table:
+def _flows(rows: ir.Table, gap_us: int, bit_or: BitOr) -> ir.Table:
     """Flows without the verdict. A key with one record is one flow; only the others need to be sorted."""
     # Both plans read the records twice, which costs a tenth of what sorting all of them does.
     counted = rows.group_by(*KEY).aggregate(**{name: rows[name].max() for name in rows.columns if name not in KEY}, records=rows.count())
     alone = counted.filter(counted.records == 1).mutate(observation_points=counted.records)
     several = rows.group_by(*KEY).aggregate(records=rows.count()).filter(lambda keys: keys.records > 1)
-    joined = _chosen(_by_point(_numbered(rows.semi_join(several, list(KEY)), gap_us), bit_or))
-    kinds = {**COLUMNS, **{name: rows[name].type() for name in POINT}}
+    return _typed(alone).union(_joined(rows.semi_join(several, list(KEY)), gap_us, bit_or))
+
+
+def _joined(rows: ir.Table, gap_us: int, bit_or: BitOr) -> ir.Table:
+    """Flows without the verdict, by sorting all records."""
+    return _typed(_chosen(_by_point(_numbered(rows, gap_us), bit_or)))
+
+
+def _typed(flows: ir.Table) -> ir.Table:
+    """The columns of flows but the verdict, and those of their chosen point."""
+    kinds = {**COLUMNS, **{name: flows[name].type() for name in POINT}}
     del kinds["cheetah"]
-    return alone.select(*kinds).cast(kinds).union(joined.select(*kinds).cast(kinds))
+    return flows.select(*kinds).cast(kinds)
 
 
 def _numbered(rows: ir.Table, gap_us: int) -> ir.Table:
@@ -172,7 +187,7 @@ def _numbered(rows: ir.Table, gap_us: int) -> ir.Table:
     return before.mutate(flow=begins.sum().over(ibis.window(rows=(None, 0), **of_key)))
 
 
-def _by_point(rows: ir.Table, bit_or: Callable[[ir.IntegerColumn], ir.IntegerScalar]) -> ir.Table:
+def _by_point(rows: ir.Table, bit_or: BitOr) -> ir.Table:
     """What each observation point saw of each flow. Its smallest sampling interval stands for it."""
     return rows.group_by(*KEY, "flow", *POINT).aggregate(
         flow_start_us=rows.flow_start_us.min(),

@@ -1,6 +1,6 @@
 """Measures contenders by turns, checks that they agree, writes `bench/results/DATE-records-SUBJECT.{md,csv}`.
 
-    measure.py reconstruct|top|memory OUT FILE [--analyse PROGRAM] [--nfcapd DIRECTORY] [--runs N]
+measure.py reconstruct|top|memory OUT FILE [--analyse PROGRAM] [--nfcapd DIRECTORY] [--runs N]
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def reconstruct(asked: argparse.Namespace) -> dict[str, object]:
 
 def top(asked: argparse.Namespace) -> dict[str, object]:
     """The commands as a person types them, from start to end."""
-    thalweg = [sys.executable, "-m", "thalweg", "top", asked.file, "--by", "source", "-n", str(NUMBER), "--threads", "1", "--json"]
+    thalweg = [sys.executable, "-m", "thalweg", "flows", "top", asked.file, "--by", "source", "-n", str(NUMBER), "--threads", "1", "--json"]
     nfdump = ["nfdump", "-R", asked.nfcapd, "-s", "srcip/bytes", "-n", str(NUMBER), "-N", "-o", "csv"]
 
     def ours() -> Row:
@@ -91,7 +91,7 @@ def top(asked: argparse.Namespace) -> dict[str, object]:
         seconds, said = timed(nfdump)
         lines = [line for line in said.splitlines() if line.count(",") > 5]
         answer = csv.DictReader(lines[: NUMBER + 1])
-        return {"contender": "nfdump", "seconds": seconds} | answered({row["val"].strip(): int(row["ibyt"]) for row in answer})
+        return {"contender": "nfdump", "seconds": seconds} | answered({row["val"].strip(): int(row["byt"]) for row in answer})
 
     contenders = {"thalweg": ours}
     if shutil.which("nfdump") and asked.nfcapd and asked.nfcapd.is_dir():

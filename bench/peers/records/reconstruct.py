@@ -9,6 +9,7 @@ more: it resolves what several routers saw, and tells cheetahs.
 
 from __future__ import annotations
 
+import importlib
 import json
 import resource
 import sys
@@ -156,6 +157,7 @@ def main() -> None:
     contender, directory, *files = sys.argv[1:]
     out = Path(directory)
     out.mkdir(parents=True, exist_ok=True)
+    importlib.import_module("thalweg._native" if contender == "native" else contender)
     begun, processor = time.monotonic(), time.process_time()
     {"native": native, "duckdb": duckdb, "polars": polars, "datafusion": datafusion}[contender](files, out)
     seconds, processor = time.monotonic() - begun, time.process_time() - processor

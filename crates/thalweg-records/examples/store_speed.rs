@@ -66,8 +66,8 @@ fn store(batches: &mut [RecordBatch], rounds: usize, directory: PathBuf) -> Resu
     for _ in 0..rounds {
         for batch in batches.iter_mut() {
             // As fast as the disk takes them: nothing is to be lost here.
-            while store.statistics().queued > 1 << 19 {
-                std::thread::yield_now();
+            while store.statistics().queued > 1 << 17 {
+                std::thread::sleep(std::time::Duration::from_millis(1));
             }
             store.append(batch, now(batch));
             later(batch);

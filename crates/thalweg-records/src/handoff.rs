@@ -21,6 +21,7 @@ use thiserror::Error;
 
 use crate::export::{self, Destination, ExportError, ExportOptions, Exporter, Outlet, Tallies};
 use crate::metered::{self, Meter};
+use crate::store::parquet::PAGE_ROWS;
 use crate::store::{Statistics, Store, StoreError, StoreOptions};
 
 /// Batches that wait for the exporter at most.
@@ -137,7 +138,9 @@ impl Handoff {
         self.rows.clear();
         flows.iter().for_each(|flow| metered::rows(flow, meter, now, &mut self.rows));
         if let Some((store, queue_rows)) = &mut self.store {
-            while waits && store.statistics().queued as usize + self.rows.len() > *queue_rows / 2 {
+            // A page that is being filled waits for rows, not for the disk.
+            let room = (*queue_rows / 2).max(PAGE_ROWS) + self.rows.len();
+            while waits && store.statistics().queued as usize + self.rows.len() > room {
                 store.tick(now);
                 std::thread::sleep(NAP);
             }
@@ -211,8 +214,8 @@ mod tests {
         let destination = collector.local_addr().unwrap().to_string().parse().unwrap();
         let options = HandoffOptions {
             export: Some(ExportOptions::new(destination)),
-            // Room for a few batches only.
-            store: Some(StoreOptions { queue_rows: 20_000, ..StoreOptions::new(folder.path()) }),
+            // Room for half of the rows only.
+            store: Some(StoreOptions { queue_rows: 100_000, ..StoreOptions::new(folder.path()) }),
         };
         let mut handoff = Handoff::start(options, || NOW).unwrap();
         for _ in 0..100 {

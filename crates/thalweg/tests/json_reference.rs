@@ -24,7 +24,7 @@ fn runs() -> Vec<Run> {
     let short = folder.path().join("short.pcap");
     fs::write(&short, &bytes[..bytes.len() - 10]).unwrap();
     let (example, short) = (example.to_str().unwrap(), short.to_str().unwrap());
-    let states = folder.path().join("states");
+    let (states, kept) = (folder.path().join("states"), folder.path().join("kept"));
     let save = ["--save-states", states.to_str().unwrap()];
     let saved = |tasks: &str, window: &str| {
         let arguments = ["--json", "--seed", "1", "--window", window, "--tasks", tasks];
@@ -34,6 +34,7 @@ fn runs() -> Vec<Run> {
         watch(&["--json", "--flows", example]).ended_with(0),
         watch(&["--json", "--detector", "cfinf", example]).ended_with(0),
         watch(&["--json", short]).ended_with(3),
+        watch(&["--json", "--ipfix", "127.0.0.1:4739", "--records", kept.to_str().unwrap(), example]).ended_with(0),
         saved(ALL_TASKS, "2s"),
         saved("distinct:dst+port", "1min"),
     ];

@@ -15,6 +15,9 @@ from ..dataset import Dataset
 from ..sources import TimeRange
 from .engine import Engine
 
+CLICKHOUSE_SETTINGS = {"join_use_nulls": 1, "use_variant_as_common_type": 0}
+"""What makes ClickHouse answer as SQL does: a row without a partner has nulls, and a union is of equal types."""
+
 
 class Server(Engine):
     """The records are a table there, with the columns of the files; interim results become tables beside it.
@@ -30,7 +33,8 @@ class Server(Engine):
             url: As `ibis.connect` takes it, such as `clickhouse://user:password@host:8123/database`.
             scratch: Directory for small files here.
         """
-        super().__init__(ibis.connect(url), scratch)
+        options = {"settings": CLICKHOUSE_SETTINGS} if url.startswith("clickhouse") else {}
+        super().__init__(ibis.connect(url, **options), scratch)
         self._tables: list[str] = []
 
     def open(
@@ -42,7 +46,7 @@ class Server(Engine):
     ) -> Dataset:
         """Flow records of the table that `source` names (`table` or `database.table`), by time of reception."""
         database, _, table = str(source).rpartition(".")
-        rows = self._with_integers(self.backend.table(table, database=database or None))
+        rows = self._with_integers(_nullable(self.backend.table(table, database=database or None)))
         return Dataset(self, self._received(rows, TimeRange(start, end)))
 
     def from_arrow(self, rows: pa.Table) -> Dataset:
@@ -55,17 +59,25 @@ class Server(Engine):
     def close(self) -> None:
         """Drops the tables made here, and disconnects."""
         for name in self._tables:
-            self.backend.drop_table(name, force=True)
+            self.backend.raw_sql(f"DROP TABLE IF EXISTS {name}")
         super().close()
+
+    def _view(self, query: str) -> ir.Table:
+        return self.backend.sql(query)
 
     def _created(self, rows: ir.Table | pa.Table) -> ir.Table:
         name = self._unused_name()
         self._tables.append(name)
-        return self.backend.create_table(name, rows)
+        return _nullable(self.backend.create_table(name, rows))
 
     def _microseconds(self, at: ir.TimestampColumn) -> ir.IntegerColumn:
-        # In what every backend of Ibis has.
-        return at.epoch_seconds().cast("int64") * 1_000_000 + at.microsecond().cast("int64")
+        # In what every backend of Ibis has. Some round to the nearest second, so that the fraction goes first.
+        return at.truncate("s").epoch_seconds().cast("int64") * 1_000_000 + at.microsecond().cast("int64")
 
     def _scan(self, paths: Sequence[str]) -> ir.Table:
         raise ValueError(f"{self.backend.name}: a server reads its own tables; load {paths[0]} into one")
+
+
+def _nullable(table: ir.Table) -> ir.Table:
+    """The same columns as such that may be null: Ibis unites columns of equal types only, and counts that as part of the type."""
+    return table.cast({name: kind.copy(nullable=True) for name, kind in table.schema().items()})

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import ibis
 import ibis.expr.types as ir
 import pyarrow as pa
 
+from ..dataset import Dataset
+from ..sources import RECORD_SCHEMA, TimeRange
 from .engine import Engine, builtin, builtin_aggregate
 
 LOCAL_CLUSTER = "local-cluster[2,1,1024]"
 """Two worker processes of one core and 1024 MiB each, a driver beside them."""
+
+_KINDS = {pa.string(): "string", pa.int32(): "int", pa.int64(): "bigint", pa.timestamp("us", "UTC"): "timestamp"}
+_DDL = ", ".join(f"{field.name} {_KINDS[field.type]}" for field in RECORD_SCHEMA) + ", date date, hour int"
+"""Columns of files and of the directories that they are in."""
 
 _microseconds = builtin("unix_micros")
 _bit_or = builtin_aggregate("bit_or")
@@ -61,6 +68,30 @@ class Spark(Engine):
         self.session.sql(self.backend.compile(table)).write.parquet(path)
         return self._scan((path,))
 
+    def open(
+        self,
+        source: str | Path | Iterable[str | Path],
+        *,
+        start: datetime | None = None,
+        end: datetime | None = None,
+    ) -> Dataset:
+        """Flow records as a collector keeps them; a `source` with a scheme (`s3a://`, `hdfs://`, `file://`) is Spark's to list.
+
+        Raises:
+            SourceError: If there are no files.
+            ValueError: If a time has no time zone, or the end is before the start.
+        """
+        if not (isinstance(source, str) and "://" in source):
+            return super().open(source, start=start, end=end)
+        within = TimeRange(start, end)
+        files = self.session.read.schema(_DDL).parquet(source)
+        for limit, compare in ((start, ">="), (end, "<=")):
+            if limit is not None:
+                # Directories of other days are not opened.
+                files = files.where(f"date {compare} '{limit.astimezone(UTC):%Y-%m-%d}'")
+        rows = self._viewed(files.select(RECORD_SCHEMA.names))
+        return Dataset(self, self._received(self._with_integers(rows), within))
+
     def to_pyarrow(self, table: ir.Table) -> pa.Table:
         """Computes a table and brings it to the driver."""
         return self.session.sql(self.backend.compile(table)).toArrow()
@@ -78,8 +109,11 @@ class Spark(Engine):
         return _microseconds(at)
 
     def _scan(self, paths: Sequence[str]) -> ir.Table:
+        return self._viewed(self.session.read.parquet(*(str(Path(path).absolute()) for path in paths)))
+
+    def _viewed(self, rows: Any) -> ir.Table:
         name = self._unused_name()
-        self.session.read.parquet(*(str(Path(path).absolute()) for path in paths)).createOrReplaceTempView(name)
+        rows.createOrReplaceTempView(name)
         return self.backend.table(name)
 
 

@@ -121,7 +121,7 @@ impl Job<'_> {
         advance: &mut impl FnMut(usize) -> Result<(), AnalyseError>,
     ) -> Result<(), AnalyseError> {
         enum Done<R> {
-            Assembled(Assembled, usize),
+            Assembled(Box<Assembled>, usize),
             TooLarge(Part<R>),
         }
         let mut assemblers: Vec<_> = (0..threads).map(|_| Assembler::new(self)).collect();
@@ -154,7 +154,7 @@ impl Job<'_> {
                         out.flowsets.append(&mut assembled.flowsets);
                         Ok(())
                     })?;
-                    all.push((number, Done::Assembled(out, rows)));
+                    all.push((number, Done::Assembled(Box::new(out), rows)));
                 }
             };
             let mut now = std::thread::scope(|scope| {

@@ -47,7 +47,7 @@ pub struct Replay {
     published: Arc<Mutex<Published>>,
     outlet: Shared,
     stores: Stores,
-    /// Rows in the store's queue above which the capture waits.
+    /// With so many rows in the store's queue the capture waits: half of it, so that a whole page always has room.
     most_queued: u64,
     /// UDP ports of export messages; empty: whatever looks like one.
     ports: BTreeSet<u16>,
@@ -68,7 +68,7 @@ impl Replay {
         let stores = Stores::open(&options.store, tap, (options.clock)())?;
         let (outlet, published) = (stores.outlet(), Arc::<Mutex<Published>>::default());
         let intake = Intake::new(options, outlet.clone(), published.clone());
-        let most_queued = options.store.queue_rows as u64 / 2;
+        let most_queued = (options.store.queue_rows as u64 / 2).max(1);
         let (counts, time) = (ReplayCounts::default(), Timestamp::default());
         Ok(Replay { intake, published, outlet, stores, most_queued, ports, counts, time })
     }
@@ -138,7 +138,7 @@ impl Replay {
     }
 
     fn hand_on(&mut self) {
-        while self.stores.flows.statistics().queued > self.most_queued {
+        while self.stores.flows.statistics().queued >= self.most_queued {
             std::thread::sleep(PAUSE);
         }
         self.intake.hand_on(self.time);

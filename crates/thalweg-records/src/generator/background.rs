@@ -44,7 +44,9 @@ pub(super) struct Background {
     sampling_interval: u32,
     points: u64,
     ipv6_share: f64,
-    /// Probability of each octave of sizes or a lower one, given that it is seen; an upper bound within the octave.
+    /// For each octave of sizes, a bound on the probability that a flow of it is seen.
+    bounds: [f64; OCTAVES],
+    /// Probability of it or a lower one, by that bound.
     cumulative: [f64; OCTAVES],
 }
 
@@ -63,15 +65,14 @@ impl Background {
         points: u64,
         ipv6_share: f64,
     ) -> Background {
-        let mut cumulative = [0.0; OCTAVES];
+        let bounds: [f64; OCTAVES] = std::array::from_fn(|octave| trials.any(points << (octave + 1)));
         let mut sum = 0.0;
-        for (octave, entry) in cumulative.iter_mut().enumerate() {
-            let of_size = libm::pow(2.0, -SHAPE * octave as f64);
-            sum += of_size * trials.any(points << (octave + 1));
-            *entry = sum;
-        }
+        let mut cumulative = std::array::from_fn(|octave| {
+            sum += libm::pow(2.0, -SHAPE * octave as f64) * bounds[octave];
+            sum
+        });
         cumulative.iter_mut().for_each(|entry| *entry /= sum);
-        Background { network, trials, sampling_interval, points, ipv6_share, cumulative }
+        Background { network, trials, sampling_interval, points, ipv6_share, bounds, cumulative }
     }
 
     /// A flow that begins at `start_us` and is seen.
@@ -116,8 +117,7 @@ impl Background {
             let chosen = random.unit();
             let octave = self.cumulative.iter().take_while(|&&below| below < chosen).count().min(OCTAVES - 1);
             let packets = random.between(1 << octave, (2 << octave) - 1);
-            let bound = self.trials.any(self.points << (octave + 1));
-            if random.chance(self.trials.any(packets * self.points) / bound) {
+            if random.chance(self.trials.any(packets * self.points) / self.bounds[octave]) {
                 return packets;
             }
         }

@@ -101,3 +101,24 @@ fn checksum(header: &[u8; IPV4_HEADER_LENGTH]) -> u16 {
     let folded = (sum & 0xFFFF) + (sum >> 16);
     !((folded & 0xFFFF) + (folded >> 16)) as u16
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_datagram_has_the_headers_that_the_standards_ask_for() {
+        let mut capture = Capture::new(Vec::new());
+        let time = Timestamp::new(1_000_000_000, 7_000);
+        capture.deliver(Address::v4(0xC612_0001), time, b"datagram").unwrap();
+        let file = capture.finish().unwrap();
+        let packet = &file[24 + 16..];
+        assert_eq!(packet.len(), HEADERS_LENGTH + 8);
+        let header = packet.first_chunk::<IPV4_HEADER_LENGTH>().unwrap();
+        assert_eq!(checksum(header), 0, "a header with its checksum sums to all ones (RFC 1071)");
+        assert_eq!(u16::from_be_bytes([packet[2], packet[3]]), 36);
+        assert_eq!(packet[20..26], [8, 7, 8, 7, 0, 16]);
+        assert_eq!(&packet[28..], b"datagram");
+        assert!(Capture::new(Vec::new()).deliver(Address(1), time, b"").is_err());
+    }
+}

@@ -114,3 +114,31 @@ impl HourFiles {
 fn naming(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
     move |error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_hour_of_reception_is_a_file_that_is_complete() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut files = HourFiles::new(directory.path());
+        let mut rows = RecordBatch::default();
+        rows.resize(3);
+        let new_year_us = 946_684_800_000_000;
+        rows.received_us = vec![new_year_us - 1, new_year_us, new_year_us + HOUR_US - 1];
+        files.push(&rows).unwrap();
+        rows.received_us = vec![new_year_us + HOUR_US; 3];
+        files.push(&rows).unwrap();
+        assert_eq!(files.finish().unwrap().0, 3);
+        for (path, rows) in [
+            ("flows/date=1999-12-31/hour=23/synth-19991231T230000.parquet", 1),
+            ("flows/date=2000-01-01/hour=00/synth-20000101T000000.parquet", 2),
+            ("flows/date=2000-01-01/hour=01/synth-20000101T010000.parquet", 3),
+        ] {
+            use parquet::file::reader::{FileReader, SerializedFileReader};
+            let file = SerializedFileReader::new(File::open(directory.path().join(path)).unwrap()).unwrap();
+            assert_eq!(file.metadata().file_metadata().num_rows(), rows, "{path}");
+        }
+    }
+}

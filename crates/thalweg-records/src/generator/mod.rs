@@ -26,14 +26,14 @@
 //! - Each packet is sampled independently at each observation point; what a flow cache with an active and an inactive
 //!   time-out makes of the sampled packets is drawn from exactly that process (`flow_cache`). A flow of which no packet
 //!   is sampled has no record.
-//! - Times in records are milliseconds, rounded down, as NetFlow v9 has them. A record is received within 4 s of
+//! - Times in records are milliseconds, rounded down, as NetFlow v9 has them. A record is received within 5 s of
 //!   its entry's end, `received_us` never goes back, and which exporter comes when is left to chance.
 //! - Planted flows have keys of their own, and two transfers of the same hosts start at least
 //!   [`separation`](Options::separation) apart.
 //! - The same options and seed give the same records on every machine.
 //!
 //! # Cost
-//! Some 0.3 us a record. Memory: 300 bytes a planted flow, 64 a planted flow and observation point under way, and the
+//! Some 0.5 us a record. Memory: 300 bytes a planted flow, 64 a planted flow and observation point under way, and the
 //! records of the background's last few seconds to minutes (200 bytes each): 10 MB at 2,000 records a second.
 //!
 //! | module | what it has |

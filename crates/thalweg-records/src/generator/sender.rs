@@ -75,3 +75,31 @@ impl Deliver for Sender {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sent_arrives_in_order_and_a_port_without_collector_says_so() {
+        let collector = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut sender = Sender::new(collector.local_addr().unwrap()).unwrap();
+        let datagrams: Vec<Vec<u8>> =
+            (0..100u8).map(|number| vec![number; 1 + usize::from(number)]).collect();
+        for datagram in &datagrams {
+            sender.deliver(Address::NONE, Timestamp(0), datagram).unwrap();
+        }
+        sender.flush().unwrap();
+        let mut buffer = [0; 200];
+        for datagram in &datagrams {
+            let length = collector.recv(&mut buffer).unwrap();
+            assert_eq!(&buffer[..length], datagram);
+        }
+        drop(collector);
+        let refused = (0..10).find_map(|_| {
+            sender.deliver(Address::NONE, Timestamp(0), b"nobody").unwrap();
+            sender.flush().err()
+        });
+        assert_eq!(refused.unwrap().kind(), io::ErrorKind::ConnectionRefused);
+    }
+}

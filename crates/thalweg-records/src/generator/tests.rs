@@ -46,7 +46,7 @@ fn a_seed_says_all_and_pieces_do_not_matter() {
 }
 
 #[test]
-fn a_record_is_received_within_four_seconds_of_the_end_of_its_entry() {
+fn a_record_is_received_within_five_seconds_of_the_end_of_its_entry() {
     let options = few();
     let batch = all(&mut Generator::new(options, 1).unwrap());
     for row in 0..batch.len() {

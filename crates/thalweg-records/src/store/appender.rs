@@ -105,19 +105,23 @@ impl<D: Dataset> Appender<D> {
         }
     }
 
-    /// Sends what there is, and that there is no more.
-    pub(super) fn last(&mut self, now: Timestamp) {
+    /// Sends what there is, and then a last message. Waits for room in the queue; a writer that is gone takes nothing.
+    pub(super) fn last(&mut self, now: Timestamp, message: Message<D>) {
+        self.send_rest(now);
+        let _ = self.queue.send(message);
+    }
+
+    fn send_rest(&mut self, now: Timestamp) {
         if self.filling.rows() > 0 {
             let rows = std::mem::take(&mut self.filling);
             self.count(rows.rows());
-            self.send_message(Message::Rows(rows, now));
+            let _ = self.queue.send(Message::Rows(rows, now));
         }
-        self.send_message(Message::Finish(now));
     }
 
-    /// Waits for room in the queue. A writer that is gone takes nothing.
-    pub(super) fn send_message(&self, message: Message<D>) {
-        let _ = self.queue.send(message);
+    /// When the first of the rows that wait came.
+    pub(super) fn since(&self) -> Timestamp {
+        self.since
     }
 
     /// Counts rows that are not in the queue yet.
@@ -174,10 +178,6 @@ impl<D: Dataset> Appender<D> {
 impl<D: Dataset> Drop for Appender<D> {
     /// What was appended is not lost with who appended it: waits for room in the queue.
     fn drop(&mut self) {
-        if self.filling.rows() > 0 {
-            let rows = std::mem::take(&mut self.filling);
-            self.count(rows.rows());
-            self.send_message(Message::Rows(rows, self.since));
-        }
+        self.send_rest(self.since);
     }
 }

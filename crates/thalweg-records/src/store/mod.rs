@@ -137,7 +137,7 @@ impl<D: Dataset> Store<D> {
     /// What had no room stays in the spool for the next run. Called a second time, it only says.
     pub fn finish(&mut self, now: Timestamp) -> Statistics {
         if let Some(thread) = self.thread.take() {
-            self.appender.last(now);
+            self.appender.last(now, Message::Finish(now));
             if thread.join().is_err() {
                 self.note("the store's thread panicked");
             }
@@ -163,7 +163,7 @@ impl<D: Dataset> Drop for Store<D> {
     /// A store that is dropped without [`finish`](Store::finish) leaves what it has in the spool.
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
-            self.appender.send_message(Message::Leave);
+            self.appender.last(self.appender.since(), Message::Leave);
             let _ = thread.join();
         }
     }

@@ -155,6 +155,8 @@ impl<D: Dataset> Writer<D> {
         while let Some(&first) = received.get(from) {
             let span = self.span(first);
             let run = received[from..].iter().take_while(|received| span.contains(received)).count();
+            // The last microsecond of time is in no span.
+            let run = run.max(1);
             if run == batch.rows() {
                 self.keep(span, batch);
             } else {
@@ -366,8 +368,10 @@ impl<D: Dataset> Writer<D> {
         match outcome {
             Ok(published) => self.converted(published),
             Err(error) => {
-                let path = self.waiting.front().map(|first| self.places.file(&first.stem));
-                self.note(&path.unwrap_or_default(), &error);
+                // To the end of the line: it may be this segment that cannot be read.
+                let Some(first) = self.waiting.pop_front() else { return };
+                self.note(&self.places.file(&first.stem), &error);
+                self.waiting.push_back(first);
             }
         }
     }

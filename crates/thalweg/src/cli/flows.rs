@@ -41,10 +41,7 @@ pub(super) struct FlowsArgs {
 #[non_exhaustive]
 pub(super) enum FlowsError {
     /// What was asked for has not got the package.
-    #[error(
-        "{PYTHON_VARIABLE} is {}, which {lack}; the package is installed by: {} -m pip install CHECKOUT/python",
-        .python.display(), .python.display()
-    )]
+    #[error("{PYTHON_VARIABLE} is {}, which {lack}", .python.display())]
     Unusable {
         /// The interpreter.
         python: PathBuf,
@@ -79,7 +76,9 @@ pub(super) enum Lack {
     #[error("cannot be started ({0})")]
     Program(io::Error),
     /// It is one, or something else.
-    #[error("has no package thalweg, or is older than Python 3.11")]
+    #[error(
+        "has no package thalweg, or is older than Python 3.11; to install it: PYTHON -m pip install CHECKOUT/python"
+    )]
     Package,
 }
 

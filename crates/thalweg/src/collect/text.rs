@@ -84,8 +84,9 @@ fn losses(report: &Report) -> String {
     for (count, what) in lines.into_iter().filter(|&(count, _)| count > 0) {
         let _ = writeln!(text, "{:>13}  {what}", grouped(count));
     }
-    let errors = [&report.flows, &report.counters].into_iter().filter_map(|store| store.last_error.as_ref());
-    errors.for_each(|error| drop(writeln!(text, "last error of the store: {error}")));
+    for error in [&report.flows, &report.counters].into_iter().filter_map(|store| store.last_error.as_ref()) {
+        let _ = writeln!(text, "last error of the store: {error}");
+    }
     if let Some(fault) = &report.last_fault {
         let _ = writeln!(text, "last fault: {fault}");
     }

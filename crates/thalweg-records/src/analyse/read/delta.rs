@@ -175,7 +175,7 @@ mod tests {
     fn what_was_packed_is_unpacked_for_every_width() {
         for width in 0..64 {
             let values: Vec<i64> =
-                (0..300).map(|i: i64| (i * i * 31 % 97) << width.max(7) - 7 >> 2 * (i & 1)).collect();
+                (0..300).map(|i: i64| ((i * i * 31 % 97) << (width.max(7) - 7)) >> (2 * (i & 1))).collect();
             let mut bytes = Vec::new();
             super::super::super::write::differences(&values, &mut bytes);
             assert_eq!(all(&bytes, 300, 77), Ok(values), "{width}");

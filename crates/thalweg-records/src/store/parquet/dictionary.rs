@@ -44,7 +44,10 @@ impl Dictionary {
             Numbers::Direct(numbers) => numbers.fill(0),
             Numbers::Narrow(table) => table.clear(),
             Numbers::Wide(table) => table.clear(),
-            Numbers::Addresses(tables) => (tables.0.clear(), tables.1.clear()).0,
+            Numbers::Addresses(tables) => {
+                tables.0.clear();
+                tables.1.clear();
+            }
         }
         self.entries = 0;
         self.plain.clear();

@@ -40,6 +40,9 @@ use chunk::{Chunk, Scratch};
 /// Rows of a page. So few that a page's columns are encoded in the cache, so many that a page's header does not show.
 pub const PAGE_ROWS: usize = 1 << 15;
 
+/// Bytes, encoded, that end a row group whatever its rows: if all addresses are distinct, dictionaries are long.
+const LARGEST_ROW_GROUP: usize = 64 << 20;
+
 /// As the file's `created_by`.
 const CREATED_BY: &str = concat!("thalweg version ", env!("CARGO_PKG_VERSION"));
 
@@ -143,7 +146,8 @@ impl<D: Dataset, W: Write + Send> FileWriter<D, W> {
             self.saturated += chunk.page(batch.values(number), &mut self.scratch).map_err(plain)?;
         }
         self.group_rows += batch.rows();
-        match self.group_rows >= self.row_group_rows {
+        let bytes: usize = self.chunks.iter().map(Chunk::bytes).sum();
+        match self.group_rows >= self.row_group_rows || bytes >= LARGEST_ROW_GROUP {
             true => self.row_group(),
             false => Ok(()),
         }

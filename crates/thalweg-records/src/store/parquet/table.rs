@@ -172,7 +172,9 @@ mod tests {
                     }
                 }
                 if round == 0 {
-                    (narrow.clear(), wide.clear(), seen.clear());
+                    narrow.clear();
+                    wide.clear();
+                    seen.clear();
                 }
             }
         }

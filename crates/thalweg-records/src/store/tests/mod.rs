@@ -134,6 +134,27 @@ fn a_file_appears_when_its_span_is_over_and_its_late_rows_have_come() {
 }
 
 #[test]
+fn times_of_reception_at_the_ends_of_time_are_kept_like_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut store, _) = Store::open(StoreOptions::new(directory.path()), BEGIN).unwrap();
+    let mut batch = rows(0..6, BEGIN);
+    batch.received_us = vec![i64::MIN, i64::MAX, 0, i64::MAX - 1, -1, i64::MIN + 1];
+    store.append(&batch, BEGIN);
+    assert_eq!(store.finish(BEGIN).written, 6);
+    assert_eq!(octets(directory.path()), [0, 1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn what_an_appender_has_when_it_is_dropped_is_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut store, _) = Store::open(StoreOptions::new(directory.path()), BEGIN).unwrap();
+    let mut appender = store.appender();
+    appender.append(&rows(0..6, BEGIN), BEGIN);
+    drop(appender);
+    assert_eq!(store.finish(BEGIN).written, 6);
+}
+
+#[test]
 fn a_file_ends_at_its_limit_of_rows() {
     let directory = tempfile::tempdir().unwrap();
     let options = StoreOptions { file_rows: 1000, ..StoreOptions::new(directory.path()) };

@@ -32,7 +32,7 @@ fn reopen(directory: &Path) -> Recovered {
 fn what_the_spool_has_becomes_a_file_at_the_next_start_and_only_then() {
     let directory = tempfile::tempdir().unwrap();
     crashed(directory.path(), 0..1000);
-    assert_eq!(octets(directory.path()), []);
+    assert!(octets(directory.path()).is_empty());
     let recovered = reopen(directory.path());
     assert_eq!((recovered.segments, recovered.files, recovered.records), (1, 1, 1000));
     assert_eq!((recovered.torn, recovered.unfinished_files), (0, 0));
@@ -141,7 +141,7 @@ fn a_file_that_cannot_be_written_is_made_from_its_segment_later() {
     let statistics = store.statistics();
     assert!(eventually(|| store.statistics().waiting_segments >= 3), "{statistics:?}");
     assert!(store.statistics().last_error.is_some());
-    assert_eq!(octets(directory.path()), []);
+    assert!(octets(directory.path()).is_empty());
     fs::remove_file(&obstacle).unwrap();
     // Nothing more comes but the time of the next attempt.
     store.tick(BEGIN + seconds(100));

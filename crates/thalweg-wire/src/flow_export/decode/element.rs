@@ -192,10 +192,10 @@ impl Column {
             DestinationPrefixLength => Some(SourcePrefixLength),
             IngressInterface => Some(EgressInterface),
             EgressInterface => Some(IngressInterface),
-            Exporter | Protocol | VlanId | FlowEndReason | SamplingInterval | Selector | FlowStart
-            | FlowEnd | Duration | SystemInitTime | BiflowDirection => Some(self),
-            NextHop | Octets | Packets | TcpFlags | IcmpTypeCode | IcmpType | IcmpCode | ClassOfService
-            | FlowDirection => None,
+            Exporter | Protocol | IcmpTypeCode | IcmpType | IcmpCode | VlanId | FlowEndReason
+            | SamplingInterval | Selector | FlowStart | FlowEnd | Duration | SystemInitTime
+            | BiflowDirection => Some(self),
+            NextHop | Octets | Packets | TcpFlags | ClassOfService | FlowDirection => None,
         }
     }
 }

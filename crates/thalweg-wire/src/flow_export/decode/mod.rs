@@ -144,7 +144,7 @@ impl Decoder {
     }
 
     /// Reads one UDP payload of any format; its rows are added to `into`, and those of earlier data that waited for
-    /// a template in it.
+    /// a template in it. Of a biflow the row of the other direction follows at once, if that had packets or octets.
     ///
     /// # Errors
     /// [`DecodeError`] if it breaks its format; it is counted, and nothing is added.

@@ -202,6 +202,7 @@ impl Plan {
             fill(column, place, first, records, header, into);
         }
         self.settle_sampling(first, records, sampling, into);
+        self.settle_next_hop(&mut into.next_hop[first..]);
         self.settle_icmp(first, records, header.format, into);
         self.settle_times(first, records, header, into)
     }
@@ -299,6 +300,16 @@ impl Plan {
             if let Some(interval) = sampling.of(named, interfaces) {
                 into.sampling_interval[row] = interval;
             }
+        }
+    }
+
+    /// A next hop of zeros is none: the destination is attached to the router itself.
+    fn settle_next_hop(&self, next_hops: &mut [Address]) {
+        if self.has(Column::NextHop) {
+            next_hops
+                .iter_mut()
+                .filter(|next_hop| says_nothing(**next_hop))
+                .for_each(|none| *none = Address::NONE);
         }
     }
 
@@ -408,7 +419,7 @@ fn address(bytes: &[u8]) -> Address {
 }
 
 /// Whether an address is none, or all zeros, as exporters write that have nothing to say.
-fn says_nothing(address: Address) -> bool {
+pub(super) fn says_nothing(address: Address) -> bool {
     !address.is_some() || address.0 == 0 || address.as_v4() == Some(0)
 }
 

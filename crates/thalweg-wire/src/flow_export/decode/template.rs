@@ -87,6 +87,7 @@ pub(super) struct Yield {
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     rows: Vec<u8>,
+    forward: RecordBatch,
     reverse: RecordBatch,
 }
 
@@ -231,17 +232,23 @@ impl Template {
         scratch: &mut Scratch,
     ) -> Result<Yield, Fault> {
         let Purpose::Flows { plan, reverse } = &self.purpose else { return self.pass_over(set) };
+        let Scratch { rows, forward: first, reverse: second } = scratch;
         let records = match &self.layout {
             Layout::Fixed { length } => Matrix::new(set.bytes(), *length),
             Layout::Variable { minimum, runs } => {
-                let row_length = Template::straighten(&mut set, *minimum, runs, &mut scratch.rows)?;
-                Matrix::new(&scratch.rows, row_length)
+                let row_length = Template::straighten(&mut set, *minimum, runs, rows)?;
+                Matrix::new(rows, row_length)
             }
         };
-        let mut untimed = plan.rows(records, header, sampling, into);
-        if let Some(plan) = reverse {
-            untimed += reverse_rows(plan, records, header, sampling, into, &mut scratch.reverse);
-        }
+        let untimed = match reverse {
+            None => plan.rows(records, header, sampling, into),
+            Some(reverse) => {
+                first.clear();
+                second.clear();
+                let untimed = plan.rows(records, header, sampling, first);
+                untimed + reverse.rows(records, header, sampling, second).min(interleave(first, second, into))
+            }
+        };
         Ok(Yield { data_records: records.rows() as u64, untimed, ..Yield::default() })
     }
 
@@ -383,23 +390,16 @@ fn role_of(field: Field) -> impl Iterator<Item = Role> {
     roles(id).filter(fits).map(move |role| Role { reverse: reverse || role.reverse, ..role })
 }
 
-/// Adds the rows of the other direction of biflows that had one.
-fn reverse_rows(
-    plan: &Plan,
-    records: Matrix<'_>,
-    header: &Header,
-    sampling: &Sampling,
-    into: &mut RecordBatch,
-    scratch: &mut RecordBatch,
-) -> u64 {
-    scratch.clear();
-    let untimed = plan.rows(records, header, sampling, scratch);
-    let first = into.len();
-    for row in 0..scratch.len() {
-        if scratch.packets[row] > 0 || scratch.octets[row] > 0 {
-            into.push(&scratch.record(row));
+/// Adds the rows of one direction, each followed by that of the other direction if it had anything to say; returns how
+/// often it had.
+fn interleave(forward: &RecordBatch, reverse: &RecordBatch, into: &mut RecordBatch) -> u64 {
+    let mut told = 0;
+    for row in 0..forward.len() {
+        into.push(&forward.record(row));
+        if reverse.packets[row] > 0 || reverse.octets[row] > 0 {
+            into.push(&reverse.record(row));
+            told += 1;
         }
     }
-    // A template has times or not; its records differ little.
-    untimed.min((into.len() - first) as u64)
+    told
 }

@@ -249,7 +249,7 @@ impl RecordArgs {
         };
         Ok(Outlets {
             capture: capture.map(|capture| (Datagrams::new(start), capture)),
-            sender: sender.map(|sender| (Datagrams::new(start), sender)),
+            sender: sender.map(|sender| (Datagrams::full(start), sender)),
             parquet: self.parquet.as_ref().map(HourFiles::new),
         })
     }

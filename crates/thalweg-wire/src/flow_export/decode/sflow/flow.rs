@@ -3,6 +3,7 @@
 use super::{address, data_source, frame, structure};
 use crate::flow_export::decode::domain::{Domain, DomainKey};
 use crate::flow_export::decode::error::Fault;
+use crate::flow_export::decode::plan::says_nothing;
 use crate::flow_export::decode::reader::Reader;
 use crate::flow_export::decode::statistics::Counts;
 use crate::flow_export::{Address, Record, RecordBatch};
@@ -142,9 +143,15 @@ fn vlan(number: u32) -> u16 {
     if number < 0x0FFF { number as u16 } else { 0 }
 }
 
+/// An address; none if it is all zeros.
+fn next_hop(record: &mut Reader<'_>) -> Result<Address, Fault> {
+    let next_hop = address(record)?;
+    Ok(if says_nothing(next_hop) { Address::NONE } else { next_hop })
+}
+
 /// `extended_router`.
 fn extended_router(record: &mut Reader<'_>, row: &mut Record) -> Result<(), Fault> {
-    row.next_hop = address(record)?;
+    row.next_hop = next_hop(record)?;
     row.source_prefix_length = record.u32()?.min(128) as u8;
     row.destination_prefix_length = record.u32()?.min(128) as u8;
     Ok(())
@@ -152,7 +159,7 @@ fn extended_router(record: &mut Reader<'_>, row: &mut Record) -> Result<(), Faul
 
 /// `extended_gateway`: the destination is in the last system of the path.
 fn extended_gateway(record: &mut Reader<'_>, row: &mut Record) -> Result<(), Fault> {
-    let next_hop = address(record)?;
+    let next_hop = next_hop(record)?;
     if !row.next_hop.is_some() {
         row.next_hop = next_hop;
     }

@@ -301,6 +301,18 @@ fn sampling_is_the_records_own_then_its_selectors_then_its_interfaces_then_the_d
 }
 
 #[test]
+fn a_next_hop_of_zeros_is_none() {
+    let mut run = Run::new();
+    for (element, length) in [(15, 4), (62, 16)] {
+        let template = template_set(Format::Ipfix, 256, &[(element, length), (1, 1)]);
+        let data = [vec![0; length.into()], vec![1], vec![7; length.into()], vec![1]].concat();
+        let rows = run.take(&ipfix(0, 1, &[template, set(256, &data)]));
+        assert_eq!(rows[0].next_hop, Address::NONE);
+        assert!(rows[1].next_hop.is_some());
+    }
+}
+
+#[test]
 fn a_record_may_name_another_exporter_than_the_sender() {
     let mut run = Run::new();
     let template = template_set(Format::Ipfix, 256, &[(130, 4), (1, 1)]);

@@ -1,0 +1,187 @@
+//! `thalweg collect` as a program: what it says while it runs, signals, a crash.
+
+#![cfg(target_os = "linux")]
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::RowAccessor;
+use serde_json::Value;
+use tempfile::TempDir;
+use thalweg_wire::Timestamp;
+use thalweg_wire::flow_export::encode::{Messages, netflow9};
+use thalweg_wire::flow_export::{Address, Record, RecordBatch};
+
+/// How long anything may take that should take a moment.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// `thalweg collect --json` on a port of its own.
+struct Collector {
+    child: Child,
+    port: u16,
+    lines: BufReader<std::process::ChildStdout>,
+}
+
+impl Collector {
+    fn start(folder: &Path, arguments: &[&str]) -> Collector {
+        let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_thalweg"))
+            .args(["collect", "--json", "--interval", "100ms", "--receive-buffer", "1MiB", "-o"])
+            .arg(folder)
+            .args(arguments)
+            .arg(format!("127.0.0.1:{port}"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        let mut collector = Collector { child, port, lines };
+        // The first line comes when it listens.
+        collector.line(|_| true);
+        collector
+    }
+
+    /// The first line that is so.
+    #[track_caller]
+    fn line(&mut self, is_so: impl Fn(&Value) -> bool) -> Value {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let mut line = String::new();
+            assert!(self.lines.read_line(&mut line).unwrap() > 0, "it has ended");
+            let value: Value = serde_json::from_str(&line).unwrap();
+            if is_so(&value) {
+                return value;
+            }
+            assert!(Instant::now() < deadline, "{line}");
+        }
+    }
+
+    fn signal(&self, signal: &str) {
+        let kill = format!("kill -{signal} {}", self.child.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    }
+
+    /// Ends it as Ctrl-C does; its summary.
+    fn summary(mut self) -> Value {
+        self.signal("INT");
+        let summary = self.line(|line| line["type"] == "summary");
+        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+        summary
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Records, packets and octets of all files.
+fn stored(folder: &Path) -> [u64; 3] {
+    let mut sums = [0; 3];
+    for file in files_below(&folder.join("flows")) {
+        let reader = SerializedFileReader::new(File::open(file).unwrap()).unwrap();
+        let schema = reader.metadata().file_metadata().schema_descr_ptr();
+        let place = |name| schema.columns().iter().position(|column| column.name() == name).unwrap();
+        let (packets, octets) = (place("packets"), place("octets"));
+        for row in reader.get_row_iter(None).unwrap() {
+            let row = row.unwrap();
+            let value = |place| u64::try_from(row.get_long(place).unwrap()).unwrap();
+            sums = [sums[0] + 1, sums[1] + value(packets), sums[2] + value(octets)];
+        }
+    }
+    sums
+}
+
+fn files_below(path: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(path) else { return Vec::new() };
+    entries
+        .map(|entry| entry.unwrap().path())
+        .flat_map(|path| match path.is_dir() {
+            true => files_below(&path),
+            false => vec![path],
+        })
+        .filter(|path| path.extension().is_some_and(|extension| extension == "parquet"))
+        .collect()
+}
+
+/// Messages of so many records.
+fn messages(encoder: &mut netflow9::Encoder, count: u32) -> Messages {
+    let now = now();
+    let mut rows = RecordBatch::default();
+    for number in 0..count {
+        rows.push(&Record {
+            flow_start_us: (now.0 / 1000) as i64,
+            flow_end_us: (now.0 / 1000) as i64,
+            source_address: Address::v4(number),
+            destination_address: Address::v4(0xC000_0201),
+            octets: 100,
+            packets: 1,
+            protocol: 17,
+            ..Record::default()
+        });
+    }
+    let mut messages = Messages::new();
+    encoder.encode(&rows, now, &mut messages);
+    messages
+}
+
+fn now() -> Timestamp {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    Timestamp::new(now.as_secs(), now.subsec_nanos())
+}
+
+fn encoder() -> netflow9::Encoder {
+    netflow9::Encoder::new(netflow9::Options::new(Timestamp::new(now().seconds() - 60, 0))).unwrap()
+}
+
+fn send(messages: &Messages, port: u16) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for (number, message) in messages.iter().enumerate() {
+        socket.send_to(message, ("127.0.0.1", port)).unwrap();
+        if number % 32 == 31 {
+            sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+#[test]
+fn a_run_tells_how_it_stands_lists_exporters_when_asked_and_ends_with_everything_written() {
+    let folder = TempDir::new().unwrap();
+    let mut collector = Collector::start(folder.path(), &[]);
+    send(&messages(&mut encoder(), 5_000), collector.port);
+    let status = collector.line(|line| line["records"] == 5_000);
+    assert_eq!((&status["type"], &status["lost"]["kernel_datagrams"]), (&"status".into(), &0.into()));
+    collector.signal("USR1");
+    let table = collector.line(|line| line["type"] == "exporters");
+    assert_eq!(table["exporters"][0]["counts"]["records"], 5_000);
+    let summary = collector.summary();
+    assert_eq!((&summary["records"], &summary["store"]["written"]), (&5_000.into(), &5_000.into()));
+    assert_eq!(summary["by_exporter"][0]["format"], "netflow9");
+    assert_eq!(stored(folder.path()), [5_000, 5_000, 500_000]);
+}
+
+#[test]
+fn a_crash_loses_no_more_than_the_bound_and_nothing_comes_twice() {
+    let folder = TempDir::new().unwrap();
+    let mut collector = Collector::start(folder.path(), &["--loss-bound", "500ms"]);
+    send(&messages(&mut encoder(), 20_000), collector.port);
+    collector.line(|line| line["records"] == 20_000);
+    // Twice the bound, for the machine may be busy.
+    sleep(Duration::from_secs(1));
+    collector.signal("KILL");
+    collector.child.wait().unwrap();
+    assert_eq!(stored(folder.path()), [0; 3], "the file was not complete");
+    let collector = Collector::start(folder.path(), &["--loss-bound", "500ms"]);
+    assert_eq!(stored(folder.path()), [20_000, 20_000, 2_000_000], "from the spool");
+    assert_eq!(collector.summary()["records"], 0);
+    assert_eq!(stored(folder.path())[0], 20_000);
+}
