@@ -34,7 +34,8 @@ fn runs() -> Vec<Run> {
         watch(&["--json", "--flows", example]).ended_with(0),
         watch(&["--json", "--detector", "cfinf", example]).ended_with(0),
         watch(&["--json", short]).ended_with(3),
-        watch(&["--json", "--ipfix", "127.0.0.1:4739", "--records", kept.to_str().unwrap(), example]).ended_with(0),
+        watch(&["--json", "--ipfix", "127.0.0.1:4739", "--records", kept.to_str().unwrap(), example])
+            .ended_with(0),
         saved(ALL_TASKS, "2s"),
         saved("distinct:dst+port", "1min"),
     ];

@@ -10,10 +10,10 @@
 
 pub mod address;
 pub mod batch;
-pub mod encode;
 mod columns;
 pub mod counters;
 pub mod decode;
+pub mod encode;
 
 pub use address::Address;
 pub use batch::{Format, Record, RecordBatch};

@@ -65,7 +65,9 @@ impl ExitCode {
                 || cause.is::<RequestError>()
                 || matches!(
                     cause.downcast_ref(),
-                    Some(CollectError::NoCertificate { .. } | CollectError::Store(StoreError::Options { .. }))
+                    Some(
+                        CollectError::NoCertificate { .. } | CollectError::Store(StoreError::Options { .. })
+                    )
                 )
         }) {
             ExitCode::Usage
