@@ -73,7 +73,7 @@ fn both_ways(count: u64) -> Vec<Record> {
             destination_prefix_length: 0,
             ..forward
         };
-        if forward.packets % 2 == 0 {
+        if forward.packets.is_multiple_of(2) {
             return vec![forward];
         }
         let forward = Record { biflow_direction: 1, ..forward };

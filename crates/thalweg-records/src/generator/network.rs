@@ -168,7 +168,7 @@ pub fn exporter(router: u8) -> Address {
 /// The same router over IPv6.
 #[inline]
 pub(super) fn exporter_v6(router: Router) -> Address {
-    Address(0x2001_0db8_ffff << 80 | u128::from(router) + 1)
+    Address((0x2001_0db8_ffff << 80) | (u128::from(router) + 1))
 }
 
 #[cfg(test)]
