@@ -68,7 +68,7 @@ pub fn run(request: CollectRequest) -> anyhow::Result<Outcome> {
     collecting.say_where();
     let report = match collecting.request.show {
         Show::LiveView => collecting.show_live()?,
-        _ => collecting.until_stopped(|status, wants_table, show| say(status, wants_table, show))?,
+        _ => collecting.until_stopped(say)?,
     };
     finish(report, &collecting.request, collecting.started.elapsed(), None)?;
     Ok(Outcome::Complete)
