@@ -91,7 +91,7 @@ impl Run {
             assert_eq!(error.from, from);
             assert_eq!((self.decoded.flows.len(), self.decoded.counters.len()), before);
         }
-        if self.messages % 4 == 0 {
+        if self.messages.is_multiple_of(4) {
             self.decoder.expire(received);
         }
         let totals = self.decoder.totals();

@@ -107,7 +107,7 @@ pub(crate) fn ipfix_messages() -> Vec<(&'static str, Vec<u8>)> {
     let data = |octets: u32| set(256, &router_record(octets));
     let named = template(2, 257, &[82, 0xFFFF, 1, 8, 152, 8, 153, 8]);
     let milliseconds = (u64::from(SECONDS) * 1000).to_be_bytes();
-    let named_record = |name: &[u8]| [&name[..], &[0; 7], &[9], &milliseconds, &milliseconds].concat();
+    let named_record = |name: &[u8]| [name, &[0; 7], &[9], &milliseconds, &milliseconds].concat();
     let names =
         set(257, &[named_record(b"\x04eth0"), named_record(b"\xFF\x00\x02lo"), named_record(b"\0")].concat());
     let reverse = [words(&[258, 4, 8, 4, 12, 4, 1, 4, 0x8001, 4]), longs(&[29305])].concat();
@@ -176,9 +176,12 @@ pub(crate) fn sflow() -> Vec<(&'static str, Vec<u8>)> {
     let counted = structure(2, &[longs(&[1, 3, 1]), block.clone()].concat());
     let counted_expanded = structure(4, &[longs(&[1, 0, 3, 2]), block, structure(2, &[0; 52])].concat());
     vec![
-        ("sflow_ethernet", stream(&[datagram(1, &[sample(&[ethernet.clone()])]), datagram(4, &[])])),
+        (
+            "sflow_ethernet",
+            stream(&[datagram(1, &[sample(std::slice::from_ref(&ethernet))]), datagram(4, &[])]),
+        ),
         ("sflow_ip", stream(&[datagram(1, &[sample(&[header(11, &[])])])])),
-        ("sflow_expanded", stream(&[datagram(1, &[expanded(&[ethernet.clone()])])])),
+        ("sflow_expanded", stream(&[datagram(1, &[expanded(std::slice::from_ref(&ethernet))])])),
         ("sflow_fields", stream(&[datagram(1, &[sample(&[v4]), sample(&[v6])])])),
         ("sflow_way", stream(&[datagram(1, &[sample(&[switch, router, gateway, ethernet.clone()])])])),
         ("sflow_endless_path", stream(&[datagram(1, &[sample(&[endless])])])),
