@@ -58,8 +58,8 @@ struct Exporter {
     data: Vec<Vec<u8>>,
 }
 
-/// Exporters whose data the other decoder does not read, and the flows in them (as Wireshark has them, where it reads
-/// them): several templates of variable length in one message, fields of variable length in NetFlow v9, a message filled
+/// Exporters whose data the other decoder does not read, and the flows in them (of ixia and procera as Wireshark
+/// has them too): several templates of variable length in one message, fields of variable length in NetFlow v9, a message filled
 /// up with zeros.
 const UNREAD: [(&str, usize); 4] = [
     ("ipfix_test_ixia", 3),
