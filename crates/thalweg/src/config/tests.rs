@@ -51,6 +51,8 @@ fn samples(key: &Key) -> [&'static str; 2] {
         "snap_length" | "ring_size" | "packet_length_threshold" | "memory" => ["1MiB", "600B"],
         "tasks" => ["heavy:0.1%", "distinct:src,entropy:dst"],
         "sampling" => ["1/16", "correct"],
+        "ipfix" => ["udp://10.0.0.1:4739", "tcp://[::1]:4739"],
+        "ipfix_times" => ["microseconds", "milliseconds"],
         _ => match key.form() {
             value::Form::Boolean => ["true", "false"],
             value::Form::Integer => ["1", "77"],
