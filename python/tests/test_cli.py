@@ -70,6 +70,17 @@ def test_top_counts_records_of_all_routers_and_flows_once(flows: Any, data: str)
     assert (once["octets"], once["flows"]) == (12 * 10**9, 4)
 
 
+def test_a_filter_may_stand_before_between_and_behind_options(flows: Any, data: str) -> None:
+    places = [
+        ["top", data, "proto udp", "--by", "source", "--json"],
+        ["top", data, "--by", "source", "proto udp", "--json"],
+        ["top", "--by", "source", data, "--json", "proto udp"],
+    ]
+    answers = [flows(*arguments).json() for arguments in places]
+    assert [row["source_address"] for row in answers[0]] == ["2001:db8::1"]
+    assert answers[1] == answers[0] and answers[2] == answers[0]
+
+
 def test_a_table_has_units_and_csv_is_exact(flows: Any, data: str) -> None:
     table = flows("top", data, "--by", "protocol").out.splitlines()
     assert [line.split()[0] for line in table] == ["protocol", "tcp", "udp"]

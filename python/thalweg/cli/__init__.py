@@ -31,7 +31,7 @@ _WRONG = (FilterError, DimensionError, SeriesError, QueryError, answering.UsageE
 def build(now: datetime) -> argparse.ArgumentParser:
     """Everything that can be typed; `now` is what relative times are told from."""
     root = parser.program()
-    commands = root.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
+    commands = root.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True, parser_class=parser.Command)
     for module in COMMANDS:
         module.add(commands, now)
     return root

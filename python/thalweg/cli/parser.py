@@ -51,6 +51,21 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
         return f"{', '.join(action.option_strings)} {value}"
 
 
+class Command(argparse.ArgumentParser):
+    """A command whose FILTER may stand behind options: argparse alone takes DATA and FILTER only side by side."""
+
+    _intermixed = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self._intermixed:
+            return super().parse_known_args(args, namespace)
+        self._intermixed = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._intermixed = False
+
+
 def program() -> argparse.ArgumentParser:
     """`thalweg flows` without its commands."""
     return argparse.ArgumentParser("thalweg flows", **_lesson(ABOUT, EXAMPLES))
