@@ -1,4 +1,4 @@
-//! Bytes in, values out: time, units, flow keys, packet headers, capture files.
+//! Bytes in, values out: time, units, flow keys, packet headers, capture files, OpenFlow, flow export.
 //!
 //! The leaf of the house. No I/O, no clock, no `unsafe`: a caller brings bytes and gets values or a typed
 //! error that says where and what was expected.

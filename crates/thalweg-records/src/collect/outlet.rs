@@ -7,7 +7,8 @@ use thalweg_wire::flow_export::{CounterBatch, Decoded, RecordBatch};
 
 use crate::store::Appender;
 
-/// Is shown all flow records on their way to the store; must neither wait nor grow.
+/// Is shown all flow records on their way to the store, on the thread that receives: what it takes long over, the socket's
+/// buffer has to hold.
 pub trait Tap: Send + Sync {
     /// Takes a look at some records.
     fn see(&self, flows: &RecordBatch);
