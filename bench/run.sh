@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The whole benchmark, results under bench/results/, experiments under experiments/. Takes 50 to 80 minutes on
-# a quiet machine, 4 GB of disk and 4 GB of memory. `make bench` calls it when the release binary is built.
+# a quiet machine, 25 GB of disk and 4 GB of memory. `make bench` calls it when the release binary is built.
 #
 #   bench/run.sh                          everything
 #   BENCH_PACKETS=1000000 bench/run.sh    a smaller one: every trace at most so long
@@ -47,7 +47,7 @@ done
 if [ -x "${BENCH_PYTHON:-.venv/bin/python}" ]; then
   step bench/records.sh reconstruct "$(at_most 20000000)"
   step bench/records.sh top "$(at_most 20000000)"
-  step bench/records.sh memory "$(at_most 200000000)"
+  step bench/records.sh memory "${BENCH_PACKETS:-200000000}"
 else
   echo 'records: no Python package (make python), left out'
 fi

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Makes the Python package ready in .venv:  scripts/python.sh run|test
+# Makes a wheel of it in target/wheels:     scripts/python.sh wheel
 #
 # Installs pinned versions (python/requirements*.txt) when they have changed, and the package itself, editable, its compiled part
 # built by cargo. `run` has that part optimised; `test` builds it beside what the tests of Rust build, and without Python
@@ -8,10 +9,11 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 case ${1:-} in
-  run) pins=(python/requirements.txt) build=(--release) missing=1 ;;
-  test) pins=(python/requirements.txt python/requirements-test.txt) build=() missing=0 ;;
+  run) pins=(python/requirements.txt) does=(develop --release) missing=1 ;;
+  test) pins=(python/requirements.txt python/requirements-test.txt) does=(develop) missing=0 ;;
+  wheel) pins=(python/requirements.txt) does=(build --release --out ../target/wheels) missing=1 ;;
   *)
-    echo "usage: scripts/python.sh run|test" >&2
+    echo "usage: scripts/python.sh run|test|wheel" >&2
     exit 2
     ;;
 esac
@@ -31,12 +33,12 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
   echo "$wanted" >"$stamp"
 fi
 
-echo "==> python: build and install the package"
+echo "==> python: build the package"
 cd python
 export VIRTUAL_ENV=$PWD/../.venv
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-../.venv/bin/maturin develop --quiet "${build[@]}" >"$log" 2>&1 || {
+../.venv/bin/maturin "${does[@]}" --quiet >"$log" 2>&1 || {
   cat "$log" >&2
   exit 1
 }
