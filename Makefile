@@ -43,6 +43,7 @@ lint: ## check format, lints, documentation and shell scripts
 
 bench: ## measure speed and error against peers
 	@scripts/setup.sh bench
+	@scripts/python.sh bench
 	@echo '==> build the release binary'
 	@cargo build --release -p thalweg
 	@echo '==> bench/run.sh'

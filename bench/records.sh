@@ -6,8 +6,8 @@
 #   bench/records.sh memory [RECORDS]        ours within 4 GiB (200 M records: 25 GB of disk)
 #
 # One thread, on one processor. Records are made by the generator behind `thalweg synth` and kept in
-# target/bench-records/. Contenders that are not installed are left out with a line that says so; Polars and DataFusion:
-#   .venv/bin/pip install polars datafusion
+# target/bench-records/. Contenders that are not installed are left out with a line that says so;
+# `scripts/python.sh bench` installs those of Python.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,7 +21,7 @@ case $subject in
     ;;
 esac
 target=${CARGO_TARGET_DIR:-target}
-python=${BENCH_PYTHON:-.venv/bin/python} # with the package thalweg: scripts/python.sh run
+python=${BENCH_PYTHON:-.venv/bin/python} # with the package thalweg: scripts/python.sh bench
 data=$target/bench-records
 cpu=$(taskset -cp $$ | sed 's/.*[:,-] *//')
 mkdir -p "$data"

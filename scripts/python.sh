@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the Python package ready in .venv:  scripts/python.sh run|test
+# Makes the Python package ready in .venv:  scripts/python.sh run|test|bench
 # Makes a wheel of it in target/wheels:     scripts/python.sh wheel
 #
 # Installs pinned versions (python/requirements*.txt) when they have changed, and the package itself, editable, its compiled part
@@ -11,9 +11,10 @@ cd "$(dirname "$0")/.."
 case ${1:-} in
   run) pins=(python/requirements.txt) does=(develop --release) missing=1 ;;
   test) pins=(python/requirements.txt python/requirements-test.txt) does=(develop) missing=0 ;;
+  bench) pins=(python/requirements.txt python/requirements-bench.txt) does=(develop --release) missing=0 ;;
   wheel) pins=(python/requirements.txt) does=(build --release --out ../target/wheels) missing=1 ;;
   *)
-    echo "usage: scripts/python.sh run|test|wheel" >&2
+    echo "usage: scripts/python.sh run|test|bench|wheel" >&2
     exit 2
     ;;
 esac

@@ -85,6 +85,7 @@ case $goal in
     want softflowd softflowd "softflowd is left out of the comparison"
     want make make "DPDK's sketch and ns-3 are left out of the comparison"
     want pkg-config pkg-config "DPDK's sketch and ns-3 are left out of the comparison"
+    want ensurepip.py python3-venv "analyses of flow records are not measured"
     want libdpdk.pc libdpdk-dev "DPDK's sketch is left out of the comparison"
     want ns3-core.pc libns3-dev "ns-3 is left out of the comparison"
     ;;
