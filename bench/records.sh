@@ -4,19 +4,22 @@
 #   bench/records.sh reconstruct [RECORDS]   flows and flowsets: ours, DuckDB, Polars, DataFusion (20 M records)
 #   bench/records.sh top [RECORDS]           top source addresses: ours and nfdump, on the same records (20 M)
 #   bench/records.sh memory [RECORDS]        ours within 4 GiB (200 M records: 25 GB of disk)
+#   bench/records.sh ingest [RECORDS]        NetFlow v9 over loopback into files: ours and nfcapd (20 M records)
+#   bench/records.sh engines [RECORDS] [ENGINE=RECORDS...]   analyses on native, duckdb, clickhouse, spark (2 M records)
 #
-# One thread, on one processor. Records are made by the generator behind `thalweg synth` and kept in
+# One thread, on one processor; ingest has its sender on another, and Spark two workers on any. Records are made by the generator behind `thalweg synth` and kept in
 # target/bench-records/. Contenders that are not installed are left out with a line that says so;
 # `scripts/python.sh bench` installs those of Python.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-subject=${1:?reconstruct, top or memory}
+subject=${1:?reconstruct, top, memory, ingest or engines}
 case $subject in
-  reconstruct | top) records=${2:-20000000} ;;
+  reconstruct | top | ingest) records=${2:-20000000} ;;
   memory) records=${2:-200000000} ;;
+  engines) records=${2:-2000000} ;;
   *)
-    echo "bench/records.sh: expected reconstruct, top or memory, found $subject" >&2
+    echo "bench/records.sh: expected reconstruct, top, memory, ingest or engines, found $subject" >&2
     exit 2
     ;;
 esac
@@ -27,7 +30,11 @@ cpu=$(taskset -cp $$ | sed 's/.*[:,-] *//')
 mkdir -p "$data"
 
 step() { echo "==> $*"; "$@"; }
-step cargo build --release -p thalweg-records --examples
+if [ "$subject" = ingest ]; then
+  step cargo build --release -p thalweg
+else
+  step cargo build --release -p thalweg-records --examples
+fi
 
 case $subject in
   reconstruct | memory)
@@ -58,5 +65,25 @@ case $subject in
       [ -s "$file" ] || step "$target/release/examples/made_records" "$records" 1 1 "$file"
     fi
     step taskset -c "$cpu" "$python" bench/peers/records/measure.py top "$data/out" "$file" --nfcapd "$nfcapd"
+    ;;
+  ingest)
+    # The last processor, as above, and the first.
+    step "$python" bench/peers/records/ingest.py "$data/ingest" "$target/release/thalweg" "$records" "$cpu" 0
+    ;;
+  engines)
+    declare -A size=()
+    for own in "${@:3}"; do size[${own%%=*}]=${own#*=}; done
+    measured=()
+    for count in $records "${size[@]}"; do
+      file=$data/sampled-$count.parquet
+      [ -s "$file" ] || step "$target/release/examples/made_records" "$count" 1000 1 "$file"
+    done
+    for engine in native duckdb clickhouse spark; do
+      count=${size[$engine]:-$records}
+      # Whoever has a size of its own is compared with compiled code.
+      [ "$count" = "$records" ] || measured+=("native=$data/sampled-$count.parquet")
+      measured+=("$engine=$data/sampled-$count.parquet")
+    done
+    step "$python" bench/peers/records/engines.py "$data/scratch" "${measured[@]}"
     ;;
 esac

@@ -68,6 +68,8 @@ case $goal in
     want libpcap.so libpcap0.8 "tests of capture filters are skipped"
     want tshark tshark "tests that compare with tshark and capinfos are skipped"
     want nfdump nfdump "tests that compare with nfdump are skipped"
+    want make build-essential "tests with Kafka are skipped"
+    want kcat kcat "tests that compare with kcat are skipped"
     want tmux tmux "tests of the live view are skipped"
     want clang clang "the lab's switch program is not compiled, and tests of the lab are skipped"
     want ovs-vswitchd openvswitch-switch "tests with Open vSwitch are skipped"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable
@@ -45,6 +46,8 @@ def main() -> None:
     parser.add_argument("--engine", default="auto", help="what computes")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="where the tables go")
     arguments = parser.parse_args()
+    print(build(arguments))
+    print()
     found, chains = [], []
     for setting in SETTINGS:
         for seed in range(1, arguments.seeds + 1):
@@ -64,6 +67,13 @@ def main() -> None:
     print(markdown(table))
     print()
     print(markdown(pd.DataFrame(chains).groupby("setting", sort=False).sum().drop(columns="seed").reset_index()))
+
+
+def build(arguments: argparse.Namespace) -> str:
+    """What makes the records, and what computes; the program's path tells a debug build from a release."""
+    said = subprocess.run([arguments.thalweg, "--version"], check=True, capture_output=True, text=True).stdout.strip()
+    with thalweg.connect(arguments.engine) as engine:
+        return f"Records by `{shutil.which(arguments.thalweg)}` ({said}), analysed on the engine `{engine.name}`."
 
 
 def make(arguments: argparse.Namespace, setting: str, seed: int, directory: Path) -> pd.DataFrame:

@@ -3,8 +3,14 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use thalweg_wire::flow_export::decode::Counts;
-use thalweg_wire::flow_export::{DecodeError, Decoded, Decoder, Limits};
+use thalweg_wire::flow_export::encode::{Messages, Misfits, ipfix};
+use thalweg_wire::flow_export::{
+    Address, DecodeError, Decoded, Decoder, Format, Limits, Record, RecordBatch,
+};
 use thalweg_wire::{Nanos, Timestamp};
+
+/// Rows of which it is looked whether they survive being sent on; more would only take time.
+const SENT_ON: usize = 200;
 
 /// Small, so that every bound is met.
 const LIMITS: Limits = Limits {
@@ -59,7 +65,49 @@ fn check(data: &[u8], decode: Decode) {
     let [first, second] = runs;
     assert_eq!(first.decoded, second.decoded);
     assert_eq!(first.decoder.sources(), second.decoder.sources());
+    check_sent_on(&first.decoded.flows);
     first.finish();
+}
+
+/// What was decoded and is sent on as IPFIX comes back as it was.
+fn check_sent_on(rows: &RecordBatch) {
+    let mut sent = RecordBatch::default();
+    for row in 0..rows.len().min(SENT_ON) {
+        // Zero is no interval, which cannot be told once another was; nor is it a time. NTP's begin anew in 2036.
+        let row = rows.record(row);
+        sent.push(&Record {
+            sampling_interval: row.sampling_interval.max(1),
+            flow_start_us: row.flow_start_us.clamp(1, 2_000_000_000_000_000),
+            flow_end_us: row.flow_end_us.clamp(1, 2_000_000_000_000_000),
+            ..row
+        });
+    }
+    let now = Timestamp::new(1_700_000_000, 0);
+    let (mut encoder, mut messages) =
+        (ipfix::Encoder::new(ipfix::Options::default()).unwrap(), Messages::new());
+    encoder.encode(&sent, now, &mut messages);
+    let (mut decoder, mut back) = (Decoder::new(Limits::default()), Decoded::default());
+    for message in messages.iter() {
+        decoder.datagram((Ipv4Addr::LOCALHOST, 4739).into(), now, message, &mut back).unwrap();
+    }
+    match encoder.misfits() {
+        Misfits { rows: 0, values: 0 } => assert_eq!(told(&back.flows), told(&sent)),
+        _ => assert_eq!(back.flows.len(), sent.len()),
+    }
+}
+
+/// What rows tell of flows, in an order of its own: a message has rows of one template together.
+fn told(rows: &RecordBatch) -> Vec<Record> {
+    let without_origin = |row| Record {
+        received_us: 0,
+        exporter: Address::NONE,
+        observation_domain_id: 0,
+        format: Format::Ipfix,
+        ..rows.record(row)
+    };
+    let mut told: Vec<Record> = (0..rows.len()).map(without_origin).collect();
+    told.sort_by_cached_key(|row| format!("{row:?}"));
+    told
 }
 
 struct Run {
@@ -83,6 +131,7 @@ impl Run {
         let from = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), (self.messages % 5 / 2) as u16);
         let received = Timestamp::new(1_700_000_000 + self.messages, 0);
         let before = (self.decoded.flows.len(), self.decoded.counters.len());
+        let held = self.decoder.totals().held_bytes as usize;
         let result = (self.decode)(&mut self.decoder, from, received, message, &mut self.decoded);
         self.decoded.flows.check_invariants();
         self.decoded.counters.check_invariants();
@@ -91,6 +140,9 @@ impl Run {
             assert_eq!(error.from, from);
             assert_eq!((self.decoded.flows.len(), self.decoded.counters.len()), before);
         }
+        // As the decoder promises.
+        let rows = self.decoded.flows.len() + self.decoded.counters.len() - before.0 - before.1;
+        assert!(rows <= 2 * (message.len() + held), "{rows} rows of {} bytes", message.len());
         if self.messages.is_multiple_of(4) {
             self.decoder.expire(received);
         }

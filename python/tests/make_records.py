@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from thalweg.sources import RECORD_SCHEMA
+from thalweg.schema import RECORD_SCHEMA
 
 SECOND = 1_000_000
 START = 1_700_000_000 * SECOND

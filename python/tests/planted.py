@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from thalweg.sources import RECORD_SCHEMA
+from thalweg.schema import RECORD_SCHEMA
 
 DAY = datetime(2026, 11, 22, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

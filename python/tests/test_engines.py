@@ -12,7 +12,7 @@ from make_records import records, write
 from test_conformance import FLOW_COLUMNS, EngineOf, rows_of
 
 from thalweg import EngineError, SourceError, analyse, connect, reconstruct
-from thalweg.sources import RECORD_SCHEMA
+from thalweg.schema import RECORD_SCHEMA
 
 
 def test_an_engine_that_is_not_known_and_one_that_lacks_its_address_are_told_by_name() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from planted import DAY, Transfer, records_of, write_archive
+from planted import DAY, Transfer, record, records_of, write_archive
 
 from thalweg import cli
 
@@ -34,6 +34,9 @@ OTHERS = [
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [row for transfer in (*TO_B, *OTHERS) for row in records_of(transfer)]
+    noon = DAY + 12 * HOUR
+    reversed_one = record(flow_start=noon, flow_end=noon - HOUR / 60, source_address="192.0.2.9", destination_address="192.0.2.8")
+    rows.append(reversed_one)
     return write_archive(tmp_path_factory.mktemp("report"), rows)
 
 
@@ -102,6 +105,7 @@ def test_the_json_file_has_all_tables_and_what_they_were_made_with(folder: Path)
     assert report["about"]["threshold"] == 10**9
     assert report["about"]["tau"] == 10.0
     assert report["totals"]["parallel_flowsets"] == 5
+    assert report["totals"]["reversed_records"] == 1
     assert report["totals"]["octets"] == (15 + 30 + 45 + 64 + 40 + 6 + 2) * 10**9
     for path in folder.glob("*.csv"):
         told = report["traffic"] if path.stem == "traffic" else report["tables"][path.stem]

@@ -11,7 +11,8 @@ import pytest
 from make_records import records, write
 
 from thalweg import SourceError, connect
-from thalweg.sources import RECORD_SCHEMA, TimeRange, select
+from thalweg.schema import RECORD_SCHEMA
+from thalweg.sources import TimeRange, select
 
 MIDNIGHT = datetime(2023, 11, 15, tzinfo=UTC)
 HOUR = timedelta(hours=1)

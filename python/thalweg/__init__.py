@@ -19,17 +19,23 @@
 | `analysis` | both in one go |
 | `groups`, `tables`, `statistics` | whose traffic it is; Tables 2.2 to 2.4; quantiles and rate variability |
 | `filter`, `top`, `series` | nfdump's filter language, the largest, time series |
+| `parameters`, `dimensions`, `schema` | what is a flow, what rows can be grouped by, columns of records |
 | `report`, `cli` | the page with tables and plots; `thalweg flows` |
 """
 
-from .analysis import Analysis, Parameters, analyse
-from .archive import Archive
-from .archive import open_archive as open  # noqa: A004
-from .dataset import Dataset
-from .engines import Engine, EngineError, connect
-from .flows import reconstruct
-from .groups import ByAs, ByPrefix, Sites
-from .sources import SourceError
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .analysis import Analysis, analyse
+    from .archive import Archive
+    from .archive import open_archive as open  # noqa: A004
+    from .dataset import Dataset
+    from .engines import Engine, EngineError, connect
+    from .flows import reconstruct
+    from .groups import ByAs, ByPrefix, Sites
+    from .parameters import Parameters
+    from .sources import SourceError
 
 __all__ = [
     "Analysis",
@@ -47,3 +53,34 @@ __all__ = [
     "open",
     "reconstruct",
 ]
+
+_MODULES = {
+    "Analysis": "analysis",
+    "Archive": "archive",
+    "ByAs": "groups",
+    "ByPrefix": "groups",
+    "Dataset": "dataset",
+    "Engine": "engines",
+    "EngineError": "engines",
+    "Parameters": "parameters",
+    "Sites": "groups",
+    "SourceError": "sources",
+    "analyse": "analysis",
+    "connect": "engines",
+    "open": "archive",
+    "reconstruct": "flows",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports what is asked for: Ibis, pandas and DuckDB take a second, and most commands need only some of them."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(f".{_MODULES[name]}", __name__)
+    found = getattr(module, "open_archive" if name == "open" else name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,8 +1,8 @@
-"""The native analysis of flow records (Rust: ``thalweg_records::analyse``)."""
+"""The native analyses of flow records (Rust: ``thalweg_records::analyse`` and ``top``)."""
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 class Statistics(TypedDict):
     """What an analysis came upon."""
@@ -27,6 +27,8 @@ class Statistics(TypedDict):
     """Bytes that did not fit into memory, each time they were written."""
     largest_key: int
     """Most records of one key held at once beyond ``memory_bytes``; 0 if it never came to that."""
+    largest_pair: int
+    """Most flows of one pair of hosts held at once beyond ``memory_bytes``; 0 if it never came to that."""
 
 def analyse(
     paths: Sequence[str | PathLike[str]],
@@ -52,4 +54,41 @@ def analyse(
 
     Raises ``ValueError`` for a parameter, a file or a value that is not as expected, saying which and what was, and
     ``OSError`` for what the system refuses.
+    """
+
+class Top(TypedDict):
+    """The largest groups, column by column."""
+
+    key: list[list[Any]]
+    """What the records of each group have in common; a list for each column of the key."""
+    octets: list[int]
+    """Scaled by sampling."""
+    packets: list[int]
+    """Scaled by sampling."""
+    flows: list[int]
+    """Records."""
+    share: list[float | None]
+    """Of all octets, packets or records, as ordered; None where there are none."""
+    flow_start_us: list[int]
+    """First packet, microseconds since 1970 (UTC)."""
+    flow_end_us: list[int]
+    """Last packet."""
+
+def top(
+    paths: Sequence[str | PathLike[str]],
+    *,
+    key: Sequence[tuple[str, str | None]],
+    order: str,
+    limit: int | None,
+    memory_bytes: int,
+    threads: int,
+    progress: Callable[[int, int], object] | None,
+) -> Top:
+    """The largest groups of Parquet files of flow records, the largest first; equals in the order of their keys.
+
+    A part of the key is a column, and the column of the other end if a record belongs to both. Results are those of
+    ``thalweg.top.top``, to the last bit. ``order`` is ``octets``, ``packets`` or ``flows``; ``progress`` as of
+    ``analyse``, with records done and records in all.
+
+    Raises ``MemoryError`` for more groups than ``memory_bytes`` hold, and ``ValueError`` and ``OSError`` as ``analyse``.
     """

@@ -6,40 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .dataset import Dataset
-from .flows import GAP_S, THRESHOLD_OCTETS, WINDOW_S, checked_flow_rules, reconstruct
-from .flowsets import TAU_S, checked_set_rules, flowsets
-
-
-@dataclass(frozen=True)
-class Parameters:
-    """What the analyses take, with the dissertation's numbers; see `flows.reconstruct` and `flowsets.flowsets`.
-
-    Attributes:
-        gap: Seconds without a flow after which a record is another flow's.
-        threshold: A cheetah sends more than so many octets ...
-        window: ... within so many seconds.
-        tau: Seconds within which flows of a set start.
-        rule: `span` or `chain`.
-        cheetahs_only: Whether flowsets are of cheetah flows alone.
-
-    Raises:
-        ValueError: If one is out of its range.
-    """
-
-    gap: float = GAP_S
-    threshold: int = THRESHOLD_OCTETS
-    window: float = WINDOW_S
-    tau: float = TAU_S
-    rule: str = "span"
-    cheetahs_only: bool = True
-
-    def __post_init__(self) -> None:
-        self.rules()
-
-    def rules(self) -> dict[str, int | str | bool]:
-        """As compiled code takes them: times in microseconds."""
-        of_flows = checked_flow_rules(self.gap, self.threshold, self.window)
-        return of_flows | checked_set_rules(self.tau, self.rule) | {"cheetahs_only": self.cheetahs_only}
+from .flows import reconstruct
+from .flowsets import flowsets
+from .parameters import Parameters
 
 
 @dataclass(frozen=True)

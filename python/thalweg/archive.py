@@ -8,21 +8,20 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
-import sqlglot
-import sqlglot.errors
-from sqlglot import exp
-
-from . import flowsets, series, top
-from .analysis import Parameters, analyse
 from .dataset import Dataset
+from .dimensions import ORDERS, DimensionError, dimensions
 from .engines import Engine, connect
+from .errors import QuestionError
 from .filter import compile_filter
-from .flows import reconstruct
 from .keys import KEY, POINT
+from .parameters import Parameters
 from .quantities import names as listed
 from .quantities import span_us
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TABLES = ("records", "flows", "cheetahs", "flowsets")
 """What can be asked about."""
@@ -33,7 +32,7 @@ ORDER = ("flow_start_us", "flow_end_us", *KEY, *POINT, "received_us", "octets")
 _SQL = re.compile(r"[\s(]*(select|with|from)\b", re.IGNORECASE)
 
 
-class QueryError(ValueError):
+class QueryError(QuestionError):
     """A query that cannot be asked."""
 
 
@@ -110,7 +109,9 @@ class Archive:
                 self._analyse()
             else:
                 members = self.cheetahs() if chosen.cheetahs_only else self.flows()
-                sets = flowsets.flowsets(members, tau=chosen.tau, rule=chosen.rule, cheetahs_only=chosen.cheetahs_only)
+                from .flowsets import flowsets
+
+                sets = flowsets(members, tau=chosen.tau, rule=chosen.rule, cheetahs_only=chosen.cheetahs_only)
                 self._computed["flowsets"] = sets.materialised()
         return self._computed["flowsets"]
 
@@ -149,9 +150,21 @@ class Archive:
         matching: str = "",
         of: str = "records",
     ) -> Dataset:
-        """The largest groups (`top.top`); `by` has names of `top.DIMENSIONS`."""
+        """The largest groups (`top.top`); `by` has names of `dimensions.DIMENSIONS`.
+
+        Raises:
+            DimensionError: If rows cannot be grouped so.
+            FilterError: If `matching` is no filter.
+        """
+        if order not in ORDERS:
+            raise DimensionError(f"order: there is no {order!r}; there are {', '.join(ORDERS)}")
         rows = self.matching(matching, of)
-        return rows.derive(top.top(rows.table, _names(by), order, limit))
+        found = rows.engine.top(rows, dimensions(_names(by)), order, limit, self.progress) if rows is self.records else None
+        if found is not None:
+            return found
+        from .top import top
+
+        return rows.derive(top(rows.table, _names(by), order, limit))
 
     def series(
         self,
@@ -163,8 +176,10 @@ class Archive:
         of: str = "records",
     ) -> pd.DataFrame:
         """Traffic of every interval (`series.series`); `every` is a length of time as `5m`, or microseconds."""
+        from .series import series
+
         every_us = span_us(every) if isinstance(every, str) else every
-        return series.series(self.matching(matching, of), every_us, by=_names(by), groups=groups)
+        return series(self.matching(matching, of), every_us, by=_names(by), groups=groups)
 
     def query(self, text: str) -> Dataset:
         """The answer to SQL (DuckDB's dialect, about one of `TABLES`), or the records that match a filter, by their start.
@@ -176,6 +191,10 @@ class Archive:
         if not _SQL.match(text):
             matching = self.matching(text)
             return matching.derive(matching.table.order_by(list(ORDER)))
+        import sqlglot
+        import sqlglot.errors
+        from sqlglot import exp
+
         try:
             asked = sqlglot.parse_one(text, dialect="duckdb")
         except sqlglot.errors.ParseError as error:
@@ -199,10 +218,14 @@ class Archive:
 
     def _analyse(self) -> None:
         """Flows and flowsets in one go."""
+        from .analysis import analyse
+
         found = analyse(self.records, self.parameters, self.progress)
         self._computed.update(flows=found.flows, flowsets=found.flowsets)
 
     def _reconstructed(self, *, cheetahs_only: bool) -> Dataset:
+        from .flows import reconstruct
+
         chosen = self.parameters
         return reconstruct(
             self.records, gap=chosen.gap, threshold=chosen.threshold, window=chosen.window, cheetahs_only=cheetahs_only

@@ -1,9 +1,14 @@
-"""What a row counts: octets and packets, scaled by sampling where that is still to be done."""
+"""What a row counts: octets and packets, scaled by sampling where that is still to be done.
+
+Products and sums stop at the greatest int64; see `saturation`.
+"""
 
 from __future__ import annotations
 
 import ibis
 import ibis.expr.types as ir
+
+from .saturation import product
 
 
 def octets(table: ir.Table) -> ir.IntegerValue:
@@ -25,4 +30,4 @@ def _scaled(table: ir.Table, column: str) -> ir.IntegerValue:
     """Records hold what was counted, one packet in so many; flows and flowsets, which no one exporter told, are scaled."""
     if "exporter" not in table.columns:
         return table[column]
-    return table[column] * ibis.greatest(table["sampling_interval"], 1)
+    return product(table[column], ibis.greatest(table["sampling_interval"], 1))

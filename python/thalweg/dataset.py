@@ -6,35 +6,61 @@ with the same integers. Files and data frames hold them as timestamps, under the
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import ibis.expr.types as ir
-import pandas as pd
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import ibis.expr.types as ir
+    import pandas as pd
+    import pyarrow as pa
+
     from .engines import Engine
 
 INSTANTS = ("received", "flow_start", "flow_end")
 """Columns of files that are timestamps; inside, each has `_us` at the end of its name."""
 
 
-@dataclass(frozen=True)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
 class Dataset:
     """An Ibis table and the engine that computes it.
 
     Attributes:
         engine: What computes it.
-        table: The Ibis table; instants are int64 microseconds since 1970 (UTC).
         files: The Parquet files whose rows are exactly these, if there are any such; the native analyses read those.
     """
 
-    engine: Engine
-    table: ir.Table
-    files: tuple[str, ...] = ()
+    def __init__(self, engine: Engine, table: ir.Table | Callable[[], ir.Table], files: tuple[str, ...] = ()) -> None:
+        """
+        Args:
+            engine: What computes it.
+            table: The Ibis table, or what gives it when it is asked for.
+            files: The Parquet files whose rows are exactly these.
+        """
+        self.engine = engine
+        self.files = files
+        self._given = table
+
+    @cached_property
+    def table(self) -> ir.Table:
+        """The Ibis table; instants are int64 microseconds since 1970 (UTC)."""
+        return self._given() if callable(self._given) else self._given
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns in files."""
+        return [_in_files(name) for name in self.table.columns]
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Computes all rows, one by one; instants are datetimes under their names in files."""
+        import pyarrow as pa
+
+        for batch in self.engine.batches(self.table):
+            yield from with_timestamps(pa.Table.from_batches([batch])).to_pylist()
 
     def derive(self, table: ir.Table) -> Dataset:
         """Another table of the same engine."""
@@ -73,8 +99,56 @@ class Dataset:
         self.engine.to_parquet(self.table, path)
 
 
+class Computed(Dataset):
+    """Rows that are here already."""
+
+    def __init__(self, engine: Engine, values: Mapping[str, Sequence[Any]], schema: Callable[[], pa.Schema]) -> None:
+        """
+        Args:
+            engine: What computes with them further.
+            values: Columns by name; instants are int64 microseconds since 1970 (UTC).
+            schema: Gives their types when they are asked for.
+        """
+        super().__init__(engine, lambda: engine.from_arrow(self.to_pyarrow()).table)
+        self._values = values
+        self._schema = schema
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns in files."""
+        return [_in_files(name) for name in self._values]
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """All rows, one by one; instants are datetimes under their names in files."""
+        read = [_instant if _in_files(name) != name else _itself for name in self._values]
+        names = self.columns
+        for row in zip(*self._values.values(), strict=True):
+            yield {name: of(value) for name, of, value in zip(names, read, row, strict=True)}
+
+    def to_pyarrow(self) -> pa.Table:
+        """All rows, as an Arrow table; instants stay int64 microseconds."""
+        import pyarrow as pa
+
+        return pa.table(dict(self._values), self._schema())
+
+
+def _in_files(name: str) -> str:
+    instant = name.removesuffix("_us")
+    return instant if instant in INSTANTS else name
+
+
+def _instant(microseconds: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
 def with_timestamps(rows: pa.Table) -> pa.Table:
     """Instants as UTC timestamps under their names in files, the other columns as they are."""
+    import pyarrow as pa
+
     for index, name in enumerate(rows.column_names):
         if name.removesuffix("_us") in INSTANTS and name.endswith("_us"):
             column = rows[name].cast(pa.int64()).cast(pa.timestamp("us", "UTC"))

@@ -31,10 +31,8 @@ import ibis.expr.types as ir
 from .cheetahs import cheetahs
 from .dataset import Dataset
 from .keys import KEY, POINT
+from .parameters import GAP_S, THRESHOLD_OCTETS, WINDOW_S, checked_flow_rules
 from .saturation import product, total
-
-GAP_S, WINDOW_S, THRESHOLD_OCTETS = 60.0, 60.0, 1_000_000_000
-"""The dissertation's numbers: more than 1 GB within a minute; a minute is the routers' active timeout."""
 
 COLUMNS = {
     "source_address": "string",
@@ -106,33 +104,6 @@ def reconstruct(
 def reversed_records(records: Dataset) -> int:
     """How many records end before they start, and were turned round."""
     return records.filter(lambda rows: rows.flow_end_us < rows.flow_start_us).count()
-
-
-def checked_flow_rules(gap: float, threshold: int, window: float) -> dict[str, int | str | bool]:
-    """Parameters of `reconstruct` as engines take them.
-
-    Raises:
-        ValueError: If one is out of its range.
-    """
-    if threshold < 0:
-        raise ValueError(f"threshold: {threshold} octets is less than none")
-    return {
-        "gap_us": in_microseconds("gap", gap, 0),
-        "threshold_octets": threshold,
-        "window_us": in_microseconds("window", window, 1),
-    }
-
-
-def in_microseconds(name: str, seconds: float, least_us: int) -> int:
-    """A parameter in whole microseconds.
-
-    Raises:
-        ValueError: If it is less than `least_us`.
-    """
-    value_us = round(seconds * 1e6)
-    if value_us < least_us:
-        raise ValueError(f"{name}: {seconds} s is less than {least_us / 1e6} s")
-    return value_us
 
 
 def _scaled(records: ir.Table) -> ir.Table:

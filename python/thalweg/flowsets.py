@@ -26,13 +26,8 @@ import ibis.expr.types as ir
 
 from .dataset import Dataset
 from .engines import Engine
-from .flows import in_microseconds
+from .parameters import TAU_S, checked_set_rules
 from .saturation import product, total
-
-TAU_S = 10.0
-"""The dissertation's gap."""
-RULES = ("span", "chain")
-"""What to do where eq. 2.2 cannot be met."""
 
 COLUMNS = {
     "source_address": "string",
@@ -74,17 +69,6 @@ def flowsets(flows: Dataset, *, tau: float = TAU_S, rule: str = "span", cheetahs
         chained = flows.engine.materialise(chained)
         sets = _divided(flows.engine, chained, tau_us)
     return flows.derive(_characterised(sets))
-
-
-def checked_set_rules(tau: float, rule: str) -> dict[str, int | str | bool]:
-    """Parameters of `flowsets` as engines take them.
-
-    Raises:
-        ValueError: If one is out of its range.
-    """
-    if rule not in RULES:
-        raise ValueError(f"rule: {rule!r} is not known; there are {' and '.join(RULES)}")
-    return {"tau_us": in_microseconds("tau", tau, 0), "rule": rule}
 
 
 def _chains(flows: ir.Table, tau_us: int) -> ir.Table:

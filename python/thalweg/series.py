@@ -19,7 +19,9 @@ import numpy as np
 import pandas as pd
 
 from .dataset import Dataset
-from .top import DimensionError, dimensions, grouped, top
+from .dimensions import DimensionError, dimensions
+from .errors import QuestionError
+from .top import grouped, top
 
 MAX_INTERVALS = 100_000
 """Intervals of a series at most."""
@@ -30,7 +32,7 @@ OTHER = "other"
 _AMOUNTS = ("octets", "packets", "flows")
 
 
-class SeriesError(ValueError):
+class SeriesError(QuestionError):
     """A series that cannot be made."""
 
 

@@ -1,8 +1,8 @@
 //! Reconstructs the flows of Parquet files of flow records, and says how long that took.
 //!
-//!     cargo run --release -p thalweg-records --example analyse -- THREADS MEMORY_BYTES DIRECTORY FILE...
+//!     cargo run --release -p thalweg-records --example analyse -- [--all] THREADS MEMORY_BYTES DIRECTORY FILE...
 //!
-//! Writes `flows.parquet` and `flowsets.parquet` to DIRECTORY.
+//! Writes `flows.parquet` and `flowsets.parquet` to DIRECTORY; with `--all` flowsets of all flows, not of cheetahs only.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -11,12 +11,22 @@ use std::time::Instant;
 use thalweg_records::analyse::{Options, Outputs, analyse};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [threads, memory_bytes, directory, paths @ ..] = &arguments[..] else {
-        return Err("expected THREADS MEMORY_BYTES DIRECTORY FILE...".into());
+    let (options, arguments): (Vec<String>, Vec<String>) =
+        std::env::args().skip(1).partition(|argument| argument.starts_with("--"));
+    let cheetahs_only = match &options[..] {
+        [] => true,
+        [all] if all == "--all" => false,
+        _ => return Err("expected no option but --all".into()),
     };
-    let options =
-        Options { threads: threads.parse()?, memory_bytes: memory_bytes.parse()?, ..Options::default() };
+    let [threads, memory_bytes, directory, paths @ ..] = &arguments[..] else {
+        return Err("expected [--all] THREADS MEMORY_BYTES DIRECTORY FILE...".into());
+    };
+    let options = Options {
+        threads: threads.parse()?,
+        memory_bytes: memory_bytes.parse()?,
+        cheetahs_only,
+        ..Options::default()
+    };
     let directory = PathBuf::from(directory);
     let outputs = Outputs {
         flows: Some(directory.join("flows.parquet")),

@@ -6,7 +6,10 @@
 //! | [`collect`] | the collecting process: sockets and captures, into the store |
 //! | [`store`] | Parquet files by hour, behind a write-ahead spool |
 //! | [`analyse`] | flow reconstruction and parallel flowsets over stored records, in bounded memory |
+//! | [`read`] | stored records again, column by column |
+//! | [`top`] | the largest groups of stored records |
 //! | [`generator`] | flow records with known truth, as routers would export them |
+//! | [`kafka`] | flow records to Kafka, from many collectors to one cluster |
 //! | [`handoff`] | where flows go that are metered here: to a collector, into the store |
 //! | [`metered`] | what our own meter hands on, as rows |
 //! | [`export`] | an IPFIX exporting process over UDP, TCP and TLS |
@@ -16,6 +19,9 @@ pub mod collect;
 pub mod export;
 pub mod generator;
 pub mod handoff;
+pub mod kafka;
 pub mod metered;
+pub mod read;
 pub mod schema;
 pub mod store;
+pub mod top;

@@ -185,3 +185,93 @@ fn a_crash_loses_no_more_than_the_bound_and_nothing_comes_twice() {
     assert_eq!(collector.summary()["records"], 0);
     assert_eq!(stored(folder.path())[0], 20_000);
 }
+
+#[cfg(not(feature = "kafka"))]
+#[test]
+fn a_program_without_kafka_says_how_to_build_one() {
+    let folder = TempDir::new().unwrap();
+    let program = Command::new(env!("CARGO_BIN_EXE_thalweg"))
+        .args(["collect", "--kafka", "127.0.0.1:9092", "127.0.0.1:0", "-o"])
+        .arg(folder.path().join("flows"))
+        .output()
+        .unwrap();
+    let error = String::from_utf8(program.stderr).unwrap();
+    assert!(error.contains("--features kafka"), "{error}");
+    assert!(!program.status.success() && !folder.path().join("flows").exists());
+}
+
+/// kcat, which reads a topic of the mock cluster that it is itself.
+#[cfg(feature = "kafka")]
+struct Cluster {
+    child: Child,
+    brokers: String,
+    /// Not to be closed while it may say something there.
+    _said: BufReader<std::process::ChildStderr>,
+}
+
+#[cfg(feature = "kafka")]
+impl Cluster {
+    fn start() -> std::io::Result<Cluster> {
+        let arguments = ["-C", "-u", "-b", "none", "-t", "routers", "-o", "beginning", "-f", "%k %s\n"];
+        let mut child = Command::new("kcat")
+            .args(arguments)
+            .args(["-X", "test.mock.num.brokers=3"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut brokers = (&mut said).lines().map(Result::unwrap);
+        let brokers = brokers.find_map(|line| Some(line.split_once("replaced with ")?.1.to_owned()));
+        Ok(Cluster { child, brokers: brokers.expect("it says where they are"), _said: said })
+    }
+
+    /// The next messages: key and row.
+    fn messages(&mut self, count: usize) -> Vec<(String, Value)> {
+        let lines = BufReader::new(self.child.stdout.take().unwrap()).lines();
+        let message = |line: String| {
+            let (key, row) = line.split_once(' ').unwrap();
+            (key.to_owned(), serde_json::from_str(row).unwrap())
+        };
+        lines.take(count).map(|line| message(line.unwrap())).collect()
+    }
+}
+
+#[cfg(feature = "kafka")]
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(feature = "kafka")]
+#[test]
+fn kafka_has_what_the_files_have_and_the_summary_tells_of_both() {
+    let Ok(mut cluster) = Cluster::start() else {
+        use std::io::Write as _;
+        let line = "skipped: kafka_has_what_the_files_have_and_the_summary_tells_of_both: there is no kcat\n";
+        return std::io::stderr().write_all(line.as_bytes()).unwrap();
+    };
+    let folder = TempDir::new().unwrap();
+    let secret = folder.path().join("client");
+    std::fs::write(&secret, "collector-7\n").unwrap();
+    let client = format!("client.id=@{}", secret.display());
+    let kafka = ["--kafka", &cluster.brokers, "--kafka-topic", "routers", "--kafka-option", &client];
+    let mut collector = Collector::start(folder.path(), &kafka);
+    send(&messages(&mut encoder(), 5_000), collector.port);
+    collector.line(|line| line["records"] == 5_000);
+    let summary = collector.summary();
+    assert_eq!(
+        (&summary["store"]["written"], &summary["kafka"]["delivered"]),
+        (&5_000.into(), &5_000.into())
+    );
+    assert_eq!(summary["lost"]["kafka_records"], 0);
+    let messages = cluster.messages(5_000);
+    let sum = |column| messages.iter().map(|(_, row)| row[column].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(stored(folder.path()), [messages.len() as u64, sum("packets"), sum("octets")]);
+    assert!(messages.iter().all(|(key, row)| key == "127.0.0.1" && row["exporter"] == "127.0.0.1"));
+    let sources: std::collections::BTreeSet<_> =
+        messages.iter().map(|(_, row)| row["source_address"].as_str().unwrap()).collect();
+    assert_eq!(sources.len(), 5_000, "nothing twice");
+}

@@ -11,11 +11,8 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from ..archive import QueryError
-from ..filter import FilterError
-from ..series import SeriesError
-from ..top import DimensionError
-from . import answering, flows, parser, query, report, series, top
+from ..errors import QuestionError
+from . import flows, parser, query, report, series, top
 
 COMMANDS = (report, top, series, query, flows)
 
@@ -24,8 +21,6 @@ COMPLETE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 TRACEBACK = "THALWEG_TRACEBACK"
 """The environment variable with which an error is shown with where it came from."""
-
-_WRONG = (FilterError, DimensionError, SeriesError, QueryError, answering.UsageError)
 
 
 def build(now: datetime) -> argparse.ArgumentParser:
@@ -50,7 +45,7 @@ def main(arguments: Sequence[str] | None = None, now: datetime | None = None) ->
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         return INTERRUPTED
-    except _WRONG as error:
+    except QuestionError as error:
         print(f"thalweg: {error}", file=sys.stderr)
         return USAGE
     except Exception as error:  # each engine has exceptions of its own for files that it cannot read

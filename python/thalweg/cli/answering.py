@@ -8,20 +8,22 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from ..analysis import Parameters
 from ..archive import Archive
 from ..dataset import Dataset
 from ..engines import connect
-from ..sources import RECORD_SCHEMA, SourceError
+from ..errors import QuestionError
+from ..parameters import Parameters
+from ..sources import SourceError
 from . import output
 from .progress import Bar
 
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-class UsageError(ValueError):
+
+class UsageError(QuestionError):
     """Arguments that are not right together."""
 
 
@@ -45,15 +47,17 @@ class Work:
             with self.bar:
                 rows.to_parquet(self.chosen.parquet)
         elif self.chosen.json:
-            output.as_json(output.rows_of(rows), sys.stdout)
+            output.as_json(rows.rows(), sys.stdout)
         elif self.chosen.csv:
-            output.as_csv(output.rows_of(rows), output.columns_of(rows), sys.stdout)
+            output.as_csv(rows.rows(), rows.columns, sys.stdout)
         else:
             self._table(rows, limit)
 
     def answer_exactly(self, rows: pa.Table) -> bool:
         """Writes rows that are computed already as JSON, CSV or Parquet; whether one of these was asked for."""
         if self.chosen.parquet is not None:
+            import pyarrow.parquet as pq
+
             pq.write_table(rows, self.chosen.parquet, compression="zstd")
         elif self.chosen.json:
             output.as_json(rows.to_pylist(), sys.stdout)
@@ -64,10 +68,9 @@ class Work:
         return True
 
     def _table(self, rows: Dataset, limit: int | None) -> None:
-        columns = output.columns_of(rows)
         with self.bar:
-            found = list(itertools.islice(output.rows_of(rows), None if limit is None else limit + 1))
-        shown = output.RECORD_COLUMNS if columns == RECORD_SCHEMA.names else columns
+            found = list(itertools.islice(rows.rows(), None if limit is None else limit + 1))
+        shown = output.RECORD_COLUMNS if output.are_records(rows.columns) else rows.columns
         output.as_table(found[:limit], shown, sys.stdout)
         if not found:
             output.note("nothing matches")

@@ -6,8 +6,6 @@ import argparse
 from datetime import datetime
 from typing import Any
 
-import ibis
-
 from ..keys import KEY
 from . import answering, parser
 
@@ -63,6 +61,8 @@ def add(commands: Any, now: datetime) -> None:
 
 def run(chosen: argparse.Namespace) -> None:
     """Answers."""
+    import ibis
+
     with answering.work(chosen) as work:
         of = "cheetahs" if chosen.command == "flows" and chosen.cheetahs else chosen.command
         with work.bar:

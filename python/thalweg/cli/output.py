@@ -10,15 +10,12 @@ import csv
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, TextIO
 
-import pyarrow as pa
-
 from .. import units
-from ..dataset import INSTANTS, Dataset, with_timestamps
 from ..protocols import NAMES as PROTOCOLS
 
 Format = Callable[[Any], str]
@@ -41,6 +38,15 @@ RECORD_COLUMNS = [
     *("tcp_flags", "packets", "octets", "sampling_interval", "exporter"),
 ]
 """What a table of records shows; all columns are more than a line holds."""
+
+
+def are_records(columns: list[str]) -> bool:
+    """Whether these are all columns of records."""
+    if not set(columns).issuperset(RECORD_COLUMNS):
+        return False
+    from ..schema import RECORD_SCHEMA
+
+    return bool(columns == RECORD_SCHEMA.names)
 
 
 def as_table(rows: Iterable[Mapping[str, Any]], columns: list[str], out: TextIO) -> None:
@@ -66,20 +72,6 @@ def as_csv(rows: Iterable[Mapping[str, Any]], columns: list[str], out: TextIO) -
     writer.writerow(columns)
     for row in rows:
         writer.writerow([_plain(row[name]) for name in columns])
-
-
-def rows_of(answer: Dataset | pa.Table) -> Iterator[dict[str, Any]]:
-    """Row by row, instants as datetimes under their names in files."""
-    batches = answer.engine.batches(answer.table) if isinstance(answer, Dataset) else [answer]
-    for batch in batches:
-        rows = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
-        yield from with_timestamps(rows).to_pylist()
-
-
-def columns_of(answer: Dataset | pa.Table) -> list[str]:
-    """Names of the columns in files."""
-    names = answer.table.columns if isinstance(answer, Dataset) else answer.column_names
-    return [name.removesuffix("_us") if name.removesuffix("_us") in INSTANTS else name for name in names]
 
 
 def note(text: str) -> None:

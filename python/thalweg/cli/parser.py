@@ -8,8 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from ..engines import NAMES as ENGINES
-from ..flows import GAP_S, THRESHOLD_OCTETS, WINDOW_S
-from ..flowsets import RULES, TAU_S
+from ..parameters import GAP_S, RULES, TAU_S, THRESHOLD_OCTETS, WINDOW_S
 from ..quantities import instant, size, span_us, whole_number
 
 ABOUT = """Analyse flow records: transfers, parallel flowsets, top talkers, time series.

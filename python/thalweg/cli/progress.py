@@ -6,12 +6,12 @@ import sys
 import threading
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from typing import TYPE_CHECKING
 
 from ..engines import Engine
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 _INTERVAL_S = 0.1
 
@@ -28,7 +28,7 @@ class Bar:
         self._shown: Progress | None = None
         self._open = ExitStack()
 
-    def at(self, done: int, in_all: int) -> None:
+    def at(self, done: float, in_all: float) -> None:
         """Steps done, and steps in all."""
         if self._shown is not None:
             self._shown.update(self._shown.task_ids[0], completed=done, total=in_all)
@@ -36,33 +36,25 @@ class Bar:
     def __enter__(self) -> None:
         if not sys.stderr.isatty():
             return
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
         columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
         shown = Progress(*columns, console=Console(stderr=True), transient=True)
         shown.add_task(self._doing, total=None)
         self._shown = self._open.enter_context(shown)
-        connection = _duckdb(self._engine)
-        if connection is not None:
-            done = threading.Event()
-            asker = threading.Thread(target=self._ask, args=(connection, done), daemon=True)
-            asker.start()
-            self._open.callback(asker.join)
-            self._open.callback(done.set)
+        done = threading.Event()
+        asker = threading.Thread(target=self._ask, args=(done,), daemon=True)
+        asker.start()
+        self._open.callback(asker.join)
+        self._open.callback(done.set)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._open.close()
         self._shown = None
 
-    def _ask(self, connection: Any, done: threading.Event) -> None:
+    def _ask(self, done: threading.Event) -> None:
         while not done.wait(_INTERVAL_S):
-            percent = connection.query_progress()
-            if percent >= 0:
+            percent = self._engine.percent_done()
+            if percent is not None:
                 self.at(percent, 100)
-
-
-def _duckdb(engine: Engine) -> Any:
-    """The connection of DuckDB, which from now on can tell how far it is; None of other engines."""
-    if engine.name not in ("duckdb", "native"):
-        return None
-    for setting in ("enable_progress_bar = true", "enable_progress_bar_print = false", "progress_bar_time = 0"):
-        engine.backend.raw_sql(f"SET {setting}")
-    return engine.backend.con

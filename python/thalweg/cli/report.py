@@ -6,10 +6,12 @@ import argparse
 import re
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..groups import ByAs, ByPrefix, Grouping, Sites
 from . import answering, parser
+
+if TYPE_CHECKING:
+    from ..groups import Grouping
 
 ABOUT = """Report on transfers: a page with tables and plots.
 
@@ -50,6 +52,8 @@ def add(commands: Any, now: datetime) -> None:
 
 def grouping(text: str) -> tuple[str, Grouping]:
     """What groups there are, in words too."""
+    from ..groups import ByAs, ByPrefix, Sites
+
     if text == "asn":
         return "autonomous system", ByAs()
     if match := _PREFIX.fullmatch(text):

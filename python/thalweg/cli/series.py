@@ -6,16 +6,15 @@ import argparse
 import shutil
 from datetime import datetime
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from ..archive import TABLES
 from ..engines.engine import microseconds
 from ..quantities import names, span_us, whole_number
-from ..series import series
-from . import answering, chart, parser
+from . import answering, parser
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ABOUT = """Traffic over time.
 
@@ -61,6 +60,8 @@ def plot_file(text: str) -> Path:
 
 def run(chosen: argparse.Namespace) -> None:
     """Answers."""
+    from ..series import series
+
     start_us, end_us = (None if at is None else microseconds(at) for at in (chosen.start, chosen.end))
     with answering.work(chosen) as work:
         with work.bar:
@@ -70,6 +71,10 @@ def run(chosen: argparse.Namespace) -> None:
 
 
 def _show(work: answering.Work, found: pd.DataFrame) -> None:
+    import pyarrow as pa
+
+    from . import chart
+
     chosen = work.chosen
     if chosen.plot is not None:
         from ..report.plots import save_series

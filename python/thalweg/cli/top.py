@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from ..archive import TABLES
+from ..dimensions import DIMENSIONS, ORDERS
 from ..quantities import names, whole_number
-from ..top import DIMENSIONS, ORDERS
 from . import answering, parser
 
 ABOUT = """Who moves most: the largest groups.

@@ -37,7 +37,7 @@ def connect(
     """An engine by name.
 
     Args:
-        name: `native` (DuckDB, with flows and flowsets of whole files computed by compiled code), `duckdb`, `spark`,
+        name: `native` (DuckDB, with flows, flowsets and the largest groups of whole files computed by compiled code), `duckdb`, `spark`,
             `clickhouse`, `server`; `auto`: `native` where it is built, else `duckdb`.
         memory_bytes: Memory to compute in; None: the engine's default.
         threads: How many compute (Spark: parts that shuffled rows are divided into); None: the engine's default.

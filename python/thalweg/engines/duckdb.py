@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import ClassVar
-
-import ibis
-import ibis.expr.types as ir
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..dataset import INSTANTS
 from .engine import Engine, builtin
 
-_BATCH_ROWS = 100_000
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+    import pyarrow as pa
+    from ibis.backends.sql import SQLBackend
 
-_microseconds = builtin("epoch_us")
+_BATCH_ROWS = 100_000
 
 
 class DuckDB(Engine):
-    """DuckDB in this process."""
+    """DuckDB in this process, connected when it is needed."""
 
     name: ClassVar[str] = "duckdb"
 
@@ -31,17 +30,31 @@ class DuckDB(Engine):
             threads: How many compute; None: one a core.
             scratch: Directory for what does not fit into memory; None: the system's for temporary files.
         """
-        super().__init__(ibis.duckdb.connect(), scratch)
-        settings = {"temp_directory": str(self.scratch), "preserve_insertion_order": False, "TimeZone": "UTC"}
+        super().__init__(self._connected, scratch)
+        settings: dict[str, Any] = {"temp_directory": str(self.scratch), "preserve_insertion_order": False, "TimeZone": "UTC"}
+        # It is to tell how far it is, not to show it.
+        settings |= {"enable_progress_bar": True, "enable_progress_bar_print": False, "progress_bar_time": 0}
         if memory_bytes is not None:
             settings["memory_limit"] = f"{memory_bytes}B"
         if threads is not None:
             settings["threads"] = threads
-        for setting, value in settings.items():
-            self.backend.raw_sql(f"SET {setting} = {value!r}")
+        self._settings = settings
+
+    def _connected(self) -> SQLBackend:
+        import ibis
+
+        backend: SQLBackend = ibis.duckdb.connect()
+        for setting, value in self._settings.items():
+            backend.raw_sql(f"SET {setting} = {value!r}")
+        return backend
+
+    def percent_done(self) -> float | None:
+        """How far a query is."""
+        percent = self.backend.con.query_progress() if self._is_connected() else -1.0
+        return percent if percent >= 0 else None
 
     def _microseconds(self, at: ir.TimestampColumn) -> ir.IntegerColumn:
-        return _microseconds(at)
+        return builtin("epoch_us")(at)
 
     def _scan(self, paths: Sequence[str]) -> ir.Table:
         return self.backend.read_parquet(paths, table_name=self._unused_name(), hive_partitioning=False)

@@ -8,20 +8,18 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import ibis
-import ibis.expr.types as ir
-import pyarrow as pa
-import pyarrow.parquet as pq
-import sqlglot
-
 from ..dataset import INSTANTS, Dataset, with_timestamps
-from ..sources import RECORD_SCHEMA, TimeRange, select
+from ..dimensions import Dimension
+from ..sources import TimeRange, select
 
 if TYPE_CHECKING:
+    import ibis.expr.types as ir
+    import pyarrow as pa
     from ibis.backends.sql import SQLBackend
 
 
@@ -30,17 +28,26 @@ class Engine(abc.ABC):
 
     Attributes:
         name: As `connect` knows it.
-        backend: Ibis's backend, for whoever needs more than this class offers.
         scratch: Directory for interim files. All processes of the engine must see it under this path.
     """
 
     name: ClassVar[str]
 
-    def __init__(self, backend: SQLBackend, scratch: str | Path | None) -> None:
-        self.backend = backend
+    def __init__(self, backend: SQLBackend | Callable[[], SQLBackend], scratch: str | Path | None) -> None:
+        """
+        Args:
+            backend: Ibis's backend, or what connects it when it is needed.
+            scratch: Directory for interim files; None: the system's for temporary files.
+        """
+        self._given = backend
         self._own_scratch = tempfile.mkdtemp(prefix="thalweg-", dir=scratch)
         self.scratch = Path(self._own_scratch)
         self._numbers = itertools.count()
+
+    @cached_property
+    def backend(self) -> SQLBackend:
+        """Ibis's backend, for whoever needs more than this class offers."""
+        return self._given() if callable(self._given) else self._given
 
     def open(
         self,
@@ -63,6 +70,8 @@ class Engine(abc.ABC):
         within = TimeRange(start, end)
         selection = select(source, within)
         if not selection.files:
+            from ..schema import RECORD_SCHEMA
+
             return self.from_arrow(_with_integers(RECORD_SCHEMA.empty_table()))
         records = self.read_parquet(selection.files)
         return records if selection.exact else records.derive(self._received(records.table, within))
@@ -70,10 +79,12 @@ class Engine(abc.ABC):
     def read_parquet(self, files: Sequence[str | Path]) -> Dataset:
         """The rows of Parquet files of one schema; timestamps named in `INSTANTS` become int64 microseconds."""
         paths = tuple(str(path) for path in files)
-        return Dataset(self, self._with_integers(self._scan(paths)), paths)
+        return Dataset(self, lambda: self._with_integers(self._scan(paths)), paths)
 
     def from_arrow(self, rows: pa.Table) -> Dataset:
         """These rows, by way of a file in `scratch`."""
+        import pyarrow.parquet as pq
+
         path = self.scratch / f"{self._unused_name()}.parquet"
         pq.write_table(rows, path)
         return Dataset(self, self._scan((str(path),)))
@@ -89,6 +100,8 @@ class Engine(abc.ABC):
 
     def query(self, query: str, rows: ir.Table) -> ir.Table:
         """The answer to a query in DuckDB's dialect, in which `rows` is the table of that name."""
+        import sqlglot
+
         dialect = self.backend.dialect
         asked = sqlglot.parse_one(query, dialect="duckdb")
         if not isinstance(asked, sqlglot.exp.Query):
@@ -115,6 +128,9 @@ class Engine(abc.ABC):
 
     def to_parquet(self, table: ir.Table, path: str | Path) -> None:
         """Writes a table to one Parquet file (zstd), instants as timestamps, a batch of rows at a time."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
         batches = self.backend.to_pyarrow_batches(table)
         schema = with_timestamps(batches.schema.empty_table()).schema
         with pq.ParquetWriter(path, schema, compression="zstd") as writer:
@@ -131,9 +147,20 @@ class Engine(abc.ABC):
         """`flows` and `flowsets`, as far as `wanted`, where the engine has a way of its own to them; None if not."""
         return None
 
+    def top(
+        self, records: Dataset, by: Sequence[Dimension], order: str, limit: int | None, progress: Callable[..., object] | None
+    ) -> Dataset | None:
+        """What `top.top` finds among records, where the engine has a way of its own to it; None if not."""
+        return None
+
+    def percent_done(self) -> float | None:
+        """How far what is being computed is, asked from another thread; None where the engine cannot tell."""
+        return None
+
     def close(self) -> None:
         """Lets go of everything, interim results included."""
-        self.backend.disconnect()
+        if self._is_connected():
+            self.backend.disconnect()
         shutil.rmtree(self._own_scratch, ignore_errors=True)
 
     def __enter__(self) -> Self:
@@ -167,6 +194,9 @@ class Engine(abc.ABC):
             table = table.filter(table["received_us"] < microseconds(within.end))
         return table
 
+    def _is_connected(self) -> bool:
+        return "backend" in vars(self) or not callable(self._given)
+
     def _unused_name(self) -> str:
         return f"thalweg_{self.scratch.name.removeprefix('thalweg-')}_{next(self._numbers)}"
 
@@ -180,6 +210,8 @@ def microseconds(at: datetime) -> int:
 def builtin(name: str) -> Callable[[ir.TimestampColumn], ir.IntegerColumn]:
     """An engine's own function from a timestamp to an int64."""
 
+    import ibis
+
     def instant(at: Any) -> Any: ...
 
     return ibis.udf.scalar.builtin(instant, name=name, signature=(("timestamp",), "int64"))  # type: ignore[no-any-return]
@@ -188,12 +220,16 @@ def builtin(name: str) -> Callable[[ir.TimestampColumn], ir.IntegerColumn]:
 def builtin_aggregate(name: str) -> Callable[[ir.IntegerColumn], ir.IntegerScalar]:
     """An engine's own function from many integers to an int64."""
 
+    import ibis
+
     def aggregate(each: Any) -> Any: ...
 
     return ibis.udf.agg.builtin(aggregate, name=name, signature=(("int64",), "int64"))  # type: ignore[no-any-return]
 
 
 def _with_integers(rows: pa.Table) -> pa.Table:
+    import pyarrow as pa
+
     for index, name in enumerate(rows.column_names):
         if name in INSTANTS:
             rows = rows.set_column(index, f"{name}_us", rows[name].cast(pa.int64()))

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..dataset import Dataset
+from ..dataset import Computed, Dataset
+from ..dimensions import Dimension
 from .duckdb import DuckDB
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MEMORY_BYTES = 2 << 30
 """Memory for the compiled analyses where none is told."""
@@ -18,7 +23,7 @@ SET_RULES: dict[str, Any] = {"tau_us": 10_000_000, "rule": "span", "cheetahs_onl
 
 
 class Native(DuckDB):
-    """DuckDB, but flows and flowsets of whole files come from compiled code."""
+    """DuckDB, but flows, flowsets and the largest groups of whole files come from compiled code."""
 
     name: ClassVar[str] = "native"
 
@@ -56,3 +61,38 @@ class Native(DuckDB):
             progress=progress,
         )
         return {name: self.read_parquet([path]) for name, path in files.items()}
+
+    def top(
+        self, records: Dataset, by: Sequence[Dimension], order: str, limit: int | None, progress: Callable[..., object] | None
+    ) -> Dataset | None:
+        """The largest groups by compiled code; None if the records are not those of whole files, or the groups too many for memory."""
+        if not records.files:
+            return None
+        columns = [(one, either) for dimension in by for one, either in zip_longest(dimension.columns, dimension.either)]
+        try:
+            found = self._native.top(
+                list(records.files),
+                key=columns,
+                order=order,
+                limit=limit,
+                memory_bytes=self._memory_bytes,
+                threads=self._threads,
+                progress=progress,
+            )
+        except MemoryError:
+            # DuckDB goes to disk.
+            return None
+        keys = [key for dimension in by for key in dimension.keys]
+        values: dict[str, Sequence[Any]] = {name: each for name, each in found.items() if name != "key"}
+        return Computed(self, dict(zip(keys, found["key"], strict=True)) | values, lambda: _top_schema(keys, [one for one, _ in columns]))
+
+
+def _top_schema(keys: Sequence[str], columns: Sequence[str]) -> pa.Schema:
+    """Of the largest groups, by keys that are made of these columns of records."""
+    import pyarrow as pa
+
+    from ..schema import RECORD_SCHEMA
+
+    sums = ("octets", "packets", "flows", "share", "flow_start_us", "flow_end_us")
+    types = {key: RECORD_SCHEMA.field(column).type for key, column in zip(keys, columns, strict=True)}
+    return pa.schema(types | {name: pa.float64() if name == "share" else pa.int64() for name in sums})

@@ -13,7 +13,8 @@ import ibis.expr.types as ir
 import pyarrow as pa
 
 from ..dataset import Dataset
-from ..sources import RECORD_SCHEMA, TimeRange
+from ..schema import RECORD_SCHEMA
+from ..sources import TimeRange
 from .engine import Engine, builtin, builtin_aggregate
 
 LOCAL_CLUSTER = "local-cluster[2,1,1024]"

@@ -45,12 +45,16 @@ address (`net ::/0` finds IPv6 alone), `as` needs no geo database, and host name
 (MAC addresses, MPLS labels, NAT events, `out` counters) is refused with the place in the text.
 """
 
-import ibis.expr.types as ir
+from __future__ import annotations
 
-from .expression import expression
+from typing import TYPE_CHECKING
+
 from .parser import parse
 from .terms import Term
 from .tokens import FilterError, FilterSyntaxError
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 __all__ = ["FilterError", "FilterSyntaxError", "Term", "compile_filter", "parse"]
 
@@ -62,4 +66,6 @@ def compile_filter(text: str, table: ir.Table) -> ir.BooleanValue:
         FilterSyntaxError: If `text` is not in the language.
         FilterError: If it asks for a column that `table` lacks.
     """
+    from .expression import expression
+
     return expression(parse(text), table)

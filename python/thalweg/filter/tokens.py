@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ..errors import QuestionError
+
 _WORD = re.compile(r"\s+|#[^\n]*|(?P<word>&&|\|\||[<>=!]=|[<>=!()\[\],]|[^\s<>=!()\[\],&|#]+)")
 
 
-class FilterError(ValueError):
+class FilterError(QuestionError):
     """A filter that cannot be used."""
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 from .. import tables
 from ..archive import Archive
 from ..dataset import Dataset
+from ..flows import reversed_records
 from ..groups import Grouping
 from ..series import series
 from ..statistics import variability
@@ -96,7 +97,8 @@ def _totals(archive: Archive, flowsets: Dataset) -> dict[str, Any]:
         )
     )
     row: dict[str, Any] = found.to_pyarrow().to_pylist()[0]
-    return {"records": archive.records.count(), **{name: value or 0 for name, value in row.items()}}
+    of_records = {"records": archive.records.count(), "reversed_records": reversed_records(archive.records)}
+    return {**of_records, **{name: value or 0 for name, value in row.items()}}
 
 
 def _interval(totals: dict[str, Any]) -> int:

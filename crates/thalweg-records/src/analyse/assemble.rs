@@ -1,6 +1,5 @@
 //! The second sweep: part by part, records become flows, and flows flowsets.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use thalweg_wire::flow_export::Address;
@@ -8,7 +7,7 @@ use thalweg_wire::flow_export::Address;
 use super::flow::{Flow, Reconstruction};
 use super::flowset::{Flowset, Flowsets};
 use super::order::{Keyed, Orderer, PLACES};
-use super::parts::{Part, Spill};
+use super::parts::{Parts, Portion, Spill};
 use super::row::{Narrow, Row, Told, Wide};
 use super::scatter::{Scattered, Tick};
 use super::table::{FlowTable, FlowsetTable, Table};
@@ -28,12 +27,18 @@ struct Job<'a> {
     flowsets_wanted: bool,
 }
 
+/// Rows that are put into columns at a time: they are in the first-level cache still.
+const BATCH: usize = 64;
+
 /// What came of parts.
 #[derive(Default)]
 struct Assembled {
     flows: FlowTable,
     flowsets: FlowsetTable,
     statistics: Statistics,
+    /// Rows that are in no column yet.
+    new_flows: Vec<Flow>,
+    new_flowsets: Vec<Flowset>,
 }
 
 /// Writes all results.
@@ -57,8 +62,8 @@ pub(super) fn assemble(
         done += rows as u64;
         progress(done)
     };
-    job.all::<Narrow>(scattered.narrow, &mut results, &mut advance)?;
-    job.all::<Wide>(scattered.wide, &mut results, &mut advance)?;
+    job.all::<Narrow>(&scattered.narrow, &mut results, &mut advance)?;
+    job.all::<Wide>(&scattered.wide, &mut results, &mut advance)?;
     results.flows.finish()?;
     results.flowsets.finish()?;
     Ok(results.statistics)
@@ -83,7 +88,7 @@ impl Job<'_> {
     /// All parts of a kind, written in their order.
     fn all<R: Row>(
         self,
-        parts: Vec<Part<R>>,
+        parts: &[Parts<R>],
         results: &mut Results,
         advance: &mut impl FnMut(usize) -> Result<(), AnalyseError>,
     ) -> Result<(), AnalyseError> {
@@ -95,12 +100,12 @@ impl Job<'_> {
 
     fn one_by_one<R: Row>(
         self,
-        parts: Vec<Part<R>>,
+        parts: &[Parts<R>],
         results: &mut Results,
         advance: &mut impl FnMut(usize) -> Result<(), AnalyseError>,
     ) -> Result<(), AnalyseError> {
         let mut assembler = Assembler::new(self);
-        for part in parts {
+        for part in Portion::all(parts) {
             let rows = part.rows();
             assembler.whole(part, &mut |assembled| match assembled.is_row_group() {
                 true => results.take(assembled),
@@ -115,33 +120,30 @@ impl Job<'_> {
     /// are left to this thread.
     fn in_rounds<R: Row>(
         self,
-        parts: Vec<Part<R>>,
+        parts: &[Parts<R>],
         threads: usize,
         results: &mut Results,
         advance: &mut impl FnMut(usize) -> Result<(), AnalyseError>,
     ) -> Result<(), AnalyseError> {
-        enum Done<R> {
+        enum Done<'p, R> {
             Assembled(Box<Assembled>, usize),
-            TooLarge(Part<R>),
+            TooLarge(Portion<'p, R>),
         }
         let mut assemblers: Vec<_> = (0..threads).map(|_| Assembler::new(self)).collect();
         let mut own = Assembler::new(self);
-        let mut parts = parts.into_iter();
-        let mut before: Vec<Done<R>> = Vec::new();
+        let mut parts = Portion::all(parts);
+        let mut before: Vec<Done<'_, R>> = Vec::new();
         loop {
-            let round: Vec<_> =
-                parts.by_ref().take(threads * PARTS_A_ROUND).map(|part| Mutex::new(Some(part))).collect();
+            let round: Vec<_> = parts.by_ref().take(threads * PARTS_A_ROUND).collect();
             if round.is_empty() && before.is_empty() {
                 return Ok(());
             }
             let next = AtomicUsize::new(0);
-            let work = |assembler: &mut Assembler<'_, R>| -> Result<Vec<(usize, Done<R>)>, AnalyseError> {
+            let work = |assembler: &mut Assembler<'_, R>| -> Result<Vec<(usize, Done<'_, R>)>, AnalyseError> {
                 let mut all = Vec::new();
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(part) = round.get(number) else { return Ok(all) };
-                    let part =
-                        part.lock().expect("no worker panicked").take().expect("each part is taken once");
+                    let Some(&part) = round.get(number) else { return Ok(all) };
                     let rows = part.rows();
                     if rows > assembler.most_rows() {
                         all.push((number, Done::TooLarge(part)));
@@ -210,7 +212,11 @@ impl<'a, R: Row> Assembler<'a, R> {
             job,
             records: Vec::new(),
             reconstruction: Reconstruction::new(options.gap_us, options.cheetah_rule(), job.ranks),
-            flowsets: Flowsets::new(options.rule, options.tau_us),
+            flowsets: Flowsets::new(
+                options.rule,
+                options.tau_us,
+                options.working_bytes() / size_of::<Flow>(),
+            ),
             out: Assembled::default(),
         };
         Assembler { job, rows: Vec::new(), orderer: Orderer::default(), maker }
@@ -223,31 +229,29 @@ impl<'a, R: Row> Assembler<'a, R> {
     }
 
     /// A part that shares no pair of hosts with another.
-    fn whole(&mut self, part: Part<R>, sink: &mut Sink<'_>) -> Result<(), AnalyseError> {
+    fn whole(&mut self, part: Portion<'_, R>, sink: &mut Sink<'_>) -> Result<(), AnalyseError> {
         self.part(part, sink)?;
         self.maker.finish_pair();
+        self.maker.out.settle();
         sink(&mut self.maker.out)
     }
 
-    fn part(&mut self, part: Part<R>, sink: &mut Sink<'_>) -> Result<(), AnalyseError> {
-        let (count, shift) = (part.rows(), part.shift);
+    fn part(&mut self, part: Portion<'_, R>, sink: &mut Sink<'_>) -> Result<(), AnalyseError> {
+        let (count, shift) = (part.rows(), part.shift());
         if count == 0 {
             return Ok(());
         }
         let mut one_key = false;
-        let part = match count > self.most_rows() {
-            false => part,
-            true => match part.split(self.most_rows() / 2, self.job.spill)? {
-                Ok(parts) => return parts.into_iter().try_for_each(|part| self.part(part, sink)),
-                Err(part) => {
-                    one_key = true;
-                    part
-                }
-            },
-        };
+        if count > self.most_rows() {
+            if let Some(parts) = part.split(self.most_rows() / 2, self.job.spill)? {
+                return Portion::all(&[parts]).try_for_each(|part| self.part(part, sink));
+            }
+            one_key = true;
+        }
         part.load(&mut self.rows, self.job.spill)?;
         if one_key {
-            self.maker.out.statistics.largest_key = count as u64;
+            let statistics = &mut self.maker.out.statistics;
+            statistics.largest_key = statistics.largest_key.max(count as u64);
             self.maker.key(self.rows.iter());
             self.rows = Vec::new();
         } else {
@@ -259,6 +263,7 @@ impl<'a, R: Row> Assembler<'a, R> {
                 }
             }
         }
+        self.maker.out.settle();
         sink(&mut self.maker.out)
     }
 }
@@ -302,6 +307,7 @@ impl Maker<'_> {
     fn finish_pair(&mut self) {
         let Maker { job, flowsets, out, .. } = self;
         flowsets.finish(&mut |set| out.flowset(*job, &set));
+        out.statistics.largest_pair = flowsets.largest() as u64;
     }
 }
 
@@ -316,7 +322,11 @@ impl Assembled {
         self.statistics.flows += 1;
         self.statistics.cheetahs += u64::from(flow.cheetah);
         if job.flows_wanted {
-            self.flows.push(flow);
+            self.new_flows.push(*flow);
+            if self.new_flows.len() == BATCH {
+                self.flows.extend(&self.new_flows);
+                self.new_flows.clear();
+            }
         }
         if flow.cheetah || !job.options.cheetahs_only {
             flowsets.push(pair_hash, *flow, &mut |set| self.flowset(job, &set));
@@ -327,7 +337,19 @@ impl Assembled {
         self.statistics.flowsets += 1;
         self.statistics.single_flows += u64::from(set.flows == 1);
         if job.flowsets_wanted {
-            self.flowsets.push(set);
+            self.new_flowsets.push(*set);
+            if self.new_flowsets.len() == BATCH {
+                self.flowsets.extend(&self.new_flowsets);
+                self.new_flowsets.clear();
+            }
         }
+    }
+
+    /// Puts all rows into columns.
+    fn settle(&mut self) {
+        self.flows.extend(&self.new_flows);
+        self.flowsets.extend(&self.new_flowsets);
+        self.new_flows.clear();
+        self.new_flowsets.clear();
     }
 }

@@ -31,12 +31,16 @@ impl Spread {
     }
 }
 
+/// Up to so many records, all are looked at for each window.
+const FEW: usize = 32;
+
 impl CheetahRule {
     /// Whether some window holds more than the threshold, for records of one observation point ordered by their start.
     ///
     /// A window that holds the most can be moved until it begins where a record begins or ends where one ends, so only
-    /// those are tried. For each, the records that may reach into it are a stretch of the order, found through the
-    /// latest end so far; where all of theirs together is too little the window is not worked out.
+    /// those are tried. Of many records that overlap, each window is first [estimated](Reach) in logarithmic time; only
+    /// one so close to the threshold that what is rounded down may decide, an octet or so for each record that the window
+    /// cuts, is worked out record by record.
     pub(super) fn holds(&self, records: &[Spread], scratch: &mut Reach) -> bool {
         let total = records.iter().fold(0i64, |sum, record| sum.saturating_add(record.octets));
         if total <= self.threshold_octets {
@@ -46,51 +50,113 @@ impl CheetahRule {
             let end = record.flow_start_us.saturating_add(self.window_us);
             return record.within(record.flow_start_us, end) > self.threshold_octets;
         }
+        let mut windows = records
+            .iter()
+            .flat_map(|record| [record.flow_start_us, record.flow_end_us.saturating_sub(self.window_us)])
+            .map(|start| (start, start.saturating_add(self.window_us)));
+        if records.len() <= FEW {
+            return windows.any(|(start, end)| self.passed(records, start, end));
+        }
         scratch.fill(records);
-        records.iter().any(|record| {
-            self.passed(records, scratch, record.flow_start_us)
-                || self.passed(records, scratch, record.flow_end_us.saturating_sub(self.window_us))
+        let threshold = i128::from(self.threshold_octets);
+        windows.any(|(start, end)| match scratch.bounds(start, end) {
+            (least, _) if least > threshold => true,
+            (_, most) if most <= threshold => false,
+            _ => self.passed(records, start, end),
         })
     }
 
-    fn passed(&self, records: &[Spread], reach: &Reach, start: i64) -> bool {
-        let end = start.saturating_add(self.window_us);
-        let first = reach.latest_end.partition_point(|&latest| latest < start);
-        let last = records.partition_point(|record| record.flow_start_us <= end);
-        if first >= last || reach.sums[last].saturating_sub(reach.sums[first]) <= self.threshold_octets {
-            return false;
-        }
-        let sum = records[first..last]
-            .iter()
-            .fold(0i64, |sum, record| sum.saturating_add(record.within(start, end)));
-        sum > self.threshold_octets
+    fn passed(&self, records: &[Spread], start: i64, end: i64) -> bool {
+        let octets = records.iter().map(|record| record.within(start, end));
+        octets.fold(0i64, i64::saturating_add) > self.threshold_octets
     }
 }
 
-/// For records in order: how far those so far reach, and what they sum up to.
+/// What records sent up to any time, to within a bound, from sums over those that had begun and those that had ended.
+///
+/// A record that lasts sends at a rate; that, and the sums, are whole numbers of 2^-32 octets a microsecond. Sums wrap,
+/// as the difference that counts is small again.
 #[derive(Debug, Default)]
 pub(super) struct Reach {
-    latest_end: Vec<i64>,
-    sums: Vec<i64>,
+    begun: Sums,
+    ended: Sums,
+    /// What an estimate may be wrong by for each record that is cut, octets.
+    slack: i128,
 }
+
+/// Sums over records in the order of a time.
+#[derive(Debug, Default)]
+struct Sums {
+    times: Vec<i64>,
+    /// Of the first so many: octets, rates, and rates times starts.
+    sums: Vec<[u128; 3]>,
+}
+
+/// Bits after the point.
+const FRACTION: u32 = 32;
 
 impl Reach {
     fn fill(&mut self, records: &[Spread]) {
-        self.latest_end.clear();
+        let origin = records[0].flow_start_us;
+        self.begun.fill(records.iter().map(|record| (record.flow_start_us, record)), origin);
+        let mut by_end: Vec<&Spread> = records.iter().collect();
+        by_end.sort_unstable_by_key(|record| record.flow_end_us);
+        self.ended.fill(by_end.into_iter().map(|record| (record.flow_end_us, record)), origin);
+        // Rounded down is the rate, by less than 2^-32 octets a microsecond; the octets, by less than one; and the double
+        // that is rounded to them, by less than 2^-50 of it.
+        let length = records.iter().map(|record| record.flow_end_us - record.flow_start_us).max();
+        let octets = records.iter().map(|record| record.octets).max();
+        self.slack = i128::from(2 + (length.unwrap_or(0) >> FRACTION) + (octets.unwrap_or(0) >> 50));
+    }
+
+    /// What the window from `start` to `end`, both included, holds at least and at most.
+    fn bounds(&self, start: i64, end: i64) -> (i128, i128) {
+        let (before, cut_before) = self.up_to(start, false);
+        let (after, cut_after) = self.up_to(end, true);
+        let octets = (after.wrapping_sub(before) as i128) >> FRACTION;
+        // One more for the point cut off.
+        let slack = (cut_before + cut_after) as i128 * self.slack + 1;
+        (octets - slack, octets + slack)
+    }
+
+    /// What was sent before `time`, or up to and with it, and how many records it cuts.
+    fn up_to(&self, time: i64, with: bool) -> (u128, usize) {
+        let came = |sums: &Sums| sums.times.partition_point(|&other| other < time || with && other == time);
+        let (begun, ended) = (came(&self.begun), came(&self.ended));
+        let ([_, rates, offsets], [octets, ended_rates, ended_offsets]) =
+            (self.begun.sums[begun], self.ended.sums[ended]);
+        let since = i128::from(time) - i128::from(self.begun.times[0]);
+        let cut = rates.wrapping_sub(ended_rates).wrapping_mul(since as u128);
+        let cut = cut.wrapping_sub(offsets.wrapping_sub(ended_offsets));
+        ((octets << FRACTION).wrapping_add(cut), begun - ended)
+    }
+}
+
+impl Sums {
+    fn fill<'a>(&mut self, records: impl Iterator<Item = (i64, &'a Spread)>, origin: i64) {
+        self.times.clear();
         self.sums.clear();
-        self.sums.push(0);
-        let (mut latest, mut sum) = (i64::MIN, 0i64);
-        for record in records {
-            latest = latest.max(record.flow_end_us);
-            sum = sum.saturating_add(record.octets);
-            self.latest_end.push(latest);
-            self.sums.push(sum);
+        let mut sums = [0u128; 3];
+        self.sums.push(sums);
+        for (time, record) in records {
+            let octets = record.octets as u128;
+            let length = (record.flow_end_us - record.flow_start_us) as u128;
+            // What takes no time is never cut.
+            let rate = (octets << FRACTION).checked_div(length).unwrap_or(0);
+            let offset = rate.wrapping_mul((record.flow_start_us - origin) as u128);
+            for (sum, more) in sums.iter_mut().zip([octets, rate, offset]) {
+                *sum = sum.wrapping_add(more);
+            }
+            self.times.push(time);
+            self.sums.push(sums);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const RULE: CheetahRule = CheetahRule { threshold_octets: 1_000, window_us: 60 };
@@ -128,5 +194,52 @@ mod tests {
     fn records_that_overlap_are_spread_each_on_its_own() {
         assert!(cheetah(&[(0, 1_000_000, 1_000), (10, 20, 600), (15, 40, 401)]));
         assert!(!cheetah(&[(0, 1_000_000, 1_000), (10, 20, 600), (15, 40, 400)]));
+    }
+
+    proptest! {
+        /// Times, octets and thresholds of which many windows are within an octet of each other.
+        #[test]
+        fn windows_over_many_records_hold_what_they_hold_record_by_record(
+            mut records in prop::collection::vec((-300i64..300, 0i64..200, 0i64..3_000), FEW + 1..200),
+            window_us in 0i64..300,
+            share in 0.0..1.2f64,
+        ) {
+            records.sort_unstable();
+            let records: Vec<Spread> = records
+                .into_iter()
+                .map(|(start, length, octets)| Spread {
+                    flow_start_us: start,
+                    flow_end_us: start + length,
+                    octets,
+                })
+                .collect();
+            let in_window = |start: i64| {
+                records.iter().map(|record| record.within(start, start + window_us)).sum::<i64>()
+            };
+            let starts = records.iter().flat_map(|r| [r.flow_start_us, r.flow_end_us - window_us]);
+            let most = starts.clone().map(in_window).max().unwrap();
+            let mut reach = Reach::default();
+            for threshold_octets in [most - 1, most, (most as f64 * share) as i64] {
+                let rule = CheetahRule { threshold_octets, window_us };
+                prop_assert_eq!(rule.holds(&records, &mut reach), most > threshold_octets);
+            }
+            for start in starts {
+                let (least, most) = reach.bounds(start, start + window_us);
+                prop_assert!((least..=most).contains(&in_window(start).into()));
+            }
+        }
+    }
+
+    /// Record by record this would take 10^11 looks.
+    #[test]
+    fn records_that_all_overlap_are_not_each_held_against_each() {
+        let records: Vec<Spread> = (0..200_000)
+            .map(|n| Spread { flow_start_us: n, flow_end_us: 1 << 40, octets: 1 << 20 })
+            .collect();
+        let total = 200_000i64 << 20;
+        let rule = CheetahRule { threshold_octets: total / 1_000, window_us: 60_000_000 };
+        assert!(!rule.holds(&records, &mut Reach::default()));
+        let all = CheetahRule { threshold_octets: total - 200_000 * 8, window_us: 1 << 40 };
+        assert!(all.holds(&records, &mut Reach::default()));
     }
 }

@@ -5,11 +5,16 @@ use std::path::{Path, PathBuf};
 
 use parquet::errors::ParquetError;
 
+use crate::read::ReadError;
+
 /// Why an analysis stopped. What it had written is removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnalyseError {
-    /// A file cannot be opened, read, written or renamed.
+    /// A file of records cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A file cannot be written or renamed, or what was spilled not be read again.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
@@ -17,7 +22,7 @@ pub enum AnalyseError {
         /// What the system said.
         source: io::Error,
     },
-    /// A file is no Parquet, or its bytes are damaged.
+    /// Results cannot be encoded.
     #[error("{}: {source}", path.display())]
     Parquet {
         /// The file.
@@ -25,32 +30,9 @@ pub enum AnalyseError {
         /// What is wrong with it.
         source: ParquetError,
     },
-    /// A column is missing or of another type.
-    #[error("{}: column {column}: expected {expected}, found {found}", path.display())]
-    Column {
-        /// The file.
-        path: PathBuf,
-        /// Name of the column.
-        column: &'static str,
-        /// The type that flow records have.
-        expected: &'static str,
-        /// What is there.
-        found: String,
-    },
-    /// A value that no flow record can have.
-    #[error("{}: column {column}, row {row}: expected {expected}, found {found}", path.display())]
-    Value {
-        /// The file.
-        path: PathBuf,
-        /// Name of the column.
-        column: &'static str,
-        /// Row of the file, from 0; the first of its block where it is not known closer.
-        row: u64,
-        /// What may be there.
-        expected: &'static str,
-        /// What is there.
-        found: String,
-    },
+    /// The system has no memory for records.
+    #[error("no memory for records: {0}")]
+    Memory(#[source] io::Error),
     /// More observation points than there can be routers.
     #[error("{}: more than {limit} observation points (exporter, domain, direction)", path.display())]
     ObservationPoints {

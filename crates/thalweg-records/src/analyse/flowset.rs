@@ -64,11 +64,19 @@ pub(super) struct Flowsets {
     /// The hash of the pair whose flows these are; two pairs may have one hash.
     pair_hash: u64,
     flows: Vec<Flow>,
+    /// How many flows of a pair memory is meant to hold, and the most of those that were more.
+    meant: usize,
+    largest: usize,
 }
 
 impl Flowsets {
-    pub(super) fn new(rule: Rule, tau_us: i64) -> Flowsets {
-        Flowsets { rule, tau_us, pair_hash: 0, flows: Vec::new() }
+    pub(super) fn new(rule: Rule, tau_us: i64, meant: usize) -> Flowsets {
+        Flowsets { rule, tau_us, pair_hash: 0, flows: Vec::new(), meant, largest: 0 }
+    }
+
+    /// Most flows of one pair that were held at once though memory was meant to hold fewer; 0 if it never came to that.
+    pub(super) fn largest(&self) -> usize {
+        self.largest
     }
 
     /// Takes a flow; those of one pair come one after another.
@@ -83,6 +91,13 @@ impl Flowsets {
 
     /// Gives the sets of the last pair.
     pub(super) fn finish(&mut self, each: &mut impl FnMut(Flowset)) {
+        if let [flow] = self.flows[..] {
+            self.flows.clear();
+            return each(alone(&flow));
+        }
+        if self.flows.len() > self.meant {
+            self.largest = self.largest.max(self.flows.len());
+        }
         if self.flows.len() > 1 {
             self.flows.sort_unstable_by_key(|flow| {
                 let pair = (flow.source_address, flow.destination_address);

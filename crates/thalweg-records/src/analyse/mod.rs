@@ -15,13 +15,16 @@
 //! memory or the threads given.
 //!
 //! **Memory** stays within [`Options::memory_bytes`], except that the records of one key, and the flows of one pair of
-//! hosts, are held at once however many they are; [`Statistics::largest_key`] says how many records that was.
+//! hosts, are held at once however many they are; [`Statistics::largest_key`] and [`Statistics::largest_pair`] say how
+//! many that was.
 //!
 //! **Numbers** are those of signed 64 bits. What is beyond them stays at the largest: records that reach it by being
 //! scaled are counted ([`Statistics::saturated`]), sums are not.
 
 mod assemble;
+mod block;
 mod cheetah;
+mod chunks;
 mod error;
 mod flow;
 mod flowset;
@@ -29,7 +32,6 @@ mod options;
 mod order;
 mod parts;
 mod points;
-mod read;
 mod row;
 mod scatter;
 mod table;
@@ -46,9 +48,9 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use crate::read::Source;
 use parts::Spill;
 use points::Points;
-use read::Source;
 
 /// Where results go; what is `None` is only counted.
 #[derive(Clone, Debug, Default)]
@@ -82,6 +84,9 @@ pub struct Statistics {
     pub spilled_bytes: u64,
     /// Most records of one key that memory was meant not to hold at once, but had to; 0 if it never came to that.
     pub largest_key: u64,
+    /// Most flows of one pair of hosts that memory was meant not to hold at once, but had to, to find their flowsets; 0
+    /// if it never came to that.
+    pub largest_pair: u64,
 }
 
 impl Statistics {
@@ -95,6 +100,7 @@ impl Statistics {
         self.flowsets += other.flowsets;
         self.single_flows += other.single_flows;
         self.largest_key = self.largest_key.max(other.largest_key);
+        self.largest_pair = self.largest_pair.max(other.largest_pair);
     }
 }
 
@@ -116,7 +122,7 @@ pub fn analyse(
     progress: &mut Progress<'_>,
 ) -> Result<Statistics, AnalyseError> {
     options.check()?;
-    let sources = paths.iter().map(|path| Source::look(path)).collect::<Result<Vec<_>, _>>()?;
+    let sources = paths.iter().map(|path| Source::look(path, block::check)).collect::<Result<Vec<_>, _>>()?;
     let records: u64 = sources.iter().flat_map(|source| &source.row_groups).sum();
     let beside = outputs.flows.as_deref().or(outputs.flowsets.as_deref()).and_then(Path::parent);
     let directory = match beside {

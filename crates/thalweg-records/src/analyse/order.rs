@@ -84,10 +84,9 @@ mod tests {
     #[test]
     fn rows_come_in_the_order_of_keys_and_each_once() {
         for count in [0, 1, 5, 1000] {
-            let row = |i: u32| Narrow {
-                source: i.wrapping_mul(0x9E37_79B9) % 50,
-                destination: i % 3,
-                told: Told { source_port: (i % 11) as u16, ..Told::zeroed() },
+            let row = |i: u32| {
+                let told = Told { source_port: (i % 11) as u16, ..Told::zeroed() };
+                Narrow::new(i.wrapping_mul(0x9E37_79B9) % 50, i % 3, told)
             };
             let rows: Vec<Narrow> = (0..count).map(row).collect();
             let mut orderer = Orderer::default();

@@ -12,10 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::AnalyseError;
+use super::chunks::{CHUNK, Chunks};
 use super::row::{KEY_BITS, Row};
 
-/// Rows of a chunk, the unit in which memory is taken: 32 KiB.
-pub(super) const CHUNK: usize = 512;
 /// Into how many parts one is cut again, in bits.
 const SPLIT_BITS: u32 = 8;
 
@@ -62,135 +61,47 @@ struct Extent {
 
 /// Rows whose keys begin alike.
 #[derive(Debug)]
-pub(super) struct Part<R> {
-    /// Keys are equal in the bits from this one up.
-    pub(super) shift: u32,
-    open: Vec<R>,
-    full: Vec<Vec<R>>,
+struct Part {
+    chunks: Vec<u32>,
+    /// The last chunk, and how many rows it has; [`CHUNK`] if there is none.
+    last: u32,
+    last_rows: usize,
     spilled: Vec<Extent>,
 }
 
-impl<R: Row> Part<R> {
-    fn new(shift: u32) -> Part<R> {
-        Part { shift, open: Vec::new(), full: Vec::new(), spilled: Vec::new() }
-    }
-
-    /// How many rows it has.
-    pub(super) fn rows(&self) -> usize {
-        let spilled: usize = self.spilled.iter().map(|extent| extent.rows).sum();
-        spilled + self.held()
-    }
-
-    /// How many of them are in memory.
-    fn held(&self) -> usize {
-        self.full.len() * CHUNK + self.open.len()
-    }
-
-    /// Takes the rows of another part of the same keys.
-    pub(super) fn append(&mut self, mut other: Part<R>) {
-        if self.open.is_empty() {
-            self.open = other.open;
-        } else {
-            for row in other.open.drain(..) {
-                self.push(row, &mut Vec::new());
-            }
-        }
-        self.full.append(&mut other.full);
-        self.spilled.append(&mut other.spilled);
-    }
-
-    #[inline]
-    fn push(&mut self, row: R, spare: &mut Vec<Vec<R>>) {
-        if self.open.len() == self.open.capacity().min(CHUNK) {
-            self.add_chunk(spare);
-        }
-        self.open.push(row);
+impl Part {
+    fn new() -> Part {
+        Part { chunks: Vec::new(), last: 0, last_rows: CHUNK, spilled: Vec::new() }
     }
 
     #[cold]
-    fn add_chunk(&mut self, spare: &mut Vec<Vec<R>>) {
-        let chunk = spare.pop().unwrap_or_else(|| Vec::with_capacity(CHUNK));
-        let full = std::mem::replace(&mut self.open, chunk);
-        if !full.is_empty() {
-            self.full.push(full);
-        }
-    }
-
-    /// Moves all rows into `rows`.
-    pub(super) fn load(self, rows: &mut Vec<R>, spill: &Spill) -> Result<(), AnalyseError> {
-        rows.clear();
-        rows.reserve(self.rows());
-        for extent in &self.spilled {
-            let start = rows.len();
-            rows.resize(start + extent.rows, R::zeroed());
-            let bytes = bytemuck::cast_slice_mut(&mut rows[start..]);
-            extent.file.read_exact_at(bytes, extent.at).map_err(spill.failed())?;
-        }
-        for chunk in self.full.iter().chain([&self.open]) {
-            rows.extend_from_slice(chunk);
-        }
+    fn add_chunk<R: Row>(&mut self, chunks: &mut Chunks<R>) -> Result<(), AnalyseError> {
+        self.last = chunks.take().map_err(AnalyseError::Memory)?;
+        self.last_rows = 0;
+        self.chunks.push(self.last);
         Ok(())
     }
 
-    /// The lowest and the highest key.
-    fn span(&self, spill: &Spill) -> Result<(u128, u128), AnalyseError> {
-        let (mut lowest, mut highest) = (u128::MAX, 0);
-        self.each(spill, |row| {
-            lowest = lowest.min(row.key());
-            highest = highest.max(row.key());
-            Ok(())
-        })?;
-        Ok((lowest, highest))
+    /// How many rows are in memory.
+    fn held(&self) -> usize {
+        self.chunks.len() * CHUNK + self.last_rows - CHUNK
     }
 
-    fn each(
-        &self,
-        spill: &Spill,
-        mut f: impl FnMut(R) -> Result<(), AnalyseError>,
-    ) -> Result<(), AnalyseError> {
-        let mut buffer = Vec::new();
-        for extent in &self.spilled {
-            for first in (0..extent.rows).step_by(CHUNK) {
-                buffer.resize(CHUNK.min(extent.rows - first), R::zeroed());
-                let at = extent.at + (first * size_of::<R>()) as u64;
-                extent
-                    .file
-                    .read_exact_at(bytemuck::cast_slice_mut(&mut buffer), at)
-                    .map_err(spill.failed())?;
-                buffer.iter().try_for_each(|row| f(*row))?;
-            }
-        }
-        self.full.iter().flatten().chain(&self.open).try_for_each(|row| f(*row))
-    }
-
-    /// Cuts it where its keys first differ, holding at most `most` rows in memory; itself again if all have one key.
-    pub(super) fn split(
-        self,
-        most: usize,
-        spill: &Spill,
-    ) -> Result<Result<Vec<Part<R>>, Part<R>>, AnalyseError> {
-        let (lowest, highest) = self.span(spill)?;
-        let differing = u128::BITS - (lowest ^ highest).leading_zeros();
-        if differing == 0 {
-            return Ok(Err(self));
-        }
-        let mut parts = Parts::below(differing, differing.min(SPLIT_BITS), most);
-        self.each(spill, |row| {
-            parts.push(row);
-            parts.keep_within(spill)
-        })?;
-        Ok(Ok(parts.into_parts()))
+    /// These rows.
+    fn in_memory<'c, R: Row>(&self, chunks: &'c Chunks<R>) -> impl Iterator<Item = &'c [R]> {
+        let rows = |place| if place + 1 == self.chunks.len() { self.last_rows } else { CHUNK };
+        self.chunks.iter().enumerate().map(move |(place, &chunk)| chunks.rows(chunk, rows(place)))
     }
 }
 
 /// All parts that rows are being put into.
 #[derive(Debug)]
 pub(super) struct Parts<R> {
+    /// Keys of a part are equal in the bits from this one up.
     shift: u32,
     mask: usize,
-    parts: Vec<Part<R>>,
-    /// Empty chunks that were spilled.
-    spare: Vec<Vec<R>>,
+    parts: Vec<Part>,
+    chunks: Chunks<R>,
     /// Rows in memory, and how many may be.
     held: usize,
     most: usize,
@@ -205,17 +116,28 @@ impl<R: Row> Parts<R> {
 
     /// Parts by the `bits` of the key below bit `top`.
     fn below(top: u32, bits: u32, most: usize) -> Parts<R> {
-        let shift = top - bits;
-        let parts = (0..1 << bits).map(|_| Part::new(shift)).collect();
-        Parts { shift, mask: (1 << bits) - 1, parts, spare: Vec::new(), held: 0, most, file: None }
+        Parts {
+            shift: top - bits,
+            mask: (1 << bits) - 1,
+            parts: (0..1 << bits).map(|_| Part::new()).collect(),
+            chunks: Chunks::new(),
+            held: 0,
+            most,
+            file: None,
+        }
     }
 
     /// Adds a row.
     #[inline]
-    pub(super) fn push(&mut self, row: R) {
-        let part = (row.key() >> self.shift) as usize & self.mask;
-        self.parts[part].push(row, &mut self.spare);
+    pub(super) fn push(&mut self, row: R) -> Result<(), AnalyseError> {
+        let part = &mut self.parts[(row.key() >> self.shift) as usize & self.mask];
+        if part.last_rows == CHUNK {
+            part.add_chunk(&mut self.chunks)?;
+        }
+        *self.chunks.row(part.last, part.last_rows) = row;
+        part.last_rows += 1;
         self.held += 1;
+        Ok(())
     }
 
     /// Spills all rows in memory if they are too many.
@@ -238,24 +160,132 @@ impl<R: Row> Parts<R> {
             if extent.rows == 0 {
                 continue;
             }
-            for mut chunk in part.full.drain(..).chain([std::mem::take(&mut part.open)]) {
-                let bytes: &[u8] = bytemuck::cast_slice(&chunk);
+            for rows in part.in_memory(&self.chunks) {
+                let bytes: &[u8] = bytemuck::cast_slice(rows);
                 file.write_all_at(bytes, end).map_err(spill.failed())?;
                 end += bytes.len() as u64;
-                chunk.clear();
-                self.spare.push(chunk);
             }
+            part.chunks.clear();
+            part.last_rows = CHUNK;
             spill.bytes.fetch_add(end - extent.at, Ordering::Relaxed);
             part.spilled.push(extent);
         }
+        self.chunks.clear();
         self.file = Some((file, end));
         self.held = 0;
         Ok(())
     }
 
-    /// The parts in the order of their keys.
-    pub(super) fn into_parts(self) -> Vec<Part<R>> {
-        self.parts
+    /// How many rows a part has.
+    fn rows(&self, number: usize) -> usize {
+        let part = &self.parts[number];
+        part.held() + part.spilled.iter().map(|extent| extent.rows).sum::<usize>()
+    }
+
+    /// Appends the rows of a part to `rows`.
+    fn load(&self, number: usize, rows: &mut Vec<R>, spill: &Spill) -> Result<(), AnalyseError> {
+        let part = &self.parts[number];
+        for extent in &part.spilled {
+            let start = rows.len();
+            rows.resize(start + extent.rows, R::zeroed());
+            let bytes = bytemuck::cast_slice_mut(&mut rows[start..]);
+            extent.file.read_exact_at(bytes, extent.at).map_err(spill.failed())?;
+        }
+        part.in_memory(&self.chunks).for_each(|chunk| rows.extend_from_slice(chunk));
+        Ok(())
+    }
+
+    fn each(
+        &self,
+        number: usize,
+        spill: &Spill,
+        f: &mut impl FnMut(&R) -> Result<(), AnalyseError>,
+    ) -> Result<(), AnalyseError> {
+        let (part, mut buffer) = (&self.parts[number], Vec::new());
+        for extent in &part.spilled {
+            for first in (0..extent.rows).step_by(CHUNK) {
+                buffer.resize(CHUNK.min(extent.rows - first), R::zeroed());
+                let at = extent.at + (first * size_of::<R>()) as u64;
+                let bytes = bytemuck::cast_slice_mut(&mut buffer);
+                extent.file.read_exact_at(bytes, at).map_err(spill.failed())?;
+                buffer.iter().try_for_each(&mut *f)?;
+            }
+        }
+        part.in_memory(&self.chunks).flatten().try_for_each(f)
+    }
+}
+
+/// The parts of one number, one of each worker.
+#[derive(Debug)]
+pub(super) struct Portion<'a, R> {
+    parts: &'a [Parts<R>],
+    number: usize,
+}
+
+impl<R> Clone for Portion<'_, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R> Copy for Portion<'_, R> {}
+
+impl<'a, R: Row> Portion<'a, R> {
+    /// All portions, in the order of their keys.
+    pub(super) fn all(parts: &'a [Parts<R>]) -> impl Iterator<Item = Portion<'a, R>> {
+        let count = parts.first().map_or(0, |parts| parts.parts.len());
+        (0..count).map(move |number| Portion { parts, number })
+    }
+
+    /// Keys are equal in the bits from this one up.
+    pub(super) fn shift(self) -> u32 {
+        self.parts[0].shift
+    }
+
+    /// How many rows it has.
+    pub(super) fn rows(self) -> usize {
+        self.parts.iter().map(|parts| parts.rows(self.number)).sum()
+    }
+
+    /// Puts its rows into `rows`, in place of what is there.
+    pub(super) fn load(self, rows: &mut Vec<R>, spill: &Spill) -> Result<(), AnalyseError> {
+        rows.clear();
+        rows.reserve(self.rows());
+        self.parts.iter().try_for_each(|parts| parts.load(self.number, rows, spill))
+    }
+
+    fn each(
+        self,
+        spill: &Spill,
+        mut f: impl FnMut(&R) -> Result<(), AnalyseError>,
+    ) -> Result<(), AnalyseError> {
+        self.parts.iter().try_for_each(|parts| parts.each(self.number, spill, &mut f))
+    }
+
+    /// The lowest and the highest key.
+    fn span(self, spill: &Spill) -> Result<(u128, u128), AnalyseError> {
+        let (mut lowest, mut highest) = (u128::MAX, 0);
+        self.each(spill, |row| {
+            lowest = lowest.min(row.key());
+            highest = highest.max(row.key());
+            Ok(())
+        })?;
+        Ok((lowest, highest))
+    }
+
+    /// Cuts it where its keys first differ, holding at most `most` more rows in memory; none if all have one key.
+    pub(super) fn split(self, most: usize, spill: &Spill) -> Result<Option<Parts<R>>, AnalyseError> {
+        let (lowest, highest) = self.span(spill)?;
+        let differing = u128::BITS - (lowest ^ highest).leading_zeros();
+        if differing == 0 {
+            return Ok(None);
+        }
+        let mut parts = Parts::below(differing, differing.min(SPLIT_BITS), most);
+        self.each(spill, |row| {
+            parts.push(*row)?;
+            parts.keep_within(spill)
+        })?;
+        Ok(Some(parts))
     }
 }
 
@@ -267,18 +297,14 @@ mod tests {
     use super::*;
 
     fn row(number: u32) -> Narrow {
-        Narrow {
-            source: number % 97,
-            destination: number % 7,
-            told: Told { point: number, ..Told::zeroed() },
-        }
+        Narrow::new(number % 97, number % 7, Told { point: number, ..Told::zeroed() })
     }
 
-    fn points(part: Part<Narrow>, spill: &Spill) -> Vec<u32> {
-        let (count, mut rows) = (part.rows(), Vec::new());
-        part.load(&mut rows, spill).unwrap();
-        assert_eq!(rows.len(), count);
-        let mut points: Vec<u32> = rows.iter().map(|row| row.told.point).collect();
+    fn points(portion: Portion<'_, Narrow>, spill: &Spill) -> Vec<u32> {
+        let mut rows = Vec::new();
+        portion.load(&mut rows, spill).unwrap();
+        assert_eq!(rows.len(), portion.rows());
+        let mut points: Vec<u32> = rows.iter().map(|row| row.told().point).collect();
         points.sort_unstable();
         points
     }
@@ -289,40 +315,54 @@ mod tests {
         let spill = Spill::new(directory.path());
         let (mut all, mut small) = (Parts::new(3, usize::MAX), Parts::new(3, 1000));
         for number in 0..20_000 {
-            all.push(row(number));
-            small.push(row(number));
+            all.push(row(number)).unwrap();
+            small.push(row(number)).unwrap();
             small.keep_within(&spill).unwrap();
         }
         assert!(spill.bytes() > 18_000 * 64);
-        for (all, small) in all.into_parts().into_iter().zip(small.into_parts()) {
+        for (all, small) in Portion::all(&[all]).zip(Portion::all(&[small])) {
             assert_eq!(points(all, &spill), points(small, &spill));
         }
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 
     #[test]
+    fn a_portion_has_the_rows_of_all_workers() {
+        let spill = Spill::new(Path::new("."));
+        let (mut whole, mut halves) =
+            (Parts::new(2, usize::MAX), [(); 2].map(|()| Parts::new(2, usize::MAX)));
+        for number in 0..2_000 {
+            whole.push(row(number)).unwrap();
+            halves[number as usize % 2].push(row(number)).unwrap();
+        }
+        for (whole, halves) in Portion::all(&[whole]).zip(Portion::all(&halves)) {
+            assert_eq!(points(whole, &spill), points(halves, &spill));
+        }
+    }
+
+    #[test]
     fn a_part_is_cut_in_the_order_of_its_keys_and_one_key_is_not_cut() {
         let directory = tempfile::tempdir().unwrap();
         let spill = Spill::new(directory.path());
-        let mut parts = Parts::new(0, 500);
+        let mut parts = [Parts::new(0, 500)];
         for number in 0..5_000 {
-            parts.push(row(number));
-            parts.keep_within(&spill).unwrap();
+            parts[0].push(row(number)).unwrap();
+            parts[0].keep_within(&spill).unwrap();
         }
-        let whole = parts.into_parts().pop().unwrap();
+        let whole = Portion::all(&parts).next().unwrap();
         let (mut last, mut rows, mut cuts) = (None, 0, 0);
-        for part in whole.split(100, &spill).unwrap().unwrap() {
+        for part in Portion::all(&[whole.split(100, &spill).unwrap().unwrap()]) {
             rows += part.rows();
             if part.rows() > 0 {
                 let (lowest, highest) = part.span(&spill).unwrap();
-                assert!(last < Some(lowest) && lowest >> part.shift == highest >> part.shift);
+                assert!(last < Some(lowest) && lowest >> part.shift() == highest >> part.shift());
                 (last, cuts) = (Some(highest), cuts + 1);
             }
         }
-        assert!(rows == 5_000 && cuts > 100, "{rows} {cuts}");
+        assert!(rows == 5_000 && cuts > 90, "{rows} {cuts}");
 
-        let mut parts = Parts::new(0, 10);
-        (0..50).for_each(|number| parts.push(row(number * 97 * 7)));
-        assert_eq!(parts.into_parts().pop().unwrap().split(10, &spill).unwrap().unwrap_err().rows(), 50);
+        let mut parts = [Parts::new(0, 10)];
+        (0..50).for_each(|number| parts[0].push(row(number * 97 * 7)).unwrap());
+        assert!(Portion::all(&parts).next().unwrap().split(10, &spill).unwrap().is_none());
     }
 }

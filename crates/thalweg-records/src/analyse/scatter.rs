@@ -5,21 +5,23 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crossbeam_channel::bounded;
 
-use super::parts::{CHUNK, Part, Parts, Spill};
+use super::block::{self, Block};
+use super::chunks::CHUNK;
+use super::parts::{Parts, Spill};
 use super::points::{POINTS, Point, Points, Recent};
-use super::read::{Block, Source};
-use super::row::{Narrow, Row, Told, Wide, halves};
+use super::row::{Narrow, Row, SOURCE_BITS, Told, Wide};
 use super::{AnalyseError, Options, Statistics};
+use crate::read::Source;
 
 /// Rows that a part is meant to have: with what ordering adds, as many as the second-level cache holds.
 const ROWS_PER_PART: u64 = 1 << 14;
-/// At most so many parts, in bits: each is written to at one place, and the processor follows only so many pages.
-const MOST_BITS: u32 = 11;
+/// At most so many parts, in bits: a part is to have the pairs of few sources.
+const MOST_BITS: u32 = SOURCE_BITS;
 
-/// All records in the parts of their keys.
+/// All records in the parts of their keys, for each worker.
 pub(super) struct Scattered {
-    pub(super) narrow: Vec<Part<Narrow>>,
-    pub(super) wide: Vec<Part<Wide>>,
+    pub(super) narrow: Vec<Parts<Narrow>>,
+    pub(super) wide: Vec<Parts<Wide>>,
     pub(super) statistics: Statistics,
 }
 
@@ -43,7 +45,7 @@ pub(super) fn scatter(
         let mut scatterer = Scatterer::new(records, options, spill, points);
         let mut block = Block::new();
         while let Some((source, group)) = units.get(next.fetch_add(1, Ordering::Relaxed)) {
-            source.read(*group, &mut block, |block| {
+            block::read(source, *group, &mut block, |block| {
                 scatterer.block(source, block)?;
                 tick(block.rows as u64)
             })?;
@@ -101,8 +103,8 @@ fn merge(results: Vec<Result<Scattered, AnalyseError>>) -> Result<Scattered, Ana
     let mut done = done.into_iter().flatten();
     let mut all = done.next().expect("a worker at least");
     for other in done {
-        all.narrow.iter_mut().zip(other.narrow).for_each(|(part, more)| part.append(more));
-        all.wide.iter_mut().zip(other.wide).for_each(|(part, more)| part.append(more));
+        all.narrow.extend(other.narrow);
+        all.wide.extend(other.wide);
         all.statistics.add(&other.statistics);
     }
     Ok(all)
@@ -140,8 +142,10 @@ impl<'a> Scatterer<'a> {
             let told = self.told(source, block, at)?;
             let (from, to) = (block.source_address[at], block.destination_address[at]);
             match (from.as_v4(), to.as_v4()) {
-                (Some(source), Some(destination)) => self.narrow.push(Narrow { source, destination, told }),
-                _ => self.wide.push(Wide { source: halves(from), destination: halves(to), told }),
+                (Some(source), Some(destination)) => {
+                    self.narrow.push(Narrow::new(source, destination, told))?
+                }
+                _ => self.wide.push(Wide::new(from, to, told))?,
             }
         }
         self.narrow.keep_within(self.spill)?;
@@ -180,11 +184,7 @@ impl<'a> Scatterer<'a> {
     }
 
     fn finish(self) -> Scattered {
-        Scattered {
-            narrow: self.narrow.into_parts(),
-            wide: self.wide.into_parts(),
-            statistics: self.statistics,
-        }
+        Scattered { narrow: vec![self.narrow], wide: vec![self.wide], statistics: self.statistics }
     }
 }
 

@@ -22,8 +22,8 @@ pub(super) trait Table: Default {
     /// What a row is.
     type Row;
 
-    /// Adds a row.
-    fn push(&mut self, row: &Self::Row);
+    /// Adds rows, column by column.
+    fn extend(&mut self, rows: &[Self::Row]);
 
     /// Rows.
     fn len(&self) -> usize;
@@ -49,11 +49,10 @@ macro_rules! table {
         impl Table for $table {
             type Row = $row;
 
-            #[inline]
-            fn push(&mut self, row: &$row) {
+            fn extend(&mut self, rows: &[$row]) {
                 $(
                     let value: fn(&$row) -> $type = $value;
-                    self.$name.push(value(row));
+                    self.$name.extend(rows.iter().map(value));
                 )*
             }
 

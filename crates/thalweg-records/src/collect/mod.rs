@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! kernel's buffer ──► receiver ──► decoder ──► outlet ──► queue ──► writer
-//!                     a thread for each socket, each with its own     the store's thread
+//!                     a thread for each socket,   │       the store's thread
+//!                     each with its own           └─────► queue ──► Kafka, if asked for
 //! ```
 //!
 //! Each socket has a thread, which takes up to 64 datagrams with one system call, decodes them, and hands their
@@ -11,7 +12,7 @@
 //! address and port (`SO_REUSEPORT`), so that all of a session reaches one decoder.
 //!
 //! What is lost is counted where it is lost, and [`Report`] has all of it: in the kernel by socket, on the way by
-//! sequence numbers, in the decoder by reason, in the store by reason.
+//! sequence numbers, in the decoder by reason, in the store and for Kafka by reason.
 //!
 //! `received` is when a datagram was taken from the kernel, which is later than its arrival by as long as it lay in
 //! the buffer.
@@ -26,7 +27,7 @@
 //! | `socket`, `kernel_drops` | UDP sockets with a checked buffer; what the kernel dropped |
 //! | `receiver` | datagrams with `recvmmsg` |
 //! | [`stream`] | IPFIX over TCP and TLS |
-//! | `intake`, `outlet` | messages to rows; rows to the stores |
+//! | `intake`, `outlet` | messages to rows; rows to the stores and to Kafka |
 
 mod intake;
 mod kernel_drops;
@@ -46,6 +47,7 @@ use std::io;
 
 use thiserror::Error;
 
+use crate::kafka::KafkaError;
 use crate::store::StoreError;
 
 pub use listen::Listen;
@@ -77,6 +79,9 @@ pub enum CollectError {
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Kafka cannot be fed.
+    #[error("Kafka: {0}")]
+    Kafka(#[from] KafkaError),
     /// A thread cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),

@@ -10,6 +10,7 @@ use thalweg_wire::flow_export::Limits;
 use thalweg_wire::{Nanos, Timestamp};
 
 use super::Listen;
+use crate::kafka::KafkaOptions;
 use crate::store::StoreOptions;
 
 /// What a collecting process is told.
@@ -32,6 +33,8 @@ pub struct CollectOptions {
     pub tls: Option<Arc<ServerConfig>>,
     /// Where the records go.
     pub store: StoreOptions,
+    /// Where the flow records go besides.
+    pub kafka: Option<KafkaOptions>,
     /// What time it is.
     pub clock: fn() -> Timestamp,
 }
@@ -48,6 +51,7 @@ impl CollectOptions {
             streams: StreamLimits::default(),
             tls: None,
             store,
+            kafka: None,
             clock,
         }
     }

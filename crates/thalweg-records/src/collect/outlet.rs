@@ -1,10 +1,11 @@
-//! Rows to the stores.
+//! Rows to the stores, and to Kafka.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use thalweg_wire::Timestamp;
 use thalweg_wire::flow_export::{CounterBatch, Decoded, RecordBatch};
 
+use crate::kafka;
 use crate::store::Appender;
 
 /// Is shown all flow records on their way to the store, on the thread that receives: what it takes long over, the socket's
@@ -18,6 +19,7 @@ pub trait Tap: Send + Sync {
 pub(super) struct Outlet {
     pub(super) flows: Appender<RecordBatch>,
     pub(super) counters: Appender<CounterBatch>,
+    pub(super) kafka: Option<kafka::Outlet>,
     pub(super) tap: Option<Arc<dyn Tap>>,
 }
 
@@ -31,6 +33,9 @@ impl Outlet {
                 tap.see(&decoded.flows);
             }
             self.flows.append(&decoded.flows, now);
+            if let Some(kafka) = &mut self.kafka {
+                kafka.append(&decoded.flows);
+            }
         }
         if !decoded.counters.is_empty() {
             self.counters.append(&decoded.counters, now);
@@ -40,6 +45,9 @@ impl Outlet {
     pub(super) fn tick(&mut self, now: Timestamp) {
         self.flows.tick(now);
         self.counters.tick(now);
+        if let Some(kafka) = &mut self.kafka {
+            kafka.tick();
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use super::report::Exporters;
 use super::socket::{self, Bound};
 use super::stream::Listener;
 use super::{CollectError, CollectOptions, Listen, Report, SocketReport, Tap, kernel_drops};
+use crate::kafka::Kafka;
 use crate::store::{Recovered, Store, StoreOptions};
 
 /// How long a thread waits for something to come before it looks what else there is to do.
@@ -47,29 +48,34 @@ struct Running {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Where rows go.
+/// Where rows go: the stores, and Kafka.
 pub(super) struct Stores {
     pub(super) flows: Store<RecordBatch>,
     pub(super) counters: Store<CounterBatch>,
+    pub(super) kafka: Option<Kafka>,
     pub(super) recovered: Recovered,
     tap: Option<Arc<dyn Tap>>,
 }
 
 impl Stores {
     pub(super) fn open(
-        options: &StoreOptions,
+        options: &CollectOptions,
         tap: Option<Arc<dyn Tap>>,
         now: Timestamp,
     ) -> Result<Stores, CollectError> {
+        // First, for it leaves nothing behind if it cannot be.
+        let kafka = options.kafka.as_ref().map(Kafka::start).transpose()?;
+        let options = &options.store;
         let (flows, recovered) = Store::open(options.clone(), now)?;
         let queue_rows = options.queue_rows.min(COUNTER_ROWS);
         let (counters, _) = Store::open(StoreOptions { queue_rows, ..options.clone() }, now)?;
-        Ok(Stores { flows, counters, recovered, tap })
+        Ok(Stores { flows, counters, kafka, recovered, tap })
     }
 
     pub(super) fn outlet(&self) -> Shared {
         let (flows, counters) = (self.flows.appender(), self.counters.appender());
-        Arc::new(Mutex::new(Outlet { flows, counters, tap: self.tap.clone() }))
+        let kafka = self.kafka.as_ref().map(Kafka::outlet);
+        Arc::new(Mutex::new(Outlet { flows, counters, kafka, tap: self.tap.clone() }))
     }
 
     pub(super) fn tick(&mut self, now: Timestamp) {
@@ -105,7 +111,7 @@ impl CollectingProcess {
                 }
             }
         }
-        let stores = Stores::open(&options.store, tap, now)?;
+        let stores = Stores::open(&options, tap, now)?;
         let mut process = CollectingProcess {
             stop: Arc::default(),
             receivers: Vec::new(),
@@ -166,6 +172,7 @@ impl CollectingProcess {
             streams: self.listeners.iter().map(Listener::report).collect(),
             flows: self.stores.flows.statistics(),
             counters: self.stores.counters.statistics(),
+            kafka: self.stores.kafka.as_ref().map(Kafka::statistics),
         }
     }
 
@@ -175,6 +182,8 @@ impl CollectingProcess {
         self.end();
         self.stores.flows.finish(now);
         self.stores.counters.finish(now);
+        // Last, for brokers may keep it waiting.
+        let _ = self.stores.kafka.as_mut().map(Kafka::finish);
         self.report()
     }
 

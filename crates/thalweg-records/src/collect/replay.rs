@@ -15,12 +15,13 @@ use super::outlet::{Shared, lock};
 use super::process::Stores;
 use super::report::Exporters;
 use super::{CollectError, CollectOptions, Report, Tap};
+use crate::kafka::Kafka;
 use crate::store::Recovered;
 
 /// Rows decoded before they are handed on.
 const CHUNK_ROWS: usize = 4096;
 
-/// How long to wait for the disk before looking again.
+/// How long to wait for the disk, or for Kafka, before looking again.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Frames of a capture, and what they gave.
@@ -65,7 +66,7 @@ impl Replay {
         ports: BTreeSet<u16>,
         tap: Option<Arc<dyn Tap>>,
     ) -> Result<Replay, CollectError> {
-        let stores = Stores::open(&options.store, tap, (options.clock)())?;
+        let stores = Stores::open(options, tap, (options.clock)())?;
         let (outlet, published) = (stores.outlet(), Arc::<Mutex<Published>>::default());
         let intake = Intake::new(options, outlet.clone(), published.clone());
         let most_queued = (options.store.queue_rows as u64 / 2).max(1);
@@ -73,7 +74,7 @@ impl Replay {
         Ok(Replay { intake, published, outlet, stores, most_queued, ports, counts, time })
     }
 
-    /// Takes a frame; waits if the disk is behind.
+    /// Takes a frame; waits if the disk is behind, or Kafka.
     pub fn frame(&mut self, frame: &Frame<'_>) {
         self.counts.frames += 1;
         let datagram = match (Parser { peel_tunnels: false }).udp(frame) {
@@ -119,6 +120,7 @@ impl Replay {
             exporters: exporters.rows(),
             flows: self.stores.flows.statistics(),
             counters: self.stores.counters.statistics(),
+            kafka: self.stores.kafka.as_ref().map(Kafka::statistics),
             ..Report::default()
         }
     }
@@ -130,7 +132,12 @@ impl Replay {
         let report = self.report();
         let Replay { intake, outlet, mut stores, time, .. } = self;
         drop((intake, outlet));
-        Report { flows: stores.flows.finish(time), counters: stores.counters.finish(time), ..report }
+        Report {
+            flows: stores.flows.finish(time),
+            counters: stores.counters.finish(time),
+            kafka: stores.kafka.as_mut().map(Kafka::finish),
+            ..report
+        }
     }
 
     fn is_wanted(&self, port: u16, payload: &[u8]) -> bool {
@@ -138,7 +145,8 @@ impl Replay {
     }
 
     fn hand_on(&mut self) {
-        while self.stores.flows.statistics().queued >= self.most_queued {
+        let has_room = |kafka: &Option<Kafka>| kafka.as_ref().is_none_or(Kafka::has_room);
+        while self.stores.flows.statistics().queued >= self.most_queued || !has_room(&self.stores.kafka) {
             std::thread::sleep(PAUSE);
         }
         self.intake.hand_on(self.time);

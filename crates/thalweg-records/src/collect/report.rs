@@ -9,7 +9,7 @@ use thalweg_wire::flow_export::{Address, DecodeError, Format};
 
 use super::intake::Published;
 use super::{Listen, StreamReport};
-use crate::store;
+use crate::{kafka, store};
 
 /// What became of everything so far.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +26,8 @@ pub struct Report {
     pub flows: store::Statistics,
     /// The store of interface counters.
     pub counters: store::Statistics,
+    /// Kafka, if it is fed.
+    pub kafka: Option<kafka::Statistics>,
     /// What was last wrong with a message.
     pub last_fault: Option<DecodeError>,
 }
@@ -90,6 +92,8 @@ pub struct Losses {
     pub sets_without_template: u64,
     /// Records lost in the store.
     pub stored_records: u64,
+    /// Flow records lost on their way to Kafka; the store has them all the same.
+    pub kafka_records: u64,
     /// Connections refused for want of room.
     pub connections_refused: u64,
 }
@@ -130,6 +134,7 @@ impl Report {
                 + self.totals.dropped_too_many_domains,
             sets_without_template: counts.dropped_template_late + counts.dropped_held_full,
             stored_records: self.flows.lost.total() + self.counters.lost.total(),
+            kafka_records: self.kafka.as_ref().map_or(0, |kafka| kafka.lost.total()),
             connections_refused: self.streams.iter().map(|stream| stream.refused).sum(),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, UdpSocket};
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 
 use nix::errno::Errno;
@@ -14,15 +15,51 @@ use super::datagrams::Deliver;
 /// Datagrams for one system call.
 const DATAGRAMS: usize = 64;
 
+/// Datagrams one after the other in memory, to be sent: as made, or once all are made, which is quicker than making them.
+#[derive(Debug, Default)]
+pub struct Prepared {
+    bytes: Vec<u8>,
+    /// Where each datagram ends.
+    ends: Vec<usize>,
+}
+
+impl Prepared {
+    /// Datagrams.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    fn datagram(&self, number: usize) -> &[u8] {
+        let start = if number == 0 { 0 } else { self.ends[number - 1] };
+        &self.bytes[start..self.ends[number]]
+    }
+}
+
+impl Deliver for Prepared {
+    fn deliver(&mut self, _: Address, _: Timestamp, datagram: &[u8]) -> io::Result<()> {
+        self.bytes.extend_from_slice(datagram);
+        self.ends.push(self.bytes.len());
+        Ok(())
+    }
+}
+
 /// Sends with `sendmmsg`. Exporters differ by their observation domain: their addresses are not the socket's.
 #[derive(Debug)]
 pub struct Sender {
     socket: UdpSocket,
     /// The socket is connected: no message has an address.
     headers: MultiHeaders<()>,
-    bytes: Vec<u8>,
-    /// Where each datagram ends.
-    ends: Vec<usize>,
+    waiting: Prepared,
 }
 
 impl Sender {
@@ -38,7 +75,7 @@ impl Sender {
         let socket = UdpSocket::bind(any)?;
         socket.connect(collector)?;
         let headers = MultiHeaders::preallocate(DATAGRAMS, None);
-        Ok(Sender { socket, headers, bytes: Vec::new(), ends: Vec::with_capacity(DATAGRAMS) })
+        Ok(Sender { socket, headers, waiting: Prepared::default() })
     }
 
     /// Sends what waits.
@@ -46,30 +83,40 @@ impl Sender {
     /// # Errors
     /// If it cannot be sent.
     pub fn flush(&mut self) -> io::Result<()> {
-        let mut start = 0;
-        let datagram = |&end| [IoSlice::new(&self.bytes[std::mem::replace(&mut start, end)..end])];
-        let datagrams: Vec<_> = self.ends.iter().map(datagram).collect();
-        let mut sent = 0;
-        while sent < datagrams.len() {
-            let rest = &datagrams[sent..];
+        let mut waiting = std::mem::take(&mut self.waiting);
+        self.send(&waiting, 0..waiting.len())?;
+        waiting.clear();
+        self.waiting = waiting;
+        Ok(())
+    }
+
+    /// Sends some datagrams.
+    ///
+    /// # Errors
+    /// If they cannot be sent.
+    ///
+    /// # Panics
+    /// If there are none of these numbers.
+    pub fn send(&mut self, prepared: &Prepared, numbers: Range<usize>) -> io::Result<()> {
+        let mut numbers = numbers;
+        while !numbers.is_empty() {
+            let few = numbers.clone().take(DATAGRAMS);
+            let datagrams: Vec<_> = few.map(|number| [IoSlice::new(prepared.datagram(number))]).collect();
             let (socket, none) = (self.socket.as_raw_fd(), MsgFlags::empty());
-            match sendmmsg(socket, &mut self.headers, rest, [None; DATAGRAMS], [], none) {
-                Ok(results) => sent += results.count(),
+            match sendmmsg(socket, &mut self.headers, &datagrams, [None; DATAGRAMS], [], none) {
+                Ok(results) => numbers.start += results.count(),
                 Err(Errno::EINTR) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        self.bytes.clear();
-        self.ends.clear();
         Ok(())
     }
 }
 
 impl Deliver for Sender {
-    fn deliver(&mut self, _: Address, _: Timestamp, datagram: &[u8]) -> io::Result<()> {
-        self.bytes.extend_from_slice(datagram);
-        self.ends.push(self.bytes.len());
-        match self.ends.len() {
+    fn deliver(&mut self, exporter: Address, time: Timestamp, datagram: &[u8]) -> io::Result<()> {
+        self.waiting.deliver(exporter, time, datagram)?;
+        match self.waiting.len() {
             DATAGRAMS => self.flush(),
             _ => Ok(()),
         }

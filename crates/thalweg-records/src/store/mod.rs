@@ -24,6 +24,7 @@
 //! | `files` | files while they are not to be seen; segments to files |
 //! | `recovery` | what an earlier run has left |
 //! | `spool` | segments: batches in frames with length and checksum |
+//! | `split` | addresses with IPv4 apart |
 //! | `layout` | where files are and how they are named |
 //! | `retention` | which files go |
 
@@ -34,6 +35,7 @@ pub mod options;
 pub mod parquet;
 mod recovery;
 mod retention;
+mod split;
 mod spool;
 pub mod statistics;
 #[cfg(test)]

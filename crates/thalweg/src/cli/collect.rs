@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 use thalweg_records::collect::{CollectOptions, Listen, StreamLimits};
+use thalweg_records::kafka::{KafkaOptions, Setting};
 use thalweg_records::store::StoreOptions;
 use thalweg_wire::flow_export::Limits;
 use thalweg_wire::{Bytes, Nanos};
@@ -40,6 +41,9 @@ pub(super) struct CollectArgs {
 
     #[command(flatten)]
     store: StoreArgs,
+
+    #[command(flatten)]
+    kafka: KafkaArgs,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -122,6 +126,29 @@ struct StoreArgs {
 }
 
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Kafka")]
+struct KafkaArgs {
+    /// Send every flow record to Kafka as well: brokers to begin with, commas between; takes a build with the feature `kafka`.
+    ///
+    /// As JSON with the names of the files' columns; the exporter's address is the message's key. Nothing waits for brokers: what
+    /// they are too slow for is not sent, and counted. The files stay the safe copy.
+    #[arg(long, value_name = "HOST:PORT,...")]
+    kafka: Option<String>,
+
+    /// The topic.
+    #[arg(long, value_name = "TOPIC", default_value = "flows", requires = "kafka")]
+    kafka_topic: String,
+
+    /// Most records of a message, a line each. Many in one cost less; for one alone any reader is good.
+    #[arg(long, value_name = "N", default_value = "1", requires = "kafka")]
+    kafka_rows: NonZeroUsize,
+
+    /// A setting of librdkafka, such as security.protocol=SASL_SSL; =@FILE takes the value from a file.
+    #[arg(long, value_name = "KEY=VALUE", requires = "kafka")]
+    kafka_option: Vec<Setting>,
+}
+
+#[derive(Args, Debug)]
 #[command(next_help_heading = "Output")]
 struct OutputArgs {
     /// One JSON object a line: a status every --interval, and the summary last.
@@ -168,7 +195,7 @@ impl CollectArgs {
     }
 
     fn request(self, is_terminal: bool) -> Result<CollectRequest, RequestError> {
-        let CollectArgs { listen, out, input, store, output, tls } = self;
+        let CollectArgs { listen, out, input, store, kafka, output, tls } = self;
         let files = input.exporters.as_deref().map(Sampling::load).transpose()?.unwrap_or_default();
         let default = CollectOptions::new(StoreOptions::new(out), collect::clock);
         let tls = tls
@@ -193,6 +220,11 @@ impl CollectArgs {
                 keep_bytes: store.retention_size.map(|size| size.0),
                 ..default.store.clone()
             },
+            kafka: kafka.kafka.map(|brokers| KafkaOptions {
+                rows: kafka.kafka_rows,
+                settings: kafka.kafka_option,
+                ..KafkaOptions::new(brokers, kafka.kafka_topic)
+            }),
             ..default
         };
         // With captures, no ports are any ports.

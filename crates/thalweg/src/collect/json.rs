@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use thalweg_records::collect::{ExporterReport, Losses, ReplayCounts, Report};
-use thalweg_records::store;
+use thalweg_records::{kafka, store};
 use thalweg_wire::flow_export::decode::{Counts, Transport};
 
 use super::status::Status;
@@ -32,6 +32,7 @@ struct Figures {
     exporters: usize,
     lost: Lost,
     store: Store,
+    kafka: Option<Kafka>,
 }
 
 #[derive(Serialize)]
@@ -53,6 +54,7 @@ struct Lost {
     unreadable_messages: u64,
     sets_without_template: u64,
     stored_records: u64,
+    kafka_records: u64,
     connections_refused: u64,
 }
 
@@ -69,6 +71,20 @@ struct Store {
     lost_spool_failed: u64,
     lost_spool_damaged: u64,
     removed_files: u64,
+    errors: u64,
+    last_error: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Kafka {
+    queued: u64,
+    delivered: u64,
+    messages: u64,
+    bytes: u64,
+    lost_queue_full: u64,
+    lost_timed_out: u64,
+    lost_refused: u64,
+    lost_unanswered: u64,
     errors: u64,
     last_error: Option<String>,
 }
@@ -172,6 +188,7 @@ fn figures(status: &Status) -> Figures {
         unreadable_messages,
         sets_without_template,
         stored_records,
+        kafka_records,
         connections_refused,
         ..
     } = report.losses();
@@ -190,9 +207,11 @@ fn figures(status: &Status) -> Figures {
             unreadable_messages,
             sets_without_template,
             stored_records,
+            kafka_records,
             connections_refused,
         },
         store: store(&report.flows, report.counters.written),
+        kafka: report.kafka.as_ref().map(kafka),
     }
 }
 
@@ -211,6 +230,21 @@ fn store(flows: &store::Statistics, counters_written: u64) -> Store {
         removed_files: flows.removed_files,
         errors: flows.errors,
         last_error: flows.last_error.clone(),
+    }
+}
+
+fn kafka(kafka: &kafka::Statistics) -> Kafka {
+    Kafka {
+        queued: kafka.queued,
+        delivered: kafka.delivered,
+        messages: kafka.messages,
+        bytes: kafka.bytes,
+        lost_queue_full: kafka.lost.queue_full,
+        lost_timed_out: kafka.lost.timed_out,
+        lost_refused: kafka.lost.refused,
+        lost_unanswered: kafka.lost.unanswered,
+        errors: kafka.errors,
+        last_error: kafka.last_error.clone(),
     }
 }
 

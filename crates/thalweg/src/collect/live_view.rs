@@ -62,7 +62,7 @@ impl CollectView {
         let strong = |text: String| Span::styled(text, theme.strong());
         let muted = |text: &str| Span::styled(text.to_owned(), theme.muted());
         let (rates, flows) = (self.status.rates, &report.flows);
-        vec![
+        let mut lines = vec![
             Line::from(vec![
                 strong(format!(" {:>6}", short(rates.records.round() as u64))),
                 muted(" records/s  "),
@@ -90,21 +90,38 @@ impl CollectView {
                 Some(error) => Line::styled(format!(" {error}"), theme.loss()),
                 None => Line::default(),
             },
-        ]
+        ];
+        lines.extend(self.kafka());
+        lines
+    }
+
+    /// What Kafka has, if it is fed, and what went wrong with it last.
+    fn kafka(&self) -> Option<Line<'static>> {
+        let kafka = self.status.report.kafka.as_ref()?;
+        let error = kafka.last_error.as_deref().unwrap_or_default();
+        Some(Line::from(vec![
+            Span::styled(" kafka  ", self.theme.muted()),
+            Span::raw(format!("{} acknowledged", grouped(kafka.delivered))),
+            Span::styled(", to come: ", self.theme.muted()),
+            Span::raw(format!("{}  ", short(kafka.queued))),
+            Span::styled(error.to_owned(), self.theme.loss()),
+        ]))
     }
 
     /// What was lost, by place; red where something was.
     fn losses(&self) -> Line<'static> {
         let losses = self.status.report.losses();
         let mut spans = vec![Span::styled(" lost   ".to_owned(), self.theme.muted())];
-        for (place, count) in [
+        let kafka = self.status.report.kafka.as_ref().map(|_| ("kafka", losses.kafka_records));
+        let places = [
             ("kernel", losses.kernel_datagrams),
             ("on the way", losses.on_the_way),
             ("unreadable", losses.unreadable_messages),
             ("no template", losses.sets_without_template),
             ("store", losses.stored_records),
             ("refused", losses.connections_refused),
-        ] {
+        ];
+        for (place, count) in places.into_iter().chain(kafka) {
             let style = if count > 0 { self.theme.loss() } else { self.theme.muted() };
             spans.push(Span::styled(format!("{place} {}   ", short(count)), style));
         }
@@ -161,9 +178,10 @@ impl View for CollectView {
         if is_too_small(area) {
             return say_too_small("q stops", frame, area);
         }
+        let header = self.header();
         let areas: [Rect; 5] = Layout::vertical([
             Constraint::Length(1),
-            Constraint::Length(4),
+            Constraint::Length(header.len() as u16),
             Constraint::Length(2),
             Constraint::Min(3),
             Constraint::Length(1),
@@ -174,7 +192,7 @@ impl View for CollectView {
         let elapsed = Nanos(self.status.elapsed.as_nanos().min(u64::MAX.into()) as u64);
         let right = Line::from(format!(" {} ", age(elapsed)));
         frame.render_widget(rule(theme, title, right), areas[0]);
-        frame.render_widget(Paragraph::new(self.header()), areas[1]);
+        frame.render_widget(Paragraph::new(header), areas[1]);
         draw_history(frame, areas[2], self.history.iter().copied().collect(), theme.outward());
         self.draw_exporters(frame, areas[3]);
         let state = match self.has_ended {

@@ -185,6 +185,59 @@ const METRICS: &[Metric] = &[
         help: "Errors of the store; what failed is tried again.",
         read: |report, put| by_dataset(report, put, |store| store.errors),
     },
+    Metric {
+        name: "thalweg_collect_kafka_delivered_records_total",
+        kind: "counter",
+        labels: "",
+        help: "Flow records that Kafka's brokers have acknowledged.",
+        read: |report, put| of_kafka(report, put, |kafka| kafka.delivered),
+    },
+    Metric {
+        name: "thalweg_collect_kafka_delivered_messages_total",
+        kind: "counter",
+        labels: "",
+        help: "Messages with these records.",
+        read: |report, put| of_kafka(report, put, |kafka| kafka.messages),
+    },
+    Metric {
+        name: "thalweg_collect_kafka_delivered_bytes_total",
+        kind: "counter",
+        labels: "",
+        help: "Bytes of these messages before compression, without keys.",
+        read: |report, put| of_kafka(report, put, |kafka| kafka.bytes),
+    },
+    Metric {
+        name: "thalweg_collect_kafka_queued_records",
+        kind: "gauge",
+        labels: "",
+        help: "Flow records in memory for Kafka, or sent and not acknowledged yet.",
+        read: |report, put| of_kafka(report, put, |kafka| kafka.queued),
+    },
+    Metric {
+        name: "thalweg_collect_kafka_lost_total",
+        kind: "counter",
+        labels: "reason",
+        help: "Flow records lost on their way to Kafka, by reason; the files have them all the same.",
+        read: |report, put| {
+            let Some(kafka) = &report.kafka else { return };
+            let lost = &kafka.lost;
+            for (reason, count) in [
+                ("queue_full", lost.queue_full),
+                ("timed_out", lost.timed_out),
+                ("refused", lost.refused),
+                ("unanswered", lost.unanswered),
+            ] {
+                put(&[("reason", reason)], count);
+            }
+        },
+    },
+    Metric {
+        name: "thalweg_collect_kafka_errors_total",
+        kind: "counter",
+        labels: "",
+        help: "Errors of messages to Kafka, and of connections to its brokers.",
+        read: |report, put| of_kafka(report, put, |kafka| kafka.errors),
+    },
 ];
 
 fn by_exporter(report: &Report, put: Put<'_>, value: fn(&thalweg_records::collect::ExporterReport) -> u64) {
@@ -213,6 +266,13 @@ fn by_dataset(report: &Report, put: Put<'_>, value: fn(&thalweg_records::store::
     put(&[("dataset", "interface-counters")], value(&report.counters));
 }
 
+/// Nothing where Kafka is not fed.
+fn of_kafka(report: &Report, put: Put<'_>, value: fn(&thalweg_records::kafka::Statistics) -> u64) {
+    if let Some(kafka) = &report.kafka {
+        put(&[], value(kafka));
+    }
+}
+
 /// What scrapers read.
 fn page(report: &Report) -> String {
     let mut page = String::new();
@@ -238,8 +298,8 @@ pub fn reference() -> String {
          | metric | type | labels | meaning |\n|---|---|---|---|\n",
     );
     for metric in METRICS {
-        let labels =
-            metric.labels.split(", ").map(|label| format!("`{label}`")).collect::<Vec<_>>().join(", ");
+        let labels = metric.labels.split(", ").filter(|label| !label.is_empty());
+        let labels = labels.map(|label| format!("`{label}`")).collect::<Vec<_>>().join(", ");
         let _ = writeln!(page, "| `{}` | {} | {labels} | {} |", metric.name, metric.kind, metric.help);
     }
     page

@@ -35,6 +35,15 @@ pub(super) fn report(status: &Status, directory: &Path, capture: Option<&ReplayC
             rows => format!(", and {} interface counters", grouped(rows)),
         },
     );
+    if let Some(kafka) = &report.kafka {
+        let _ = writeln!(
+            text,
+            "acknowledged by Kafka: {} in {} of {}",
+            grouped(kafka.delivered),
+            counted(kafka.messages as usize, "message"),
+            Bytes(kafka.bytes),
+        );
+    }
     if let Some(counts) = capture {
         let _ = writeln!(
             text,
@@ -80,12 +89,25 @@ fn losses(report: &Report) -> String {
         }
         lines.push((store.in_spool, format!("{of} in the spool for the next run")));
     }
+    if let Some(kafka) = &report.kafka {
+        for (count, reason) in [
+            (kafka.lost.queue_full, "brokers were too slow, or away"),
+            (kafka.lost.timed_out, "not acknowledged in time"),
+            (kafka.lost.refused, "refused"),
+            (kafka.lost.unanswered, "without an answer at the end"),
+        ] {
+            lines.push((count, format!("records not in Kafka: {reason}")));
+        }
+    }
     let mut text = String::new();
     for (count, what) in lines.into_iter().filter(|&(count, _)| count > 0) {
         let _ = writeln!(text, "{:>13}  {what}", grouped(count));
     }
     for error in [&report.flows, &report.counters].into_iter().filter_map(|store| store.last_error.as_ref()) {
         let _ = writeln!(text, "last error of the store: {error}");
+    }
+    if let Some(error) = report.kafka.as_ref().and_then(|kafka| kafka.last_error.as_ref()) {
+        let _ = writeln!(text, "last error of Kafka: {error}");
     }
     if let Some(fault) = &report.last_fault {
         let _ = writeln!(text, "last fault: {fault}");

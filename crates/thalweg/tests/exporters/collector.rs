@@ -37,6 +37,7 @@ pub(crate) struct Kept {
 pub(crate) struct Row {
     flow: crate::Flow,
     counts: [u64; 2],
+    pub(crate) exporter: String,
     format: String,
     /// 0 for a flow that came in, 1 for one that went out (`flowDirection`, IPFIX element 61).
     direction: i32,
@@ -44,9 +45,14 @@ pub(crate) struct Row {
 
 impl Collector {
     /// Starts it by a command that runs [`THALWEG`] somewhere, and returns once it listens.
-    pub(crate) fn start(mut command: Command) -> Collector {
+    pub(crate) fn start(command: Command) -> Collector {
+        Collector::at(command, ADDRESS)
+    }
+
+    /// The same at another address.
+    pub(crate) fn at(mut command: Command, address: &str) -> Collector {
         let folder = TempDir::new().unwrap();
-        let arguments = ["collect", "--json", "--interval", "100ms", "--receive-buffer", "1MiB", ADDRESS];
+        let arguments = ["collect", "--json", "--interval", "100ms", "--receive-buffer", "1MiB", address];
         let child = command
             .args(arguments)
             .arg("-o")
@@ -150,6 +156,7 @@ fn rows(file: &Path) -> Vec<Row> {
                 port("protocol"),
             ),
             counts: [count("packets"), count("octets")],
+            exporter: text("exporter"),
             format: text("format"),
             direction: small("flow_direction"),
         }

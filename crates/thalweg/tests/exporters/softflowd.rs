@@ -4,6 +4,7 @@
 //! they have come. Nor may it have a control socket while it reads a file, for it then waits for somebody to connect.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use std::thread::sleep;
@@ -40,15 +41,22 @@ pub(crate) fn export(mut softflowd: Command, file: &Path, version: &str, to: &st
 /// Compares a version of its export with the wire.
 fn check(test: &str, version: &str, format: &str) {
     let Some((link, _alone)) = link(test, &PROGRAMS) else { return };
+    check_at(ADDRESS, &link, version, format);
+}
+
+/// The same, exported to an address.
+fn check_at(address: &str, link: &Link, version: &str, format: &str) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("wire.pcap");
-    let wire = capture(&link, &file);
-    let mut collector = Collector::start(link.at_sender(THALWEG));
-    export(link.at_sender("softflowd"), &file, version, ADDRESS);
+    let wire = capture(link, &file);
+    let mut collector = Collector::at(link.at_sender(THALWEG), address);
+    export(link.at_sender("softflowd"), &file, version, address);
     collector.wait(wire.len() as u64, Duration::from_millis(200));
     let kept = collector.end();
     assert_eq!(kept.counts(format), wire);
     assert_eq!((kept.rows.len(), kept.lost_on_the_way()), (wire.len(), 0), "a record for each flow");
+    let host = address.parse::<SocketAddr>().unwrap().ip().to_string();
+    assert!(kept.rows.iter().all(|row| row.exporter == host), "exported from {host}");
 }
 
 #[test]
@@ -64,4 +72,12 @@ fn flows_that_softflowd_tells_by_netflow_9_are_those_on_the_wire() {
 #[test]
 fn flows_that_softflowd_tells_by_ipfix_are_those_on_the_wire() {
     check("flows_that_softflowd_tells_by_ipfix", "10", "ipfix");
+}
+
+#[test]
+fn flows_that_softflowd_tells_over_ipv6_are_those_on_the_wire() {
+    let Some((link, _alone)) = link("flows_that_softflowd_tells_over_ipv6", &PROGRAMS) else { return };
+    // The loopback interface alone: the wire goes on without neighbour discovery.
+    run(link.at_sender("sysctl").args(["-qw", "net.ipv6.conf.lo.disable_ipv6=0"]));
+    check_at("[::1]:2055", &link, "9", "netflow9");
 }

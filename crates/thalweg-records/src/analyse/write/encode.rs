@@ -2,30 +2,39 @@
 //!
 //! Numbers are differences in as many bits as they need and are not compressed: flows come in the order of a hash, so
 //! that there is nothing else to be saved. Addresses are in a dictionary, made once for each address of a row group,
-//! and compressed.
+//! and compressed; their numbers are packed to the last bit and stored. Pages are encoded as the store's.
+
+use std::mem;
 
 use bytes::Bytes;
-use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::basic::{Compression, Encoding};
 use parquet::column::page::{CompressedPage, Page, PageWriter};
 use parquet::column::writer::ColumnCloseResult;
-use parquet::errors::{ParquetError, Result};
+use parquet::errors::Result;
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 use thalweg_wire::flow_export::Address;
 
 use super::super::table::Values;
-use super::pack;
+use crate::schema::{self, Kind};
+use crate::store::parquet::compress::{self, Zstd};
+use crate::store::parquet::dictionary::Dictionary;
+use crate::store::parquet::{delta, hybrid, pack};
 
 /// Rows of a page.
-const PAGE: usize = 1 << 16;
+const PAGE: usize = 1 << 15;
 /// The fastest level of zstd but those that hardly compress.
 const LEVEL: i32 = 1;
 
 /// Makes column chunks.
 pub(super) struct Encoder {
-    zstd: zstd::bulk::Compressor<'static>,
+    zstd: Zstd,
     dictionary: Dictionary,
+    numbers: Vec<u32>,
+    page: Vec<u8>,
+    /// The memory of chunks that were written.
+    spare: Vec<u8>,
 }
 
 /// A column chunk and what the row group's metadata say of it.
@@ -34,91 +43,132 @@ pub(super) struct Chunk {
     pub(super) close: ColumnCloseResult,
 }
 
-/// A page before compression.
-struct Plain {
+/// Pages of a chunk, one after another.
+struct Pages {
+    sink: TrackedWrite<Vec<u8>>,
+    uncompressed: usize,
+    /// Values in data pages.
+    values: usize,
     encoding: Encoding,
-    /// Values, or entries of the dictionary.
-    count: usize,
-    bytes: Vec<u8>,
 }
 
 impl Encoder {
-    pub(super) fn new() -> Encoder {
-        let zstd = zstd::bulk::Compressor::new(LEVEL).expect("a level that zstd has");
-        Encoder { zstd, dictionary: Dictionary::default() }
+    pub(super) fn new() -> Result<Encoder> {
+        Ok(Encoder {
+            zstd: Zstd::new(LEVEL)?,
+            dictionary: Dictionary::new(Kind::Address),
+            numbers: Vec::new(),
+            page: Vec::new(),
+            spare: Vec::new(),
+        })
+    }
+
+    /// Memory for the next chunk.
+    pub(super) fn recycle(&mut self, chunk: Bytes) {
+        if let Ok(mut memory) = chunk.try_into_mut().map(Vec::from) {
+            memory.clear();
+            self.spare = memory;
+        }
     }
 
     /// A chunk of all values.
     pub(super) fn chunk(&mut self, column: ColumnDescPtr, values: &Values<'_>) -> Result<Chunk> {
-        let (mut dictionary, mut pages) = (None, Vec::new());
+        let sink = TrackedWrite::new(mem::take(&mut self.spare));
+        let mut pages = Pages { sink, uncompressed: 0, values: 0, encoding: Encoding::PLAIN };
         match values {
-            Values::Address(addresses) => {
-                self.dictionary.number_all(addresses);
-                let width = usize::BITS - self.dictionary.entries.len().saturating_sub(1).leading_zeros();
-                pages.extend(self.dictionary.indices.chunks(PAGE).map(|indices| {
-                    let mut bytes = vec![width as u8];
-                    pack::run(indices.iter().map(|&index| index.into()), indices.len(), width, &mut bytes);
-                    Plain { encoding: Encoding::RLE_DICTIONARY, count: indices.len(), bytes }
-                }));
-                let count = self.dictionary.entries.len();
-                dictionary = Some(Plain { encoding: Encoding::PLAIN, count, bytes: self.dictionary.texts() });
-            }
-            Values::Number(numbers) => pages.extend(numbers.chunks(PAGE).map(differences)),
-            Values::Count(counts) | Values::Time(counts) => {
-                pages.extend(counts.chunks(PAGE).map(differences))
-            }
-            Values::Flag(flags) => pages.extend(flags.chunks(PAGE).map(|flags| {
-                let mut bytes = Vec::new();
-                pack::bits(flags.iter().map(|&flag| flag.into()), 1, &mut bytes);
-                Plain { encoding: Encoding::PLAIN, count: flags.len(), bytes }
-            })),
-            Values::Ratio(ratios) => pages.extend(ratios.chunks(PAGE).map(nullable)),
+            Values::Address(addresses) => return self.addresses(column, addresses, pages),
+            Values::Number(numbers) => self.pages(numbers, &mut pages, differences)?,
+            Values::Count(counts) | Values::Time(counts) => self.pages(counts, &mut pages, differences)?,
+            Values::Flag(flags) => self.pages(flags, &mut pages, bits)?,
+            Values::Ratio(ratios) => self.pages(ratios, &mut pages, nullable)?,
         }
-        self.write(column, dictionary, pages)
+        pages.finish(column, Compression::UNCOMPRESSED, None)
     }
 
-    fn write(
+    /// Pages that are not compressed.
+    fn pages<T>(
         &mut self,
-        column: ColumnDescPtr,
-        dictionary: Option<Plain>,
-        pages: Vec<Plain>,
-    ) -> Result<Chunk> {
-        let compressed = dictionary.is_some();
-        let encoding = pages.first().map_or(Encoding::PLAIN, |page| page.encoding);
-        let values: usize = pages.iter().map(|page| page.count).sum();
-        let (mut sink, mut uncompressed) = (TrackedWrite::new(Vec::new()), 0);
-        let mut data_page_offset = None;
-        let pages = pages.into_iter().map(|page| (page, false));
-        for (plain, of_dictionary) in dictionary.map(|page| (page, true)).into_iter().chain(pages) {
-            if !of_dictionary {
-                data_page_offset.get_or_insert(sink.bytes_written() as i64);
-            }
-            let size = plain.bytes.len();
-            let bytes = if compressed { self.zstd.compress(&plain.bytes)? } else { plain.bytes };
-            let page = page(of_dictionary, plain.encoding, plain.count, bytes.into());
-            let written = SerializedPageWriter::new(&mut sink).write_page(CompressedPage::new(page, size))?;
-            uncompressed += written.uncompressed_size;
+        values: &[T],
+        pages: &mut Pages,
+        encode: impl Fn(&[T], &mut Vec<u32>, &mut Vec<u8>) -> Encoding,
+    ) -> Result<()> {
+        for values in values.chunks(PAGE) {
+            self.page.clear();
+            let encoding = encode(values, &mut self.numbers, &mut self.page);
+            let bytes = Bytes::from(mem::take(&mut self.page));
+            let size = bytes.len();
+            let bytes = pages.data(values.len(), encoding, bytes, size)?;
+            self.page = bytes.try_into_mut().map(Vec::from).unwrap_or_default();
         }
-        let bytes = Bytes::from(sink.into_inner()?);
-        let codec = if compressed {
-            Compression::ZSTD(ZstdLevel::try_new(LEVEL)?)
-        } else {
-            Compression::UNCOMPRESSED
+        Ok(())
+    }
+
+    /// The dictionary has to stand before the pages that fill it.
+    fn addresses(&mut self, column: ColumnDescPtr, addresses: &[Address], mut pages: Pages) -> Result<Chunk> {
+        self.dictionary.clear();
+        let mut numbered = Vec::new();
+        for addresses in addresses.chunks(PAGE) {
+            self.numbers.clear();
+            self.dictionary.number(schema::Values::Address(addresses), &mut self.numbers);
+            let width = self.dictionary.width();
+            let mut page = vec![width as u8];
+            hybrid::encode(&mut self.numbers, width, &mut page);
+            numbered.push((addresses.len(), page));
+        }
+        let plain = self.dictionary.plain();
+        let compressed = self.zstd.compress(plain)?;
+        pages.dictionary(self.dictionary.entries(), compressed, plain.len())?;
+        let data = pages.sink.bytes_written() as i64;
+        for (count, page) in numbered {
+            pages.data(count, Encoding::RLE_DICTIONARY, compress::store(&page), page.len())?;
+        }
+        pages.finish(column, Compression::ZSTD(self.zstd.level()), Some(data))
+    }
+}
+
+impl Pages {
+    fn dictionary(&mut self, entries: u32, buf: Bytes, size: usize) -> Result<()> {
+        let encoding = Encoding::PLAIN;
+        self.write(Page::DictionaryPage { buf, num_values: entries, encoding, is_sorted: false }, size)
+    }
+
+    /// Adds a page; gives its bytes back.
+    fn data(&mut self, count: usize, encoding: Encoding, buf: Bytes, size: usize) -> Result<Bytes> {
+        self.values += count;
+        self.encoding = encoding;
+        let page = Page::DataPage {
+            buf: buf.clone(),
+            num_values: count as u32,
+            encoding,
+            def_level_encoding: Encoding::RLE,
+            rep_level_encoding: Encoding::RLE,
+            statistics: None,
         };
+        self.write(page, size)?;
+        Ok(buf)
+    }
+
+    fn write(&mut self, page: Page, size: usize) -> Result<()> {
+        let mut writer = SerializedPageWriter::new(&mut self.sink);
+        self.uncompressed += writer.write_page(CompressedPage::new(page, size))?.uncompressed_size;
+        Ok(())
+    }
+
+    /// The chunk; `data` is where its data pages begin if a dictionary stands before them.
+    fn finish(self, column: ColumnDescPtr, codec: Compression, data: Option<i64>) -> Result<Chunk> {
+        let bytes = Bytes::from(self.sink.into_inner()?);
         let metadata = ColumnChunkMetaData::builder(column)
             .set_compression(codec)
-            .set_encodings(vec![Encoding::PLAIN, Encoding::RLE, encoding])
-            .set_num_values(values as i64)
+            .set_encodings(vec![Encoding::PLAIN, Encoding::RLE, self.encoding])
+            .set_num_values(self.values as i64)
             .set_total_compressed_size(bytes.len() as i64)
-            .set_total_uncompressed_size(uncompressed as i64)
-            .set_dictionary_page_offset(compressed.then_some(0))
-            .set_data_page_offset(
-                data_page_offset.ok_or_else(|| ParquetError::General("no rows to write".to_owned()))?,
-            )
+            .set_total_uncompressed_size(self.uncompressed as i64)
+            .set_dictionary_page_offset(data.map(|_| 0))
+            .set_data_page_offset(data.unwrap_or(0))
             .build()?;
         let close = ColumnCloseResult {
             bytes_written: bytes.len() as u64,
-            rows_written: values as u64,
+            rows_written: self.values as u64,
             metadata,
             bloom_filter: None,
             column_index: None,
@@ -128,112 +178,27 @@ impl Encoder {
     }
 }
 
-/// A page in the crate's words.
-fn page(of_dictionary: bool, encoding: Encoding, count: usize, buf: Bytes) -> Page {
-    let num_values = count as u32;
-    match of_dictionary {
-        true => Page::DictionaryPage { buf, num_values, encoding, is_sorted: false },
-        false => Page::DataPage {
-            buf,
-            num_values,
-            encoding,
-            def_level_encoding: Encoding::RLE,
-            rep_level_encoding: Encoding::RLE,
-            statistics: None,
-        },
-    }
+fn differences<T: Copy + Into<i64>>(values: &[T], _: &mut Vec<u32>, page: &mut Vec<u8>) -> Encoding {
+    delta::encode(values, page);
+    Encoding::DELTA_BINARY_PACKED
 }
 
-fn differences<T: Copy + Into<i64>>(values: &[T]) -> Plain {
-    let mut bytes = Vec::with_capacity(size_of_val(values) / 2);
-    pack::differences(values, &mut bytes);
-    Plain { encoding: Encoding::DELTA_BINARY_PACKED, count: values.len(), bytes }
+fn bits(flags: &[bool], numbers: &mut Vec<u32>, page: &mut Vec<u8>) -> Encoding {
+    numbers.clear();
+    numbers.extend(flags.iter().map(|&flag| u32::from(flag)));
+    numbers.resize(flags.len().next_multiple_of(8), 0);
+    pack::pack(numbers, 1, page);
+    Encoding::PLAIN
 }
 
 /// Definition levels and those values that are there.
-fn nullable(values: &[Option<f64>]) -> Plain {
-    let mut bytes = vec![0; 4];
-    pack::run(values.iter().map(|value| value.is_some().into()), values.len(), 1, &mut bytes);
-    let levels = bytes.len() as u32 - 4;
-    bytes[..4].copy_from_slice(&levels.to_le_bytes());
-    bytes.extend(values.iter().flatten().flat_map(|value| value.to_le_bytes()));
-    Plain { encoding: Encoding::PLAIN, count: values.len(), bytes }
-}
-
-/// Addresses numbered in the order in which they come.
-#[derive(Default)]
-struct Dictionary {
-    entries: Vec<Address>,
-    /// Open addressing: the number of an entry plus one, or 0.
-    slots: Vec<u32>,
-    indices: Vec<u32>,
-}
-
-impl Dictionary {
-    /// Numbers each address; entries are those of these addresses alone.
-    fn number_all(&mut self, addresses: &[Address]) {
-        let bits = (2 * addresses.len()).next_power_of_two().ilog2().max(1);
-        self.entries.clear();
-        self.slots.clear();
-        self.slots.resize(1 << bits, 0);
-        self.indices.clear();
-        let (mut last, mut number) = (None, 0);
-        for &address in addresses {
-            // Flows of one pair of hosts come one after another.
-            if last != Some(address) {
-                number = self.number(address, bits);
-                last = Some(address);
-            }
-            self.indices.push(number);
-        }
-    }
-
-    #[inline]
-    fn number(&mut self, address: Address, bits: u32) -> u32 {
-        let folded = (address.0 as u64 ^ (address.0 >> 64) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let mut at = (folded >> (64 - bits)) as usize;
-        loop {
-            match self.slots[at] {
-                0 => {
-                    self.entries.push(address);
-                    self.slots[at] = self.entries.len() as u32;
-                    return self.slots[at] - 1;
-                }
-                number if self.entries[number as usize - 1] == address => return number - 1,
-                _ => at = (at + 1) & (self.slots.len() - 1),
-            }
-        }
-    }
-
-    /// The entries as plain values: length and text.
-    fn texts(&self) -> Vec<u8> {
-        use std::io::Write;
-        let mut bytes = Vec::with_capacity(self.entries.len() * 20);
-        for entry in &self.entries {
-            let start = bytes.len();
-            bytes.extend([0; 4]);
-            match entry.as_v4() {
-                Some(number) => dotted_decimal(number, &mut bytes),
-                None => write!(bytes, "{entry}").expect("memory takes all"),
-            }
-            let length = (bytes.len() - start - 4) as u32;
-            bytes[start..start + 4].copy_from_slice(&length.to_le_bytes());
-        }
-        bytes
-    }
-}
-
-fn dotted_decimal(number: u32, out: &mut Vec<u8>) {
-    for (at, byte) in number.to_be_bytes().into_iter().enumerate() {
-        if at > 0 {
-            out.push(b'.');
-        }
-        if byte >= 100 {
-            out.push(b'0' + byte / 100);
-        }
-        if byte >= 10 {
-            out.push(b'0' + byte / 10 % 10);
-        }
-        out.push(b'0' + byte % 10);
-    }
+fn nullable(values: &[Option<f64>], numbers: &mut Vec<u32>, page: &mut Vec<u8>) -> Encoding {
+    numbers.clear();
+    numbers.extend(values.iter().map(|value| u32::from(value.is_some())));
+    page.extend([0; 4]);
+    hybrid::encode(numbers, 1, page);
+    let levels = page.len() as u32 - 4;
+    page[..4].copy_from_slice(&levels.to_le_bytes());
+    page.extend(values.iter().flatten().flat_map(|value| value.to_le_bytes()));
+    Encoding::PLAIN
 }

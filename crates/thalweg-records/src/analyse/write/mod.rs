@@ -1,7 +1,6 @@
 //! A table as a Parquet file, renamed into place when complete.
 
 mod encode;
-mod pack;
 
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -16,9 +15,8 @@ use parquet::schema::types::{Type, TypePtr};
 
 use super::AnalyseError;
 use super::table::{Table, Values};
+use crate::store::parquet::publish;
 use encode::Encoder;
-#[cfg(test)]
-pub(in crate::analyse) use pack::differences;
 
 /// Rows of a row group.
 pub(super) const ROWS: usize = 1 << 17;
@@ -88,9 +86,7 @@ impl<T: Table> TableFile<T> {
         let writer = open.writer.take().expect("not finished");
         let file = writer.into_inner().map_err(AnalyseError::parquet(&open.partial))?;
         let file = file.into_inner().map_err(|error| AnalyseError::io(&open.partial)(error.into_error()))?;
-        // Not synchronised with the disk: what is lost with the power can be computed again.
-        drop(file);
-        fs::rename(&open.partial, &open.path).map_err(AnalyseError::io(&open.path))
+        publish(&file, &open.partial, &open.path).map_err(AnalyseError::io(&open.path))
     }
 }
 
@@ -103,9 +99,10 @@ impl Open {
         let properties = WriterProperties::builder()
             .set_created_by(concat!("thalweg version ", env!("CARGO_PKG_VERSION")).to_owned())
             .build();
+        let encoder = Encoder::new().map_err(AnalyseError::parquet(&partial))?;
         let writer = SerializedFileWriter::new(BufWriter::new(file), schema::<T>(), Arc::new(properties))
             .map_err(AnalyseError::parquet(&partial))?;
-        Ok(Open { path: path.to_owned(), partial, writer: Some(writer), encoder: Encoder::new() })
+        Ok(Open { path: path.to_owned(), partial, writer: Some(writer), encoder })
     }
 }
 
@@ -140,6 +137,7 @@ fn row_group<T: Table>(
     for (column, (_, values)) in columns.into_iter().zip(rows.columns()) {
         let chunk = encoder.chunk(column, &values)?;
         group.append_column(&chunk.bytes, chunk.close)?;
+        encoder.recycle(chunk.bytes);
     }
     group.close().map(drop)
 }

@@ -1,5 +1,7 @@
 //! Exporters on loopback, and what becomes of what they send.
 
+#[cfg(feature = "kafka")]
+mod kafka;
 mod replay;
 mod streams;
 mod udp;

@@ -7,14 +7,14 @@ use super::*;
 const THEN: Timestamp = Timestamp::new(1_403_182_800, 0);
 
 /// An IPv4 packet with a UDP datagram.
-fn packet(to_port: u16, payload: &[u8]) -> Vec<u8> {
+pub(super) fn packet(to_port: u16, payload: &[u8]) -> Vec<u8> {
     let length = |above: usize| u16::to_be_bytes((above + payload.len()) as u16);
     let ip = [&[0x45, 0][..], &length(28), &[0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]].concat();
     let udp = [&[0x27, 0x10][..], &to_port.to_be_bytes(), &length(8), &[0, 0]].concat();
     [&ip[..], &udp, payload].concat()
 }
 
-fn frame(bytes: &[u8], seconds: u64) -> Frame<'_> {
+pub(super) fn frame(bytes: &[u8], seconds: u64) -> Frame<'_> {
     let time = Timestamp::new(THEN.seconds() + seconds, 0);
     Frame { time, bytes, original_length: bytes.len() as u32, link_type: LinkType::RawIp }
 }

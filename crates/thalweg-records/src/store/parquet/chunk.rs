@@ -7,7 +7,7 @@
 use std::io::{self, Read, Write};
 
 use bytes::Bytes;
-use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::basic::{Compression, Encoding};
 use parquet::column::page::{CompressedPage, Page, PageWriter};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::data_type::ByteArray;
@@ -20,32 +20,29 @@ use parquet::schema::types::ColumnDescPtr;
 
 use crate::schema::{Kind, Values};
 
+use super::compress::{self, Zstd};
 use super::dictionary::Dictionary;
 use super::{delta, hybrid};
 
 /// Entries from which on a dictionary of 64-bit integers costs more than it saves.
 const LARGEST_DICTIONARY: u32 = 1 << 16;
 
+/// Bytes of a page from which on it tells whether the column's next pages will shrink: it does if an eighth is saved.
+const LEAST_TRIAL: usize = 1 << 10;
+
 /// What all columns of a file share while they encode.
 pub(super) struct Scratch {
     ids: Vec<u32>,
     numbers: Vec<i64>,
     page: Vec<u8>,
-    zstd: zstd::bulk::Compressor<'static>,
-    level: ZstdLevel,
+    zstd: Zstd,
 }
 
 impl Scratch {
     /// # Errors
     /// If zstd has no such level.
     pub(super) fn new(level: i32) -> io::Result<Scratch> {
-        Ok(Scratch {
-            ids: Vec::new(),
-            numbers: Vec::new(),
-            page: Vec::new(),
-            zstd: zstd::bulk::Compressor::new(level)?,
-            level: ZstdLevel::try_new(level).map_err(io::Error::other)?,
-        })
+        Ok(Scratch { ids: Vec::new(), numbers: Vec::new(), page: Vec::new(), zstd: Zstd::new(level)? })
     }
 }
 
@@ -56,6 +53,8 @@ pub(super) struct Chunk {
     dictionary: Dictionary,
     /// Whether pages are of deltas from now on.
     by_delta: bool,
+    /// Whether data pages are stored from now on, as one did not shrink.
+    is_stored: bool,
     /// Least and largest of the values in pages of deltas.
     bounds: Option<(i64, i64)>,
     rows: u64,
@@ -76,6 +75,7 @@ impl Chunk {
             descriptor,
             dictionary: Dictionary::new(kind),
             by_delta: false,
+            is_stored: false,
             bounds: None,
             rows: 0,
             dictionary_page: TrackedWrite::new(Vec::new()),
@@ -103,7 +103,7 @@ impl Chunk {
         let numbered = if constant { first(values) } else { values };
         let above = self.dictionary.number(numbered, &mut scratch.ids);
         if self.is_too_large(values.len()) {
-            self.by_delta = true;
+            (self.by_delta, self.is_stored) = (true, false);
             if self.indexed_pages == 0 {
                 self.dictionary.clear();
                 return self.delta_page(values, scratch);
@@ -159,8 +159,13 @@ impl Chunk {
         encoding: Encoding,
         scratch: &mut Scratch,
     ) -> Result<(), ParquetError> {
+        let buf = match self.is_stored {
+            true => compress::store(&scratch.page),
+            false => scratch.zstd.compress(&scratch.page)?,
+        };
+        self.is_stored |= buf.len() > scratch.page.len() / 8 * 7 && scratch.page.len() >= LEAST_TRIAL;
         let page = Page::DataPage {
-            buf: compress(&mut scratch.zstd, &scratch.page)?,
+            buf,
             num_values: rows as u32,
             encoding,
             def_level_encoding: Encoding::RLE,
@@ -187,7 +192,7 @@ impl Chunk {
         let data_page_offset = self.dictionary_page.bytes_written();
         let bytes = data_page_offset + self.pages.bytes_written();
         let metadata = ColumnChunkMetaData::builder(self.descriptor.clone())
-            .set_compression(Compression::ZSTD(scratch.level))
+            .set_compression(Compression::ZSTD(scratch.zstd.level()))
             .set_encodings(encodings)
             .set_num_values(self.rows as i64)
             .set_total_compressed_size(bytes as i64)
@@ -219,14 +224,14 @@ impl Chunk {
             memory.clear();
             *pages = TrackedWrite::new(memory);
         }
-        (self.by_delta, self.bounds, self.rows) = (false, None, 0);
+        (self.by_delta, self.is_stored, self.bounds, self.rows) = (false, false, None, 0);
         (self.uncompressed, self.indexed_pages, self.delta_pages) = (0, 0, 0);
         Ok(())
     }
 
     fn write_dictionary(&mut self, scratch: &mut Scratch) -> Result<(), ParquetError> {
         let page = Page::DictionaryPage {
-            buf: compress(&mut scratch.zstd, self.dictionary.plain())?,
+            buf: scratch.zstd.compress(self.dictionary.plain())?,
             num_values: self.dictionary.entries(),
             encoding: Encoding::PLAIN,
             is_sorted: false,
@@ -305,10 +310,6 @@ fn texts(mut plain: &[u8]) -> impl Iterator<Item = &[u8]> {
         plain = rest;
         Some(text)
     })
-}
-
-fn compress(zstd: &mut zstd::bulk::Compressor<'_>, page: &[u8]) -> Result<Bytes, ParquetError> {
-    zstd.compress(page).map(Bytes::from).map_err(|error| ParquetError::External(Box::new(error)))
 }
 
 /// Whether all values are one. Most columns of most pages: what the exporter does not tell.

@@ -13,16 +13,17 @@ const MINIBLOCKS: usize = 4;
 const MINIBLOCK: usize = BLOCK / MINIBLOCKS;
 
 /// Appends the values, which come out the shorter the closer each is to the one before it.
-pub(super) fn encode(values: &[i64], out: &mut Vec<u8>) {
+pub(crate) fn encode<T: Copy + Into<i64>>(values: &[T], out: &mut Vec<u8>) {
     uleb128(BLOCK as u64, out);
     uleb128(MINIBLOCKS as u64, out);
     uleb128(values.len() as u64, out);
     let Some((&first, rest)) = values.split_first() else { return zigzag(0, out) };
-    zigzag(first, out);
-    let mut before = first;
+    let mut before = first.into();
+    zigzag(before, out);
     let mut deltas = [0; BLOCK];
     for block in rest.chunks(BLOCK) {
         for (delta, &value) in deltas.iter_mut().zip(block) {
+            let value = value.into();
             *delta = value.wrapping_sub(before);
             before = value;
         }

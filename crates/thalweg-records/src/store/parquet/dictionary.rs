@@ -1,16 +1,16 @@
 //! The dictionary of one column in one row group: each distinct value once, as Parquet's `PLAIN` encoding has it.
 
-use std::fmt::Write;
-
 use thalweg_wire::flow_export::{Address, Format};
 
 use crate::schema::{Kind, Values};
 
+use super::super::split::Split;
 use super::hybrid::width_of;
 use super::table::Table;
+use super::text;
 
 /// Distinct values of a column, numbered as they first come.
-pub(super) struct Dictionary {
+pub(crate) struct Dictionary {
     numbers: Numbers,
     entries: u32,
     plain: Vec<u8>,
@@ -22,49 +22,46 @@ enum Numbers {
     Direct(Vec<u32>),
     Narrow(Table<u32>),
     Wide(Table<u64>),
-    Addresses(Box<(Table<u32>, Table<u128>)>),
+    Addresses(Box<Addresses>),
 }
 
 impl Dictionary {
-    pub(super) fn new(kind: Kind) -> Dictionary {
+    pub(crate) fn new(kind: Kind) -> Dictionary {
         let numbers = match kind {
             Kind::Format => Numbers::Direct(vec![0; Format::ALL.len()]),
             Kind::U8 => Numbers::Direct(vec![0; 1 << 8]),
             Kind::U16 => Numbers::Direct(vec![0; 1 << 16]),
             Kind::U32 => Numbers::Narrow(Table::new()),
             Kind::U64 | Kind::Timestamp => Numbers::Wide(Table::new()),
-            Kind::Address => Numbers::Addresses(Box::new((Table::new(), Table::new()))),
+            Kind::Address => Numbers::Addresses(Box::default()),
         };
         Dictionary { numbers, entries: 0, plain: Vec::new() }
     }
 
     /// Forgets all values, and keeps the memory.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         match &mut self.numbers {
             Numbers::Direct(numbers) => numbers.fill(0),
             Numbers::Narrow(table) => table.clear(),
             Numbers::Wide(table) => table.clear(),
-            Numbers::Addresses(tables) => {
-                tables.0.clear();
-                tables.1.clear();
-            }
+            Numbers::Addresses(addresses) => addresses.clear(),
         }
         self.entries = 0;
         self.plain.clear();
     }
 
     /// Distinct values.
-    pub(super) fn entries(&self) -> u32 {
+    pub(crate) fn entries(&self) -> u32 {
         self.entries
     }
 
     /// They, in `PLAIN` encoding.
-    pub(super) fn plain(&self) -> &[u8] {
+    pub(crate) fn plain(&self) -> &[u8] {
         &self.plain
     }
 
     /// Bits that the number of any of them needs.
-    pub(super) fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         width_of(self.entries.saturating_sub(1))
     }
 
@@ -72,7 +69,7 @@ impl Dictionary {
     ///
     /// # Panics
     /// If the values are not of the dictionary's kind.
-    pub(super) fn number(&mut self, values: Values<'_>, ids: &mut Vec<u32>) -> u64 {
+    pub(crate) fn number(&mut self, values: Values<'_>, ids: &mut Vec<u32>) -> u64 {
         let Dictionary { numbers, entries, plain } = self;
         ids.reserve(values.len());
         match (values, numbers) {
@@ -86,7 +83,7 @@ impl Dictionary {
             }
             (Values::Format(values), Numbers::Direct(seen)) => {
                 let values = values.iter().map(|&value| value as usize);
-                direct(seen, values, entries, ids, |value| text(plain, Format::ALL[value].name()));
+                direct(seen, values, entries, ids, |value| name(plain, Format::ALL[value].name()));
             }
             (Values::U32(values), Numbers::Narrow(table)) => {
                 let is_new = |place: usize| int64(plain, values[place].into());
@@ -103,22 +100,45 @@ impl Dictionary {
                 table.number_all(values.iter().map(saturated), entries, ids, is_new);
                 return values.iter().map(|&value| u64::from(value > i64::MAX as u64)).sum();
             }
-            (Values::Address(values), Numbers::Addresses(tables)) => {
-                let (v4, others) = &mut **tables;
-                for values in values.chunk_by(|one, next| one.as_v4().is_some() == next.as_v4().is_some()) {
-                    let is_new = |place: usize| address(plain, values[place]);
-                    match values[0].as_v4() {
-                        Some(_) => {
-                            let values = values.iter().map(|value| value.0 as u32);
-                            v4.number_all(values, entries, ids, is_new);
-                        }
-                        None => others.number_all(values.iter().map(|value| value.0), entries, ids, is_new),
-                    }
-                }
+            (Values::Address(values), Numbers::Addresses(addresses)) => {
+                addresses.number(values, entries, ids, plain);
             }
             (values, _) => panic!("values of {:?} in the dictionary of another kind", values.kind()),
         }
         0
+    }
+}
+
+/// Addresses, in a table for IPv4 and one for the others: IPv4's has slots of eight bytes.
+#[derive(Default)]
+struct Addresses {
+    v4: Table<u32>,
+    others: Table<u128>,
+    split: Split,
+    other_ids: Vec<u32>,
+}
+
+impl Addresses {
+    fn clear(&mut self) {
+        self.v4.clear();
+        self.others.clear();
+    }
+
+    /// IPv4 first, then the others, so that each table is asked for many at a time.
+    fn number(&mut self, values: &[Address], next: &mut u32, ids: &mut Vec<u32>, plain: &mut Vec<u8>) {
+        let Addresses { v4, others, split, other_ids } = self;
+        split.take(values);
+        let from = ids.len();
+        v4.number_all(split.v4.iter().copied(), next, ids, |place| v4_entry(plain, split.v4[place]));
+        other_ids.clear();
+        let is_new = |place: usize| entry(plain, Address(split.others[place]));
+        others.number_all(split.others.iter().copied(), next, other_ids, is_new);
+        if split.v4.is_empty() {
+            return ids.extend_from_slice(other_ids);
+        }
+        for (&place, &id) in split.places.iter().zip(&*other_ids) {
+            ids[from + place as usize] = id;
+        }
     }
 }
 
@@ -151,56 +171,23 @@ fn int64(plain: &mut Vec<u8>, value: i64) {
     plain.extend_from_slice(&value.to_le_bytes());
 }
 
-fn text(plain: &mut Vec<u8>, text: &str) {
-    plain.extend_from_slice(&(text.len() as u32).to_le_bytes());
-    plain.extend_from_slice(text.as_bytes());
+fn name(plain: &mut Vec<u8>, name: &str) {
+    plain.extend_from_slice(&(name.len() as u32).to_le_bytes());
+    plain.extend_from_slice(name.as_bytes());
 }
 
-/// IPv4 addresses are written by hand: a dictionary may have hundreds of thousands.
-fn address(plain: &mut Vec<u8>, value: Address) {
+/// Sixteen bytes at once, and less again, are quicker than as many as there are.
+#[inline]
+fn v4_entry(plain: &mut Vec<u8>, number: u32) {
+    let (text, length) = text::v4(number);
+    plain.extend_from_slice(&(length as u32).to_le_bytes());
     let from = plain.len();
-    plain.extend_from_slice(&[0; 4]);
-    match value.as_v4() {
-        Some(number) => {
-            for (place, octet) in number.to_be_bytes().into_iter().enumerate() {
-                if place > 0 {
-                    plain.push(b'.');
-                }
-                decimal(plain, octet);
-            }
-        }
-        None => {
-            let mut text = String::new();
-            let _ = write!(text, "{value}");
-            plain.extend_from_slice(text.as_bytes());
-        }
-    }
-    let length = (plain.len() - from - 4) as u32;
-    plain[from..from + 4].copy_from_slice(&length.to_le_bytes());
+    plain.extend_from_slice(&text);
+    plain.truncate(from + length);
 }
 
-fn decimal(plain: &mut Vec<u8>, octet: u8) {
-    if octet >= 100 {
-        plain.push(b'0' + octet / 100);
-    }
-    if octet >= 10 {
-        plain.push(b'0' + octet / 10 % 10);
-    }
-    plain.push(b'0' + octet % 10);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_are_written_as_they_print() {
-        for octet in 0..=255_u32 {
-            let value = Address::v4(octet << 24 | 0x0001_0A64 | octet << 16 & 0x00FF_0000);
-            let mut plain = Vec::new();
-            address(&mut plain, value);
-            assert_eq!(plain[4..], *value.to_string().as_bytes());
-            assert_eq!(plain[..4], (value.to_string().len() as u32).to_le_bytes());
-        }
-    }
+fn entry(plain: &mut Vec<u8>, value: Address) {
+    let (text, length) = text::address(value);
+    plain.extend_from_slice(&(length as u32).to_le_bytes());
+    plain.extend_from_slice(&text[..length]);
 }

@@ -11,7 +11,7 @@ pub(super) fn width_of(largest: u32) -> usize {
 }
 
 /// Appends indices, each of at most `width` bits. The vector is padded to whole eights on the way.
-pub(super) fn encode(indices: &mut Vec<u32>, width: usize, out: &mut Vec<u8>) {
+pub(crate) fn encode(indices: &mut Vec<u32>, width: usize, out: &mut Vec<u8>) {
     let rows = indices.len();
     indices.resize(rows.next_multiple_of(8), 0);
     let eights = indices.as_chunks::<8>().0;
@@ -35,7 +35,7 @@ pub(super) fn encode(indices: &mut Vec<u32>, width: usize, out: &mut Vec<u8>) {
 }
 
 /// Appends one value, `rows` times.
-pub(super) fn run_length(value: u32, rows: usize, width: usize, out: &mut Vec<u8>) {
+pub(crate) fn run_length(value: u32, rows: usize, width: usize, out: &mut Vec<u8>) {
     uleb128((rows as u64) << 1, out);
     out.extend_from_slice(&value.to_le_bytes()[..width.div_ceil(8)]);
 }

@@ -9,18 +9,22 @@
 //! | `chunk` | one column of one row group, page by page |
 //! | `dictionary` | its distinct values |
 //! | `table` | numbers for distinct values |
+//! | `text` | addresses as text |
 //! | `hybrid` | run lengths and bit packing |
 //! | `delta` | deltas, bit-packed |
 //! | `pack` | bit packing |
+//! | `compress` | zstd |
 
 mod chunk;
-mod delta;
-mod dictionary;
-mod hybrid;
-mod pack;
+pub(crate) mod compress;
+pub(crate) mod delta;
+pub(crate) mod dictionary;
+pub(crate) mod hybrid;
+pub(crate) mod pack;
 mod table;
 #[cfg(test)]
 mod tests;
+pub(crate) mod text;
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -201,7 +205,7 @@ pub(super) fn unfinished(path: &Path) -> std::path::PathBuf {
 }
 
 /// Brings a complete file to the disk, and then under its name.
-pub(super) fn publish(file: &File, part: &Path, path: &Path) -> io::Result<()> {
+pub(crate) fn publish(file: &File, part: &Path, path: &Path) -> io::Result<()> {
     file.sync_all()?;
     std::fs::rename(part, path)?;
     sync_directory(path.parent().unwrap_or(Path::new(".")))

@@ -4,7 +4,7 @@
 ///
 /// # Panics
 /// If it is not, or `width` is above 32. Values wider than `width` spill into their neighbours.
-pub(super) fn pack(values: &[u32], width: usize, out: &mut Vec<u8>) {
+pub(crate) fn pack(values: &[u32], width: usize, out: &mut Vec<u8>) {
     assert!(values.len().is_multiple_of(8), "{} values", values.len());
     macro_rules! by_width {
         ($($width:literal)*) => {
@@ -38,19 +38,46 @@ fn pack_eights<const WIDTH: usize>(values: &[u32], out: &mut Vec<u8>) {
     }
 }
 
-/// The same for any width up to 64, a value at a time.
+/// The same for widths up to 64.
+///
+/// # Panics
+/// As [`pack`] does, but for a width above 64.
 pub(super) fn pack_wide(values: &[u64], width: usize, out: &mut Vec<u8>) {
-    let (mut bits, mut filled) = (0_u128, 0);
-    for &value in values {
-        bits |= u128::from(value) << filled;
-        filled += width;
-        while filled >= 8 {
-            out.push(bits as u8);
-            (bits, filled) = (bits >> 8, filled - 8);
-        }
+    assert!(values.len().is_multiple_of(8), "{} values", values.len());
+    macro_rules! by_width {
+        ($($width:literal)*) => {
+            match width {
+                0 => {}
+                $($width => pack_wide_eights::<$width>(values, out),)*
+                _ => panic!("{width} bits"),
+            }
+        };
     }
-    if filled > 0 {
-        out.push(bits as u8);
+    by_width!(
+        1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32
+        33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64
+    );
+}
+
+fn pack_wide_eights<const WIDTH: usize>(values: &[u64], out: &mut Vec<u8>) {
+    let from = out.len();
+    out.resize(from + values.len() / 8 * WIDTH, 0);
+    for (eight, packed) in values.as_chunks::<8>().0.iter().zip(out[from..].as_chunks_mut::<WIDTH>().0) {
+        // Eight values take as many bytes as one takes bits.
+        let mut bytes = [0; 72];
+        let (mut bits, mut filled, mut at) = (0_u64, 0, 0);
+        for &value in eight {
+            bits |= value << filled;
+            filled += WIDTH;
+            if filled >= 64 {
+                bytes[at..at + 8].copy_from_slice(&bits.to_le_bytes());
+                (filled, at) = (filled - 64, at + 8);
+                // What did not fit; nothing if the value ended with the word.
+                bits = if filled > 0 { value >> (WIDTH - filled) } else { 0 };
+            }
+        }
+        bytes[at..at + 8].copy_from_slice(&bits.to_le_bytes());
+        packed.copy_from_slice(&bytes[..WIDTH]);
     }
 }
 
@@ -66,6 +93,22 @@ mod tests {
             pack(&values, width, &mut narrow);
             pack_wide(&values.iter().map(|&value| value.into()).collect::<Vec<_>>(), width, &mut wide);
             assert_eq!(narrow, wide, "{width} bits");
+        }
+    }
+
+    #[test]
+    fn values_are_packed_from_the_lowest_bit_on_at_all_widths() {
+        for width in 1..=64_usize {
+            let values: Vec<u64> =
+                (0..64_u64).map(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - width)).collect();
+            let mut packed = Vec::new();
+            pack_wide(&values, width, &mut packed);
+            assert_eq!(packed.len(), 8 * width);
+            for (place, value) in values.into_iter().enumerate() {
+                let bit = |bit: usize| u64::from(packed[bit / 8] >> (bit % 8) & 1);
+                let found = (0..width).fold(0, |found, n| found | bit(place * width + n) << n);
+                assert_eq!(found, value, "{width} bits");
+            }
         }
     }
 

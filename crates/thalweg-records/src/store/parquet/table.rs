@@ -49,6 +49,12 @@ const AHEAD: usize = 32;
 /// Slots to begin with.
 const LEAST_SLOTS: usize = 64;
 
+impl<K: Key> Default for Table<K> {
+    fn default() -> Self {
+        Table::new()
+    }
+}
+
 impl<K: Key> Table<K> {
     /// An empty table. Its seed is drawn at random, as exporters' data choose the keys; numbers do not depend on it.
     pub(super) fn new() -> Table<K> {

@@ -1,6 +1,6 @@
 //! `thalweg synth --netflow`.
 
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -12,7 +12,7 @@ use serde::Serialize;
 use thalweg_records::generator::capture::Capture;
 use thalweg_records::generator::datagrams::Datagrams;
 use thalweg_records::generator::hour_files::HourFiles;
-use thalweg_records::generator::sender::Sender;
+use thalweg_records::generator::sender::{Prepared, Sender};
 use thalweg_records::generator::{Generator, Kind, Options, Truth};
 use thalweg_wire::flow_export::RecordBatch;
 use thalweg_wire::{Nanos, Timestamp};
@@ -26,6 +26,9 @@ const ROWS: usize = 1 << 15;
 /// Steps of a second in which a rate is kept, and the rows of one.
 const STEPS: u64 = 500;
 const STEP_ROWS: (u64, u64) = (64, 4_096);
+
+/// Datagrams between two looks at the clock, where all are made ahead.
+const STEP_DATAGRAMS: usize = 256;
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Flow records (--netflow)")]
@@ -42,6 +45,11 @@ pub(super) struct RecordArgs {
     /// How many records a second are sent [default: as fast as they are made].
     #[arg(long, value_name = "N", requires = "send", value_parser = count)]
     rate: Option<u64>,
+
+    /// All datagrams are made before the first is sent, which may be at several million records a second then. Takes some
+    /// 70 bytes of memory a record.
+    #[arg(long, requires = "send")]
+    ahead: bool,
 
     /// Where the truth about planted transfers goes, all flows of a flowset in one row, as CSV.
     #[arg(long, value_name = "FILE")]
@@ -144,6 +152,8 @@ struct Summary {
     planted_octets: u64,
     /// NetFlow v9, written or sent.
     datagrams: u64,
+    /// How long they were sent, where all were made ahead.
+    sending_seconds: Option<f64>,
     parquet_files: u64,
     parquet_bytes: u64,
     seconds: f64,
@@ -167,13 +177,13 @@ impl RecordArgs {
             outlets.push(&batch)?;
             batch.clear();
             bar.set_position(summary.records);
-            if let Some(rate) = self.rate.filter(|&rate| rate > 0) {
+            if let Some(rate) = self.rate.filter(|&rate| rate > 0 && !self.ahead) {
                 let due = Duration::from_secs_f64(summary.records as f64 / rate as f64);
                 thread::sleep(due.saturating_sub(begun.elapsed()));
             }
         }
         bar.finish_and_clear();
-        outlets.finish(&mut summary)?;
+        outlets.finish(&mut summary, self.rate)?;
         summary.seconds = begun.elapsed().as_secs_f64();
         let text = if shared.json { serde_json::to_string(&summary)? + "\n" } else { summary.in_words() };
         match shared.output == Some(Path::new(STANDARD_OUTPUT)) {
@@ -250,6 +260,7 @@ impl RecordArgs {
         Ok(Outlets {
             capture: capture.map(|capture| (Datagrams::new(start), capture)),
             sender: sender.map(|sender| (Datagrams::full(start), sender)),
+            ahead: self.ahead.then(Prepared::default),
             parquet: self.parquet.as_ref().map(HourFiles::new),
         })
     }
@@ -259,6 +270,8 @@ impl RecordArgs {
 struct Outlets {
     capture: Option<(Datagrams, Capture<Box<dyn Write>>)>,
     sender: Option<(Datagrams, Sender)>,
+    /// What is sent when all is made.
+    ahead: Option<Prepared>,
     parquet: Option<HourFiles>,
 }
 
@@ -268,7 +281,10 @@ impl Outlets {
             datagrams.push(batch, capture).context("cannot write the capture")?;
         }
         if let Some((datagrams, sender)) = &mut self.sender {
-            let sent = datagrams.push(batch, sender).and_then(|()| sender.flush());
+            let sent = match &mut self.ahead {
+                Some(ahead) => datagrams.push(batch, ahead),
+                None => datagrams.push(batch, sender).and_then(|()| sender.flush()),
+            };
             sent.context("cannot send to the collector")?;
         }
         if let Some(parquet) = &mut self.parquet {
@@ -277,14 +293,22 @@ impl Outlets {
         Ok(())
     }
 
-    fn finish(self, summary: &mut Summary) -> anyhow::Result<()> {
+    fn finish(self, summary: &mut Summary, rate: Option<u64>) -> anyhow::Result<()> {
         if let Some((mut datagrams, mut capture)) = self.capture {
             let written = datagrams.finish(&mut capture).and_then(|()| capture.finish());
             written.context("cannot write the capture")?;
             summary.datagrams += datagrams.sent();
         }
         if let Some((mut datagrams, mut sender)) = self.sender {
-            let sent = datagrams.finish(&mut sender).and_then(|()| sender.flush());
+            let sent = match self.ahead {
+                Some(mut ahead) => {
+                    let pace = rate.map(|rate| rate as f64 / summary.records as f64);
+                    let made = datagrams.finish(&mut ahead);
+                    let sent = made.and_then(|()| send(&ahead, &mut sender, pace));
+                    sent.map(|seconds| summary.sending_seconds = Some(seconds))
+                }
+                None => datagrams.finish(&mut sender).and_then(|()| sender.flush()),
+            };
             sent.context("cannot send to the collector")?;
             summary.datagrams += datagrams.sent();
         }
@@ -294,6 +318,20 @@ impl Outlets {
         }
         Ok(())
     }
+}
+
+/// Sends all that was made, so large a part of it a second, and says how many seconds it took.
+fn send(made: &Prepared, sender: &mut Sender, pace: Option<f64>) -> io::Result<f64> {
+    let begun = Instant::now();
+    let all = made.len();
+    for first in (0..all).step_by(STEP_DATAGRAMS) {
+        if let Some(pace) = pace.filter(|&pace| pace > 0.0) {
+            let due = Duration::from_secs_f64(first as f64 / all as f64 / pace);
+            thread::sleep(due.saturating_sub(begun.elapsed()));
+        }
+        sender.send(made, first..all.min(first + STEP_DATAGRAMS))?;
+    }
+    Ok(begun.elapsed().as_secs_f64())
 }
 
 impl Summary {

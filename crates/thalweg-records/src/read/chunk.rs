@@ -1,4 +1,4 @@
-//! One column of one row group, read in steps of any size.
+//! A column chunk, read in steps of any size.
 //!
 //! A dictionary's entries are read once, so that an address is parsed once for each of its entries and not for each
 //! row. Pages in plain, dictionary or delta encoding are decoded here; chunks with any other by the `parquet` crate.
@@ -16,39 +16,41 @@ use super::value::{Malformed, Value};
 
 /// Dictionary indices unpacked at a time.
 const INDICES: usize = 1024;
+/// Values read at a time to be numbered one by one.
+const SPELT_OUT: usize = 256;
 /// Most entries of a dictionary that are believed before they are read.
 const ENTRIES: usize = 1 << 26;
 
-/// Why a column cannot be read on.
+/// Why a chunk cannot be read on.
 #[derive(Debug)]
-pub(super) enum ColumnError {
+pub(super) enum ChunkError {
     /// The `parquet` crate says so.
     Parquet(ParquetError),
     /// A value or a page is not as it must be.
     Malformed(Malformed),
 }
 
-impl From<ParquetError> for ColumnError {
-    fn from(error: ParquetError) -> ColumnError {
-        ColumnError::Parquet(error)
+impl From<ParquetError> for ChunkError {
+    fn from(error: ParquetError) -> ChunkError {
+        ChunkError::Parquet(error)
     }
 }
 
-impl From<Malformed> for ColumnError {
-    fn from(error: Malformed) -> ColumnError {
-        ColumnError::Malformed(error)
+impl From<Malformed> for ChunkError {
+    fn from(error: Malformed) -> ChunkError {
+        ChunkError::Malformed(error)
     }
 }
 
 /// The values of a column chunk in order.
-pub(super) enum Column<V: Value> {
+pub(super) enum Chunk<V: Value> {
     Pages(Box<Pages<V>>),
     Decoded(Box<Decoded<V>>),
 }
 
-impl<V: Value> Column<V> {
+impl<V: Value> Chunk<V> {
     /// A column chunk from its first value on.
-    pub(super) fn new(chunk: &ColumnChunkMetaData, pages: Box<dyn PageReader>) -> Column<V> {
+    pub(super) fn new(chunk: &ColumnChunkMetaData, pages: Box<dyn PageReader>) -> Chunk<V> {
         #[expect(deprecated, reason = "old levels may be bit-packed")]
         let own = |encoding| {
             use Encoding::{BIT_PACKED, DELTA_BINARY_PACKED, PLAIN, PLAIN_DICTIONARY, RLE, RLE_DICTIONARY};
@@ -58,16 +60,33 @@ impl<V: Value> Column<V> {
             )
         };
         match chunk.encodings().all(own) {
-            true => Column::Pages(Box::new(Pages::new(chunk, pages))),
-            false => Column::Decoded(Box::new(Decoded::new(chunk, pages))),
+            true => Chunk::Pages(Box::new(Pages::new(chunk, pages))),
+            false => Chunk::Decoded(Box::new(Decoded::new(chunk, pages))),
         }
     }
 
     /// The next `out.len()` values.
-    pub(super) fn read(&mut self, out: &mut [V]) -> Result<(), ColumnError> {
+    pub(super) fn read(&mut self, out: &mut [V]) -> Result<(), ChunkError> {
         match self {
-            Column::Pages(pages) => pages.read(out),
-            Column::Decoded(decoded) => decoded.read(out),
+            Chunk::Pages(pages) => pages.read(out),
+            Chunk::Decoded(decoded) => decoded.read(out),
+        }
+    }
+
+    /// The numbers that `number` gives to the next `out.len()` values.
+    pub(super) fn number(
+        &mut self,
+        number: &mut impl FnMut(V) -> u32,
+        out: &mut [u32],
+    ) -> Result<(), ChunkError> {
+        match self {
+            Chunk::Pages(pages) => pages.number(number, out),
+            Chunk::Decoded(decoded) => {
+                let mut values = vec![V::default(); out.len()];
+                decoded.read(&mut values)?;
+                out.iter_mut().zip(values).for_each(|(out, value)| *out = number(value));
+                Ok(())
+            }
         }
     }
 }
@@ -77,6 +96,8 @@ pub(super) struct Pages<V> {
     pages: Box<dyn PageReader>,
     nullable: bool,
     dictionary: Vec<V>,
+    /// What the caller calls the dictionary's entries; empty until it is asked.
+    numbers: Vec<u32>,
     page: Option<Page>,
     left: usize,
     values: Values,
@@ -97,6 +118,7 @@ impl<V: Value> Pages<V> {
             pages,
             nullable: chunk.column_descr().max_def_level() > 0,
             dictionary: Vec::new(),
+            numbers: Vec::new(),
             page: None,
             left: 0,
             values: Values::Plain(0),
@@ -105,20 +127,16 @@ impl<V: Value> Pages<V> {
         }
     }
 
-    fn read(&mut self, mut out: &mut [V]) -> Result<(), ColumnError> {
+    fn read(&mut self, mut out: &mut [V]) -> Result<(), ChunkError> {
         while !out.is_empty() {
-            while self.left == 0 {
-                self.next_page()?;
-            }
-            let count = self.left.min(out.len());
+            let count = self.ready(out.len())?;
             let (now, later) = out.split_at_mut(count);
             let bytes = self.page.as_ref().expect("a page with values left").buffer();
             match &mut self.values {
-                Values::Plain(at) => *at = V::plain(bytes, *at, now)?,
                 Values::Dictionary(indices) => {
                     look_up(&self.dictionary, indices, bytes, &mut *self.indices, now)?;
                 }
-                Values::Delta => V::differences(&mut self.delta, bytes, now)?,
+                values => values.spelt_out(&mut self.delta, bytes, now)?,
             }
             self.left -= count;
             out = later;
@@ -126,7 +144,40 @@ impl<V: Value> Pages<V> {
         Ok(())
     }
 
-    fn next_page(&mut self) -> Result<(), ColumnError> {
+    fn number(&mut self, number: &mut impl FnMut(V) -> u32, mut out: &mut [u32]) -> Result<(), ChunkError> {
+        while !out.is_empty() {
+            let count = self.ready(out.len().min(SPELT_OUT))?;
+            let (now, later) = out.split_at_mut(count);
+            let bytes = self.page.as_ref().expect("a page with values left").buffer();
+            match &mut self.values {
+                Values::Dictionary(indices) => {
+                    if self.numbers.is_empty() {
+                        self.numbers.extend(self.dictionary.iter().map(|&value| number(value)));
+                    }
+                    look_up(&self.numbers, indices, bytes, &mut *self.indices, now)?;
+                }
+                values => {
+                    let mut buffer = [V::default(); SPELT_OUT];
+                    values.spelt_out(&mut self.delta, bytes, &mut buffer[..count])?;
+                    now.iter_mut().zip(buffer).for_each(|(out, value)| *out = number(value));
+                }
+            }
+            self.left -= count;
+            out = later;
+        }
+        Ok(())
+    }
+
+    /// Goes to the next page where one is used up; how many values there are now, at most `most`.
+    #[inline]
+    fn ready(&mut self, most: usize) -> Result<usize, ChunkError> {
+        while self.left == 0 {
+            self.next_page()?;
+        }
+        Ok(self.left.min(most))
+    }
+
+    fn next_page(&mut self) -> Result<(), ChunkError> {
         let page = self.pages.get_next_page()?.ok_or(Malformed("more pages in the column chunk"))?;
         let (encoding, values) = match &page {
             Page::DictionaryPage { buf, num_values, .. } => {
@@ -135,6 +186,7 @@ impl<V: Value> Pages<V> {
                     return Err(Malformed("a dictionary as long as it says").into());
                 }
                 self.dictionary.clear();
+                self.numbers.clear();
                 self.dictionary.resize(entries, V::default());
                 V::plain(buf, 0, &mut self.dictionary)?;
                 return Ok(());
@@ -171,9 +223,26 @@ impl<V: Value> Pages<V> {
     }
 }
 
-/// The values whose indices come next.
+impl Values {
+    /// The next values of a page that has them without a dictionary.
+    fn spelt_out<V: Value>(
+        &mut self,
+        delta: &mut Delta,
+        bytes: &[u8],
+        out: &mut [V],
+    ) -> Result<(), Malformed> {
+        match self {
+            Values::Plain(at) => *at = V::plain(bytes, *at, out)?,
+            Values::Delta => V::differences(delta, bytes, out)?,
+            Values::Dictionary(_) => unreachable!("indices are looked up"),
+        }
+        Ok(())
+    }
+}
+
+/// What stands in the dictionary, or in a table beside it, at the indices that come next.
 #[inline]
-fn look_up<V: Value>(
+fn look_up<V: Copy>(
     dictionary: &[V],
     indices: &mut Hybrid,
     bytes: &[u8],
@@ -235,7 +304,7 @@ impl<V: Value> Decoded<V> {
         Decoded { reader, levels: Vec::new(), values: Vec::new() }
     }
 
-    fn read(&mut self, mut out: &mut [V]) -> Result<(), ColumnError> {
+    fn read(&mut self, mut out: &mut [V]) -> Result<(), ChunkError> {
         while !out.is_empty() {
             self.levels.clear();
             self.values.clear();

@@ -10,7 +10,7 @@ const LARGEST_BLOCK: usize = 1 << 14;
 
 /// Where in a page the next value is.
 #[derive(Debug, Default)]
-pub(super) struct Delta {
+pub(crate) struct Delta {
     at: usize,
     miniblocks: usize,
     per_miniblock: usize,
@@ -177,7 +177,7 @@ mod tests {
             let values: Vec<i64> =
                 (0..300).map(|i: i64| ((i * i * 31 % 97) << (width.max(7) - 7)) >> (2 * (i & 1))).collect();
             let mut bytes = Vec::new();
-            super::super::super::write::differences(&values, &mut bytes);
+            crate::store::parquet::delta::encode(&values, &mut bytes);
             assert_eq!(all(&bytes, 300, 77), Ok(values), "{width}");
         }
     }

@@ -1,0 +1,79 @@
+//! `thalweg._native.top`.
+
+use std::path::PathBuf;
+
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use thalweg_records::top::{self as records, Group, Key, KeyColumn, Options, Order, TopError, Value};
+
+use crate::errors::reading;
+use crate::progress::while_asking;
+
+/// The largest groups of Parquet files of flow records.
+#[pyfunction]
+#[pyo3(signature = (paths, *, key, order, limit, memory_bytes, threads, progress))]
+#[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+pub(crate) fn top<'py>(
+    py: Python<'py>,
+    paths: Vec<PathBuf>,
+    key: Vec<(String, Option<String>)>,
+    order: &str,
+    limit: Option<usize>,
+    memory_bytes: u64,
+    threads: usize,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let order = Order::named(order).ok_or_else(|| {
+        PyValueError::new_err(format!(
+            "order: expected \"octets\", \"packets\" or \"flows\", found {order:?}"
+        ))
+    })?;
+    let key = key
+        .iter()
+        .map(|(one, either)| {
+            Ok(Key { column: column(one)?, either: either.as_deref().map(column).transpose()? })
+        })
+        .collect::<PyResult<Vec<_>>>()?;
+    let options = Options { key, order, limit, memory_bytes, threads };
+    let groups = while_asking(py, progress.as_ref(), |progress| {
+        records::top(&paths, &options, progress).map_err(exception)
+    })?;
+    columns(py, options.key.len(), &groups)
+}
+
+fn column(name: &str) -> PyResult<KeyColumn> {
+    let no_such = || PyValueError::new_err(format!("key: {name:?} is no column to group by"));
+    KeyColumn::named(name).ok_or_else(no_such)
+}
+
+/// The answer, column by column.
+fn columns<'py>(py: Python<'py>, keys: usize, groups: &[Group]) -> PyResult<Bound<'py, PyDict>> {
+    let value = |value: &Value| match value {
+        Value::Address(address) => Ok(address.to_string().into_pyobject(py)?.into_any()),
+        Value::Number(number) => Ok(number.into_pyobject(py)?.into_any()),
+        Value::Format(format) => Ok(format.name().into_pyobject(py)?.into_any()),
+    };
+    let keys = (0..keys).map(|at| groups.iter().map(|group| value(&group.key[at])).collect());
+    let keys: Vec<Vec<Bound<'py, PyAny>>> = keys.collect::<PyResult<_>>()?;
+    let numbers = |number: fn(&Group) -> i64| groups.iter().map(number).collect::<Vec<_>>();
+    let items = PyDict::new(py);
+    items.set_item("key", keys)?;
+    items.set_item("octets", numbers(|group| group.octets))?;
+    items.set_item("packets", numbers(|group| group.packets))?;
+    items.set_item("flows", numbers(|group| group.flows))?;
+    items.set_item("share", groups.iter().map(|group| group.share).collect::<Vec<_>>())?;
+    items.set_item("flow_start_us", numbers(|group| group.flow_start_us))?;
+    items.set_item("flow_end_us", numbers(|group| group.flow_end_us))?;
+    Ok(items)
+}
+
+/// `MemoryError` is what the caller goes to disk for.
+fn exception(error: TopError) -> PyErr {
+    match &error {
+        TopError::Read(error) => reading(error),
+        TopError::Memory { .. } => PyMemoryError::new_err(error.to_string()),
+        TopError::Interrupted => PyRuntimeError::new_err(error.to_string()),
+        _ => PyValueError::new_err(error.to_string()),
+    }
+}

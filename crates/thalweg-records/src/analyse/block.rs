@@ -1,0 +1,84 @@
+//! The columns of flow records that the analysis needs, a block at a time.
+
+use thalweg_wire::flow_export::Address;
+
+use super::AnalyseError;
+use crate::read::{BLOCK, Column, ReadError, RowGroup, Schema, Source, field};
+
+/// Declares the columns that are read.
+macro_rules! columns {
+    ($($name:ident: $type:ty = $field:ident;)*) => {
+        /// Finds all columns.
+        pub(super) fn check(schema: &Schema<'_>) -> Result<(), ReadError> {
+            $(schema.find(&field::$field)?;)*
+            Ok(())
+        }
+
+        /// The columns of a row group, read up to some row.
+        struct Columns {
+            $($name: Column<$type>,)*
+        }
+
+        impl Columns {
+            fn open(group: &RowGroup<'_>) -> Result<Columns, ReadError> {
+                Ok(Columns { $($name: group.column(&field::$field)?,)* })
+            }
+
+            /// Fills the block.
+            fn read(&mut self, block: &mut Block) -> Result<(), ReadError> {
+                $(self.$name.read(&mut block.$name[..block.rows])?;)*
+                Ok(())
+            }
+        }
+
+        /// Flow records in columns; of each only the first `rows` count.
+        pub(super) struct Block {
+            pub(super) rows: usize,
+            $(pub(super) $name: Box<[$type]>,)*
+        }
+
+        impl Block {
+            pub(super) fn new() -> Block {
+                Block { rows: 0, $($name: vec![<$type>::default(); BLOCK].into(),)* }
+            }
+        }
+    };
+}
+
+columns! {
+    exporter: Address = EXPORTER;
+    observation_domain_id: i64 = OBSERVATION_DOMAIN_ID;
+    sampling_interval: i64 = SAMPLING_INTERVAL;
+    flow_start: i64 = FLOW_START;
+    flow_end: i64 = FLOW_END;
+    source_address: Address = SOURCE_ADDRESS;
+    destination_address: Address = DESTINATION_ADDRESS;
+    source_port: i32 = SOURCE_PORT;
+    destination_port: i32 = DESTINATION_PORT;
+    protocol: i32 = PROTOCOL;
+    tcp_flags: i32 = TCP_FLAGS;
+    octets: i64 = OCTETS;
+    packets: i64 = PACKETS;
+    source_as: i64 = SOURCE_AS;
+    destination_as: i64 = DESTINATION_AS;
+    flow_direction: i32 = FLOW_DIRECTION;
+}
+
+/// Gives the blocks of one row group to `each`, which may stop.
+pub(super) fn read(
+    source: &Source,
+    row_group: usize,
+    block: &mut Block,
+    mut each: impl FnMut(&Block) -> Result<(), AnalyseError>,
+) -> Result<(), AnalyseError> {
+    let group = source.open(row_group)?;
+    let mut columns = Columns::open(&group)?;
+    let mut left = group.rows;
+    while left > 0 {
+        block.rows = left.min(BLOCK as u64) as usize;
+        columns.read(block)?;
+        each(block)?;
+        left -= block.rows as u64;
+    }
+    Ok(())
+}

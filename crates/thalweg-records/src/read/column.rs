@@ -1,0 +1,91 @@
+//! One column of one row group, read in steps; what is wrong is told with its place.
+
+use std::path::{Path, PathBuf};
+
+use parquet::column::page::PageReader;
+use parquet::file::metadata::ColumnChunkMetaData;
+
+use super::ReadError;
+use super::chunk::{Chunk, ChunkError};
+use super::field::Field;
+use super::value::Value;
+
+/// The values of a column in order.
+pub(crate) struct Column<V: Value> {
+    chunk: Chunk<V>,
+    field: &'static Field<V>,
+    path: PathBuf,
+    /// Row of the file that comes next.
+    row: u64,
+}
+
+impl<V: Value> Column<V> {
+    /// A column chunk from its first value on, which is that of `row`.
+    pub(super) fn new(
+        path: &Path,
+        row: u64,
+        field: &'static Field<V>,
+        chunk: &ColumnChunkMetaData,
+        pages: Box<dyn PageReader>,
+    ) -> Column<V> {
+        Column { chunk: Chunk::new(chunk, pages), field, path: path.to_owned(), row }
+    }
+
+    /// The next `out.len()` values.
+    pub(crate) fn read(&mut self, out: &mut [V]) -> Result<(), ReadError> {
+        self.chunk.read(out).map_err(|error| located(&self.path, self.field, self.row, error))?;
+        self.check(out)?;
+        self.row += out.len() as u64;
+        Ok(())
+    }
+
+    /// The numbers that `number` gives to the next `out.len()` values. It is asked for each entry of a dictionary, once,
+    /// whether a row has it or not; and for each row where there is no dictionary.
+    pub(crate) fn number(
+        &mut self,
+        number: &mut impl FnMut(V) -> u32,
+        out: &mut [u32],
+    ) -> Result<(), ReadError> {
+        let mut outside = None;
+        let mut checked = |value: V| {
+            if V::outside(&[value], &self.field.range).is_some() {
+                outside.get_or_insert(value);
+            }
+            number(value)
+        };
+        let numbered = self.chunk.number(&mut checked, out);
+        numbered.map_err(|error| located(&self.path, self.field, self.row, error))?;
+        match outside {
+            Some(value) => self.check(&[value])?,
+            None => self.row += out.len() as u64,
+        }
+        Ok(())
+    }
+
+    /// Whether values are in their range; the first is that of the next row.
+    fn check(&self, values: &[V]) -> Result<(), ReadError> {
+        match V::outside(values, &self.field.range) {
+            None => Ok(()),
+            Some(at) => Err(ReadError::Value {
+                path: self.path.clone(),
+                column: self.field.name,
+                row: self.row + at as u64,
+                expected: "a value in the range of this column",
+                found: format!("{:?}", values[at]),
+            }),
+        }
+    }
+}
+
+fn located<V: Value>(path: &Path, field: &Field<V>, row: u64, error: ChunkError) -> ReadError {
+    match error {
+        ChunkError::Parquet(error) => ReadError::parquet(path)(error),
+        ChunkError::Malformed(expected) => ReadError::Value {
+            path: path.to_owned(),
+            column: field.name,
+            row,
+            expected: expected.0,
+            found: "something else".to_owned(),
+        },
+    }
+}

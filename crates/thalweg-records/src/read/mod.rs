@@ -1,0 +1,127 @@
+//! Flow records out of Parquet files, column by column: each analysis reads those that it needs, in blocks.
+//!
+//! A value is given as itself or by the number that its reader gives it (see [`Column::number`]): in a dictionary each
+//! distinct value is numbered once, and a row costs no more than a look into a table of small integers.
+
+mod chunk;
+mod column;
+mod delta;
+mod error;
+pub(crate) mod field;
+mod hybrid;
+mod spelling;
+pub(crate) mod sweep;
+mod value;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use parquet::basic::{LogicalType, TimeUnit};
+use parquet::data_type::DataType;
+use parquet::file::metadata::RowGroupMetaData;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::schema::types::SchemaDescriptor;
+
+pub(crate) use column::Column;
+pub use error::ReadError;
+use field::Field;
+use value::Value;
+
+/// Rows of a block: the columns of one fit into the second-level cache.
+pub(crate) const BLOCK: usize = 4096;
+
+/// A file of flow records that was looked at.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) path: PathBuf,
+    /// Rows of each row group.
+    pub(crate) row_groups: Vec<u64>,
+}
+
+impl Source {
+    /// Reads the footer; `check` is to look for the columns that will be asked for, before any work is done.
+    pub(crate) fn look(
+        path: &Path,
+        check: impl FnOnce(&Schema<'_>) -> Result<(), ReadError>,
+    ) -> Result<Source, ReadError> {
+        let file = open(path)?;
+        check(&Schema { path, columns: file.metadata().file_metadata().schema_descr() })?;
+        let rows = |group: &RowGroupMetaData| u64::try_from(group.num_rows()).unwrap_or(0);
+        Ok(Source {
+            path: path.to_owned(),
+            row_groups: file.metadata().row_groups().iter().map(rows).collect(),
+        })
+    }
+
+    /// Opens one row group.
+    pub(crate) fn open(&self, row_group: usize) -> Result<RowGroup<'_>, ReadError> {
+        Ok(RowGroup {
+            path: &self.path,
+            file: open(&self.path)?,
+            number: row_group,
+            first: self.row_groups[..row_group].iter().sum(),
+            rows: self.row_groups[row_group],
+        })
+    }
+}
+
+fn open(path: &Path) -> Result<SerializedFileReader<File>, ReadError> {
+    let file = File::open(path).map_err(ReadError::io(path))?;
+    SerializedFileReader::new(file).map_err(ReadError::parquet(path))
+}
+
+/// Some rows of a file, column by column.
+pub(crate) struct RowGroup<'a> {
+    path: &'a Path,
+    file: SerializedFileReader<File>,
+    number: usize,
+    /// Rows of the file before it.
+    first: u64,
+    pub(crate) rows: u64,
+}
+
+impl RowGroup<'_> {
+    /// A column from the first row of the row group on.
+    pub(crate) fn column<V: Value>(&self, field: &'static Field<V>) -> Result<Column<V>, ReadError> {
+        let schema = Schema { path: self.path, columns: self.file.metadata().file_metadata().schema_descr() };
+        let place = schema.find(field)?;
+        let failed = || ReadError::parquet(self.path);
+        let group = self.file.get_row_group(self.number).map_err(failed())?;
+        let pages = group.get_column_page_reader(place).map_err(failed())?;
+        Ok(Column::new(self.path, self.first, field, group.metadata().column(place), pages))
+    }
+}
+
+/// The columns of a file.
+pub(crate) struct Schema<'a> {
+    path: &'a Path,
+    columns: &'a SchemaDescriptor,
+}
+
+impl Schema<'_> {
+    /// Finds a column by its name and checks its type.
+    pub(crate) fn find<V: Value>(&self, field: &Field<V>) -> Result<usize, ReadError> {
+        let wrong = |found: String| ReadError::Column {
+            path: self.path.to_owned(),
+            column: field.name,
+            expected: if field.timestamp { "TIMESTAMP in microseconds UTC" } else { V::NAME },
+            found,
+        };
+        let place = self.columns.columns().iter().position(|column| column.path().parts() == [field.name]);
+        let place = place.ok_or_else(|| wrong("no such column".to_owned()))?;
+        let column = self.columns.column(place);
+        let logical = column.logical_type_ref();
+        let utc = matches!(logical, Some(LogicalType::Timestamp(t)) if t.unit == TimeUnit::MICROS && t.is_adjusted_to_u_t_c);
+        let physical = <V::Physical as DataType>::get_physical_type();
+        if column.physical_type() != physical || field.timestamp && !utc {
+            return Err(wrong(match logical {
+                Some(logical) => format!("{} ({logical:?})", column.physical_type()),
+                None => column.physical_type().to_string(),
+            }));
+        }
+        if column.max_rep_level() > 0 || column.max_def_level() > 1 {
+            return Err(wrong("a list".to_owned()));
+        }
+        Ok(place)
+    }
+}
