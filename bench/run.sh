@@ -49,6 +49,8 @@ if [ -x "${BENCH_PYTHON:-.venv/bin/python}" ]; then
   step bench/records.sh top "$(at_most 20000000)"
   step bench/records.sh memory "${BENCH_PACKETS:-200000000}"
   step bench/records.sh ingest "$(at_most 20000000)"
+  # Spark takes a minute for any number of records.
+  [ "$limit" -lt 2000000 ] || step bench/records.sh engines "$(at_most 20000000)" spark=2000000
 else
   echo 'records: no Python package (scripts/python.sh bench), left out'
 fi

@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# Runs every fuzz target for FUZZ_SECONDS (60) each, from its kept corpus in fuzz/corpus/TARGET.
+# Runs fuzz targets, all if none is named, for FUZZ_SECONDS (60) each, from its kept corpus in fuzz/corpus/TARGET:
+#
+#   FUZZ_SECONDS=600 scripts/fuzz.sh netflow ipfix sflow
 #
 # What it finds on the way goes to target/fuzz-corpus/TARGET, so that the kept corpus grows only by hand;
 # an input that crashes goes to fuzz/artifacts/TARGET. Without nightly Rust and cargo-fuzz it says so, and
@@ -20,7 +22,7 @@ if [ -n "$missing" ]; then
   exit
 fi
 
-targets=$(cargo +nightly fuzz list)
+targets=${*:-$(cargo +nightly fuzz list)}
 for target in $targets; do
   mkdir -p "target/fuzz-corpus/$target" "fuzz/corpus/$target"
   step cargo +nightly fuzz run "$target" "target/fuzz-corpus/$target" "fuzz/corpus/$target" -- \

@@ -154,7 +154,7 @@ def test_the_page_is_whole_and_needs_nothing_else(folder: Path) -> None:
     assert {link[1:] for link in page.links} <= set(page.ids)
     assert "url(http" not in text and "@import" not in text
     words = " ".join(page.texts)
-    for told in ("AS64500", "59.6 GiB", "10 s: flows of a set start within it", "1,000,000,000 octets", "203.0.113.5"):
+    for told in ("AS64500", "59.6 GiB", "10 s: flows of a set start within it", "turned round: 1.", "1,000,000,000 octets", "203.0.113.5"):
         assert told in words, told
     assert "nan" not in re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL).lower().split()
 

@@ -15,8 +15,8 @@ from planted import DAY, record
 from thalweg.dataset import Dataset
 from thalweg.engines import Engine, connect
 from thalweg.filter import compile_filter
-from thalweg.series import MAX_INTERVALS, OTHER, SeriesError, series
 from thalweg.schema import RECORD_SCHEMA
+from thalweg.series import MAX_INTERVALS, OTHER, SeriesError, series
 from thalweg.top import DimensionError, top
 
 MINUTE_US = 60_000_000

@@ -12,6 +12,7 @@ import ibis.expr.types as ir
 from . import counts, saturation
 from .dimensions import ORDERS, DimensionError, dimensions
 
+
 def grouped(rows: ir.Table, by: Sequence[str]) -> tuple[ir.Table, tuple[str, ...]]:
     """The keys, octets, packets, flows and instants of each row, and the names of the keys.
 

@@ -79,7 +79,7 @@ class Engine(abc.ABC):
     def read_parquet(self, files: Sequence[str | Path]) -> Dataset:
         """The rows of Parquet files of one schema; timestamps named in `INSTANTS` become int64 microseconds."""
         paths = tuple(str(path) for path in files)
-        return Dataset(self, lambda: self._with_integers(self._scan(paths)), paths)
+        return Dataset(self, self._with_integers(self._scan(paths)), paths)
 
     def from_arrow(self, rows: pa.Table) -> Dataset:
         """These rows, by way of a file in `scratch`."""

@@ -44,6 +44,11 @@ class Native(DuckDB):
         self._memory_bytes = memory_bytes or MEMORY_BYTES
         self._threads = threads or os.cpu_count() or 1
 
+    def read_parquet(self, files: Sequence[str | Path]) -> Dataset:
+        """The rows of Parquet files of one schema, which DuckDB opens when something asks it."""
+        paths = tuple(str(path) for path in files)
+        return Dataset(self, lambda: super(Native, self).read_parquet(paths).table, paths)
+
     def compiled(
         self, records: Dataset, wanted: Sequence[str], progress: Callable[..., object] | None, **rules: Any
     ) -> dict[str, Dataset] | None:
@@ -83,8 +88,10 @@ class Native(DuckDB):
             # DuckDB goes to disk.
             return None
         keys = [key for dimension in by for key in dimension.keys]
-        values: dict[str, Sequence[Any]] = {name: each for name, each in found.items() if name != "key"}
-        return Computed(self, dict(zip(keys, found["key"], strict=True)) | values, lambda: _top_schema(keys, [one for one, _ in columns]))
+        values: dict[str, Any] = dict(found)
+        return Computed(
+            self, dict(zip(keys, values.pop("key"), strict=True)) | values, lambda: _top_schema(keys, [one for one, _ in columns])
+        )
 
 
 def _top_schema(keys: Sequence[str], columns: Sequence[str]) -> pa.Schema:

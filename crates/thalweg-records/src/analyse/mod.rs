@@ -10,9 +10,11 @@
 //! 2. **Assemble.** One part after another is ordered by key (see `order`); the records of each key become flows (see
 //!    `flow`, `cheetah`), the flows of each pair of hosts flowsets (see `flowset`), and both are written (see `write`).
 //!
-//! Rows of the results are ordered by a hash of source and destination; then flows by ports, protocol and start,
-//! flowsets by the addresses and start. The order, as the rows, depends neither on the order of the input nor on the
-//! memory or the threads given.
+//! Rows of the results are ordered by a hash of source and destination that begins with the source's, so that neighbours
+//! have few sources; then flows by ports, protocol and start, flowsets by the addresses and start. The order, as the
+//! rows, depends neither on the order of the input nor on the memory or the threads given.
+//!
+//! Results are on the disk before they have their names.
 //!
 //! **Memory** stays within [`Options::memory_bytes`], except that the records of one key, and the flows of one pair of
 //! hosts, are held at once however many they are; [`Statistics::largest_key`] and [`Statistics::largest_pair`] say how
@@ -38,7 +40,7 @@ mod table;
 mod write;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use error::AnalyseError;
 pub use flowset::Rule;

@@ -359,7 +359,8 @@ mod tests {
                 (last, cuts) = (Some(highest), cuts + 1);
             }
         }
-        assert!(rows == 5_000 && cuts > 90, "{rows} {cuts}");
+        // The first bits are the source's: 97 sources fall into 81 of 256 parts, give or take a few.
+        assert!(rows == 5_000 && cuts > 60, "{rows} {cuts}");
 
         let mut parts = [Parts::new(0, 10)];
         (0..50).for_each(|number| parts[0].push(row(number * 97 * 7)).unwrap());

@@ -1,6 +1,6 @@
 //! The analysis against a plain one on the same records, however it is cut up.
 
-mod files;
+pub(crate) mod files;
 mod oracle;
 
 use std::ops::ControlFlow;

@@ -156,7 +156,7 @@ impl<const W: usize> Part<W> {
             {
                 return at;
             }
-            at = at + 1 & self.slots.len() - 1;
+            at = (at + 1) & (self.slots.len() - 1);
         }
     }
 
@@ -177,7 +177,7 @@ impl<const W: usize> Part<W> {
             let hash = seed.hash(&row.key);
             let mut at = first(hash, length);
             while self.slots[at] != EMPTY {
-                at = at + 1 & length - 1;
+                at = (at + 1) & (length - 1);
             }
             self.slots[at] = hash << 32 | number as u64;
         }
@@ -214,7 +214,7 @@ mod tests {
             assert_eq!(all.len(), 10_007);
             let mut found: Vec<_> = all.parts().flatten().map(|row| (row.key[1], row.sums.octets)).collect();
             found.sort_unstable();
-            let expected = |key| (key << 20, if key < 40_000 % 10_007 { 4 } else { 3 });
+            let expected = |key: u64| (key << 20, if key < 40_000 % 10_007 { 4 } else { 3 });
             assert_eq!(found, (0..10_007).map(expected).collect::<Vec<_>>());
         }
     }

@@ -116,10 +116,7 @@ impl OpenColumn {
             read: impl FnOnce(&mut [V]) -> Result<(), ReadError>,
             bits: impl Fn(V) -> u128,
             each: impl FnMut((usize, u128)),
-        ) -> Result<(), ReadError>
-        where
-            [V; BLOCK]: Sized,
-        {
+        ) -> Result<(), ReadError> {
             let mut values = [V::default(); BLOCK];
             read(&mut values[..rows])?;
             values[..rows].iter().map(|&value| bits(value)).enumerate().for_each(each);

@@ -16,6 +16,9 @@ mod key;
 mod ranking;
 mod sums;
 
+#[cfg(test)]
+mod tests;
+
 pub use error::TopError;
 pub use key::{KeyColumn, Value};
 

@@ -18,7 +18,7 @@ use crate::analyse::flowset::Flowset;
 
 /// How a file is laid out.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Layout {
+pub(crate) enum Layout {
     Dictionary,
     Plain,
     Delta,
@@ -26,7 +26,7 @@ pub(super) enum Layout {
     NullableVersion2,
 }
 
-pub(super) const LAYOUTS: [Layout; 5] =
+pub(crate) const LAYOUTS: [Layout; 5] =
     [Layout::Dictionary, Layout::Plain, Layout::Delta, Layout::NullableDictionary, Layout::NullableVersion2];
 
 impl Layout {
@@ -57,14 +57,18 @@ enum Column {
 fn columns(records: &[Record]) -> Vec<(&'static str, Column)> {
     macro_rules! of {
         ($($kind:ident $column:literal $field:ident,)*) => {
-            vec![$(($column, Column::$kind(records.iter().map(|record| of!(@$kind record.$field)).collect())),)*]
+            vec![$(($column, of!(@@$kind)(records.iter().map(|record| of!(@$kind record.$field)).collect())),)*]
         };
+        (@@Word) => { Column::Text };
+        (@@$kind:ident) => { Column::$kind };
+        (@Word $value:expr) => { $value.name().into() };
         (@Text $value:expr) => { $value.to_string().as_str().into() };
         (@Number $value:expr) => { i32::from($value) };
         (@$kind:ident $value:expr) => { $value as i64 };
     }
     of! {
         Text "exporter" exporter,
+        Word "format" format,
         Count "observation_domain_id" observation_domain_id,
         Count "sampling_interval" sampling_interval,
         Time "flow_start" flow_start_us,
@@ -80,11 +84,16 @@ fn columns(records: &[Record]) -> Vec<(&'static str, Column)> {
         Count "source_as" source_as,
         Count "destination_as" destination_as,
         Number "flow_direction" flow_direction,
+        Number "class_of_service" class_of_service,
+        Count "ingress_interface" ingress_interface,
+        Count "egress_interface" egress_interface,
+        Text "next_hop" next_hop,
+        Number "vlan_id" vlan_id,
     }
 }
 
 /// Writes a file of records in row groups of `group` rows.
-pub(super) fn write(path: PathBuf, records: &[Record], group: usize, layout: Layout) -> PathBuf {
+pub(crate) fn write(path: PathBuf, records: &[Record], group: usize, layout: Layout) -> PathBuf {
     let repetition = if layout.nullable() { Repetition::OPTIONAL } else { Repetition::REQUIRED };
     let schema = columns(&[]).into_iter().map(|(name, column)| {
         let (physical, logical) = match column {

@@ -2,7 +2,8 @@
 //!
 //! A page has indices of the dictionary, as long as that pays. A column of 64-bit integers (in Parquet) with many distinct
 //! values goes on with deltas: where the first page shows that most values are distinct, or when the dictionary has
-//! become [`LARGEST_DICTIONARY`]. Addresses and narrow integers stay with the dictionary.
+//! become [`LARGEST_DICTIONARY`]. Addresses and narrow integers stay with the dictionary. Pages are compressed until one does not
+//! shrink by an eighth: those after it, in this row group, are stored.
 
 use std::io::{self, Read, Write};
 
@@ -27,7 +28,7 @@ use super::{delta, hybrid};
 /// Entries from which on a dictionary of 64-bit integers costs more than it saves.
 const LARGEST_DICTIONARY: u32 = 1 << 16;
 
-/// Bytes of a page from which on it tells whether the column's next pages will shrink: it does if an eighth is saved.
+/// Bytes of a page from which on it tells whether the column's next pages will shrink.
 const LEAST_TRIAL: usize = 1 << 10;
 
 /// What all columns of a file share while they encode.

@@ -9,7 +9,7 @@ const OCTETS: [(u32, u32); 256] = {
     while octet < 256 {
         let (mut text, mut length, mut rest) = (b'.' as u32, 1, octet as u32);
         while rest > 0 || length == 1 {
-            (text, length, rest) = (text << 8 | b'0' as u32 + rest % 10, length + 1, rest / 10);
+            (text, length, rest) = (text << 8 | (b'0' as u32 + rest % 10), length + 1, rest / 10);
         }
         octets[octet] = (text, length);
         octet += 1;

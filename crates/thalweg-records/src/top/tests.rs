@@ -1,0 +1,224 @@
+//! The largest groups against a plain map, whatever the files' layout, the memory and the threads.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use proptest::prelude::*;
+use thalweg_wire::flow_export::{Address, Format, Record};
+
+use super::{Group, Key, KeyColumn, Options, Order, TopError, Value, top};
+use crate::analyse::tests::files::{LAYOUTS, Layout, write};
+use crate::read::ReadError;
+
+fn column(name: &str) -> KeyColumn {
+    KeyColumn::named(name).unwrap()
+}
+
+fn one(name: &str) -> Key {
+    Key { column: column(name), either: None }
+}
+
+fn either(one: &str, other: &str) -> Key {
+    Key { column: column(one), either: Some(column(other)) }
+}
+
+/// Keys of one column and of several, of either end, and the longest there can be.
+fn keys() -> Vec<Vec<Key>> {
+    let all = "exporter format source_address destination_address source_port destination_port protocol \
+               class_of_service ingress_interface egress_interface source_as destination_as next_hop vlan_id";
+    vec![
+        vec![one("source_address")],
+        vec![one("vlan_id")],
+        vec![one("format")],
+        vec![either("source_address", "destination_address")],
+        vec![either("source_port", "destination_port")],
+        vec![one("source_address"), one("destination_address")],
+        vec![one("protocol"), one("destination_port")],
+        vec![
+            one("exporter"),
+            one("ingress_interface"),
+            either("source_as", "destination_as"),
+            one("next_hop"),
+        ],
+        all.split(' ').map(one).collect(),
+    ]
+}
+
+fn value(record: &Record, column: KeyColumn) -> Value {
+    match column.name() {
+        "exporter" => Value::Address(record.exporter),
+        "format" => Value::Format(record.format),
+        "source_address" => Value::Address(record.source_address),
+        "destination_address" => Value::Address(record.destination_address),
+        "source_port" => Value::Number(record.source_port.into()),
+        "destination_port" => Value::Number(record.destination_port.into()),
+        "protocol" => Value::Number(record.protocol.into()),
+        "class_of_service" => Value::Number(record.class_of_service.into()),
+        "ingress_interface" => Value::Number(record.ingress_interface),
+        "egress_interface" => Value::Number(record.egress_interface),
+        "source_as" => Value::Number(record.source_as),
+        "destination_as" => Value::Number(record.destination_as),
+        "next_hop" => Value::Address(record.next_hop),
+        "vlan_id" => Value::Number(record.vlan_id.into()),
+        other => panic!("{other}"),
+    }
+}
+
+/// What orders a value: text by its bytes, numbers by their size.
+fn rank(value: &Value) -> (String, u32) {
+    match value {
+        Value::Address(address) => (address.to_string(), 0),
+        Value::Format(format) => (format.name().to_owned(), 0),
+        Value::Number(number) => (String::new(), *number),
+    }
+}
+
+fn plain(records: &[Record], options: &Options) -> Vec<Group> {
+    let clamped = |number: u128| i64::try_from(number).unwrap_or(i64::MAX);
+    let scaled = |count: u64, record: &Record| {
+        clamped(u128::from(count) * u128::from(record.sampling_interval.max(1))) as u128
+    };
+    let mut groups: BTreeMap<Vec<(String, u32)>, (Vec<Value>, Vec<&Record>)> = BTreeMap::new();
+    for record in records {
+        let first: Vec<Value> = options.key.iter().map(|key| value(record, key.column)).collect();
+        let second: Vec<Value> =
+            options.key.iter().map(|key| value(record, key.either.unwrap_or(key.column))).collect();
+        for key in if first == second { vec![first] } else { vec![first, second] } {
+            let order = key.iter().map(rank).collect();
+            groups.entry(order).or_insert_with(|| (key, Vec::new())).1.push(record);
+        }
+    }
+    let amount = |records: &[&Record]| {
+        clamped(
+            records
+                .iter()
+                .map(|record| match options.order {
+                    Order::Octets => scaled(record.octets, record),
+                    Order::Packets => scaled(record.packets, record),
+                    Order::Flows => 1,
+                })
+                .sum(),
+        )
+    };
+    let whole = amount(&records.iter().collect::<Vec<_>>());
+    let mut groups: Vec<_> = groups.into_values().collect();
+    // A stable sort: equals stay in the order of their keys.
+    groups.sort_by_key(|(_, records)| std::cmp::Reverse(amount(records)));
+    groups.truncate(options.limit.unwrap_or(usize::MAX));
+    let group = |(key, records): (Vec<Value>, Vec<&Record>)| Group {
+        key,
+        octets: clamped(records.iter().map(|record| scaled(record.octets, record)).sum()),
+        packets: clamped(records.iter().map(|record| scaled(record.packets, record)).sum()),
+        flows: records.len() as i64,
+        share: (whole > 0).then(|| amount(&records) as f64 / whole as f64),
+        flow_start_us: records.iter().map(|record| record.flow_start_us).min().unwrap(),
+        flow_end_us: records.iter().map(|record| record.flow_end_us).max().unwrap(),
+    };
+    groups.into_iter().map(group).collect()
+}
+
+fn addresses() -> impl Strategy<Value = Address> {
+    prop_oneof![
+        6 => (0..12u32).prop_map(|host| Address::v4(0x0A00_0000 + host)),
+        2 => (0..3u128).prop_map(|host| Address(0x2001_0DB8 << 96 | host)),
+        1 => Just(Address::NONE),
+    ]
+}
+
+/// Few values of everything, so that groups are large and amounts are equal; counters up to where sums stay.
+fn records() -> impl Strategy<Value = Record> {
+    let counts = || prop_oneof![6 => 0..4u64, 1 => Just(1 << 61), 1 => Just(i64::MAX as u64)];
+    let ends = (addresses(), addresses(), addresses(), 0..3u16, 0..3u16);
+    let told = (0..3u32, 0..3u32, 0..2u32, 0..5usize, prop_oneof![Just(6u8), Just(17)], 0..2u16);
+    let sums = (counts(), counts(), prop_oneof![Just(0u32), Just(1), Just(1000)], -50..50i64, -50..50i64);
+    (ends, told, sums).prop_map(|(ends, told, sums)| Record {
+        source_address: ends.0,
+        destination_address: ends.1,
+        next_hop: ends.2,
+        source_port: ends.3,
+        destination_port: ends.4,
+        source_as: told.0,
+        destination_as: told.1,
+        ingress_interface: told.2,
+        egress_interface: u32::MAX - told.2,
+        format: Format::ALL[told.3],
+        protocol: told.4,
+        class_of_service: told.4,
+        vlan_id: told.5,
+        exporter: Address::v4(told.0),
+        octets: sums.0,
+        packets: sums.1,
+        sampling_interval: sums.2,
+        flow_start_us: sums.3,
+        flow_end_us: sums.4,
+        ..Record::default()
+    })
+}
+
+fn go_on(_: u64, _: u64) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_largest_groups_are_those_of_a_plain_map(
+        records in prop::collection::vec(records(), 0..400),
+        key in prop::sample::select(keys()),
+        order in prop::sample::select(vec![Order::Octets, Order::Packets, Order::Flows]),
+        limit in prop_oneof![Just(None), (1..20usize).prop_map(Some)],
+        layout in prop::sample::select(LAYOUTS.to_vec()),
+        (threads, files, group) in (1..4usize, 1..4usize, 1..300usize),
+    ) {
+        let directory = tempfile::tempdir().unwrap();
+        let size = records.len().div_ceil(files).max(1);
+        let paths: Vec<PathBuf> = records.chunks(size).enumerate()
+            .map(|(at, records)| write(directory.path().join(format!("{at}.parquet")), records, group, layout))
+            .collect();
+        let options = Options { key, order, limit, memory_bytes: 64 << 20, threads };
+        let found = top(&paths, &options, &mut go_on).unwrap();
+        prop_assert_eq!(found, plain(&records, &options));
+    }
+}
+
+#[test]
+fn more_groups_than_memory_holds_are_told_and_fewer_are_found() {
+    let directory = tempfile::tempdir().unwrap();
+    let records: Vec<Record> = (0..60_000)
+        .map(|host| Record { source_address: Address::v4(host), octets: 1, ..Record::default() })
+        .collect();
+    let path = write(directory.path().join("scan.parquet"), &records, 20_000, Layout::Dictionary);
+    for key in [vec![one("source_address")], vec![one("source_address"), one("protocol")]] {
+        let mut options =
+            Options { key, order: Order::Octets, limit: Some(3), memory_bytes: 4 << 20, threads: 1 };
+        let refused = top(&[path.clone()], &options, &mut go_on);
+        assert!(matches!(refused, Err(TopError::Memory { groups: 1.., .. })), "{refused:?}");
+        options.memory_bytes = 64 << 20;
+        assert_eq!(top(&[path.clone()], &options, &mut go_on).unwrap().len(), 3);
+    }
+}
+
+#[test]
+fn who_asks_may_stop_it_and_what_cannot_be_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let records = vec![Record::default(); 20_000];
+    let path = write(directory.path().join("records.parquet"), &records, 5_000, Layout::Plain);
+    let key = vec![either("source_address", "destination_address")];
+    let options = Options { key, order: Order::Flows, limit: None, memory_bytes: 64 << 20, threads: 1 };
+    for threads in [1, 3] {
+        let options = Options { threads, ..options.clone() };
+        let stopped = top(&[path.clone()], &options, &mut |_, _| ControlFlow::Break(()));
+        assert!(matches!(stopped, Err(TopError::Interrupted)), "{stopped:?}");
+    }
+    let wrong =
+        [vec![], vec![one("vlan_id"); 2], vec![options.key[0], either("source_port", "destination_port")]];
+    for key in wrong {
+        let refused = top(&[path.clone()], &Options { key, ..options.clone() }, &mut go_on);
+        assert!(matches!(refused, Err(TopError::Option { option: "key", .. })), "{refused:?}");
+    }
+    let missing = top(&[directory.path().join("none.parquet")], &options, &mut go_on);
+    assert!(matches!(missing, Err(TopError::Read(ReadError::Io { .. }))), "{missing:?}");
+    assert!(KeyColumn::named("octets").is_none());
+}

@@ -1,0 +1,156 @@
+"""The largest groups by compiled code are those of DuckDB, to the last bit."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from planted import BLANK, DAY
+
+from thalweg import Archive, Engine
+from thalweg.cli import main
+from thalweg.dataset import Computed, Dataset
+from thalweg.dimensions import DIMENSIONS, ORDERS
+from thalweg.schema import RECORD_SCHEMA
+
+EngineOf = Callable[[str], Engine]
+
+HOSTS = ["10.0.0.1", "10.0.0.2", "10.0.0.10", "10.0.0.9", "192.0.2.255", "2001:db8::1", "2001:db8::a", "::", ""]
+MANY = 2**62
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Records of few values, so that amounts are often equal, in several row groups; sums and products pass int64."""
+    chance = random.Random(3)
+
+    def record() -> dict[str, Any]:
+        start = DAY + timedelta(microseconds=chance.randrange(100))
+        small = {
+            "source_port": 3,
+            "destination_port": 3,
+            "class_of_service": 2,
+            "ingress_interface": 3,
+            "egress_interface": 3,
+            "source_as": 4,
+            "destination_as": 4,
+            "vlan_id": 2,
+        }
+        return {
+            **BLANK,
+            **{name: chance.randrange(values) for name, values in small.items()},
+            **{name: chance.choice(HOSTS) for name in ("source_address", "destination_address", "next_hop", "exporter")},
+            "format": chance.choice(["netflow5", "netflow9", "ipfix", "sflow5", "metered"]),
+            "protocol": chance.choice([6, 17]),
+            "received": DAY,
+            "flow_start": start,
+            "flow_end": start + timedelta(microseconds=chance.randrange(-5, 100)),
+            "octets": chance.choice([0, 1, 2, 100, MANY if chance.random() < 0.05 else 3]),
+            "packets": chance.choice([0, 1, 2]),
+            "sampling_interval": chance.choice([0, 1, 1000]),
+        }
+
+    path = tmp_path_factory.mktemp("top") / "records.parquet"
+    pq.write_table(pa.Table.from_pylist([record() for _ in range(3_000)], RECORD_SCHEMA), path, compression="zstd", row_group_size=700)
+    return path
+
+
+def answers(engine_of: EngineOf, path: Path, **question: Any) -> tuple[Dataset, Dataset]:
+    native, duckdb = (Archive(engine_of(name).open(path)).top(**question) for name in ("native", "duckdb"))
+    assert isinstance(native, Computed)
+    return native, duckdb
+
+
+def same(native: Dataset, duckdb: Dataset) -> None:
+    table, expected = native.to_pyarrow(), duckdb.to_pyarrow()
+    assert table.schema.remove_metadata() == expected.cast(table.schema).schema
+    assert table.schema.names == expected.schema.names
+    assert table.to_pylist() == expected.to_pylist()
+    assert list(native.rows()) == list(duckdb.rows())
+    assert native.columns == duckdb.columns
+
+
+@pytest.mark.parametrize("by", [*DIMENSIONS, "pair,port,protocol", "exporter,address", "as,format,vlan,next-hop"])
+def test_every_dimension_is_that_of_duckdb(engine_of: EngineOf, path: Path, by: str) -> None:
+    for order, limit in zip(ORDERS, (None, 3, 7), strict=True):
+        native, duckdb = answers(engine_of, path, by=by, order=order, limit=limit)
+        same(native, duckdb)
+        assert native.to_pyarrow().num_rows > 1
+
+
+def test_sums_stay_at_the_greatest_number(engine_of: EngineOf, path: Path) -> None:
+    native, _ = answers(engine_of, path, by="protocol")
+    assert native.to_pyarrow()["octets"].to_pylist() == [2**63 - 1] * 2
+
+
+def test_no_records_have_no_groups(engine_of: EngineOf, tmp_path: Path) -> None:
+    pq.write_table(RECORD_SCHEMA.empty_table(), tmp_path / "none.parquet", compression="zstd")
+    native, duckdb = answers(engine_of, tmp_path, by="as-pair")
+    same(native, duckdb)
+    assert native.to_pyarrow().num_rows == 0
+
+
+def test_what_was_found_can_be_asked_about_further(engine_of: EngineOf, path: Path) -> None:
+    native, duckdb = answers(engine_of, path, by="source")
+    kept = [found.filter(found.table["flows"] > 300).count() for found in (native, duckdb)]
+    assert kept[0] == kept[1]
+    assert native.sql("SELECT count(*) AS n FROM rows").to_pandas()["n"].tolist() == [len(HOSTS)]
+
+
+def test_more_groups_than_memory_holds_and_filters_are_for_duckdb(engine_of: EngineOf, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = Archive(engine_of("native").open(path))
+    filtered = archive.top("source", matching="proto tcp")
+    assert not isinstance(filtered, Computed)
+    monkeypatch.setattr(archive.records.engine, "_memory_bytes", 1 << 10)
+    beyond = archive.top("pair")
+    assert not isinstance(beyond, Computed)
+    expected = Archive(engine_of("duckdb").open(path)).top("pair")
+    assert beyond.to_pyarrow().to_pylist() == expected.to_pyarrow().to_pylist()
+
+
+def test_a_value_that_no_record_can_have_is_told_with_its_place(engine_of: EngineOf, tmp_path: Path) -> None:
+    blank = {**BLANK, "received": DAY, "flow_start": DAY, "flow_end": DAY, "source_address": "10.0.0.01"}
+    pq.write_table(pa.Table.from_pylist([blank], RECORD_SCHEMA), tmp_path / "wrong.parquet", compression="zstd")
+    with pytest.raises(ValueError, match=r"wrong.parquet: column source_address, row 0: expected an address"):
+        Archive(engine_of("native").open(tmp_path)).top("source")
+
+
+def test_what_progress_raises_ends_it(engine_of: EngineOf, path: Path) -> None:
+    def stop(done: int, of: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Archive(engine_of("native").open(path), progress=stop).top("source")
+
+
+@pytest.mark.parametrize("written", ["--json", "--csv", "-n 5"])
+def test_the_command_says_the_same_with_either_engine(
+    engine_of: EngineOf, path: Path, capsys: pytest.CaptureFixture[str], written: str
+) -> None:
+    engine_of("native")
+    said = []
+    for engine in ("native", "duckdb"):
+        assert main(["top", str(path), "--by", "source,protocol", "--engine", engine, *written.split()]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1]
+    assert len(said[0].splitlines()) > 5
+
+
+def test_the_command_imports_no_more_than_it_needs(engine_of: EngineOf, path: Path) -> None:
+    engine_of("native")
+    script = f"""
+import sys
+from thalweg.cli import main
+assert main(["top", {str(path)!r}]) == 0
+print(sorted({{"ibis", "pandas", "pyarrow", "duckdb", "sqlglot", "numpy", "rich"}} & set(sys.modules)))
+"""
+    said = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
+    assert said.splitlines()[-1] == "[]"
