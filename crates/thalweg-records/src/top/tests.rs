@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::slice::from_ref;
 
 use proptest::prelude::*;
 use thalweg_wire::flow_export::{Address, Format, Record};
@@ -74,12 +75,15 @@ fn rank(value: &Value) -> (String, u32) {
     }
 }
 
+/// A key, and the records that have it.
+type Members<'a> = (Vec<Value>, Vec<&'a Record>);
+
 fn plain(records: &[Record], options: &Options) -> Vec<Group> {
     let clamped = |number: u128| i64::try_from(number).unwrap_or(i64::MAX);
     let scaled = |count: u64, record: &Record| {
         clamped(u128::from(count) * u128::from(record.sampling_interval.max(1))) as u128
     };
-    let mut groups: BTreeMap<Vec<(String, u32)>, (Vec<Value>, Vec<&Record>)> = BTreeMap::new();
+    let mut groups = BTreeMap::<Vec<(String, u32)>, Members<'_>>::new();
     for record in records {
         let first: Vec<Value> = options.key.iter().map(|key| value(record, key.column)).collect();
         let second: Vec<Value> =
@@ -106,7 +110,7 @@ fn plain(records: &[Record], options: &Options) -> Vec<Group> {
     // A stable sort: equals stay in the order of their keys.
     groups.sort_by_key(|(_, records)| std::cmp::Reverse(amount(records)));
     groups.truncate(options.limit.unwrap_or(usize::MAX));
-    let group = |(key, records): (Vec<Value>, Vec<&Record>)| Group {
+    let group = |(key, records): Members<'_>| Group {
         key,
         octets: clamped(records.iter().map(|record| scaled(record.octets, record)).sum()),
         packets: clamped(records.iter().map(|record| scaled(record.packets, record)).sum()),
@@ -193,10 +197,10 @@ fn more_groups_than_memory_holds_are_told_and_fewer_are_found() {
     for key in [vec![one("source_address")], vec![one("source_address"), one("protocol")]] {
         let mut options =
             Options { key, order: Order::Octets, limit: Some(3), memory_bytes: 4 << 20, threads: 1 };
-        let refused = top(&[path.clone()], &options, &mut go_on);
+        let refused = top(from_ref(&path), &options, &mut go_on);
         assert!(matches!(refused, Err(TopError::Memory { groups: 1.., .. })), "{refused:?}");
         options.memory_bytes = 64 << 20;
-        assert_eq!(top(&[path.clone()], &options, &mut go_on).unwrap().len(), 3);
+        assert_eq!(top(from_ref(&path), &options, &mut go_on).unwrap().len(), 3);
     }
 }
 
@@ -209,13 +213,13 @@ fn who_asks_may_stop_it_and_what_cannot_be_is_refused() {
     let options = Options { key, order: Order::Flows, limit: None, memory_bytes: 64 << 20, threads: 1 };
     for threads in [1, 3] {
         let options = Options { threads, ..options.clone() };
-        let stopped = top(&[path.clone()], &options, &mut |_, _| ControlFlow::Break(()));
+        let stopped = top(from_ref(&path), &options, &mut |_, _| ControlFlow::Break(()));
         assert!(matches!(stopped, Err(TopError::Interrupted)), "{stopped:?}");
     }
     let wrong =
         [vec![], vec![one("vlan_id"); 2], vec![options.key[0], either("source_port", "destination_port")]];
     for key in wrong {
-        let refused = top(&[path.clone()], &Options { key, ..options.clone() }, &mut go_on);
+        let refused = top(from_ref(&path), &Options { key, ..options.clone() }, &mut go_on);
         assert!(matches!(refused, Err(TopError::Option { option: "key", .. })), "{refused:?}");
     }
     let missing = top(&[directory.path().join("none.parquet")], &options, &mut go_on);
