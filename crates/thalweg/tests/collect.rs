@@ -199,3 +199,83 @@ fn a_program_without_kafka_says_how_to_build_one() {
     assert!(error.contains("--features kafka"), "{error}");
     assert!(!program.status.success() && !folder.path().join("flows").exists());
 }
+
+/// kcat, which reads a topic of the mock cluster that it is itself.
+#[cfg(feature = "kafka")]
+struct Cluster {
+    child: Child,
+    brokers: String,
+    /// Read as they come: a reader that has to wait with what it read is a cluster that stands still.
+    messages: std::sync::mpsc::Receiver<String>,
+    /// Not to be closed while it may say something there.
+    _said: BufReader<std::process::ChildStderr>,
+}
+
+#[cfg(feature = "kafka")]
+impl Cluster {
+    fn start() -> std::io::Result<Cluster> {
+        let arguments = ["-C", "-u", "-b", "none", "-t", "routers", "-o", "beginning", "-f", "%k %s\n"];
+        let mut child = Command::new("kcat")
+            .args(arguments)
+            .args(["-X", "test.mock.num.brokers=3"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut brokers = (&mut said).lines().map(Result::unwrap);
+        let brokers = brokers.find_map(|line| Some(line.split_once("replaced with ")?.1.to_owned()));
+        let brokers = brokers.expect("it says where they are");
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let (read, messages) = std::sync::mpsc::channel();
+        std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| read.send(line)));
+        Ok(Cluster { child, brokers, messages, _said: said })
+    }
+
+    /// The next messages: key and row.
+    fn messages(&self, count: usize) -> Vec<(String, Value)> {
+        let message = |_| {
+            let line = self.messages.recv_timeout(PATIENCE).expect("another message");
+            let (key, row) = line.split_once(' ').unwrap();
+            (key.to_owned(), serde_json::from_str(row).unwrap())
+        };
+        (0..count).map(message).collect()
+    }
+}
+
+#[cfg(feature = "kafka")]
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(feature = "kafka")]
+#[test]
+fn kafka_has_what_the_files_have_and_the_summary_tells_of_both() {
+    let Ok(cluster) = Cluster::start() else {
+        use std::io::Write as _;
+        let line = "skipped: kafka_has_what_the_files_have_and_the_summary_tells_of_both: there is no kcat\n";
+        return std::io::stderr().write_all(line.as_bytes()).unwrap();
+    };
+    let folder = TempDir::new().unwrap();
+    let secret = folder.path().join("client");
+    std::fs::write(&secret, "collector-7\n").unwrap();
+    let client = format!("client.id=@{}", secret.display());
+    let kafka = ["--kafka", &cluster.brokers, "--kafka-topic", "routers", "--kafka-option", &client];
+    let mut collector = Collector::start(folder.path(), &kafka);
+    send(&messages(&mut encoder(), 5_000), collector.port);
+    collector.line(|line| line["records"] == 5_000);
+    let summary = collector.summary();
+    assert_eq!(summary["store"]["written"], 5_000);
+    assert_eq!(summary["kafka"]["delivered"], 5_000, "{}", summary["kafka"]);
+    assert_eq!(summary["lost"]["kafka_records"], 0);
+    let messages = cluster.messages(5_000);
+    let sum = |column| messages.iter().map(|(_, row)| row[column].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(stored(folder.path()), [messages.len() as u64, sum("packets"), sum("octets")]);
+    assert!(messages.iter().all(|(key, row)| key == "127.0.0.1" && row["exporter"] == "127.0.0.1"));
+    let sources: std::collections::BTreeSet<_> =
+        messages.iter().map(|(_, row)| row["source_address"].as_str().unwrap()).collect();
+    assert_eq!(sources.len(), 5_000, "nothing twice");
+}

@@ -1,13 +1,10 @@
 //! What a producer is told.
 
 use std::fmt;
-use std::fs;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
-
-use super::KafkaError;
 
 /// What a producer is told.
 #[derive(Clone, Debug)]
@@ -59,15 +56,19 @@ pub enum Value {
     File(PathBuf),
 }
 
+#[cfg(any(feature = "kafka", test))]
 impl Setting {
     /// The value, read from its file if it is there.
-    pub(super) fn read(&self) -> Result<String, KafkaError> {
+    pub(super) fn read(&self) -> Result<String, super::KafkaError> {
         match &self.value {
             Value::Plain(value) => Ok(value.clone()),
             Value::File(path) => {
-                let failed =
-                    |source| KafkaError::SettingFile { key: self.key.clone(), path: path.clone(), source };
-                Ok(fs::read_to_string(path).map_err(failed)?.trim_end().to_owned())
+                let failed = |source| super::KafkaError::SettingFile {
+                    key: self.key.clone(),
+                    path: path.clone(),
+                    source,
+                };
+                Ok(std::fs::read_to_string(path).map_err(failed)?.trim_end().to_owned())
             }
         }
     }
@@ -115,7 +116,7 @@ mod tests {
     fn a_setting_has_its_value_on_the_line_or_in_a_file_and_tells_no_secrets() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("password");
-        fs::write(&file, "open=sesame\n").unwrap();
+        std::fs::write(&file, "open=sesame\n").unwrap();
         let read = |text: &str| text.parse::<Setting>().unwrap().read();
         assert_eq!(read("acks=all").unwrap(), "all");
         assert_eq!(read("sasl.jaas.config=a=b").unwrap(), "a=b");
