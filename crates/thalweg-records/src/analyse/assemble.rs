@@ -9,10 +9,11 @@ use super::flowset::{Flowset, Flowsets};
 use super::order::{Keyed, Orderer, PLACES};
 use super::parts::{Parts, Portion, Spill};
 use super::row::{Narrow, Row, Told, Wide};
-use super::scatter::{Scattered, Tick};
+use super::scatter::Scattered;
 use super::table::{FlowTable, FlowsetTable, Table};
 use super::write::{ROWS, TableFile};
 use super::{AnalyseError, Options, Outputs, Statistics};
+use crate::read::sweep::Tick;
 
 /// Parts that a thread takes before their results are written.
 const PARTS_A_ROUND: usize = 8;
@@ -48,7 +49,7 @@ pub(super) fn assemble(
     options: &Options,
     spill: &Spill,
     ranks: &[u32],
-    progress: &mut Tick<'_>,
+    progress: &mut Tick<'_, AnalyseError>,
 ) -> Result<Statistics, AnalyseError> {
     let mut results = Results {
         flows: TableFile::create(outputs.flows.as_deref())?,

@@ -1,9 +1,6 @@
 //! The first sweep: records are read and put into the parts of their keys.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
-use crossbeam_channel::bounded;
 
 use super::block::{self, Block};
 use super::chunks::CHUNK;
@@ -12,6 +9,7 @@ use super::points::{POINTS, Point, Points, Recent};
 use super::row::{Narrow, Row, SOURCE_BITS, Told, Wide};
 use super::{AnalyseError, Options, Statistics};
 use crate::read::Source;
+use crate::read::sweep::{RowGroups, Tick, sweep};
 
 /// Rows that a part is meant to have: with what ordering adds, as many as the second-level cache holds.
 const ROWS_PER_PART: u64 = 1 << 14;
@@ -25,9 +23,6 @@ pub(super) struct Scattered {
     pub(super) statistics: Statistics,
 }
 
-/// Says how many records are done; whether to go on.
-pub(super) type Tick<'a> = dyn FnMut(u64) -> Result<(), AnalyseError> + 'a;
-
 /// Reads all sources.
 pub(super) fn scatter(
     sources: &[Source],
@@ -35,17 +30,13 @@ pub(super) fn scatter(
     options: &Options,
     spill: &Spill,
     points: &Mutex<Points>,
-    progress: &mut Tick<'_>,
+    progress: &mut Tick<'_, AnalyseError>,
 ) -> Result<Scattered, AnalyseError> {
-    let groups = |source: &Source| source.row_groups.len();
-    let units: Vec<_> =
-        sources.iter().flat_map(|source| (0..groups(source)).map(move |group| (source, group))).collect();
-    let next = AtomicUsize::new(0);
-    let worker = |tick: &mut Tick<'_>| -> Result<Scattered, AnalyseError> {
+    let worker = |groups: &mut RowGroups<'_>, tick: &mut Tick<'_, AnalyseError>| {
         let mut scatterer = Scatterer::new(records, options, spill, points);
         let mut block = Block::new();
-        while let Some((source, group)) = units.get(next.fetch_add(1, Ordering::Relaxed)) {
-            block::read(source, *group, &mut block, |block| {
+        for (source, group) in groups {
+            block::read(source, group, &mut block, |block| {
                 scatterer.block(source, block)?;
                 tick(block.rows as u64)
             })?;
@@ -57,52 +48,10 @@ pub(super) fn scatter(
         done += rows;
         progress(done)
     };
-    if options.threads == 1 {
-        return worker(&mut advance);
-    }
-
-    let stop = AtomicBool::new(false);
-    let (sender, ticks) = bounded(4 * options.threads);
-    std::thread::scope(|scope| {
-        let work = |sender: crossbeam_channel::Sender<u64>| {
-            let result =
-                worker(&mut |rows| match stop.load(Ordering::Relaxed) || sender.send(rows).is_err() {
-                    true => Err(AnalyseError::Interrupted),
-                    false => Ok(()),
-                });
-            if result.is_err() {
-                stop.store(true, Ordering::Relaxed);
-            }
-            result
-        };
-        let workers: Vec<_> = (0..options.threads)
-            .map(|_| {
-                let sender = sender.clone();
-                scope.spawn(move || work(sender))
-            })
-            .collect();
-        drop(sender);
-        let told = ticks.iter().try_for_each(&mut advance);
-        // Who still works finds nobody to tell, and stops.
-        drop(ticks);
-        let mut results = Vec::new();
-        for worker in workers {
-            results.push(worker.join().expect("workers do not panic"));
-        }
-        told.and_then(|()| merge(results))
-    })
-}
-
-/// Joins what workers scattered; of errors the one that made the others stop.
-fn merge(results: Vec<Result<Scattered, AnalyseError>>) -> Result<Scattered, AnalyseError> {
-    let (done, mut failed): (Vec<_>, Vec<_>) = results.into_iter().partition(Result::is_ok);
-    let first = failed.iter().position(|error| !matches!(error, Err(AnalyseError::Interrupted))).unwrap_or(0);
-    if first < failed.len() {
-        return failed.swap_remove(first);
-    }
-    let mut done = done.into_iter().flatten();
-    let mut all = done.next().expect("a worker at least");
-    for other in done {
+    let scattered = sweep(sources, options.threads, worker, &mut advance, || AnalyseError::Interrupted)?;
+    let mut scattered = scattered.into_iter();
+    let mut all = scattered.next().expect("a worker at least");
+    for other in scattered {
         all.narrow.extend(other.narrow);
         all.wide.extend(other.wide);
         all.statistics.add(&other.statistics);
