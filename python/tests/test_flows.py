@@ -64,6 +64,13 @@ def test_a_gap_is_from_the_latest_end_before_not_from_that_of_the_record_before(
     assert len(flows(engine, record(0, 100), record(10, 20), record(150, 160))) == 1
 
 
+def test_records_with_the_same_times_are_of_one_flow_whichever_is_taken_first(engine: Engine) -> None:
+    repeated = [record(120, 150, octets, source_port=port) for port in range(50) for octets in range(port % 7 + 2)]
+    found = flows(engine, *(record(0, 1, source_port=port) for port in range(50)), *repeated)
+    assert [(flow["flow_end_us"] - START, flow["records"]) for flow in found[:50]] == [(SECOND, 1)] * 50
+    assert {flow["source_port"]: flow["records"] for flow in found[50:]} == {port: port % 7 + 2 for port in range(50)}
+
+
 def test_the_point_that_saw_a_flow_longest_counts_it_even_where_another_counted_more(engine: Engine) -> None:
     longest = record(0, 50, octets=10, sampling_interval=100, exporter="192.0.2.9")
     largest = record(0, 49, octets=5000, sampling_interval=1, exporter="192.0.2.1")

@@ -152,10 +152,13 @@ def _typed(flows: ir.Table) -> ir.Table:
 
 def _numbered(rows: ir.Table, gap_us: int) -> ir.Table:
     """Records with the number `flow` of their flow within their key."""
-    of_key = {"group_by": list(KEY), "order_by": ["flow_start_us", "flow_end_us"]}
-    before = rows.mutate(latest_us=rows.flow_end_us.max().over(ibis.window(rows=(None, -1), **of_key)))
-    begins = (before.flow_start_us - before.latest_us > gap_us).ifelse(1, 0)
-    return before.mutate(flow=begins.sum().over(ibis.window(rows=(None, 0), **of_key)))
+    order = ["flow_start_us", "flow_end_us"]
+    earlier = ibis.window(group_by=list(KEY), order_by=order, rows=(None, -1))
+    before = rows.mutate(latest_us=rows.flow_end_us.max().over(earlier))
+    marked = before.mutate(begins=(before.flow_start_us - before.latest_us > gap_us).ifelse(1, 0))
+    # Of records with the same times one may begin a flow, and engines are free to take these in another order the second time.
+    up_to_now = ibis.window(group_by=list(KEY), order_by=[*order, ibis.desc("begins")], rows=(None, 0))
+    return marked.mutate(flow=marked.begins.sum().over(up_to_now))
 
 
 def _by_point(rows: ir.Table, bit_or: BitOr) -> ir.Table:
