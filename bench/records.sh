@@ -7,9 +7,9 @@
 #   bench/records.sh ingest [RECORDS]        NetFlow v9 over loopback into files: ours and nfcapd (20 M records)
 #   bench/records.sh engines [RECORDS] [ENGINE=RECORDS...]   analyses on native, duckdb, clickhouse, spark (2 M records)
 #
-# One thread, on one processor; ingest has its sender on another, and Spark two workers on any. Records are made by the generator behind `thalweg synth` and kept in
-# target/bench-records/. Contenders that are not installed are left out with a line that says so;
-# `scripts/python.sh bench` installs those of Python.
+# One thread, on one processor; ingest has its sender on another, and Spark two workers on any. Records are made by the
+# generator behind `thalweg synth` and kept in target/bench-records/. Contenders that are not installed are left out with a
+# line that says so; `scripts/python.sh bench` installs those of Python.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

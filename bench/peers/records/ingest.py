@@ -10,7 +10,6 @@ kept is counted. Processor time is the whole collector's, all threads, from its 
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import os
 import platform
@@ -24,7 +23,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from measure import RESULTS, Row, processor
+from measure import Row, processor, raw_rows
 
 PORT = 29_995
 PATIENCE = 60.0
@@ -122,11 +121,7 @@ def nfcapd_kept(folder: Path, _: Path) -> tuple[int, int]:
 
 
 def write(asked: argparse.Namespace, rows: list[Row]) -> None:
-    stem = RESULTS / f"{datetime.now(UTC):%Y-%m-%d}-records-ingest"
-    with stem.with_suffix(".csv").open("w", newline="") as file:
-        table = csv.DictWriter(file, fieldnames=list(rows[0]))
-        table.writeheader()
-        table.writerows(rows)
+    stem = raw_rows("ingest", rows)
     lines = [
         "# Records: ingest",
         "",

@@ -128,12 +128,18 @@ def agree(rows: list[Row]) -> None:
         sys.exit("results differ:\n" + "\n".join(f"{contender}: {result}" for result, contender in found.items()))
 
 
-def write(asked: argparse.Namespace, rows: list[Row]) -> None:
-    stem = RESULTS / f"{datetime.now(UTC):%Y-%m-%d}-records-{asked.subject}"
+def raw_rows(subject: str, rows: list[Row]) -> Path:
+    """Writes them as CSV; the path of the results, without its suffix."""
+    stem = RESULTS / f"{datetime.now(UTC):%Y-%m-%d}-records-{subject}"
     with stem.with_suffix(".csv").open("w", newline="") as file:
         table = csv.DictWriter(file, fieldnames=list(rows[0]))
         table.writeheader()
         table.writerows(rows)
+    return stem
+
+
+def write(asked: argparse.Namespace, rows: list[Row]) -> None:
+    stem = raw_rows(asked.subject, rows)
     count = records(asked.file)
     medians = {
         name: statistics.median(float(row["seconds"]) for row in rows if row["contender"] == name)

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use parquet::errors::ParquetError;
 
-use crate::read::ReadError;
+use crate::read::{ReadError, system_error};
 
 /// Why an analysis stopped. What it had written is removed.
 #[derive(Debug, thiserror::Error)]
@@ -62,13 +62,9 @@ impl AnalyseError {
     }
 
     pub(super) fn parquet(path: &Path) -> impl FnOnce(ParquetError) -> AnalyseError {
-        move |source| match source {
-            // A full disk is no fault of the format.
-            ParquetError::External(source) if source.is::<io::Error>() => {
-                let source = *source.downcast().expect("an error of input or output");
-                AnalyseError::Io { path: path.to_owned(), source }
-            }
-            source => AnalyseError::Parquet { path: path.to_owned(), source },
+        move |source| match system_error(source) {
+            Ok(source) => AnalyseError::Io { path: path.to_owned(), source },
+            Err(source) => AnalyseError::Parquet { path: path.to_owned(), source },
         }
     }
 }

@@ -59,13 +59,19 @@ impl ReadError {
     }
 
     pub(super) fn parquet(path: &Path) -> impl FnOnce(ParquetError) -> ReadError {
-        move |source| match source {
-            // A disk that fails is no fault of the format.
-            ParquetError::External(source) if source.is::<io::Error>() => {
-                let source = *source.downcast().expect("an error of input or output");
-                ReadError::Io { path: path.to_owned(), source }
-            }
-            source => ReadError::Parquet { path: path.to_owned(), source },
+        move |source| match system_error(source) {
+            Ok(source) => ReadError::Io { path: path.to_owned(), source },
+            Err(source) => ReadError::Parquet { path: path.to_owned(), source },
         }
+    }
+}
+
+/// What the system said, if that is what it was: a disk that fails or is full is no fault of the format.
+pub(crate) fn system_error(error: ParquetError) -> Result<io::Error, ParquetError> {
+    match error {
+        ParquetError::External(source) => {
+            source.downcast().map(|error| *error).map_err(ParquetError::External)
+        }
+        error => Err(error),
     }
 }

@@ -24,6 +24,7 @@ use parquet::schema::types::SchemaDescriptor;
 
 pub(crate) use column::Column;
 pub use error::ReadError;
+pub(crate) use error::system_error;
 use field::Field;
 use value::Value;
 
