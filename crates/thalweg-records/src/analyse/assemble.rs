@@ -244,7 +244,7 @@ impl<'a, R: Row> Assembler<'a, R> {
         }
         let mut one_key = false;
         if count > self.most_rows() {
-            if let Some(parts) = part.split(self.most_rows() / 2, self.job.spill)? {
+            if let Some(parts) = part.split(self.job.options.working_bytes() / 2, self.job.spill)? {
                 return Portion::all(&[parts]).try_for_each(|part| self.part(part, sink));
             }
             one_key = true;

@@ -1,42 +1,33 @@
-//! Memory for rows, in chunks that are numbered, from huge pages where the system has them.
+//! Memory for packed rows, in chunks that are numbered, from huge pages where the system has them.
 //!
 //! Rows go to a thousand parts in turn, each to a place of its own. With pages of 4 KiB nearly each row would be to a
 //! page that the processor has to look up; and all memory is fresh, so that the system would have to hand it out a page
 //! at a time.
 
 use std::io;
-use std::marker::PhantomData;
 
 use memmap2::{Advice, MmapMut};
 
-use super::row::Row;
+use super::packed::MOST;
 
-/// Rows of a chunk, the unit in which parts take memory: 32 KiB.
-pub(super) const CHUNK: usize = 512;
+/// Bytes of a chunk, the unit in which parts take memory.
+pub(super) const CHUNK: usize = 16 << 10;
 /// Chunks of a map, the unit in which the system is asked for memory: 32 MiB. It only gives what is written to.
-const CHUNKS: usize = 1024;
+const CHUNKS: usize = 2048;
 
-/// Chunks of rows.
-#[derive(Debug)]
-pub(super) struct Chunks<R> {
+/// Chunks of bytes.
+#[derive(Debug, Default)]
+pub(super) struct Chunks {
     maps: Vec<MmapMut>,
     /// Chunks taken, from the first.
     taken: usize,
-    rows: PhantomData<R>,
 }
 
-impl<R: Row> Chunks<R> {
-    const MAP: usize = CHUNKS * CHUNK * size_of::<R>();
-
-    /// None yet.
-    pub(super) fn new() -> Chunks<R> {
-        Chunks { maps: Vec::new(), taken: 0, rows: PhantomData }
-    }
-
+impl Chunks {
     /// The number of a chunk that nobody has.
     pub(super) fn take(&mut self) -> io::Result<u32> {
         if self.taken == self.maps.len() * CHUNKS {
-            let map = MmapMut::map_anon(Self::MAP)?;
+            let map = MmapMut::map_anon(CHUNKS * CHUNK)?;
             // A system without huge pages gives others.
             let _ = map.advise(Advice::HugePage);
             self.maps.push(map);
@@ -50,50 +41,42 @@ impl<R: Row> Chunks<R> {
         self.taken = 0;
     }
 
-    /// The first rows of a chunk.
-    pub(super) fn rows(&self, chunk: u32, count: usize) -> &[R] {
-        let start = Self::start(chunk);
-        bytemuck::cast_slice(&self.maps[chunk as usize / CHUNKS][start..start + count * size_of::<R>()])
+    /// All bytes of a chunk.
+    pub(super) fn chunk(&self, chunk: u32) -> &[u8; CHUNK] {
+        let start = start(chunk);
+        self.maps[chunk as usize / CHUNKS][start..start + CHUNK].try_into().expect("as long as a chunk")
     }
 
-    /// A row of a chunk.
+    /// Room for a row in a chunk.
     #[inline]
-    pub(super) fn row(&mut self, chunk: u32, row: usize) -> &mut R {
-        let start = Self::start(chunk) + row * size_of::<R>();
-        bytemuck::from_bytes_mut(&mut self.maps[chunk as usize / CHUNKS][start..start + size_of::<R>()])
+    pub(super) fn room(&mut self, chunk: u32, at: usize) -> &mut [u8; MOST] {
+        let start = start(chunk) + at;
+        (&mut self.maps[chunk as usize / CHUNKS][start..start + MOST]).try_into().expect("as long as a row")
     }
+}
 
-    /// Where a chunk begins in its map.
-    #[inline]
-    fn start(chunk: u32) -> usize {
-        chunk as usize % CHUNKS * CHUNK * size_of::<R>()
-    }
+/// Where a chunk begins in its map.
+#[inline]
+fn start(chunk: u32) -> usize {
+    chunk as usize % CHUNKS * CHUNK
 }
 
 #[cfg(test)]
 mod tests {
-    use bytemuck::Zeroable;
-
-    use super::super::row::{Told, Wide};
     use super::*;
-    use thalweg_wire::flow_export::Address;
 
     #[test]
-    fn each_chunk_has_rows_of_its_own_over_all_maps() {
-        let mut chunks = Chunks::<Wide>::new();
-        let row = |chunk: u32, place: u32| {
-            let told = Told { point: chunk, sampling_interval: place, ..Told::zeroed() };
-            Wide::new(Address::NONE, Address::NONE, told)
-        };
-        let places = [0, CHUNK as u32 - 1];
+    fn each_chunk_has_bytes_of_its_own_over_all_maps() {
+        let mut chunks = Chunks::default();
         for number in 0..2 * CHUNKS as u32 + 1 {
             assert_eq!(chunks.take().unwrap(), number);
-            places.iter().for_each(|&place| *chunks.row(number, place as usize) = row(number, place));
+            for at in [0, CHUNK - MOST] {
+                chunks.room(number, at)[..4].copy_from_slice(&number.to_le_bytes());
+            }
         }
         for number in 0..2 * CHUNKS as u32 + 1 {
-            for place in places {
-                let told = chunks.rows(number, CHUNK)[place as usize].told();
-                assert_eq!((told.point, told.sampling_interval), (number, place));
+            for at in [0, CHUNK - MOST] {
+                assert_eq!(chunks.chunk(number)[at..at + 4], number.to_le_bytes());
             }
         }
         chunks.clear();

@@ -88,15 +88,15 @@ impl<'a> Reconstruction<'a> {
             protocol: told.protocol,
             flow_start_us: told.flow_start_us,
             flow_end_us: told.flow_end_us,
-            octets: told.octets,
-            packets: told.packets,
+            octets: told.scaled_octets(),
+            packets: told.scaled_packets(),
             records: 1,
             observation_points: 1,
             sampling_interval: told.sampling_interval,
             source_as: told.source_as,
             destination_as: told.destination_as,
             tcp_flags: told.tcp_flags,
-            cheetah: told.octets > self.rule.threshold_octets
+            cheetah: told.scaled_octets() > self.rule.threshold_octets
                 && self.rule.holds(&[spread(told)], &mut self.reach),
         }
     }
@@ -129,8 +129,8 @@ impl<'a> Reconstruction<'a> {
         let (chosen, observation_points) = self.choose(records);
         let mut flow = self.single(addresses, &chosen[0]);
         for record in &chosen[1..] {
-            flow.octets = flow.octets.saturating_add(record.octets);
-            flow.packets = flow.packets.saturating_add(record.packets);
+            flow.octets = flow.octets.saturating_add(record.scaled_octets());
+            flow.packets = flow.packets.saturating_add(record.scaled_packets());
             flow.sampling_interval = flow.sampling_interval.min(record.sampling_interval);
             flow.source_as = flow.source_as.max(record.source_as);
             flow.destination_as = flow.destination_as.max(record.destination_as);
@@ -183,5 +183,6 @@ impl<'a> Reconstruction<'a> {
 }
 
 fn spread(record: &Told) -> Spread {
-    Spread { flow_start_us: record.flow_start_us, flow_end_us: record.flow_end_us, octets: record.octets }
+    let Told { flow_start_us, flow_end_us, .. } = *record;
+    Spread { flow_start_us, flow_end_us, octets: record.scaled_octets() }
 }

@@ -5,7 +5,7 @@
 //! done for speed, in two sweeps:
 //!
 //! 1. **Scatter.** Of each Parquet file only the needed columns are read, in blocks that stay in the cache. A record
-//!    becomes a row of one cache line and goes to the part of its key (see `row`). Beyond the memory given, parts go
+//!    becomes a row that goes, packed, to the part of its key (see `row`, `packed`). Beyond the memory given, parts go
 //!    to an unlinked file beside the results (see `parts`).
 //! 2. **Assemble.** One part after another is ordered by key (see `order`); the records of each key become flows (see
 //!    `flow`, `cheetah`), the flows of each pair of hosts flowsets (see `flowset`), and both are written (see `write`).
@@ -32,6 +32,7 @@ mod flow;
 mod flowset;
 mod options;
 mod order;
+mod packed;
 mod parts;
 mod points;
 mod row;

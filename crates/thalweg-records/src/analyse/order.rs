@@ -76,8 +76,6 @@ impl Orderer {
 
 #[cfg(test)]
 mod tests {
-    use bytemuck::Zeroable;
-
     use super::super::row::{KEY_BITS, Narrow, Told};
     use super::*;
 
@@ -85,7 +83,7 @@ mod tests {
     fn rows_come_in_the_order_of_keys_and_each_once() {
         for count in [0, 1, 5, 1000] {
             let row = |i: u32| {
-                let told = Told { source_port: (i % 11) as u16, ..Told::zeroed() };
+                let told = Told { source_port: (i % 11) as u16, ..Told::default() };
                 Narrow::new(i.wrapping_mul(0x9E37_79B9) % 50, i % 3, told)
             };
             let rows: Vec<Narrow> = (0..count).map(row).collect();

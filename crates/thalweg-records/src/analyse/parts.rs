@@ -6,6 +6,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::marker::PhantomData;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::AnalyseError;
 use super::chunks::{CHUNK, Chunks};
+use super::packed::{MOST, pack, unpack};
 use super::row::{KEY_BITS, Row};
 
 /// Into how many parts one is cut again, in bits.
@@ -51,46 +53,48 @@ impl Spill {
     }
 }
 
-/// Rows in a spill file.
+/// Rows in a spill file: what a chunk had.
 #[derive(Clone, Debug)]
 struct Extent {
     file: Arc<File>,
     at: u64,
-    rows: usize,
+    bytes: usize,
 }
 
 /// Rows whose keys begin alike.
 #[derive(Debug)]
 struct Part {
-    chunks: Vec<u32>,
-    /// The last chunk, and how many rows it has; [`CHUNK`] if there is none.
+    /// The last chunk, and how much of it is used: all if there is none.
     last: u32,
-    last_rows: usize,
+    used: usize,
+    /// When the row before began.
+    start: i64,
+    /// How many rows there are.
+    rows: usize,
+    /// The chunks before the last, and how much of each is used.
+    full: Vec<(u32, usize)>,
     spilled: Vec<Extent>,
 }
 
 impl Part {
     fn new() -> Part {
-        Part { chunks: Vec::new(), last: 0, last_rows: CHUNK, spilled: Vec::new() }
+        Part { last: 0, used: CHUNK, start: 0, rows: 0, full: Vec::new(), spilled: Vec::new() }
     }
 
     #[cold]
-    fn add_chunk<R: Row>(&mut self, chunks: &mut Chunks<R>) -> Result<(), AnalyseError> {
-        self.last = chunks.take().map_err(AnalyseError::Memory)?;
-        self.last_rows = 0;
-        self.chunks.push(self.last);
+    fn add_chunk(&mut self, chunks: &mut Chunks) -> Result<(), AnalyseError> {
+        let next = chunks.take().map_err(AnalyseError::Memory)?;
+        if self.used < CHUNK {
+            self.full.push((self.last, self.used));
+        }
+        (self.last, self.used, self.start) = (next, 0, 0);
         Ok(())
     }
 
-    /// How many rows are in memory.
-    fn held(&self) -> usize {
-        self.chunks.len() * CHUNK + self.last_rows - CHUNK
-    }
-
-    /// These rows.
-    fn in_memory<'c, R: Row>(&self, chunks: &'c Chunks<R>) -> impl Iterator<Item = &'c [R]> {
-        let rows = |place| if place + 1 == self.chunks.len() { self.last_rows } else { CHUNK };
-        self.chunks.iter().enumerate().map(move |(place, &chunk)| chunks.rows(chunk, rows(place)))
+    /// Its chunks in memory, and how much of each is used.
+    fn in_memory(&self) -> impl Iterator<Item = (u32, usize)> {
+        let last = (self.used < CHUNK).then_some((self.last, self.used));
+        self.full.iter().copied().chain(last)
     }
 }
 
@@ -101,15 +105,16 @@ pub(super) struct Parts<R> {
     shift: u32,
     mask: usize,
     parts: Vec<Part>,
-    chunks: Chunks<R>,
-    /// Rows in memory, and how many may be.
+    chunks: Chunks,
+    /// Bytes in memory, and how many may be.
     held: usize,
     most: usize,
     file: Option<(Arc<File>, u64)>,
+    rows: PhantomData<R>,
 }
 
 impl<R: Row> Parts<R> {
-    /// `1 << bits` parts, of which at most `most` rows are held in memory.
+    /// `1 << bits` parts, of which at most `most` bytes are held in memory.
     pub(super) fn new(bits: u32, most: usize) -> Parts<R> {
         Parts::below(KEY_BITS, bits, most)
     }
@@ -120,23 +125,25 @@ impl<R: Row> Parts<R> {
             shift: top - bits,
             mask: (1 << bits) - 1,
             parts: (0..1 << bits).map(|_| Part::new()).collect(),
-            chunks: Chunks::new(),
+            chunks: Chunks::default(),
             held: 0,
             most,
             file: None,
+            rows: PhantomData,
         }
     }
 
     /// Adds a row.
     #[inline]
-    pub(super) fn push(&mut self, row: R) -> Result<(), AnalyseError> {
+    pub(super) fn push(&mut self, row: &R) -> Result<(), AnalyseError> {
         let part = &mut self.parts[(row.key() >> self.shift) as usize & self.mask];
-        if part.last_rows == CHUNK {
+        if part.used > CHUNK - MOST {
             part.add_chunk(&mut self.chunks)?;
         }
-        *self.chunks.row(part.last, part.last_rows) = row;
-        part.last_rows += 1;
-        self.held += 1;
+        let bytes = pack(row, &mut part.start, self.chunks.room(part.last, part.used));
+        part.used += bytes;
+        part.rows += 1;
+        self.held += bytes;
         Ok(())
     }
 
@@ -156,63 +163,54 @@ impl<R: Row> Parts<R> {
             None => (spill.create()?, 0),
         };
         for part in &mut self.parts {
-            let extent = Extent { file: file.clone(), at: end, rows: part.held() };
-            if extent.rows == 0 {
-                continue;
-            }
-            for rows in part.in_memory(&self.chunks) {
-                let bytes: &[u8] = bytemuck::cast_slice(rows);
-                file.write_all_at(bytes, end).map_err(spill.failed())?;
-                end += bytes.len() as u64;
-            }
-            part.chunks.clear();
-            part.last_rows = CHUNK;
-            spill.bytes.fetch_add(end - extent.at, Ordering::Relaxed);
-            part.spilled.push(extent);
+            let extents = part.in_memory().map(|(chunk, bytes)| {
+                file.write_all_at(&self.chunks.chunk(chunk)[..bytes], end).map_err(spill.failed())?;
+                end += bytes as u64;
+                Ok(Extent { file: file.clone(), at: end - bytes as u64, bytes })
+            });
+            let extents = extents.collect::<Result<Vec<_>, AnalyseError>>()?;
+            part.spilled.extend(extents);
+            part.full.clear();
+            part.used = CHUNK;
         }
+        spill.bytes.fetch_add(self.held as u64, Ordering::Relaxed);
         self.chunks.clear();
         self.file = Some((file, end));
         self.held = 0;
         Ok(())
     }
 
-    /// How many rows a part has.
-    fn rows(&self, number: usize) -> usize {
-        let part = &self.parts[number];
-        part.held() + part.spilled.iter().map(|extent| extent.rows).sum::<usize>()
-    }
-
-    /// Appends the rows of a part to `rows`.
-    fn load(&self, number: usize, rows: &mut Vec<R>, spill: &Spill) -> Result<(), AnalyseError> {
-        let part = &self.parts[number];
-        for extent in &part.spilled {
-            let start = rows.len();
-            rows.resize(start + extent.rows, R::zeroed());
-            let bytes = bytemuck::cast_slice_mut(&mut rows[start..]);
-            extent.file.read_exact_at(bytes, extent.at).map_err(spill.failed())?;
-        }
-        part.in_memory(&self.chunks).for_each(|chunk| rows.extend_from_slice(chunk));
-        Ok(())
-    }
-
+    /// Gives the rows of a part to `f`.
     fn each(
         &self,
         number: usize,
         spill: &Spill,
-        f: &mut impl FnMut(&R) -> Result<(), AnalyseError>,
+        mut f: impl FnMut(R) -> Result<(), AnalyseError>,
     ) -> Result<(), AnalyseError> {
-        let (part, mut buffer) = (&self.parts[number], Vec::new());
+        let (part, mut buffer) = (&self.parts[number], [0; CHUNK]);
         for extent in &part.spilled {
-            for first in (0..extent.rows).step_by(CHUNK) {
-                buffer.resize(CHUNK.min(extent.rows - first), R::zeroed());
-                let at = extent.at + (first * size_of::<R>()) as u64;
-                let bytes = bytemuck::cast_slice_mut(&mut buffer);
-                extent.file.read_exact_at(bytes, at).map_err(spill.failed())?;
-                buffer.iter().try_for_each(&mut *f)?;
-            }
+            let bytes = &mut buffer[..extent.bytes];
+            extent.file.read_exact_at(bytes, extent.at).map_err(spill.failed())?;
+            each(&buffer, extent.bytes, &mut f)?;
         }
-        part.in_memory(&self.chunks).flatten().try_for_each(f)
+        part.in_memory().try_for_each(|(chunk, used)| each(self.chunks.chunk(chunk), used, &mut f))
     }
+}
+
+/// Gives the rows in the first bytes of a chunk to `f`.
+#[inline]
+fn each<R: Row>(
+    chunk: &[u8; CHUNK],
+    used: usize,
+    f: &mut impl FnMut(R) -> Result<(), AnalyseError>,
+) -> Result<(), AnalyseError> {
+    let (mut at, mut start) = (0, 0);
+    while at < used {
+        let (row, bytes) = unpack(chunk[at..].first_chunk().expect("room for a row"), &mut start);
+        at += bytes;
+        f(row)?;
+    }
+    Ok(())
 }
 
 /// The parts of one number, one of each worker.
@@ -244,20 +242,23 @@ impl<'a, R: Row> Portion<'a, R> {
 
     /// How many rows it has.
     pub(super) fn rows(self) -> usize {
-        self.parts.iter().map(|parts| parts.rows(self.number)).sum()
+        self.parts.iter().map(|parts| parts.parts[self.number].rows).sum()
     }
 
     /// Puts its rows into `rows`, in place of what is there.
     pub(super) fn load(self, rows: &mut Vec<R>, spill: &Spill) -> Result<(), AnalyseError> {
         rows.clear();
         rows.reserve(self.rows());
-        self.parts.iter().try_for_each(|parts| parts.load(self.number, rows, spill))
+        self.each(spill, |row| {
+            rows.push(row);
+            Ok(())
+        })
     }
 
     fn each(
         self,
         spill: &Spill,
-        mut f: impl FnMut(&R) -> Result<(), AnalyseError>,
+        mut f: impl FnMut(R) -> Result<(), AnalyseError>,
     ) -> Result<(), AnalyseError> {
         self.parts.iter().try_for_each(|parts| parts.each(self.number, spill, &mut f))
     }
@@ -273,7 +274,7 @@ impl<'a, R: Row> Portion<'a, R> {
         Ok((lowest, highest))
     }
 
-    /// Cuts it where its keys first differ, holding at most `most` more rows in memory; none if all have one key.
+    /// Cuts it where its keys first differ, holding at most `most` more bytes in memory; none if all have one key.
     pub(super) fn split(self, most: usize, spill: &Spill) -> Result<Option<Parts<R>>, AnalyseError> {
         let (lowest, highest) = self.span(spill)?;
         let differing = u128::BITS - (lowest ^ highest).leading_zeros();
@@ -282,7 +283,7 @@ impl<'a, R: Row> Portion<'a, R> {
         }
         let mut parts = Parts::below(differing, differing.min(SPLIT_BITS), most);
         self.each(spill, |row| {
-            parts.push(*row)?;
+            parts.push(&row)?;
             parts.keep_within(spill)
         })?;
         Ok(Some(parts))
@@ -291,13 +292,11 @@ impl<'a, R: Row> Portion<'a, R> {
 
 #[cfg(test)]
 mod tests {
-    use bytemuck::Zeroable;
-
     use super::super::row::{Narrow, Told};
     use super::*;
 
     fn row(number: u32) -> Narrow {
-        Narrow::new(number % 97, number % 7, Told { point: number, ..Told::zeroed() })
+        Narrow::new(number % 97, number % 7, Told { point: number, ..Told::default() })
     }
 
     fn points(portion: Portion<'_, Narrow>, spill: &Spill) -> Vec<u32> {
@@ -313,13 +312,13 @@ mod tests {
     fn what_is_spilled_comes_back_and_leaves_no_file() {
         let directory = tempfile::tempdir().unwrap();
         let spill = Spill::new(directory.path());
-        let (mut all, mut small) = (Parts::new(3, usize::MAX), Parts::new(3, 1000));
+        let (mut all, mut small) = (Parts::new(3, usize::MAX), Parts::new(3, 20_000));
         for number in 0..20_000 {
-            all.push(row(number)).unwrap();
-            small.push(row(number)).unwrap();
+            all.push(&row(number)).unwrap();
+            small.push(&row(number)).unwrap();
             small.keep_within(&spill).unwrap();
         }
-        assert!(spill.bytes() > 18_000 * 64);
+        assert!(spill.bytes() > 18_000 * 20);
         for (all, small) in Portion::all(&[all]).zip(Portion::all(&[small])) {
             assert_eq!(points(all, &spill), points(small, &spill));
         }
@@ -332,8 +331,8 @@ mod tests {
         let (mut whole, mut halves) =
             (Parts::new(2, usize::MAX), [(); 2].map(|()| Parts::new(2, usize::MAX)));
         for number in 0..2_000 {
-            whole.push(row(number)).unwrap();
-            halves[number as usize % 2].push(row(number)).unwrap();
+            whole.push(&row(number)).unwrap();
+            halves[number as usize % 2].push(&row(number)).unwrap();
         }
         for (whole, halves) in Portion::all(&[whole]).zip(Portion::all(&halves)) {
             assert_eq!(points(whole, &spill), points(halves, &spill));
@@ -344,14 +343,14 @@ mod tests {
     fn a_part_is_cut_in_the_order_of_its_keys_and_one_key_is_not_cut() {
         let directory = tempfile::tempdir().unwrap();
         let spill = Spill::new(directory.path());
-        let mut parts = [Parts::new(0, 500)];
+        let mut parts = [Parts::new(0, 10_000)];
         for number in 0..5_000 {
-            parts[0].push(row(number)).unwrap();
+            parts[0].push(&row(number)).unwrap();
             parts[0].keep_within(&spill).unwrap();
         }
         let whole = Portion::all(&parts).next().unwrap();
         let (mut last, mut rows, mut cuts) = (None, 0, 0);
-        for part in Portion::all(&[whole.split(100, &spill).unwrap().unwrap()]) {
+        for part in Portion::all(&[whole.split(2_000, &spill).unwrap().unwrap()]) {
             rows += part.rows();
             if part.rows() > 0 {
                 let (lowest, highest) = part.span(&spill).unwrap();
@@ -362,8 +361,8 @@ mod tests {
         // The first bits are the source's: 97 sources fall into 81 of 256 parts, give or take a few.
         assert!(rows == 5_000 && cuts > 60, "{rows} {cuts}");
 
-        let mut parts = [Parts::new(0, 10)];
-        (0..50).for_each(|number| parts[0].push(row(number * 97 * 7)).unwrap());
-        assert!(Portion::all(&parts).next().unwrap().split(10, &spill).unwrap().is_none());
+        let mut parts = [Parts::new(0, 200)];
+        (0..50).for_each(|number| parts[0].push(&row(number * 97 * 7)).unwrap());
+        assert!(Portion::all(&parts).next().unwrap().split(200, &spill).unwrap().is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! A record as the analysis holds it, and the order in which keys are worked on.
 //!
-//! Rows are plain bytes, so that they can be spilled as they are. IPv4 has a kind of its own of one cache line, since
-//! nearly all records are of it; a record with any other address takes 88 bytes. The kinds never share a key.
+//! IPv4 has a kind of its own of one cache line, since nearly all records are of it; a record with any other address
+//! takes 88 bytes. The kinds never share a key. While rows wait they are packed (see `packed`).
 //!
 //! Keys are ordered by a hash of (source, destination), then by ports and protocol. A hash, so that the first bits of
 //! the order cut any data into parts of like size; of both addresses, so that a parallel flowset lies within one part.
@@ -10,7 +10,7 @@
 //! pairs never share one, and the addresses need not be kept beside it. For IPv6 they might, and then the addresses
 //! themselves decide.
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::Pod;
 use thalweg_wire::flow_export::Address;
 
 /// Bits of [`Row::key`]: 64 of the hash, two ports, the protocol.
@@ -19,7 +19,16 @@ pub(super) const KEY_BITS: u32 = 64 + 40;
 pub(super) const SOURCE_BITS: u32 = 11;
 
 /// A record of either kind.
-pub(super) trait Row: Copy + Pod + Send + Sync {
+pub(super) trait Row: Copy + Send + Sync + 'static {
+    /// The record's addresses, as they are kept.
+    type Pair: Pod;
+
+    /// A record of its parts.
+    fn of(pair: Self::Pair, told: Told) -> Self;
+
+    /// The record's addresses, as they are kept.
+    fn pair(&self) -> &Self::Pair;
+
     /// The record's addresses.
     fn addresses(&self) -> (Address, Address);
 
@@ -37,14 +46,12 @@ pub(super) trait Row: Copy + Pod + Send + Sync {
 }
 
 /// What a record tells besides its addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Zeroable, Pod)]
-#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Told {
     pub(super) source_port: u16,
     pub(super) destination_port: u16,
     pub(super) tcp_flags: u16,
     pub(super) protocol: u8,
-    pub(super) unused: u8,
     /// Number of the observation point.
     pub(super) point: u32,
     /// At least 1.
@@ -52,15 +59,27 @@ pub(super) struct Told {
     pub(super) flow_start_us: i64,
     /// Not before `flow_start_us`.
     pub(super) flow_end_us: i64,
-    /// Scaled by sampling.
+    /// Of the packets that were sampled.
     pub(super) octets: i64,
-    /// Scaled by sampling.
+    /// Those that were sampled.
     pub(super) packets: i64,
     pub(super) source_as: u32,
     pub(super) destination_as: u32,
 }
 
 impl Told {
+    /// Scaled by sampling.
+    #[inline]
+    pub(super) fn scaled_octets(&self) -> i64 {
+        self.octets.saturating_mul(self.sampling_interval.into())
+    }
+
+    /// Scaled by sampling.
+    #[inline]
+    pub(super) fn scaled_packets(&self) -> i64 {
+        self.packets.saturating_mul(self.sampling_interval.into())
+    }
+
     /// Ports and protocol as one number that orders as they do.
     #[inline]
     pub(super) fn ports_and_protocol(&self) -> u64 {
@@ -69,8 +88,7 @@ impl Told {
 }
 
 /// A record between two IPv4 addresses.
-#[derive(Clone, Copy, Debug, Zeroable, Pod)]
-#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Narrow {
     /// The addresses, as their hash.
     pair_hash: u64,
@@ -88,6 +106,18 @@ impl Narrow {
 }
 
 impl Row for Narrow {
+    type Pair = u64;
+
+    #[inline]
+    fn of(pair_hash: u64, told: Told) -> Narrow {
+        Narrow { pair_hash, told }
+    }
+
+    #[inline]
+    fn pair(&self) -> &u64 {
+        &self.pair_hash
+    }
+
     #[inline]
     fn addresses(&self) -> (Address, Address) {
         let rest = PAIR.unmix(self.pair_hash & PAIR.mask);
@@ -107,27 +137,36 @@ impl Row for Narrow {
 }
 
 /// A record of which an address is not IPv4.
-#[derive(Clone, Copy, Debug, Zeroable, Pod)]
-#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Wide {
-    /// Upper and lower half.
-    source: [u64; 2],
-    /// Upper and lower half.
-    destination: [u64; 2],
+    /// The source's upper and lower half, and the destination's.
+    pair: [[u64; 2]; 2],
     told: Told,
 }
 
 impl Wide {
     pub(super) fn new(source: Address, destination: Address, told: Told) -> Wide {
         let halves = |address: Address| [(address.0 >> 64) as u64, address.0 as u64];
-        Wide { source: halves(source), destination: halves(destination), told }
+        Wide { pair: [halves(source), halves(destination)], told }
     }
 }
 
 impl Row for Wide {
+    type Pair = [[u64; 2]; 2];
+
+    #[inline]
+    fn of(pair: [[u64; 2]; 2], told: Told) -> Wide {
+        Wide { pair, told }
+    }
+
+    #[inline]
+    fn pair(&self) -> &[[u64; 2]; 2] {
+        &self.pair
+    }
+
     fn addresses(&self) -> (Address, Address) {
         let whole = |[upper, lower]: [u64; 2]| Address(u128::from(upper) << 64 | u128::from(lower));
-        (whole(self.source), whole(self.destination))
+        (whole(self.pair[0]), whole(self.pair[1]))
     }
 
     fn told(&self) -> &Told {
@@ -136,8 +175,9 @@ impl Row for Wide {
 
     fn pair_hash(&self) -> u64 {
         let more = |hash: u64, words: [u64; 2]| words.iter().fold(hash, |hash, word| WORD.mix(hash ^ word));
-        let source = more(0x9E37_79B9_7F4A_7C15, self.source);
-        join(source >> 32, more(source, self.destination) & PAIR.mask)
+        let [source, destination] = self.pair;
+        let source = more(0x9E37_79B9_7F4A_7C15, source);
+        join(source >> 32, more(source, destination) & PAIR.mask)
     }
 }
 
@@ -214,7 +254,7 @@ mod tests {
 
     #[test]
     fn keys_order_by_hash_then_ports_then_protocol() {
-        let told = Told { source_port: 1, destination_port: 0xFFFF, protocol: 255, ..Told::zeroed() };
+        let told = Told { source_port: 1, destination_port: 0xFFFF, protocol: 255, ..Told::default() };
         let row = Narrow::new(1, 2, told);
         let next = Narrow { told: Told { source_port: 2, destination_port: 0, protocol: 0, ..told }, ..row };
         assert!(row.key() < next.key());
@@ -225,19 +265,19 @@ mod tests {
     proptest! {
         #[test]
         fn addresses_come_back_from_their_hash(source: u32, destination: u32) {
-            let row = Narrow::new(source, destination, Told::zeroed());
+            let row = Narrow::new(source, destination, Told::default());
             prop_assert_eq!(row.addresses(), (Address::v4(source), Address::v4(destination)));
             let (source, destination) = (Address(u128::from(source) << 64), Address(destination.into()));
-            prop_assert_eq!(Wide::new(source, destination, Told::zeroed()).addresses(), (source, destination));
+            prop_assert_eq!(Wide::new(source, destination, Told::default()).addresses(), (source, destination));
         }
 
         #[test]
         fn the_first_bits_are_the_sources_alone(source: u32, one: u32, other: u32) {
-            let hash = |destination| Narrow::new(source, destination, Told::zeroed()).pair_hash();
+            let hash = |destination| Narrow::new(source, destination, Told::default()).pair_hash();
             prop_assert_eq!(hash(one) >> (64 - SOURCE_BITS), hash(other) >> (64 - SOURCE_BITS));
             let hash = |destination| {
                 let (source, destination) = (Address(source.into()), Address(u128::from(destination) << 90));
-                Wide::new(source, destination, Told::zeroed()).pair_hash()
+                Wide::new(source, destination, Told::default()).pair_hash()
             };
             prop_assert_eq!(hash(one) >> (64 - SOURCE_BITS), hash(other) >> (64 - SOURCE_BITS));
         }
@@ -253,11 +293,11 @@ mod tests {
     #[test]
     fn neighbouring_sources_spread_over_all_parts_and_their_pairs_within() {
         let narrow = |source: u32, destination: u32| {
-            Narrow::new(0x0A00_0000 + source, 0x0A00_0100 + destination, Told::zeroed()).pair_hash()
+            Narrow::new(0x0A00_0000 + source, 0x0A00_0100 + destination, Told::default()).pair_hash()
         };
         let wide = |source: u32, destination: u32| {
             let address = |host: u32| Address(0x2001_0DB8 << 96 | u128::from(host));
-            Wide::new(address(source), address(destination), Told::zeroed()).pair_hash()
+            Wide::new(address(source), address(destination), Told::default()).pair_hash()
         };
         assert_even((0..4096).map(|source| narrow(source, 0) >> 58));
         assert_even((0..4096).map(|source| wide(source, 0) >> 58));

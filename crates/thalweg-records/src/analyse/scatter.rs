@@ -6,7 +6,7 @@ use super::block::{self, Block};
 use super::chunks::CHUNK;
 use super::parts::{Parts, Spill};
 use super::points::{POINTS, Point, Points, Recent};
-use super::row::{Narrow, Row, SOURCE_BITS, Told, Wide};
+use super::row::{Narrow, SOURCE_BITS, Told, Wide};
 use super::{AnalyseError, Options, Statistics};
 use crate::read::Source;
 use crate::read::sweep::{RowGroups, Tick, sweep};
@@ -73,11 +73,11 @@ impl<'a> Scatterer<'a> {
     fn new(records: u64, options: &Options, spill: &'a Spill, points: &'a Mutex<Points>) -> Scatterer<'a> {
         let waiting = options.waiting_bytes();
         // Open chunks are to be a fraction of the memory.
-        let by_memory = (waiting / 4 / (CHUNK * size_of::<Narrow>())).max(1).ilog2();
+        let by_memory = (waiting / 4 / CHUNK).max(1).ilog2();
         let bits = (records / ROWS_PER_PART).max(1).ilog2().min(MOST_BITS).min(by_memory);
         Scatterer {
-            narrow: Parts::new(bits, rows_in::<Narrow>(waiting / 4 * 3)),
-            wide: Parts::new(bits, rows_in::<Wide>(waiting / 4)),
+            narrow: Parts::new(bits, waiting / 4 * 3),
+            wide: Parts::new(bits, waiting / 4),
             statistics: Statistics::default(),
             spill,
             points,
@@ -92,9 +92,9 @@ impl<'a> Scatterer<'a> {
             let (from, to) = (block.source_address[at], block.destination_address[at]);
             match (from.as_v4(), to.as_v4()) {
                 (Some(source), Some(destination)) => {
-                    self.narrow.push(Narrow::new(source, destination, told))?
+                    self.narrow.push(&Narrow::new(source, destination, told))?
                 }
-                _ => self.wide.push(Wide::new(from, to, told))?,
+                _ => self.wide.push(&Wide::new(from, to, told))?,
             }
         }
         self.narrow.keep_within(self.spill)?;
@@ -112,21 +112,19 @@ impl<'a> Scatterer<'a> {
         let (start, end) = (block.flow_start[at], block.flow_end[at]);
         self.statistics.swapped_times += u64::from(end < start);
         let interval = block.sampling_interval[at].max(1);
-        let (octets, packets) =
-            (block.octets[at].checked_mul(interval), block.packets[at].checked_mul(interval));
-        self.statistics.saturated += u64::from(octets.is_none() || packets.is_none());
+        let saturates = |count: i64| count.checked_mul(interval).is_none();
+        self.statistics.saturated += u64::from(saturates(block.octets[at]) || saturates(block.packets[at]));
         Ok(Told {
             source_port: block.source_port[at] as u16,
             destination_port: block.destination_port[at] as u16,
             tcp_flags: block.tcp_flags[at] as u16,
             protocol: block.protocol[at] as u8,
-            unused: 0,
             point,
             sampling_interval: interval as u32,
             flow_start_us: start.min(end),
             flow_end_us: start.max(end),
-            octets: octets.unwrap_or(i64::MAX),
-            packets: packets.unwrap_or(i64::MAX),
+            octets: block.octets[at],
+            packets: block.packets[at],
             source_as: block.source_as[at] as u32,
             destination_as: block.destination_as[at] as u32,
         })
@@ -141,9 +139,4 @@ impl<'a> Scatterer<'a> {
 fn number(points: &Mutex<Points>, point: Point, source: &Source) -> Result<u32, AnalyseError> {
     let number = points.lock().expect("no worker panicked").number(point);
     number.ok_or_else(|| AnalyseError::ObservationPoints { path: source.path.clone(), limit: POINTS })
-}
-
-/// How many rows so many bytes hold.
-fn rows_in<R: Row>(bytes: usize) -> usize {
-    bytes / size_of::<R>()
 }

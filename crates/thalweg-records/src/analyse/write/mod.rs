@@ -20,6 +20,8 @@ use encode::Encoder;
 
 /// Rows of a row group.
 pub(super) const ROWS: usize = 1 << 17;
+/// Bytes handed to the system at once, whole pages of it: the `parquet` crate copies column chunks in small steps.
+const WRITE: usize = 256 << 10;
 
 /// A file that is being written; without a path, rows are let go.
 pub(super) struct TableFile<T> {
@@ -100,8 +102,12 @@ impl Open {
             .set_created_by(concat!("thalweg version ", env!("CARGO_PKG_VERSION")).to_owned())
             .build();
         let encoder = Encoder::new().map_err(AnalyseError::parquet(&partial))?;
-        let writer = SerializedFileWriter::new(BufWriter::new(file), schema::<T>(), Arc::new(properties))
-            .map_err(AnalyseError::parquet(&partial))?;
+        let writer = SerializedFileWriter::new(
+            BufWriter::with_capacity(WRITE, file),
+            schema::<T>(),
+            Arc::new(properties),
+        )
+        .map_err(AnalyseError::parquet(&partial))?;
         Ok(Open { path: path.to_owned(), partial, writer: Some(writer), encoder })
     }
 }
