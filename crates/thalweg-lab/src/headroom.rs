@@ -2,7 +2,8 @@
 //!
 //! Hosts, switches and collectors share the processors here. When these are busy, what is measured is how they wait for
 //! each other, and not the network. So a measurement comes with its [`Headroom`], and with less than 30 % of the
-//! processors' time idle it shows nothing.
+//! processors' time idle it shows nothing. Nor does it where a hypervisor took more than 2 %, idle as they may be: it takes
+//! tens of milliseconds at a time, in which everything stands still but the clock.
 
 use std::fs;
 use std::io;
@@ -11,6 +12,9 @@ use crate::error::LabError;
 
 /// Least part of the processors' time that has to be idle.
 pub const LEAST_IDLE: f64 = 0.30;
+
+/// Most of a processor's time that a hypervisor may take.
+pub const MOST_STOLEN: f64 = 0.02;
 
 const STAT: &str = "/proc/stat";
 const SOFTNET: &str = "/proc/net/softnet_stat";
@@ -23,6 +27,8 @@ pub struct Headroom {
     pub idle: f64,
     /// Part of the time of the busiest processor that was idle.
     pub least_idle: f64,
+    /// Part of the time that a hypervisor took, of the processor from which it took most.
+    pub stolen: f64,
     /// Frames that the kernel dropped between two interfaces, for a processor had too many waiting (the
     /// backlog of `net.core.netdev_max_backlog`). They are in no counter of a switch or a queue. Whole machine.
     pub backlog_drops: u64,
@@ -31,7 +37,7 @@ pub struct Headroom {
 /// Whether a measurement shows anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// There was time to spare, and the kernel dropped nothing on its own.
+    /// There was time to spare, a hypervisor took little, and the kernel dropped nothing on its own.
     Conclusive,
     /// There was not.
     Inconclusive,
@@ -50,7 +56,7 @@ impl Headroom {
 
     /// What this says of the measurement.
     pub fn verdict(&self) -> Verdict {
-        match self.idle >= LEAST_IDLE && self.backlog_drops == 0 {
+        match self.idle >= LEAST_IDLE && self.stolen <= MOST_STOLEN && self.backlog_drops == 0 {
             true => Verdict::Conclusive,
             false => Verdict::Inconclusive,
         }
@@ -68,6 +74,7 @@ pub struct Begun {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Time {
     idle: u64,
+    stolen: u64,
     all: u64,
 }
 
@@ -96,14 +103,21 @@ impl Begun {
 fn between(begun: &Begun, ended: &Begun) -> Headroom {
     let spent = |(before, after): (&Time, &Time)| Time {
         idle: after.idle.saturating_sub(before.idle),
+        stolen: after.stolen.saturating_sub(before.stolen),
         all: after.all.saturating_sub(before.all),
     };
     let processors: Vec<Time> = begun.processors.iter().zip(&ended.processors).map(spent).collect();
-    let share = |time: Time| if time.all == 0 { 1.0 } else { time.idle as f64 / time.all as f64 };
-    let sum = |a: Time, b: &Time| Time { idle: a.idle + b.idle, all: a.all + b.all };
+    let idle = |time: &Time| if time.all == 0 { 1.0 } else { time.idle as f64 / time.all as f64 };
+    let stolen = |time: &Time| time.stolen as f64 / time.all.max(1) as f64;
+    let sum = |a: Time, b: &Time| Time {
+        idle: a.idle + b.idle,
+        stolen: a.stolen + b.stolen,
+        all: a.all + b.all,
+    };
     Headroom {
-        idle: share(processors.iter().fold(Time::default(), sum)),
-        least_idle: processors.iter().copied().map(share).fold(1.0, f64::min),
+        idle: idle(&processors.iter().fold(Time::default(), sum)),
+        least_idle: processors.iter().map(idle).fold(1.0, f64::min),
+        stolen: processors.iter().map(stolen).fold(0.0, f64::max),
         backlog_drops: ended.backlog_drops.saturating_sub(begun.backlog_drops),
     }
 }
@@ -123,7 +137,9 @@ fn parse_stat(text: &str) -> Option<Vec<Time>> {
     let time = |line: &str| {
         let fields = line.split_whitespace().skip(1).take(8).map(|field| field.parse().ok());
         let fields: Vec<u64> = fields.collect::<Option<_>>()?;
-        Some(Time { idle: fields.get(3)? + fields.get(4)?, all: fields.iter().sum() })
+        // Old kernels do not tell what was stolen.
+        let stolen = fields.get(7).copied().unwrap_or_default();
+        Some(Time { idle: fields.get(3)? + fields.get(4)?, stolen, all: fields.iter().sum() })
     };
     let processors: Vec<Time> = text.lines().filter(is_processor).map(time).collect::<Option<_>>()?;
     (!processors.is_empty()).then_some(processors)
@@ -148,7 +164,7 @@ mod tests {
     #[test]
     fn idle_is_the_part_of_all_time_that_was_idle_or_waiting() {
         let headroom = between(&begun(BEFORE, "0a 00 00\n"), &begun(AFTER, "0b 00 00\n"));
-        assert_eq!(headroom, Headroom { idle: 0.3, least_idle: 0.1, backlog_drops: 0 });
+        assert_eq!(headroom, Headroom { idle: 0.3, least_idle: 0.1, stolen: 0.0, backlog_drops: 0 });
         assert_eq!(headroom.verdict(), Verdict::Conclusive);
     }
 
@@ -158,6 +174,16 @@ mod tests {
         let headroom = between(&begun(BEFORE, ""), &begun(&busy, ""));
         assert!(headroom.idle < LEAST_IDLE);
         assert_eq!(headroom.verdict(), Verdict::Inconclusive);
+    }
+
+    #[test]
+    fn nor_does_one_while_which_a_hypervisor_took_time() {
+        for (taken, verdict) in [(2, Verdict::Conclusive), (3, Verdict::Inconclusive)] {
+            let after = format!("cpu0 130 0 60 405 5 0 0 {taken} 0 0\ncpu1 50 0 100 {} 5 0 0 0 0 0\n", 450 + taken);
+            let headroom = between(&begun(BEFORE, ""), &begun(&after, ""));
+            assert_eq!(headroom.stolen, f64::from(taken) / f64::from(100 + taken));
+            assert_eq!(headroom.verdict(), verdict, "{headroom:?}");
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use thalweg::lab::scenarios::faults::Fault;
 use thalweg::lab::scenarios::workload::{Pattern, Scheme};
 use thalweg::lab::scenarios::{Setting, collide, faults, reroute_latency, udp, workload};
 use thalweg::lab::{ScenarioError, plot, report, shape};
-use thalweg_lab::{Lab, LabError, Prefix};
+use thalweg_lab::{Headroom, Lab, LabError, Prefix, Verdict};
 use thalweg_wire::BitRate;
 
 /// One lab at a time: they share the processors.
@@ -58,6 +58,15 @@ fn run<T>(mbps: u64, scenario: impl FnOnce(&mut Setting<'_>) -> Result<T, Scenar
     Some(results)
 }
 
+/// Whether rates show how the network was steered, and not how the machine was kept busy or stood still.
+fn rates_show(headroom: &Headroom) -> bool {
+    let show = headroom.verdict() == Verdict::Conclusive;
+    if !show {
+        skip(format!("rates are not looked at, there was too little time to spare: {headroom:?}"));
+    }
+    show
+}
+
 #[test]
 fn two_flows_that_collide_are_taken_apart_and_both_reach_their_full_rate() {
     let Some(results) = run(50, |setting| collide::run(2, setting)) else { return };
@@ -66,7 +75,8 @@ fn two_flows_that_collide_are_taken_apart_and_both_reach_their_full_rate() {
     let early = results.trials.iter().filter(|trial| trial.is_early).count();
     assert_eq!(turns.len() + early, 2, "taken apart, and early");
     assert!(turns.iter().all(|turn| turn.whole() >= turn.event_to_path() && turn.effect_ns > 0), "{turns:?}");
-    for trial in &results.trials {
+    let looked_at = if rates_show(&results.headroom) { results.trials.as_slice() } else { &[] };
+    for trial in looked_at {
         // 48 Mbit/s less headers each; on one link it would be half as much.
         assert!(trial.rates.iter().all(|&rate| rate > 36e6), "{:?}", trial.rates);
     }
@@ -88,7 +98,8 @@ fn flows_are_taken_apart_by_openflow_as_by_arp_on_switches_of_open_vswitch() {
         let [trial] = course.collisions.trials.as_slice() else { panic!("{course:?}") };
         assert!(trial.is_early || trial.turn.is_some_and(|turn| turn.decision_to_path().0 > 0), "{course:?}");
         // 19.2 Mbit/s less headers each; on one link it would be half as much.
-        assert!(trial.rates.iter().all(|&rate| rate > 13e6), "{}: {:?}", course.name(), trial.rates);
+        let whole = trial.rates.iter().all(|&rate| rate > 13e6);
+        assert!(whole || !rates_show(&course.collisions.headroom), "{}: {:?}", course.name(), trial.rates);
     }
     assert!(report::reroute_latency(&results).contains("OpenFlow, Open vSwitch: "));
     assert!(plot::reroute_latency(&results).unwrap().contains("</svg>"));

@@ -253,30 +253,37 @@ pub fn removed(removed: Removed) -> String {
 pub(super) struct Spare {
     idle: f64,
     least_idle: f64,
+    stolen: f64,
     backlog_drops: u64,
     conclusive: bool,
 }
 
 impl From<&Headroom> for Spare {
     fn from(headroom: &Headroom) -> Spare {
-        let &Headroom { idle, least_idle, backlog_drops } = headroom;
+        let &Headroom { idle, least_idle, stolen, backlog_drops } = headroom;
         let conclusive = headroom.verdict() == headroom::Verdict::Conclusive;
-        Spare { idle, least_idle, backlog_drops, conclusive }
+        Spare { idle, least_idle, stolen, backlog_drops, conclusive }
     }
 }
 
 /// What the machine had left, and what that means.
 pub(super) fn verdict(headroom: &Headroom) -> String {
     let idle = 100.0 * headroom.idle;
+    let stolen = match headroom.stolen {
+        none if none < 0.005 => String::new(),
+        stolen => {
+            format!(", {:.0} % taken by a hypervisor (at most {:.0} %)", 100.0 * stolen, 100.0 * headroom::MOST_STOLEN)
+        }
+    };
     let lost = match headroom.backlog_drops {
         0 => String::new(),
         count => format!(", {count} frames lost between interfaces"),
     };
     match headroom.verdict() {
-        headroom::Verdict::Conclusive => format!("processors idle {idle:.0} %{lost}\n"),
+        headroom::Verdict::Conclusive => format!("processors idle {idle:.0} %{stolen}{lost}\n"),
         headroom::Verdict::Inconclusive => {
             let least = 100.0 * headroom::LEAST_IDLE;
-            format!("inconclusive: processors idle {idle:.0} % (at least {least:.0} %){lost}\n")
+            format!("inconclusive: processors idle {idle:.0} % (at least {least:.0} %){stolen}{lost}\n")
         }
     }
 }

@@ -116,11 +116,14 @@ impl Spare {
         Ok(part)
     }
 
-    /// All of them as one: the mean of what was idle, the least of what was least, the sum of what was lost.
+    /// All of them as one: the mean of what was idle and of what was stolen, the least of what was least, the sum of what
+    /// was lost.
     pub(super) fn all(&self) -> Headroom {
         let count = self.parts.len().max(1) as f64;
+        let mean = |share: fn(&Headroom) -> f64| self.parts.iter().map(share).sum::<f64>() / count;
         Headroom {
-            idle: self.parts.iter().map(|part| part.idle).sum::<f64>() / count,
+            idle: mean(|part| part.idle),
+            stolen: mean(|part| part.stolen),
             least_idle: self.parts.iter().map(|part| part.least_idle).fold(1.0, f64::min),
             backlog_drops: self.parts.iter().map(|part| part.backlog_drops).sum(),
         }

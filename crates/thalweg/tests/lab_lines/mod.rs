@@ -16,7 +16,7 @@ use thalweg_network::{EndpointId, PortIndex, RouterId};
 use thalweg_wire::{BitRate, Nanos};
 
 const RATE: BitRate = BitRate(100_000_000);
-const HEADROOM: Headroom = Headroom { idle: 0.5, least_idle: 0.4, backlog_drops: 0 };
+const HEADROOM: Headroom = Headroom { idle: 0.5, least_idle: 0.4, stolen: 0.0, backlog_drops: 0 };
 
 /// All of them.
 pub(crate) fn all() -> impl Iterator<Item = Value> {

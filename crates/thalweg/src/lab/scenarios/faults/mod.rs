@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_fault_is_survived_if_all_holds_and_not_otherwise() {
-        let headroom = Headroom { idle: 0.0, least_idle: 0.0, backlog_drops: 1 };
+        let headroom = Headroom { idle: 0.0, least_idle: 0.0, stolen: 0.0, backlog_drops: 1 };
         let whole = Outcome {
             fault: Fault::DeafHost,
             story: vec!["it was deaf".to_owned()],
