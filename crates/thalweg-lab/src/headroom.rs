@@ -109,11 +109,8 @@ fn between(begun: &Begun, ended: &Begun) -> Headroom {
     let processors: Vec<Time> = begun.processors.iter().zip(&ended.processors).map(spent).collect();
     let idle = |time: &Time| if time.all == 0 { 1.0 } else { time.idle as f64 / time.all as f64 };
     let stolen = |time: &Time| time.stolen as f64 / time.all.max(1) as f64;
-    let sum = |a: Time, b: &Time| Time {
-        idle: a.idle + b.idle,
-        stolen: a.stolen + b.stolen,
-        all: a.all + b.all,
-    };
+    let sum =
+        |a: Time, b: &Time| Time { idle: a.idle + b.idle, stolen: a.stolen + b.stolen, all: a.all + b.all };
     Headroom {
         idle: idle(&processors.iter().fold(Time::default(), sum)),
         least_idle: processors.iter().map(idle).fold(1.0, f64::min),
@@ -179,7 +176,8 @@ mod tests {
     #[test]
     fn nor_does_one_while_which_a_hypervisor_took_time() {
         for (taken, verdict) in [(2, Verdict::Conclusive), (3, Verdict::Inconclusive)] {
-            let after = format!("cpu0 130 0 60 405 5 0 0 {taken} 0 0\ncpu1 50 0 100 {} 5 0 0 0 0 0\n", 450 + taken);
+            let after =
+                format!("cpu0 130 0 60 405 5 0 0 {taken} 0 0\ncpu1 50 0 100 {} 5 0 0 0 0 0\n", 450 + taken);
             let headroom = between(&begun(BEFORE, ""), &begun(&after, ""));
             assert_eq!(headroom.stolen, f64::from(taken) / f64::from(100 + taken));
             assert_eq!(headroom.verdict(), verdict, "{headroom:?}");

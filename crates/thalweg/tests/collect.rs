@@ -2,6 +2,7 @@
 
 #![cfg(target_os = "linux")]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
@@ -169,6 +170,60 @@ fn a_run_tells_how_it_stands_lists_exporters_when_asked_and_ends_with_everything
     assert_eq!(stored(folder.path()), [5_000, 5_000, 500_000]);
 }
 
+/// The keys in the tables of docs/reference/collect-json.md, by the heading above.
+fn documented() -> BTreeMap<String, BTreeSet<String>> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/collect-json.md");
+    let (mut keys, mut heading) = (BTreeMap::<String, BTreeSet<String>>::new(), "");
+    for line in std::fs::read_to_string(page).unwrap().lines() {
+        if let Some(text) = line.strip_prefix("## ") {
+            heading = text;
+        } else if let Some((key, _)) = line.strip_prefix("| `").and_then(|rest| rest.split_once("` | ")) {
+            keys.entry(heading.to_owned()).or_default().insert(key.to_owned());
+        }
+    }
+    keys
+}
+
+#[test]
+fn every_key_that_is_written_is_documented_and_no_other() {
+    let folder = TempDir::new().unwrap();
+    let mut collector = Collector::start(folder.path(), &["tcp:127.0.0.1:0"]);
+    send(&messages(&mut encoder(), 10), collector.port);
+    let status = collector.line(|line| line["records"] == 10);
+    collector.signal("USR1");
+    let exporters = collector.line(|line| line["type"] == "exporters");
+    let summary = collector.summary();
+    let replay = Command::new(env!("CARGO_BIN_EXE_thalweg"))
+        .args(["collect", "--json", "--replay", "../../examples/two-hosts.pcap", "-o"])
+        .arg(folder.path().join("replayed"))
+        .output()
+        .unwrap();
+    let replay: Value = serde_json::from_slice(&replay.stdout).unwrap();
+
+    let mut documented = documented();
+    documented.remove("");
+    let own: BTreeSet<_> = documented["summary"].iter().chain(&documented["status"]).cloned().collect();
+    documented.insert("summary".to_owned(), own);
+    let written = [
+        ("status", &status),
+        ("exporters", &exporters),
+        ("summary", &summary),
+        ("lost", &status["lost"]),
+        ("store", &status["store"]),
+        ("An exporter", &exporters["exporters"][0]),
+        ("Counts", &summary["counts"]),
+        ("A socket", &summary["sockets"][0]),
+        ("A listener", &summary["streams"][0]),
+        ("capture", &replay["capture"]),
+    ];
+    for (heading, written) in written {
+        let written: BTreeSet<_> = written.as_object().unwrap().keys().cloned().collect();
+        assert_eq!(documented.remove(heading), Some(written), "{heading}");
+    }
+    // A test with brokers looks at these.
+    assert_eq!(documented.keys().collect::<Vec<_>>(), ["kafka"]);
+}
+
 #[test]
 fn a_crash_loses_no_more_than_the_bound_and_nothing_comes_twice() {
     let folder = TempDir::new().unwrap();
@@ -274,11 +329,13 @@ fn kafka_has_what_the_files_have_and_the_summary_tells_of_both() {
     let reader = cluster.child.try_wait().unwrap();
     assert_eq!(summary["kafka"]["delivered"], 5_000, "{}, kcat: {reader:?}", summary["kafka"]);
     assert_eq!(summary["lost"]["kafka_records"], 0);
+    let keys: BTreeSet<_> = summary["kafka"].as_object().unwrap().keys().cloned().collect();
+    assert_eq!(documented()["kafka"], keys);
     let messages = cluster.messages(5_000);
     let sum = |column| messages.iter().map(|(_, row)| row[column].as_u64().unwrap()).sum::<u64>();
     assert_eq!(stored(folder.path()), [messages.len() as u64, sum("packets"), sum("octets")]);
     assert!(messages.iter().all(|(key, row)| key == "127.0.0.1" && row["exporter"] == "127.0.0.1"));
-    let sources: std::collections::BTreeSet<_> =
+    let sources: BTreeSet<_> =
         messages.iter().map(|(_, row)| row["source_address"].as_str().unwrap()).collect();
     assert_eq!(sources.len(), 5_000, "nothing twice");
 }

@@ -272,7 +272,11 @@ pub(super) fn verdict(headroom: &Headroom) -> String {
     let stolen = match headroom.stolen {
         none if none < 0.005 => String::new(),
         stolen => {
-            format!(", {:.0} % taken by a hypervisor (at most {:.0} %)", 100.0 * stolen, 100.0 * headroom::MOST_STOLEN)
+            format!(
+                ", {:.0} % taken by a hypervisor (at most {:.0} %)",
+                100.0 * stolen,
+                100.0 * headroom::MOST_STOLEN
+            )
         }
     };
     let lost = match headroom.backlog_drops {
