@@ -3,7 +3,7 @@
 //!
 //! A row is its pair of hosts; a word of the two ports and of the lengths of what follows; and nine numbers in as many
 //! bytes as each needs, little-endian. Starts are differences to the row before, which was exported at about the same
-//! time. A record of IPv4 takes 35 to 40 bytes, as a rule.
+//! time. A record of IPv4 takes about 35 bytes.
 
 use super::row::{Row, Told};
 
