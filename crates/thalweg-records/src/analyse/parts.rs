@@ -61,10 +61,13 @@ struct Extent {
     bytes: usize,
 }
 
+/// More than any chunk has.
+const NO_CHUNK: usize = usize::MAX;
+
 /// Rows whose keys begin alike.
 #[derive(Debug)]
 struct Part {
-    /// The last chunk, and how much of it is used: all if there is none.
+    /// The last chunk, and how much of it is used; [`NO_CHUNK`] if there is none.
     last: u32,
     used: usize,
     /// When the row before began.
@@ -78,23 +81,25 @@ struct Part {
 
 impl Part {
     fn new() -> Part {
-        Part { last: 0, used: CHUNK, start: 0, rows: 0, full: Vec::new(), spilled: Vec::new() }
+        Part { last: 0, used: NO_CHUNK, start: 0, rows: 0, full: Vec::new(), spilled: Vec::new() }
     }
 
     #[cold]
     fn add_chunk(&mut self, chunks: &mut Chunks) -> Result<(), AnalyseError> {
         let next = chunks.take().map_err(AnalyseError::Memory)?;
-        if self.used < CHUNK {
-            self.full.push((self.last, self.used));
-        }
+        let before = self.last();
+        self.full.extend(before);
         (self.last, self.used, self.start) = (next, 0, 0);
         Ok(())
     }
 
+    fn last(&self) -> Option<(u32, usize)> {
+        (self.used != NO_CHUNK).then_some((self.last, self.used))
+    }
+
     /// Its chunks in memory, and how much of each is used.
     fn in_memory(&self) -> impl Iterator<Item = (u32, usize)> {
-        let last = (self.used < CHUNK).then_some((self.last, self.used));
-        self.full.iter().copied().chain(last)
+        self.full.iter().copied().chain(self.last())
     }
 }
 
@@ -171,7 +176,7 @@ impl<R: Row> Parts<R> {
             let extents = extents.collect::<Result<Vec<_>, AnalyseError>>()?;
             part.spilled.extend(extents);
             part.full.clear();
-            part.used = CHUNK;
+            part.used = NO_CHUNK;
         }
         spill.bytes.fetch_add(self.held as u64, Ordering::Relaxed);
         self.chunks.clear();

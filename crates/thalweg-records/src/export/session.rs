@@ -1,10 +1,10 @@
 //! One transport session (RFC 7011 section 10): a socket that messages are written to.
 
-use std::io::{self, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, recv};
@@ -18,6 +18,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a collector may take nothing before its session is given up.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a collector may take to close its end after ours.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Where messages are written to.
 pub(super) enum Session {
@@ -83,17 +86,24 @@ impl Session {
         }
     }
 
-    /// Ends it in an orderly way: a stream's collector reads everything to the end.
+    /// Ends it in an orderly way: a stream's collector reads everything to the end, and closes its end as well.
     pub(super) fn close(mut self) -> io::Result<()> {
         if let Session::Tls(stream) = &mut self {
             stream.conn.send_close_notify();
             stream.flush()?;
         }
-        match self {
-            Session::Udp(_) => Ok(()),
-            Session::Tcp(stream) => stream.shutdown(std::net::Shutdown::Write),
-            Session::Tls(stream) => stream.sock.shutdown(std::net::Shutdown::Write),
-        }
+        let mut stream = match self {
+            Session::Udp(_) => return Ok(()),
+            Session::Tcp(stream) => stream,
+            Session::Tls(stream) => stream.sock,
+        };
+        stream.shutdown(Shutdown::Write)?;
+        // Were a socket closed while something is unread, such as tickets of TLS, what is not on its way yet would be
+        // thrown away (RFC 1122 section 4.2.2.13).
+        let (deadline, mut unread) = (Instant::now() + CLOSE_TIMEOUT, [0; 512]);
+        stream.set_read_timeout(Some(CLOSE_TIMEOUT))?;
+        while Instant::now() < deadline && stream.read(&mut unread).is_ok_and(|bytes| bytes > 0) {}
+        Ok(())
     }
 }
 

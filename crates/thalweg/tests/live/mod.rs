@@ -160,8 +160,19 @@ impl Watch {
             let sockets = link.at_sender("cat").arg("/proc/net/packet").output().unwrap();
             String::from_utf8_lossy(&sockets.stdout).lines().count() > 1
         });
-        sleep(Duration::from_millis(300)); // for what it does between opening its sockets and reading them
+        watch.wait_until("its threads run without privileges", |watch| watch.is_confined());
+        sleep(Duration::from_millis(300)); // for what it does between that and reading its sockets
         watch
+    }
+
+    /// Whether it has its workers, and none of its threads can get privileges any more.
+    fn is_confined(&self) -> bool {
+        let Ok(threads) = fs::read_dir(format!("/proc/{}/task", self.id())) else { return false };
+        let status =
+            |thread: std::io::Result<fs::DirEntry>| fs::read_to_string(thread?.path().join("status"));
+        let all: Vec<_> = threads.map(status).collect();
+        all.len() >= 2
+            && all.iter().flatten().filter(|status| status.contains("NoNewPrivs:\t1")).count() == all.len()
     }
 
     pub(crate) fn id(&self) -> u32 {
