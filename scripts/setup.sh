@@ -22,7 +22,8 @@ want() { present "$1" || { optional+=("$1|$2|$3"); packages+=("$2"); }; }
 
 present() { # a program, a shared library named libNAME.so, what pkg-config knows as NAME.pc, or a module NAME.py
   case $1 in
-    *.py) python3 -c "import ${1%.py}" 2>/dev/null ;;
+    # Packages install for the system's Python, which need not be the first of the path.
+    *.py) python3 -c "import ${1%.py}" 2>/dev/null || /usr/bin/python3 -c "import ${1%.py}" 2>/dev/null ;;
     *.pc) pkg-config --exists "${1%.pc}" 2>/dev/null ;;
     lib*.so) ldconfig -p 2>/dev/null | grep "^[[:space:]]*$1" >/dev/null ;;
     *) command -v "$1" >/dev/null ;;

@@ -18,14 +18,17 @@ use thalweg_wire::{MacAddress, Protocol};
 
 /// What `speak.py` says to this, line by line; nothing without os-ken.
 fn os_ken(test: &str, task: &str, input: &str) -> Option<Vec<String>> {
-    let known = Command::new("python3").args(["-c", "import os_ken.tests"]).stderr(Stdio::null()).status();
-    if !known.is_ok_and(|status| status.success()) {
-        let line = format!("skipped: {test}: needs python3 with os-ken (pip install os-ken)\n");
-        std::io::stderr().write_all(line.as_bytes()).unwrap();
+    // Debian's package is the system's Python's, which need not be the first of the path.
+    let knows = |python: &&str| {
+        let status = Command::new(python).args(["-c", "import os_ken.tests"]).stderr(Stdio::null()).status();
+        status.is_ok_and(|status| status.success())
+    };
+    let Some(python) = ["python3", "/usr/bin/python3"].into_iter().find(knows) else {
+        skipped(test, "python3 with os-ken (pip install os-ken)");
         return None;
-    }
+    };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/openflow_os_ken/speak.py");
-    let mut python = Command::new("python3")
+    let mut python = Command::new(python)
         .arg(script)
         .arg(task)
         .stdin(Stdio::piped())
@@ -37,6 +40,10 @@ fn os_ken(test: &str, task: &str, input: &str) -> Option<Vec<String>> {
     let output = python.wait_with_output().unwrap();
     assert!(output.status.success(), "speak.py {task} failed");
     Some(String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect())
+}
+
+fn skipped(test: &str, needs: &str) {
+    std::io::stderr().write_all(format!("skipped: {test}: needs {needs}\n").as_bytes()).unwrap();
 }
 
 fn named_bytes(line: &str) -> (&str, Vec<u8>) {
@@ -68,7 +75,12 @@ fn what_a_controller_sends_is_byte_for_byte_what_os_ken_sends() {
 
 #[test]
 fn messages_of_other_switches_and_controllers_decode_and_encode_to_the_same_bytes() {
-    let Some(lines) = os_ken("messages_of_other_switches_and_controllers", "keeps", "") else { return };
+    const TEST: &str = "messages_of_other_switches_and_controllers";
+    let Some(lines) = os_ken(TEST, "keeps", "") else { return };
+    if lines.is_empty() {
+        // Debian's package has none.
+        return skipped(TEST, "the messages that os-ken is tested with (pip install os-ken)");
+    }
     assert!(lines.len() >= 100, "{} messages", lines.len());
     for line in &lines {
         let (name, bytes) = named_bytes(line);
