@@ -295,9 +295,14 @@ fn a_value_that_no_record_has_is_refused_with_its_row() {
     let directory = tempfile::tempdir().unwrap();
     let mut records = vec![record(0, 1, 5); 9000];
     records[8321].octets = u64::MAX;
-    let path = files::write(directory.path().join("1.parquet"), &records, 5000, Layout::Plain);
-    let error = run(&[path], directory.path(), &Options::default()).unwrap_err().to_string();
-    assert!(error.contains("column octets, row 8321: ") && error.ends_with("found -1"), "{error}");
+    for layout in LAYOUTS {
+        let path = files::write(directory.path().join("1.parquet"), &records, 5000, layout);
+        let error = run(&[path], directory.path(), &Options::default()).unwrap_err().to_string();
+        assert!(
+            error.contains("column octets, row 8321: ") && error.ends_with("found -1"),
+            "{layout:?}: {error}"
+        );
+    }
 }
 
 #[test]

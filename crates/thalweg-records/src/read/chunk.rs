@@ -65,11 +65,11 @@ impl<V: Value> Chunk<V> {
         }
     }
 
-    /// The next `out.len()` values.
-    pub(super) fn read(&mut self, out: &mut [V]) -> Result<(), ChunkError> {
+    /// The next `out.len()` values; the place of the first that is not in `range`, and none is read after it.
+    pub(super) fn read(&mut self, out: &mut [V], range: &V::Range) -> Result<Option<usize>, ChunkError> {
         match self {
-            Chunk::Pages(pages) => pages.read(out),
-            Chunk::Decoded(decoded) => decoded.read(out),
+            Chunk::Pages(pages) => pages.read(out, range),
+            Chunk::Decoded(decoded) => decoded.read(out).map(|()| V::outside(out, range)),
         }
     }
 
@@ -96,6 +96,8 @@ pub(super) struct Pages<V> {
     pages: Box<dyn PageReader>,
     nullable: bool,
     dictionary: Vec<V>,
+    /// Whether all its entries are in their column's range; unknown until a value is looked up.
+    in_range: Option<bool>,
     /// What the caller calls the dictionary's entries; empty until it is asked.
     numbers: Vec<u32>,
     page: Option<Page>,
@@ -118,6 +120,7 @@ impl<V: Value> Pages<V> {
             pages,
             nullable: chunk.column_descr().max_def_level() > 0,
             dictionary: Vec::new(),
+            in_range: None,
             numbers: Vec::new(),
             page: None,
             left: 0,
@@ -127,21 +130,29 @@ impl<V: Value> Pages<V> {
         }
     }
 
-    fn read(&mut self, mut out: &mut [V]) -> Result<(), ChunkError> {
-        while !out.is_empty() {
-            let count = self.ready(out.len())?;
-            let (now, later) = out.split_at_mut(count);
+    fn read(&mut self, out: &mut [V], range: &V::Range) -> Result<Option<usize>, ChunkError> {
+        let mut done = 0;
+        while done < out.len() {
+            let count = self.ready(out.len() - done)?;
+            let now = &mut out[done..done + count];
             let bytes = self.page.as_ref().expect("a page with values left").buffer();
-            match &mut self.values {
+            let in_range = match &mut self.values {
                 Values::Dictionary(indices) => {
                     look_up(&self.dictionary, indices, bytes, &mut *self.indices, now)?;
+                    *self.in_range.get_or_insert_with(|| V::outside(&self.dictionary, range).is_none())
                 }
-                values => values.spelt_out(&mut self.delta, bytes, now)?,
+                values => {
+                    values.spelt_out(&mut self.delta, bytes, now)?;
+                    false
+                }
+            };
+            if !in_range && let Some(at) = V::outside(now, range) {
+                return Ok(Some(done + at));
             }
             self.left -= count;
-            out = later;
+            done += count;
         }
-        Ok(())
+        Ok(None)
     }
 
     fn number(&mut self, number: &mut impl FnMut(V) -> u32, mut out: &mut [u32]) -> Result<(), ChunkError> {
@@ -186,6 +197,7 @@ impl<V: Value> Pages<V> {
                     return Err(Malformed("a dictionary as long as it says").into());
                 }
                 self.dictionary.clear();
+                self.in_range = None;
                 self.numbers.clear();
                 self.dictionary.resize(entries, V::default());
                 V::plain(buf, 0, &mut self.dictionary)?;

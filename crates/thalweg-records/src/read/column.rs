@@ -33,10 +33,14 @@ impl<V: Value> Column<V> {
 
     /// The next `out.len()` values.
     pub(crate) fn read(&mut self, out: &mut [V]) -> Result<(), ReadError> {
-        self.chunk.read(out).map_err(|error| located(&self.path, self.field, self.row, error))?;
-        self.check(out)?;
-        self.row += out.len() as u64;
-        Ok(())
+        let outside = self.chunk.read(out, &self.field.range);
+        match outside.map_err(|error| located(&self.path, self.field, self.row, error))? {
+            Some(at) => Err(self.outside(at, out[at])),
+            None => {
+                self.row += out.len() as u64;
+                Ok(())
+            }
+        }
     }
 
     /// The numbers that `number` gives to the next `out.len()` values. It is asked for each entry of a dictionary, once,
@@ -56,23 +60,22 @@ impl<V: Value> Column<V> {
         let numbered = self.chunk.number(&mut checked, out);
         numbered.map_err(|error| located(&self.path, self.field, self.row, error))?;
         match outside {
-            Some(value) => self.check(&[value])?,
-            None => self.row += out.len() as u64,
+            Some(value) => Err(self.outside(0, value)),
+            None => {
+                self.row += out.len() as u64;
+                Ok(())
+            }
         }
-        Ok(())
     }
 
-    /// Whether values are in their range; the first is that of the next row.
-    fn check(&self, values: &[V]) -> Result<(), ReadError> {
-        match V::outside(values, &self.field.range) {
-            None => Ok(()),
-            Some(at) => Err(ReadError::Value {
-                path: self.path.clone(),
-                column: self.field.name,
-                row: self.row + at as u64,
-                expected: "a value in the range of this column",
-                found: format!("{:?}", values[at]),
-            }),
+    /// What is wrong with a value, so many rows on.
+    fn outside(&self, at: usize, value: V) -> ReadError {
+        ReadError::Value {
+            path: self.path.clone(),
+            column: self.field.name,
+            row: self.row + at as u64,
+            expected: "a value in the range of this column",
+            found: format!("{value:?}"),
         }
     }
 }

@@ -107,33 +107,65 @@ impl Hybrid {
     }
 }
 
+/// From the first byte of eight values on: each has a word of eight bytes there.
+const WINDOW: usize = 7 * 32 / 8 + 8;
+
 /// Values of `width` bits, least significant first, from a bit on.
-fn unpack(bytes: &[u8], mut bit: usize, width: u32, out: &mut [u32]) {
+fn unpack(bytes: &[u8], bit: usize, width: u32, out: &mut [u32]) {
     let width = width as usize;
-    let mask = ((1u64 << width) - 1) as u32;
-    // A load of eight bytes has each value of 32 bits at any bit of the first byte.
-    let fast = match bytes.len().checked_sub(8) {
-        Some(last) if width > 0 => ((last * 8 + 7).saturating_sub(bit) / width).min(out.len()),
-        _ => 0,
-    };
-    let (head, tail) = out.split_at_mut(fast);
-    for value in head {
-        let word: [u8; 8] = bytes[bit >> 3..(bit >> 3) + 8].try_into().expect("eight bytes");
-        *value = (u64::from_le_bytes(word) >> (bit & 7)) as u32 & mask;
-        bit += width;
+    if width == 0 {
+        return out.fill(0);
     }
-    for value in tail {
+    // Eight values take whole bytes: from a whole byte on, each stands where the one eight before it did.
+    let first = (0..8).find(|first| (bit + first * width).is_multiple_of(8)).unwrap_or(0);
+    let (first, rest) = out.split_at_mut(first.min(out.len()));
+    one_by_one(bytes, bit, width, first);
+
+    let bit = bit + first.len() * width;
+    let whole = bytes.get(bit / 8..).unwrap_or_default();
+    let windows = whole.len().checked_sub(WINDOW).map_or(0, |last| last / width + 1);
+    let (eights, rest) = rest.split_at_mut(8 * windows.min(rest.len() / 8));
+    macro_rules! by_width {
+        ($($width:literal)*) => {
+            match width {
+                $($width => by_eights::<$width>(whole, eights),)*
+                _ => unreachable!("as checked when the run began"),
+            }
+        };
+    }
+    by_width!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32);
+    one_by_one(bytes, bit + eights.len() * width, width, rest);
+}
+
+/// With the width known, a value is a word, a shift and a mask.
+fn by_eights<const WIDTH: usize>(bytes: &[u8], out: &mut [u32]) {
+    let mask = u32::MAX >> (32 - WIDTH);
+    for (number, eight) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+        let window: &[u8; WINDOW] = bytes[number * WIDTH..].first_chunk().expect("a window for each eight");
+        *eight = std::array::from_fn(|n| {
+            let word = window[n * WIDTH / 8..].first_chunk().expect("a word for each value");
+            (u64::from_le_bytes(*word) >> (n * WIDTH % 8)) as u32 & mask
+        });
+    }
+}
+
+/// From any bit on, to the last byte.
+fn one_by_one(bytes: &[u8], mut bit: usize, width: usize, out: &mut [u32]) {
+    let mask = u32::MAX >> (32 - width);
+    for value in out {
+        let rest = bytes.get(bit / 8..).unwrap_or_default();
         let mut word = [0; 8];
-        let rest = bytes.get(bit >> 3..).unwrap_or_default();
         let length = rest.len().min(8);
         word[..length].copy_from_slice(&rest[..length]);
-        *value = (u64::from_le_bytes(word) >> (bit & 7)) as u32 & mask;
+        *value = (u64::from_le_bytes(word) >> (bit % 8)) as u32 & mask;
         bit += width;
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn all(bytes: &[u8], width: u32, count: usize, step: usize) -> Vec<u32> {
@@ -159,16 +191,23 @@ mod tests {
         }
     }
 
-    #[test]
-    fn wide_values_are_read_to_the_last_byte() {
-        let values: Vec<u32> = (0..8).map(|i| 0x9234_5678u32.rotate_left(i * 5) & 0x7FFF_FFFF).collect();
-        let mut bits = vec![false; 8 * 31];
-        for (i, value) in values.iter().enumerate() {
-            (0..31).for_each(|bit| bits[i * 31 + bit] = value >> bit & 1 == 1);
+    proptest! {
+        #[test]
+        fn packed_values_are_read_at_every_width_to_the_last_byte_whatever_the_size_of_the_steps(
+            width in 0..=32u32,
+            groups in 1..40usize,
+            step in 1..100usize,
+            seed: u32,
+        ) {
+            let count = 8 * groups;
+            let value = |i: usize| (i as u32 ^ seed).wrapping_mul(0x9E37_79B9).checked_shr(32 - width).unwrap_or(0);
+            let values: Vec<u32> = (0..count).map(value).collect();
+            let bit = |bit: usize| values[bit / width as usize] >> (bit % width as usize) & 1;
+            let byte = |byte: usize| (0..8).fold(0, |bits, n| bits | (bit(8 * byte + n) as u8) << n);
+            let mut bytes = vec![(groups << 1 | 1) as u8];
+            bytes.extend((0..groups * width as usize).map(byte));
+            prop_assert_eq!(all(&bytes, width, count, step), values);
         }
-        let mut bytes = vec![3];
-        bytes.extend(bits.chunks(8).map(|byte| byte.iter().rev().fold(0, |b, &bit| b << 1 | u8::from(bit))));
-        assert_eq!(all(&bytes, 31, 8, 3), values);
     }
 
     #[test]
