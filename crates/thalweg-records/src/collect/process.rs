@@ -73,7 +73,7 @@ impl Stores {
     }
 
     pub(super) fn outlet(&self) -> Shared {
-        let (flows, counters) = (self.flows.appender(), self.counters.appender());
+        let (flows, counters) = (self.flows.appender().waiting(), self.counters.appender().waiting());
         let kafka = self.kafka.as_ref().map(Kafka::outlet);
         Arc::new(Mutex::new(Outlet { flows, counters, kafka, tap: self.tap.clone() }))
     }

@@ -1,6 +1,7 @@
 //! Rows to the queue.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use thalweg_wire::{Nanos, Timestamp};
@@ -10,6 +11,10 @@ use crate::schema::Dataset;
 use super::parquet::PAGE_ROWS;
 use super::{Statistics, StoreOptions};
 
+/// How long who can wait does so for a writer: several times as long as the end of a row group takes it. One that has not
+/// taken a batch by then is held up by the disk.
+const ROOM_WITHIN: Duration = Duration::from_secs(1);
+
 /// Puts rows into a store's queue; one for each thread that has some.
 pub struct Appender<D: Dataset> {
     /// Rows that are not in the queue yet.
@@ -18,6 +23,10 @@ pub struct Appender<D: Dataset> {
     since: Timestamp,
     /// How long they may wait for more.
     patience: Nanos,
+    /// Whether to wait for room, for a while.
+    waits: bool,
+    /// Whether that was in vain the last time.
+    stalled: bool,
     queue: Sender<Message<D>>,
     emptied: Receiver<D>,
     statistics: Arc<Mutex<Statistics>>,
@@ -56,6 +65,8 @@ impl<D: Dataset> Appender<D> {
             filling: D::default(),
             since: Timestamp::default(),
             patience: Nanos(options.loss_bound.0 / 4),
+            waits: false,
+            stalled: false,
             queue: sender,
             emptied,
             statistics,
@@ -68,10 +79,20 @@ impl<D: Dataset> Appender<D> {
             filling: D::default(),
             since: Timestamp::default(),
             patience: self.patience,
+            waits: self.waits,
+            stalled: false,
             queue: self.queue.clone(),
             emptied: self.emptied.clone(),
             statistics: self.statistics.clone(),
         }
+    }
+
+    /// One that waits for a writer that is behind, as long as that goes on: for whoever has a buffer of its own for what
+    /// comes meanwhile. What a socket's cannot hold costs nothing there; here it would cost the writer the time in which it was
+    /// decoded.
+    pub(crate) fn waiting(mut self) -> Appender<D> {
+        self.waits = true;
+        self
     }
 
     /// Takes rows. Does not wait for the disk: what the queue has no room for is lost, and counted.
@@ -137,16 +158,22 @@ impl<D: Dataset> Appender<D> {
 
     /// Sends the rows, if the queue has room.
     fn send(&mut self, now: Timestamp) -> bool {
-        if self.queue.is_full() {
+        let room_within = match self.waits && !self.stalled {
+            true => ROOM_WITHIN,
+            false => Duration::ZERO,
+        };
+        if self.queue.is_full() && room_within.is_zero() {
             return false;
         }
         let empty = self.emptied.try_recv().unwrap_or_default();
         let rows = std::mem::replace(&mut self.filling, empty);
         self.count(rows.rows());
-        match self.queue.try_send(Message::Rows(rows, now)) {
+        let sent = self.queue.send_timeout(Message::Rows(rows, now), room_within);
+        self.stalled = sent.is_err();
+        match sent {
             Ok(()) => true,
             Err(refused) => {
-                // Another appender was faster.
+                // Or another appender was faster.
                 if let Message::Rows(rows, _) = refused.into_inner() {
                     self.uncount(rows.rows());
                     self.filling = rows;

@@ -1,5 +1,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use ::parquet::record::RowAccessor;
@@ -201,6 +202,44 @@ fn what_the_queue_has_no_room_for_is_lost_and_counted_and_nothing_else() {
     }
     assert_eq!(taken.len() as u64, room + 1000);
     assert!(taken[..room as usize].iter().enumerate().all(|(row, &octets)| octets == row as u64 % 1000));
+}
+
+#[test]
+fn who_waits_for_room_loses_nothing_to_a_slow_writer_and_all_that_has_no_room_to_one_that_stands_still() {
+    let options = StoreOptions { queue_rows: PAGE_ROWS, ..StoreOptions::new("unused") };
+    let statistics = Arc::new(Mutex::new(Statistics::default()));
+    let (appender, queue) = Appender::<RecordBatch>::new(&options, statistics.clone());
+    let mut appender = appender.waiting();
+    let batch = rows(0..PAGE_ROWS as u64, BEGIN);
+    let slow = std::thread::spawn(move || {
+        for _ in 0..10 {
+            std::thread::sleep(Duration::from_millis(2));
+            assert!(matches!(queue.messages.recv(), Ok(Message::Rows(..))));
+        }
+        queue
+    });
+    (0..10).for_each(|_| appender.append(&batch, BEGIN));
+    let queue = slow.join().unwrap();
+    assert_eq!(statistics.lock().unwrap().lost.queue_full, 0);
+
+    // One batch in the queue, and one that waits; it is for the next alone that anybody waits.
+    (0..50).for_each(|_| appender.append(&batch, BEGIN));
+    assert_eq!(statistics.lock().unwrap().lost.queue_full, 48 * PAGE_ROWS as u64);
+    // The writer is back: it is waited for again.
+    let back = std::thread::spawn(move || {
+        let mut taken = 0;
+        while let Ok(Message::Rows(rows, _)) = queue.messages.recv() {
+            taken += rows.rows();
+        }
+        taken
+    });
+    while !appender.is_idle() {
+        std::thread::yield_now();
+    }
+    (0..10).for_each(|_| appender.append(&batch, BEGIN));
+    drop(appender);
+    assert_eq!(back.join().unwrap(), 12 * PAGE_ROWS);
+    assert_eq!(statistics.lock().unwrap().lost.queue_full, 48 * PAGE_ROWS as u64);
 }
 
 #[test]
