@@ -7,11 +7,11 @@
 //! ```
 //!
 //! Each socket has a thread, which takes up to 64 datagrams with one system call, decodes them, and hands their
-//! rows to the store's bounded queue. Where the writer is behind and the queue is full, it waits, for a second at most:
-//! datagrams lie in the kernel's buffer then, and what finds that full is counted there. To decode what there is no room for
-//! would take processor time from the writer, which is short of it. A disk that does not answer at all is not waited for
-//! again until it does: rows are lost in the store, and counted there. The kernel spreads exporters over the sockets of one port by
-//! address and port (`SO_REUSEPORT`), so that all of a session reaches one decoder.
+//! rows to the store's bounded queue. Where that is full, since the writer is behind, the thread waits for a second at
+//! most: datagrams lie in the kernel's buffer then, and what finds that full is counted there. To decode what there is no
+//! room for would take processor time from the writer, which is short of it. A disk that does not answer at all is not
+//! waited for again until it does: rows are lost in the store, and counted there. The kernel spreads exporters over the
+//! sockets of one port by address and port (`SO_REUSEPORT`), so that all of a session reaches one decoder.
 //!
 //! What is lost is counted where it is lost, and [`Report`] has all of it: in the kernel by socket, on the way by
 //! sequence numbers, in the decoder by reason, in the store and for Kafka by reason.

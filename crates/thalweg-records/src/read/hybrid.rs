@@ -107,7 +107,7 @@ impl Hybrid {
     }
 }
 
-/// From the first byte of eight values on: each has a word of eight bytes there.
+/// Bytes from the first of eight values on in which each has a word of its own, at any width.
 const WINDOW: usize = 7 * 32 / 8 + 8;
 
 /// Values of `width` bits, least significant first, from a bit on.

@@ -87,15 +87,15 @@ impl<D: Dataset> Appender<D> {
         }
     }
 
-    /// One that waits for a writer that is behind, as long as that goes on: for whoever has a buffer of its own for what
-    /// comes meanwhile. What a socket's cannot hold costs nothing there; here it would cost the writer the time in which it was
-    /// decoded.
+    /// One that waits for a writer that is behind, as long as that goes on: for whoever has a buffer of its own, such as a
+    /// socket's, for what comes meanwhile.
     pub(crate) fn waiting(mut self) -> Appender<D> {
         self.waits = true;
         self
     }
 
-    /// Takes rows. Does not wait for the disk: what the queue has no room for is lost, and counted.
+    /// Takes rows. Does not wait for the disk, or only as `waiting` says: what the queue has no room
+    /// for is lost, and counted.
     pub fn append(&mut self, batch: &D, now: Timestamp) {
         let mut from = 0;
         while from < batch.rows() {
