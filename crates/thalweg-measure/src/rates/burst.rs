@@ -10,10 +10,10 @@
 //! **What is exact.** Spans of a flow follow each other without a hole, and their advances add up to all that it sent. Bytes
 //! between two samples are known to the byte, however few of the packets between were sampled, because sequence numbers
 //! count them all. What is not known is when the two samples passed the switch: the monitor port's queue delays
-//! them by more or less. And bytes sent again are not seen by sequence numbers ([`Track::repeated`]).
+//! them by more or less. And bytes sent again are not seen by sequence numbers (`Track::repeated`).
 //!
 //! **What does not go on.** A sample below the highest sequence number seen is late: reordered, or sent again. The paper
-//! leaves it out. Here it is counted for its span ([`Span::late`]): where packets are lost before the monitor port,
+//! leaves it out. Here it is counted for its span (`Span::late`): where packets are lost before the monitor port,
 //! sequence numbers run ahead of what passes and then stand while it is sent again, and late samples are what tells
 //! (the collector turns to the sampling ratio then). Also it is told, where that can be, what it was: if a sample that
 //! began in the same kibibyte was seen before, the range came twice and was sent again; if not, it may be either. The

@@ -15,7 +15,7 @@
 //! of the monitor port's rate. So the busier a port, the more of it is sampled, and a flow on a quiet port is
 //! underestimated by the ratio of flows on busy ones. Where the monitor port's rate is known, `1 + L` is estimated from
 //! `A + S x` in place of `A` for each span, with the load of its own port, and each flow has the ratio of its port
-//! ([`Ratio::passed`]). Whatever switches do instead, the ratio of a port lies between `r / (1 + r)` and `r` by
+//! (`Ratio::passed`). Whatever switches do instead, the ratio of a port lies between `r / (1 + r)` and `r` by
 //! this reasoning, and that is what bounds take in.
 //!
 //! **Cost:** eight additions a span. No allocation.

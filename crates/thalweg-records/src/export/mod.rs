@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`destination`] | where to: transport, host and port |
 //! | [`exporter`] | [`Exporter`]: rows gathered, sent, statistics told; the time is an argument |
-//! | [`queue`] | [`Outlet`]: where meters put rows; the loop of the thread that exports |
+//! | [`mod@queue`] | [`Outlet`]: where meters put rows; the loop of the thread that exports |
 //! | [`tallies`] | what was sent and what was not, for everybody to read |
 //! | [`tls`] | certificates |
 //!

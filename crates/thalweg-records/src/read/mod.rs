@@ -1,6 +1,6 @@
 //! Flow records out of Parquet files, column by column: each analysis reads those that it needs, in blocks.
 //!
-//! A value is given as itself or by the number that its reader gives it (see [`Column::number`]): in a dictionary each
+//! A value is given as itself or by the number that its reader gives it (see `Column::number`): in a dictionary each
 //! distinct value is numbered once, and a row costs no more than a look into a table of small integers.
 
 mod chunk;

@@ -7,7 +7,7 @@
 //! | [`dataset`] | [`Dataset`]: batches of columns, whatever they tell |
 //! | `flows` | the columns of `flows` |
 //! | `interface_counters` | the columns of `interface-counters` |
-//! | [`reference`] | the reference page |
+//! | [`mod@reference`] | the reference page |
 
 pub mod dataset;
 mod flows;

@@ -1,7 +1,7 @@
 //! When sampling may begin: the test of AlwaysCorrect.
 //!
 //! Wanted: every estimate within eps L2 of the truth at every moment, with the probability that the median of d
-//! rows holds when each fails with 1/c. By [`crate::noise`] that is so while
+//! rows holds when each fails with 1/c. By `noise` that is so while
 //!
 //! > c ((L2^2 + Q) / w + a L2) <= eps^2 L2^2,
 //!

@@ -10,7 +10,7 @@
 //! cache lines; hash the keys, asking for the counters' lines; add. Keys of other packets are not even made. At p = 1 the batch is hashed and
 //! added row by row without draws, to the same state as the sketch alone would have.
 //!
-//! **Guarantee.** See [`crate::noise`]: the account of a sketch knows how it was sampled, so that its estimates carry
+//! **Guarantee.** See `noise`: the account of a sketch knows how it was sampled, so that its estimates carry
 //! bounds in every mode, or say that it has not converged.
 //!
 //! **Modes** ([`Mode`]). *Fixed*: one p. *AlwaysLineRate*: p follows the arrival rate, once an epoch, so that the

@@ -1,5 +1,7 @@
 //! `thalweg collect`.
 
+#![allow(rustdoc::broken_intra_doc_links, reason = "help has brackets that are no links")]
+
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;

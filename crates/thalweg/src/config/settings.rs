@@ -200,6 +200,7 @@ pub struct TasksSettings {
 /// `[export]`.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 #[command(next_help_heading = "Export")]
+#[allow(rustdoc::broken_intra_doc_links, reason = "help has brackets that are no links")]
 pub struct ExportSettings {
     /// Send flows to a collector as IPFIX, as they end.
     ///

@@ -5,7 +5,7 @@
 //! as they read any source. Who steers the network does so by [`Order`]s, which are carried out between two slots.
 //!
 //! **Time** is the emulated one, from 0 on. Each batch also says until when it has everything, so that a collector that
-//! hears nothing knows that time goes on. A thread that cannot keep the pace falls behind by [`MOST_BEHIND`] at most, and
+//! hears nothing knows that time goes on. A thread that cannot keep the pace falls behind by `MOST_BEHIND` at most, and
 //! then goes on from where it is; what it has lost is counted.
 
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 //!
 //! A connection is a transport session: its templates are its own, and are forgotten when it ends. Messages have at
 //! most 65,535 bytes, connections are limited in number, and one that sends no whole message for too long is closed
-//! ([`StreamLimits`](super::StreamLimits)). Memory of a connection: 128 KiB, and what its decoder keeps.
+//! ([`StreamLimits`]). Memory of a connection: 128 KiB, and what its decoder keeps.
 //!
 //! | module | what it has |
 //! |---|---|
