@@ -99,7 +99,7 @@ impl<D: Dataset> Appender<D> {
     pub fn append(&mut self, batch: &D, now: Timestamp) {
         let mut from = 0;
         while from < batch.rows() {
-            if self.filling.rows() == PAGE_ROWS && !self.send(now) {
+            if self.filling.rows() == PAGE_ROWS && !self.send(now, self.room_within()) {
                 return self.lose(batch.rows() - from);
             }
             if self.filling.rows() == 0 {
@@ -111,14 +111,14 @@ impl<D: Dataset> Appender<D> {
         }
         if self.filling.rows() == PAGE_ROWS {
             // If there is no room now, there may be when the next rows come.
-            self.send(now);
+            self.send(now, self.room_within());
         }
     }
 
-    /// Lets time pass: rows do not wait for more of them for longer than a quarter of the loss bound.
+    /// Lets time pass: rows do not wait for more of them for longer than a quarter of the loss bound. Does not wait itself.
     pub fn tick(&mut self, now: Timestamp) {
         if self.filling.rows() > 0 && is_due(self.since, self.patience, now) {
-            self.send(now);
+            self.send(now, Duration::ZERO);
         }
         // What is in the queue tells the time as well; a writer that is late is not to be filled up with ticks.
         if self.queue.is_empty() {
@@ -156,23 +156,29 @@ impl<D: Dataset> Appender<D> {
         self.queue.is_empty()
     }
 
-    /// Sends the rows, if the queue has room.
-    fn send(&mut self, now: Timestamp) -> bool {
-        let room_within = match self.waits && !self.stalled {
+    /// How long to wait for room in the queue.
+    fn room_within(&self) -> Duration {
+        match self.waits && !self.stalled {
             true => ROOM_WITHIN,
             false => Duration::ZERO,
-        };
+        }
+    }
+
+    /// Sends the rows, if the queue has room, or has it in time.
+    fn send(&mut self, now: Timestamp, room_within: Duration) -> bool {
         if self.queue.is_full() && room_within.is_zero() {
             return false;
         }
         let empty = self.emptied.try_recv().unwrap_or_default();
         let rows = std::mem::replace(&mut self.filling, empty);
         self.count(rows.rows());
-        let sent = self.queue.send_timeout(Message::Rows(rows, now), room_within);
-        self.stalled = sent.is_err();
-        match sent {
-            Ok(()) => true,
+        match self.queue.send_timeout(Message::Rows(rows, now), room_within) {
+            Ok(()) => {
+                self.stalled = false;
+                true
+            }
             Err(refused) => {
+                self.stalled |= !room_within.is_zero();
                 // Or another appender was faster.
                 if let Message::Rows(rows, _) = refused.into_inner() {
                     self.uncount(rows.rows());

@@ -243,6 +243,28 @@ fn who_waits_for_room_loses_nothing_to_a_slow_writer_and_all_that_has_no_room_to
 }
 
 #[test]
+fn that_time_passes_while_there_is_no_room_says_nothing_of_the_writer() {
+    let options = StoreOptions { queue_rows: PAGE_ROWS, ..StoreOptions::new("unused") };
+    let statistics = Arc::new(Mutex::new(Statistics::default()));
+    let (appender, queue) = Appender::<RecordBatch>::new(&options, statistics.clone());
+    let mut appender = appender.waiting();
+    let batch = rows(0..PAGE_ROWS as u64, BEGIN);
+    appender.append(&batch, BEGIN);
+    appender.append(&rows(0..1, BEGIN), BEGIN);
+    appender.tick(BEGIN + seconds(1));
+    let slow = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(20));
+        queue.messages.iter().count()
+    });
+    // All but a row go to the queue, which has no room for the first of them yet.
+    (0..5).for_each(|_| appender.append(&batch, BEGIN));
+    drop(appender);
+    assert_eq!(slow.join().unwrap(), 7);
+    let statistics = statistics.lock().unwrap();
+    assert_eq!((statistics.records, statistics.lost.queue_full), (6 * PAGE_ROWS as u64 + 1, 0));
+}
+
+#[test]
 fn the_spool_has_a_limit_too() {
     let directory = tempfile::tempdir().unwrap();
     let options = StoreOptions { spool_bytes: 100_000, ..StoreOptions::new(directory.path()) };
