@@ -208,7 +208,7 @@ fn hosts_of_a_lab_of_open_vswitch_reach_each_other_as_soon_as_it_is_up() {
         return skip(told);
     }
     assert!(is_up, "{told}");
-    let ping = ["ping", "-c", "2", "-i", "0.1", "-W", "2", "10.0.0.5"];
+    let ping = ["ping", "-c", "1", "-W", "2", "10.0.0.5"];
     let pinged = thalweg(&[&["exec", "h0", "--prefix", &prefix, "--"][..], &ping].concat());
     let (_, status) = thalweg(&["status", "--prefix", &prefix]);
     // Whose switches are told by OpenFlow has no tables to empty.

@@ -9,6 +9,13 @@ use thalweg_network::EndpointId;
 
 use crate::setup::{TestLab, plan, skip};
 
+/// What has to come of a link's rate: a stall of the machine that [`Headroom`] lets pass costs a few hundredths of a second,
+/// or TCP's recovery from it.
+const LEAST: f64 = 0.85;
+
+/// What may come of it in a second: its rate, and what waited in queues before.
+const MOST: f64 = 1.05;
+
 /// Bytes on the wire a byte of payload: 1448 of 1514 are payload, with timestamps.
 const WIRE: f64 = 1_514.0 / 1_448.0;
 
@@ -56,7 +63,7 @@ fn one_connection_has_the_rate_of_its_link() {
     if headroom.verdict() == Verdict::Inconclusive {
         return skip(format!("{share:.3} of the rate, with too little time to spare: {headroom:?}"));
     }
-    assert!((0.95..1.0).contains(&share), "{share} of the rate, {headroom:?}");
+    assert!((LEAST..MOST).contains(&share), "{share} of the rate, {headroom:?}");
 }
 
 #[test]
@@ -71,5 +78,5 @@ fn two_connections_that_collide_fill_the_queue_before_their_common_link_and_shar
     if headroom.verdict() == Verdict::Inconclusive {
         return skip(format!("{sum:.3} of the rate, with too little time to spare: {headroom:?}"));
     }
-    assert!((0.95..1.02).contains(&sum), "{rates:?}, {sum} of the rate, {headroom:?}");
+    assert!((LEAST..MOST).contains(&sum), "{rates:?}, {sum} of the rate, {headroom:?}");
 }
