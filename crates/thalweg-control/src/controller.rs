@@ -251,12 +251,19 @@ impl Controller {
     }
 
     /// Actions of which it is time to look whether packets arrive: whoever can see the switches of their destinations does
-    /// so, and says [`went_astray`](Self::went_astray) of those that do not. Each is given once, and none whose pair has been
-    /// sent elsewhere since.
+    /// so, and says [`went_astray`](Self::went_astray) of those that do not, and [`left_open`](Self::left_open) of those of which
+    /// it cannot tell. Each is given once, and none whose pair has been sent elsewhere since.
     pub fn take_arrivals(&mut self, now: Timestamp) -> Vec<Arrival> {
         let due = self.arrivals.iter().take_while(|arrival| arrival.due <= now).count();
         let due = self.arrivals.drain(..due);
         due.filter(|arrival| !self.pending.contains_key(&arrival.action.pair)).collect()
+    }
+
+    /// Too few packets have set out by the way that an action sent them to say whether they arrive: it is given once more
+    /// when patience is over.
+    pub fn left_open(&mut self, arrival: Arrival, now: Timestamp) {
+        let again = Arrival { due: now + self.options.patience, ..arrival };
+        keep(&mut self.arrivals, again, self.options.pending);
     }
 
     /// Packets have set out by the way that an action sent them, and do not arrive: the way is barred to the pair, which

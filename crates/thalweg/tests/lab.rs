@@ -78,7 +78,7 @@ fn two_flows_that_collide_are_taken_apart_and_both_reach_their_full_rate() {
     let looked_at = if rates_show(&results.headroom) { results.trials.as_slice() } else { &[] };
     for trial in looked_at {
         // 48 Mbit/s less headers each; on one link it would be half as much.
-        assert!(trial.rates.iter().all(|&rate| rate > 36e6), "{:?}", trial.rates);
+        assert!(trial.rates.iter().all(|&rate| rate > 30e6), "{:?}", trial.rates);
     }
     let taken_apart = format!("{} of 2 trials taken apart", turns.len());
     assert!(report::collide(&results).contains(&taken_apart), "{}", report::collide(&results));

@@ -347,6 +347,23 @@ fn nobody_is_sent_back_to_where_nothing_arrives_either() {
 }
 
 #[test]
+fn of_whom_cannot_be_told_is_looked_for_again() {
+    let mut its = Collision::new();
+    its.told_halves(MS);
+    let sent = its.done()[0];
+    its.controller.seen(its.one, sent.address, Timestamp(3 * MS));
+    let [arrival] = its.controller.take_arrivals(Timestamp(53 * MS))[..] else { panic!("one") };
+    its.controller.left_open(arrival, Timestamp(53 * MS));
+    assert!(its.controller.take_arrivals(Timestamp(102 * MS)).is_empty(), "when patience is over");
+    let [again] = its.controller.take_arrivals(Timestamp(103 * MS))[..] else { panic!("one") };
+    assert_eq!((again.action, again.from), (arrival.action, arrival.from));
+    assert_eq!(its.controller.counters().astray, 0);
+    its.controller.left_open(again, Timestamp(103 * MS));
+    its.controller.pin(its.one, its.a, Timestamp(110 * MS));
+    assert!(its.controller.take_arrivals(Timestamp(160 * MS)).is_empty(), "it was sent elsewhere");
+}
+
+#[test]
 fn who_was_sent_elsewhere_meanwhile_is_not_looked_for() {
     let mut its = Collision::new();
     its.told_halves(MS);

@@ -23,6 +23,7 @@ use super::means::By;
 use super::monitors::{Listener, Monitors, frame_time};
 use super::steering::Steering;
 use super::trace::{Moved, Trace};
+use super::ways::{Fate, Ways};
 use crate::serve::daemon::wall_clock;
 
 /// How long it sleeps when nothing comes: orders wait as long.
@@ -123,7 +124,8 @@ impl ClosedLoop {
         let topology = Arc::clone(state.topology());
         let learns_at = Some(wall_clock() + LEARNING);
         let (trace, courier) = (Trace::default(), Courier::default());
-        let hub = Hub { topology, steering, trace, courier, learns_at };
+        let ways = Ways::new(patience);
+        let hub = Hub { topology, steering, trace, ways, courier, learns_at };
         let is_stopped = Arc::clone(&stop);
         let work = move || work(monitors, hub, &waiting, &is_stopped);
         let thread = thread::Builder::new().name("closed-loop".to_owned()).spawn(work);
@@ -240,6 +242,7 @@ struct Hub {
     topology: Arc<Topology>,
     steering: Steering,
     trace: Trace,
+    ways: Ways,
     courier: Courier<Finding>,
     /// When it looks where pairs are that others may have steered.
     learns_at: Option<Timestamp>,
@@ -255,9 +258,13 @@ impl Hub {
         self.steering.advance(time);
         for arrival in self.steering.controller().take_arrivals(time) {
             let (pair, address) = (arrival.action.pair, arrival.action.address);
-            if !monitors.has_arrived(&self.topology, pair, address) {
-                self.steering.controller().went_astray(&arrival, time);
-                self.trace.astray.push((pair, address));
+            match self.ways.fate(pair, address, time) {
+                Fate::Arrived | Fate::Elsewhere => {}
+                Fate::Open => self.steering.controller().left_open(arrival, time),
+                Fate::Astray => {
+                    self.steering.controller().went_astray(&arrival, time);
+                    self.trace.astray.push((pair, address));
+                }
             }
         }
         if self.learns_at.is_some_and(|at| at <= time) {
@@ -334,6 +341,9 @@ impl Hub {
 impl Listener for Hub {
     fn packets(&mut self, router: RouterId, packets: &[Packet]) {
         self.trace.take(&self.topology, router, packets);
+        for packet in packets {
+            self.ways.take(&self.topology, router, &packet.ethernet, packet.time);
+        }
     }
 
     fn found(&mut self, router: RouterId, output: &mut Output) {

@@ -11,6 +11,7 @@
 //! | `steering`, [`means`] | the controller, and the way to hosts and switches |
 //! | [`openflow`] | switches of Open vSwitch, told what to forward |
 //! | `trace` | what happened, and when |
+//! | `ways` | where packets set out, and whether they arrive |
 //! | `keeper`, `installed` | what switches are to have installed, and have |
 //! | `delivery` | from collectors to the controller: all of it in order, or not |
 //! | `reach` | who reaches whom |
@@ -44,5 +45,6 @@ mod steering;
 mod streams;
 mod trace;
 mod traffic;
+mod ways;
 
 pub use error::ScenarioError;

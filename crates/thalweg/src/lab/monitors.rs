@@ -169,14 +169,6 @@ impl Monitors {
         self.all.iter_mut().for_each(|monitor| monitor.collector.set_network(Some(Arc::clone(&network))));
     }
 
-    /// Whether the switch of a pair's destination sees a flow of it with this address.
-    pub(super) fn has_arrived(&self, topology: &Topology, pair: Pair, address: u8) -> bool {
-        let last = self.all.iter().filter(|monitor| monitor.router == topology.router_of(pair.destination));
-        let flows = last.flat_map(|monitor| monitor.collector.flows(0..monitor.collector.slots()));
-        let mut ways = flows.filter_map(|flow| Pair::of(topology, &flow.rate?.ethernet));
-        ways.any(|way| way == (pair, address))
-    }
-
     /// Packets that were seen at switches which no route leads them by.
     pub(super) fn elsewhere(&self) -> u64 {
         let of_one = |monitor: &Monitor| monitor.collector.counters().rates.cases[Case::Elsewhere.index()];
