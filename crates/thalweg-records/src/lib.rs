@@ -15,6 +15,7 @@
 //! | [`export`] | an IPFIX exporting process over UDP, TCP and TLS |
 
 pub mod analyse;
+mod by_width;
 pub mod collect;
 pub mod export;
 pub mod generator;

@@ -4,6 +4,7 @@
 //! stretch (of eight values times the rest of it) from a run (of one value, as often as the rest says).
 
 use super::value::Malformed;
+use crate::by_width::by_width;
 
 /// Values before position, and what the current run has left.
 #[derive(Debug, Default)]
@@ -125,15 +126,7 @@ fn unpack(bytes: &[u8], bit: usize, width: u32, out: &mut [u32]) {
     let whole = bytes.get(bit / 8..).unwrap_or_default();
     let windows = whole.len().checked_sub(WINDOW).map_or(0, |last| last / width + 1);
     let (eights, rest) = rest.split_at_mut(8 * windows.min(rest.len() / 8));
-    macro_rules! by_width {
-        ($($width:literal)*) => {
-            match width {
-                $($width => by_eights::<$width>(whole, eights),)*
-                _ => unreachable!("as checked when the run began"),
-            }
-        };
-    }
-    by_width!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32);
+    by_width!(of 32 width, by_eights(whole, eights));
     one_by_one(bytes, bit + eights.len() * width, width, rest);
 }
 

@@ -1,21 +1,14 @@
 //! Bit packing: the first value in the lowest bits, as Parquet's hybrid and delta encodings have it.
 
+use crate::by_width::by_width;
+
 /// Appends values of `width` bits each. The number of values is a multiple of eight, so that whole bytes result.
 ///
 /// # Panics
 /// If it is not, or `width` is above 32. Values wider than `width` spill into their neighbours.
 pub(crate) fn pack(values: &[u32], width: usize, out: &mut Vec<u8>) {
     assert!(values.len().is_multiple_of(8), "{} values", values.len());
-    macro_rules! by_width {
-        ($($width:literal)*) => {
-            match width {
-                0 => {}
-                $($width => pack_eights::<$width>(values, out),)*
-                _ => panic!("{width} bits"),
-            }
-        };
-    }
-    by_width!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32);
+    by_width!(of 32 width, pack_eights(values, out));
 }
 
 /// With the width known, the compiler unrolls each eight into shifts.
@@ -44,19 +37,7 @@ fn pack_eights<const WIDTH: usize>(values: &[u32], out: &mut Vec<u8>) {
 /// As [`pack`] does, but for a width above 64.
 pub(super) fn pack_wide(values: &[u64], width: usize, out: &mut Vec<u8>) {
     assert!(values.len().is_multiple_of(8), "{} values", values.len());
-    macro_rules! by_width {
-        ($($width:literal)*) => {
-            match width {
-                0 => {}
-                $($width => pack_wide_eights::<$width>(values, out),)*
-                _ => panic!("{width} bits"),
-            }
-        };
-    }
-    by_width!(
-        1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32
-        33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64
-    );
+    by_width!(of 64 width, pack_wide_eights(values, out));
 }
 
 fn pack_wide_eights<const WIDTH: usize>(values: &[u64], out: &mut Vec<u8>) {
