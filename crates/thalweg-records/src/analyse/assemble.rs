@@ -11,7 +11,7 @@ use super::parts::{Parts, Portion, Spill};
 use super::row::{Narrow, Row, Told, Wide};
 use super::scatter::Scattered;
 use super::table::{FlowTable, FlowsetTable, Table};
-use super::write::{ROWS, TableFile};
+use super::write::{PAGE, TableFile};
 use super::{AnalyseError, Options, Outputs, Statistics};
 use crate::read::sweep::Tick;
 
@@ -108,7 +108,7 @@ impl Job<'_> {
         let mut assembler = Assembler::new(self);
         for part in Portion::all(parts) {
             let rows = part.rows();
-            assembler.whole(part, &mut |assembled| match assembled.is_row_group() {
+            assembler.whole(part, &mut |assembled| match assembled.is_page() {
                 true => results.take(assembled),
                 false => Ok(()),
             })?;
@@ -314,8 +314,8 @@ impl Maker<'_> {
 
 impl Assembled {
     /// Whether it is worth writing.
-    fn is_row_group(&self) -> bool {
-        self.flows.len() >= ROWS || self.flowsets.len() >= ROWS
+    fn is_page(&self) -> bool {
+        self.flows.len() >= PAGE || self.flowsets.len() >= PAGE
     }
 
     #[inline]

@@ -16,10 +16,13 @@ use parquet::schema::types::{Type, TypePtr};
 use super::AnalyseError;
 use super::table::{Table, Values};
 use crate::store::parquet::publish;
-use encode::Encoder;
+use encode::{Chunk, Scratch};
 
-/// Rows of a row group.
-pub(super) const ROWS: usize = 1 << 17;
+/// Rows of a row group, give or take a page.
+const ROWS: usize = 1 << 17;
+/// Rows that are encoded at once, or more: so few that their columns are in the second-level cache, so many that a page's
+/// header does not show.
+pub(super) const PAGE: usize = 1 << 12;
 /// Bytes handed to the system at once, whole pages of it: the `parquet` crate copies column chunks in small steps.
 const WRITE: usize = 256 << 10;
 
@@ -33,7 +36,10 @@ struct Open {
     path: PathBuf,
     partial: PathBuf,
     writer: Option<SerializedFileWriter<BufWriter<File>>>,
-    encoder: Encoder,
+    chunks: Vec<Chunk>,
+    scratch: Scratch,
+    /// Rows in the chunks.
+    rows: usize,
 }
 
 impl Drop for Open {
@@ -64,7 +70,7 @@ impl<T: Table> TableFile<T> {
             0 => std::mem::swap(&mut self.rows, rows),
             _ => self.rows.append(rows),
         }
-        if self.rows.len() >= ROWS {
+        if self.rows.len() >= PAGE {
             self.write()?;
         }
         Ok(())
@@ -72,8 +78,7 @@ impl<T: Table> TableFile<T> {
 
     fn write(&mut self) -> Result<(), AnalyseError> {
         if let Some(open) = &mut self.file {
-            let writer = open.writer.as_mut().expect("not finished");
-            row_group(writer, &mut open.encoder, &self.rows).map_err(AnalyseError::parquet(&open.partial))?;
+            open.pages(&self.rows).map_err(AnalyseError::parquet(&open.partial))?;
         }
         self.rows.clear();
         Ok(())
@@ -85,6 +90,7 @@ impl<T: Table> TableFile<T> {
             self.write()?;
         }
         let Some(mut open) = self.file else { return Ok(()) };
+        open.row_group().map_err(AnalyseError::parquet(&open.partial))?;
         let writer = open.writer.take().expect("not finished");
         let file = writer.into_inner().map_err(AnalyseError::parquet(&open.partial))?;
         let file = file.into_inner().map_err(|error| AnalyseError::io(&open.partial)(error.into_error()))?;
@@ -101,14 +107,41 @@ impl Open {
         let properties = WriterProperties::builder()
             .set_created_by(concat!("thalweg version ", env!("CARGO_PKG_VERSION")).to_owned())
             .build();
-        let encoder = Encoder::new().map_err(AnalyseError::parquet(&partial))?;
+        let scratch = Scratch::new().map_err(AnalyseError::parquet(&partial))?;
         let writer = SerializedFileWriter::new(
             BufWriter::with_capacity(WRITE, file),
             schema::<T>(),
             Arc::new(properties),
         )
         .map_err(AnalyseError::parquet(&partial))?;
-        Ok(Open { path: path.to_owned(), partial, writer: Some(writer), encoder })
+        let rows = T::default();
+        let chunks = writer.schema_descr().columns().iter().zip(rows.columns());
+        let chunks = chunks.map(|(column, (_, values))| Chunk::new(column.clone(), &values)).collect();
+        Ok(Open { path: path.to_owned(), partial, writer: Some(writer), chunks, scratch, rows: 0 })
+    }
+
+    /// Adds pages of these rows to the row group.
+    fn pages<T: Table>(&mut self, rows: &T) -> Result<(), ParquetError> {
+        for (chunk, (_, values)) in self.chunks.iter_mut().zip(rows.columns()) {
+            chunk.add(&values, &mut self.scratch)?;
+        }
+        self.rows += rows.len();
+        if self.rows >= ROWS { self.row_group() } else { Ok(()) }
+    }
+
+    fn row_group(&mut self) -> Result<(), ParquetError> {
+        if self.rows == 0 {
+            return Ok(());
+        }
+        let mut group = self.writer.as_mut().expect("not finished").next_row_group()?;
+        for chunk in &mut self.chunks {
+            let close = chunk.close(&mut self.scratch)?;
+            group.append_column(&chunk.encoded(), close)?;
+            chunk.begin()?;
+        }
+        group.close()?;
+        self.rows = 0;
+        Ok(())
     }
 }
 
@@ -131,19 +164,4 @@ fn schema<T: Table>() -> TypePtr {
     };
     let columns = T::default().columns().into_iter().map(column).collect();
     Arc::new(Type::group_type_builder("schema").with_fields(columns).build().expect("columns have types"))
-}
-
-fn row_group<T: Table>(
-    writer: &mut SerializedFileWriter<BufWriter<File>>,
-    encoder: &mut Encoder,
-    rows: &T,
-) -> Result<(), ParquetError> {
-    let columns = writer.schema_descr().columns().to_vec();
-    let mut group = writer.next_row_group()?;
-    for (column, (_, values)) in columns.into_iter().zip(rows.columns()) {
-        let chunk = encoder.chunk(column, &values)?;
-        group.append_column(&chunk.bytes, chunk.close)?;
-        encoder.recycle(chunk.bytes);
-    }
-    group.close().map(drop)
 }

@@ -5,24 +5,20 @@
 //! become [`LARGEST_DICTIONARY`]. Addresses and narrow integers stay with the dictionary. Pages are compressed until one does not
 //! shrink by an eighth: those after it, in this row group, are stored.
 
-use std::io::{self, Read, Write};
+use std::io;
 
-use bytes::Bytes;
 use parquet::basic::{Compression, Encoding};
-use parquet::column::page::{CompressedPage, Page, PageWriter};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
-use parquet::file::metadata::ColumnChunkMetaData;
-use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::statistics::Statistics;
-use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 
 use crate::schema::{Kind, Values};
 
 use super::compress::{self, Zstd};
 use super::dictionary::Dictionary;
+use super::pages::{Encoded, Pages};
 use super::{delta, hybrid};
 
 /// Entries from which on a dictionary of 64-bit integers costs more than it saves.
@@ -58,13 +54,7 @@ pub(super) struct Chunk {
     is_stored: bool,
     /// Least and largest of the values in pages of deltas.
     bounds: Option<(i64, i64)>,
-    rows: u64,
-    /// The dictionary's page, once the chunk is closed.
-    dictionary_page: TrackedWrite<Vec<u8>>,
-    /// Data pages, with their headers.
-    pages: TrackedWrite<Vec<u8>>,
-    /// Their size before compression.
-    uncompressed: usize,
+    pages: Pages,
     indexed_pages: usize,
     delta_pages: usize,
 }
@@ -78,10 +68,7 @@ impl Chunk {
             by_delta: false,
             is_stored: false,
             bounds: None,
-            rows: 0,
-            dictionary_page: TrackedWrite::new(Vec::new()),
-            pages: TrackedWrite::new(Vec::new()),
-            uncompressed: 0,
+            pages: Pages::new(),
             indexed_pages: 0,
             delta_pages: 0,
         }
@@ -89,12 +76,11 @@ impl Chunk {
 
     /// Bytes encoded so far, of pages and dictionary.
     pub(super) fn bytes(&self) -> usize {
-        self.pages.bytes_written() + self.dictionary.plain().len()
+        self.pages.bytes() + self.dictionary.plain().len()
     }
 
     /// Adds a page. Returns how many values were above the range of `INT64`.
     pub(super) fn page(&mut self, values: Values<'_>, scratch: &mut Scratch) -> Result<u64, ParquetError> {
-        self.rows += values.len() as u64;
         scratch.page.clear();
         if self.by_delta {
             return self.delta_page(values, scratch);
@@ -165,17 +151,7 @@ impl Chunk {
             false => scratch.zstd.compress(&scratch.page)?,
         };
         self.is_stored |= buf.len() > scratch.page.len() / 8 * 7 && scratch.page.len() >= LEAST_TRIAL;
-        let page = Page::DataPage {
-            buf,
-            num_values: rows as u32,
-            encoding,
-            def_level_encoding: Encoding::RLE,
-            rep_level_encoding: Encoding::RLE,
-            statistics: None,
-        };
-        let page = CompressedPage::new(page, scratch.page.len());
-        self.uncompressed += SerializedPageWriter::new(&mut self.pages).write_page(page)?.uncompressed_size;
-        Ok(())
+        self.pages.add(rows, encoding, buf, scratch.page.len())
     }
 
     /// What the file's footer says of the column; [`encoded`](Chunk::encoded) has its bytes then.
@@ -183,63 +159,26 @@ impl Chunk {
         let mut encodings = Vec::new();
         if self.indexed_pages > 0 {
             encodings.extend([Encoding::PLAIN, Encoding::RLE_DICTIONARY]);
-            self.write_dictionary(scratch)?;
+            self.pages.set_dictionary(&self.dictionary, &mut scratch.zstd)?;
         }
         if self.delta_pages > 0 {
             encodings.push(Encoding::DELTA_BINARY_PACKED);
         }
-        self.dictionary_page.flush()?;
-        self.pages.flush()?;
-        let data_page_offset = self.dictionary_page.bytes_written();
-        let bytes = data_page_offset + self.pages.bytes_written();
-        let metadata = ColumnChunkMetaData::builder(self.descriptor.clone())
-            .set_compression(Compression::ZSTD(scratch.zstd.level()))
-            .set_encodings(encodings)
-            .set_num_values(self.rows as i64)
-            .set_total_compressed_size(bytes as i64)
-            .set_total_uncompressed_size(self.uncompressed as i64)
-            .set_data_page_offset(data_page_offset as i64)
-            .set_dictionary_page_offset((self.indexed_pages > 0).then_some(0))
-            .set_statistics(self.statistics())
-            .build()?;
-        Ok(ColumnCloseResult {
-            bytes_written: bytes as u64,
-            rows_written: self.rows,
-            metadata,
-            bloom_filter: None,
-            column_index: None,
-            offset_index: None,
-        })
+        let codec = Compression::ZSTD(scratch.zstd.level());
+        self.pages.close(self.descriptor.clone(), codec, encodings, Some(self.statistics()))
     }
 
     /// The column's bytes, once it is closed.
     pub(super) fn encoded(&self) -> Encoded<'_> {
-        Encoded { dictionary: self.dictionary_page.inner(), pages: self.pages.inner() }
+        self.pages.encoded()
     }
 
     /// Begins the column of the next row group, in the same memory.
     pub(super) fn begin(&mut self) -> Result<(), ParquetError> {
         self.dictionary.clear();
-        for pages in [&mut self.dictionary_page, &mut self.pages] {
-            let mut memory = std::mem::replace(pages, TrackedWrite::new(Vec::new())).into_inner()?;
-            memory.clear();
-            *pages = TrackedWrite::new(memory);
-        }
-        (self.by_delta, self.is_stored, self.bounds, self.rows) = (false, false, None, 0);
-        (self.uncompressed, self.indexed_pages, self.delta_pages) = (0, 0, 0);
-        Ok(())
-    }
-
-    fn write_dictionary(&mut self, scratch: &mut Scratch) -> Result<(), ParquetError> {
-        let page = Page::DictionaryPage {
-            buf: scratch.zstd.compress(self.dictionary.plain())?,
-            num_values: self.dictionary.entries(),
-            encoding: Encoding::PLAIN,
-            is_sorted: false,
-        };
-        let page = CompressedPage::new(page, self.dictionary.plain().len());
-        let written = SerializedPageWriter::new(&mut self.dictionary_page).write_page(page)?;
-        self.uncompressed += written.uncompressed_size;
+        self.pages.clear()?;
+        (self.by_delta, self.is_stored, self.bounds) = (false, false, None);
+        (self.indexed_pages, self.delta_pages) = (0, 0);
         Ok(())
     }
 
@@ -263,35 +202,6 @@ impl Chunk {
                 Statistics::int64(least, largest, None, Some(0), false)
             }
         }
-    }
-}
-
-/// A closed column's bytes: the dictionary's page first, as files have it.
-pub(super) struct Encoded<'a> {
-    dictionary: &'a [u8],
-    pages: &'a [u8],
-}
-
-impl Length for Encoded<'_> {
-    fn len(&self) -> u64 {
-        (self.dictionary.len() + self.pages.len()) as u64
-    }
-}
-
-impl<'a> ChunkReader for Encoded<'a> {
-    type T = io::Chain<&'a [u8], &'a [u8]>;
-
-    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        let start = start as usize;
-        let in_pages = start.saturating_sub(self.dictionary.len());
-        let dictionary = self.dictionary.get(start..).unwrap_or_default();
-        Ok(dictionary.chain(self.pages.get(in_pages..).unwrap_or_default()))
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        let mut bytes = Vec::with_capacity(length);
-        self.get_read(start)?.take(length as u64).read_to_end(&mut bytes)?;
-        Ok(bytes.into())
     }
 }
 

@@ -7,6 +7,7 @@
 //! | module | what it has |
 //! |---|---|
 //! | `chunk` | one column of one row group, page by page |
+//! | `pages` | its encoded pages |
 //! | `dictionary` | its distinct values |
 //! | `table` | numbers for distinct values |
 //! | `text` | addresses as text |
@@ -21,6 +22,7 @@ pub(crate) mod delta;
 pub(crate) mod dictionary;
 pub(crate) mod hybrid;
 pub(crate) mod pack;
+pub(crate) mod pages;
 mod table;
 #[cfg(test)]
 mod tests;
