@@ -212,7 +212,9 @@ fn frames_that_find_no_room_are_counted() {
 #[test]
 fn the_ring_is_read_round_and_round() {
     let Some(network) = Network::new() else { return };
-    let small = LiveOptions { ring_size: Bytes(192 << 10), ..options("twl0") };
+    // Three blocks, of which what is sent at a time fills one; nor are all handed over by the clock while it is sent.
+    let block_timeout = thalweg_wire::Nanos::from_millis(50);
+    let small = LiveOptions { ring_size: Bytes(192 << 10), block_timeout, ..options("twl0") };
     let mut source = network.open(&small).unwrap();
     let mut seen = 0;
     for _ in 0..20 {
