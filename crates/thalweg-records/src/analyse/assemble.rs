@@ -11,7 +11,7 @@ use super::parts::{Parts, Portion, Spill};
 use super::row::{Narrow, Row, Told, Wide};
 use super::scatter::Scattered;
 use super::table::{FlowTable, FlowsetTable, Table};
-use super::write::{PAGE, TableFile};
+use super::write::{LEAST_PAGE, TableFile};
 use super::{AnalyseError, Options, Outputs, Statistics};
 use crate::read::sweep::Tick;
 
@@ -313,9 +313,9 @@ impl Maker<'_> {
 }
 
 impl Assembled {
-    /// Whether it is worth writing.
+    /// Whether it is worth encoding.
     fn is_page(&self) -> bool {
-        self.flows.len() >= PAGE || self.flowsets.len() >= PAGE
+        self.flows.len() >= LEAST_PAGE || self.flowsets.len() >= LEAST_PAGE
     }
 
     #[inline]

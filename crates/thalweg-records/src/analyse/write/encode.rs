@@ -19,10 +19,8 @@ use crate::schema::{self, Kind};
 use crate::store::parquet::compress::{self, Zstd};
 use crate::store::parquet::dictionary::Dictionary;
 use crate::store::parquet::pages::{Encoded, Pages};
-use crate::store::parquet::{delta, hybrid, pack};
+use crate::store::parquet::{PAGE_ROWS, delta, hybrid, pack};
 
-/// Most rows of a page.
-const PAGE: usize = 1 << 15;
 /// The fastest level of zstd but those that hardly compress.
 const LEVEL: i32 = 1;
 
@@ -67,7 +65,7 @@ impl Chunk {
                 let Chunk { dictionary, pages, encoding, .. } = self;
                 let dictionary = dictionary.as_mut().expect("as it was made for addresses");
                 *encoding = Encoding::RLE_DICTIONARY;
-                for addresses in addresses.chunks(PAGE) {
+                for addresses in addresses.chunks(PAGE_ROWS) {
                     numbered(addresses, dictionary, scratch);
                     let stored = compress::store(&scratch.page);
                     pages.add(addresses.len(), *encoding, stored, scratch.page.len())?;
@@ -88,7 +86,7 @@ impl Chunk {
         scratch: &mut Scratch,
         encode: impl Fn(&[T], &mut Vec<u32>, &mut Vec<u8>) -> Encoding,
     ) -> Result<()> {
-        for values in values.chunks(PAGE) {
+        for values in values.chunks(PAGE_ROWS) {
             scratch.page.clear();
             self.encoding = encode(values, &mut scratch.numbers, &mut scratch.page);
             let page = Bytes::from(mem::take(&mut scratch.page));

@@ -20,9 +20,9 @@ use encode::{Chunk, Scratch};
 
 /// Rows of a row group, give or take a page.
 const ROWS: usize = 1 << 17;
-/// Rows that are encoded at once, or more: so few that their columns are in the second-level cache, so many that a page's
-/// header does not show.
-pub(super) const PAGE: usize = 1 << 12;
+/// Rows from which on a page is encoded, but for the last: so few that its columns are in the second-level cache still, so
+/// many that its header does not show.
+pub(super) const LEAST_PAGE: usize = 1 << 12;
 /// Bytes handed to the system at once, whole pages of it: the `parquet` crate copies column chunks in small steps.
 const WRITE: usize = 256 << 10;
 
@@ -70,7 +70,7 @@ impl<T: Table> TableFile<T> {
             0 => std::mem::swap(&mut self.rows, rows),
             _ => self.rows.append(rows),
         }
-        if self.rows.len() >= PAGE {
+        if self.rows.len() >= LEAST_PAGE {
             self.write()?;
         }
         Ok(())
