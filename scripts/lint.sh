@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-step() { echo "==> $*"; "$@"; }
+. scripts/steps.sh
 
 step cargo fmt --all --check
 step cargo clippy --workspace --all-targets --quiet -- -D warnings
@@ -24,3 +24,5 @@ if command -v shellcheck >/dev/null; then
 else
   for script in "${shell_scripts[@]}"; do step bash -n "$script"; done
 fi
+
+print_steps
