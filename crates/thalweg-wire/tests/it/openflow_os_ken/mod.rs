@@ -27,7 +27,7 @@ fn os_ken(test: &str, task: &str, input: &str) -> Option<Vec<String>> {
         skipped(test, "python3 with os-ken (pip install os-ken)");
         return None;
     };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/openflow_os_ken/speak.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/openflow_os_ken/speak.py");
     let mut python = Command::new(python)
         .arg(script)
         .arg(task)
