@@ -5,8 +5,6 @@
 
 mod network;
 mod prompt;
-#[path = "../skip/mod.rs"]
-mod skip;
 mod xdp;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -150,7 +148,7 @@ fn a_filter_means_the_same_on_an_interface_as_on_a_file() {
     ] {
         let mut source =
             match network.open(&LiveOptions { filter: Some(expression.into()), ..options("twl0") }) {
-                Err(LiveError::Filter(error)) => return skip::skip(error),
+                Err(LiveError::Filter(error)) => return crate::skip::skip(error),
                 opened => opened.unwrap(),
             };
         frames.iter().for_each(|frame| network.send_frame(frame));

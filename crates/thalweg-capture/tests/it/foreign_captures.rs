@@ -1,8 +1,6 @@
 //! Captures that other people made, where a folder of them lies beside the checkout: every packet in them is
 //! accounted for, with `capinfos` as the judge.
 
-mod skip;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -45,7 +43,7 @@ fn judged(path: &Path) -> Option<Contents> {
 fn every_packet_of_other_peoples_captures_is_read() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/captures");
     let Ok(entries) = std::fs::read_dir(&folder) else {
-        skip::skip(format_args!("there is no folder {}", folder.display()));
+        crate::skip::skip(format_args!("there is no folder {}", folder.display()));
         return;
     };
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -53,7 +51,7 @@ fn every_packet_of_other_peoples_captures_is_read() {
     paths.sort();
     for path in &paths {
         let Some(judged) = judged(path) else {
-            skip::skip("capinfos is not installed");
+            crate::skip::skip("capinfos is not installed");
             return;
         };
         assert_eq!(ours(path), judged, "{}", path.display());

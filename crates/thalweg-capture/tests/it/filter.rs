@@ -1,7 +1,5 @@
 //! Capture filters in front of a source, and against tcpdump's own verdict.
 
-mod skip;
-
 use std::convert::Infallible;
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -58,7 +56,7 @@ impl Source for Memory {
 fn has_libpcap() -> bool {
     let probe = Filter::compile("ip", LinkType::Ethernet, 0);
     if let Err(error) = &probe {
-        skip::skip(error);
+        crate::skip::skip(error);
     }
     probe.is_ok()
 }
@@ -221,7 +219,7 @@ proptest! {
         }
         for expression in EXPRESSIONS {
             let Some(theirs) = tcpdump(expression, pcap_of(&frames)) else {
-                skip::skip("there is no tcpdump to compare with");
+                crate::skip::skip("there is no tcpdump to compare with");
                 return Ok(());
             };
             let filter = Filter::compile(expression, LinkType::Ethernet, 0).unwrap();

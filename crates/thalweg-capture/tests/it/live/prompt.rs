@@ -6,8 +6,8 @@ use thalweg_capture::live::prompt::wait_any;
 use thalweg_capture::live::{FrameSender, LiveError, LiveOptions, PromptSource};
 use thalweg_wire::{Bytes, Nanos, Source};
 
-use crate::network::{Network, READER, SENDER};
-use crate::{now, options, read_until_idle};
+use super::network::{Network, READER, SENDER};
+use super::{now, options, read_until_idle};
 
 #[test]
 fn a_packet_is_handed_on_at_once_with_the_time_of_its_arrival() {

@@ -10,8 +10,8 @@ use thalweg_capture::live::{LinkState, LiveError};
 use thalweg_capture::xdp::{BusyPoll, LARGEST_BATCH, XdpMode, XdpOptions, XdpSource};
 use thalweg_wire::{Bytes, LinkType, Source};
 
-use crate::network::{Network, READER, SENDER, has_capabilities_only, in_namespace};
-use crate::{HEADERS, now, options, read_until_idle};
+use super::network::{Network, READER, SENDER, has_capabilities_only, in_namespace};
+use super::{HEADERS, now, options, read_until_idle};
 
 const MODES: [XdpMode; 2] = [XdpMode::Native, XdpMode::Generic];
 
@@ -248,7 +248,7 @@ fn a_killed_process_leaves_no_program_behind() {
     }
     let Some(network) = Network::new() else { return };
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "xdp::a_killed_process_leaves_no_program_behind"])
+        .args(["--exact", "live::xdp::a_killed_process_leaves_no_program_behind"])
         .env(NAMESPACE, network.reader())
         .stdout(Stdio::null())
         .spawn()
