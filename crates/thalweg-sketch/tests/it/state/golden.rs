@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use thalweg_sketch::state::{AnyState, KeyBytes, Linear, Meta};
 use thalweg_sketch::{CountSketch, Hasher, RowSketch, Shape};
 
-use crate::samples;
+use super::samples;
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(format!("{name}.tsk"))

@@ -6,8 +6,8 @@ use thalweg_sketch::{
     CountSketch, Hasher, HyperLogLog, MergeError, Mode, Nitro, Probability, RowSketch, Shape, WithTopK,
 };
 
-use crate::round_trip::recipe;
-use crate::samples::{self, State};
+use super::round_trip::recipe;
+use super::samples::{self, State};
 
 fn decoded(state: &State) -> AnyState<KeyBytes> {
     AnyState::decode(&state.encode(&Meta::default())).unwrap().1

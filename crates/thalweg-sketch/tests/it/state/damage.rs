@@ -3,9 +3,9 @@
 use thalweg_sketch::state::{AnyState, KeyBytes, StateError, VERSION};
 use thalweg_sketch::{RegistersError, ShapeError};
 
-use crate::golden::kept;
-use crate::samples::{self, bytes_of};
-use crate::{FIXED, forged, sealed};
+use super::golden::kept;
+use super::samples::{self, bytes_of};
+use super::{FIXED, forged, sealed};
 
 fn error(bytes: &[u8]) -> StateError {
     AnyState::<KeyBytes>::decode(bytes).map(|(meta, _)| meta).unwrap_err()

@@ -5,13 +5,12 @@
 //! which is between 0 and 1 and has a mean of at most delta if the theorem holds. The mean over n seeds is then above
 //! delta + 5 sqrt(delta (1 - delta)/n) less than once in a million (by the central limit theorem).
 
-mod streams;
-
-use streams::{FlowKey, Stream};
 use thalweg_sketch::{
     CHEBYSHEV, CountMin, CountSketch, Hasher, KAry, Mode, Nitro, Probability, RowSketch, Shape,
     median_failure,
 };
+
+use crate::streams::{FlowKey, Stream};
 
 fn fed<S: RowSketch>(sketch: S, stream: &Stream) -> S {
     let mut nitro = Nitro::new(sketch, Mode::Fixed(Probability::ONE), 0);

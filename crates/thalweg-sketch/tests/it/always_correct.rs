@@ -7,12 +7,11 @@
 //! The inequality behind the promise, c ((L2^2 + Q)/w + a L2) <= eps^2 L2^2, is checked with the true L2: it fails where
 //! a sketch reads its L2 too high, which half of delta covers.
 
-mod streams;
-
-use streams::{FlowKey, Stream};
 use thalweg_sketch::{
     CHEBYSHEV, CountSketch, Hasher, Mode, Nitro, Probability, RowSketch, Shape, Target, median_failure,
 };
+
+use crate::streams::{FlowKey, Stream};
 
 const SEEDS: u64 = 200;
 

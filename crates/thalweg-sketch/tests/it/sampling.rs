@@ -2,13 +2,12 @@
 //!
 //! Shares are of seeds, as in `guarantees.rs`, with the same chance of a false alarm: below one in a million.
 
-mod streams;
-
-use streams::{FlowKey, Stream};
 use thalweg_sketch::{
     Bound, CHEBYSHEV, CountMin, CountSketch, Hasher, KAry, Mode, Nitro, Probability, RowSketch, Shape,
     WithTopK, median_failure,
 };
+
+use crate::streams::{FlowKey, Stream};
 
 const SEEDS: u64 = 200;
 

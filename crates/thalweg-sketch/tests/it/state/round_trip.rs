@@ -8,7 +8,7 @@ use thalweg_sketch::{
     Shape, Spread, UnivMon, UnivMonShape, WithTopK,
 };
 
-use crate::samples::{Host, State, host};
+use super::samples::{Host, State, host};
 
 /// What a state is made of.
 #[derive(Clone, Debug)]
