@@ -81,7 +81,7 @@ fn a_killed_process_loses_at_most_the_loss_bound_and_no_row_is_there_twice() {
 /// appended when, and when it was killed.
 fn run_and_kill(directory: &Path, first: u64, after: Duration) -> (Vec<(u64, Timestamp)>, Timestamp) {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "crash::child_that_appends", "--nocapture"])
+        .args(["--exact", "store::crash::child_that_appends", "--nocapture"])
         .env("THALWEG_STORE_CHILD", format!("{first} {}", directory.display()))
         .stdout(Stdio::piped())
         .spawn()

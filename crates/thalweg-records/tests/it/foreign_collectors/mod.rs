@@ -1,9 +1,6 @@
 //! What nfcapd, nfdump and tshark make of what we export.
 
-#[path = "foreign_collectors/nfcapd.rs"]
 mod nfcapd;
-mod skip;
-#[path = "foreign_collectors/tshark.rs"]
 mod tshark;
 
 use std::process::Command;
@@ -13,8 +10,9 @@ use thalweg_wire::flow_export::{Address, Record, RecordBatch};
 use thalweg_wire::{Nanos, Timestamp};
 
 use nfcapd::Nfcapd;
-use skip::skip;
 use tshark::{Clock, decode};
+
+use crate::skip::skip;
 
 /// 2026-11-22 13:00:00.25 UTC.
 const NOW: Timestamp = Timestamp::new(1_795_352_400, 250_000_000);

@@ -9,8 +9,8 @@ use nix::sched::{CloneFlags, unshare};
 use thalweg_records::store::{Statistics, Store, StoreOptions};
 use thalweg_wire::{Nanos, Timestamp};
 
-use super::skip::skip;
 use super::{octets, rows};
+use crate::skip::skip;
 
 /// 2026-11-22 13:00:00 UTC.
 const BEGIN: Timestamp = Timestamp(1_795_352_400_000_000_000);

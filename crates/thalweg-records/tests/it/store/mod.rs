@@ -2,8 +2,6 @@
 
 mod crash;
 mod disk_full;
-#[path = "../skip/mod.rs"]
-mod skip;
 
 use std::fs;
 use std::path::{Path, PathBuf};
