@@ -1,5 +1,5 @@
 //! The reference pages say what the program says. Rewritten from the program by
-//! `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test reference`.
+//! `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it reference`.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn check(page: &str, text: &str) {
     assert!(
         written == text,
         "docs/reference/{page} is not what the program says; to rewrite it: \
-         THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test reference"
+         THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it reference"
     );
 }
 

@@ -1,6 +1,6 @@
 //! `thalweg emulate` as it is run: what it says, what it writes, and what it refuses.
 //!
-//! `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test emulate` writes the expected outputs beside this file anew.
+//! `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it emulate` writes the expected outputs beside this file anew.
 
 use std::collections::BTreeMap;
 use std::fs;
