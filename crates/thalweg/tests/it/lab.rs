@@ -7,7 +7,7 @@
 
 use std::io::Write as _;
 use std::process::Command;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use thalweg::lab::scenarios::faults::Fault;
@@ -17,8 +17,7 @@ use thalweg::lab::{ScenarioError, plot, report, shape};
 use thalweg_lab::{Headroom, Lab, LabError, Prefix, Verdict};
 use thalweg_wire::BitRate;
 
-/// One lab at a time: they share the processors.
-static ALONE: Mutex<()> = Mutex::new(());
+use crate::live::ALONE;
 
 /// Says why a test is skipped: on standard error itself, for the test runner hides what `eprintln!` writes.
 fn skip(reason: impl std::fmt::Display) {

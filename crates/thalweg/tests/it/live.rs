@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -18,6 +19,10 @@ pub(crate) const RECEIVER: &str = "192.0.2.2";
 
 /// How long anything may take that should take a moment.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Tests that load the machine hold this while they run: exporters and captures on a busy machine miss packets, which none
+/// of them is about.
+pub(crate) static ALONE: Mutex<()> = Mutex::new(());
 
 /// Two namespaces and the veth pair between them, for as long as the value lives.
 pub(crate) struct Link {

@@ -15,13 +15,13 @@ mod softflowd;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::live::{Ended, Link, RECEIVER, Running};
+use crate::live::{ALONE, Ended, Link, RECEIVER, Running};
 
 /// How long anything may take that should take a moment.
 const PATIENCE: Duration = Duration::from_secs(6);
@@ -44,9 +44,6 @@ fn add(counts: &mut Counts, mut flow: Flow, added: [u64; 2]) {
     let sums = counts.entry(flow).or_default();
     *sums = [sums[0] + added[0], sums[1] + added[1]];
 }
-
-/// One test at a time: exporters and captures on a busy machine miss packets, which no test here is about.
-static ALONE: Mutex<()> = Mutex::new(());
 
 /// A link that carries nothing but IPv4 and what it needs, and the right to be alone; `None` if `test` is skipped.
 fn link(test: &str, programs: &[(&str, &str)]) -> Option<(Link, MutexGuard<'static, ()>)> {
