@@ -9,6 +9,7 @@ step cargo fmt --all --check
 step cargo clippy --workspace --all-targets --quiet -- -D warnings
 RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --document-private-items --quiet
 step scripts/check-links.sh
+step scripts/bpf.sh check
 if [ -x .venv/bin/mypy ]; then
   step .venv/bin/ruff check --quiet python
   (cd python && step ../.venv/bin/mypy --no-error-summary)

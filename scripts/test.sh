@@ -18,6 +18,7 @@ if command -v make >/dev/null; then
   step cargo clippy -p thalweg-records --all-targets --features kafka --quiet -- -D warnings
 fi
 step scripts/check-links.sh
+step scripts/bpf.sh check
 if [ -x .venv/bin/pytest ]; then
   step .venv/bin/ruff check --quiet python
   (cd python && step ../.venv/bin/mypy --no-error-summary)

@@ -1,6 +1,6 @@
 //! `thalweg lab`: scenarios on labs of this machine. Each test makes its own lab and removes it.
 //!
-//! Needs root, a build with the switch program, and iperf3; otherwise every test says that it is skipped. Nothing is asked of
+//! Needs root and iperf3; otherwise every test says that it is skipped. Nothing is asked of
 //! times here: the machine may be busy with other tests.
 
 #![cfg(target_os = "linux")]
