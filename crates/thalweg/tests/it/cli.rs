@@ -65,7 +65,17 @@ fn help_fits_a_terminal_of_80_columns_and_teaches() {
 
 #[test]
 fn the_version_is_that_of_the_package() {
-    assert_eq!(said(&["--version"]), concat!("thalweg ", env!("CARGO_PKG_VERSION"), "\n"));
+    assert_eq!(said(&["-V"]), concat!("thalweg ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[test]
+fn the_long_version_lists_the_features_that_the_build_has_and_lacks() {
+    let text = said(&["--version"]);
+    assert!(text.starts_with(concat!("thalweg ", env!("CARGO_PKG_VERSION"), "\n")), "{text}");
+    let sign = |is_built| if is_built { '+' } else { '-' };
+    for (name, is_built) in [("kafka", cfg!(feature = "kafka")), ("kafka-tls", cfg!(feature = "kafka-tls"))] {
+        assert!(text.contains(&format!("\n  {}{name} ", sign(is_built))), "{text}");
+    }
 }
 
 #[test]
