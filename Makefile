@@ -34,8 +34,7 @@ python: ## install the Python package into .venv, for thalweg flows and notebook
 
 test: ## check format and lints, run every test
 	@scripts/setup.sh test
-	@scripts/python.sh test
-	@scripts/test.sh
+	@export STEP_TIMES=$$(mktemp) && scripts/python.sh test && scripts/test.sh
 
 lint: ## check format, lints, documentation and shell scripts
 	@scripts/setup.sh lint

@@ -3,12 +3,13 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-step() { echo "==> $*"; "$@"; }
+. scripts/steps.sh
 
 step cargo fmt --all --check
 step cargo clippy --workspace --all-targets --quiet -- -D warnings
 RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --document-private-items --quiet
 step scripts/check-links.sh
+step scripts/bpf.sh check
 if [ -x .venv/bin/mypy ]; then
   step .venv/bin/ruff check --quiet python
   (cd python && step ../.venv/bin/mypy --no-error-summary)
@@ -24,3 +25,5 @@ if command -v shellcheck >/dev/null; then
 else
   for script in "${shell_scripts[@]}"; do step bash -n "$script"; done
 fi
+
+print_steps

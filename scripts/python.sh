@@ -7,6 +7,8 @@
 # says so and goes on.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+timed_by_caller=${STEP_TIMES:-}
+. scripts/steps.sh
 
 case ${1:-} in
   run) pins=(python/requirements.txt) does=(develop --release) missing=1 ;;
@@ -23,23 +25,17 @@ if ! python3 -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>
   echo "python: without Python 3.11 or newer and its venv (package python3-venv), the package is not installed" >&2
   exit "$missing"
 fi
-[ -x .venv/bin/python ] || python3 -m venv .venv
+[ -x .venv/bin/python ] || step python3 -m venv .venv
 
 # What was installed is written down, and stays until the pins say otherwise.
 wanted=$(sha256sum "${pins[@]}")
 stamp=.venv/installed.$1
 if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
-  echo "==> python: install ${pins[*]}"
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement "${pins[-1]}"
+  step .venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement "${pins[-1]}"
   echo "$wanted" >"$stamp"
 fi
 
-echo "==> python: build the package"
 cd python
 export VIRTUAL_ENV=$PWD/../.venv
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-../.venv/bin/maturin "${does[@]}" --quiet >"$log" 2>&1 || {
-  cat "$log" >&2
-  exit 1
-}
+step ../.venv/bin/maturin "${does[@]}"
+[ -n "$timed_by_caller" ] || print_steps

@@ -51,7 +51,7 @@ lacking() { echo "setup: $*" >&2; failed=1; }
 
 need_cargo
 case $goal in
-  run) ;;
+  run) want iperf3 iperf3 "thalweg lab run has nothing to send with" ;;
   python) need ensurepip.py python3-venv "makes the environment that the package is installed into" ;;
   lint)
     need_cargo_part fmt rustfmt
@@ -72,7 +72,7 @@ case $goal in
     want make build-essential "tests with Kafka are skipped"
     want kcat kcat "tests that compare with kcat are skipped"
     want tmux tmux "tests of the live view are skipped"
-    want clang clang "the lab's switch program is not compiled, and tests of the lab are skipped"
+    want clang clang "the lab's switch program is not compared with its source"
     want ovs-vswitchd openvswitch-switch "tests with Open vSwitch are skipped"
     want softflowd softflowd "tests with softflowd are skipped"
     want pmacctd pmacct "tests with pmacct are skipped"

@@ -2,11 +2,12 @@
 # Everything that must hold before a change lands. `make test` calls it; it needs no set-up of its own.
 #
 # A test that cannot run here (no root, no tshark) writes one line `skipped: NAME: REASON` to standard error,
-# past the test runner's capture, and passes. The closing lines list these and count them as skipped.
+# past the test runner's capture, and passes. The closing lines list these and count them as skipped, and a table
+# says what each step took, those that another script ran before under the same STEP_TIMES included.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-step() { echo "==> $*"; "$@"; }
+. scripts/steps.sh
 
 step cargo fmt --all --check
 step cargo clippy --workspace --all-targets --quiet -- -D warnings
@@ -17,6 +18,7 @@ if command -v make >/dev/null; then
   step cargo clippy -p thalweg-records --all-targets --features kafka --quiet -- -D warnings
 fi
 step scripts/check-links.sh
+step scripts/bpf.sh check
 if [ -x .venv/bin/pytest ]; then
   step .venv/bin/ruff check --quiet python
   (cd python && step ../.venv/bin/mypy --no-error-summary)
@@ -26,6 +28,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
 [ ${#features[@]} -gt 0 ] || echo "skipped: kafka: there is no make to build librdkafka with" | tee -a "$log"
+step cargo test --workspace "${features[@]}" --no-run --quiet
 step cargo test --workspace "${features[@]}" --no-fail-fast 2>&1 | tee -a "$log" || status=$?
 if [ -x .venv/bin/pytest ]; then
   (cd python && step ../.venv/bin/python -m pytest --quiet) 2>&1 | tee -a "$log" || status=$?
@@ -33,6 +36,8 @@ else
   echo "skipped: python: there is no .venv with its tests' packages" | tee -a "$log"
 fi
 
+echo
+print_steps
 echo
 echo "==> in all"
 grep -o 'skipped: .*' "$log" | sort || true

@@ -1,6 +1,6 @@
 //! What must hold of any bytes from outside, one function for each fuzz target; each panics if it does not hold.
 //!
-//! They know nothing of a fuzzer: `crates/thalweg/tests/fuzz_corpus` runs them as ordinary tests over
+//! They know nothing of a fuzzer: `crates/thalweg/tests/it/fuzz_corpus` runs them as ordinary tests over
 //! `corpus/TARGET`, so that what was found once stays found.
 
 pub mod capture_file;

@@ -13,5 +13,5 @@ mod socket;
 pub mod xdp;
 
 #[cfg(test)]
-#[path = "../tests/skip/mod.rs"]
+#[path = "../tests/it/skip.rs"]
 mod skip;

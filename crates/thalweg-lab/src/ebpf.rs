@@ -33,9 +33,11 @@ const PROGRAM: &str = "forward";
 /// ETH_P_ALL in network byte order, and priority 1 above it, as `tcm_info` has them.
 const FIRST_OF_ALL_PROTOCOLS: u32 = (1 << 16) | (0x0003_u16.to_be() as u32);
 
-#[cfg(has_switch_program)]
-static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/switch.bpf.o"));
-#[cfg(not(has_switch_program))]
+/// What `scripts/bpf.sh` has compiled from `switch.bpf.c` for processors of this byte order.
+#[cfg(target_endian = "little")]
+static OBJECT: &[u8] =
+    aya::include_bytes_aligned!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/ebpf/switch.bpf.o"));
+#[cfg(not(target_endian = "little"))]
 static OBJECT: &[u8] = &[];
 
 /// `struct port` of the program.

@@ -21,10 +21,8 @@ pub enum LabError {
     /// Namespaces, interfaces and eBPF programs are root's.
     #[error("a lab needs root")]
     NotRoot,
-    /// The switch program was not compiled.
-    #[error(
-        "this build has no switch program, for it was built without clang: install clang and build again"
-    )]
+    /// The switch program is not compiled for this byte order.
+    #[error("this build has no switch program: it is compiled for little-endian processors only")]
     NoSwitchProgram,
     /// Something that a lab calls is not installed.
     #[error("a lab with these switches needs {program}: install {package}")]

@@ -101,7 +101,7 @@ impl From<ExitCode> for process::ExitCode {
 /// `docs/reference/exit-codes.md`.
 pub fn reference() -> String {
     let mut page = String::from(
-        "# Exit codes\n\n<!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test reference -->\n\n| code | meaning |\n|---|---|\n",
+        "# Exit codes\n\n<!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it reference -->\n\n| code | meaning |\n|---|---|\n",
     );
     for code in ExitCode::ALL {
         let _ = writeln!(page, "| {} | {} |", code as u8, code.meaning());

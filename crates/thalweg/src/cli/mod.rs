@@ -6,6 +6,7 @@
 //! | `generated` | `completions` and `man`, made from the same arguments |
 //! | `lesson` | the examples and exit codes at the end of `--help`, of the man pages and of the reference |
 //! | `reference` | the reference page |
+//! | `version` | what `--version` prints |
 //! | `exit_code` | how the program ends |
 
 mod check;
@@ -23,6 +24,7 @@ mod settings_file;
 mod sketch;
 mod synth;
 mod top;
+mod version;
 mod watch;
 
 use std::ffi::OsString;
@@ -41,7 +43,7 @@ use exit_code::{ExitCode, is_broken_pipe};
 /// Thalweg reads packets from capture files or interfaces, meters every flow exactly, and names cheetah flows
 /// while they run: flows that move more than R*T bytes within a time of length T.
 #[derive(Debug, Parser)]
-#[command(name = "thalweg", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "thalweg", version, long_version = version::long(), max_term_width = 100, disable_help_subcommand = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -11,7 +11,7 @@ use crate::config::print::REFERENCE_WIDTH;
 const INTRODUCTION: &str = "\
 # Command line
 
-<!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test reference -->
+<!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it reference -->
 
 `thalweg COMMAND --help` says the same, `-h` in short, and `thalweg man COMMAND` prints it as a manual page. Settings
 that stay the same from run to run can stand in a [configuration file](configuration.md). How the program ends is told

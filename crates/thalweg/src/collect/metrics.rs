@@ -292,7 +292,7 @@ fn page(report: &Report) -> String {
 pub fn reference() -> String {
     let mut page = String::from(
         "# Metrics of the collector\n\n\
-         <!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test reference -->\n\n\
+         <!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it reference -->\n\n\
          What `thalweg collect --metrics ADDRESS` says at `/metrics`, in Prometheus' text format. Counters begin at zero when\n\
          the collector is started; those of an exporter that has been silent for hours are forgotten with it.\n\n\
          | metric | type | labels | meaning |\n|---|---|---|---|\n",

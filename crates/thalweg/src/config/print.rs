@@ -32,7 +32,7 @@ pub fn default_file() -> String {
 const INTRODUCTION: &str = "\
 # Configuration file
 
-<!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test reference -->
+<!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it reference -->
 
 `thalweg watch --config FILE` reads a file in [TOML](https://toml.io). Every key is also a flag, which overrides it; a
 key that is not set has its default. No file is read unless it is named.

@@ -6,7 +6,7 @@ use crate::document;
 const INTRODUCTION: &str = "\
 # Experiment file
 
-<!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test reference -->
+<!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it reference -->
 
 `thalweg emulate EXPERIMENT.toml` reads what to emulate from a file in [TOML](https://toml.io). The file is checked as a
 whole before the first slot: every unknown section, unknown key, wrong and missing value is named with its line, and the

@@ -13,7 +13,7 @@ use crate::config::print::REFERENCE_WIDTH;
 const INTRODUCTION: &str = "\
 # HTTP API
 
-<!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test reference -->
+<!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it reference -->
 
 What `thalweg serve` answers. How to use it, tokens, TLS and limits are in [the guide](../guides/api.md). A running daemon
 has the same as an OpenAPI document at `/v1/openapi.json`.

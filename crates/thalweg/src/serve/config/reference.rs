@@ -10,7 +10,7 @@ use crate::document::key::{Default, Key};
 const INTRODUCTION: &str = "\
 # Configuration of the daemon
 
-<!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test reference -->
+<!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it reference -->
 
 `thalweg serve -c FILE` reads what to do from a file in [TOML](https://toml.io); `thalweg check --default` prints one to
 begin with. The file is checked as a whole before anything is done: every unknown section, unknown key, wrong and missing

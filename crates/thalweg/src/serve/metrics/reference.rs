@@ -7,7 +7,7 @@ use super::METRICS;
 const INTRODUCTION: &str = "\
 # Metrics
 
-<!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test reference -->
+<!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it reference -->
 
 What `thalweg serve` says at `/metrics`, in Prometheus' text format. How to scrape it, and a dashboard to begin with:
 [the API](../guides/api.md#metrics).

@@ -1,0 +1,4 @@
+//! A collector's measurements as a whole.
+
+mod accounting;
+mod flood;

@@ -1,0 +1,192 @@
+//! What is answered to what is asked.
+
+use serde_json::Value;
+
+use crate::api::fixture::Fixture;
+
+fn names<'a>(list: &'a Value, field: &str) -> Vec<&'a str> {
+    list.as_array().unwrap().iter().map(|item| item[field].as_str().unwrap()).collect()
+}
+
+#[test]
+fn links_come_by_port_and_way_with_their_peers_and_bounds() {
+    let fixture = Fixture::new();
+    let links = fixture.client.get("/v1/links").json();
+    assert_eq!(names(&links["answered"], "collector"), ["tor0", "quiet"]);
+    let links = &links["links"];
+    assert_eq!(names(links, "link")[..3], ["tor0:p0:in", "tor0:p0:out", "tor0:p1:in"]);
+    let link = &links[7];
+    assert_eq!((&link["link"], &link["peer"]), (&"tor0:p3:out".into(), &"h3".into()));
+    assert_eq!(link["capacity_bps"], 10_000_000_000_u64);
+    // An infinite upper bound is none.
+    assert_eq!(link["rate_bps"]["bound"], "lower_bound");
+    assert_eq!((&link["rate_bps"]["lower"], &link["rate_bps"]["upper"]), (&9.0e9.into(), &Value::Null));
+    assert_eq!(link["changed"]["time"], "2026-11-21T22:16:16.495499720Z");
+    assert_eq!(link["changed"]["time_ns"], 1_795_299_376_495_499_720_u64);
+    let quiet = fixture.client.get("/v1/links?collector=quiet").json();
+    assert_eq!(quiet["links"].as_array().unwrap().len(), 0);
+    assert_eq!(fixture.client.get("/v1/links?collector=nobody").problem(), (404, "not_found".into()));
+}
+
+#[test]
+fn flows_come_the_fastest_first_and_no_more_than_asked_for() {
+    let fixture = Fixture::new();
+    let flows = fixture.client.get("/v1/flows?top=3").json();
+    assert_eq!(flows["total"], 100);
+    let destinations: Vec<_> =
+        flows["flows"].as_array().unwrap().iter().map(|flow| &flow["flow"]["dst"]).collect();
+    assert_eq!(destinations, ["10.0.1.99", "10.0.1.98", "10.0.1.97"]);
+    assert_eq!(flows["flows"][0]["key"], "tcp 10.0.0.1:443 > 10.0.1.99:51000");
+    assert_eq!(flows["flows"][0]["output"], "tor0:p3:out");
+    let all = fixture.client.get("/v1/flows?top=1000").json();
+    let flows = all["flows"].as_array().unwrap();
+    assert_eq!(flows.len(), 100);
+    assert_eq!(flows[99]["rate_bps"], Value::Null, "a flow without a rate comes last");
+    assert_eq!(fixture.client.get("/v1/flows?top=10001").problem(), (400, "bad_parameter".into()));
+}
+
+#[test]
+fn a_flow_is_found_by_the_key_that_other_answers_have() {
+    let fixture = Fixture::new();
+    let flows = fixture.client.get("/v1/flows?top=2").json();
+    let key = flows["flows"][1]["key"].as_str().unwrap();
+    let path = format!("/v1/flows/{}", key.replace(' ', "%20").replace('>', "%3E"));
+    let found = fixture.client.get(&path).json();
+    assert_eq!(found["flows"][0], flows["flows"][1]);
+    let reverse = "/v1/flows/tcp%2010.0.1.98:51000%20%3E%2010.0.0.1:443";
+    assert_eq!(fixture.client.get(reverse).problem(), (404, "not_found".into()));
+    let answer = fixture.client.get("/v1/flows/tcp%2010.0.0.1");
+    assert_eq!(answer.problem(), (400, "bad_parameter".into()));
+    assert!(answer.text.contains("is not a flow: expected e.g."), "{}", answer.text);
+}
+
+#[test]
+fn flows_on_a_link_are_those_whose_port_it_is() {
+    let fixture = Fixture::new();
+    let total = |path: &str| fixture.client.get(path).json()["total"].clone();
+    assert_eq!(total("/v1/links/tor0:p3:out/flows"), 50);
+    assert_eq!(total("/v1/links/tor0:p0:in/flows"), 66);
+    assert_eq!(total("/v1/links/tor0:p1:in/flows"), 0);
+    for (link, status) in [("tor0:p4:out", 404), ("tor9:p0:in", 404), ("tor0", 400), ("tor0:p0:up", 400)] {
+        assert_eq!(fixture.client.get(&format!("/v1/links/{link}/flows")).problem().0, status, "{link}");
+    }
+}
+
+#[test]
+fn cheetahs_are_the_flows_that_are_cheetahs() {
+    let cheetahs = Fixture::new().client.get("/v1/cheetahs?top=4").json();
+    assert_eq!(cheetahs["total"], 10);
+    assert!(cheetahs["flows"].as_array().unwrap().iter().all(|flow| flow["cheetah"] == true));
+}
+
+#[test]
+fn a_collector_that_does_not_answer_is_named_and_others_answer() {
+    use thalweg::serve::collectors::{CollectorHandle, Description};
+
+    let fixture = Fixture::new();
+    let description =
+        Description { name: "dead".into(), ..fixture.daemon.collectors()[0].description().clone() };
+    let (dead, mailbox) = CollectorHandle::new(description);
+    fixture.daemon.set_collectors(fixture.daemon.collectors().into_iter().chain([dead]).collect());
+    let flows = fixture.client.get("/v1/flows?top=1").json();
+    let answered = flows["answered"].as_array().unwrap();
+    assert_eq!(answered[2]["collector"], "dead");
+    assert_eq!(answered[2]["error"], "the collector did not answer in time");
+    assert_eq!(answered[0]["error"], Value::Null);
+    assert_eq!(fixture.client.get("/v1/flows?collector=dead").problem(), (503, "unavailable".into()));
+    assert_eq!(fixture.client.get("/readyz").status, 503, "a collector is starting");
+    let metrics = fixture.client.get("/metrics").text;
+    let late =
+        metrics.lines().find(|line| line.starts_with("thalweg_questions_late_total{collector=\"dead\"}"));
+    assert_eq!(late.unwrap().rsplit(' ').next(), Some("3"));
+    drop(mailbox);
+}
+
+#[test]
+fn health_says_what_it_is_and_readiness_follows_the_daemon() {
+    let fixture = Fixture::new();
+    assert_eq!(fixture.client.get("/healthz").json()["name"], "thalweg");
+    assert_eq!(fixture.client.get("/readyz").status, 200);
+    fixture.daemon.stop();
+    let ready = fixture.client.get("/readyz");
+    assert_eq!((ready.status, ready.json()["status"].clone()), (503, "stopping".into()));
+    assert_eq!(fixture.client.get("/healthz").status, 200);
+}
+
+#[test]
+fn a_topology_that_was_got_can_be_put_as_json_and_as_toml() {
+    let fixture = Fixture::new();
+    let got = fixture.client.get("/v1/topology").json();
+    assert_eq!(got["version"], 1);
+    let json = [("content-type", "application/json; charset=utf-8")];
+    let put = fixture.client.send("PUT", "/v1/topology", &json, got["network"].to_string().as_bytes());
+    assert_eq!((put.status, put.json()["version"].clone()), (200, 2.into()), "{}", put.text);
+    assert_eq!(
+        put.json()["from"]["time_ns"],
+        1_795_299_376_495_499_720_u64,
+        "packet time, as no collector is live"
+    );
+    let toml = fixture.client.get_with("/v1/topology", &[("accept", "application/toml")]);
+    assert_eq!(toml.headers["content-type"], "application/toml");
+    let type_toml = [("content-type", "application/toml")];
+    let put = fixture.client.send("PUT", "/v1/topology", &type_toml, toml.text.as_bytes());
+    assert_eq!(put.status, 200, "{}", put.text);
+    assert_eq!(fixture.client.get("/v1/topology").json()["network"], got["network"]);
+}
+
+#[test]
+fn a_topology_that_is_wrong_changes_nothing_and_each_fault_has_its_line() {
+    let fixture = Fixture::new();
+    let put = |media_type: &str, body: &str| {
+        fixture.client.send("PUT", "/v1/topology", &[("content-type", media_type)], body.as_bytes())
+    };
+    let wrong = put(
+        "application/toml",
+        "[forwarding]\nkind = \"ecmp\"\nseed = 1\n[[router]]\nname = \"tor0\"\n[[endpoint]]\nname = \"h0\"\nrouter = \"tor1\"\nrats = 1\n",
+    );
+    assert_eq!(wrong.problem(), (400, "bad_body".into()));
+    let errors = wrong.json()["errors"].clone();
+    let lines: Vec<_> =
+        errors.as_array().unwrap().iter().map(|error| error["line"].as_u64().unwrap()).collect();
+    assert_eq!(lines, [8, 9], "{errors}");
+    assert!(errors[0]["message"].as_str().unwrap().contains("tor0"), "{errors}");
+    assert_eq!(put("application/json", "{").problem(), (400, "bad_body".into()));
+    assert_eq!(put("text/plain", "x").problem(), (415, "unsupported_media_type".into()));
+    // A network without the switches that are watched.
+    let other = "[forwarding]\nkind = \"ecmp\"\nseed = 1\n[[router]]\nname = \"other\"\n[[endpoint]]\nname = \"h0\"\nrouter = \"other\"\n";
+    assert_eq!(put("application/toml", other).problem(), (409, "conflict".into()));
+    assert_eq!(fixture.client.get("/v1/topology").json()["version"], 1);
+}
+
+#[test]
+fn paths_and_methods_that_are_not_there_are_refused_as_what_they_are() {
+    let fixture = Fixture::new();
+    assert_eq!(fixture.client.get("/").problem(), (404, "not_found".into()));
+    let refused = fixture.client.send("POST", "/v1/topology", &[], b"");
+    assert_eq!(refused.problem(), (405, "method_not_allowed".into()));
+    assert_eq!(refused.headers["allow"], "GET, PUT");
+    assert_eq!(fixture.client.delete("/v1/flows").headers["allow"], "GET");
+}
+
+#[test]
+fn the_metrics_page_has_what_collectors_count() {
+    let fixture = Fixture::new();
+    let page = fixture.client.get("/metrics");
+    assert!(page.headers["content-type"].to_str().unwrap().starts_with("text/plain; version=0.0.4"));
+    for line in [
+        "thalweg_frames_total{collector=\"tor0\"} 1000",
+        "thalweg_kernel_drops_total{collector=\"tor0\"} 7",
+        "thalweg_collector_state{collector=\"tor0\",switch=\"tor0\",state=\"running\"} 1",
+        "thalweg_link_utilisation_ratio{collector=\"tor0\",switch=\"tor0\",port=\"p3\",way=\"out\"} 0.91",
+        "thalweg_sampling_ratio{collector=\"tor0\"} 0.25",
+        "thalweg_topology_version 1",
+    ] {
+        assert!(page.text.lines().any(|found| found == line), "{line} is not in\n{}", page.text);
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    for line in page.text.lines().filter(|line| !line.starts_with('#')) {
+        let (name, value) = line.rsplit_once(' ').unwrap();
+        assert!(value.parse::<f64>().is_ok(), "{line}");
+        assert!(seen.insert(name), "{name} is there twice");
+    }
+}

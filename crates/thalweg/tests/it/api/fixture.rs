@@ -1,0 +1,117 @@
+//! A daemon in this process: collectors that answer what they were told to, and the real API before them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use thalweg::serve::access::{Access, AccessOptions};
+use thalweg::serve::api::Server;
+use thalweg::serve::collectors::CollectorState;
+use thalweg::serve::daemon::Daemon;
+use thalweg::serve::event::{Event, EventKind};
+use thalweg::serve::hub::Hub;
+use thalweg_measure::collector::{Crossing, LinkEvent, LinkSide, Way};
+use thalweg_network::topology::shapes::rack;
+use thalweg_network::{Forwarding, LinkSpec, LinkState, NetworkState, PortIndex, Versions};
+use thalweg_wire::Timestamp;
+
+use crate::api::bench_collector::{self, NOW};
+use crate::api::client::Client;
+
+/// A daemon, its API, and a client that may do everything.
+pub(crate) struct Fixture {
+    pub(crate) daemon: Daemon,
+    pub(crate) server: Server,
+    pub(crate) client: Client,
+    pub(crate) access: Arc<Access>,
+    pub(crate) options: AccessOptions,
+    is_over: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Fixture {
+    /// Collectors `tor0` and `quiet`, a rack of four, and no tokens.
+    pub(crate) fn new() -> Fixture {
+        Fixture::with(|_| {})
+    }
+
+    /// The same with other options.
+    pub(crate) fn with(change: impl FnOnce(&mut AccessOptions)) -> Fixture {
+        Fixture::with_hub(Hub::default(), change)
+    }
+
+    /// The same with another hub.
+    pub(crate) fn with_hub(hub: Hub, change: impl FnOnce(&mut AccessOptions)) -> Fixture {
+        let mut options =
+            AccessOptions { listen: "127.0.0.1:0".parse().unwrap(), ..AccessOptions::default() };
+        change(&mut options);
+        let daemon = Daemon::new(Some(Versions::new(network())), hub);
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (mut handles, mut threads) = (Vec::new(), Vec::new());
+        for name in ["tor0", "quiet"] {
+            let (handle, mailbox) = bench_collector::new(name);
+            handles.push(handle);
+            // Before the first request, or the daemon is not ready.
+            mailbox.set_state(CollectorState::Running);
+            let is_over = Arc::clone(&is_over);
+            threads.push(std::thread::spawn(move || {
+                mailbox.tasks_board().set(bench_collector::tasks());
+                while !is_over.load(Ordering::Relaxed) {
+                    if let Some(question) = mailbox.wait(Duration::from_millis(20)) {
+                        bench_collector::answer_question(question, mailbox.description());
+                    }
+                }
+            }));
+        }
+        daemon.set_collectors(handles);
+        let access = Arc::new(Access::new(&options).unwrap());
+        let server = Server::start(daemon.clone(), Arc::clone(&access), &options, None).unwrap();
+        let scheme = if options.tls_key.is_some() { "https" } else { "http" };
+        let client = Client::new(format!("{scheme}://{}", server.address()));
+        Fixture { daemon, server, client, access, options, is_over, threads }
+    }
+
+    /// Tells of as many crossings of a threshold.
+    pub(crate) fn publish(&self, events: u64) {
+        for _ in 0..events {
+            self.daemon.hub().publish(event("tor0", 3));
+        }
+    }
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.threads.drain(..).for_each(|thread| thread.join().unwrap());
+    }
+}
+
+/// A rack of four, ECMP.
+pub(crate) fn network() -> NetworkState {
+    let topology = rack(4, LinkSpec::default()).unwrap();
+    let links = LinkState::new(&topology);
+    NetworkState::new(topology, links, Forwarding::ecmp(1)).unwrap()
+}
+
+/// Utilisation of an output link of a switch rose above a threshold.
+pub(crate) fn event(switch: &str, port: u16) -> Event {
+    let side = LinkSide { port: PortIndex(port), way: Way::Output };
+    let flow = bench_collector::flow(1).rate.unwrap();
+    Event {
+        collector: switch.into(),
+        switch: switch.into(),
+        time: NOW,
+        emitted: Timestamp(NOW.0 + 4_200),
+        kind: EventKind::Link(LinkEvent {
+            crossing: Crossing::Upwards,
+            link: bench_collector::link(side),
+            rule: 0,
+            threshold: 0.9,
+            version: 1,
+            time: NOW,
+            flows: vec![flow; 2],
+            flows_left_out: 1,
+        }),
+    }
+}

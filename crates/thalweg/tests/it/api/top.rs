@@ -1,0 +1,192 @@
+//! `thalweg top` as a client: the program itself, and what feeds its live view.
+
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::process::{Command, Output};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use thalweg::client::{Client, ClientOptions, Loss};
+use thalweg::top::Feed;
+use thalweg::top::model::{News, Query, SeenLink};
+
+use crate::api::client::PATIENCE;
+use crate::api::fixture::Fixture;
+
+fn top(fixture: &Fixture, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_thalweg"));
+    command.args(["top", "--api", &fixture.client.base]).args(arguments).output().unwrap()
+}
+
+#[test]
+fn the_links_are_printed_once_as_a_table_or_as_the_api_says_them() {
+    let fixture = Fixture::new();
+    let table = top(&fixture, &["--once"]);
+    let text = String::from_utf8(table.stdout).unwrap();
+    assert!(table.status.success() && text.starts_with("link ") && text.contains("tor0:p3:out"), "{text}");
+    assert_eq!(String::from_utf8(top(&fixture, &[]).stdout).unwrap(), text, "not a terminal");
+    let json = top(&fixture, &["--json"]);
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["links"], fixture.client.get("/v1/links").json()["links"]);
+}
+
+#[test]
+fn a_daemon_that_wants_a_token_says_so_and_gets_it_from_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        path
+    };
+    let tokens = write("tokens", "viewer read 0123456789abcdef-viewer\n");
+    let fixture = Fixture::with(|options| options.token_file = Some(tokens.clone()));
+    let refused = top(&fixture, &["--once"]);
+    let message = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(message.contains("401") && message.contains("--token-file"), "{message}");
+    let own = write("own", "0123456789abcdef-viewer\n");
+    for file in [&tokens, &own] {
+        assert!(top(&fixture, &["--once", "--token-file", file.to_str().unwrap()]).status.success());
+    }
+}
+
+#[test]
+fn a_daemon_that_is_not_there_is_a_failure_and_a_wrong_address_wrong_usage() {
+    let run = |api: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_thalweg"))
+            .args(["top", "--once", "--api", api])
+            .output()
+            .unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, message) = run("http://127.0.0.1:1");
+    assert_eq!(code, Some(1));
+    assert!(message.contains("http://127.0.0.1:1: cannot be reached: "), "{message}");
+    assert_eq!(run("127.0.0.1:9477").0, Some(2));
+}
+
+/// The next news that are wanted.
+fn next<T>(feed: &Feed, mut wanted: impl FnMut(News) -> Option<T>) -> T {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let news = feed.news.recv_deadline(until).expect("no such news come");
+        if let Some(found) = wanted(news) {
+            return found;
+        }
+    }
+}
+
+fn feed(base: &str) -> Feed {
+    Feed::start(&Client::new(&ClientOptions::at(base)).unwrap()).unwrap()
+}
+
+#[test]
+fn the_feed_tells_what_the_daemon_says_what_is_chosen_and_events() {
+    let fixture = Fixture::new();
+    let feed = feed(&fixture.client.base);
+    let snapshot = next(&feed, |news| if let News::Asked(snapshot) = news { Some(snapshot) } else { None });
+    assert_eq!(snapshot.health.name, "thalweg");
+    assert_eq!(snapshot.collectors.len(), 2);
+    let busiest = snapshot.details.on_link.unwrap();
+    assert_eq!(busiest.link.link, "tor0:p0:in", "of those that carry the same, the first by name");
+    let link = SeenLink { link: "tor0:p3:out".to_owned(), collector: "tor0".to_owned() };
+    let query = Query { link: Some(link.clone()), flow: None };
+    feed.queries.send(query).unwrap();
+    let chosen = next(&feed, |news| if let News::Chosen(details) = news { Some(details) } else { None });
+    let chosen = chosen.on_link.unwrap();
+    assert_eq!(chosen.link, link);
+    let query = Query { link: None, flow: Some(chosen.flows[0].key) };
+    feed.queries.send(query).unwrap();
+    let flow = next(&feed, |news| match news {
+        News::Chosen(details) => details.flow,
+        _ => None,
+    });
+    assert_eq!(flow[0].key, chosen.flows[0].key);
+}
+
+/// Stands between a client and a daemon, and cuts their connections when it is told to.
+struct Relay {
+    base: String,
+    connections: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Relay {
+    fn before(fixture: &Fixture) -> Relay {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let daemon = fixture.server.address();
+        let connections = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&connections);
+        std::thread::spawn(move || {
+            for client in listener.incoming() {
+                let (client, server) = (client.unwrap(), TcpStream::connect(daemon).unwrap());
+                for (mut from, mut to) in
+                    [(&client, &server), (&server, &client)].map(|(a, b)| (copy(a), copy(b)))
+                {
+                    std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+                }
+                kept.lock().unwrap().push(client);
+            }
+        });
+        Relay { base, connections }
+    }
+
+    fn cut(&self) {
+        let connections = self.connections.lock().unwrap().drain(..).collect::<Vec<_>>();
+        connections.iter().for_each(|connection| drop(connection.shutdown(Shutdown::Both)));
+    }
+}
+
+fn copy(stream: &TcpStream) -> TcpStream {
+    stream.try_clone().unwrap()
+}
+
+#[test]
+fn no_event_is_missed_or_told_twice_when_the_connection_is_lost_even_before_the_first() {
+    let fixture = Fixture::new();
+    fixture.publish(5);
+    let relay = Relay::before(&fixture);
+    let feed = feed(&relay.base);
+    for round in 0..2 {
+        next(&feed, |news| matches!(news, News::Subscribed).then_some(()));
+        // The position has to be there, which tells of itself by nothing that could be waited for.
+        std::thread::sleep(Duration::from_millis(200));
+        relay.cut();
+        next(&feed, |news| matches!(news, News::Unsubscribed { .. }).then_some(()));
+        fixture.publish(3);
+        let mut numbers = Vec::new();
+        next(&feed, |news| {
+            match news {
+                News::Event(event) => numbers.push(event.id),
+                News::Lost(loss) => panic!("{loss:?}"),
+                _ => {}
+            }
+            (numbers.len() == 3).then_some(())
+        });
+        let first = 6 + 3 * round;
+        assert_eq!(numbers, [first, first + 1, first + 2]);
+        // So that the next round waits for a connection of its own.
+        relay.cut();
+    }
+}
+
+#[test]
+fn a_slow_view_is_told_what_it_lost() {
+    use thalweg::serve::hub::Hub;
+    let fixture = Fixture::with_hub(Hub::new(8), |_| {});
+    let feed = feed(&fixture.client.base);
+    next(&feed, |news| matches!(news, News::Subscribed).then_some(()));
+    fixture.publish(20_000);
+    let (mut told, mut lost) = (0, 0);
+    next(&feed, |news| {
+        match news {
+            News::Event(_) => told += 1,
+            News::Lost(Loss::TooSlow(count)) => lost += count,
+            _ => {}
+        }
+        (told + lost == 20_000).then_some(())
+    });
+    assert!(lost > 0);
+}

@@ -1,0 +1,205 @@
+//! `thalweg emulate` as it is run: what it says, what it writes, and what it refuses.
+//!
+//! `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it emulate` writes the expected outputs beside this file anew.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::program::{Run, root, thalweg_in};
+
+fn here() -> PathBuf {
+    root().join("crates/thalweg/tests/it/emulate")
+}
+
+fn emulate(arguments: &[&str]) -> Run {
+    thalweg_in(&here(), &[&["emulate"], arguments].concat())
+}
+
+/// Holds `text` against a file of this folder.
+#[track_caller]
+fn check_golden(name: &str, text: &str) {
+    let path = here().join(name);
+    if std::env::var_os("THALWEG_REFRESH_GOLDEN").is_some() {
+        fs::write(&path, text).unwrap();
+    }
+    let golden = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        golden == text,
+        "{name} is not what the program says; if it should be: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test \
+         emulate\n{text}"
+    );
+}
+
+/// Every file of a folder, by its path in it.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(&next).unwrap().map(Result::unwrap) {
+            match entry.file_type().unwrap().is_dir() {
+                true => folders.push(entry.path()),
+                false => {
+                    let name = entry.path().strip_prefix(folder).unwrap().to_owned();
+                    found.insert(name, fs::read(entry.path()).unwrap());
+                }
+            }
+        }
+    }
+    found
+}
+
+/// A line without how long it took.
+fn of_seed(mut line: Value) -> Value {
+    line.as_object_mut().unwrap().remove("wall_seconds").expect("every line has it");
+    line
+}
+
+#[test]
+fn the_report_of_a_small_experiment_is_as_expected() {
+    let run = emulate(&["rack.toml"]).ended_with(0);
+    check_golden("rack.txt", &run.stdout);
+    assert!(run.stderr.starts_with("emulated 10.0 ms in "), "{}", run.stderr);
+    for line in run.stdout.lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+}
+
+#[test]
+fn the_json_of_a_small_experiment_is_as_expected() {
+    let run = emulate(&["--json", "rack.toml"]).ended_with(0);
+    assert_eq!(run.stderr, "");
+    let line = of_seed(run.lines().remove(0));
+    check_golden("rack.json", &(serde_json::to_string_pretty(&line).unwrap() + "\n"));
+}
+
+#[test]
+fn the_comparison_of_a_sweep_is_as_expected() {
+    let sweep = ["--sweep", "scheme=droptail,dctcp,pfabric", "--sweep", "workload.load=0.4..0.8:0.4"];
+    let run = emulate(&[&sweep[..], &["rack.toml"]].concat()).ended_with(0);
+    check_golden("sweep.txt", &run.stdout);
+}
+
+#[test]
+fn the_same_seed_leaves_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let left = |name: &str, seed: &str, format: &str| {
+        let out = folder.path().join(name);
+        let arguments = ["--seed", seed, "--format", format, "--out", out.to_str().unwrap(), "rack.toml"];
+        let run = emulate(&arguments).ended_with(0);
+        (run.stdout, files(&out))
+    };
+    for format in ["parquet", "csv"] {
+        let first = left("first", "5", format);
+        assert!(first.1.len() >= 8, "{:?}", first.1.keys());
+        assert!(first == left("second", "5", format));
+        assert!(first != left("third", "6", format));
+    }
+}
+
+#[test]
+fn runs_of_a_sweep_leave_what_single_runs_leave() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let sweep = [
+        "--json",
+        "--sweep",
+        "scheme=hull,dctcp",
+        "--sweep",
+        "seed=1,2",
+        "--out",
+        &path("sweep"),
+        "rack.toml",
+    ];
+    let lines = emulate(&sweep).ended_with(0).lines();
+    let names: Vec<&Value> = lines.iter().map(|line| &line["sweep"]).collect();
+    assert_eq!(names.len(), 4);
+    assert_eq!(*names[1], serde_json::json!({"scheme": "hull", "seed": "2"}));
+    let single = emulate(&["--json", "--seed", "2", "--out", &path("single"), "rack.toml"]).ended_with(0);
+    let mut of_sweep = of_seed(lines[3].clone());
+    of_sweep.as_object_mut().unwrap().remove("sweep");
+    assert_eq!(of_sweep, of_seed(single.lines().remove(0)));
+    assert!(files(Path::new(&path("sweep/scheme=dctcp,seed=2"))) == files(Path::new(&path("single"))));
+}
+
+#[test]
+fn what_a_monitor_port_sends_can_be_watched() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = emulate(&["--json", "--out", folder.path().to_str().unwrap(), "rack.toml"]).ended_with(0);
+    let mirrored = &run.lines()[0]["mirrors"][0];
+    assert!(mirrored["dropped"].as_u64().unwrap() > 0, "{mirrored}");
+    let watched =
+        thalweg_in(folder.path(), &["watch", "--json", "--flows", "mirror-tor0.pcapng"]).ended_with(0);
+    let summary = watched.summary();
+    assert_eq!(summary["packets"], mirrored["packets"]);
+    assert_eq!(summary["malformed"], 0);
+    let to_h0 = |flow: &Value| flow["flow"]["dst"] == "10.0.0.1";
+    assert!(watched.of_type("flow").iter().all(to_h0));
+}
+
+#[test]
+fn the_printed_experiment_gives_the_same_results() {
+    let folder = tempfile::tempdir().unwrap();
+    let printed = emulate(&["--print", "--seed", "3", "rack.toml"]).ended_with(0).stdout;
+    fs::write(folder.path().join("printed.toml"), &printed).unwrap();
+    let again = thalweg_in(folder.path(), &["emulate", "printed.toml"]).ended_with(0);
+    assert_eq!(again.stdout, emulate(&["--seed", "3", "rack.toml"]).ended_with(0).stdout);
+}
+
+#[test]
+fn every_kind_of_mistake_ends_with_code_2_before_anything_is_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let wrong = folder.path().join("wrong.toml");
+    fs::write(&wrong, "duration = \"1s\"\n[topology]\nk = 4\n").unwrap();
+    let (out, wrong) = (out.to_str().unwrap(), wrong.to_str().unwrap());
+    for (arguments, expected) in [
+        (&[wrong][..], format!("thalweg: {wrong}:3: k is not for rack: it is for fat_tree\n")),
+        (&["absent.toml"], "thalweg: cannot read the experiment file absent.toml: No such file or directory (os error 2)\n".into()),
+        (&["--sweep", "lod=1,2", "rack.toml"], "thalweg: --sweep lod=1: unknown key lod; did you mean load?\n".into()),
+        (&["--sweep", "scheme=red", "--sweep", "scheme=pie", "rack.toml"], "thalweg: scheme is swept twice\n".into()),
+        (
+            &["--sweep", "scheme.buffer=100,50", "rack.toml"],
+            "thalweg: with scheme.buffer=50:\nthalweg: rack.toml:9: threshold: it is 65: expected less than `buffer`\n".into(),
+        ),
+    ] {
+        let run = emulate(&[arguments, &["--out", out]].concat()).ended_with(2);
+        assert_eq!(run.stdout, "");
+        assert_eq!(run.stderr, expected);
+        assert!(!Path::new(out).exists(), "nothing is left where nothing was run");
+    }
+    let run = emulate(&["--sweep", "load", "rack.toml"]).ended_with(2);
+    assert!(run.stderr.contains("expected KEY=VALUE,VALUE,..."), "{}", run.stderr);
+}
+
+#[test]
+fn what_there_is_to_choose_from_is_listed_with_a_line_each() {
+    let list = emulate(&["--list"]).ended_with(0).stdout;
+    check_golden("list.txt", &list);
+    for line in list.lines().filter(|line| line.starts_with("  ")) {
+        let (name, summary) = line.trim_start().split_once("  ").unwrap();
+        assert!(!name.is_empty() && summary.trim().len() > 5, "{line}");
+    }
+}
+
+#[test]
+fn the_examples_run() {
+    let folder = root().join("examples/experiments");
+    let mut names: Vec<String> = fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.retain(|name| name.ends_with(".toml"));
+    assert!(names.len() >= 3, "{names:?}");
+    for name in names {
+        let text = fs::read_to_string(folder.join(&name)).unwrap();
+        assert!(text.starts_with("# "), "{name} begins by saying what it shows");
+        // Cut short: they are to be right, not to be waited for.
+        let run =
+            thalweg_in(&folder, &["emulate", "--json", "--sweep", "duration=45ms", &name]).ended_with(0);
+        let line = run.lines().remove(0);
+        assert!(line["packets"]["delivered"].as_u64().unwrap() > 10_000, "{name}: {line}");
+    }
+}

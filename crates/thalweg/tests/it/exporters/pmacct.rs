@@ -1,0 +1,78 @@
+//! pmacctd listens where `thalweg watch` does.
+
+use std::fs;
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::exporters::collector::{ADDRESS, Collector, Kept, THALWEG};
+use crate::exporters::{Counts, end, link, on_the_wire, packets, start, traffic, wait_until};
+use crate::live::Watch;
+
+/// Has a plugin export what is on the wire: both. Records are flows or sampled packets.
+fn export(test: &str, plugin: &str, is_sampled: bool) -> Option<(Counts, Kept)> {
+    let (link, _alone) = link(test, &[("pmacctd", "-V")])?;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pmacctd.conf");
+    let interface = &link.interface;
+    // A pipe in which all packets have room, and small lots of them.
+    let pipe = "plugin_pipe_size: 20000000\nplugin_buffer_size: 2000";
+    fs::write(&path, format!("daemonize: false\npcap_interface: {interface}\n{pipe}\n{plugin}")).unwrap();
+    let mut collector = Collector::start(link.at_sender(THALWEG));
+    let watch = Watch::start(&link, &[]);
+    let sockets = || {
+        let sockets = link.at_sender("cat").arg("/proc/net/packet").output().unwrap();
+        String::from_utf8_lossy(&sockets.stdout).lines().count()
+    };
+    let before = sockets();
+    let pmacctd = start(link.at_sender("pmacctd").arg("-f").arg(&path));
+    wait_until("pmacctd listens", || sockets() > before);
+    // For its plugin, which starts after that.
+    sleep(Duration::from_millis(700));
+    traffic(&link);
+    let wire = on_the_wire(&watch.interrupt());
+    // Its core hands packets to the plugin in lots, and neither waits for the other at the end.
+    sleep(Duration::from_millis(2000));
+    end(pmacctd, "INT");
+    // Flows come now; of samples, what had not filled a datagram.
+    let records = if is_sampled { packets(&wire) } else { wire.len() as u64 };
+    collector.wait(records, Duration::from_millis(200));
+    Some((wire, collector.end()))
+}
+
+/// Flows are told when it ends.
+fn check_flows(test: &str, version: u32, format: &str) {
+    let plugin = format!(
+        "plugins: nfprobe\nnfprobe_receiver: {ADDRESS}\nnfprobe_version: {version}\n\
+         nfprobe_timeouts: expint=1:maxlife=3600:tcp=3600:udp=3600:icmp=3600:general=3600:tcp.fin=3600\n\
+         aggregate: src_host,dst_host,src_port,dst_port,proto,tos\n"
+    );
+    let Some((wire, kept)) = export(test, &plugin, false) else { return };
+    assert_eq!(kept.counts(format), wire);
+    assert_eq!((kept.rows.len(), kept.lost_on_the_way()), (wire.len(), 0), "a record for each flow");
+}
+
+#[test]
+fn flows_that_pmacct_tells_by_netflow_5_are_those_on_the_wire() {
+    check_flows("flows_that_pmacct_tells_by_netflow_5", 5, "netflow5");
+}
+
+#[test]
+fn flows_that_pmacct_tells_by_netflow_9_are_those_on_the_wire() {
+    check_flows("flows_that_pmacct_tells_by_netflow_9", 9, "netflow9");
+}
+
+#[test]
+fn flows_that_pmacct_tells_by_ipfix_are_those_on_the_wire() {
+    check_flows("flows_that_pmacct_tells_by_ipfix", 10, "ipfix");
+}
+
+#[test]
+fn packets_that_pmacct_samples_for_sflow_are_all_on_the_wire() {
+    // Every packet, so that they can be compared.
+    let plugin = format!(
+        "plugins: sfprobe\nsfprobe_receiver: {ADDRESS}\nsfprobe_agentip: 192.0.2.1\nsampling_rate: 1\n"
+    );
+    let Some((wire, kept)) = export("packets_that_pmacct_samples_for_sflow", &plugin, true) else { return };
+    assert_eq!(kept.counts("sflow5"), wire);
+    assert_eq!((kept.rows.len() as u64, kept.lost_on_the_way()), (packets(&wire), 0), "a record for each");
+}

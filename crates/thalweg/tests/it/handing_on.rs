@@ -1,0 +1,111 @@
+//! Flows that `thalweg watch` hands on: a collector gets them, and a folder.
+
+use std::io::Read as _;
+use std::net::{TcpListener, UdpSocket};
+use std::path::Path;
+use std::time::Duration;
+
+use thalweg_wire::Timestamp;
+use thalweg_wire::flow_export::RecordBatch;
+use thalweg_wire::flow_export::decode::{Decoded, Decoder, Limits};
+
+use crate::program::{number, root, watch};
+
+fn example() -> String {
+    root().join("examples/two-hosts.pcap").to_str().unwrap().to_owned()
+}
+
+/// Rows in messages of IPFIX.
+fn rows<'a>(messages: impl IntoIterator<Item = &'a [u8]>) -> RecordBatch {
+    let (mut decoder, mut found) = (Decoder::new(Limits::default()), Decoded::default());
+    for message in messages {
+        decoder
+            .datagram("192.0.2.1:4739".parse().unwrap(), Timestamp::default(), message, &mut found)
+            .unwrap();
+    }
+    found.flows
+}
+
+/// Packets and bytes.
+fn sums(rows: &RecordBatch) -> (u64, u64) {
+    (rows.packets.iter().sum(), rows.octets.iter().sum())
+}
+
+fn parquet_files(folder: &Path) -> usize {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .map(|path| {
+            if path.is_dir() {
+                parquet_files(&path)
+            } else {
+                usize::from(path.extension().is_some_and(|end| end == "parquet"))
+            }
+        })
+        .sum()
+}
+
+#[test]
+fn a_collector_gets_every_packet_of_a_file_in_flows_and_the_folder_too() {
+    let collector = UdpSocket::bind("127.0.0.1:0").unwrap();
+    collector.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    let (place, folder) = (collector.local_addr().unwrap().to_string(), tempfile::tempdir().unwrap());
+    let records = folder.path().to_str().unwrap();
+    let run = watch(&["--json", "--ipfix", &place, "--records", records, &example()]).ended_with(0);
+    assert!(run.of_type("flow").is_empty(), "flows are written with --flows only");
+    let mut buffer = [0; 2_048];
+    let messages: Vec<Vec<u8>> =
+        std::iter::from_fn(|| collector.recv(&mut buffer).ok().map(|length| buffer[..length].to_vec()))
+            .collect();
+    let rows = rows(messages.iter().map(Vec::as_slice));
+    let summary = run.summary();
+    assert_eq!(sums(&rows), (number(&summary, "ip_packets"), number(&summary, "ip_bytes")));
+    let (sent, kept) = (&summary["ipfix"], &summary["kept"]);
+    assert_eq!(number(sent, "messages"), messages.len() as u64);
+    assert_eq!(number(sent, "bytes"), messages.iter().map(Vec::len).sum::<usize>() as u64);
+    assert_eq!(
+        number(sent, "flow_records"),
+        rows.biflow_direction.iter().filter(|way| **way != 2).count() as u64
+    );
+    assert!(sent["not_sent"].as_object().unwrap().values().all(|lost| lost == 0), "{sent}");
+    assert_eq!((number(kept, "rows"), number(kept, "lost")), (rows.len() as u64, 0));
+    assert_eq!(number(kept, "files"), parquet_files(folder.path()) as u64);
+}
+
+#[test]
+fn a_collector_behind_tcp_gets_one_session_and_one_that_is_not_there_is_told_of() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let place = format!("tcp://{}", listener.local_addr().unwrap());
+    let collector = std::thread::spawn(move || {
+        let mut stream = Vec::new();
+        listener.accept().unwrap().0.read_to_end(&mut stream).unwrap();
+        stream
+    });
+    let run = watch(&["--json", "--ipfix", &place, &example()]).ended_with(0);
+    let stream = collector.join().unwrap();
+    let mut rest = &stream[..];
+    let messages = std::iter::from_fn(|| {
+        let length = u16::from_be_bytes([*rest.get(2)?, *rest.get(3)?]);
+        let (message, later) = rest.split_at(length.into());
+        rest = later;
+        Some(message)
+    });
+    let summary = run.summary();
+    assert_eq!(sums(&rows(messages)), (number(&summary, "ip_packets"), number(&summary, "ip_bytes")));
+
+    let run = watch(&["--summary", "--ipfix", &place, &example()]).ended_with(0);
+    assert!(run.stdout.contains("flow records not sent to tcp://127.0.0.1:"), "{}", run.stdout);
+    assert!(run.stdout.contains("there was no connection (Connection refused"), "{}", run.stdout);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_is_read() {
+    for (arguments, message) in [
+        (&["--ipfix", "sctp://host"][..], "expected [udp://|tcp://|tls://]HOST[:PORT]"),
+        (&["--ipfix", "tls://host"], "TLS needs --ipfix-authority"),
+        (&["--ipfix-times", "milliseconds"], "it is for flows that are sent (--ipfix)"),
+        (&["--tasks", "distinct", "--no-table", "--records", "x"], "not for --no-table"),
+    ] {
+        let run = watch(&[arguments, &[&example()]].concat()).ended_with(2);
+        assert!(run.stderr.contains(message), "{}", run.stderr);
+    }
+}

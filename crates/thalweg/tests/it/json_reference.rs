@@ -1,0 +1,157 @@
+//! `docs/reference/json.md` says what the program writes: every key of every line, no others, and true examples.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use serde_json::Value;
+
+use crate::lab_lines;
+use crate::program::{Run, root, thalweg_in, watch};
+
+/// Paths of keys by type of line: `summary` has `packets`, `records.idle`, `cut_short[].reason`.
+type Keys = BTreeMap<String, BTreeSet<String>>;
+
+/// One of each kind, so that each has something to say of the example.
+const ALL_TASKS: &str = "heavy:5%,change:4s,distinct:src,entropy:src,spread:src>0,moments:bytes,hhh:5%";
+
+/// A line of each type is written by one of these: all flows, either detector, an input that is cut short, tasks, and
+/// what tasks have saved.
+fn runs() -> Vec<Run> {
+    let example = root().join("examples/two-hosts.pcap");
+    let bytes = fs::read(&example).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let short = folder.path().join("short.pcap");
+    fs::write(&short, &bytes[..bytes.len() - 10]).unwrap();
+    let (example, short) = (example.to_str().unwrap(), short.to_str().unwrap());
+    let (states, kept) = (folder.path().join("states"), folder.path().join("kept"));
+    let save = ["--save-states", states.to_str().unwrap()];
+    let saved = |tasks: &str, window: &str| {
+        let arguments = ["--json", "--seed", "1", "--window", window, "--tasks", tasks];
+        watch(&[&arguments[..], &save, &[example]].concat()).ended_with(0)
+    };
+    let mut runs = vec![
+        watch(&["--json", "--flows", example]).ended_with(0),
+        watch(&["--json", "--detector", "cfinf", example]).ended_with(0),
+        watch(&["--json", short]).ended_with(3),
+        watch(&["--json", "--ipfix", "127.0.0.1:4739", "--records", kept.to_str().unwrap(), example])
+            .ended_with(0),
+        saved(ALL_TASKS, "2s"),
+        saved("distinct:dst+port", "1min"),
+    ];
+    let mut files: Vec<_> =
+        fs::read_dir(&states).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    files.sort();
+    let show: Vec<_> =
+        ["sketch", "show", "--json"].into_iter().chain(files.iter().map(String::as_str)).collect();
+    runs.push(thalweg_in(&states, &show).ended_with(0));
+    let [before, now] = ["20261121T221608Z-heavy_5.tsk", "20261121T221614Z-heavy_5.tsk"];
+    // A monitor port, flows without end, a link that fails.
+    let rack = root().join("crates/thalweg/tests/it/emulate/rack.toml");
+    let emulate = ["emulate", "--json", "--sweep", "seed=1", rack.to_str().unwrap()];
+    runs.push(thalweg_in(folder.path(), &emulate).ended_with(0));
+    for top in ["1", "20"] {
+        runs.push(thalweg_in(&states, &["sketch", "diff", "--json", "-n", top, before, now]).ended_with(0));
+    }
+    runs
+}
+
+fn page() -> String {
+    fs::read_to_string(root().join("docs/reference/json.md")).unwrap()
+}
+
+/// Tables of parts, by the type of keys that have such a part.
+const PARTS: [(&str, &str); 4] = [
+    ("estimate", "An estimate"),
+    ("spread", "A spread"),
+    ("times", "Some times"),
+    ("headroom", "What the machine had left"),
+];
+
+/// The keys in the first column of the page's tables, by the heading above. Tables of parts go with what has such a
+/// part: the flow with each `flow`, an estimate or a spread with each key of that type, what tasks say with each `tasks`.
+fn documented(page: &str) -> Keys {
+    let mut keys = Keys::new();
+    let mut with_parts: Vec<(&str, String, &str)> = Vec::new();
+    let mut heading = "";
+    for line in page.lines() {
+        if let Some(text) = line.strip_prefix("## ") {
+            heading = text;
+        } else if let Some((key, rest)) = line.strip_prefix("| `").and_then(|rest| rest.split_once("` | ")) {
+            keys.entry(heading.to_owned()).or_default().insert(key.to_owned());
+            let part = PARTS.iter().find(|(of_type, _)| rest.starts_with(&format!("{of_type} |")));
+            with_parts.extend(part.map(|&(_, part)| (heading, key.to_owned(), part)));
+        }
+    }
+    let parts =
+        PARTS.map(|(_, part)| (part, keys.remove(part).unwrap_or_else(|| panic!("no table of {part}"))));
+    for (heading, key, part) in with_parts {
+        let (_, names) = parts.iter().find(|(name, _)| *name == part).expect("it is one of them");
+        let names = names.iter().map(|name| format!("{key}.{name}"));
+        keys.get_mut(heading).unwrap().extend(names);
+    }
+    let mut part = |heading: &str| keys.remove(heading).unwrap_or_else(|| panic!("no table of {heading}"));
+    let of_flow = part("The flow");
+    let in_tasks =
+        |keys: BTreeSet<String>| -> BTreeSet<_> { keys.iter().map(|key| format!("tasks[].{key}")).collect() };
+    let (of_task, of_change) = (in_tasks(part("What a task says")), in_tasks(part("What change says")));
+    keys.retain(|_, keys| keys.contains("type"));
+    for (name, keys) in &mut keys {
+        match name.as_str() {
+            "window" => keys.extend(of_task.iter().chain(&of_change).cloned()),
+            "kept_windows" => keys.extend(of_task.iter().cloned()),
+            _ => {}
+        }
+        let flows: Vec<&str> =
+            ["", "tasks[].keys[]."].into_iter().filter(|at| keys.contains(&format!("{at}flow"))).collect();
+        keys.extend(flows.iter().flat_map(|at| of_flow.iter().map(move |key| format!("{at}{key}"))));
+    }
+    keys
+}
+
+fn written(runs: &[Run]) -> Keys {
+    let mut keys = Keys::new();
+    for line in runs.iter().flat_map(Run::lines).chain(lab_lines::all()) {
+        let name = line["type"].as_str().unwrap().to_owned();
+        collect("", &line, keys.entry(name).or_default());
+    }
+    keys
+}
+
+fn collect(prefix: &str, value: &Value, keys: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+                collect(&path, value, keys);
+                keys.insert(path);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(&format!("{prefix}[]"), item, keys)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_key_that_is_written_is_documented_and_no_other() {
+    let (documented, written) = (documented(&page()), written(&runs()));
+    assert_eq!(documented.keys().collect::<Vec<_>>(), written.keys().collect::<Vec<_>>());
+    for (name, written) in &written {
+        let documented = &documented[name];
+        let missing: Vec<_> = written.difference(documented).collect();
+        let stale: Vec<_> = documented.difference(written).collect();
+        assert!(missing.is_empty(), "docs/reference/json.md lacks, under {name}: {missing:?}");
+        assert!(stale.is_empty(), "docs/reference/json.md has, under {name}, what is not written: {stale:?}");
+    }
+}
+
+#[test]
+fn the_examples_are_lines_that_the_program_writes() {
+    let runs = runs();
+    let page = page();
+    let examples: Vec<_> = page.lines().filter(|line| line.starts_with("{\"type\":")).collect();
+    assert!(examples.len() >= 3, "{examples:?}");
+    for example in examples {
+        let is_written = runs.iter().any(|run| run.stdout.lines().any(|line| line == example));
+        assert!(is_written, "not written: {example}");
+    }
+}

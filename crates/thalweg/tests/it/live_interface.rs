@@ -1,0 +1,128 @@
+//! `thalweg watch` on interfaces that come and go, and without the right to watch them.
+//!
+//! Tests that make network namespaces need root, `ip` (iproute2) and `ping`; they say that they are skipped where
+//! one is missing.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+
+use crate::live::{Link, Watch};
+use crate::program::{self, Run, THALWEG, number, root, watch};
+
+const PING: [(&str, &str); 1] = [("ping", "-V")];
+const ICMP: u64 = 1;
+
+fn now_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64
+}
+
+fn is_ping(record: &&Value) -> bool {
+    number(&record["flow"], "protocol") == ICMP
+}
+
+#[test]
+fn an_interface_that_goes_down_and_up_is_measured_on() {
+    let Some(link) = Link::set_up("an_interface_that_goes_down_and_up_is_measured_on", &PING) else { return };
+    let watch = Watch::start(&link, &["--workers", "2"]);
+    link.ping_until_answered();
+    sleep(Duration::from_millis(200));
+    link.ip_link(&format!("set {} down", link.interface));
+    let down_ns = now_ns();
+    sleep(Duration::from_millis(300));
+    link.ip_link(&format!("set {} up", link.interface));
+    link.ping_until_answered();
+    sleep(Duration::from_millis(300));
+    let ended = watch.interrupt();
+    assert_eq!((ended.code, ended.told.as_str()), (Some(0), ""));
+    let pings: Vec<_> = ended.of_type("flow").filter(is_ping).collect();
+    let answered =
+        |record: &&&Value| number(record, "packets") == 1 && number(record, "reverse_packets") == 1;
+    let (before, after): (Vec<_>, Vec<_>) =
+        pings.iter().partition(|record| number(record, "first_ns") < down_ns);
+    assert!(before.iter().any(answered), "none before it was down: {pings:#?}");
+    assert!(after.iter().any(answered), "none after it was up again: {pings:#?}");
+    assert_eq!(number(ended.summary(), "kernel_drops"), 0);
+}
+
+#[test]
+fn an_interface_that_is_deleted_ends_the_run_and_leaves_what_was_measured() {
+    const NAME: &str = "an_interface_that_is_deleted_ends_the_run_and_leaves_what_was_measured";
+    for workers in ["1", "2"] {
+        let Some(link) = Link::set_up(NAME, &PING) else { return };
+        let watch = Watch::start(&link, &["--workers", workers]);
+        link.ping_until_answered();
+        sleep(Duration::from_millis(300));
+        link.ip_link(&format!("delete {}", link.interface));
+        let ended = watch.end();
+        assert_eq!(ended.code, Some(3), "{}", ended.told);
+        assert_eq!(ended.told.matches("thalweg: warning: ").count(), 1, "{}", ended.told);
+        assert!(ended.told.contains(&format!("`{}` is gone", link.interface)), "{}", ended.told);
+        assert!(ended.of_type("flow").any(|record| is_ping(&record)), "{:#?}", ended.lines);
+        let cut_short = ended.summary()["cut_short"].as_array().unwrap();
+        assert_eq!(cut_short.len(), 1);
+        assert_eq!(cut_short[0]["source"], *link.interface);
+        assert!(number(ended.summary(), "packets") >= 2);
+    }
+}
+
+#[test]
+fn nothing_is_left_of_the_privileges_while_it_watches() {
+    let Some(link) = Link::set_up("nothing_is_left_of_the_privileges_while_it_watches", &[]) else { return };
+    let watch = Watch::start(&link, &[]);
+    let mut thread_count = 0;
+    for thread in fs::read_dir(format!("/proc/{}/task", watch.id())).unwrap() {
+        let status = fs::read_to_string(thread.unwrap().path().join("status")).unwrap();
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        };
+        for set in ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"] {
+            assert_eq!(field(set), ["0000000000000000"], "{set}\n{status}");
+        }
+        assert_eq!(field("NoNewPrivs:"), ["1"]);
+        for ids in ["Uid:", "Gid:"] {
+            assert!(field(ids).iter().all(|id| id != "0"), "{status}");
+        }
+        thread_count += 1;
+    }
+    assert!(thread_count >= 2, "the workers run");
+    assert_eq!(watch.interrupt().code, Some(0));
+}
+
+#[test]
+fn an_interface_that_does_not_exist_is_refused_with_the_nearest_that_does() {
+    let run = watch(&["--json", "loo"]).ended_with(1);
+    assert!(run.stderr.starts_with("thalweg: there is no interface `loo`"), "{}", run.stderr);
+    assert!(run.stderr.contains("did you mean `lo`?"), "{}", run.stderr);
+    assert_eq!(run.stdout, "");
+}
+
+#[test]
+fn without_the_capability_it_says_which_and_how_to_grant_it() {
+    const NAME: &str = "without_the_capability_it_says_which_and_how_to_grant_it";
+    if !program::is_installed("setpriv", "--version") {
+        return program::skip(NAME, "needs setpriv");
+    }
+    let without = ["--bounding-set=-net_raw", "--inh-caps=-net_raw", THALWEG, "watch", "--json", "lo"];
+    let output = Command::new("setpriv").args(without).stdin(Stdio::null()).output().unwrap();
+    let run = Run::from(output);
+    if run.stderr.starts_with("setpriv:") {
+        return program::skip(NAME, "setpriv may not take capabilities away");
+    }
+    let run = run.ended_with(1);
+    for part in ["CAP_NET_RAW", "setcap cap_net_raw", "`lo`"] {
+        assert!(run.stderr.contains(part), "no {part} in {}", run.stderr);
+    }
+}
+
+#[test]
+fn files_and_interfaces_are_not_watched_together() {
+    let example = root().join("examples/two-hosts.pcap");
+    let run = watch(&["--json", example.to_str().unwrap(), "lo"]).ended_with(1);
+    assert!(run.stderr.contains("two-hosts.pcap is a file, lo an interface"), "{}", run.stderr);
+    assert_eq!(run.stdout, "");
+}

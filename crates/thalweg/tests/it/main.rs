@@ -1,0 +1,27 @@
+//! The program as a whole: what it reads, writes and answers.
+
+mod api;
+mod cli;
+mod collect;
+mod dashboard;
+mod emulate;
+mod exporters;
+mod flows;
+mod foreign_captures;
+mod frames;
+#[path = "../../../../fuzz/src/lib.rs"]
+pub mod fuzz;
+mod fuzz_corpus;
+mod handing_on;
+mod json_reference;
+mod lab;
+mod lab_lines;
+mod live;
+mod live_interface;
+mod live_iperf3;
+mod program;
+mod reference;
+mod serve;
+mod sketch;
+mod watch_files;
+mod watch_tasks;

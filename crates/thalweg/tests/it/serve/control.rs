@@ -1,0 +1,142 @@
+//! The whole loop: an emulated network, collectors, the controller.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use serde_json::{Value, json};
+
+use crate::program::root;
+use crate::serve::Serve;
+
+/// The daemon of `examples/steering`, ten times faster, with these lines in `[control]`.
+fn steering(control: &str) -> Serve {
+    let mut serve = Serve::new("");
+    let examples = root().join("examples/steering");
+    fs::copy(examples.join("experiment.toml"), serve.path("experiment.toml")).unwrap();
+    let example = fs::read_to_string(examples.join("thalweg.toml")).unwrap();
+    let faster = example.replace("pace = 0.01", "pace = 0.1");
+    assert_ne!(faster, example);
+    let text = format!("[api]\nlisten = \"{}\"\n{faster}{control}", serve.address);
+    fs::write(serve.path("thalweg.toml"), text).unwrap();
+    serve.start();
+    serve
+}
+
+/// Has something changed; gives the status and what is answered.
+pub(crate) fn send(serve: &Serve, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    let mut stream = TcpStream::connect(serve.address).unwrap();
+    let (host, body) = (serve.address, body.to_string());
+    let length = body.len();
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+         Content-Length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, serde_json::from_str(body).unwrap_or(Value::Null))
+}
+
+fn count(serve: &Serve, name: &str) -> u64 {
+    serve.get("/v1/control").unwrap()["counts"][name].as_u64().unwrap()
+}
+
+#[test]
+fn flows_that_collide_are_sent_another_way_and_are_seen_there() {
+    let mut serve = steering("");
+    serve.wait("some were", |serve| count(serve, "confirmed") >= 5);
+    let control = serve.get("/v1/control").unwrap();
+    assert_eq!(control["has_routes"], true);
+    assert_eq!(control["counts"]["notices_lost"], 0);
+    assert_eq!(serve.get("/v1/topology").unwrap()["version"], 2, "collectors know of the routes");
+
+    let actions = serve.get("/v1/control/actions?last=1000").unwrap()["actions"].clone();
+    let first = actions.as_array().unwrap().last().unwrap().clone();
+    assert_eq!((&first["action"], &first["outcome"]), (&json!(1), &json!("confirmed")), "{first}");
+    assert!(first["took_ns"].as_u64().unwrap() > 0);
+    assert!(serve.log().contains("goes by address"), "{}", serve.log());
+
+    let decisions = serve.get("/v1/control/decisions?last=1000").unwrap()["decisions"].clone();
+    let decisions = decisions.as_array().unwrap();
+    let went = decisions.iter().filter(|decision| decision["verdict"] == "goes");
+    for decision in went {
+        let ways = decision["alternatives"].as_array().unwrap();
+        let expected = |address: &Value| {
+            let way = ways.iter().find(|way| way["address"] == *address).unwrap();
+            way["expected_bps"].as_u64().unwrap()
+        };
+        let (there, here) = (expected(&decision["to"]), expected(&decision["from"]));
+        assert!(10 * there > 11 * here, "it goes where it gains a tenth: {decision}");
+    }
+    assert!(decisions.iter().any(|decision| decision["verdict"] == "stays"));
+    let confirmed = serve.metric("thalweg_control_actions_total{outcome=\"confirmed\"}").unwrap();
+    assert!(confirmed >= 5 && serve.metric("thalweg_control_effect_seconds_count").unwrap() >= 5);
+    serve.signal("-TERM");
+    assert_eq!(serve.ended(), Some(0), "{}", serve.log());
+    assert!(serve.log().contains("steered: "), "{}", serve.log());
+}
+
+#[test]
+fn a_frozen_controller_only_watches_and_what_is_pinned_goes_all_the_same() {
+    let serve = steering("dry_run = false\n");
+    assert_eq!(send(&serve, "PUT", "/v1/control/frozen", &json!({"frozen": true})).0, 200);
+    serve.wait("it would do something", |serve| count(serve, "withheld") >= 3);
+    assert_eq!(count(&serve, "begun"), 0);
+    let (status, control) = send(&serve, "PUT", "/v1/control/pins/h0/h8", &json!({"address": 3}));
+    assert_eq!(status, 200, "{control}");
+    assert_eq!(control["pins"], json!([{"source": "h0", "destination": "h8", "address": 3}]));
+    assert_eq!(control["counts"]["begun"], 1);
+    let ways = serve.get("/v1/control/ways/h0/h8").unwrap();
+    assert_eq!((&ways["pinned"], ways["ways"].as_array().unwrap().len()), (&json!(3), 4), "{ways}");
+    let way = &ways["ways"][3];
+    assert_eq!((&way["address"], way["links"].as_array().unwrap().len()), (&json!(3), 5), "{way}");
+    assert_eq!(way["links"][4], "edge4:p0:out", "the last is the host's");
+    for (method, path, body, expected) in [
+        ("PUT", "/v1/control/pins/h0/h99", json!({"address": 3}), 404),
+        ("PUT", "/v1/control/pins/h0/h8", json!({"address": 4}), 400),
+        ("PUT", "/v1/control/pins/h0/h0", json!({"address": 1}), 400),
+        ("PUT", "/v1/control/pins/h0/h8", json!({"adress": 1}), 400),
+        ("DELETE", "/v1/control/pins/h8/h0", json!(null), 404),
+        ("DELETE", "/v1/control/pins/h0/h8", json!(null), 200),
+        ("PUT", "/v1/control/frozen", json!({"frozen": false}), 200),
+    ] {
+        let (status, answer) = send(&serve, method, path, &body);
+        assert_eq!(status, expected, "{method} {path} {body}: {answer}");
+    }
+    assert_eq!(serve.get("/v1/control").unwrap()["pins"], json!([]));
+    serve.wait("it steers again", |serve| count(serve, "confirmed") >= 2);
+}
+
+#[test]
+fn a_controller_steers_by_what_another_daemon_tells() {
+    // The network is emulated there, by a controller that leaves everything as it is but sets the routes.
+    let there = steering("");
+    assert_eq!(send(&there, "PUT", "/v1/control/frozen", &json!({"frozen": true})).0, 200);
+    there.wait("has routes", |serve| serve.get("/v1/control").unwrap()["has_routes"] == true);
+    let network = there.get("/v1/topology").unwrap()["network"].to_string();
+    let mut here = Serve::new("");
+    fs::write(here.path("network.json"), network).unwrap();
+    let control = format!("[control]\ndecider = \"greedy\"\nremotes = [\"http://{}\"]\n", there.address);
+    let text =
+        format!("[api]\nlisten = \"{}\"\n[network]\ntopology = \"network.json\"\n{control}", here.address);
+    fs::write(here.path("thalweg.toml"), text).unwrap();
+    here.start();
+    here.wait("it would do something", |serve| count(serve, "goes") >= 3);
+    assert_eq!(count(&here, "notices_lost"), 0, "{}", here.log());
+    assert!(here.log().contains("listens to its collectors"), "{}", here.log());
+    drop(there);
+    here.wait("it sees that nobody is there", |serve| serve.log().contains("tells nothing, asked again in"));
+    here.signal("-TERM");
+    assert_eq!(here.ended(), Some(0), "{}", here.log());
+}
+
+#[test]
+fn a_daemon_without_a_controller_says_so() {
+    let mut serve = Serve::new(crate::serve::CAPTURE);
+    serve.start();
+    let (status, problem) = send(&serve, "GET", "/v1/control", &Value::Null);
+    assert_eq!((status, &problem["code"]), (404, &json!("not_found")), "{problem}");
+}

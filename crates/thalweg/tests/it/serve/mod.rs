@@ -1,0 +1,303 @@
+//! `thalweg serve` as a process: start, reload, kill, stop.
+
+mod control;
+mod interfaces;
+mod openflow;
+#[path = "../../../../thalweg-control/tests/openflow_ovs/ovs.rs"]
+#[allow(dead_code, reason = "not every user of this file needs all of it")]
+mod ovs;
+mod slow;
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::program::{THALWEG, root, thalweg_in};
+
+/// How long anything may take that should take a moment.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A daemon with a folder of its own, in which `thalweg.toml` says what it does.
+struct Serve {
+    folder: TempDir,
+    address: SocketAddr,
+    child: Option<Child>,
+}
+
+impl Serve {
+    /// Not started yet; `rest` follows the sections for API and network.
+    fn new(rest: &str) -> Serve {
+        // Free a moment ago, and nobody else wants it.
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let serve = Serve { folder: tempfile::tempdir().unwrap(), address, child: None };
+        // The daemon becomes another user if root starts it.
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+        fs::set_permissions(serve.folder.path(), open).unwrap();
+        for file in ["topology.toml", "leaf0.pcapng.zst", "experiment.toml"] {
+            fs::copy(root().join("examples/collector").join(file), serve.path(file)).unwrap();
+        }
+        serve.configure(rest);
+        serve
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        self.folder.path().join(file)
+    }
+
+    fn configure(&self, rest: &str) {
+        let address = self.address;
+        let text = format!("[api]\nlisten = \"{address}\"\n[network]\ntopology = \"topology.toml\"\n{rest}");
+        fs::write(self.path("thalweg.toml"), text).unwrap();
+    }
+
+    /// Starts it, and waits until it is ready.
+    fn start(&mut self) {
+        self.start_as(Command::new(THALWEG));
+    }
+
+    /// The same, by a command that runs the program.
+    fn start_as(&mut self, command: Command) {
+        self.launch(command);
+        self.wait("it is ready", |serve| serve.get("/readyz").is_some());
+    }
+
+    fn launch(&mut self, mut command: Command) {
+        let log = File::options().append(true).create(true).open(self.path("log")).unwrap();
+        let child = command
+            .args(["serve", "-c", "thalweg.toml"])
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        self.child = Some(child);
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.path("log")).unwrap_or_default()
+    }
+
+    /// What an address of the API answers; `None` if it is not an answer of success.
+    fn get(&self, path: &str) -> Option<Value> {
+        self.text(path).map(|body| serde_json::from_str(&body).unwrap_or(Value::Null))
+    }
+
+    /// The value of a line of the metrics.
+    fn metric(&self, name: &str) -> Option<u64> {
+        let page = self.text("/metrics")?;
+        page.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+    }
+
+    fn text(&self, path: &str) -> Option<String> {
+        let mut stream = TcpStream::connect(self.address).ok()?;
+        let host = self.address;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        let (head, body) = answer.split_once("\r\n\r\n")?;
+        head.starts_with("HTTP/1.1 200").then(|| body.to_owned())
+    }
+
+    /// Names of collectors, and what they do.
+    fn collectors(&self) -> Vec<(String, String)> {
+        let answer = self.get("/v1/collectors").unwrap_or_default();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let collectors = answer["collectors"].as_array().cloned().unwrap_or_default();
+        collectors.iter().map(|it| (text(&it["name"]), text(&it["state"]["name"]))).collect()
+    }
+
+    fn has(&self, collector: &str, state: &str) -> bool {
+        self.collectors().iter().any(|(name, now)| name == collector && now == state)
+    }
+
+    #[track_caller]
+    fn wait(&self, what: &str, is_so: impl Fn(&Serve) -> bool) {
+        let begun = Instant::now();
+        while !is_so(self) {
+            assert!(begun.elapsed() < PATIENCE, "{what}: {}\n{:?}", self.log(), self.collectors());
+            sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn signal(&self, signal: &str) {
+        let pid = self.child.as_ref().unwrap().id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    }
+
+    /// The code it ends with.
+    fn ended(&mut self) -> Option<i32> {
+        self.child.take().unwrap().wait().unwrap().code()
+    }
+}
+
+impl Drop for Serve {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+const CAPTURE: &str = "[[collector]]\nname = \"a\"\nswitch = \"leaf0\"\nfile = \"leaf0.pcapng.zst\"\n";
+
+#[test]
+fn a_graceful_stop_hands_on_all_flows_and_records_are_written() {
+    let records = "[records]\nfile = \"records.jsonl\"\n";
+    let mut serve = Serve::new(&[CAPTURE, records].concat());
+    serve.start();
+    serve.wait("the file has ended", |serve| serve.has("a", "ended"));
+    let counts = serve.get("/v1/collectors").unwrap()["collectors"][0]["counts"].clone();
+    assert_eq!(counts["frames"], 14_342);
+    serve.signal("-TERM");
+    assert_eq!(serve.ended(), Some(0), "{}", serve.log());
+    let text = fs::read_to_string(serve.path("records.jsonl")).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let sum = |field: &str| lines.iter().map(|line| line[field].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(sum("packets") + sum("reverse_packets"), 14_342, "every packet is in one record");
+    assert!(lines.iter().all(|line| line["type"] == "flow" && line["collector"] == "a"));
+    assert!(serve.log().contains("stopped"), "{}", serve.log());
+}
+
+#[test]
+fn a_killed_daemon_starts_again_and_finds_the_same() {
+    let mut serve = Serve::new(CAPTURE);
+    let flows = |serve: &Serve| {
+        let answer = serve.get("/v1/flows?top=50").unwrap();
+        assert!(answer["total"].as_u64().unwrap() > 20, "{answer}");
+        answer
+    };
+    serve.start();
+    serve.wait("the file has ended", |serve| serve.has("a", "ended"));
+    let before = flows(&serve);
+    serve.signal("-KILL");
+    assert_eq!(serve.ended(), None, "a signal ended it");
+    serve.start();
+    serve.wait("the file has ended", |serve| serve.has("a", "ended"));
+    assert_eq!(flows(&serve), before);
+}
+
+#[test]
+fn a_reload_takes_up_a_right_file_and_a_wrong_one_changes_nothing() {
+    let mut serve = Serve::new(CAPTURE);
+    serve.start();
+    serve.wait("the file has ended", |serve| serve.has("a", "ended"));
+    let emulated = "[[collector]]\nname = \"b\"\nswitch = \"leaf0\"\nemulate = \"experiment.toml\"\n";
+    serve.configure(&[CAPTURE, emulated, "[log]\nlevel = \"debug\"\n"].concat());
+    serve.signal("-HUP");
+    serve.wait("b is there", |serve| serve.has("a", "ended") && serve.has("b", "ended"));
+
+    serve.configure(&[CAPTURE, "speeed = 1\n[[rule]]\nupper = 0.1\n"].concat());
+    serve.signal("-HUP");
+    serve.wait("it is told", |serve| serve.log().contains("nothing changes"));
+    let log = serve.log();
+    assert!(log.contains("thalweg.toml:9: unknown key speeed; did you mean speed?"), "{log}");
+    assert_eq!(serve.collectors().len(), 2);
+
+    // The topology too is checked before anything changes.
+    fs::write(serve.path("topology.toml"), "[[router]]\nname = \"leaf9\"\n").unwrap();
+    serve.configure(&emulated.replace("\"b\"", "\"c\""));
+    serve.signal("-HUP");
+    serve.wait("it is told", |serve| serve.log().matches("nothing changes").count() == 2);
+    assert_eq!(serve.collectors().len(), 2);
+
+    fs::copy(root().join("examples/collector/topology.toml"), serve.path("topology.toml")).unwrap();
+    serve.signal("-HUP");
+    serve.wait("c alone is there", |serve| serve.collectors() == [("c".to_owned(), "ended".to_owned())]);
+    serve.signal("-INT");
+    assert_eq!(serve.ended(), Some(0), "{}", serve.log());
+}
+
+#[test]
+fn samples_are_written_on_a_signal_and_when_something_happens() {
+    let samples = "[samples]\nfolder = \"samples\"\non_event = \"congestion\"\n";
+    let mut serve = Serve::new(&[CAPTURE, samples].concat());
+    serve.start();
+    serve.wait("the file has ended", |serve| serve.has("a", "ended"));
+    let files = |serve: &Serve, ending: &str| {
+        let files = fs::read_dir(serve.path("samples")).into_iter().flatten();
+        let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.ends_with(ending)).collect::<Vec<_>>()
+    };
+    serve.wait("an event's", |serve| files(serve, "-congestion.pcapng").len() == 1);
+    serve.signal("-USR1");
+    serve.wait("a signal's", |serve| files(serve, "-signal.pcapng").len() == 1);
+    let name = &files(&serve, "-signal.pcapng")[0];
+    let bytes = fs::read(serve.path("samples").join(name)).unwrap();
+    assert!(bytes.len() > 14_342 * 86, "{}", bytes.len());
+}
+
+#[test]
+fn dumps_of_runs_before_are_not_written_over_and_count_among_those_that_are_kept() {
+    let samples = "[samples]\nfolder = \"samples\"\non_event = \"congestion\"\nkeep = 2\n";
+    let mut serve = Serve::new(&[CAPTURE, samples].concat());
+    let dumps = |serve: &Serve| {
+        let files = fs::read_dir(serve.path("samples")).into_iter().flatten();
+        let mut names: Vec<_> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+        names.retain(|name| name.ends_with(".pcapng"));
+        names.sort();
+        names
+    };
+    for run in 1..=3 {
+        serve.start();
+        serve.wait("it has written", |serve| serve.metric("thalweg_sample_files_total ") == Some(1));
+        serve.signal("-TERM");
+        assert_eq!(serve.ended(), Some(0), "{}", serve.log());
+        assert_eq!(dumps(&serve).len(), run.min(2), "{:?}", dumps(&serve));
+    }
+}
+
+#[test]
+fn records_that_a_full_disk_does_not_take_are_counted() {
+    let records = "[records]\nfile = \"/dev/full\"\n[log]\nformat = \"json\"\n";
+    let mut serve = Serve::new(&[CAPTURE, records].concat());
+    serve.start();
+    serve.wait("the file has ended", |serve| serve.has("a", "ended"));
+    let before = serve.metric("thalweg_flow_records_lost_total{collector=\"a\",reason=\"failed\"}");
+    // Flows begin anew, and those that there were are handed on.
+    serve.configure(&[CAPTURE, "smoothing = \"2ms\"\n", records].concat());
+    serve.signal("-HUP");
+    let lost = |serve: &Serve| {
+        let lost = serve.metric("thalweg_flow_records_lost_total{collector=\"a\",reason=\"failed\"}");
+        lost.filter(|lost| Some(*lost) > before)
+    };
+    serve.wait("they are counted", |serve| lost(serve).is_some());
+    let lost = lost(&serve).unwrap();
+    serve.signal("-TERM");
+    assert_eq!(serve.ended(), Some(0), "{}", serve.log());
+    let log = serve.log();
+    assert!(log.contains("cannot write records") && log.contains(&format!("\"failed\":{lost}")), "{log}");
+}
+
+#[test]
+fn check_says_what_would_be_done_and_what_is_wrong() {
+    let folder = root().join("examples/collector");
+    let run = thalweg_in(&folder, &["check", "-c", "thalweg.toml"]).ended_with(0);
+    for line in [
+        "thalweg.toml: no mistakes",
+        "network: topology.toml: 4 switches, 6 hosts, 10 links",
+        "leaf0: file leaf0.pcapng.zst (at 0.001 times its pace), switch leaf0 with 5 ports",
+    ] {
+        assert!(run.stdout.contains(line), "{}", run.stdout);
+    }
+    let default = thalweg_in(&folder, &["check", "--default"]).ended_with(0).stdout;
+    let serve = Serve::new("");
+    fs::write(serve.path("default.toml"), default).unwrap();
+    let run = thalweg_in(serve.folder.path(), &["check", "-c", "default.toml"]).ended_with(0);
+    assert!(
+        run.stdout.contains("tor0: interface eth1 (AF_PACKET, since there is no interface"),
+        "{}",
+        run.stdout
+    );
+    let run = thalweg_in(serve.folder.path(), &["check", "-c", "thalweg.toml"]).ended_with(2);
+    assert!(run.stderr.contains("nothing is measured"), "{}", run.stderr);
+    let run = thalweg_in(Path::new("/"), &["serve", "-c", "no-such-file.toml"]).ended_with(2);
+    assert!(run.stderr.contains("cannot read the configuration file"), "{}", run.stderr);
+}

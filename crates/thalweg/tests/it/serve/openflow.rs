@@ -1,0 +1,107 @@
+//! Switches of Open vSwitch under a daemon: their routes are set, flows are steered, and what fails is put right.
+//!
+//! Needs root, for an interface to read, and Open vSwitch; says that it is skipped where they are missing.
+
+use std::fs;
+use std::io::Write as _;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::MetadataExt as _;
+
+use serde_json::json;
+
+use crate::serve::Serve;
+use crate::serve::control::send;
+use crate::serve::ovs::Ovs;
+
+/// The switches of the example's topology.
+const SWITCHES: [&str; 4] = ["leaf0", "leaf1", "spine0", "spine1"];
+
+/// Six hosts, two addresses.
+const ROUTES: usize = 12;
+
+fn skip(reason: &str) {
+    // The test runner hides what `eprintln!` writes; nobody is left to tell.
+    let _ = std::io::stderr().write_all(format!("skipped: {reason}\n").as_bytes());
+}
+
+/// Entries of a bridge that have this priority.
+fn entries(ovs: &Ovs, bridge: &str, priority: u16) -> Vec<String> {
+    let mut flows = ovs.flows(bridge);
+    flows.retain(|flow| flow.contains(&format!("priority={priority},")));
+    flows
+}
+
+fn all_have_their_routes(ovs: &Ovs) -> bool {
+    SWITCHES.iter().all(|bridge| entries(ovs, bridge, 16_384).len() == ROUTES)
+}
+
+#[test]
+fn routes_are_set_flows_are_pinned_and_what_fails_is_put_right() {
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        return skip("needs root");
+    }
+    let Some(mut ovs) = Ovs::start("OpenFlow13") else { return skip("needs Open vSwitch") };
+    let mut serve = Serve::new("");
+    let address: SocketAddr = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+    let switches: Vec<String> =
+        SWITCHES.iter().zip(0x100..).map(|(name, number)| format!("\"{name} {number:x} 6\"")).collect();
+    serve.configure(&format!(
+        "[[collector]]\nname = \"a\"\nswitch = \"leaf0\"\ninterface = \"lo\"\nbackend = \"af_packet\"\n\
+         [control]\ndecider = \"static\"\nactuator = \"openflow\"\naddresses = 2\n\
+         openflow_listen = \"{address}\"\nswitches = [{}]\n",
+        switches.join(", ")
+    ));
+    serve.start();
+    for (name, number) in SWITCHES.iter().zip(0x100..) {
+        ovs.add_bridge(name, number, 6, address);
+    }
+    serve.wait("routes are set", |_| all_have_their_routes(&ovs));
+    assert_eq!(serve.get("/v1/control").unwrap()["has_routes"], true);
+
+    serve.wait("they are counted", |serve| {
+        serve.metric("thalweg_control_switches{state=\"settled\"}") == Some(SWITCHES.len() as u64)
+            && serve.metric("thalweg_control_entries_total{change=\"written\"}") == Some(48)
+    });
+
+    let pin = |serve: &Serve, address: u8| {
+        let (status, answer) = send(serve, "PUT", "/v1/control/pins/h0/h3", &json!({"address": address}));
+        assert_eq!(status, 200, "{answer}");
+    };
+    pin(&serve, 1);
+    serve.wait("the pair is steered", |_| entries(&ovs, "leaf0", 20_480).len() == 1);
+    let steered = entries(&ovs, "leaf0", 20_480).remove(0);
+    for part in [
+        "in_port=1,dl_src=02:54:57:00:00:00,dl_dst=02:54:57:00:00:03",
+        "actions=set_field:02:54:57:01:00:03->eth_dst,output:6,output:",
+    ] {
+        assert!(steered.contains(part), "{part} is not in {steered}");
+    }
+
+    // All switches fail, and come back empty.
+    ovs.kill_switch();
+    serve.wait("it is told", |serve| serve.log().contains("spine1 is not connected any more"));
+    ovs.start_switch();
+    let connected = |serve: &Serve| serve.log().matches("is connected, with").count();
+    serve.wait("all have connected", |serve| connected(serve) == 2 * SWITCHES.len());
+    serve.wait("routes are set", |_| all_have_their_routes(&ovs));
+    // Nothing is seen of the pair, which sends nothing: the pin holds all the same.
+    assert_eq!(entries(&ovs, "leaf0", 20_480).len(), 1);
+
+    // The controller goes, and everything stays; another takes it up.
+    serve.signal("-KILL");
+    assert_eq!(serve.ended(), None);
+    assert!(all_have_their_routes(&ovs));
+    let before = connected(&serve);
+    serve.start();
+    serve.wait("all have connected", |serve| connected(serve) == before + SWITCHES.len());
+    assert!(serve.log().contains("leaf0 is connected, with 13 entries of ours"), "{}", serve.log());
+    pin(&serve, 0);
+    serve.wait("the pair is sent home", |_| entries(&ovs, "leaf0", 20_480).is_empty());
+    assert!(all_have_their_routes(&ovs));
+    serve.signal("-TERM");
+    assert_eq!(serve.ended(), Some(0), "{}", serve.log());
+    let complaints = ovs.complaints();
+    // That nobody listened for a while is no fault.
+    let of_messages = |line: &&String| line.contains("ofp") && !line.contains("rconn");
+    assert_eq!(complaints.iter().find(of_messages), None, "{complaints:?}");
+}
