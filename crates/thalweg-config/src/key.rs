@@ -137,7 +137,7 @@ impl Kind {
     /// Whether this text can be its value.
     pub fn accepts(self, text: &str) -> bool {
         match self {
-            Kind::Time => text.parse().is_ok_and(|time| time > Nanos::ZERO),
+            Kind::Time => text.parse().is_ok_and(|time: Nanos| time > Nanos::ZERO),
             Kind::Delay => text.parse::<Nanos>().is_ok(),
             Kind::Rate => text.parse().is_ok_and(|rate: BitRate| rate.0 > 0),
             Kind::Amount => text.parse().is_ok_and(|bytes: Bytes| bytes.0 > 0),
