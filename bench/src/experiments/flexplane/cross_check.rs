@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 
 use anyhow::Context;
-use thalweg::emulate::experiment::table::TOP;
+use thalweg::emulate::experiment::table::Top;
 use thalweg::emulate::results::Results;
 
 use super::{Contender, Keep, Study, digits, link_to, mean, quantile, sweep};
@@ -181,9 +181,8 @@ fn ns3(study: &Study<'_>) -> anyhow::Result<(String, Vec<Crosscheck>)> {
 /// As long as ours.
 fn span(study: &Study<'_>, file: &str) -> anyhow::Result<Span> {
     let experiment = study.experiment(file)?;
-    let top = experiment.entry(&TOP);
-    let seconds = |key| top.time(key).unwrap_or_default().as_secs_f64();
-    Ok(Span { seconds: seconds("duration"), warm_up: seconds("warm_up") })
+    let Top { duration, warm_up, .. } = experiment.one().into_value();
+    Ok(Span { seconds: duration.as_secs_f64(), warm_up: warm_up.as_secs_f64() })
 }
 
 fn with_columns(first: &[&str]) -> Table {
