@@ -20,7 +20,7 @@ use thiserror::Error;
 use tokio::sync::watch;
 
 use super::json::{self, EventBody, LinkName};
-use super::{Api, SubscriberPass};
+use super::{Api, SubscriberPass, convert};
 use crate::serve::access::{Handshake, Policy, Scope};
 use crate::serve::event::{Event, EventKind};
 use crate::serve::hub::{Delivery, Published, Subscriber};
@@ -136,7 +136,7 @@ fn type_of(kind: &EventKind) -> &'static str {
 
 fn is_of(event: &Event, link: &LinkName) -> bool {
     match &event.kind {
-        EventKind::Link(told) => *link.switch == *event.switch && link.side() == told.link.side,
+        EventKind::Link(told) => *link.switch == *event.switch && convert::side(link) == told.link.side,
         _ => false,
     }
 }
@@ -197,7 +197,7 @@ impl Subscription {
 }
 
 fn text(api: &Api, published: &Published) -> Bytes {
-    frame(api, published.id, type_of(&published.event.kind), &json::Event::from(published))
+    frame(api, published.id, type_of(&published.event.kind), &convert::event(published))
 }
 
 fn lost(api: &Api, count: Option<u64>, total: u64, last: u64) -> Bytes {

@@ -19,12 +19,13 @@
 //! | `route` | all that can be asked |
 //! | `request`, `reply`, `problem` | a question, an answer, why there is none (RFC 9457) |
 //! | `handlers` | from a question to an answer |
-//! | `json` | what answers look like |
+//! | `convert` | the daemon's values as the JSON types of `thalweg-api` |
 //! | `events` | events as server-sent events |
 //! | `server`, `service` | connections; checks |
 //! | `places`, `stall` | how many connections; peers that do not read |
 //! | `open_api`, `reference` | the same table as documents |
 
+pub mod convert;
 mod counts;
 pub mod events;
 mod handlers;

@@ -1,8 +1,8 @@
 //! Collectors.
 
 use super::{Patience, asked};
-use crate::serve::api::Api;
-use crate::serve::api::json::{Answered, Collector, Collectors};
+use crate::serve::api::json::Collectors;
+use crate::serve::api::{Api, convert};
 use crate::serve::api::problem::Problem;
 use crate::serve::api::reply::Reply;
 use crate::serve::api::request::Request;
@@ -13,8 +13,8 @@ pub(in crate::serve::api) fn all(api: &Api, request: &Request) -> Result<Reply, 
     let (mut answered, mut collectors) = (Vec::new(), Vec::new());
     for handle in asked(api, request)? {
         let counters = handle.counters(patience.left());
-        answered.push(Answered::of(&handle, &counters));
-        collectors.push(Collector::new(&handle, counters.ok().map(|asked| asked.value).as_ref()));
+        answered.push(convert::answered(&handle, &counters));
+        collectors.push(convert::collector(&handle, counters.ok().map(|asked| asked.value).as_ref()));
     }
     Reply::json(&Collectors { answered, collectors })
 }

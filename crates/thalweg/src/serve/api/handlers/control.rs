@@ -2,8 +2,8 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::serve::api::Api;
-use crate::serve::api::json::{Action, Actions, Control, Decision, Decisions, Frozen, PinTo, Ways};
+use crate::serve::api::json::{Actions, Decisions, Frozen, PinTo};
+use crate::serve::api::{Api, convert};
 use crate::serve::api::problem::{Code, Problem};
 use crate::serve::api::reply::Reply;
 use crate::serve::api::request::Request;
@@ -17,14 +17,14 @@ const MAX_LAST: usize = 1_000;
 
 /// `GET /v1/control`
 pub(in crate::serve::api) fn get(api: &Api, _: &Request) -> Result<Reply, Problem> {
-    Reply::json(&Control::from(controller(api)?))
+    Reply::json(&convert::control(controller(api)?))
 }
 
 /// `GET /v1/control/decisions`
 pub(in crate::serve::api) fn decisions(api: &Api, request: &Request) -> Result<Reply, Problem> {
     let count = request.number("last", DEFAULT_LAST, MAX_LAST)?;
     let (decisions, names) = controller(api)?.desk().decisions(count);
-    let decisions = decisions.iter().map(|decision| Decision::new(decision, &names)).collect();
+    let decisions = decisions.iter().map(|decision| convert::decision(decision, &names)).collect();
     Reply::json(&Decisions { decisions })
 }
 
@@ -32,7 +32,7 @@ pub(in crate::serve::api) fn decisions(api: &Api, request: &Request) -> Result<R
 pub(in crate::serve::api) fn actions(api: &Api, request: &Request) -> Result<Reply, Problem> {
     let count = request.number("last", DEFAULT_LAST, MAX_LAST)?;
     let (actions, names) = controller(api)?.desk().actions(count);
-    let actions = actions.iter().map(|report| Action::new(report, &names)).collect();
+    let actions = actions.iter().map(|report| convert::action(report, &names)).collect();
     Reply::json(&Actions { actions })
 }
 
@@ -40,7 +40,7 @@ pub(in crate::serve::api) fn actions(api: &Api, request: &Request) -> Result<Rep
 pub(in crate::serve::api) fn ways(api: &Api, request: &Request) -> Result<Reply, Problem> {
     let (source, destination) = ends(request)?;
     let ways = controller(api)?.desk().ways(source, destination).map_err(|error| wrong(&error))?;
-    Reply::json(&Ways::from(ways))
+    Reply::json(&convert::ways(ways))
 }
 
 /// `PUT /v1/control/pins/{source}/{destination}`
@@ -50,7 +50,7 @@ pub(in crate::serve::api) fn pin(api: &Api, request: &Request) -> Result<Reply, 
     let PinTo { address } = body(request)?;
     control.desk().pin(source, destination, address).map_err(|error| wrong(&error))?;
     tracing::info!("{source} > {destination} is pinned to address {address}, by the API");
-    Reply::json(&Control::from(control))
+    Reply::json(&convert::control(control))
 }
 
 /// `DELETE /v1/control/pins/{source}/{destination}`
@@ -59,7 +59,7 @@ pub(in crate::serve::api) fn unpin(api: &Api, request: &Request) -> Result<Reply
     let (source, destination) = ends(request)?;
     control.desk().unpin(source, destination).map_err(|error| wrong(&error))?;
     tracing::info!("{source} > {destination} is pinned no more, by the API");
-    Reply::json(&Control::from(control))
+    Reply::json(&convert::control(control))
 }
 
 /// `PUT /v1/control/frozen`
@@ -68,7 +68,7 @@ pub(in crate::serve::api) fn freeze(api: &Api, request: &Request) -> Result<Repl
     let Frozen { frozen } = body(request)?;
     control.desk().freeze(frozen);
     tracing::info!("the controller {}, by the API", if frozen { "only watches" } else { "steers again" });
-    Reply::json(&Control::from(control))
+    Reply::json(&convert::control(control))
 }
 
 fn controller(api: &Api) -> Result<&control::Control, Problem> {

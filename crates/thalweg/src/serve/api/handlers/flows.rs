@@ -7,8 +7,8 @@ use thalweg_measure::collector::FlowReport;
 use thalweg_wire::FlowKey;
 
 use super::{Patience, asked, check_answered};
-use crate::serve::api::Api;
-use crate::serve::api::json::{Answered, Flow, Flows};
+use crate::serve::api::json::Flows;
+use crate::serve::api::{Api, convert};
 use crate::serve::api::problem::{Code, Problem};
 use crate::serve::api::reply::Reply;
 use crate::serve::api::request::Request;
@@ -40,10 +40,10 @@ pub(in crate::serve::api) fn one(api: &Api, request: &Request) -> Result<Reply, 
     let (mut answered, mut flows) = (Vec::new(), Vec::new());
     for collector in asked(api, request)? {
         let answer = collector.flow(key, patience.left());
-        answered.push(Answered::of(&collector, &answer));
+        answered.push(convert::answered(&collector, &answer));
         let found = answer.ok().and_then(|asked| asked.value);
         flows.extend(
-            found.map(|report| Flow::new(&report, collector.name(), &collector.description().switch)),
+            found.map(|report| convert::flow(&report, collector.name(), &collector.description().switch)),
         );
     }
     check_answered(&answered)?;
@@ -84,13 +84,13 @@ impl Fastest {
                     fastest.add(Ranked { report, collector });
                 }
             });
-            answered.push(Answered::new(handle, end));
+            answered.push(convert::answered_at(handle, end));
         }
         check_answered(&answered)?;
         let total = fastest.total;
         let view = |ranked: &Ranked| {
             let description = collectors[ranked.collector].description();
-            Flow::new(&ranked.report, &description.name, &description.switch)
+            convert::flow(&ranked.report, &description.name, &description.switch)
         };
         let flows = fastest.heap.into_sorted_vec().iter().map(view).collect();
         Ok(Flows { answered, total, flows })

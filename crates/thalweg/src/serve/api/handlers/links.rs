@@ -5,8 +5,8 @@ use thalweg_network::{Attachment, NetworkState, Node};
 
 use super::flows::Fastest;
 use super::{Patience, asked, check_answered};
-use crate::serve::api::Api;
-use crate::serve::api::json::{Answered, Link, LinkName, Links};
+use crate::serve::api::json::{LinkName, Links};
+use crate::serve::api::{Api, convert};
 use crate::serve::api::problem::{Code, Problem};
 use crate::serve::api::reply::Reply;
 use crate::serve::api::request::Request;
@@ -20,10 +20,10 @@ pub(in crate::serve::api) fn all(api: &Api, request: &Request) -> Result<Reply, 
     for collector in asked(api, request)? {
         let switch = &collector.description().switch;
         let answer = collector.links(patience.left());
-        answered.push(Answered::of(&collector, &answer));
+        answered.push(convert::answered(&collector, &answer));
         links.extend(answer.into_iter().flat_map(|asked| asked.value).map(|report| {
             let peer = network.and_then(|network| peer(network, switch, report.side));
-            Link::new(&report, collector.name(), switch, peer)
+            convert::link(&report, collector.name(), switch, peer)
         }));
     }
     check_answered(&answered)?;
@@ -46,7 +46,7 @@ pub(in crate::serve::api) fn flows(api: &Api, request: &Request) -> Result<Reply
     if let Some(network) = api.daemon().network() {
         check_port(&network.newest().state, &link)?;
     }
-    let side = link.side();
+    let side = convert::side(&link);
     let flows = Fastest::of(&watching, request, |flow| is_on(flow, side))?;
     Reply::json(&flows)
 }
@@ -62,7 +62,7 @@ fn is_on(flow: &FlowReport, side: LinkSide) -> bool {
 fn check_port(network: &NetworkState, link: &LinkName) -> Result<(), Problem> {
     let topology = network.topology();
     match topology.node_named(&link.switch) {
-        Some(Node::Router(router)) if usize::from(link.port.0) >= topology.ports(router) => {
+        Some(Node::Router(router)) if usize::from(link.port) >= topology.ports(router) => {
             Err(Problem::new(
                 Code::NotFound,
                 format!(

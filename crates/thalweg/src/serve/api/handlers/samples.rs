@@ -5,8 +5,8 @@ use std::time::Duration;
 use hyper::body::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::serve::api::Api;
-use crate::serve::api::json::{SampleFile, Samples};
+use crate::serve::api::json::Samples;
+use crate::serve::api::{Api, convert};
 use crate::serve::api::problem::{Code, Problem};
 use crate::serve::api::reply::Reply;
 use crate::serve::api::request::Request;
@@ -21,7 +21,7 @@ pub(in crate::serve::api) fn post(api: &Api, request: &Request) -> Result<Reply,
         return stream(api, collector.as_deref());
     }
     let files = api.daemon().dump(&DumpRequest { collector, format, cause: Cause::Request })?;
-    Reply::json(&Samples { files: files.iter().map(SampleFile::from).collect() })
+    Reply::json(&Samples { files: files.iter().map(convert::sample_file).collect() })
 }
 
 /// When somebody else's capture file may have been sent.

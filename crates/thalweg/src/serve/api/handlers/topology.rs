@@ -3,8 +3,7 @@
 use thalweg_network::NetworkState;
 use thalweg_network::topology::file::TopologyFileError;
 
-use crate::serve::api::Api;
-use crate::serve::api::json::{NewTopology, Topology};
+use crate::serve::api::{Api, convert};
 use crate::serve::api::problem::{BodyError, Code, Problem};
 use crate::serve::api::reply::{JSON, Reply};
 use crate::serve::api::request::Request;
@@ -21,7 +20,7 @@ pub(in crate::serve::api) fn get(api: &Api, request: &Request) -> Result<Reply, 
     }
     let network = serde_json::from_str(&newest.state.to_json());
     let network = network.map_err(|error| Problem::new(Code::Internal, error))?;
-    Reply::json(&Topology::new(newest, network))
+    Reply::json(&convert::topology(newest, network))
 }
 
 /// `PUT /v1/topology`
@@ -40,7 +39,7 @@ pub(in crate::serve::api) fn put(api: &Api, request: &Request) -> Result<Reply, 
     let state = state.map_err(|error| wrong(&error))?;
     let change = api.daemon().set_network(state).map_err(|error| Problem::new(Code::Conflict, error))?;
     tracing::info!(version = change.version, "a new version of the network, by the API");
-    Reply::json(&NewTopology::from(&change))
+    Reply::json(&convert::new_topology(&change))
 }
 
 fn wrong(error: &TopologyFileError) -> Problem {

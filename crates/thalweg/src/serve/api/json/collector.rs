@@ -6,7 +6,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Answered, Moment, Rate};
-use crate::serve::collectors::{CollectorCounters, CollectorHandle, CollectorState};
 
 /// All collectors.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -97,53 +96,4 @@ pub struct Health {
     pub version: Cow<'static, str>,
     /// When it was started.
     pub started: Moment,
-}
-
-impl Collector {
-    /// A collector, with what it counts if it answered.
-    pub fn new(handle: &CollectorHandle, counters: Option<&CollectorCounters>) -> Collector {
-        let description = handle.description();
-        Collector {
-            name: description.name.to_string(),
-            switch: description.switch.to_string(),
-            source: description.source.clone(),
-            live: description.is_live,
-            backend: handle.backend(),
-            state: State::from(&handle.state()),
-            restarts: handle.restarts(),
-            counts: counters.map(Counts::from),
-        }
-    }
-}
-
-impl From<&CollectorCounters> for Counts {
-    fn from(counters: &CollectorCounters) -> Counts {
-        Counts {
-            frames: counters.source.frames,
-            packets: counters.intake.ip.packets,
-            kernel_drops: counters.source.kernel_drops,
-            flows: counters.flows,
-            flow_capacity: counters.flow_capacity,
-            sampling_ratio: counters.sampling_ratio.map(Rate::from),
-            events: counters.collector.events,
-            memory_bytes: counters.memory.0,
-        }
-    }
-}
-
-impl From<&CollectorState> for State {
-    fn from(state: &CollectorState) -> State {
-        let (name, failure) = match state {
-            CollectorState::Starting => (StateName::Starting, None),
-            CollectorState::Running => (StateName::Running, None),
-            CollectorState::Ended => (StateName::Ended, None),
-            CollectorState::Failed { error, retry_at } => (StateName::Failed, Some((error, retry_at))),
-            CollectorState::Stopped => (StateName::Stopped, None),
-        };
-        State {
-            name,
-            error: failure.map(|(error, _)| error.clone()),
-            retry_at: failure.and_then(|(_, retry_at)| *retry_at).map(Moment::from),
-        }
-    }
 }

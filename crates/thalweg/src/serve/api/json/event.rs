@@ -4,14 +4,10 @@ use std::borrow::Cow;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use thalweg_measure::collector::{AddressChange, Crossing, LinkEvent};
-use thalweg_measure::detect::{Cheetah, CheetahEnd, Finding};
 
 use super::{
-    Action, Alternative, Decision, FlowName, FlowRate, LinkName, Moment, Outcome, Rate, State, Verdict,
+    Action, Alternative, Decision, FlowName, FlowRate, Moment, Outcome, Rate, State, Verdict,
 };
-use crate::serve::event::EventKind;
-use crate::serve::{event, hub};
 
 /// Something that happened at a collector, or that the controller did.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -161,26 +157,6 @@ pub enum CrossingName {
     Remains,
 }
 
-impl From<Crossing> for CrossingName {
-    fn from(crossing: Crossing) -> CrossingName {
-        match crossing {
-            Crossing::Upwards => CrossingName::Upwards,
-            Crossing::Downwards => CrossingName::Downwards,
-            Crossing::Remains => CrossingName::Remains,
-        }
-    }
-}
-
-impl From<CrossingName> for Crossing {
-    fn from(name: CrossingName) -> Crossing {
-        match name {
-            CrossingName::Upwards => Crossing::Upwards,
-            CrossingName::Downwards => Crossing::Downwards,
-            CrossingName::Remains => Crossing::Remains,
-        }
-    }
-}
-
 /// Told to a subscriber in place of events that it was too slow for.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct Lost {
@@ -195,52 +171,10 @@ pub struct Lost {
     pub last: u64,
 }
 
-impl From<&hub::Published> for Event {
-    fn from(published: &hub::Published) -> Event {
-        let event::Event { collector, switch, time, emitted, kind } = &published.event;
-        Event {
-            id: published.id,
-            collector: collector.to_string(),
-            switch: switch.to_string(),
-            moment: (*time).into(),
-            emitted: (*emitted).into(),
-            body: EventBody::new(kind, switch),
-        }
-    }
-}
-
 impl EventBody {
     /// All values of `type`, in the order of their variants.
     pub const TYPES: [&'static str; 7] =
         ["link", "address_change", "cheetah", "cheetah_end", "collector", "decision", "action"];
-
-    fn new(kind: &EventKind, switch: &str) -> EventBody {
-        match kind {
-            EventKind::Link(event) => EventBody::link(event, switch),
-            EventKind::AddressChange(change) => change.into(),
-            EventKind::Cheetah(Finding::Began(cheetah)) => cheetah.into(),
-            EventKind::Cheetah(Finding::Ended(end)) => end.into(),
-            EventKind::State(state) => EventBody::Collector { state: state.into() },
-            EventKind::Decision(decision, names) => Decision::new(decision, names).into(),
-            EventKind::Action(report, names) => Action::new(report, names).into(),
-        }
-    }
-
-    fn link(event: &LinkEvent, switch: &str) -> EventBody {
-        EventBody::Link {
-            link: LinkName::new(switch, event.link.side.port, event.link.side.way).to_string(),
-            crossing: event.crossing.into(),
-            threshold: event.threshold,
-            rule: event.rule,
-            capacity_bps: event.link.capacity.0,
-            rate_bps: event.link.rate.into(),
-            smoothed_bps: event.link.smoothed,
-            utilisation: event.link.utilisation,
-            version: event.version,
-            flows: event.flows.iter().map(FlowRate::from).collect(),
-            flows_left_out: event.flows_left_out,
-        }
-    }
 }
 
 impl From<Decision> for EventBody {
@@ -256,42 +190,5 @@ impl From<Action> for EventBody {
         let Action { action, source, destination, address, decided, deadline, outcome, took_ns, error } =
             done;
         EventBody::Action { action, source, destination, address, decided, deadline, outcome, took_ns, error }
-    }
-}
-
-impl From<&AddressChange> for EventBody {
-    fn from(change: &AddressChange) -> EventBody {
-        EventBody::AddressChange {
-            flow: FlowName::from(&change.key),
-            key: change.key.to_string(),
-            from: change.from.destination.to_string(),
-            to: change.to.destination.to_string(),
-            source: change.to.source.to_string(),
-        }
-    }
-}
-
-impl From<&Cheetah> for EventBody {
-    fn from(cheetah: &Cheetah) -> EventBody {
-        EventBody::Cheetah {
-            flow: FlowName::from(&cheetah.key),
-            key: cheetah.key.to_string(),
-            first: cheetah.first.into(),
-            flight_rate_bps: cheetah.rate.0,
-            bytes: cheetah.bytes.0,
-        }
-    }
-}
-
-impl From<&CheetahEnd> for EventBody {
-    fn from(end: &CheetahEnd) -> EventBody {
-        EventBody::CheetahEnd {
-            flow: FlowName::from(&end.key),
-            key: end.key.to_string(),
-            first: end.first.into(),
-            last: end.last.into(),
-            packets: end.packets,
-            bytes: end.bytes.0,
-        }
     }
 }

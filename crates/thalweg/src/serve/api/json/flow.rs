@@ -4,12 +4,9 @@ use std::net::IpAddr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use thalweg_measure::collector::{self, FlowReport, Way};
-use thalweg_measure::rates;
-use thalweg_network::PortIndex;
 use thalweg_wire::{FlowKey, Timestamp};
 
-use super::{Answered, LinkName, Moment, Rate};
+use super::{Answered, Moment, Rate};
 
 /// Flows, and which collectors answered.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -116,45 +113,6 @@ pub enum Basis {
     SamplesAlone,
 }
 
-impl Flow {
-    /// A flow as the collector of this name sees it at this switch.
-    pub fn new(report: &FlowReport, collector: &str, switch: &str) -> Flow {
-        let link =
-            |port: Option<PortIndex>, way| port.map(|port| LinkName::new(switch, port, way).to_string());
-        Flow {
-            flow: FlowName::from(&report.key),
-            key: report.key.to_string(),
-            collector: collector.to_owned(),
-            rate_bps: report.rate.map(|known| known.rate.into()),
-            basis: report.rate.map_or(Basis::Nothing, |known| known.basis.into()),
-            span: report.rate.map(|known| known.span.into()),
-            input: link(report.input, Way::Input),
-            output: link(report.output, Way::Output),
-            first: report.first.into(),
-            last: report.last.into(),
-            samples: report.samples,
-            sampled_bytes: report.sampled.0,
-            repeated_bytes: report.repeated.0,
-            reordered: report.reordered,
-            cheetah: report.is_cheetah,
-        }
-    }
-}
-
-impl From<&collector::FlowRate> for FlowRate {
-    fn from(known: &collector::FlowRate) -> FlowRate {
-        FlowRate {
-            flow: FlowName::from(&known.key),
-            key: known.key.to_string(),
-            destination_mac: known.ethernet.destination.to_string(),
-            source_mac: known.ethernet.source.to_string(),
-            rate_bps: known.rate.into(),
-            basis: known.basis.into(),
-            span: known.span.into(),
-        }
-    }
-}
-
 impl From<(Timestamp, Timestamp)> for Span {
     fn from((start, end): (Timestamp, Timestamp)) -> Span {
         Span { start: start.into(), end: end.into() }
@@ -165,27 +123,5 @@ impl From<&FlowKey> for FlowName {
     fn from(key: &FlowKey) -> FlowName {
         let (src_port, dst_port) = (key.src_port, key.dst_port);
         FlowName { src: key.src(), dst: key.dst(), src_port, dst_port, protocol: key.protocol.0 }
-    }
-}
-
-impl From<Basis> for rates::Basis {
-    fn from(basis: Basis) -> rates::Basis {
-        match basis {
-            Basis::Nothing => rates::Basis::Nothing,
-            Basis::SequenceNumbers => rates::Basis::SequenceNumbers,
-            Basis::SamplingRatio => rates::Basis::SamplingRatio,
-            Basis::SamplesAlone => rates::Basis::SamplesAlone,
-        }
-    }
-}
-
-impl From<rates::Basis> for Basis {
-    fn from(basis: rates::Basis) -> Basis {
-        match basis {
-            rates::Basis::Nothing => Basis::Nothing,
-            rates::Basis::SequenceNumbers => Basis::SequenceNumbers,
-            rates::Basis::SamplingRatio => Basis::SamplingRatio,
-            rates::Basis::SamplesAlone => Basis::SamplesAlone,
-        }
     }
 }

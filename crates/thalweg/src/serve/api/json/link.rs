@@ -5,8 +5,6 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use thalweg_measure::collector::{LinkReport, LinkSide, Way};
-use thalweg_network::PortIndex;
 use thiserror::Error;
 
 use super::{Answered, Moment, Rate};
@@ -65,9 +63,9 @@ pub struct LinkName {
     /// Name of the switch.
     pub switch: String,
     /// Its port.
-    pub port: PortIndex,
+    pub port: u16,
     /// Which way.
-    pub way: Way,
+    pub way: WayName,
 }
 
 /// What was typed is not the name of a link.
@@ -75,45 +73,10 @@ pub struct LinkName {
 #[error("not the name of a link: expected SWITCH:pPORT:WAY as in tor0:p3:out or tor0:p3:in")]
 pub struct ParseLinkNameError;
 
-impl Link {
-    /// A link as the collector of this name sees it at this switch; `peer` is who is at the other end.
-    pub fn new(report: &LinkReport, collector: &str, switch: &str, peer: Option<&str>) -> Link {
-        let LinkSide { port, way } = report.side;
-        Link {
-            link: LinkName::new(switch, port, way).to_string(),
-            collector: collector.to_owned(),
-            switch: switch.to_owned(),
-            port: port.0,
-            way: way.into(),
-            peer: peer.map(str::to_owned),
-            capacity_bps: report.capacity.0,
-            rate_bps: report.rate.into(),
-            smoothed_bps: report.smoothed,
-            utilisation: report.utilisation,
-            flows: report.flows,
-            changed: report.changed.into(),
-        }
-    }
-}
-
 impl LinkName {
     /// The name of one direction of the link at this port of a switch.
-    pub fn new(switch: &str, port: PortIndex, way: Way) -> LinkName {
+    pub fn new(switch: &str, port: u16, way: WayName) -> LinkName {
         LinkName { switch: switch.to_owned(), port, way }
-    }
-
-    /// Which side of its switch it is.
-    pub fn side(&self) -> LinkSide {
-        LinkSide { port: self.port, way: self.way }
-    }
-}
-
-impl From<Way> for WayName {
-    fn from(way: Way) -> WayName {
-        match way {
-            Way::Input => WayName::In,
-            Way::Output => WayName::Out,
-        }
     }
 }
 
@@ -128,7 +91,7 @@ impl fmt::Display for WayName {
 
 impl fmt::Display for LinkName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:p{}:{}", self.switch, self.port.0, WayName::from(self.way))
+        write!(f, "{}:p{}:{}", self.switch, self.port, self.way)
     }
 }
 
@@ -139,15 +102,15 @@ impl FromStr for LinkName {
         let (rest, way) = text.rsplit_once(':').ok_or(ParseLinkNameError)?;
         let (switch, port) = rest.rsplit_once(":p").ok_or(ParseLinkNameError)?;
         let way = match way {
-            "in" => Way::Input,
-            "out" => Way::Output,
+            "in" => WayName::In,
+            "out" => WayName::Out,
             _ => return Err(ParseLinkNameError),
         };
         let is_number = !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit());
         let port = port.parse().ok().filter(|_| is_number).ok_or(ParseLinkNameError)?;
         match switch.is_empty() {
             true => Err(ParseLinkNameError),
-            false => Ok(LinkName::new(switch, PortIndex(port), way)),
+            false => Ok(LinkName::new(switch, port, way)),
         }
     }
 }
@@ -159,8 +122,8 @@ mod tests {
     #[test]
     fn the_name_of_a_link_reads_back_as_itself_whatever_its_switch_is_called() {
         for switch in ["tor0", "rack 7", "a:p1:in", ":", "stör"] {
-            for (port, way) in [(0, Way::Input), (1_023, Way::Output)] {
-                let name = LinkName::new(switch, PortIndex(port), way);
+            for (port, way) in [(0, WayName::In), (1_023, WayName::Out)] {
+                let name = LinkName::new(switch, port, way);
                 assert_eq!(name.to_string().parse(), Ok(name));
             }
         }

@@ -1,19 +1,17 @@
 //! Files of samples.
 
 use schemars::JsonSchema;
-use serde::Serialize;
-
-use crate::serve::samples::DumpedFile;
+use serde::{Deserialize, Serialize};
 
 /// Files that samples were written to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct Samples {
     /// One a collector, or one a port.
     pub files: Vec<SampleFile>,
 }
 
 /// A file of samples.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct SampleFile {
     /// The collector whose samples are in it.
     pub collector: String,
@@ -23,15 +21,4 @@ pub struct SampleFile {
     pub packets: u64,
     /// Samples of the collector that were overwritten before they were copied.
     pub overwritten: u64,
-}
-
-impl From<&DumpedFile> for SampleFile {
-    fn from(file: &DumpedFile) -> SampleFile {
-        SampleFile {
-            collector: file.collector.clone(),
-            path: file.path.display().to_string(),
-            packets: file.packets,
-            overwritten: file.overwritten,
-        }
-    }
 }

@@ -1,20 +1,19 @@
 //! What sketches say.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Moment, TaskView};
-use crate::serve::collectors::{CollectorHandle, TasksReport};
 
 /// The measurement tasks of all collectors.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub struct Tasks {
     /// In the order of the configuration.
     pub collectors: Vec<CollectorTasks>,
 }
 
 /// The measurement tasks of a collector.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub struct CollectorTasks {
     /// Its name.
     pub collector: String,
@@ -27,7 +26,7 @@ pub struct CollectorTasks {
 }
 
 /// A window: what was counted in it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct Window {
     /// Its first moment.
     pub start: Moment,
@@ -42,7 +41,7 @@ pub struct Window {
 }
 
 /// A measurement task.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub struct Task {
     /// The task as it was asked for.
     pub task: String,
@@ -52,7 +51,7 @@ pub struct Task {
 
 /// What a task says of a window. Beside times its fields are those of a task in the lines `window` of
 /// `thalweg watch --json`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub struct Answer {
     /// First moment of the window.
     pub start: Moment,
@@ -61,31 +60,4 @@ pub struct Answer {
     /// What it says.
     #[serde(flatten)]
     pub value: TaskView,
-}
-
-impl From<&CollectorHandle> for CollectorTasks {
-    fn from(handle: &CollectorHandle) -> CollectorTasks {
-        let report: &TasksReport = &handle.tasks();
-        let last = report.last.as_ref().map(|last| Window {
-            start: last.start.into(),
-            end: last.end.into(),
-            packets: last.tally.packets,
-            bytes: last.tally.bytes.0,
-            late: last.tally.late,
-        });
-        let tasks = report.answers.iter().map(|(spec, answer)| Task {
-            task: spec.to_string(),
-            answer: answer.as_ref().map(|answer| Answer {
-                start: answer.window.0.into(),
-                end: answer.window.1.into(),
-                value: TaskView::from(&answer.result.value),
-            }),
-        });
-        CollectorTasks {
-            collector: handle.name().to_owned(),
-            windows: report.windows,
-            last,
-            tasks: tasks.collect(),
-        }
-    }
 }

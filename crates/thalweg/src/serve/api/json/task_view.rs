@@ -1,13 +1,12 @@
 //! What a measurement task says, under the name of its kind.
 
 use schemars::JsonSchema;
-use serde::Serialize;
-use thalweg_measure::tasks::{self, FlowName as Key, TaskValue};
+use serde::{Deserialize, Serialize};
 
 use super::{FlowName, Moment, Rate};
 
 /// What a task says. Traffic is in packets or bytes, as the task asks.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum TaskView {
     /// Keys with at least a share of all traffic.
@@ -70,7 +69,7 @@ pub enum TaskView {
 }
 
 /// A key with much traffic.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub struct HeavyKey {
     /// The key, as people write it.
     pub key: String,
@@ -83,7 +82,7 @@ pub struct HeavyKey {
 }
 
 /// A key whose traffic has changed.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub struct ChangedKey {
     /// The key, as people write it.
     pub key: String,
@@ -98,7 +97,7 @@ pub struct ChangedKey {
 }
 
 /// A key with many different peers.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub struct SpreadKey {
     /// The key, as people write it.
     pub key: String,
@@ -107,7 +106,7 @@ pub struct SpreadKey {
 }
 
 /// A prefix with much traffic.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub struct HeavyPrefix {
     /// The prefix, such as `192.0.2.0/24`.
     pub key: String,
@@ -120,7 +119,7 @@ pub struct HeavyPrefix {
 }
 
 /// A period that is compared with another.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub struct Period {
     /// Its first moment.
     pub start: Moment,
@@ -130,87 +129,4 @@ pub struct Period {
     pub total: u64,
     /// Whether packets came in a part of it only.
     pub partial: bool,
-}
-
-impl From<&TaskValue> for TaskView {
-    fn from(value: &TaskValue) -> TaskView {
-        match value {
-            TaskValue::Heavy(heavy) => TaskView::Heavy {
-                total: heavy.total,
-                room: heavy.room,
-                keys: heavy.keys.iter().map(HeavyKey::from).collect(),
-            },
-            TaskValue::Change(changes) => TaskView::Change {
-                before: Period::from(&changes.before),
-                now: Period::from(&changes.now),
-                room: changes.room,
-                keys: changes.keys.iter().map(ChangedKey::from).collect(),
-            },
-            TaskValue::Distinct(distinct) => TaskView::Distinct { distinct: (*distinct).into() },
-            TaskValue::Entropy(entropy) => {
-                TaskView::Entropy { bits: entropy.bits.into(), normalised: entropy.normalised }
-            }
-            TaskValue::Spread(spreaders) => TaskView::Spread {
-                missed_up_to: spreaders.missed_up_to,
-                keys: spreaders.keys.iter().map(SpreadKey::from).collect(),
-            },
-            TaskValue::Moments(moments) => TaskView::Moments { l1: moments.l1, l2: moments.l2.into() },
-            TaskValue::Hierarchy(prefixes) => TaskView::Hhh {
-                total: prefixes.total,
-                room: prefixes.room,
-                keys: prefixes.prefixes.iter().map(HeavyPrefix::from).collect(),
-            },
-            _ => TaskView::Unknown,
-        }
-    }
-}
-
-fn flow(key: &Key) -> Option<FlowName> {
-    match key {
-        Key::Flow(key) => Some(FlowName::from(key)),
-        _ => None,
-    }
-}
-
-impl From<&tasks::HeavyKey> for HeavyKey {
-    fn from(heavy: &tasks::HeavyKey) -> HeavyKey {
-        let (key, flow) = (heavy.name.to_string(), flow(&heavy.name));
-        HeavyKey { key, flow, share: heavy.share, estimate: heavy.estimate.into() }
-    }
-}
-
-impl From<&tasks::ChangedKey> for ChangedKey {
-    fn from(changed: &tasks::ChangedKey) -> ChangedKey {
-        ChangedKey {
-            key: changed.name.to_string(),
-            flow: flow(&changed.name),
-            change: changed.change.into(),
-            from: changed.from.into(),
-            to: changed.to.into(),
-        }
-    }
-}
-
-impl From<&tasks::SpreadKey> for SpreadKey {
-    fn from(spread: &tasks::SpreadKey) -> SpreadKey {
-        SpreadKey { key: spread.name.to_string(), peers: spread.peers.into() }
-    }
-}
-
-impl From<&tasks::HeavyPrefix> for HeavyPrefix {
-    fn from(prefix: &tasks::HeavyPrefix) -> HeavyPrefix {
-        HeavyPrefix {
-            key: prefix.name.to_string(),
-            share: prefix.share,
-            estimate: prefix.estimate.into(),
-            beyond: prefix.beyond.into(),
-        }
-    }
-}
-
-impl From<&tasks::Period> for Period {
-    fn from(period: &tasks::Period) -> Period {
-        let tasks::Period { start, end, total, is_partial } = *period;
-        Period { start: start.into(), end: end.into(), total, partial: is_partial }
-    }
 }
