@@ -24,6 +24,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use rustls::pki_types::CertificateDer;
+use thalweg_api::problem::{Code, Problem};
 use thiserror::Error;
 
 pub use allowance::Allowance;
@@ -205,6 +206,18 @@ impl Policy {
             Some(tokens) => format!("{encryption}, {} tokens", tokens.len()),
             None => format!("{encryption}, no tokens"),
         }
+    }
+}
+
+impl From<Denied> for Problem {
+    fn from(denied: Denied) -> Problem {
+        let code = match denied {
+            Denied::ReadOnly => Code::Forbidden,
+            // Over another connection it may well be answered.
+            Denied::Outdated => Code::Unavailable,
+            _ => Code::Unauthorised,
+        };
+        Problem::new(code, denied)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::problem::Code;
+use thalweg_api::problem::Code;
 
 /// What the API has answered and refused, while it goes on.
 #[derive(Debug, Default)]

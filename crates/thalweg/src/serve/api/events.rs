@@ -15,11 +15,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Bytes;
+use thalweg_api::{EventBody, LinkName, Lost};
 use thalweg_measure::detect::Finding;
 use thiserror::Error;
 use tokio::sync::watch;
 
-use super::json::{self, EventBody, LinkName};
 use super::{Api, SubscriberPass, convert};
 use crate::serve::access::{Handshake, Policy, Scope};
 use crate::serve::event::{Event, EventKind};
@@ -201,7 +201,7 @@ fn text(api: &Api, published: &Published) -> Bytes {
 }
 
 fn lost(api: &Api, count: Option<u64>, total: u64, last: u64) -> Bytes {
-    frame(api, last, "lost", &json::Lost { kind: "lost".into(), count, total, last })
+    frame(api, last, "lost", &Lost { kind: "lost".into(), count, total, last })
 }
 
 fn frame(api: &Api, id: u64, kind: &str, data: &impl serde::Serialize) -> Bytes {

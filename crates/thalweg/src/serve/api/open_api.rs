@@ -3,9 +3,9 @@
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
+use thalweg_api as json;
+use thalweg_api::problem::{self, Problem};
 
-use super::json;
-use super::problem::{self, Problem};
 use super::route::{Content, EVENT_STREAM, Parameter, ROUTES, Route};
 
 /// The document.

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use serde_json::{Map, Value};
+use thalweg_api::problem::Code;
 
 use super::open_api;
-use super::problem::Code;
 use super::route::{Content, EVENT_STREAM, ROUTES, Route};
 use crate::config::paragraph::wrapped;
 use crate::config::print::REFERENCE_WIDTH;

@@ -2,9 +2,9 @@
 
 use hyper::body::Bytes;
 use serde::Serialize;
+use thalweg_api::problem::{Code, Problem};
 
 use super::events::Subscription;
-use super::problem::{Code, Problem};
 
 /// JSON (RFC 8259).
 pub const JSON: &str = "application/json";

@@ -4,8 +4,8 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use hyper::body::Bytes;
+use thalweg_api::problem::{Code, Problem};
 
-use super::problem::{Code, Problem};
 use super::route::{Parameter, Route};
 
 /// Longest value of a parameter.

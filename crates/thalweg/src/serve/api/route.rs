@@ -4,14 +4,15 @@
 use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use thalweg_api as json;
+use thalweg_api::problem::Problem;
 
+use super::Api;
 use super::handlers::{
     collectors, control, events, flows, health, links, metrics, open_api, samples, tasks, topology,
 };
-use super::problem::Problem;
 use super::reply::{JSON, Reply};
 use super::request::{Request, decoded};
-use super::{Api, json};
 use crate::serve::access::Scope;
 
 /// TOML; there is no registered media type that is more specific.

@@ -11,9 +11,9 @@ use http_body_util::{BodyExt, Either, Full, LengthLimitError, Limited};
 use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
+use thalweg_api::problem::{Code, MEDIA_TYPE, Problem};
 use tokio::sync::watch;
 
-use super::problem::{Code, MEDIA_TYPE, Problem};
 use super::reply::Reply;
 use super::request::Request;
 use super::route::{self, EVENT_STREAM, Method, NoRoute, Route};

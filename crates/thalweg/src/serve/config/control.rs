@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use thalweg_api::client::ClientOptions;
 use thalweg_control::controller::ControllerOptions;
 use thalweg_control::decide::Decider;
 use thalweg_control::decide::first_fit::FirstFit;
@@ -14,7 +15,6 @@ use thalweg_wire::Nanos;
 use super::SURE;
 use super::openflow::{self, OpenFlowConfig};
 use super::table::{CONTROL, EMULATE};
-use crate::client::ClientOptions;
 use crate::document::{Document, Entry, Problem};
 
 /// What the controller is to do.

@@ -6,15 +6,15 @@
 
 use std::sync::Arc;
 
+use thalweg_api::client::{Client, ClientError, ClientOptions, Heard, Loss};
+use thalweg_api::{self as json, BoundKind, Event, EventBody, LinkName};
 use thalweg_measure::collector::{AddressChange, FlowRate, LinkEvent, LinkReport};
 use thalweg_network::NetworkState;
 use thalweg_sketch::{Bound, Estimate};
 use thalweg_wire::{BitRate, EthernetAddresses, FlowKey, MacAddress, Timestamp};
 
 use super::notices::{Ear, Notice};
-use crate::client::{Client, ClientError, ClientOptions, Heard, Loss};
 use crate::serve::api::convert;
-use crate::serve::api::json::{self, BoundKind, Event, EventBody, LinkName};
 use crate::serve::daemon::Daemon;
 
 /// All of them.

@@ -1,5 +1,6 @@
 //! All metrics.
 
+use thalweg_api::problem::Code;
 use thalweg_measure::collector::{LinkReport, Way};
 use thalweg_measure::meter::record::EndReason;
 use thalweg_network::Case;
@@ -7,7 +8,6 @@ use thalweg_records::export::Reason;
 use thalweg_wire::parse::Malformed;
 
 use super::{CollectorSnapshot, Kind, Metric, Samples, Snapshot};
-use crate::serve::api::problem::Code;
 use crate::serve::collectors::{CollectorCounters, CollectorState};
 
 /// Labels of what collectors count.

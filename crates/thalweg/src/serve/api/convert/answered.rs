@@ -1,8 +1,8 @@
 //! Who answered, and when.
 
+use thalweg_api::{Answered, Moment};
 use thalweg_wire::Timestamp;
 
-use crate::serve::api::json::{Answered, Moment};
 use crate::serve::collectors::{AskError, Asked, CollectorHandle};
 
 /// What became of a question.

@@ -1,7 +1,8 @@
 //! Collectors: what they are and how they do.
 
+use thalweg_api::{Collector, Counts, Moment, State, StateName};
+
 use super::rate;
-use crate::serve::api::json::{Collector, Counts, Moment, State, StateName};
 use crate::serve::collectors::{CollectorCounters, CollectorHandle, CollectorState};
 
 /// A collector, with what it counts if it answered.

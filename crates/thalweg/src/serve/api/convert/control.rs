@@ -1,17 +1,16 @@
 //! The controller: how it does, what it has decided, what came of that.
 
-use thalweg_control::decide::{self, Cause};
-
-use crate::serve::api::json::{
+use thalweg_api::{
     Action, Alternative, Control, ControlCounts, Decision, Outcome, Pin, Unresponsive, Verdict, Way, Ways,
 };
+use thalweg_control::decide::{self, Cause};
+
 use crate::serve::control::{self, ActionOutcome, ActionReport, ControlReport, Names, WaysReport};
 
 /// The controller, and how it does.
 pub fn control(control: &control::Control) -> Control {
-    let ControlReport {
-        now, has_routes, is_frozen, addresses, counters, pins, unresponsive, names, ..
-    } = control.desk().report();
+    let ControlReport { now, has_routes, is_frozen, addresses, counters, pins, unresponsive, names, .. } =
+        control.desk().report();
     let pin = |&(pair, address): &(thalweg_control::Pair, u8)| Pin {
         source: names.host(pair.source).to_owned(),
         destination: names.host(pair.destination).to_owned(),

@@ -1,10 +1,10 @@
 //! What is told without being asked.
 
+use thalweg_api::{CrossingName, Event, EventBody, FlowName};
 use thalweg_measure::collector::{AddressChange, Crossing, LinkEvent};
 use thalweg_measure::detect::{Cheetah, CheetahEnd, Finding};
 
 use super::{flow_rate, link_name, rate};
-use crate::serve::api::json::{CrossingName, Event, EventBody, FlowName};
 use crate::serve::event::EventKind;
 use crate::serve::{event, hub};
 

@@ -1,11 +1,11 @@
 //! Flows.
 
+use thalweg_api::{Basis, Flow, FlowName, FlowRate};
 use thalweg_measure::collector::{self, FlowReport, LinkSide, Way};
 use thalweg_measure::rates;
 use thalweg_network::PortIndex;
 
 use super::{link_name, rate};
-use crate::serve::api::json::{Basis, Flow, FlowName, FlowRate};
 
 /// A flow as the collector of this name sees it at this switch.
 pub fn flow(report: &FlowReport, collector: &str, switch: &str) -> Flow {

@@ -1,10 +1,10 @@
 //! Links, and how they are named.
 
+use thalweg_api::{Link, LinkName, WayName};
 use thalweg_measure::collector::{LinkReport, LinkSide, Way};
 use thalweg_network::PortIndex;
 
 use super::rate;
-use crate::serve::api::json::{Link, LinkName, WayName};
 
 /// A link as the collector of this name sees it at this switch; `peer` is who is at the other end.
 pub fn link(report: &LinkReport, collector: &str, switch: &str, peer: Option<&str>) -> Link {

@@ -1,8 +1,7 @@
 //! Estimates with their bounds.
 
+use thalweg_api::{BoundKind, Rate};
 use thalweg_sketch::{Bound, Estimate};
-
-use crate::serve::api::json::{BoundKind, Rate};
 
 /// An estimate and where the truth lies.
 pub fn rate(estimate: Estimate) -> Rate {

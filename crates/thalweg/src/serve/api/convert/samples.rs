@@ -1,6 +1,7 @@
 //! Files of samples.
 
-use crate::serve::api::json::SampleFile;
+use thalweg_api::SampleFile;
+
 use crate::serve::samples::DumpedFile;
 
 /// A file of samples.

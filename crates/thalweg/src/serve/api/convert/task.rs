@@ -1,7 +1,8 @@
 //! What sketches say.
 
+use thalweg_api::{Answer, CollectorTasks, Task, Window};
+
 use super::task_view;
-use crate::serve::api::json::{Answer, CollectorTasks, Task, Window};
 use crate::serve::collectors::{CollectorHandle, TasksReport};
 
 /// The measurement tasks of a collector.

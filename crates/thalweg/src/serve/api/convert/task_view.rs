@@ -1,9 +1,9 @@
 //! What a measurement task says, under the name of its kind.
 
+use thalweg_api::{ChangedKey, FlowName, HeavyKey, HeavyPrefix, Period, SpreadKey, TaskView};
 use thalweg_measure::tasks::{self, FlowName as Key, TaskValue};
 
 use super::rate;
-use crate::serve::api::json::{ChangedKey, FlowName, HeavyKey, HeavyPrefix, Period, SpreadKey, TaskView};
 
 /// What a measurement task says.
 pub fn task_view(value: &TaskValue) -> TaskView {

@@ -1,8 +1,8 @@
 //! Versions of the network.
 
+use thalweg_api::{NewTopology, Topology, Unconfirmed};
 use thalweg_network::Version;
 
-use crate::serve::api::json::{NewTopology, Topology, Unconfirmed};
 use crate::serve::daemon::NetworkChange;
 
 /// A version; `network` is its state.
@@ -17,10 +17,7 @@ pub fn new_topology(change: &NetworkChange) -> NewTopology {
         version: change.version,
         from: change.from.into(),
         unconfirmed: unconfirmed
-            .map(|(collector, error)| Unconfirmed {
-                collector: collector.clone(),
-                error: error.to_string(),
-            })
+            .map(|(collector, error)| Unconfirmed { collector: collector.clone(), error: error.to_string() })
             .collect(),
     }
 }

@@ -1,11 +1,12 @@
 //! Collectors.
 
+use thalweg_api::Collectors;
+use thalweg_api::problem::Problem;
+
 use super::{Patience, asked};
-use crate::serve::api::json::Collectors;
-use crate::serve::api::{Api, convert};
-use crate::serve::api::problem::Problem;
 use crate::serve::api::reply::Reply;
 use crate::serve::api::request::Request;
+use crate::serve::api::{Api, convert};
 
 /// `GET /v1/collectors`: one that does not answer is shown all the same, as that is what one looks here for.
 pub(in crate::serve::api) fn all(api: &Api, request: &Request) -> Result<Reply, Problem> {

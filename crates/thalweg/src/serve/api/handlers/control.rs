@@ -1,12 +1,12 @@
 //! The controller: how it does, what it has done, and what people tell it.
 
 use serde::de::DeserializeOwned;
+use thalweg_api::problem::{Code, Problem};
+use thalweg_api::{Actions, Decisions, Frozen, PinTo};
 
-use crate::serve::api::json::{Actions, Decisions, Frozen, PinTo};
-use crate::serve::api::{Api, convert};
-use crate::serve::api::problem::{Code, Problem};
 use crate::serve::api::reply::Reply;
 use crate::serve::api::request::Request;
+use crate::serve::api::{Api, convert};
 use crate::serve::control::{self, ControlError};
 
 /// Decisions and actions in an answer unless asked otherwise.

@@ -1,8 +1,9 @@
 //! Subscribers to events.
 
+use thalweg_api::problem::{Code, Problem};
+
 use crate::serve::api::Api;
 use crate::serve::api::events::{EventFilter, EventId, Subscription};
-use crate::serve::api::problem::{Code, Problem};
 use crate::serve::api::reply::Reply;
 use crate::serve::api::request::Request;
 

@@ -3,15 +3,15 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
+use thalweg_api::Flows;
+use thalweg_api::problem::{Code, Problem};
 use thalweg_measure::collector::FlowReport;
 use thalweg_wire::FlowKey;
 
 use super::{Patience, asked, check_answered};
-use crate::serve::api::json::Flows;
-use crate::serve::api::{Api, convert};
-use crate::serve::api::problem::{Code, Problem};
 use crate::serve::api::reply::Reply;
 use crate::serve::api::request::Request;
+use crate::serve::api::{Api, convert};
 use crate::serve::collectors::CollectorHandle;
 
 /// Flows in an answer unless asked otherwise.

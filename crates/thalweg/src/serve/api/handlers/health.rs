@@ -1,8 +1,9 @@
 //! Whether the daemon is alive, and does what it is for.
 
+use thalweg_api::Health;
+use thalweg_api::problem::Problem;
+
 use crate::serve::api::Api;
-use crate::serve::api::json::Health;
-use crate::serve::api::problem::Problem;
 use crate::serve::api::reply::Reply;
 use crate::serve::api::request::Request;
 use crate::serve::daemon::Readiness;

@@ -1,15 +1,15 @@
 //! Links, and the flows on them.
 
+use thalweg_api::problem::{Code, Problem};
+use thalweg_api::{LinkName, Links};
 use thalweg_measure::collector::{FlowReport, LinkSide, Way};
 use thalweg_network::{Attachment, NetworkState, Node};
 
 use super::flows::Fastest;
 use super::{Patience, asked, check_answered};
-use crate::serve::api::json::{LinkName, Links};
-use crate::serve::api::{Api, convert};
-use crate::serve::api::problem::{Code, Problem};
 use crate::serve::api::reply::Reply;
 use crate::serve::api::request::Request;
+use crate::serve::api::{Api, convert};
 
 /// `GET /v1/links`
 pub(in crate::serve::api) fn all(api: &Api, request: &Request) -> Result<Reply, Problem> {
@@ -62,16 +62,10 @@ fn is_on(flow: &FlowReport, side: LinkSide) -> bool {
 fn check_port(network: &NetworkState, link: &LinkName) -> Result<(), Problem> {
     let topology = network.topology();
     match topology.node_named(&link.switch) {
-        Some(Node::Router(router)) if usize::from(link.port) >= topology.ports(router) => {
-            Err(Problem::new(
-                Code::NotFound,
-                format!(
-                    "switch {:?} has ports p0 to p{}",
-                    link.switch,
-                    topology.ports(router).saturating_sub(1)
-                ),
-            ))
-        }
+        Some(Node::Router(router)) if usize::from(link.port) >= topology.ports(router) => Err(Problem::new(
+            Code::NotFound,
+            format!("switch {:?} has ports p0 to p{}", link.switch, topology.ports(router).saturating_sub(1)),
+        )),
         _ => Ok(()),
     }
 }

@@ -1,8 +1,9 @@
 //! Everything that is counted.
 
+use thalweg_api::problem::Problem;
+
 use super::Patience;
 use crate::serve::api::Api;
-use crate::serve::api::problem::Problem;
 use crate::serve::api::reply::Reply;
 use crate::serve::api::request::Request;
 use crate::serve::api::route::METRICS_TEXT;

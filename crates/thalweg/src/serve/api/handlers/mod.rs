@@ -14,9 +14,10 @@ pub(super) mod topology;
 
 use std::time::{Duration, Instant};
 
+use thalweg_api::Answered;
+use thalweg_api::problem::{Code, Problem};
+
 use super::Api;
-use super::json::Answered;
-use super::problem::{Code, Problem};
 use super::request::Request;
 use crate::serve::collectors::CollectorHandle;
 

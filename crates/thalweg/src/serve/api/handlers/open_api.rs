@@ -3,8 +3,8 @@
 use std::sync::OnceLock;
 
 use hyper::body::Bytes;
+use thalweg_api::problem::Problem;
 
-use crate::serve::api::problem::Problem;
 use crate::serve::api::reply::{JSON, Reply};
 use crate::serve::api::request::Request;
 use crate::serve::api::{Api, open_api};

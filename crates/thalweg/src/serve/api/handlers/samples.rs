@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use hyper::body::Bytes;
+use thalweg_api::Samples;
+use thalweg_api::problem::{Code, Problem};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::serve::api::json::Samples;
-use crate::serve::api::{Api, convert};
-use crate::serve::api::problem::{Code, Problem};
 use crate::serve::api::reply::Reply;
 use crate::serve::api::request::Request;
 use crate::serve::api::route::PCAPNG;
+use crate::serve::api::{Api, convert};
 use crate::serve::samples::{Cause, DumpError, DumpRequest};
 
 /// `POST /v1/samples`

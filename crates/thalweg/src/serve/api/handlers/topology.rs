@@ -1,13 +1,13 @@
 //! The network as it is known, and new versions of it.
 
+use thalweg_api::problem::{BodyError, Code, Problem};
 use thalweg_network::NetworkState;
 use thalweg_network::topology::file::TopologyFileError;
 
-use crate::serve::api::{Api, convert};
-use crate::serve::api::problem::{BodyError, Code, Problem};
 use crate::serve::api::reply::{JSON, Reply};
 use crate::serve::api::request::Request;
 use crate::serve::api::route::TOML;
+use crate::serve::api::{Api, convert};
 
 /// `GET /v1/topology`
 pub(in crate::serve::api) fn get(api: &Api, request: &Request) -> Result<Reply, Problem> {

@@ -9,13 +9,13 @@ const BACK_OFF: (Duration, Duration) = (Duration::from_millis(500), Duration::fr
 
 /// Waits twice as long each time.
 #[derive(Debug, Default)]
-pub(crate) struct BackOff {
+pub struct BackOff {
     failures: u32,
 }
 
 impl BackOff {
     /// How long to wait after one more failure; at least as long as the daemon asks for.
-    pub(crate) fn next(&mut self, error: &RequestError) -> Duration {
+    pub fn next(&mut self, error: &RequestError) -> Duration {
         let (first, longest) = BACK_OFF;
         let wait = (first * 2_u32.saturating_pow(self.failures)).min(longest);
         self.failures = (self.failures + 1).min(16);

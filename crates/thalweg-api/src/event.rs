@@ -5,9 +5,7 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Action, Alternative, Decision, FlowName, FlowRate, Moment, Outcome, Rate, State, Verdict,
-};
+use super::{Action, Alternative, Decision, FlowName, FlowRate, Moment, Outcome, Rate, State, Verdict};
 
 /// Something that happened at a collector, or that the controller did.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]

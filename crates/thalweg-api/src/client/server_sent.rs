@@ -8,18 +8,18 @@ const MOST_BYTES: usize = 4 << 20;
 
 /// An event as it was sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Frame {
+pub struct Frame {
     /// Its type; empty if it has none.
-    pub(crate) event: String,
+    pub event: String,
     /// Its lines of data, joined by line feeds.
-    pub(crate) data: String,
+    pub data: String,
     /// Whether there was more than is kept.
-    pub(crate) is_cut: bool,
+    pub is_cut: bool,
 }
 
 /// What has been read so far.
 #[derive(Debug, Default)]
-pub(crate) struct Decoder {
+pub struct Decoder {
     line: Vec<u8>,
     is_line_cut: bool,
     /// Whether the last byte was a carriage return, so that a line feed belongs to it.
@@ -33,7 +33,7 @@ pub(crate) struct Decoder {
 
 impl Decoder {
     /// Takes bytes; `each` gets the events that are complete with them.
-    pub(crate) fn read(&mut self, bytes: &[u8], mut each: impl FnMut(Frame, Option<&str>)) {
+    pub fn read(&mut self, bytes: &[u8], mut each: impl FnMut(Frame, Option<&str>)) {
         for &byte in bytes {
             let is_second = byte == b'\n' && self.after_return;
             self.after_return = byte == b'\r';
@@ -51,12 +51,12 @@ impl Decoder {
     }
 
     /// What to resume from: the id of the last complete event.
-    pub(crate) fn last_id(&self) -> Option<&str> {
+    pub fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
 
     /// A new connection: what was incomplete on the old one will come again.
-    pub(crate) fn reconnect(&mut self) {
+    pub fn reconnect(&mut self) {
         let last_id = self.last_id.take();
         *self = Decoder { id: last_id.clone().unwrap_or_default(), last_id, ..Decoder::default() };
     }

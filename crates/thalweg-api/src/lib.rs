@@ -1,6 +1,7 @@
-//! What the API says, as JSON: types of their own, so that what is measured can change without what is said.
+//! The JSON types of the daemon's HTTP API, and a client.
 //!
-//! Their documentation is that of the schemas in `/v1/openapi.json` and of `docs/reference/http-api.md`.
+//! They are types of their own, so that what is measured can change without what is said. Their documentation is that of
+//! the schemas in `/v1/openapi.json` and of `docs/reference/http-api.md`. The daemon has what makes them of its values.
 //!
 //! | file | what it has |
 //! |---|---|
@@ -14,14 +15,19 @@
 //! | `samples` | files of samples |
 //! | `task`, `task_view` | what sketches say |
 //! | `topology` | versions of the network |
+//! | `problem` | why a request was not answered (RFC 9457) |
+//! | `client` | a client (feature `client`) |
 
 mod answered;
+#[cfg(feature = "client")]
+pub mod client;
 mod collector;
 mod control;
 mod event;
 mod flow;
 mod link;
 mod moment;
+pub mod problem;
 mod rate;
 mod samples;
 mod task;
@@ -43,3 +49,6 @@ pub use samples::{SampleFile, Samples};
 pub use task::{Answer, CollectorTasks, Task, Tasks, Window};
 pub use task_view::{ChangedKey, HeavyKey, HeavyPrefix, Period, SpreadKey, TaskView};
 pub use topology::{NewTopology, Topology, Unconfirmed};
+
+/// The port that a daemon listens on unless configured otherwise.
+pub const DEFAULT_PORT: u16 = 9_477;

@@ -1,24 +1,23 @@
 //! What is said when something cannot be answered (RFC 9457).
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::Serialize;
-
-use crate::serve::access::Denied;
+use serde::{Deserialize, Serialize};
 
 /// The media type of problems (RFC 9457, section 3).
 pub const MEDIA_TYPE: &str = "application/problem+json";
 
 /// Why a request was not answered.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct Problem {
     /// Always `about:blank`: the status and `code` say what it is.
     #[serde(rename = "type")]
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     /// The status in words.
-    pub title: &'static str,
+    pub title: Cow<'static, str>,
     /// The status of the answer.
     pub status: u16,
     /// What the problem is, for programs.
@@ -34,7 +33,7 @@ pub struct Problem {
 }
 
 /// One thing that is wrong with a body.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct BodyError {
     /// Line of the body, from 1; null if it is none in particular.
     pub line: Option<usize>,
@@ -43,9 +42,8 @@ pub struct BodyError {
 }
 
 /// What a problem is, for programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum Code {
     /// A parameter is unknown, or its value wrong.
     BadParameter,
@@ -151,7 +149,8 @@ impl Problem {
     pub fn new(code: Code, detail: impl fmt::Display) -> Problem {
         let (status, title) = code.status();
         let (detail, errors) = (detail.to_string(), Vec::new());
-        Problem { kind: "about:blank", title, status, code, detail, errors, retry_after: None }
+        let (kind, title) = ("about:blank".into(), title.into());
+        Problem { kind, title, status, code, detail, errors, retry_after: None }
     }
 
     /// With how long to wait before trying again.
@@ -164,18 +163,6 @@ impl Problem {
     #[must_use]
     pub fn with_errors(self, errors: Vec<BodyError>) -> Problem {
         Problem { errors, ..self }
-    }
-}
-
-impl From<Denied> for Problem {
-    fn from(denied: Denied) -> Problem {
-        let code = match denied {
-            Denied::ReadOnly => Code::Forbidden,
-            // Over another connection it may well be answered.
-            Denied::Outdated => Code::Unavailable,
-            _ => Code::Unauthorised,
-        };
-        Problem::new(code, denied)
     }
 }
 

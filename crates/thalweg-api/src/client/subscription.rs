@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::back_off::BackOff;
 use super::server_sent::{Decoder, Frame};
 use super::{Client, RequestError};
-use crate::serve::api::json::{Event, Lost};
+use crate::{Event, Lost};
 
 /// Bytes read at once.
 const PIECE: usize = 64 << 10;
@@ -42,7 +42,7 @@ pub enum Loss {
 
 /// Nobody listens any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Gone;
+pub struct Gone;
 
 impl Client {
     /// Listens for events as long as `hear` says that it wants to know more; those from before the first connection are
@@ -78,7 +78,7 @@ impl Client {
 ///
 /// # Errors
 /// If nobody listens any more.
-pub(crate) fn take(
+pub fn take(
     mut stream: impl Read,
     decoder: &mut Decoder,
     hear: &mut impl FnMut(Heard) -> bool,

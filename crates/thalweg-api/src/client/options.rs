@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::serve::access::AccessOptions;
+use crate::DEFAULT_PORT;
 
 /// How to reach a daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct ClientOptions {
 impl ClientOptions {
     /// Where a daemon listens unless configured otherwise.
     pub fn default_api() -> String {
-        format!("http://{}", AccessOptions::default().listen)
+        format!("http://127.0.0.1:{DEFAULT_PORT}")
     }
 
     /// The address without a slash at the end; `None` if it is none.

@@ -1,8 +1,8 @@
 //! Who answered, and when.
 
+use super::Moment;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use super::Moment;
 
 /// A collector that was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
