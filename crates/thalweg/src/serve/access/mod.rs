@@ -128,6 +128,12 @@ impl Access {
         Ok(Access { policy: ArcSwap::from_pointee(Policy::load(options)?), bound: options.listen })
     }
 
+    /// Demands nothing of anybody, under any name of the host: for what everybody may read, such as a collector's metrics.
+    pub fn open(listen: SocketAddr) -> Access {
+        let policy = Policy { tokens: None, tls: None, hosts: Hosts::any() };
+        Access { policy: ArcSwap::from_pointee(policy), bound: listen }
+    }
+
     /// Takes up what the options demand now, tokens and certificates read anew. Where it listens does not change: the
     /// demands have to suffice there, and at the new address, which is for the next start. If it fails, nothing
     /// changes.

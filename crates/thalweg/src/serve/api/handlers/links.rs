@@ -1,23 +1,37 @@
 //! Links, and the flows on them.
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use thalweg_api::problem::{Code, Problem};
-use thalweg_api::{LinkName, Links};
+use thalweg_api::{Flows, LinkName, Links};
 use thalweg_measure::collector::{FlowReport, LinkSide, Way};
 use thalweg_network::{Attachment, NetworkState, Node};
 
 use super::flows::Fastest;
-use super::{Patience, asked, check_answered};
-use crate::serve::api::reply::Reply;
-use crate::serve::api::request::Request;
+use super::{OfCollector, Patience, TopOfCollector, asked, check_answered};
 use crate::serve::api::{Api, convert};
+use crate::serve::http::input::{Path, Query};
+use crate::serve::http::output::Json;
+use crate::serve::http::parameters::Parsed;
+
+/// One direction of a link.
+#[derive(Deserialize, JsonSchema)]
+pub(in crate::serve::api) struct OnLink {
+    /// Name of the link: SWITCH:pPORT:WAY.
+    #[schemars(example = &"tor0:p3:out")]
+    link: Parsed<LinkName>,
+}
 
 /// `GET /v1/links`
-pub(in crate::serve::api) fn all(api: &Api, request: &Request) -> Result<Reply, Problem> {
+pub(in crate::serve::api) fn all(
+    api: &Api,
+    Query(OfCollector { collector }): Query<OfCollector>,
+) -> Result<Json<Links>, Problem> {
     let network = api.daemon().network();
     let network = network.as_ref().map(|versions| &*versions.newest().state);
     let patience = Patience::new();
     let (mut answered, mut links) = (Vec::new(), Vec::new());
-    for collector in asked(api, request)? {
+    for collector in asked(api, collector.as_deref())? {
         let switch = &collector.description().switch;
         let answer = collector.links(patience.left());
         answered.push(convert::answered(&collector, &answer));
@@ -28,16 +42,16 @@ pub(in crate::serve::api) fn all(api: &Api, request: &Request) -> Result<Reply, 
     }
     check_answered(&answered)?;
     links.sort_by(|a, b| (&a.switch, a.port, a.way).cmp(&(&b.switch, b.port, b.way)));
-    Reply::json(&Links { answered, links })
+    Ok(Json(Links { answered, links }))
 }
 
 /// `GET /v1/links/{link}/flows`
-pub(in crate::serve::api) fn flows(api: &Api, request: &Request) -> Result<Reply, Problem> {
-    let link: LinkName = match request.get("link")? {
-        Some(link) => link,
-        None => return Err(Problem::new(Code::BadParameter, "link is missing")),
-    };
-    let collectors = asked(api, request)?.into_iter();
+pub(in crate::serve::api) fn flows(
+    api: &Api,
+    Path(OnLink { link: Parsed(link) }): Path<OnLink>,
+    Query(TopOfCollector { top, collector }): Query<TopOfCollector>,
+) -> Result<Json<Flows>, Problem> {
+    let collectors = asked(api, collector.as_deref())?.into_iter();
     let watching: Vec<_> =
         collectors.filter(|collector| *collector.description().switch == *link.switch).collect();
     if watching.is_empty() {
@@ -47,8 +61,7 @@ pub(in crate::serve::api) fn flows(api: &Api, request: &Request) -> Result<Reply
         check_port(&network.newest().state, &link)?;
     }
     let side = convert::side(&link);
-    let flows = Fastest::of(&watching, request, |flow| is_on(flow, side))?;
-    Reply::json(&flows)
+    Ok(Json(Fastest::of(&watching, top, |flow| is_on(flow, side))?))
 }
 
 /// Whether the packets of a flow go this way through this port, as far as is known.

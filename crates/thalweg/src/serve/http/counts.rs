@@ -1,24 +1,23 @@
-//! What the API has answered and refused.
+//! What a server has answered and refused.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use thalweg_api::problem::Code;
 
-/// What the API has answered and refused, while it goes on.
+/// What a server has answered and refused, while it goes on.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub struct Counters {
     pub(super) answered: AtomicU64,
     pub(super) problems: [AtomicU64; Code::ALL.len()],
     pub(super) connections: AtomicU64,
     pub(super) connections_refused: AtomicU64,
     pub(super) handshakes_failed: AtomicU64,
     pub(super) connections_broken: AtomicU64,
-    pub(super) subscribers: AtomicU64,
 }
 
-/// What the API has answered and refused.
+/// What a server has answered and refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ApiCounts {
+pub struct Counts {
     /// Requests that were answered.
     pub answered: u64,
     /// Requests that were not, by why, in the order of [`Code::ALL`].
@@ -32,28 +31,26 @@ pub struct ApiCounts {
     /// Connections that ended in an error: heads that took too long to come, answers that nobody took, bytes that are no
     /// HTTP.
     pub connections_broken: u64,
-    /// Subscribers now.
-    pub subscribers: u64,
-    /// Lines that the log has held back.
-    pub log_suppressed: u64,
 }
 
 impl Counters {
-    pub(super) fn count_problem(&self, code: Code) {
-        self.problems[code as usize].fetch_add(1, Ordering::Relaxed);
+    pub(super) fn count(&self, problem: Option<Code>) {
+        match problem {
+            Some(code) => self.problems[code as usize].fetch_add(1, Ordering::Relaxed),
+            None => self.answered.fetch_add(1, Ordering::Relaxed),
+        };
     }
 
-    pub(super) fn read(&self, log_suppressed: u64) -> ApiCounts {
+    /// What it has counted so far.
+    pub fn read(&self) -> Counts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        ApiCounts {
+        Counts {
             answered: read(&self.answered),
             problems: std::array::from_fn(|code| read(&self.problems[code])),
             connections: read(&self.connections),
             connections_refused: read(&self.connections_refused),
             handshakes_failed: read(&self.handshakes_failed),
             connections_broken: read(&self.connections_broken),
-            subscribers: read(&self.subscribers),
-            log_suppressed,
         }
     }
 }
