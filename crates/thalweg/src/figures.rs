@@ -1,8 +1,11 @@
 //! Figures as people read them, and as JSON has them.
 
 use serde::Serialize;
+use thalweg_api::Rate;
 use thalweg_sketch::{Bound, Estimate};
 use thalweg_wire::Timestamp;
+
+use crate::serve::api::convert;
 
 /// A number with its thousands set apart by commas.
 pub(crate) fn grouped(number: u64) -> String {
@@ -76,30 +79,14 @@ pub(crate) fn moment(time: Timestamp) -> String {
     format!("{} {}", &text[..10], &text[11..23])
 }
 
-/// An estimate and where the truth lies.
+/// An estimate and where the truth lies, as the API has it.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Number {
-    value: f64,
-    lower: Option<f64>,
-    upper: Option<f64>,
-    confidence: Option<f64>,
-    bound: &'static str,
-}
+#[serde(transparent)]
+pub(crate) struct Number(Rate);
 
 impl From<&Estimate> for Number {
     fn from(estimate: &Estimate) -> Number {
-        let bound = match estimate.bound {
-            Bound::Interval { .. } => "interval",
-            Bound::NotConverged => "not_converged",
-            _ => "unknown",
-        };
-        Number {
-            value: estimate.value,
-            lower: estimate.lower(),
-            upper: estimate.upper(),
-            confidence: estimate.confidence(),
-            bound,
-        }
+        Number(convert::rate(*estimate))
     }
 }
 

@@ -1,7 +1,6 @@
 //! The parts of the `thalweg` program, so that tests and examples can use them one by one.
 
 pub mod cli;
-pub mod client;
 pub mod collect;
 pub mod config;
 pub mod emulate;

@@ -3,11 +3,11 @@
 use std::fmt::Write;
 use std::{io, process};
 
+use thalweg_api::client::ClientError;
 use thalweg_measure::tasks::PlanError;
 use thalweg_records::collect::CollectError;
 use thalweg_records::store::StoreError;
 
-use crate::client::ClientError;
 use crate::collect::RequestError;
 use crate::config::{ConfigError, OptionsError};
 use crate::emulate::ExperimentError;

@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use clap::Args;
+use thalweg_api::client::ClientOptions;
 
-use crate::client::ClientOptions;
 use crate::top::{self, Show, TopOptions};
 
 /// Watch a running daemon: links by utilisation, flows on a link, events.

@@ -1,170 +1,162 @@
-//! Prometheus' text format (version 0.0.4), over HTTP.
+//! What is counted, in Prometheus' text format: by the daemon's server, and written by the daemon's means.
 
-use std::fmt::Write as _;
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
-use thalweg_records::collect::Report;
+use thalweg_api::problem::Problem;
+use thalweg_records::collect::{ExporterReport, Report, SocketReport, StreamReport};
+use thalweg_records::kafka;
+use thalweg_records::store::Statistics;
 
-/// Longest time for a request to come and its answer to go.
-const PATIENCE: Duration = Duration::from_secs(2);
+use crate::serve::access::{Access, Limits};
+use crate::serve::http::output::MetricsText;
+use crate::serve::http::route::{Method, Operation, Routes};
+use crate::serve::http::{self, Counters, ServerError};
+use crate::serve::metrics::{Kind, Metric, Samples, exposition, rows};
 
-/// How often it is looked for questions.
-const PAUSE: Duration = Duration::from_millis(50);
+/// Labels of what is counted by exporter.
+const EXPORTER: &[&str] = &["exporter", "format", "domain"];
 
-/// Most bytes of a request.
-const LONGEST_REQUEST: usize = 8192;
+/// Labels of what is counted by socket.
+const SOCKET: &[&str] = &["address", "socket"];
 
-/// Takes values with their labels.
-type Put<'a> = &'a mut dyn FnMut(&[(&str, &str)], u64);
+/// What is kept.
+const DATASET: &[&str] = &["dataset"];
 
-/// Something that is counted.
-struct Metric {
-    name: &'static str,
-    kind: &'static str,
-    labels: &'static str,
-    help: &'static str,
-    read: fn(&Report, Put<'_>),
-}
-
-const METRICS: &[Metric] = &[
+const METRICS: &[Metric<Report>] = &[
     Metric {
         name: "thalweg_collect_records_total",
-        kind: "counter",
-        labels: "exporter, format, domain",
+        kind: Kind::Counter,
+        labels: EXPORTER,
         help: "Flow records decoded.",
-        read: |report, put| by_exporter(report, put, |row| row.counts.records),
+        read: |report, out| by_exporter(report, out, |row| row.counts.records),
     },
     Metric {
         name: "thalweg_collect_messages_total",
-        kind: "counter",
-        labels: "exporter, format, domain",
+        kind: Kind::Counter,
+        labels: EXPORTER,
         help: "Export messages received.",
-        read: |report, put| by_exporter(report, put, |row| row.counts.messages),
+        read: |report, out| by_exporter(report, out, |row| row.counts.messages),
     },
     Metric {
         name: "thalweg_collect_sequence_lost_total",
-        kind: "counter",
-        labels: "exporter, format, domain",
+        kind: Kind::Counter,
+        labels: EXPORTER,
         help: "Lost on the way by sequence numbers: flows of NetFlow v5, messages of v9, records of IPFIX, datagrams of sFlow.",
-        read: |report, put| by_exporter(report, put, |row| row.counts.lost),
+        read: |report, out| by_exporter(report, out, |row| row.counts.lost),
     },
     Metric {
         name: "thalweg_collect_restarts_total",
-        kind: "counter",
-        labels: "exporter, format, domain",
+        kind: Kind::Counter,
+        labels: EXPORTER,
         help: "Times that the exporter began anew.",
-        read: |report, put| by_exporter(report, put, |row| row.counts.restarts),
+        read: |report, out| by_exporter(report, out, |row| row.counts.restarts),
     },
     Metric {
         name: "thalweg_collect_sampling_interval",
-        kind: "gauge",
-        labels: "exporter, format, domain",
+        kind: Kind::Gauge,
+        labels: EXPORTER,
         help: "One packet in so many is counted; 0: not told.",
-        read: |report, put| by_exporter(report, put, |row| row.sampling_interval.into()),
+        read: |report, out| by_exporter(report, out, |row| row.sampling_interval.into()),
     },
     Metric {
         name: "thalweg_collect_last_message_seconds",
-        kind: "gauge",
-        labels: "exporter, format, domain",
+        kind: Kind::Gauge,
+        labels: EXPORTER,
         help: "When the last message arrived, seconds since 1970.",
-        read: |report, put| by_exporter(report, put, |row| row.last_received.seconds()),
+        read: |report, out| by_exporter(report, out, |row| row.last_received.seconds()),
     },
     Metric {
         name: "thalweg_collect_dropped_total",
-        kind: "counter",
-        labels: "reason",
+        kind: Kind::Counter,
+        labels: &["reason"],
         help: "Messages, sets, records and samples that gave no rows, by reason.",
-        read: |report, put| {
+        read: |report, out| {
             for (name, count) in report.counts().each() {
                 if let Some(reason) = name.strip_prefix("dropped_") {
-                    put(&[("reason", reason)], count);
+                    out.put(&[reason], count);
                 }
             }
-            put(&[("reason", "unreadable")], report.totals.dropped_unreadable);
-            put(&[("reason", "too_many_domains")], report.totals.dropped_too_many_domains);
+            out.put(&["unreadable"], report.totals.dropped_unreadable);
+            out.put(&["too_many_domains"], report.totals.dropped_too_many_domains);
         },
     },
     Metric {
         name: "thalweg_collect_kernel_drops_total",
-        kind: "counter",
-        labels: "address, socket",
+        kind: Kind::Counter,
+        labels: SOCKET,
         help: "Datagrams that the kernel dropped: the socket's buffer was full.",
-        read: |report, put| by_socket(report, put, |socket| socket.kernel_drops),
+        read: |report, out| by_socket(report, out, |socket| socket.kernel_drops),
     },
     Metric {
         name: "thalweg_collect_datagrams_total",
-        kind: "counter",
-        labels: "address, socket",
+        kind: Kind::Counter,
+        labels: SOCKET,
         help: "Datagrams received.",
-        read: |report, put| by_socket(report, put, |socket| socket.datagrams),
+        read: |report, out| by_socket(report, out, |socket| socket.datagrams),
     },
     Metric {
         name: "thalweg_collect_receive_buffer_bytes",
-        kind: "gauge",
-        labels: "address, socket",
+        kind: Kind::Gauge,
+        labels: SOCKET,
         help: "The socket's receive buffer, as the kernel gave it.",
-        read: |report, put| by_socket(report, put, |socket| socket.receive_buffer as u64),
+        read: |report, out| by_socket(report, out, |socket| socket.receive_buffer as u64),
     },
     Metric {
         name: "thalweg_collect_connections",
-        kind: "gauge",
-        labels: "address",
+        kind: Kind::Gauge,
+        labels: &["address"],
         help: "Connections of TCP or TLS now.",
-        read: |report, put| by_stream(report, put, |stream| stream.open),
+        read: |report, out| by_stream(report, out, |stream| stream.open),
     },
     Metric {
         name: "thalweg_collect_connections_refused_total",
-        kind: "counter",
-        labels: "address",
+        kind: Kind::Counter,
+        labels: &["address"],
         help: "Connections refused for want of room.",
-        read: |report, put| by_stream(report, put, |stream| stream.refused),
+        read: |report, out| by_stream(report, out, |stream| stream.refused),
     },
     Metric {
         name: "thalweg_collect_written_records_total",
-        kind: "counter",
-        labels: "dataset",
+        kind: Kind::Counter,
+        labels: DATASET,
         help: "Rows in files.",
-        read: |report, put| by_dataset(report, put, |store| store.written),
+        read: |report, out| by_dataset(report, out, |store| store.written),
     },
     Metric {
         name: "thalweg_collect_written_bytes_total",
-        kind: "counter",
-        labels: "dataset",
+        kind: Kind::Counter,
+        labels: DATASET,
         help: "Bytes of files written.",
-        read: |report, put| by_dataset(report, put, |store| store.bytes),
+        read: |report, out| by_dataset(report, out, |store| store.bytes),
     },
     Metric {
         name: "thalweg_collect_written_files_total",
-        kind: "counter",
-        labels: "dataset",
+        kind: Kind::Counter,
+        labels: DATASET,
         help: "Files written.",
-        read: |report, put| by_dataset(report, put, |store| store.files),
+        read: |report, out| by_dataset(report, out, |store| store.files),
     },
     Metric {
         name: "thalweg_collect_queued_records",
-        kind: "gauge",
-        labels: "dataset",
+        kind: Kind::Gauge,
+        labels: DATASET,
         help: "Rows in memory.",
-        read: |report, put| by_dataset(report, put, |store| store.queued),
+        read: |report, out| by_dataset(report, out, |store| store.queued),
     },
     Metric {
         name: "thalweg_collect_spool_records",
-        kind: "gauge",
-        labels: "dataset",
+        kind: Kind::Gauge,
+        labels: DATASET,
         help: "Rows in the spool and in no file yet.",
-        read: |report, put| by_dataset(report, put, |store| store.in_spool),
+        read: |report, out| by_dataset(report, out, |store| store.in_spool),
     },
     Metric {
         name: "thalweg_collect_store_lost_total",
-        kind: "counter",
-        labels: "dataset, reason",
+        kind: Kind::Counter,
+        labels: &["dataset", "reason"],
         help: "Rows lost in the store, by reason.",
-        read: |report, put| {
+        read: |report, out| {
             for (dataset, store) in [("flows", &report.flows), ("interface-counters", &report.counters)] {
                 let lost = &store.lost;
                 for (reason, count) in [
@@ -173,52 +165,52 @@ const METRICS: &[Metric] = &[
                     ("spool_failed", lost.spool_failed),
                     ("spool_damaged", lost.spool_damaged),
                 ] {
-                    put(&[("dataset", dataset), ("reason", reason)], count);
+                    out.put(&[dataset, reason], count);
                 }
             }
         },
     },
     Metric {
         name: "thalweg_collect_store_errors_total",
-        kind: "counter",
-        labels: "dataset",
+        kind: Kind::Counter,
+        labels: DATASET,
         help: "Errors of the store; what failed is tried again.",
-        read: |report, put| by_dataset(report, put, |store| store.errors),
+        read: |report, out| by_dataset(report, out, |store| store.errors),
     },
     Metric {
         name: "thalweg_collect_kafka_delivered_records_total",
-        kind: "counter",
-        labels: "",
+        kind: Kind::Counter,
+        labels: &[],
         help: "Flow records that Kafka's brokers have acknowledged.",
-        read: |report, put| of_kafka(report, put, |kafka| kafka.delivered),
+        read: |report, out| of_kafka(report, out, |kafka| kafka.delivered),
     },
     Metric {
         name: "thalweg_collect_kafka_delivered_messages_total",
-        kind: "counter",
-        labels: "",
+        kind: Kind::Counter,
+        labels: &[],
         help: "Messages with these records.",
-        read: |report, put| of_kafka(report, put, |kafka| kafka.messages),
+        read: |report, out| of_kafka(report, out, |kafka| kafka.messages),
     },
     Metric {
         name: "thalweg_collect_kafka_delivered_bytes_total",
-        kind: "counter",
-        labels: "",
+        kind: Kind::Counter,
+        labels: &[],
         help: "Bytes of these messages before compression, without keys.",
-        read: |report, put| of_kafka(report, put, |kafka| kafka.bytes),
+        read: |report, out| of_kafka(report, out, |kafka| kafka.bytes),
     },
     Metric {
         name: "thalweg_collect_kafka_queued_records",
-        kind: "gauge",
-        labels: "",
+        kind: Kind::Gauge,
+        labels: &[],
         help: "Flow records in memory for Kafka, or sent and not acknowledged yet.",
-        read: |report, put| of_kafka(report, put, |kafka| kafka.queued),
+        read: |report, out| of_kafka(report, out, |kafka| kafka.queued),
     },
     Metric {
         name: "thalweg_collect_kafka_lost_total",
-        kind: "counter",
-        labels: "reason",
+        kind: Kind::Counter,
+        labels: &["reason"],
         help: "Flow records lost on their way to Kafka, by reason; the files have them all the same.",
-        read: |report, put| {
+        read: |report, out| {
             let Some(kafka) = &report.kafka else { return };
             let lost = &kafka.lost;
             for (reason, count) in [
@@ -227,108 +219,90 @@ const METRICS: &[Metric] = &[
                 ("refused", lost.refused),
                 ("unanswered", lost.unanswered),
             ] {
-                put(&[("reason", reason)], count);
+                out.put(&[reason], count);
             }
         },
     },
     Metric {
         name: "thalweg_collect_kafka_errors_total",
-        kind: "counter",
-        labels: "",
+        kind: Kind::Counter,
+        labels: &[],
         help: "Errors of messages to Kafka, and of connections to its brokers.",
-        read: |report, put| of_kafka(report, put, |kafka| kafka.errors),
+        read: |report, out| of_kafka(report, out, |kafka| kafka.errors),
     },
 ];
 
-fn by_exporter(report: &Report, put: Put<'_>, value: fn(&thalweg_records::collect::ExporterReport) -> u64) {
+fn by_exporter(report: &Report, out: &mut Samples<'_>, value: fn(&ExporterReport) -> u64) {
     for row in &report.exporters {
         let exporter = super::text::name(row);
         let domain = row.observation_domain_id.to_string();
-        put(&[("exporter", &exporter), ("format", row.format.name()), ("domain", &domain)], value(row));
+        out.put(&[&exporter, row.format.name(), &domain], value(row));
     }
 }
 
-fn by_socket(report: &Report, put: Put<'_>, value: fn(&thalweg_records::collect::SocketReport) -> u64) {
+fn by_socket(report: &Report, out: &mut Samples<'_>, value: fn(&SocketReport) -> u64) {
     for (number, socket) in report.sockets.iter().enumerate() {
         let (address, number) = (socket.address.to_string(), number.to_string());
-        put(&[("address", &address), ("socket", &number)], value(socket));
+        out.put(&[&address, &number], value(socket));
     }
 }
 
-fn by_stream(report: &Report, put: Put<'_>, value: fn(&thalweg_records::collect::StreamReport) -> u64) {
+fn by_stream(report: &Report, out: &mut Samples<'_>, value: fn(&StreamReport) -> u64) {
     for stream in &report.streams {
-        put(&[("address", &stream.listen.to_string())], value(stream));
+        out.put(&[&stream.listen.to_string()], value(stream));
     }
 }
 
-fn by_dataset(report: &Report, put: Put<'_>, value: fn(&thalweg_records::store::Statistics) -> u64) {
-    put(&[("dataset", "flows")], value(&report.flows));
-    put(&[("dataset", "interface-counters")], value(&report.counters));
+fn by_dataset(report: &Report, out: &mut Samples<'_>, value: fn(&Statistics) -> u64) {
+    out.put(&["flows"], value(&report.flows));
+    out.put(&["interface-counters"], value(&report.counters));
 }
 
 /// Nothing where Kafka is not fed.
-fn of_kafka(report: &Report, put: Put<'_>, value: fn(&thalweg_records::kafka::Statistics) -> u64) {
+fn of_kafka(report: &Report, out: &mut Samples<'_>, value: fn(&kafka::Statistics) -> u64) {
     if let Some(kafka) = &report.kafka {
-        put(&[], value(kafka));
+        out.put(&[], value(kafka));
     }
-}
-
-/// What scrapers read.
-fn page(report: &Report) -> String {
-    let mut page = String::new();
-    for metric in METRICS {
-        let name = metric.name;
-        let _ = writeln!(page, "# HELP {name} {}\n# TYPE {name} {}", metric.help, metric.kind);
-        (metric.read)(report, &mut |labels, value| {
-            let labels: Vec<String> =
-                labels.iter().map(|(label, value)| format!("{label}=\"{value}\"")).collect();
-            let _ = writeln!(page, "{name}{{{}}} {value}", labels.join(","));
-        });
-    }
-    page
 }
 
 /// `docs/reference/collect-metrics.md`.
 pub fn reference() -> String {
-    let mut page = String::from(
+    let page = String::from(
         "# Metrics of the collector\n\n\
          <!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it reference -->\n\n\
          What `thalweg collect --metrics ADDRESS` says at `/metrics`, in Prometheus' text format. Counters begin at zero when\n\
          the collector is started; those of an exporter that has been silent for hours are forgotten with it.\n\n\
          | metric | type | labels | meaning |\n|---|---|---|---|\n",
     );
-    for metric in METRICS {
-        let labels = metric.labels.split(", ").filter(|label| !label.is_empty());
-        let labels = labels.map(|label| format!("`{label}`")).collect::<Vec<_>>().join(", ");
-        let _ = writeln!(page, "| `{}` | {} | {labels} | {} |", metric.name, metric.kind, metric.help);
-    }
-    page
+    page + &rows(METRICS)
 }
 
-/// Answers scrapers until it is dropped, one at a time.
+/// What scrapers are shown.
+type Shown = Arc<Mutex<Report>>;
+
+/// Answers scrapers until it is dropped.
 pub(super) struct Server {
-    report: Arc<Mutex<Report>>,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    report: Shown,
+    _server: http::Server,
 }
 
 impl Server {
-    /// Listens from now on.
-    pub(super) fn start(address: SocketAddr) -> io::Result<Server> {
-        let listener = TcpListener::bind(address)?;
-        listener.set_nonblocking(true)?;
-        let (report, stop) = (Arc::<Mutex<Report>>::default(), Arc::<AtomicBool>::default());
-        let (shown, stopped) = (report.clone(), stop.clone());
-        let thread = std::thread::Builder::new().name("metrics".to_owned()).spawn(move || {
-            while !stopped.load(Ordering::Relaxed) {
-                match listener.accept() {
-                    // Who does not listen to the answer has no need of it.
-                    Ok((stream, _)) => drop(answer(stream, &shown)),
-                    Err(_) => std::thread::sleep(PAUSE),
-                }
-            }
-        })?;
-        Ok(Server { report, stop, thread: Some(thread) })
+    /// Listens from now on. Everybody may ask.
+    pub(super) fn start(address: SocketAddr) -> Result<Server, ServerError> {
+        let report = Shown::default();
+        let operation = Operation {
+            scope: None,
+            summary: "Everything that is counted, for Prometheus",
+            description: "",
+            errors: &[],
+            waits: false,
+        };
+        let routes = Routes::new().add(Method::Get, "/metrics", operation, page);
+        let access = Arc::new(Access::open(address));
+        let (shown, counters) = (Arc::clone(&report), Arc::<Counters>::default());
+        let server =
+            http::Server::start(address, routes, shown, access, Limits::default(), counters, || Ok(()))?;
+        Ok(Server { report, _server: server })
     }
 
     /// What to say from now on.
@@ -337,34 +311,38 @@ impl Server {
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        let _ = self.thread.take().map(JoinHandle::join);
-    }
+/// `GET /metrics`
+fn page(shown: &Shown) -> Result<MetricsText, Problem> {
+    let report = shown.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(MetricsText(exposition(METRICS, &report)))
 }
 
-fn answer(mut stream: TcpStream, report: &Mutex<Report>) -> io::Result<()> {
-    let begun = Instant::now();
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(PATIENCE / 4))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let (mut request, mut length) = ([0; LONGEST_REQUEST], 0);
-    while !request[..length].windows(4).any(|end| end == b"\r\n\r\n") {
-        match stream.read(&mut request[length..])? {
-            0 => return Ok(()),
-            _ if begun.elapsed() > PATIENCE => return Ok(()),
-            count => length += count,
-        }
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    use super::*;
+
+    #[test]
+    fn scrapers_read_what_was_told_last_under_any_name_and_nothing_else() {
+        let server = Server::start("127.0.0.1:0".parse().unwrap()).unwrap();
+        let ask = |path: &str| {
+            let mut stream = TcpStream::connect(server._server.address()).unwrap();
+            let request = format!("GET {path} HTTP/1.1\r\nhost: any.example\r\nconnection: close\r\n\r\n");
+            stream.write_all(request.as_bytes()).unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            answer
+        };
+        let mut report = Report::default();
+        report.flows.written = 5;
+        server.tell(&report);
+        let answer = ask("/metrics");
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        assert!(answer.contains("content-type: text/plain; version=0.0.4"), "{answer}");
+        let line = "\nthalweg_collect_written_records_total{dataset=\"flows\"} 5\n";
+        assert!(answer.contains(line), "{answer}");
+        assert!(ask("/").starts_with("HTTP/1.1 404 "));
     }
-    let is_for_us = request.starts_with(b"GET /metrics ") || request.starts_with(b"GET /metrics?");
-    let (status, body) = match is_for_us {
-        true => ("200 OK", page(&report.lock().unwrap_or_else(PoisonError::into_inner))),
-        false => ("404 Not Found", "metrics are at /metrics\n".to_owned()),
-    };
-    write!(
-        stream,
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    )
 }

@@ -4,6 +4,8 @@
 //! read is written from it, and so is the reference; a test holds the dashboard to it. Names are those of Prometheus'
 //! conventions: the program first, base units, `_total` for what only grows.
 //!
+//! `thalweg collect` has a table of its own, and writes it by the same means.
+//!
 //! A scrape asks each collector two questions. One that does not answer in time has only the metrics that need no
 //! answer, and is counted in `thalweg_questions_late_total`.
 //!
@@ -25,7 +27,7 @@ use thalweg_measure::collector::LinkReport;
 use thalweg_records::export::{Destination, Tallies};
 use thalweg_records::store::Statistics;
 
-pub use reference::reference;
+pub use reference::{reference, rows};
 pub use table::METRICS;
 pub use text::Samples;
 
@@ -33,9 +35,9 @@ use super::api::ApiCounts;
 use super::collectors::{CollectorCounters, CollectorHandle};
 use super::daemon::Daemon;
 
-/// Something that is counted.
+/// Something that is counted, of an `S` that has all counts.
 #[derive(Debug)]
-pub struct Metric {
+pub struct Metric<S: 'static = Snapshot> {
     /// Its name.
     pub name: &'static str,
     /// How its values are meant.
@@ -45,7 +47,7 @@ pub struct Metric {
     /// What its values are told apart by.
     pub labels: &'static [&'static str],
     /// Its values.
-    read: fn(&Snapshot, &mut Samples<'_>),
+    pub read: fn(&S, &mut Samples<'_>),
 }
 
 /// How values of a metric are meant.
@@ -108,10 +110,10 @@ impl Snapshot {
     }
 }
 
-/// The page that scrapers read.
-pub fn exposition(snapshot: &Snapshot) -> String {
+/// The page that scrapers read, of these metrics.
+pub fn exposition<S>(metrics: &[Metric<S>], snapshot: &S) -> String {
     let mut page = String::new();
-    for metric in METRICS {
+    for metric in metrics {
         (metric.read)(snapshot, &mut Samples::new(metric, &mut page));
     }
     page

@@ -17,6 +17,7 @@
 //! | `emulation` | a network that is emulated for all collectors together |
 //! | `control` | the controller: sends flows another way |
 //! | `collectors` | threads that measure, and how they are asked |
+//! | `http`, `api` | a server; what it answers |
 //! | `samples`, `records` | samples to capture files, flows to JSON lines |
 //! | `run` | start, watch, stop; `signals`, `pulse` are what it watches |
 //! | `reload` | what the file says now |
@@ -31,6 +32,7 @@ pub mod control;
 pub mod daemon;
 pub mod emulation;
 pub mod event;
+pub mod http;
 pub mod hub;
 pub mod log;
 pub mod metrics;

@@ -1,9 +1,9 @@
 //! The thread that listens for events.
 
 use crossbeam_channel::Sender;
+use thalweg_api::client::{Client, Heard};
 
 use super::model::News;
-use crate::client::{Client, Heard};
 
 /// Listens until nobody wants to know any more.
 pub(super) fn listen(client: &Client, news: &Sender<News>) {

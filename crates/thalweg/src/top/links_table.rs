@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
+use thalweg_api::Links;
 use thalweg_wire::{BitRate, Timestamp};
 
 use super::model::{SortBy, is_least};
 use crate::figures::grouped;
-use crate::serve::api::json::Links;
 
 /// Names of the columns, and whether they are numbers.
 const COLUMNS: [(&str, bool); 8] = [

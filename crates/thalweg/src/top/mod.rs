@@ -9,7 +9,7 @@
 //! | file | what it has |
 //! |---|---|
 //! | `options` | whom to ask, and how to show what it says |
-//! | `poll`, `event_feed` | threads that ask (`crate::client`) |
+//! | `poll`, `event_feed` | threads that ask (`thalweg_api::client`) |
 //! | `model` | what is shown, and what is asked for |
 //! | `shown` | what is known of the daemon: its last answer, its events, one flow |
 //! | `view` | the state between two frames, and what keys do to it |

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
+use thalweg_api::client::{Loss, RequestError};
+use thalweg_api::{Answered, BoundKind, Collector, Event, Flow, Flows, Health, Link, Rate};
 use thalweg_wire::{FlowKey, Timestamp};
-
-use crate::client::{Loss, RequestError};
-use crate::serve::api::json::{Answered, BoundKind, Collector, Event, Flow, Flows, Health, Link, Rate};
 
 /// Flows asked for on the chosen link.
 pub const FLOWS: usize = 200;

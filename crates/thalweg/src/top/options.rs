@@ -1,6 +1,6 @@
 //! Whom to ask, and how to show what it says.
 
-use crate::client::ClientOptions;
+use thalweg_api::client::ClientOptions;
 
 /// What `thalweg top` is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]

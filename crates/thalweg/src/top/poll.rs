@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, SendError, Sender};
+use thalweg_api::client::back_off::BackOff;
+use thalweg_api::client::{Client, RequestError, segment};
+use thalweg_api::{Answered, Collector, Collectors, Flows, Health, Links};
 
 use super::model::{Details, FLOWS, FlowRow, News, OnLink, Query, SeenLink, Snapshot, busiest};
-use crate::client::back_off::BackOff;
-use crate::client::{Client, RequestError, segment};
-use crate::serve::api::json::{Answered, Collector, Collectors, Flows, Health, Links};
 
 /// Time from one round of questions to the next.
 const PERIOD: Duration = Duration::from_millis(250);

@@ -8,12 +8,12 @@ use std::thread;
 use anyhow::Context;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use signal_hook::consts::{SIGINT, SIGTERM};
+use thalweg_api::client::Client;
 
 use super::model::{News, Query};
 use super::options::{Show, TopOptions};
 use super::view::TopView;
 use super::{event_feed, links_table, poll};
-use crate::client::Client;
 use crate::terminal::{self, Theme};
 
 /// News that a slow terminal may be behind.

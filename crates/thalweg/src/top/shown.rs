@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use thalweg_api::client::Loss;
+use thalweg_api::{CrossingName, Event, EventBody};
 use thalweg_wire::FlowKey;
 
 use super::model::{Details, FlowRow, News, Snapshot};
-use crate::client::Loss;
-use crate::serve::api::json::{CrossingName, Event, EventBody};
 
 /// Events kept, the latest.
 const EVENTS: usize = 1_000;

@@ -9,14 +9,14 @@ use proptest::prelude::*;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::style::{Color, Modifier};
 use serde_json::{Value, json};
+use thalweg_api::client::server_sent::Decoder;
+use thalweg_api::client::{Loss, RequestError, subscription};
+use thalweg_api::{Event, Flows, Link, Links};
 use thalweg_wire::{Nanos, Timestamp};
 
 use super::links_table;
 use super::model::{Details, FlowRow, News, OnLink, Query, SeenLink, Snapshot};
 use super::view::{Action, TopView};
-use crate::client::server_sent::Decoder;
-use crate::client::{Loss, RequestError, subscription};
-use crate::serve::api::json::{Event, Flows, Link, Links};
 use crate::terminal::test_screen::{self, buffer, find, lines, screen};
 use crate::terminal::{Theme, View};
 

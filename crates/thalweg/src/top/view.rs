@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use ratatui::Frame;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use thalweg_api::Link;
 use thalweg_wire::FlowKey;
 
 use super::draw;
 use super::model::{FlowRow, LinkFilter, News, Query, SeenLink, SortBy};
 use super::shown::{Frozen, Shown};
-use crate::serve::api::json::Link;
 use crate::terminal::cursor::{Cursor, Step, step_of};
 use crate::terminal::line_box::{Edit, LineBox};
 use crate::terminal::{self, Theme, View};

@@ -1,15 +1,14 @@
 //! JSON lines: one object a line, `type` says which. Documented in `docs/reference/json.md`.
 
-use std::net::IpAddr;
-
 use serde::Serialize;
+pub(super) use thalweg_api::FlowName as Flow;
 use thalweg_measure::detect::{Cheetah, CheetahEnd, Finding};
 use thalweg_measure::meter::intake::Tally;
 use thalweg_measure::meter::record::{EndReason, FlowRecord};
 use thalweg_records::export::{Destination, Reason, Tallies};
 use thalweg_records::store::Statistics;
+use thalweg_wire::TcpFlags;
 use thalweg_wire::parse::Malformed;
-use thalweg_wire::{FlowKey, TcpFlags};
 
 use super::meter::MeterCounters;
 use super::tasks::json::{TasksSummary, WindowLine};
@@ -25,16 +24,6 @@ pub(super) enum Line<'a> {
     Window(WindowLine),
     KeptWindows(WindowLine),
     Summary(Box<Summary<'a>>),
-}
-
-/// One direction of a flow.
-#[derive(Debug, Serialize)]
-pub(super) struct Flow {
-    src: IpAddr,
-    dst: IpAddr,
-    src_port: u16,
-    dst_port: u16,
-    protocol: u8,
 }
 
 #[derive(Debug, Serialize)]
@@ -164,13 +153,6 @@ struct KeptSummary {
 struct CutShortLine<'a> {
     source: &'a str,
     reason: &'a str,
-}
-
-impl From<&FlowKey> for Flow {
-    fn from(key: &FlowKey) -> Flow {
-        let (src_port, dst_port) = (key.src_port, key.dst_port);
-        Flow { src: key.src(), dst: key.dst(), src_port, dst_port, protocol: key.protocol.0 }
-    }
 }
 
 impl From<&Finding> for Line<'_> {

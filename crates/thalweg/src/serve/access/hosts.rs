@@ -24,6 +24,11 @@ impl Hosts {
         Hosts { named: options.is_loopback().then(|| options.hosts.clone()) }
     }
 
+    /// Any name will do.
+    pub fn any() -> Hosts {
+        Hosts { named: None }
+    }
+
     /// Whether a request may be for this: a name or an address, with a port or without (RFC 9110, section 7.2).
     pub fn allow(&self, host: &str) -> bool {
         let Some(named) = &self.named else { return true };

@@ -24,6 +24,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use rustls::pki_types::CertificateDer;
+use thalweg_api::problem::{Code, Problem};
 use thiserror::Error;
 
 pub use allowance::Allowance;
@@ -127,6 +128,12 @@ impl Access {
         Ok(Access { policy: ArcSwap::from_pointee(Policy::load(options)?), bound: options.listen })
     }
 
+    /// Demands nothing of anybody, under any name of the host: for what everybody may read, such as a collector's metrics.
+    pub fn open(listen: SocketAddr) -> Access {
+        let policy = Policy { tokens: None, tls: None, hosts: Hosts::any() };
+        Access { policy: ArcSwap::from_pointee(policy), bound: listen }
+    }
+
     /// Takes up what the options demand now, tokens and certificates read anew. Where it listens does not change: the
     /// demands have to suffice there, and at the new address, which is for the next start. If it fails, nothing
     /// changes.
@@ -205,6 +212,18 @@ impl Policy {
             Some(tokens) => format!("{encryption}, {} tokens", tokens.len()),
             None => format!("{encryption}, no tokens"),
         }
+    }
+}
+
+impl From<Denied> for Problem {
+    fn from(denied: Denied) -> Problem {
+        let code = match denied {
+            Denied::ReadOnly => Code::Forbidden,
+            // Over another connection it may well be answered.
+            Denied::Outdated => Code::Unavailable,
+            _ => Code::Unauthorised,
+        };
+        Problem::new(code, denied)
     }
 }
 

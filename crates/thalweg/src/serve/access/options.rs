@@ -79,7 +79,7 @@ type Range = (&'static str, u64, u64, u64);
 
 impl AccessOptions {
     /// The port unless configured otherwise.
-    pub const DEFAULT_PORT: u16 = 9_477;
+    pub const DEFAULT_PORT: u16 = thalweg_api::DEFAULT_PORT;
 
     /// Whether only this machine can reach it.
     pub fn is_loopback(&self) -> bool {

@@ -11,19 +11,21 @@
 
 use std::fmt::{self, Write};
 use std::str::FromStr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Bytes;
+use thalweg_api::{EventBody, LinkName, Lost};
 use thalweg_measure::detect::Finding;
 use thiserror::Error;
-use tokio::sync::watch;
 
-use super::json::{self, EventBody, LinkName};
-use super::{Api, SubscriberPass};
-use crate::serve::access::{Handshake, Policy, Scope};
+use super::{Api, SubscriberPass, convert};
 use crate::serve::event::{Event, EventKind};
+use crate::serve::http::Admission;
+use crate::serve::http::reply::Pieces;
 use crate::serve::hub::{Delivery, Published, Subscriber};
+
+/// Server-sent events (HTML Standard, section 9.2).
+pub const EVENT_STREAM: &str = "text/event-stream";
 
 /// How long nothing is said before a comment shows that the connection is still there.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -136,35 +138,8 @@ fn type_of(kind: &EventKind) -> &'static str {
 
 fn is_of(event: &Event, link: &LinkName) -> bool {
     match &event.kind {
-        EventKind::Link(told) => *link.switch == *event.switch && link.side() == told.link.side,
+        EventKind::Link(told) => *link.switch == *event.switch && convert::side(link) == told.link.side,
         _ => false,
-    }
-}
-
-/// What a subscriber was let in with.
-pub(super) struct Admission {
-    /// What was demanded when this was last looked at.
-    pub(super) policy: Arc<Policy>,
-    /// The `Authorization` that it has shown.
-    pub(super) authorization: Option<Vec<u8>>,
-    /// What it has shown when the connection began, if it is encrypted.
-    pub(super) handshake: Option<Arc<Handshake>>,
-}
-
-impl Admission {
-    /// Whether the subscriber would be let in now: tokens may have been revoked, and certificates be demanded.
-    fn holds(&mut self, api: &Api) -> bool {
-        let now = api.access().policy();
-        if !Arc::ptr_eq(&now, &self.policy) {
-            let denied = now
-                .check_handshake(self.handshake.as_deref())
-                .and_then(|()| now.permit(self.authorization.as_deref(), Scope::Read));
-            if denied.is_err() {
-                return false;
-            }
-            self.policy = now;
-        }
-        true
     }
 }
 
@@ -197,11 +172,11 @@ impl Subscription {
 }
 
 fn text(api: &Api, published: &Published) -> Bytes {
-    frame(api, published.id, type_of(&published.event.kind), &json::Event::from(published))
+    frame(api, published.id, type_of(&published.event.kind), &convert::event(published))
 }
 
 fn lost(api: &Api, count: Option<u64>, total: u64, last: u64) -> Bytes {
-    frame(api, last, "lost", &json::Lost { kind: "lost".into(), count, total, last })
+    frame(api, last, "lost", &Lost { kind: "lost".into(), count, total, last })
 }
 
 fn frame(api: &Api, id: u64, kind: &str, data: &impl serde::Serialize) -> Bytes {
@@ -219,9 +194,9 @@ pub(super) async fn stream(
     api: Api,
     mut subscription: Subscription,
     mut admission: Admission,
-    mut news: watch::Receiver<u64>,
-    mut out: http_body_util::channel::Sender<Bytes, std::convert::Infallible>,
+    mut out: Pieces,
 ) {
+    let mut news = api.news().subscribe();
     if let Some(position) = subscription.position(&api)
         && out.send_data(position).await.is_err()
     {
@@ -231,11 +206,11 @@ pub(super) async fn stream(
         // Before looking, so that what comes meanwhile is news again.
         news.mark_unchanged();
         while let Some(text) = subscription.next_text(&api) {
-            if !admission.holds(&api) || out.send_data(text).await.is_err() {
+            if !admission.holds() || out.send_data(text).await.is_err() {
                 return;
             }
         }
-        if !admission.holds(&api) {
+        if !admission.holds() {
             return;
         }
         let is_gone = match tokio::time::timeout(KEEP_ALIVE, news.changed()).await {
@@ -249,12 +224,12 @@ pub(super) async fn stream(
 }
 
 /// Tells all subscribers when there is something in the hub. Ends when the hub's bell does.
-pub(super) async fn pump(api: Api, bell: tokio::net::UnixStream, news: Arc<watch::Sender<u64>>) {
+pub(super) async fn pump(api: Api, bell: tokio::net::UnixStream) {
     let hub = api.daemon().hub();
     let mut rung = [0; 64];
     loop {
         let seen = hub.stored();
-        news.send_replace(seen);
+        api.news().send_replace(seen);
         if !hub.will_sleep(seen) {
             // Others have their turn: this is one thread.
             tokio::task::yield_now().await;

@@ -1,61 +1,43 @@
 //! The HTTP API: what the daemon knows, for whoever asks.
 //!
 //! ```text
-//!   connection ──► checks ──► route ──► handler ──► collectors' mailboxes
-//!                  (access)  (ROUTES)       │
-//!                                           └► hub ──► events, as they come
+//!   request ──► route ──► handler ──► collectors' mailboxes
+//!               (http)        │
+//!                             └► hub ──► events, as they come
 //! ```
 //!
 //! It has one thread, so that threads that measure are not disturbed, and a few more that wait for collectors. All that
-//! can be asked is in one table ([`route::ROUTES`]): requests are answered by it, and the OpenAPI document and the
-//! reference are written from it.
-//!
-//! **Bounded**: connections and requests a second, together and by peer, subscribers, the size of a body, and the time of
-//! everything, of sending too.
-//! What is over a bound is refused with a status that says so, and counted.
+//! can be asked is in one list ([`routes::routes`]): requests are answered by it, and the OpenAPI document and the
+//! reference are written from it. The server below it is [`super::http`], what answers look like is `thalweg-api`.
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `route` | all that can be asked |
-//! | `request`, `reply`, `problem` | a question, an answer, why there is none (RFC 9457) |
+//! | `routes` | all that can be asked |
 //! | `handlers` | from a question to an answer |
-//! | `json` | what answers look like |
+//! | `convert` | the daemon's values as the JSON types of `thalweg-api` |
 //! | `events` | events as server-sent events |
-//! | `server`, `service` | connections; checks |
-//! | `places`, `stall` | how many connections; peers that do not read |
-//! | `open_api`, `reference` | the same table as documents |
+//! | `server` | the API, listening |
+//! | `open_api`, `reference` | the same list as documents |
 
-mod counts;
+pub mod convert;
 pub mod events;
 mod handlers;
-pub mod json;
 pub mod open_api;
-mod places;
-pub mod problem;
 pub mod reference;
-pub mod reply;
-pub mod request;
-pub mod route;
+pub mod routes;
 mod server;
-mod service;
-mod stall;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-pub use counts::ApiCounts;
 pub use server::{ApiError, Server};
 
-use counts::Counters;
-
-use super::access::{Access, Limits};
+use super::access::Limits;
 use super::daemon::Daemon;
+use super::http::{Counters, Counts};
 use super::log::Log;
-
-/// Threads that wait for collectors on behalf of requests, at most.
-const WAITING_THREADS: usize = 8;
 
 /// Capture files in memory, at most.
 const CAPTURES: usize = 1;
@@ -67,15 +49,26 @@ pub struct Api(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     daemon: Daemon,
-    access: Arc<Access>,
-    limits: Limits,
+    most_subscribers: u64,
+    subscribers: AtomicU64,
     log: Option<Log>,
-    counters: Counters,
-    /// Threads that may wait for collectors on behalf of requests.
-    waiting: Arc<Semaphore>,
+    counters: Arc<Counters>,
+    /// How many events the hub has, whenever there are more.
+    news: watch::Sender<u64>,
     /// Capture files that may be in memory: each is twice a collector's samples while it is made, and stays until it is
     /// sent.
     captures: Arc<Semaphore>,
+}
+
+/// What the API has answered and refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApiCounts {
+    /// Requests and connections.
+    pub http: Counts,
+    /// Subscribers now.
+    pub subscribers: u64,
+    /// Lines that the log has held back.
+    pub log_suppressed: u64,
 }
 
 /// One of the places there are for subscribers; given back when it is dropped.
@@ -84,14 +77,14 @@ pub struct SubscriberPass(Api);
 
 impl Api {
     /// An API of a daemon, not yet listening.
-    pub fn new(daemon: Daemon, access: Arc<Access>, limits: Limits, log: Option<Log>) -> Api {
+    pub fn new(daemon: Daemon, limits: &Limits, log: Option<Log>) -> Api {
         Api(Arc::new(Shared {
             daemon,
-            access,
-            limits,
+            most_subscribers: limits.subscribers,
+            subscribers: AtomicU64::new(0),
             log,
-            counters: Counters::default(),
-            waiting: Arc::new(Semaphore::new(WAITING_THREADS)),
+            counters: Arc::default(),
+            news: watch::Sender::new(0),
             captures: Arc::new(Semaphore::new(CAPTURES)),
         }))
     }
@@ -101,11 +94,6 @@ impl Api {
         &self.0.daemon
     }
 
-    /// How much one may ask.
-    pub fn limits(&self) -> &Limits {
-        &self.0.limits
-    }
-
     /// What tells this run of the daemon from others: when it was started.
     pub fn run(&self) -> u64 {
         self.0.daemon.started().0
@@ -113,21 +101,19 @@ impl Api {
 
     /// What was answered and refused so far.
     pub fn counts(&self) -> ApiCounts {
-        self.0.counters.read(self.0.log.as_ref().map_or(0, Log::suppressed))
+        ApiCounts {
+            http: self.0.counters.read(),
+            subscribers: self.0.subscribers.load(Ordering::Relaxed),
+            log_suppressed: self.0.log.as_ref().map_or(0, Log::suppressed),
+        }
     }
 
-    fn counters(&self) -> &Counters {
+    fn counters(&self) -> &Arc<Counters> {
         &self.0.counters
     }
 
-    fn access(&self) -> &Access {
-        &self.0.access
-    }
-
-    /// A thread to wait on, when there is one: requests queue here, where who goes away leaves the queue, and not in
-    /// that of the runtime, where nobody does.
-    async fn waiting_pass(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.0.waiting).acquire_owned().await.ok()
+    fn news(&self) -> &watch::Sender<u64> {
+        &self.0.news
     }
 
     /// Room for a capture file, if there is any.
@@ -137,10 +123,10 @@ impl Api {
 
     /// A place for a subscriber, if there is one.
     fn subscriber_pass(&self) -> Option<SubscriberPass> {
-        let most = self.0.limits.subscribers;
-        let taken = &self.counters().subscribers;
+        let most = self.0.most_subscribers;
         let more = |now: u64| (now < most).then_some(now + 1);
-        taken
+        self.0
+            .subscribers
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
             .ok()
             .map(|_| SubscriberPass(self.clone()))
@@ -149,6 +135,6 @@ impl Api {
 
 impl Drop for SubscriberPass {
     fn drop(&mut self) {
-        self.0.counters().subscribers.fetch_sub(1, Ordering::Relaxed);
+        self.0.0.subscribers.fetch_sub(1, Ordering::Relaxed);
     }
 }

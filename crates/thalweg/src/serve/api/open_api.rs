@@ -3,10 +3,14 @@
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
+use thalweg_api::Lost;
+use thalweg_api::problem::{self, Problem};
 
-use super::json;
-use super::problem::{self, Problem};
-use super::route::{Content, EVENT_STREAM, Parameter, ROUTES, Route};
+use super::events::EVENT_STREAM;
+use super::routes;
+use crate::serve::http::input::Content;
+use crate::serve::http::parameters::Parameter;
+use crate::serve::http::route::Route;
 
 /// The document.
 pub fn document() -> Value {
@@ -16,12 +20,12 @@ pub fn document() -> Value {
     });
     let mut generator = settings.into_generator();
     let mut paths = Map::new();
-    for route in &ROUTES {
+    for route in routes::table() {
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         path[route.method.to_string().to_ascii_lowercase()] = operation(route, &mut generator);
     }
     // Not named by a route: what is told in place of lost events.
-    generator.subschema_for::<json::Lost>();
+    generator.subschema_for::<Lost>();
     let schemas = generator.take_definitions(true);
     json!({
         "openapi": "3.1.1",
@@ -47,33 +51,41 @@ pub fn document() -> Value {
 }
 
 fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
-    let answer = json!({"description": route.summary, "content": content(route.answer, generator)});
-    let problem = json!({
-        "description": "Why not",
-        "content": {problem::MEDIA_TYPE: {"schema": generator.subschema_for::<Problem>()}},
+    let described = &route.operation;
+    let answer = json!({
+        "description": described.summary,
+        "content": content(&(route.answers)(generator)),
     });
-    let mut responses = json!({route.status.to_string(): answer, "default": problem});
-    if route.path == "/readyz" {
-        responses["503"] = responses["200"].clone();
+    let mut responses = Map::new();
+    for code in described.errors {
+        // Of codes with the same status all are named.
+        let response = responses.entry(code.status().0.to_string()).or_insert_with(|| problem("", generator));
+        let others = response["description"].as_str().unwrap_or_default();
+        let separator = if others.is_empty() { "" } else { ", " };
+        response["description"] = format!("{others}{separator}`{}`", code.name()).into();
     }
-    let parameters: Vec<_> =
-        route.parameters.iter().map(|parameter| describe(parameter, generator)).collect();
-    let security = match route.scope {
+    for status in route.statuses {
+        responses.insert(status.to_string(), answer.clone());
+    }
+    responses.insert("default".to_owned(), problem("Why not", generator));
+    let parameters: Vec<_> = (route.parameters)(generator).iter().map(describe).collect();
+    let security = match described.scope {
         None => json!([]),
         Some(scope) => json!([{}, {"token": [scope.to_string()]}]),
     };
     let mut operation = json!({
-        "summary": route.summary,
+        "summary": described.summary,
         "operationId": operation_id(route),
         "parameters": parameters,
         "responses": responses,
         "security": security,
     });
-    if !route.description.is_empty() {
-        operation["description"] = route.description.into();
+    if !described.description.is_empty() {
+        operation["description"] = described.description.into();
     }
-    if !route.body.is_empty() {
-        operation["requestBody"] = json!({"required": true, "content": content(route.body, generator)});
+    let bodies = (route.bodies)(generator);
+    if !bodies.is_empty() {
+        operation["requestBody"] = json!({"required": true, "content": content(&bodies)});
     }
     operation
 }
@@ -85,10 +97,17 @@ fn operation_id(route: &Route) -> String {
     words.fold(method, |id, word| format!("{id}_{word}"))
 }
 
-fn content(kinds: &[Content], generator: &mut SchemaGenerator) -> Value {
+fn problem(description: &str, generator: &mut SchemaGenerator) -> Value {
+    json!({
+        "description": description,
+        "content": {problem::MEDIA_TYPE: {"schema": generator.subschema_for::<Problem>()}},
+    })
+}
+
+fn content(kinds: &[Content]) -> Value {
     let mut map = Map::new();
     for kind in kinds {
-        let schema = (kind.schema)(generator);
+        let schema = &kind.schema;
         // What is in `data` of an event; the stream itself is text.
         let value = match kind.media_type {
             EVENT_STREAM => json!({"schema": {"type": "string"}, "x-event-data": schema}),
@@ -99,12 +118,12 @@ fn content(kinds: &[Content], generator: &mut SchemaGenerator) -> Value {
     Value::Object(map)
 }
 
-fn describe(parameter: &Parameter, generator: &mut SchemaGenerator) -> Value {
+fn describe(parameter: &Parameter) -> Value {
     json!({
         "name": parameter.name,
         "in": if parameter.is_in_path { "path" } else { "query" },
         "required": parameter.is_in_path,
         "description": parameter.description,
-        "schema": (parameter.schema)(generator),
+        "schema": parameter.schema,
     })
 }

@@ -3,10 +3,13 @@
 use std::fmt::Write;
 
 use serde_json::{Map, Value};
+use thalweg_api::problem::Code;
 
+use super::events::EVENT_STREAM;
 use super::open_api;
-use super::problem::Code;
-use super::route::{Content, EVENT_STREAM, ROUTES, Route};
+use super::routes;
+use crate::serve::http::input::Content;
+use crate::serve::http::route::Route;
 use thalweg_config::REFERENCE_WIDTH;
 use thalweg_config::paragraph::wrapped;
 
@@ -45,13 +48,17 @@ pub fn reference() -> String {
     let schemas = document["components"]["schemas"].as_object().cloned().unwrap_or_default();
     let mut page = INTRODUCTION.to_owned();
     page.push_str("\n| request | what it is for |\n|---|---|\n");
-    for route in &ROUTES {
+    for route in routes::table() {
         let anchor = format!("{} {}", route.method, route.path).to_lowercase().replace(' ', "-");
         let anchor: String =
             anchor.chars().filter(|letter| letter.is_alphanumeric() || *letter == '-').collect();
-        let _ = writeln!(page, "| [`{} {}`](#{anchor}) | {} |", route.method, route.path, route.summary);
+        let _ = writeln!(
+            page,
+            "| [`{} {}`](#{anchor}) | {} |",
+            route.method, route.path, route.operation.summary
+        );
     }
-    ROUTES.iter().for_each(|route| describe(&mut page, route));
+    routes::table().iter().for_each(|route| describe(&mut page, route));
     page.push_str(PROBLEMS);
     let codes =
         schemas.get("Code").and_then(|schema| schema["oneOf"].as_array()).cloned().unwrap_or_default();
@@ -71,33 +78,37 @@ pub fn reference() -> String {
 
 fn describe(page: &mut String, route: &Route) {
     let _ = write!(page, "\n## {} {}\n\n", route.method, route.path);
-    let scope = match route.scope {
+    let operation = &route.operation;
+    let mut generator = schemars::SchemaGenerator::default();
+    let scope = match operation.scope {
         Some(scope) => format!("Scope: `{scope}`."),
         None => "No token is needed.".to_owned(),
     };
-    paragraph(page, &format!("{}. {} {scope}", route.summary, route.description));
-    if !route.parameters.is_empty() {
+    paragraph(page, &format!("{}. {} {scope}", operation.summary, operation.description));
+    let parameters = (route.parameters)(&mut generator);
+    if !parameters.is_empty() {
         page.push_str("\n| parameter | in | meaning | example |\n|---|---|---|---|\n");
     }
-    for parameter in route.parameters {
+    for parameter in &parameters {
         let place = if parameter.is_in_path { "path" } else { "query" };
-        let (name, meaning, example) = (parameter.name, parameter.description, parameter.example);
+        let (name, meaning, example) = (parameter.name, line(&parameter.description), &parameter.example);
         let _ = writeln!(page, "| `{name}` | {place} | {meaning} | `{example}` |");
     }
     page.push('\n');
-    if !route.body.is_empty() {
-        paragraph(page, &format!("Takes {}.", kinds(route.body)));
+    let bodies = (route.bodies)(&mut generator);
+    if !bodies.is_empty() {
+        paragraph(page, &format!("Takes {}.", kinds(&bodies)));
         page.push('\n');
     }
-    paragraph(page, &format!("Answers {} with {}.", route.status, kinds(route.answer)));
+    let answers = (route.answers)(&mut generator);
+    paragraph(page, &format!("Answers {} with {}.", route.statuses[0], kinds(&answers)));
 }
 
 /// `[Links](#links) as application/json`
 fn kinds(contents: &[Content]) -> String {
     let kind = |content: &Content| {
-        let mut generator = schemars::SchemaGenerator::default();
-        let schema = (content.schema)(&mut generator).to_value();
-        let what = match (reference_to(&schema), content.media_type) {
+        let schema = content.schema.as_value();
+        let what = match (reference_to(schema), content.media_type) {
             (Some(name), EVENT_STREAM) => format!("one {} after the other", linked(&name)),
             (Some(name), _) => linked(&name),
             (None, _) if schema["contentMediaType"].is_string() => "a file".to_owned(),

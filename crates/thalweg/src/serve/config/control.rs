@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use thalweg_api::client::ClientOptions;
 use thalweg_control::controller::ControllerOptions;
 use thalweg_control::decide::Decider;
 use thalweg_control::decide::first_fit::FirstFit;
@@ -13,7 +14,6 @@ use thalweg_wire::Nanos;
 
 use super::openflow::{self, OpenFlowConfig};
 use super::table::{ActuatorName, Control, DeciderName, Emulate};
-use crate::client::ClientOptions;
 use thalweg_config::{Document, Problem, Typed};
 
 /// What the controller is to do.

@@ -73,7 +73,7 @@ pub enum StartError {
     Routes(#[from] thalweg_network::state::StateError),
     /// Another daemon cannot be listened to.
     #[error(transparent)]
-    Remote(#[from] crate::client::ClientError),
+    Remote(#[from] thalweg_api::client::ClientError),
     /// What carries decisions out cannot be had.
     #[error("actuator {name}: {cause}")]
     Actuator {

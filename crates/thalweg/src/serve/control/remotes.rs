@@ -6,14 +6,15 @@
 
 use std::sync::Arc;
 
+use thalweg_api::client::{Client, ClientError, ClientOptions, Heard, Loss};
+use thalweg_api::{self as json, BoundKind, Event, EventBody, LinkName};
 use thalweg_measure::collector::{AddressChange, FlowRate, LinkEvent, LinkReport};
 use thalweg_network::NetworkState;
 use thalweg_sketch::{Bound, Estimate};
 use thalweg_wire::{BitRate, EthernetAddresses, FlowKey, MacAddress, Timestamp};
 
 use super::notices::{Ear, Notice};
-use crate::client::{Client, ClientError, ClientOptions, Heard, Loss};
-use crate::serve::api::json::{self, BoundKind, Event, EventBody, LinkName};
+use crate::serve::api::convert;
 use crate::serve::daemon::Daemon;
 
 /// All of them.
@@ -126,7 +127,7 @@ fn notice(event: &Event) -> Result<Option<Notice>, NotUnderstood> {
             let name: LinkName = link.parse().map_err(|_| NotUnderstood)?;
             let flows: Vec<FlowRate> = flows.iter().map(flow_rate).collect::<Result<_, _>>()?;
             let report = LinkReport {
-                side: name.side(),
+                side: convert::side(&name),
                 capacity: BitRate(*capacity_bps),
                 rate: estimate(rate_bps),
                 smoothed: *smoothed_bps,
@@ -135,7 +136,7 @@ fn notice(event: &Event) -> Result<Option<Notice>, NotUnderstood> {
                 changed: time,
             };
             let event_of_link = LinkEvent {
-                crossing: (*crossing).into(),
+                crossing: convert::crossing(*crossing),
                 link: report,
                 rule: *rule,
                 threshold: *threshold,
@@ -164,7 +165,7 @@ fn flow_rate(flow: &json::FlowRate) -> Result<FlowRate, NotUnderstood> {
             source: mac(&flow.source_mac)?,
         },
         rate: estimate(&flow.rate_bps),
-        basis: flow.basis.into(),
+        basis: convert::basis(flow.basis),
         span: (Timestamp(flow.span.start.time_ns), Timestamp(flow.span.end.time_ns)),
     })
 }
@@ -211,7 +212,7 @@ mod tests {
         let mut subscriber = hub.subscribe(None);
         hub.publish(event);
         let Some(Delivery::Event(published)) = subscriber.next_delivery(&hub) else { panic!("it was told") };
-        let told = serde_json::to_string(&Event::from(&*published)).unwrap();
+        let told = serde_json::to_string(&convert::event(&published)).unwrap();
         notice(&serde_json::from_str(&told).unwrap())
     }
 

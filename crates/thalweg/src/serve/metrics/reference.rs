@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::METRICS;
+use super::{METRICS, Metric};
 
 const INTRODUCTION: &str = "\
 # Metrics
@@ -22,11 +22,16 @@ a reload, goes on counting where it was. Only one that a reload takes out of the
 
 /// The page.
 pub fn reference() -> String {
-    let mut page = INTRODUCTION.to_owned();
-    for metric in METRICS {
+    INTRODUCTION.to_owned() + &rows(METRICS)
+}
+
+/// Rows of a table of metrics: name, type, labels, meaning.
+pub fn rows<S>(metrics: &[Metric<S>]) -> String {
+    let mut rows = String::new();
+    for metric in metrics {
         let labels: Vec<_> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
         let (name, kind, help) = (metric.name, metric.kind.name(), metric.help);
-        let _ = writeln!(page, "| `{name}` | {kind} | {} | {help} |", labels.join(", "));
+        let _ = writeln!(rows, "| `{name}` | {kind} | {} | {help} |", labels.join(", "));
     }
-    page
+    rows
 }

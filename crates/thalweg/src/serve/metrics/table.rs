@@ -1,5 +1,6 @@
 //! All metrics.
 
+use thalweg_api::problem::Code;
 use thalweg_measure::collector::{LinkReport, Way};
 use thalweg_measure::meter::record::EndReason;
 use thalweg_network::Case;
@@ -7,7 +8,6 @@ use thalweg_records::export::Reason;
 use thalweg_wire::parse::Malformed;
 
 use super::{CollectorSnapshot, Kind, Metric, Samples, Snapshot};
-use crate::serve::api::problem::Code;
 use crate::serve::collectors::{CollectorCounters, CollectorState};
 
 /// Labels of what collectors count.
@@ -626,14 +626,14 @@ pub const METRICS: &[Metric] = &[
         &["result"],
         "Requests, by what became of them: `ok`, or the code of the problem.",
         |s, out| {
-            out.put(&["ok"], s.api.answered);
-            for (code, count) in Code::ALL.into_iter().zip(s.api.problems) {
+            out.put(&["ok"], s.api.http.answered);
+            for (code, count) in Code::ALL.into_iter().zip(s.api.http.problems) {
                 out.put(&[code.name()], count);
             }
         },
     ),
     gauge("thalweg_api_connections", &[], "Connections to the API.", |s, out| {
-        out.put(&[], s.api.connections)
+        out.put(&[], s.api.http.connections)
     }),
     counter(
         "thalweg_api_connections_lost_total",
@@ -641,9 +641,9 @@ pub const METRICS: &[Metric] = &[
         "Connections that came to nothing: too many at once, a TLS handshake that failed, a head that broke off, took too \
          long or is no HTTP.",
         |s, out| {
-            out.put(&["too_many"], s.api.connections_refused);
-            out.put(&["handshake"], s.api.handshakes_failed);
-            out.put(&["broken"], s.api.connections_broken);
+            out.put(&["too_many"], s.api.http.connections_refused);
+            out.put(&["handshake"], s.api.http.handshakes_failed);
+            out.put(&["broken"], s.api.http.connections_broken);
         },
     ),
     counter("thalweg_log_lines_suppressed_total", &[], "Lines that the log held back.", |s, out| {

@@ -13,18 +13,22 @@ const BUCKETS_US: [u64; 17] =
 /// The values of a metric on their way to the page.
 #[derive(Debug)]
 pub struct Samples<'a> {
-    metric: &'a Metric,
+    name: &'static str,
+    kind: Kind,
+    help: &'static str,
+    names: &'static [&'static str],
     page: &'a mut String,
     has_begun: bool,
 }
 
 impl<'a> Samples<'a> {
-    pub(super) fn new(metric: &'a Metric, page: &'a mut String) -> Samples<'a> {
-        Samples { metric, page, has_begun: false }
+    pub(super) fn new<S>(metric: &Metric<S>, page: &'a mut String) -> Samples<'a> {
+        let Metric { name, kind, help, labels: names, .. } = *metric;
+        Samples { name, kind, help, names, page, has_begun: false }
     }
 
     /// A value, with those of the metric's labels.
-    pub(super) fn put(&mut self, labels: &[&str], value: impl Display) {
+    pub fn put(&mut self, labels: &[&str], value: impl Display) {
         self.line("", labels, None, value);
     }
 
@@ -41,14 +45,14 @@ impl<'a> Samples<'a> {
     }
 
     fn line(&mut self, suffix: &str, labels: &[&str], le: Option<&str>, value: impl Display) {
-        let Metric { name, kind, help, .. } = self.metric;
+        let Samples { name, kind, help, names, .. } = *self;
         if !std::mem::replace(&mut self.has_begun, true) {
             let _ = writeln!(self.page, "# HELP {name} {help}\n# TYPE {name} {}", kind.name());
         }
-        debug_assert_eq!(labels.len(), self.metric.labels.len(), "labels of {name}");
-        debug_assert_eq!(*kind == Kind::Histogram, !suffix.is_empty(), "{name}");
+        debug_assert_eq!(labels.len(), names.len(), "labels of {name}");
+        debug_assert_eq!(kind == Kind::Histogram, !suffix.is_empty(), "{name}");
         let _ = write!(self.page, "{name}{suffix}");
-        let names = self.metric.labels.iter().copied().chain(["le"]);
+        let names = names.iter().copied().chain(["le"]);
         let mut separator = '{';
         for (label, value) in names.zip(labels.iter().copied().chain(le)) {
             let _ = write!(self.page, "{separator}{label}=\"");

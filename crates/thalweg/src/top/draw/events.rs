@@ -5,14 +5,14 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
+use thalweg_api::client::Loss;
+use thalweg_api::{CrossingName, Event, EventBody, Outcome, StateName};
 use thalweg_wire::{BitRate, Bytes, Nanos, Timestamp};
 
 use super::super::shown::{Happening, Stream};
 use super::super::view::{Pane, TopView};
 use super::header::{failure, plain, waits, word};
 use super::rate::{FULL_RATE, rate_text};
-use crate::client::Loss;
-use crate::serve::api::json::{CrossingName, Event, EventBody, Outcome, StateName};
 use crate::terminal::Theme;
 use crate::terminal::quantity::{clock_us, grouped};
 use crate::terminal::screen::{counted, cut, row_styles, rule, width_of};

@@ -6,10 +6,10 @@ use ratatui::Frame;
 use ratatui::layout::{Alignment, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
+use thalweg_api::{Collector, State, StateName};
 use thalweg_wire::Timestamp;
 
 use super::super::view::TopView;
-use crate::serve::api::json::{Collector, State, StateName};
 use crate::terminal::Theme;
 use crate::terminal::endpoint::elided;
 use crate::terminal::quantity::{clock, date_and_clock, grouped, percent, short};

@@ -5,12 +5,12 @@ use ratatui::layout::{Constraint, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
+use thalweg_api::Link;
 use thalweg_wire::{BitRate, Timestamp};
 
 use super::super::model::{SeenLink, SortBy};
 use super::super::view::TopView;
 use super::rate::{FULL_RATE, SHORT_RATE, rate_text};
-use crate::serve::api::json::Link;
 use crate::terminal::Theme;
 use crate::terminal::bar::single;
 use crate::terminal::endpoint::elided;

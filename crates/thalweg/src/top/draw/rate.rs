@@ -1,9 +1,9 @@
 //! Rates and shares with what is known of their bounds.
 
+use thalweg_api::{Basis, BoundKind, Rate};
 use thalweg_wire::BitRate;
 
 use super::super::model::is_least;
-use crate::serve::api::json::{Basis, BoundKind, Rate};
 use crate::terminal::quantity::short;
 
 /// Columns of `≥9.99M`.

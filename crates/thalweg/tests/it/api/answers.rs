@@ -1,6 +1,8 @@
 //! What is answered to what is asked.
 
 use serde_json::Value;
+use thalweg::serve::api::routes;
+use thalweg::serve::http::route::Method;
 
 use crate::api::fixture::Fixture;
 
@@ -166,6 +168,73 @@ fn paths_and_methods_that_are_not_there_are_refused_as_what_they_are() {
     assert_eq!(refused.problem(), (405, "method_not_allowed".into()));
     assert_eq!(refused.headers["allow"], "GET, PUT");
     assert_eq!(fixture.client.delete("/v1/flows").headers["allow"], "GET");
+}
+
+#[test]
+fn paths_at_which_nothing_is_are_not_found() {
+    let fixture = Fixture::new();
+    for path in
+        ["/v1", "/v1/links/", "/v1/links/x", "/v1/flows/", "/v1/flows/a/b", "//v1/links", "/v1/flows/%ff"]
+    {
+        let answer = fixture.client.get(path);
+        assert_eq!(answer.problem(), (404, "not_found".into()), "{path}");
+        assert!(answer.text.contains("nothing is at this path; see /v1/openapi.json"), "{}", answer.text);
+    }
+}
+
+#[test]
+fn every_route_is_found_by_its_own_path() {
+    let fixture = Fixture::with(|options| options.limits.request_burst = 1_000);
+    for route in routes::table() {
+        let parameters = (route.parameters)(&mut Default::default());
+        let in_path = parameters.iter().filter(|parameter| parameter.is_in_path);
+        let path = in_path.fold(route.path.to_owned(), |path, parameter| {
+            path.replace(&format!("{{{}}}", parameter.name), &parameter.example)
+        });
+        let answer = match route.method {
+            // It does not end.
+            Method::Get if path == "/v1/events" => continue,
+            Method::Get => fixture.client.get(&path),
+            Method::Delete => fixture.client.delete(&path),
+            method => fixture.client.send(&method.to_string(), &path, &[], b""),
+        };
+        let is_found = answer.status != 405 && !answer.text.contains("nothing is at this path");
+        assert!(is_found, "{} {path}: {}", route.method, answer.text);
+    }
+}
+
+#[test]
+fn the_key_of_a_flow_is_read_from_a_path_however_it_is_encoded() {
+    let fixture = Fixture::new();
+    for path in [
+        "/v1/flows/tcp%2010.0.0.1:443%20%3E%2010.0.1.98:51000",
+        "/v1/flows/tcp%2010.0.0.1%3a443%20%3E%2010.0.1.98%3A51000",
+    ] {
+        let found = fixture.client.get(path).json();
+        assert_eq!(found["flows"][0]["key"], "tcp 10.0.0.1:443 > 10.0.1.98:51000", "{path}");
+    }
+    let path = format!("/v1/links/{}/flows", thalweg_api::client::segment("stör 7/%p:p0:in"));
+    let detail = fixture.client.get(&path).json()["detail"].clone();
+    assert_eq!(detail, "no collector watches a switch \"stör 7/%p\"");
+}
+
+#[test]
+fn a_parameter_that_is_not_known_is_refused_with_those_that_are() {
+    let fixture = Fixture::new();
+    let detail = |path: &str| {
+        let answer = fixture.client.get(path);
+        assert_eq!(answer.problem(), (400, "bad_parameter".into()), "{path}");
+        answer.json()["detail"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(detail("/v1/flows?tpo=3"), "unknown parameter \"tpo\": there are top, collector");
+    assert_eq!(detail("/v1/collectors?x"), "unknown parameter \"x\": there are none here");
+    assert!(detail("/v1/flows?top=3&top=4").contains("twice"));
+    let key = "/v1/flows/tcp%2010.0.0.1:443%20%3E%2010.0.1.98:51000";
+    assert!(
+        detail(&format!("{key}?key=y")).starts_with("unknown"),
+        "a parameter of the path is none of the query"
+    );
+    assert!(detail("/v1/flows?top=%zz").contains("top"));
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn a_head_that_takes_too_long_to_come_ends_the_connection() {
     let _ = stream.read_to_end(&mut rest);
     assert!(start.elapsed() < PATIENCE, "the connection is still open");
     assert_eq!(fixture.client.get("/healthz").status, 200, "others are answered");
-    assert!(fixture.server.api().counts().connections_broken >= 1);
+    assert!(fixture.server.api().counts().http.connections_broken >= 1);
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn connections_over_the_limit_are_closed_and_counted() {
     let fixture = Fixture::with(|options| options.limits.connections = 2);
     let held: Vec<_> = (0..2).map(|_| fixture.client.raw()).collect();
     let until = Instant::now() + PATIENCE;
-    while fixture.server.api().counts().connections < 2 {
+    while fixture.server.api().counts().http.connections < 2 {
         assert!(Instant::now() < until);
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -73,7 +73,7 @@ fn connections_over_the_limit_are_closed_and_counted() {
     let mut rest = Vec::new();
     let _ = third.read_to_end(&mut rest);
     assert!(rest.is_empty());
-    assert!(fixture.server.api().counts().connections_refused >= 1);
+    assert!(fixture.server.api().counts().http.connections_refused >= 1);
     drop(held);
 }
 
@@ -99,11 +99,11 @@ fn a_peer_that_does_not_read_what_it_asked_for_loses_its_connection() {
     // It may be cut off before all has been asked.
     let _ = greedy.write_all(asked.as_bytes());
     let until = Instant::now() + PATIENCE;
-    while fixture.server.api().counts().connections_broken == 0 {
+    while fixture.server.api().counts().http.connections_broken == 0 {
         assert!(Instant::now() < until, "the connection is still held");
         std::thread::sleep(Duration::from_millis(5));
     }
-    assert!(fixture.server.api().counts().answered < 1_000, "it was not answered to the end");
+    assert!(fixture.server.api().counts().http.answered < 1_000, "it was not answered to the end");
     drop(greedy);
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use thalweg::serve::api::route::ROUTES;
+use thalweg::serve::api::routes;
 use thalweg::serve::control::{ActionOutcome, ActionReport};
 use thalweg_control::Pair;
 use thalweg_control::act::{Action, ActionId};
@@ -30,15 +30,15 @@ fn every_route_is_in_the_document_and_nothing_else() {
     let mut described = 0;
     for (path, operations) in document["paths"].as_object().unwrap() {
         for (method, operation) in operations.as_object().unwrap() {
-            let route = ROUTES
+            let route = routes::table()
                 .iter()
                 .find(|route| route.path == path && route.method.to_string().eq_ignore_ascii_case(method));
             let route = route.unwrap_or_else(|| panic!("{method} {path} is no route"));
-            assert_eq!(operation["summary"], route.summary);
+            assert_eq!(operation["summary"], route.operation.summary);
             described += 1;
         }
     }
-    assert_eq!(described, ROUTES.len());
+    assert_eq!(described, routes::table().len());
 }
 
 #[test]

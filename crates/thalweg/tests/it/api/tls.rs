@@ -76,7 +76,7 @@ fn a_client_with_a_certificate_of_the_authority_is_answered_and_no_other() {
         "with a stranger's"
     );
     assert!(fixture.client.try_get("/healthz", &[]).is_err(), "a client that does not know the authority");
-    assert!(fixture.server.api().counts().handshakes_failed >= 2);
+    assert!(fixture.server.api().counts().http.handshakes_failed >= 2);
     let plain = Client::new(fixture.client.base.replace("https", "http"));
     assert!(plain.try_get("/healthz", &[]).is_err(), "without TLS");
 }

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use thalweg::client::{Client, ClientOptions, Loss};
 use thalweg::top::Feed;
 use thalweg::top::model::{News, Query, SeenLink};
+use thalweg_api::client::{Client, ClientOptions, Loss};
 
 use crate::api::client::PATIENCE;
 use crate::api::fixture::Fixture;

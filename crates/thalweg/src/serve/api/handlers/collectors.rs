@@ -1,20 +1,20 @@
 //! Collectors.
 
-use super::{Patience, asked};
-use crate::serve::api::Api;
-use crate::serve::api::json::{Answered, Collector, Collectors};
-use crate::serve::api::problem::Problem;
-use crate::serve::api::reply::Reply;
-use crate::serve::api::request::Request;
+use thalweg_api::Collectors;
+use thalweg_api::problem::Problem;
+
+use super::Patience;
+use crate::serve::api::{Api, convert};
+use crate::serve::http::output::Json;
 
 /// `GET /v1/collectors`: one that does not answer is shown all the same, as that is what one looks here for.
-pub(in crate::serve::api) fn all(api: &Api, request: &Request) -> Result<Reply, Problem> {
+pub(in crate::serve::api) fn all(api: &Api) -> Result<Json<Collectors>, Problem> {
     let patience = Patience::new();
     let (mut answered, mut collectors) = (Vec::new(), Vec::new());
-    for handle in asked(api, request)? {
+    for handle in api.daemon().collectors() {
         let counters = handle.counters(patience.left());
-        answered.push(Answered::of(&handle, &counters));
-        collectors.push(Collector::new(&handle, counters.ok().map(|asked| asked.value).as_ref()));
+        answered.push(convert::answered(&handle, &counters));
+        collectors.push(convert::collector(&handle, counters.ok().map(|asked| asked.value).as_ref()));
     }
-    Reply::json(&Collectors { answered, collectors })
+    Ok(Json(Collectors { answered, collectors }))
 }

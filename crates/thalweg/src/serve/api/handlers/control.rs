@@ -1,91 +1,105 @@
 //! The controller: how it does, what it has done, and what people tell it.
 
-use serde::de::DeserializeOwned;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use thalweg_api::problem::{Code, Problem};
+use thalweg_api::{Actions, Control, Decisions, Frozen, PinTo, Ways};
 
-use crate::serve::api::Api;
-use crate::serve::api::json::{Action, Actions, Control, Decision, Decisions, Frozen, PinTo, Ways};
-use crate::serve::api::problem::{Code, Problem};
-use crate::serve::api::reply::Reply;
-use crate::serve::api::request::Request;
+use crate::serve::api::{Api, convert};
 use crate::serve::control::{self, ControlError};
+use crate::serve::http::input::{JsonBody, Path, Query};
+use crate::serve::http::output::Json;
+use crate::serve::http::parameters::Count;
 
-/// Decisions and actions in an answer unless asked otherwise.
-const DEFAULT_LAST: usize = 100;
+/// How much of what there was.
+#[derive(Deserialize, JsonSchema)]
+pub(in crate::serve::api) struct Last {
+    /// How many, the latest first: 1 to 1,000; 100 by default. No more than 1,000 are kept.
+    #[serde(default)]
+    #[schemars(example = 20)]
+    last: Count<100, 1_000>,
+}
 
-/// Most of them in an answer; no more are kept.
-const MAX_LAST: usize = 1_000;
+/// Between which hosts.
+#[derive(Deserialize, JsonSchema)]
+pub(in crate::serve::api) struct Ends {
+    /// Name of the host that sends, as the topology has it.
+    #[schemars(example = &"h0")]
+    source: String,
+    /// Name of the host that it sends to.
+    #[schemars(example = &"h1")]
+    destination: String,
+}
 
 /// `GET /v1/control`
-pub(in crate::serve::api) fn get(api: &Api, _: &Request) -> Result<Reply, Problem> {
-    Reply::json(&Control::from(controller(api)?))
+pub(in crate::serve::api) fn get(api: &Api) -> Result<Json<Control>, Problem> {
+    Ok(Json(convert::control(controller(api)?)))
 }
 
 /// `GET /v1/control/decisions`
-pub(in crate::serve::api) fn decisions(api: &Api, request: &Request) -> Result<Reply, Problem> {
-    let count = request.number("last", DEFAULT_LAST, MAX_LAST)?;
+pub(in crate::serve::api) fn decisions(
+    api: &Api,
+    Query(Last { last: Count(count) }): Query<Last>,
+) -> Result<Json<Decisions>, Problem> {
     let (decisions, names) = controller(api)?.desk().decisions(count);
-    let decisions = decisions.iter().map(|decision| Decision::new(decision, &names)).collect();
-    Reply::json(&Decisions { decisions })
+    let decisions = decisions.iter().map(|decision| convert::decision(decision, &names)).collect();
+    Ok(Json(Decisions { decisions }))
 }
 
 /// `GET /v1/control/actions`
-pub(in crate::serve::api) fn actions(api: &Api, request: &Request) -> Result<Reply, Problem> {
-    let count = request.number("last", DEFAULT_LAST, MAX_LAST)?;
+pub(in crate::serve::api) fn actions(
+    api: &Api,
+    Query(Last { last: Count(count) }): Query<Last>,
+) -> Result<Json<Actions>, Problem> {
     let (actions, names) = controller(api)?.desk().actions(count);
-    let actions = actions.iter().map(|report| Action::new(report, &names)).collect();
-    Reply::json(&Actions { actions })
+    let actions = actions.iter().map(|report| convert::action(report, &names)).collect();
+    Ok(Json(Actions { actions }))
 }
 
 /// `GET /v1/control/ways/{source}/{destination}`
-pub(in crate::serve::api) fn ways(api: &Api, request: &Request) -> Result<Reply, Problem> {
-    let (source, destination) = ends(request)?;
-    let ways = controller(api)?.desk().ways(source, destination).map_err(|error| wrong(&error))?;
-    Reply::json(&Ways::from(ways))
+pub(in crate::serve::api) fn ways(api: &Api, Path(ends): Path<Ends>) -> Result<Json<Ways>, Problem> {
+    let ways =
+        controller(api)?.desk().ways(&ends.source, &ends.destination).map_err(|error| wrong(&error))?;
+    Ok(Json(convert::ways(ways)))
 }
 
 /// `PUT /v1/control/pins/{source}/{destination}`
-pub(in crate::serve::api) fn pin(api: &Api, request: &Request) -> Result<Reply, Problem> {
+pub(in crate::serve::api) fn pin(
+    api: &Api,
+    Path(Ends { source, destination }): Path<Ends>,
+    JsonBody(PinTo { address }): JsonBody<PinTo>,
+) -> Result<Json<Control>, Problem> {
     let control = controller(api)?;
-    let (source, destination) = ends(request)?;
-    let PinTo { address } = body(request)?;
-    control.desk().pin(source, destination, address).map_err(|error| wrong(&error))?;
+    control.desk().pin(&source, &destination, address).map_err(|error| wrong(&error))?;
     tracing::info!("{source} > {destination} is pinned to address {address}, by the API");
-    Reply::json(&Control::from(control))
+    Ok(Json(convert::control(control)))
 }
 
 /// `DELETE /v1/control/pins/{source}/{destination}`
-pub(in crate::serve::api) fn unpin(api: &Api, request: &Request) -> Result<Reply, Problem> {
+pub(in crate::serve::api) fn unpin(
+    api: &Api,
+    Path(Ends { source, destination }): Path<Ends>,
+) -> Result<Json<Control>, Problem> {
     let control = controller(api)?;
-    let (source, destination) = ends(request)?;
-    control.desk().unpin(source, destination).map_err(|error| wrong(&error))?;
+    control.desk().unpin(&source, &destination).map_err(|error| wrong(&error))?;
     tracing::info!("{source} > {destination} is pinned no more, by the API");
-    Reply::json(&Control::from(control))
+    Ok(Json(convert::control(control)))
 }
 
 /// `PUT /v1/control/frozen`
-pub(in crate::serve::api) fn freeze(api: &Api, request: &Request) -> Result<Reply, Problem> {
+pub(in crate::serve::api) fn freeze(
+    api: &Api,
+    JsonBody(Frozen { frozen }): JsonBody<Frozen>,
+) -> Result<Json<Control>, Problem> {
     let control = controller(api)?;
-    let Frozen { frozen } = body(request)?;
     control.desk().freeze(frozen);
     tracing::info!("the controller {}, by the API", if frozen { "only watches" } else { "steers again" });
-    Reply::json(&Control::from(control))
+    Ok(Json(convert::control(control)))
 }
 
 fn controller(api: &Api) -> Result<&control::Control, Problem> {
     let missing = || Problem::new(Code::NotFound, "there is no [control] in the configuration");
     api.daemon().control().ok_or_else(missing)
-}
-
-fn ends(request: &Request) -> Result<(&str, &str), Problem> {
-    let end = |name| {
-        let missing = || Problem::new(Code::BadParameter, format!("{name} is missing"));
-        request.text(name).ok_or_else(missing)
-    };
-    Ok((end("source")?, end("destination")?))
-}
-
-fn body<T: DeserializeOwned>(request: &Request) -> Result<T, Problem> {
-    serde_json::from_slice(&request.body).map_err(|error| Problem::new(Code::BadBody, error))
 }
 
 fn wrong(error: &ControlError) -> Problem {

@@ -3,53 +3,64 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+use thalweg_api::Flows;
+use thalweg_api::problem::{Code, Problem};
 use thalweg_measure::collector::FlowReport;
 use thalweg_wire::FlowKey;
 
-use super::{Patience, asked, check_answered};
-use crate::serve::api::Api;
-use crate::serve::api::json::{Answered, Flow, Flows};
-use crate::serve::api::problem::{Code, Problem};
-use crate::serve::api::reply::Reply;
-use crate::serve::api::request::Request;
+use super::{OfCollector, Patience, Top, TopOfCollector, asked, check_answered};
+use crate::serve::api::{Api, convert};
 use crate::serve::collectors::CollectorHandle;
+use crate::serve::http::input::{Path, Query};
+use crate::serve::http::output::Json;
+use crate::serve::http::parameters::{Count, Parsed};
 
-/// Flows in an answer unless asked otherwise.
-const DEFAULT_TOP: usize = 20;
-
-/// Most flows in an answer: some 8 MB of JSON.
-const MAX_TOP: usize = 10_000;
+/// One direction of a flow.
+#[derive(Deserialize, JsonSchema)]
+pub(in crate::serve::api) struct OfFlow {
+    /// The flow's direction, as `key` in other answers, percent-encoded: PROTOCOL SOURCE > DESTINATION.
+    #[schemars(example = &"tcp%2010.0.0.1:443%20%3E%2010.0.0.2:51000")]
+    key: Parsed<FlowKey>,
+}
 
 /// `GET /v1/flows`
-pub(in crate::serve::api) fn top(api: &Api, request: &Request) -> Result<Reply, Problem> {
-    Reply::json(&Fastest::of(&asked(api, request)?, request, |_| true)?)
+pub(in crate::serve::api) fn top(
+    api: &Api,
+    Query(TopOfCollector { top, collector }): Query<TopOfCollector>,
+) -> Result<Json<Flows>, Problem> {
+    Ok(Json(Fastest::of(&asked(api, collector.as_deref())?, top, |_| true)?))
 }
 
 /// `GET /v1/cheetahs`
-pub(in crate::serve::api) fn cheetahs(api: &Api, request: &Request) -> Result<Reply, Problem> {
-    Reply::json(&Fastest::of(&asked(api, request)?, request, |flow| flow.is_cheetah)?)
+pub(in crate::serve::api) fn cheetahs(
+    api: &Api,
+    Query(TopOfCollector { top, collector }): Query<TopOfCollector>,
+) -> Result<Json<Flows>, Problem> {
+    Ok(Json(Fastest::of(&asked(api, collector.as_deref())?, top, |flow| flow.is_cheetah)?))
 }
 
 /// `GET /v1/flows/{key}`
-pub(in crate::serve::api) fn one(api: &Api, request: &Request) -> Result<Reply, Problem> {
-    let key: FlowKey = match request.get("key")? {
-        Some(key) => key,
-        None => return Err(Problem::new(Code::BadParameter, "key is missing")),
-    };
+pub(in crate::serve::api) fn one(
+    api: &Api,
+    Path(OfFlow { key: Parsed(key) }): Path<OfFlow>,
+    Query(OfCollector { collector }): Query<OfCollector>,
+) -> Result<Json<Flows>, Problem> {
     let patience = Patience::new();
     let (mut answered, mut flows) = (Vec::new(), Vec::new());
-    for collector in asked(api, request)? {
+    for collector in asked(api, collector.as_deref())? {
         let answer = collector.flow(key, patience.left());
-        answered.push(Answered::of(&collector, &answer));
+        answered.push(convert::answered(&collector, &answer));
         let found = answer.ok().and_then(|asked| asked.value);
         flows.extend(
-            found.map(|report| Flow::new(&report, collector.name(), &collector.description().switch)),
+            found.map(|report| convert::flow(&report, collector.name(), &collector.description().switch)),
         );
     }
     check_answered(&answered)?;
     match flows.is_empty() {
         true => Err(Problem::new(Code::NotFound, format!("no collector sees a flow {key}"))),
-        false => Reply::json(&Flows { answered, total: flows.len() as u64, flows }),
+        false => Ok(Json(Flows { answered, total: flows.len() as u64, flows })),
     }
 }
 
@@ -68,13 +79,12 @@ struct Ranked {
 }
 
 impl Fastest {
-    /// The fastest flows of these collectors that are wanted, as many as `top` of the request says.
+    /// The fastest flows of these collectors that are wanted, as many as `room`.
     pub(super) fn of(
         collectors: &[CollectorHandle],
-        request: &Request,
+        Count(room): Top,
         is_wanted: impl Fn(&FlowReport) -> bool,
     ) -> Result<Flows, Problem> {
-        let room = request.number("top", DEFAULT_TOP, MAX_TOP)?;
         let mut fastest = Fastest { room, heap: BinaryHeap::new(), total: 0 };
         let patience = Patience::new();
         let mut answered = Vec::new();
@@ -84,13 +94,13 @@ impl Fastest {
                     fastest.add(Ranked { report, collector });
                 }
             });
-            answered.push(Answered::new(handle, end));
+            answered.push(convert::answered_at(handle, end));
         }
         check_answered(&answered)?;
         let total = fastest.total;
         let view = |ranked: &Ranked| {
             let description = collectors[ranked.collector].description();
-            Flow::new(&ranked.report, &description.name, &description.switch)
+            convert::flow(&ranked.report, &description.name, &description.switch)
         };
         let flows = fastest.heap.into_sorted_vec().iter().map(view).collect();
         Ok(Flows { answered, total, flows })

@@ -1,25 +1,46 @@
 //! Whether the daemon is alive, and does what it is for.
 
+use schemars::SchemaGenerator;
+use thalweg_api::Health;
+use thalweg_api::problem::Problem;
+
 use crate::serve::api::Api;
-use crate::serve::api::json::Health;
-use crate::serve::api::problem::Problem;
-use crate::serve::api::reply::Reply;
-use crate::serve::api::request::Request;
 use crate::serve::daemon::Readiness;
+use crate::serve::http::input::Content;
+use crate::serve::http::output::{Json, Output};
+use crate::serve::http::reply::Reply;
+
+/// Whether it does what it is for, in the status and in words.
+pub(in crate::serve::api) struct Ready {
+    status: u16,
+    health: Health,
+}
+
+impl Output for Ready {
+    const STATUSES: &'static [u16] = &[200, 503];
+
+    fn contents(generator: &mut SchemaGenerator) -> Vec<Content> {
+        Json::<Health>::contents(generator)
+    }
+
+    fn into_reply(self) -> Result<Reply, Problem> {
+        Reply::json_with(self.status, &self.health)
+    }
+}
 
 /// `GET /healthz`: this is answered, so it is alive.
-pub(in crate::serve::api) fn alive(api: &Api, _: &Request) -> Result<Reply, Problem> {
-    Reply::json(&health(api, "ok"))
+pub(in crate::serve::api) fn alive(api: &Api) -> Result<Json<Health>, Problem> {
+    Ok(Json(health(api, "ok")))
 }
 
 /// `GET /readyz`
-pub(in crate::serve::api) fn ready(api: &Api, _: &Request) -> Result<Reply, Problem> {
+pub(in crate::serve::api) fn ready(api: &Api) -> Result<Ready, Problem> {
     let (status, text) = match api.daemon().readiness() {
         Readiness::Ready => (200, "ok"),
         Readiness::Starting => (503, "starting"),
         Readiness::Stopping => (503, "stopping"),
     };
-    Reply::json_with(status, &health(api, text))
+    Ok(Ready { status, health: health(api, text) })
 }
 
 fn health(api: &Api, status: &'static str) -> Health {

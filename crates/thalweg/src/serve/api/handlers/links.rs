@@ -1,43 +1,57 @@
 //! Links, and the flows on them.
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+use thalweg_api::problem::{Code, Problem};
+use thalweg_api::{Flows, LinkName, Links};
 use thalweg_measure::collector::{FlowReport, LinkSide, Way};
 use thalweg_network::{Attachment, NetworkState, Node};
 
 use super::flows::Fastest;
-use super::{Patience, asked, check_answered};
-use crate::serve::api::Api;
-use crate::serve::api::json::{Answered, Link, LinkName, Links};
-use crate::serve::api::problem::{Code, Problem};
-use crate::serve::api::reply::Reply;
-use crate::serve::api::request::Request;
+use super::{OfCollector, Patience, TopOfCollector, asked, check_answered};
+use crate::serve::api::{Api, convert};
+use crate::serve::http::input::{Path, Query};
+use crate::serve::http::output::Json;
+use crate::serve::http::parameters::Parsed;
+
+/// One direction of a link.
+#[derive(Deserialize, JsonSchema)]
+pub(in crate::serve::api) struct OnLink {
+    /// Name of the link: SWITCH:pPORT:WAY.
+    #[schemars(example = &"tor0:p3:out")]
+    link: Parsed<LinkName>,
+}
 
 /// `GET /v1/links`
-pub(in crate::serve::api) fn all(api: &Api, request: &Request) -> Result<Reply, Problem> {
+pub(in crate::serve::api) fn all(
+    api: &Api,
+    Query(OfCollector { collector }): Query<OfCollector>,
+) -> Result<Json<Links>, Problem> {
     let network = api.daemon().network();
     let network = network.as_ref().map(|versions| &*versions.newest().state);
     let patience = Patience::new();
     let (mut answered, mut links) = (Vec::new(), Vec::new());
-    for collector in asked(api, request)? {
+    for collector in asked(api, collector.as_deref())? {
         let switch = &collector.description().switch;
         let answer = collector.links(patience.left());
-        answered.push(Answered::of(&collector, &answer));
+        answered.push(convert::answered(&collector, &answer));
         links.extend(answer.into_iter().flat_map(|asked| asked.value).map(|report| {
             let peer = network.and_then(|network| peer(network, switch, report.side));
-            Link::new(&report, collector.name(), switch, peer)
+            convert::link(&report, collector.name(), switch, peer)
         }));
     }
     check_answered(&answered)?;
     links.sort_by(|a, b| (&a.switch, a.port, a.way).cmp(&(&b.switch, b.port, b.way)));
-    Reply::json(&Links { answered, links })
+    Ok(Json(Links { answered, links }))
 }
 
 /// `GET /v1/links/{link}/flows`
-pub(in crate::serve::api) fn flows(api: &Api, request: &Request) -> Result<Reply, Problem> {
-    let link: LinkName = match request.get("link")? {
-        Some(link) => link,
-        None => return Err(Problem::new(Code::BadParameter, "link is missing")),
-    };
-    let collectors = asked(api, request)?.into_iter();
+pub(in crate::serve::api) fn flows(
+    api: &Api,
+    Path(OnLink { link: Parsed(link) }): Path<OnLink>,
+    Query(TopOfCollector { top, collector }): Query<TopOfCollector>,
+) -> Result<Json<Flows>, Problem> {
+    let collectors = asked(api, collector.as_deref())?.into_iter();
     let watching: Vec<_> =
         collectors.filter(|collector| *collector.description().switch == *link.switch).collect();
     if watching.is_empty() {
@@ -46,9 +60,8 @@ pub(in crate::serve::api) fn flows(api: &Api, request: &Request) -> Result<Reply
     if let Some(network) = api.daemon().network() {
         check_port(&network.newest().state, &link)?;
     }
-    let side = link.side();
-    let flows = Fastest::of(&watching, request, |flow| is_on(flow, side))?;
-    Reply::json(&flows)
+    let side = convert::side(&link);
+    Ok(Json(Fastest::of(&watching, top, |flow| is_on(flow, side))?))
 }
 
 /// Whether the packets of a flow go this way through this port, as far as is known.
@@ -62,16 +75,10 @@ fn is_on(flow: &FlowReport, side: LinkSide) -> bool {
 fn check_port(network: &NetworkState, link: &LinkName) -> Result<(), Problem> {
     let topology = network.topology();
     match topology.node_named(&link.switch) {
-        Some(Node::Router(router)) if usize::from(link.port.0) >= topology.ports(router) => {
-            Err(Problem::new(
-                Code::NotFound,
-                format!(
-                    "switch {:?} has ports p0 to p{}",
-                    link.switch,
-                    topology.ports(router).saturating_sub(1)
-                ),
-            ))
-        }
+        Some(Node::Router(router)) if usize::from(link.port) >= topology.ports(router) => Err(Problem::new(
+            Code::NotFound,
+            format!("switch {:?} has ports p0 to p{}", link.switch, topology.ports(router).saturating_sub(1)),
+        )),
         _ => Ok(()),
     }
 }

@@ -1,16 +1,15 @@
 //! Everything that is counted.
 
+use thalweg_api::problem::Problem;
+
 use super::Patience;
 use crate::serve::api::Api;
-use crate::serve::api::problem::Problem;
-use crate::serve::api::reply::Reply;
-use crate::serve::api::request::Request;
-use crate::serve::api::route::METRICS_TEXT;
-use crate::serve::metrics::{self, Snapshot};
+use crate::serve::http::output::MetricsText;
+use crate::serve::metrics::{self, METRICS, Snapshot};
 
 /// `GET /metrics`
-pub(in crate::serve::api) fn get(api: &Api, _: &Request) -> Result<Reply, Problem> {
+pub(in crate::serve::api) fn get(api: &Api) -> Result<MetricsText, Problem> {
     let patience = Patience::new();
     let snapshot = Snapshot::take(api.daemon(), &api.counts(), || patience.left());
-    Ok(Reply::text(METRICS_TEXT, metrics::exposition(&snapshot)))
+    Ok(MetricsText(metrics::exposition(METRICS, &snapshot)))
 }

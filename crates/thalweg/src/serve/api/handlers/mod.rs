@@ -14,11 +14,14 @@ pub(super) mod topology;
 
 use std::time::{Duration, Instant};
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+use thalweg_api::Answered;
+use thalweg_api::problem::{Code, Problem};
+
 use super::Api;
-use super::json::Answered;
-use super::problem::{Code, Problem};
-use super::request::Request;
 use crate::serve::collectors::CollectorHandle;
+use crate::serve::http::parameters::Count;
 
 /// How long a request waits for collectors, all of them together.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -26,6 +29,29 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How long it waits for each of them at least, so that those that are slow do not take it all: collectors answer within
 /// a batch of packets.
 const LEAST_PATIENCE: Duration = Duration::from_millis(20);
+
+/// Whose.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct OfCollector {
+    /// Only of the collector of this name.
+    #[schemars(example = &"tor0")]
+    collector: Option<String>,
+}
+
+/// How many, and whose.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct TopOfCollector {
+    /// How many, the fastest first: 1 to 10,000; 20 by default.
+    #[serde(default)]
+    #[schemars(example = 10)]
+    top: Top,
+    /// Only of the collector of this name.
+    #[schemars(example = &"tor0")]
+    collector: Option<String>,
+}
+
+/// Flows in an answer; the most are some 8 MB of JSON.
+type Top = Count<20, 10_000>;
 
 /// What is left of a request's patience.
 pub(super) struct Patience(Instant);
@@ -41,9 +67,9 @@ impl Patience {
     }
 }
 
-/// The collectors that a request is about: that of `collector`, or all.
-fn asked(api: &Api, request: &Request) -> Result<Vec<CollectorHandle>, Problem> {
-    let Some(name) = request.text("collector") else { return Ok(api.daemon().collectors()) };
+/// The collectors that a request is about: that of this name, or all.
+fn asked(api: &Api, name: Option<&str>) -> Result<Vec<CollectorHandle>, Problem> {
+    let Some(name) = name else { return Ok(api.daemon().collectors()) };
     match api.daemon().collector(name) {
         Some(collector) => Ok(vec![collector]),
         None => Err(Problem::new(Code::NotFound, format!("there is no collector {name:?}"))),

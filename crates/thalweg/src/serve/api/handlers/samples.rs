@@ -3,29 +3,64 @@
 use std::time::Duration;
 
 use hyper::body::Bytes;
+use schemars::{JsonSchema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use thalweg_api::Samples;
+use thalweg_api::problem::{Code, Problem};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::serve::api::Api;
-use crate::serve::api::json::{SampleFile, Samples};
-use crate::serve::api::problem::{Code, Problem};
-use crate::serve::api::reply::Reply;
-use crate::serve::api::request::Request;
-use crate::serve::api::route::PCAPNG;
-use crate::serve::samples::{Cause, DumpError, DumpRequest};
+use crate::serve::api::{Api, convert};
+use crate::serve::http::input::{Accept, Content, Query};
+use crate::serve::http::output::{Json, OneOf, Output};
+use crate::serve::http::parameters::Parsed;
+use crate::serve::http::reply::Reply;
+use crate::serve::samples::{CaptureFormat, Cause, DumpError, DumpRequest};
 
-/// `POST /v1/samples`
-pub(in crate::serve::api) fn post(api: &Api, request: &Request) -> Result<Reply, Problem> {
-    let collector = request.text("collector").map(str::to_owned);
-    let format = request.get("format")?;
-    if request.accept.as_ref().is_some_and(|accept| accept.contains(PCAPNG)) {
-        return stream(api, collector.as_deref());
-    }
-    let files = api.daemon().dump(&DumpRequest { collector, format, cause: Cause::Request })?;
-    Reply::json(&Samples { files: files.iter().map(SampleFile::from).collect() })
-}
+/// Capture files (draft-ietf-opsawg-pcapng).
+const PCAPNG: &str = "application/pcapng";
 
 /// When somebody else's capture file may have been sent.
 const NEXT_CAPTURE: Duration = Duration::from_secs(1);
+
+/// Which samples, and as what.
+#[derive(Deserialize, JsonSchema)]
+pub(in crate::serve::api) struct Wanted {
+    /// Only of the collector of this name.
+    #[schemars(example = &"tor0")]
+    collector: Option<String>,
+    /// Of the files: pcapng, or pcap with a file for each output port. What is configured by default.
+    #[schemars(example = &"pcapng")]
+    format: Option<Parsed<CaptureFormat>>,
+}
+
+/// A capture file.
+#[derive(Debug)]
+pub(in crate::serve::api) struct CaptureFile(Bytes);
+
+impl Output for CaptureFile {
+    fn contents(_: &mut SchemaGenerator) -> Vec<Content> {
+        let schema = json_schema!({"type": "string", "contentMediaType": PCAPNG});
+        vec![Content { media_type: PCAPNG, schema }]
+    }
+
+    fn into_reply(self) -> Result<Reply, Problem> {
+        Ok(Reply::Whole { status: 200, media_type: PCAPNG, body: self.0 })
+    }
+}
+
+/// `POST /v1/samples`
+pub(in crate::serve::api) fn post(
+    api: &Api,
+    Query(Wanted { collector, format }): Query<Wanted>,
+    accept: Accept,
+) -> Result<OneOf<Json<Samples>, CaptureFile>, Problem> {
+    if accept.names(PCAPNG) {
+        return stream(api, collector.as_deref()).map(OneOf::Other);
+    }
+    let format = format.map(|Parsed(format)| format);
+    let files = api.daemon().dump(&DumpRequest { collector, format, cause: Cause::Request })?;
+    Ok(OneOf::Usual(Json(Samples { files: files.iter().map(convert::sample_file).collect() })))
+}
 
 /// A capture file, and its room in memory until it is sent.
 struct Held {
@@ -40,7 +75,7 @@ impl AsRef<[u8]> for Held {
 }
 
 /// The samples of one collector, as the body of the answer.
-fn stream(api: &Api, collector: Option<&str>) -> Result<Reply, Problem> {
+fn stream(api: &Api, collector: Option<&str>) -> Result<CaptureFile, Problem> {
     let Some(collector) = collector else {
         return Err(Problem::new(Code::BadParameter, "collector is missing: a file is that of one"));
     };
@@ -49,8 +84,7 @@ fn stream(api: &Api, collector: Option<&str>) -> Result<Reply, Problem> {
             .retry_after(NEXT_CAPTURE)
     })?;
     let dumped = api.daemon().samples_of(collector, u64::MAX)?;
-    let body = Bytes::from_owner(Held { bytes: dumped.bytes, _pass: pass });
-    Ok(Reply::Whole { status: 200, media_type: PCAPNG, body })
+    Ok(CaptureFile(Bytes::from_owner(Held { bytes: dumped.bytes, _pass: pass })))
 }
 
 impl From<DumpError> for Problem {
@@ -69,22 +103,18 @@ impl From<DumpError> for Problem {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::serve::access::{Access, AccessOptions, Limits};
-    use crate::serve::api::route::{self, Method};
+    use crate::serve::access::Limits;
     use crate::serve::daemon::Daemon;
     use crate::serve::hub::Hub;
 
     #[test]
     fn one_capture_file_is_in_memory_until_it_is_sent_and_others_wait() {
-        let access = Arc::new(Access::new(&AccessOptions::default()).unwrap());
-        let api = Api::new(Daemon::new(None, Hub::default()), access, Limits::default(), None);
-        let (route, segments) = route::find(Method::Post, "/v1/samples").unwrap();
-        let mut request = Request::new(route, segments, Some("collector=tor0")).unwrap();
-        request.accept = Some(PCAPNG.into());
-        let status = || post(&api, &request).unwrap_err().status;
+        let api = Api::new(Daemon::new(None, Hub::default()), &Limits::default(), None);
+        let status = || {
+            let wanted = Wanted { collector: Some("tor0".to_owned()), format: None };
+            post(&api, Query(wanted), Accept(Some(PCAPNG.to_owned()))).unwrap_err().status
+        };
         assert_eq!(status(), 404, "it is free, and there is no such collector");
         let body = Bytes::from_owner(Held { bytes: vec![0; 9], _pass: api.capture_pass().unwrap() });
         let left_to_send = body.slice(5..);

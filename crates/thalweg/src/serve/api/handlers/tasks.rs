@@ -1,14 +1,18 @@
 //! What sketches say.
 
-use super::asked;
-use crate::serve::api::Api;
-use crate::serve::api::json::{CollectorTasks, Tasks};
-use crate::serve::api::problem::Problem;
-use crate::serve::api::reply::Reply;
-use crate::serve::api::request::Request;
+use thalweg_api::Tasks;
+use thalweg_api::problem::Problem;
+
+use super::OfCollector;
+use crate::serve::api::{Api, convert};
+use crate::serve::http::input::Query;
+use crate::serve::http::output::Json;
 
 /// `GET /v1/tasks`
-pub(in crate::serve::api) fn all(api: &Api, request: &Request) -> Result<Reply, Problem> {
-    let collectors = asked(api, request)?.iter().map(CollectorTasks::from).collect();
-    Reply::json(&Tasks { collectors })
+pub(in crate::serve::api) fn all(
+    api: &Api,
+    Query(OfCollector { collector }): Query<OfCollector>,
+) -> Result<Json<Tasks>, Problem> {
+    let collectors = super::asked(api, collector.as_deref())?.iter().map(convert::tasks).collect();
+    Ok(Json(Tasks { collectors }))
 }

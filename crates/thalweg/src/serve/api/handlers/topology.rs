@@ -1,35 +1,75 @@
 //! The network as it is known, and new versions of it.
 
+use hyper::body::Bytes;
+use schemars::SchemaGenerator;
+use thalweg_api::problem::{BodyError, Code, Problem};
+use thalweg_api::{NewTopology, Topology};
 use thalweg_network::NetworkState;
 use thalweg_network::topology::file::TopologyFileError;
 
-use crate::serve::api::Api;
-use crate::serve::api::json::{NewTopology, Topology};
-use crate::serve::api::problem::{BodyError, Code, Problem};
-use crate::serve::api::reply::{JSON, Reply};
-use crate::serve::api::request::Request;
-use crate::serve::api::route::TOML;
+use crate::serve::api::{Api, convert};
+use crate::serve::http::input::{Accept, Content, Input};
+use crate::serve::http::output::{Json, OneOf, Output};
+use crate::serve::http::reply::{JSON, Reply};
+use crate::serve::http::request::Request;
+
+/// TOML; there is no registered media type that is more specific.
+const TOML: &str = "application/toml";
+
+/// A network as in a topology file, as TOML.
+pub(in crate::serve::api) struct TomlNetwork(String);
+
+/// A network as in a topology file, as JSON or TOML.
+pub(in crate::serve::api) struct GivenNetwork {
+    media_type: Option<String>,
+    body: Bytes,
+}
+
+impl Output for TomlNetwork {
+    fn contents(generator: &mut SchemaGenerator) -> Vec<Content> {
+        vec![Content::text(TOML, generator)]
+    }
+
+    fn into_reply(self) -> Result<Reply, Problem> {
+        Ok(Reply::text(TOML, self.0))
+    }
+}
+
+impl Input for GivenNetwork {
+    const READS_BODY: bool = true;
+
+    fn bodies(generator: &mut SchemaGenerator) -> Vec<Content> {
+        vec![Content::any_json(), Content::text(TOML, generator)]
+    }
+
+    fn read(request: &Request) -> Result<Self, Problem> {
+        Ok(GivenNetwork { media_type: request.content_type.clone(), body: request.body.clone() })
+    }
+}
 
 /// `GET /v1/topology`
-pub(in crate::serve::api) fn get(api: &Api, request: &Request) -> Result<Reply, Problem> {
+pub(in crate::serve::api) fn get(
+    api: &Api,
+    accept: Accept,
+) -> Result<OneOf<Json<Topology>, TomlNetwork>, Problem> {
     let Some(versions) = api.daemon().network() else {
         return Err(Problem::new(Code::NotFound, "no topology is configured, and none has been put here"));
     };
     let newest = versions.newest();
-    if request.accept.as_ref().is_some_and(|accept| accept.contains(TOML)) {
-        return Ok(Reply::text(TOML, newest.state.to_toml()));
+    if accept.names(TOML) {
+        return Ok(OneOf::Other(TomlNetwork(newest.state.to_toml())));
     }
     let network = serde_json::from_str(&newest.state.to_json());
     let network = network.map_err(|error| Problem::new(Code::Internal, error))?;
-    Reply::json(&Topology::new(newest, network))
+    Ok(OneOf::Usual(Json(convert::topology(newest, network))))
 }
 
 /// `PUT /v1/topology`
-pub(in crate::serve::api) fn put(api: &Api, request: &Request) -> Result<Reply, Problem> {
-    let Ok(text) = std::str::from_utf8(&request.body) else {
+pub(in crate::serve::api) fn put(api: &Api, given: GivenNetwork) -> Result<Json<NewTopology>, Problem> {
+    let Ok(text) = std::str::from_utf8(&given.body) else {
         return Err(Problem::new(Code::BadBody, "the body is not valid UTF-8"));
     };
-    let state = match request.content_type.as_deref() {
+    let state = match given.media_type.as_deref() {
         Some(JSON) => NetworkState::from_json(text, "body"),
         Some(TOML) => NetworkState::from_toml(text, "body"),
         _ => {
@@ -40,7 +80,7 @@ pub(in crate::serve::api) fn put(api: &Api, request: &Request) -> Result<Reply, 
     let state = state.map_err(|error| wrong(&error))?;
     let change = api.daemon().set_network(state).map_err(|error| Problem::new(Code::Conflict, error))?;
     tracing::info!(version = change.version, "a new version of the network, by the API");
-    Reply::json(&NewTopology::from(&change))
+    Ok(Json(convert::new_topology(&change)))
 }
 
 fn wrong(error: &TopologyFileError) -> Problem {

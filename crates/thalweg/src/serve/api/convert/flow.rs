@@ -1,0 +1,63 @@
+//! Flows.
+
+use thalweg_api::{Basis, Flow, FlowName, FlowRate};
+use thalweg_measure::collector::{self, FlowReport, LinkSide, Way};
+use thalweg_measure::rates;
+use thalweg_network::PortIndex;
+
+use super::{link_name, rate};
+
+/// A flow as the collector of this name sees it at this switch.
+pub fn flow(report: &FlowReport, collector: &str, switch: &str) -> Flow {
+    let link =
+        |port: Option<PortIndex>, way| port.map(|port| link_name(switch, LinkSide { port, way }).to_string());
+    Flow {
+        flow: FlowName::from(&report.key),
+        key: report.key.to_string(),
+        collector: collector.to_owned(),
+        rate_bps: report.rate.map(|known| rate(known.rate)),
+        basis: report.rate.map_or(Basis::Nothing, |known| basis_name(known.basis)),
+        span: report.rate.map(|known| known.span.into()),
+        input: link(report.input, Way::Input),
+        output: link(report.output, Way::Output),
+        first: report.first.into(),
+        last: report.last.into(),
+        samples: report.samples,
+        sampled_bytes: report.sampled.0,
+        repeated_bytes: report.repeated.0,
+        reordered: report.reordered,
+        cheetah: report.is_cheetah,
+    }
+}
+
+/// How fast one direction of a flow is.
+pub fn flow_rate(known: &collector::FlowRate) -> FlowRate {
+    FlowRate {
+        flow: FlowName::from(&known.key),
+        key: known.key.to_string(),
+        destination_mac: known.ethernet.destination.to_string(),
+        source_mac: known.ethernet.source.to_string(),
+        rate_bps: rate(known.rate),
+        basis: basis_name(known.basis),
+        span: known.span.into(),
+    }
+}
+
+/// What the rate of a flow was derived from.
+pub fn basis(basis: Basis) -> rates::Basis {
+    match basis {
+        Basis::Nothing => rates::Basis::Nothing,
+        Basis::SequenceNumbers => rates::Basis::SequenceNumbers,
+        Basis::SamplingRatio => rates::Basis::SamplingRatio,
+        Basis::SamplesAlone => rates::Basis::SamplesAlone,
+    }
+}
+
+fn basis_name(basis: rates::Basis) -> Basis {
+    match basis {
+        rates::Basis::Nothing => Basis::Nothing,
+        rates::Basis::SequenceNumbers => Basis::SequenceNumbers,
+        rates::Basis::SamplingRatio => Basis::SamplingRatio,
+        rates::Basis::SamplesAlone => Basis::SamplesAlone,
+    }
+}

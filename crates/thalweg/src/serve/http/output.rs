@@ -1,0 +1,96 @@
+//! What handlers give. Each output says what it writes, so that the documentation of a route is that of its handler's
+//! result.
+
+use hyper::body::Bytes;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::Serialize;
+use thalweg_api::problem::Problem;
+
+use super::input::Content;
+use super::reply::{JSON, Reply};
+
+/// Prometheus' text format.
+pub const METRICS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Something that a handler gives.
+pub trait Output {
+    /// The statuses that it can have, the usual one first.
+    const STATUSES: &'static [u16] = &[200];
+
+    /// What it writes: one of these.
+    fn contents(generator: &mut SchemaGenerator) -> Vec<Content>;
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// If it cannot be written, which is a fault of this program.
+    fn into_reply(self) -> Result<Reply, Problem>;
+}
+
+/// A value as JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Json<T>(pub T);
+
+/// JSON that is written already, of no type in particular.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenJson(pub Bytes);
+
+/// Metrics in Prometheus' text format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetricsText(pub String);
+
+/// One of two, as the request asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OneOf<A, B> {
+    /// The one that there is if nothing is asked for.
+    Usual(A),
+    /// The other.
+    Other(B),
+}
+
+impl<T: Serialize + JsonSchema> Output for Json<T> {
+    fn contents(generator: &mut SchemaGenerator) -> Vec<Content> {
+        vec![Content::json::<T>(generator)]
+    }
+
+    fn into_reply(self) -> Result<Reply, Problem> {
+        Reply::json(&self.0)
+    }
+}
+
+impl Output for WrittenJson {
+    fn contents(_: &mut SchemaGenerator) -> Vec<Content> {
+        vec![Content::any_json()]
+    }
+
+    fn into_reply(self) -> Result<Reply, Problem> {
+        Ok(Reply::Whole { status: 200, media_type: JSON, body: self.0 })
+    }
+}
+
+impl Output for MetricsText {
+    fn contents(generator: &mut SchemaGenerator) -> Vec<Content> {
+        vec![Content::text(METRICS_TEXT, generator)]
+    }
+
+    fn into_reply(self) -> Result<Reply, Problem> {
+        Ok(Reply::text(METRICS_TEXT, self.0))
+    }
+}
+
+impl<A: Output, B: Output> Output for OneOf<A, B> {
+    const STATUSES: &'static [u16] = A::STATUSES;
+
+    fn contents(generator: &mut SchemaGenerator) -> Vec<Content> {
+        let mut contents = A::contents(generator);
+        contents.extend(B::contents(generator));
+        contents
+    }
+
+    fn into_reply(self) -> Result<Reply, Problem> {
+        match self {
+            OneOf::Usual(usual) => usual.into_reply(),
+            OneOf::Other(other) => other.into_reply(),
+        }
+    }
+}
