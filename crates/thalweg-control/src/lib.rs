@@ -7,12 +7,16 @@
 //! | [`routes`] | what switches have to have installed for that |
 //! | [`notices`] | from what collectors tell to what deciders are told |
 //! | [`decide`] | which pair goes which way; pure |
+//! | [`action`] | what is to be done to a pair |
 //! | [`act`] | carrying it out: by ARP, by OpenFlow, or by saying so |
-//! | [`controller`] | from what collectors tell to what actuators do, and back: what came of it |
+//! | [`controller`] | which pair is to go where, and what came of it |
+//! | [`control_loop`] | all of it as one loop without I/O: inputs and time in, commands out |
 
 #![forbid(unsafe_code)]
 
 pub mod act;
+pub mod action;
+pub mod control_loop;
 pub mod controller;
 pub mod decide;
 pub mod notices;

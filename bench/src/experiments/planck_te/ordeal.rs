@@ -6,14 +6,15 @@
 use std::sync::Arc;
 
 use thalweg_control::Pair;
+use thalweg_control::control_loop::{Command, Input};
 use thalweg_control::decide::greedy::{Greedy, GreedyOptions};
 use thalweg_control::routes::Paths;
 use thalweg_emulator::hosts::FlowStatus;
-use thalweg_network::{EndpointId, LinkId, LinkState, NetworkState, PortIndex, RouterId, Versions};
+use thalweg_network::{EndpointId, LinkId, LinkState, PortIndex, RouterId, Versions};
 use thalweg_wire::{Bytes, Nanos, Timestamp};
 
 use super::collectors::{Collectors, News, monitors};
-use super::steering::{Hindrance, Steering};
+use super::steering::{Hindrance, Steering, repairs};
 use super::switches::Switches;
 use super::trial::{Emulated, LOOK_EVERY, PAPER_HOSTS, Scheme, Trial};
 
@@ -111,13 +112,6 @@ pub(super) struct Passed {
     pub(super) moves: u64,
 }
 
-/// Routes that are known and not installed yet.
-struct Plan {
-    state: Arc<NetworkState>,
-    installs_at: Timestamp,
-    begun: bool,
-}
-
 impl Ordeal {
     /// Runs it.
     ///
@@ -141,14 +135,16 @@ impl Ordeal {
             switches: Switches::new(state.topology(), state.forwarding().all_tables()),
             versions: Versions::new(Arc::clone(&state)),
             steering: Steering::new(
-                Paths::new(Arc::clone(&state)),
+                &state,
                 decider(),
+                repairs(trial.trees(), NOTICED_AFTER),
                 trial.control_delay,
                 0.0,
                 self.seed,
-            ),
+            )?,
             trial,
-            plan: None,
+            repairs: false,
+            was_killed: false,
             begins_again: None,
             passed: Passed::default(),
             moves_before: 0,
@@ -167,11 +163,11 @@ impl Ordeal {
             let now = clock.start_of(emulated.network.now());
             collectors.read(now, &mut news);
             if run.begins_again.is_none() {
-                run.steering.hear(&mut news);
+                run.steering.hear(&mut news, now);
             } else {
                 news = News::default();
             }
-            run.go_wrong(&mut emulated, last, now)?;
+            run.go_wrong(&mut emulated, last, now);
             run.put_right(&mut emulated, &mut collectors, now)?;
             if run.begins_again.is_none() {
                 run.steering.advance(&mut emulated.hosts, now);
@@ -197,7 +193,9 @@ struct Run {
     switches: Switches,
     versions: Versions,
     steering: Steering,
-    plan: Option<Plan>,
+    /// Rules are being put right.
+    repairs: bool,
+    was_killed: bool,
     /// When there will be a controller again.
     begins_again: Option<Timestamp>,
     passed: Passed,
@@ -218,7 +216,7 @@ impl Run {
         }
     }
 
-    fn go_wrong(&mut self, emulated: &mut Emulated, last: Timestamp, now: Timestamp) -> anyhow::Result<()> {
+    fn go_wrong(&mut self, emulated: &mut Emulated, last: Timestamp, now: Timestamp) {
         let comes = |at: Timestamp| last < at && at <= now;
         let links = self.links(emulated);
         if comes(WRONG[0]) {
@@ -237,53 +235,62 @@ impl Run {
             flows.iter().for_each(|flow| emulated.hosts.set_address(flow.source, flow.destination, 0));
         }
         if !links.is_empty() && WRONG.into_iter().any(|at| comes(at + NOTICED_AFTER)) {
-            let topology = emulated.network.topology().clone();
-            let state = self.trial.state(&topology, emulated.network.links().clone())?;
-            self.plan = Some(Plan { state, installs_at: now + NOTICED_AFTER, begun: false });
+            self.steering.tell(now, Input::Links(emulated.network.links().clone()));
         }
-        Ok(())
     }
 
-    /// Tells collectors of new routes, installs them rule by rule, and steers by them.
+    /// Carries out what the loop commands of collectors and switches, rule by rule.
     fn put_right(
         &mut self,
         emulated: &mut Emulated,
         collectors: &mut Collectors<'_>,
         now: Timestamp,
     ) -> anyhow::Result<()> {
-        let Some(plan) = &mut self.plan else { return Ok(()) };
-        let is_back = now > WRONG[1];
-        if self.versions.newest().state.links() != plan.state.links() {
-            self.versions.push(Arc::clone(&plan.state), now)?;
-            collectors.set_network(&Arc::new(self.versions.clone()));
-        }
         if let Some(at) = self.begins_again {
             if at > now {
                 return Ok(());
             }
             self.begins_again = None;
             self.moves_before += self.steering.moves();
-            self.steering.restart(Paths::new(Arc::clone(&plan.state)), decider(), now);
-            self.switches.aim(plan.state.forwarding().all_tables(), None);
-        } else if !plan.begun && plan.installs_at <= now {
-            plan.begun = true;
-            let first = (is_back && self.fault == Fault::SwitchRestarts).then_some(SWITCH);
-            self.switches.aim(plan.state.forwarding().all_tables(), first);
-            if self.fault == Fault::ControllerKilled && !is_back {
-                (0..self.switches.to_do() / 2)
-                    .try_for_each(|_| self.switches.step(emulated.network.as_mut()))?;
-                self.switches.give_up();
-                self.begins_again = Some(now + GONE_FOR);
-                return Ok(());
+            self.steering.restart(&self.versions.newest().state, decider(), now)?;
+            self.steering.tell(now, Input::Tick);
+        }
+        while let Some(command) = self.steering.next_command() {
+            match command {
+                Command::Announce { state, ahead } => {
+                    self.versions.push(state, now)?;
+                    collectors.set_network(&Arc::new(self.versions.clone()));
+                    self.steering.tell(now, Input::Announced(now + ahead));
+                }
+                Command::ReadBack { .. } => {
+                    let rules = self.switches.installed().clone();
+                    self.steering.tell(now, Input::Tables { router: None, rules });
+                }
+                Command::Repair(changes) => {
+                    self.repairs = true;
+                    self.switches.aim(changes);
+                    if self.fault == Fault::ControllerKilled && now < WRONG[1] && !self.was_killed {
+                        return self.kill(emulated, now);
+                    }
+                }
+                _ => {}
             }
         }
-        if plan.begun {
+        if self.repairs {
             self.switches.step(emulated.network.as_mut())?;
             if self.switches.to_do() == 0 {
-                self.steering.set_paths(Paths::new(Arc::clone(&plan.state)));
-                self.plan = None;
+                self.repairs = false;
+                self.steering.tell(now, Input::Repaired);
             }
         }
+        Ok(())
+    }
+
+    /// Half of the rules are installed; then there is no controller for a while.
+    fn kill(&mut self, emulated: &mut Emulated, now: Timestamp) -> anyhow::Result<()> {
+        (0..self.switches.to_do() / 2).try_for_each(|_| self.switches.step(emulated.network.as_mut()))?;
+        self.switches.give_up();
+        (self.repairs, self.was_killed, self.begins_again) = (false, true, Some(now + GONE_FOR));
         Ok(())
     }
 

@@ -1,36 +1,27 @@
-//! From what collectors tell to what hosts do: the controller, between the ears and the hands that it has here.
+//! Drives the control loop between the collectors and the hosts of the emulator.
 //!
 //! What a decision takes to become effective is a constant here: in Planck's network 2.5 to 3.5 ms from the notice to the first
 //! packet with the new address (figure 16). What waits in a host's network interface goes the old way yet.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::Arc;
 
 use thalweg_control::Pair;
-use thalweg_control::act::{ActError, Action, Actuator};
-use thalweg_control::controller::{Controller, ControllerCounters, ControllerOptions, Outcome};
-use thalweg_control::decide::{Congestion, Decider, Observed};
+use thalweg_control::action::Action;
+use thalweg_control::control_loop::{
+    ActionOutcome, Command, ControlLoop, ControlOptions, Input, Installation, RouteOptions,
+};
+use thalweg_control::controller::ControllerCounters;
+use thalweg_control::decide::{Decider, Observed};
 use thalweg_control::notices::congestion;
-use thalweg_control::routes::Paths;
 use thalweg_emulator::hosts::Hosts;
 use thalweg_emulator::workloads::random::Random;
-use thalweg_network::EndpointId;
+use thalweg_network::routing::TreeOptions;
+use thalweg_network::state::StateError;
+use thalweg_network::{EndpointId, NetworkState};
 use thalweg_wire::{BitRate, Nanos, Timestamp};
 
 use super::collectors::News;
-
-/// Hands actions on to whoever carries them out.
-struct Orders(Sender<Action>);
-
-impl Actuator for Orders {
-    fn name(&self) -> &'static str {
-        "emulated hosts"
-    }
-
-    fn act(&mut self, action: &Action) -> Result<(), ActError> {
-        self.0.send(*action).map_err(|_| ActError::Busy("the run is over".to_owned()))
-    }
-}
 
 /// What came of steering.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -54,16 +45,28 @@ pub(super) struct Hindrance {
     pub(super) deaf: Option<EndpointId>,
 }
 
-/// A controller at work.
+/// How the loop gets routes into switches: they are read back, and what is wrong is put right. Collectors are told this long
+/// before (section 4.1).
+pub(super) fn repairs(trees: TreeOptions, settle: Nanos) -> RouteOptions {
+    // In the emulator packets keep their address to the end.
+    let writes_back = false;
+    let installation = Installation::Repair { interval: None };
+    RouteOptions { trees: Some(trees), writes_back, settle, installation }
+}
+
+/// A control loop at work.
 pub(super) struct Steering {
-    controller: Controller,
-    orders: Receiver<Action>,
+    control: ControlLoop,
+    routes: RouteOptions,
     /// Actions that have not become effective, the next first.
     coming: VecDeque<Action>,
+    /// Commands for switches and collectors, for whoever has them.
+    commands: VecDeque<Command>,
+    polls: bool,
     delay: Nanos,
     pub(super) hindrance: Hindrance,
     /// Notices on their way, by the time they arrive and their number.
-    late: BTreeMap<(Timestamp, u64), Congestion>,
+    late: BTreeMap<(Timestamp, u64), Input>,
     chance: Random,
     steered: Steered,
 }
@@ -71,99 +74,144 @@ pub(super) struct Steering {
 impl Steering {
     /// Steers by `decider`; an action becomes effective `delay` after the notice that it answers, and a share `loss` of
     /// notices never comes. Polls, if any, begin with time.
-    pub(super) fn new(paths: Paths, decider: Box<dyn Decider>, delay: Nanos, loss: f64, seed: u64) -> Self {
-        let (controller, orders) = begin(paths, decider, Timestamp(0));
-        Steering {
-            controller,
-            orders,
+    ///
+    /// # Errors
+    /// If the network can have no such routes.
+    pub(super) fn new(
+        state: &Arc<NetworkState>,
+        decider: Box<dyn Decider>,
+        routes: RouteOptions,
+        delay: Nanos,
+        loss: f64,
+        seed: u64,
+    ) -> Result<Self, StateError> {
+        Ok(Steering {
+            control: begin(state, decider, routes, Timestamp(0))?,
+            routes,
             coming: VecDeque::new(),
+            commands: VecDeque::new(),
+            polls: false,
             delay,
             hindrance: Hindrance { loss, ..Hindrance::default() },
             late: BTreeMap::new(),
             chance: Random::new(seed, "lost events", 0),
             steered: Steered::default(),
-        }
+        })
     }
 
     /// What the collectors tell.
-    pub(super) fn hear(&mut self, news: &mut News) {
+    pub(super) fn hear(&mut self, news: &mut News, now: Timestamp) {
         // Collectors were read one after the other; in a network they tell at the same time.
         news.events.sort_by_key(|(router, event)| (event.time, *router));
         for (router, event) in news.events.drain(..) {
-            if let Some(congestion) = congestion(self.controller.paths(), router, &event, 0.0) {
-                let Hindrance { loss, disorder, .. } = self.hindrance;
-                if loss > 0.0 && self.chance.unit() < loss {
-                    self.steered.lost += 1;
-                    continue;
-                }
-                self.steered.events += 1;
-                if disorder == Nanos::ZERO {
-                    self.controller.congested(&congestion);
-                } else {
-                    let arrives = event.time + Nanos(self.chance.below(disorder.0));
-                    self.late.insert((arrives, self.steered.events), congestion);
-                }
+            if congestion(self.control.controller().paths(), router, &event, 0.0).is_none() {
+                continue;
+            }
+            let Hindrance { loss, disorder, .. } = self.hindrance;
+            if loss > 0.0 && self.chance.unit() < loss {
+                self.steered.lost += 1;
+                continue;
+            }
+            self.steered.events += 1;
+            let time = event.time;
+            let input = Input::Link { router, event };
+            if disorder == Nanos::ZERO {
+                self.tell(now, input);
+            } else {
+                let arrives = time + Nanos(self.chance.below(disorder.0));
+                self.late.insert((arrives, self.steered.events), input);
             }
         }
         for change in news.changes.drain(..) {
-            if let Some((pair, address)) = Pair::of(self.controller.paths().topology(), &change.to) {
-                self.controller.seen(pair, address, change.time);
-            }
+            self.tell(now, Input::AddressChange { router: None, change });
         }
     }
 
     /// Lets time pass: polls that are due, actions that become effective.
     pub(super) fn advance(&mut self, hosts: &mut Hosts, now: Timestamp) {
-        if self.controller.next_poll().is_some_and(|at| at <= now) {
+        self.tell(now, Input::Tick);
+        if std::mem::take(&mut self.polls) {
             let observed: Vec<Observed> = hosts.flows().map(|flow| observed(hosts, &flow)).collect();
-            self.controller.polled(&observed, now);
+            self.tell(now, Input::Flows(observed));
         }
         while let Some(entry) = self.late.first_entry().filter(|entry| entry.key().0 <= now) {
-            self.controller.congested(&entry.remove());
+            let input = entry.remove();
+            self.tell(now, input);
         }
-        self.coming.extend(self.orders.try_iter());
         while let Some(action) = self.coming.front().filter(|action| action.issued + self.delay <= now) {
             if self.hindrance.deaf != Some(action.pair.source) {
                 hosts.set_address(action.pair.source, action.pair.destination, action.address);
             }
             self.coming.pop_front();
         }
-        self.controller.advance(now);
-        let confirmed = self.controller.take_ended().into_iter().filter_map(|ended| match ended.outcome {
-            Outcome::Confirmed(after) => Some(after.as_secs_f64() * 1e3),
+        let confirmed = self.control.take_records().actions.into_iter();
+        let confirmed = confirmed.filter_map(|report| match report.outcome {
+            ActionOutcome::Confirmed(after) => Some(after.as_secs_f64() * 1e3),
             _ => None,
         });
         self.steered.responses_ms.extend(confirmed);
     }
 
-    /// The network is another from now on.
-    pub(super) fn set_paths(&mut self, paths: Paths) {
-        self.controller.set_paths(paths);
+    /// Tells the loop something. Reroutes are under way then; what else it commands is for whoever asks.
+    pub(super) fn tell(&mut self, now: Timestamp, input: Input) {
+        self.control.handle(now, input);
+        while let Some(command) = self.control.next_command() {
+            match command {
+                Command::Reroute(action) => {
+                    self.coming.push_back(action);
+                    self.control.handle(now, Input::Started(action.id));
+                }
+                Command::PollFlows => self.polls = true,
+                // Hosts hold by themselves where they are sent.
+                Command::Hold { .. } | Command::Abandon { .. } => {}
+                other => self.commands.push_back(other),
+            }
+        }
+    }
+
+    /// The next command for switches or collectors.
+    pub(super) fn next_command(&mut self) -> Option<Command> {
+        self.commands.pop_front()
     }
 
     /// The controller is gone, with all that it knew and had not done yet, and another begins.
-    pub(super) fn restart(&mut self, paths: Paths, decider: Box<dyn Decider>, now: Timestamp) {
-        (self.controller, self.orders) = begin(paths, decider, now);
+    ///
+    /// # Errors
+    /// If the network can have no such routes.
+    pub(super) fn restart(
+        &mut self,
+        state: &Arc<NetworkState>,
+        decider: Box<dyn Decider>,
+        now: Timestamp,
+    ) -> Result<(), StateError> {
+        self.control = begin(state, decider, self.routes, now)?;
         self.coming.clear();
+        self.commands.clear();
         self.late.clear();
+        Ok(())
     }
 
     /// Moves that have been decided so far, since the controller began.
     pub(super) fn moves(&self) -> u64 {
-        self.controller.counters().begun
+        self.control.controller().counters().begun
     }
 
     /// What came of it.
     pub(super) fn end(self) -> Steered {
-        Steered { controller: self.controller.counters(), ..self.steered }
+        Steered { controller: self.control.controller().counters(), ..self.steered }
     }
 }
 
-/// A controller that knows nothing yet, and what it orders.
-fn begin(paths: Paths, decider: Box<dyn Decider>, now: Timestamp) -> (Controller, Receiver<Action>) {
-    let (sender, orders) = channel();
-    let options = ControllerOptions::default();
-    (Controller::new(options, paths, decider, Box::new(Orders(sender)), now), orders)
+/// A loop that knows nothing yet. Whether packets arrive is not looked at: the algorithm is that of the paper.
+fn begin(
+    state: &Arc<NetworkState>,
+    decider: Box<dyn Decider>,
+    routes: RouteOptions,
+    now: Timestamp,
+) -> Result<ControlLoop, StateError> {
+    let options =
+        ControlOptions { learn_after: None, checks_arrival: false, routes, ..ControlOptions::default() };
+    ControlLoop::new(options, state, decider, now)
 }
 
 /// What polling a switch would tell of a flow; its rate is not used by those who poll.

@@ -30,11 +30,13 @@ impl Switches {
         }
     }
 
-    /// Begins to install what differs between what switches have, which is read back, and this; at one switch before all
-    /// others, should that be one that has nothing.
-    pub(super) fn aim(&mut self, wanted: &[ForwardingTable], first: Option<RouterId>) {
-        let mut changes = self.installed.changes_to(&Rules::of_tables(&self.topology, wanted));
-        changes.sort_by_key(|change| first != Some(change.router));
+    /// What switches have, as it is read back.
+    pub(super) fn installed(&self) -> &Rules {
+        &self.installed
+    }
+
+    /// Begins to change rules, in this order.
+    pub(super) fn aim(&mut self, changes: Vec<Change>) {
         self.to_do = changes.into();
     }
 

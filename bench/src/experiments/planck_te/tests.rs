@@ -1,9 +1,15 @@
 //! That the loop closes, on tiny runs.
 
-use thalweg_control::decide::greedy::GreedyOptions;
-use thalweg_network::{LinkState, PortIndex, RouterId};
-use thalweg_wire::{BitRate, Bytes};
+use std::sync::Arc;
 
+use thalweg_control::control_loop::{Command, Input};
+use thalweg_control::decide::greedy::GreedyOptions;
+use thalweg_control::decide::stay::Stay;
+use thalweg_control::routes::Change;
+use thalweg_network::{LinkState, NetworkState, PortIndex, RouterId};
+use thalweg_wire::{BitRate, Bytes, Nanos, Timestamp};
+
+use super::steering::{Steering, repairs};
 use super::switches::Switches;
 use super::trial::{Emulated, Results, Scheme, Trial};
 use super::workload::Pattern;
@@ -45,6 +51,21 @@ fn the_same_seed_gives_the_same_run() {
 
 const SWITCH: RouterId = RouterId(8);
 
+/// What a control loop has put right of what it reads back, to come to the routes of a network.
+fn to(switches: &Switches, state: &Arc<NetworkState>) -> Vec<Change> {
+    let trial = Trial::default();
+    let routes = repairs(trial.trees(), Nanos::ZERO);
+    let mut steering = Steering::new(state, Box::new(Stay), routes, Nanos::ZERO, 0.0, 1).unwrap();
+    steering.tell(Timestamp(1), Input::Tick);
+    assert!(matches!(steering.next_command(), Some(Command::ReadBack { router: None })));
+    let rules = switches.installed().clone();
+    steering.tell(Timestamp(1), Input::Tables { router: None, rules });
+    match steering.next_command() {
+        Some(Command::Repair(changes)) => changes,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn what_a_switch_has_lost_is_installed_before_anything_else() {
     let trial = Trial::default();
@@ -56,7 +77,7 @@ fn what_a_switch_has_lost_is_installed_before_anything_else() {
     assert_eq!(switches.astray(&links), 0);
     switches.lose(SWITCH);
     assert!(switches.astray(&links) > 0);
-    switches.aim(state.forwarding().all_tables(), Some(SWITCH));
+    switches.aim(to(&switches, &state));
     assert_eq!(switches.to_do(), state.forwarding().table(SWITCH).unwrap().entries().count());
     while switches.to_do() > 0 {
         switches.step(emulated.network.as_mut()).unwrap();
@@ -74,12 +95,12 @@ fn whoever_reads_back_what_another_has_half_installed_does_the_rest() {
     let after = trial.state(&topology, links.clone()).unwrap();
     let mut emulated = Emulated::new(&trial, &topology, &[]).unwrap();
     let mut switches = Switches::new(before.topology(), before.forwarding().all_tables());
-    switches.aim(after.forwarding().all_tables(), None);
+    switches.aim(to(&switches, &after));
     let all = switches.to_do();
     (0..all / 2).for_each(|_| switches.step(emulated.network.as_mut()).unwrap());
     switches.give_up();
     assert!(switches.astray(&links) > 0, "half of it is not enough");
-    switches.aim(after.forwarding().all_tables(), None);
+    switches.aim(to(&switches, &after));
     assert_eq!(switches.to_do(), all - all / 2);
     while switches.to_do() > 0 {
         switches.step(emulated.network.as_mut()).unwrap();

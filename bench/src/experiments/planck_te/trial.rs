@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use anyhow::ensure;
+use thalweg_control::control_loop::RouteOptions;
 use thalweg_control::decide::Decider;
 use thalweg_control::decide::first_fit::FirstFit;
 use thalweg_control::decide::greedy::{Greedy, GreedyOptions};
 use thalweg_control::decide::stay::Stay;
-use thalweg_control::routes::Paths;
 use thalweg_emulator::core::blueprint::Blueprint;
 use thalweg_emulator::hosts::{CompletedFlow, HostConfig, Hosts, Totals};
 use thalweg_emulator::schemes::drop_tail::DropTailConfig;
@@ -221,8 +221,8 @@ impl Trial {
         let state = self.state(&topology, LinkState::new(&topology))?;
         emulated.install(state.forwarding());
         let versions = Arc::new(Versions::new(Arc::clone(&state)));
-        let mut steering =
-            Steering::new(Paths::new(state), decider, self.control_delay, self.loss, self.seed);
+        let routes = RouteOptions::default();
+        let mut steering = Steering::new(&state, decider, routes, self.control_delay, self.loss, self.seed)?;
         let clock = emulated.network.clock();
         let mut collectors = Collectors::new(&topology, clock, &versions, &self.rule, self.seed)?;
         let mut news = News::default();
@@ -236,7 +236,7 @@ impl Trial {
                 let now = clock.start_of(network.now());
                 if watches {
                     collectors.read(now, &mut news);
-                    steering.hear(&mut news);
+                    steering.hear(&mut news, now);
                 }
                 steering.advance(hosts, now);
             }
@@ -244,9 +244,14 @@ impl Trial {
         Ok(emulated.results(steering.end()))
     }
 
+    /// The trees of the network.
+    pub(super) fn trees(&self) -> TreeOptions {
+        TreeOptions { seed: self.seed, addresses: self.addresses }
+    }
+
     /// How the network forwards while these links are up.
     pub(super) fn state(&self, topology: &Topology, links: LinkState) -> anyhow::Result<Arc<NetworkState>> {
-        let trees = TreeOptions { seed: self.seed, addresses: self.addresses };
+        let trees = self.trees();
         // In the emulator packets keep their address to the end.
         let forwarding = Forwarding::tables(spanning_trees(topology, &links, trees)).with_write_back(false);
         Ok(Arc::new(NetworkState::new(topology.clone(), links, forwarding)?))

@@ -59,11 +59,6 @@ impl<F: Frames> Arp<F> {
         Arp { topology, frames, refresh, told: BTreeMap::new(), refreshed: 0 }
     }
 
-    /// How often something was said again.
-    pub fn refreshed(&self) -> u64 {
-        self.refreshed
-    }
-
     /// Says it again to whom it is time to, so that what nobody acknowledges does not fall back.
     ///
     /// # Errors
@@ -112,6 +107,15 @@ impl<F: Frames> Actuator for Arp<F> {
 
     fn failed(&mut self, action: &Action, from: u8) {
         self.told.insert(action.pair, (from, action.deadline));
+    }
+
+    fn tend(&mut self, now: Timestamp) -> Result<(), String> {
+        self.refresh(now).map_err(|error| format!("a host could not be told again: {error}"))
+    }
+
+    /// How often something was said again.
+    fn refreshed(&self) -> u64 {
+        self.refreshed
     }
 }
 

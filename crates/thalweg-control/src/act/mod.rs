@@ -7,35 +7,19 @@
 //! | [`log`] | not at all: what would be done is kept to be read |
 //!
 //! An action has a number, a deadline and an outcome. That it was sent says little: it has been effective when a collector sees
-//! a packet with the new address, and [`controller`](crate::controller) waits for that.
+//! a packet with the new address, and the control loop waits for that.
 
 pub mod arp;
 pub mod log;
 pub mod openflow;
 
+use thalweg_network::NetworkState;
 use thalweg_wire::Timestamp;
 use thiserror::Error;
 
+pub use crate::action::{Action, ActionId};
 use crate::pair::Pair;
-
-/// The number of an action, counted from 1 for each controller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ActionId(pub u64);
-
-/// A pair is to go another way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Action {
-    /// Its number.
-    pub id: ActionId,
-    /// Which pair.
-    pub pair: Pair,
-    /// To which of the destination's addresses it is to send.
-    pub address: u8,
-    /// When it was decided.
-    pub issued: Timestamp,
-    /// When it has failed, if no packet with the new address has been seen.
-    pub deadline: Timestamp,
-}
+use openflow::SwitchesReport;
 
 /// Why an action could not even be begun.
 #[derive(Debug, Error)]
@@ -82,5 +66,41 @@ pub trait Actuator: Send {
     /// An action had no effect in time: its pair is taken to be at `from`, where it was, and is to be left there.
     fn failed(&mut self, action: &Action, from: u8) {
         let _ = (action, from);
+    }
+
+    /// Begins, with threads of its own if it has any: privileges have been given up.
+    ///
+    /// # Errors
+    /// In words.
+    fn begin(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Sets the routes of all switches, if it is one that does.
+    ///
+    /// # Errors
+    /// In words, if not all could be told.
+    fn install(&mut self, state: &NetworkState) -> Result<(), String> {
+        let _ = state;
+        Ok(())
+    }
+
+    /// Does what is due: hosts are told again what they would forget, switches what they lack. `now` is the loop's clock.
+    ///
+    /// # Errors
+    /// In words; what else was due has been done.
+    fn tend(&mut self, now: Timestamp) -> Result<(), String> {
+        let _ = now;
+        Ok(())
+    }
+
+    /// How often hosts were told again.
+    fn refreshed(&self) -> u64 {
+        0
+    }
+
+    /// How switches do, if they are told by OpenFlow.
+    fn switches_report(&self) -> Option<SwitchesReport> {
+        None
     }
 }

@@ -1,4 +1,4 @@
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use thalweg_network::routing::{TreeOptions, spanning_trees};
@@ -14,38 +14,42 @@ use crate::routes::LinkNumber;
 const MS: u64 = 1_000_000;
 const LINE: BitRate = BitRate(10_000_000_000);
 
-/// What was done, for all to see.
+/// What was done, as an actuator would do it at once.
 #[derive(Clone, Default)]
-struct Done(Arc<Mutex<Vec<Action>>>, Arc<Mutex<BTreeMap<Pair, u8>>>, Arc<Mutex<Vec<(Pair, u8)>>>);
+struct Done {
+    actions: Vec<Action>,
+    found: BTreeMap<Pair, u8>,
+    failed: Vec<(Pair, u8)>,
+    /// Nothing can be started.
+    refuses: bool,
+}
 
 impl Done {
+    /// Carries out all commands.
+    fn carry_out(&mut self, controller: &mut Controller, now: u64) {
+        while let Some(command) = controller.next_command() {
+            match command {
+                PairCommand::Reroute(action) if self.refuses => {
+                    controller.refused(action.id, "unplugged".to_owned());
+                }
+                PairCommand::Reroute(action) => {
+                    self.actions.push(action);
+                    assert_eq!(controller.started(action.id, Timestamp(now)), Some(action));
+                }
+                PairCommand::Hold { pair, address, .. } => drop(self.found.insert(pair, address)),
+                PairCommand::Abandon { action, from } => self.failed.push((action.pair, from)),
+            }
+        }
+    }
+
     /// Where pairs were found.
     fn found(&self) -> Vec<(Pair, u8)> {
-        self.1.lock().unwrap().iter().map(|(&pair, &address)| (pair, address)).collect()
+        self.found.iter().map(|(&pair, &address)| (pair, address)).collect()
     }
 
     /// Whose actions had no effect, and where they are to be left.
     fn failed(&self) -> Vec<(Pair, u8)> {
-        self.2.lock().unwrap().clone()
-    }
-}
-
-impl Actuator for Done {
-    fn name(&self) -> &'static str {
-        "done"
-    }
-
-    fn act(&mut self, action: &Action) -> Result<(), ActError> {
-        self.0.lock().unwrap().push(*action);
-        Ok(())
-    }
-
-    fn found(&mut self, pair: Pair, address: u8, _: Timestamp) {
-        self.1.lock().unwrap().insert(pair, address);
-    }
-
-    fn failed(&mut self, action: &Action, from: u8) {
-        self.2.lock().unwrap().push((action.pair, from));
+        self.failed.clone()
     }
 }
 
@@ -57,8 +61,7 @@ fn paths() -> Paths {
 }
 
 fn controller(decider: impl Decider + 'static, options: ControllerOptions) -> (Controller, Done) {
-    let done = Done::default();
-    (Controller::new(options, paths(), Box::new(decider), Box::new(done.clone()), Timestamp(0)), done)
+    (Controller::new(options, paths(), Box::new(decider), Timestamp(0)), Done::default())
 }
 
 fn pair(source: u16, destination: u16) -> Pair {
@@ -93,6 +96,26 @@ impl Collision {
     fn told(&mut self, at: u64, one: u64, other: u64) {
         let flows = [(self.one, self.a, one), (self.other, self.b, other)];
         self.controller.congested(&congestion(self.link, at, &flows));
+        self.carry_out(at);
+    }
+
+    fn carry_out(&mut self, at: u64) {
+        self.done.carry_out(&mut self.controller, at);
+    }
+
+    fn pin(&mut self, pair: Pair, address: u8, at: u64) {
+        self.controller.pin(pair, address, Timestamp(at));
+        self.carry_out(at);
+    }
+
+    fn advance(&mut self, at: u64) {
+        self.controller.advance(Timestamp(at));
+        self.carry_out(at);
+    }
+
+    fn went_astray(&mut self, arrival: &Arrival, at: u64) {
+        self.controller.went_astray(arrival, Timestamp(at));
+        self.carry_out(at);
     }
 
     /// Each has half of the link.
@@ -101,7 +124,7 @@ impl Collision {
     }
 
     fn done(&self) -> Vec<Action> {
-        self.done.0.lock().unwrap().clone()
+        self.done.actions.clone()
     }
 }
 
@@ -146,11 +169,11 @@ fn of_two_flows_that_collide_one_moves() {
 fn what_has_no_effect_expires_and_is_tried_again() {
     let mut its = Collision::new();
     its.told_halves(MS);
-    its.controller.advance(Timestamp(51 * MS));
+    its.advance(51 * MS);
     assert_eq!(its.controller.take_ended()[0].outcome, Outcome::Expired);
     its.told_halves(52 * MS);
     assert_eq!(its.done()[1].pair, its.other, "the one that did not go settles first");
-    its.controller.advance(Timestamp(103 * MS));
+    its.advance(103 * MS);
     its.told_halves(110 * MS);
     assert_eq!(its.done()[2].pair, its.one, "and is asked again");
 }
@@ -160,13 +183,13 @@ fn a_host_that_takes_no_notice_again_and_again_is_told_of() {
     let mut its = Collision::new();
     let mut told = Vec::new();
     for round in 0..4 {
-        its.controller.pin(its.one, 1, Timestamp(round * 100 * MS));
-        its.controller.advance(Timestamp((round * 100 + 51) * MS));
+        its.pin(its.one, 1, round * 100 * MS);
+        its.advance((round * 100 + 51) * MS);
         told.push(its.controller.unresponsive().collect::<Vec<_>>());
     }
     let source = its.one.source;
     assert_eq!(told, [vec![], vec![], vec![(source, 3)], vec![(source, 4)]]);
-    its.controller.pin(its.one, 1, Timestamp(500 * MS));
+    its.pin(its.one, 1, 500 * MS);
     its.controller.seen(its.one, 1, Timestamp(502 * MS));
     assert_eq!(its.controller.unresponsive().count(), 0, "it does take notice");
 }
@@ -244,8 +267,8 @@ fn pinned_and_frozen_pairs_stay() {
     its.told_halves(MS);
     assert_eq!((its.controller.counters().withheld, its.done().len()), (1, 0));
     its.controller.freeze(false);
-    its.controller.pin(its.one, its.a, Timestamp(20 * MS));
-    its.controller.pin(its.other, its.b, Timestamp(20 * MS));
+    its.pin(its.one, its.a, 20 * MS);
+    its.pin(its.other, its.b, 20 * MS);
     its.told_halves(40 * MS);
     assert_eq!(its.controller.counters().decisions[Verdict::Pinned as usize], 2, "neither may go");
     assert_eq!(its.done().len(), 2, "only the pins were carried out");
@@ -267,7 +290,7 @@ fn a_dry_run_says_what_it_would_do() {
 fn what_nobody_takes_is_kept_up_to_a_bound() {
     let mut its = Collision::with(ControllerOptions { pending: 2, ..ControllerOptions::default() });
     for time in 1..6 {
-        its.controller.pin(its.one, time as u8 % 2, Timestamp(time * MS));
+        its.pin(its.one, time as u8 % 2, time * MS);
     }
     let ended: Vec<u64> = its.controller.take_ended().iter().map(|ended| ended.action.id.0).collect();
     assert_eq!(ended, [3, 4], "the latest of four that were superseded");
@@ -276,7 +299,7 @@ fn what_nobody_takes_is_kept_up_to_a_bound() {
 
 #[test]
 fn first_fit_finds_room_for_a_whole_stride() {
-    let (mut controller, done) =
+    let (mut controller, mut done) =
         controller(FirstFit::new(Nanos::from_millis(100)), ControllerOptions::default());
     assert_eq!(controller.next_poll(), Some(Timestamp(100 * MS)));
     // All to address 0, whatever that collides with.
@@ -284,8 +307,9 @@ fn first_fit_finds_room_for_a_whole_stride() {
         .map(|host| Observed { pair: pair(host, (host + 8) % 16), address: 0, rate: BitRate(LINE.0 / 4) })
         .collect();
     controller.polled(&flows, Timestamp(100 * MS));
+    done.carry_out(&mut controller, 100 * MS);
     let mut addresses = vec![0; 16];
-    for action in &*done.0.lock().unwrap() {
+    for action in &done.actions {
         addresses[action.pair.source.index()] = action.address;
     }
     let mut paths = paths();
@@ -306,7 +330,7 @@ fn what_sets_out_and_does_not_arrive_comes_back_and_is_not_sent_there_again() {
     assert!(its.controller.take_arrivals(Timestamp(52 * MS)).is_empty(), "it may be under way");
     let arrivals = its.controller.take_arrivals(Timestamp(53 * MS));
     assert_eq!((arrivals.len(), arrivals[0].action, arrivals[0].from), (1, sent, its.a));
-    its.controller.went_astray(&arrivals[0], Timestamp(53 * MS));
+    its.went_astray(&arrivals[0], 53 * MS);
     let back = its.done()[1];
     assert_eq!((back.pair, back.address), (its.one, its.a));
     assert_eq!(its.controller.counters().astray, 1);
@@ -329,8 +353,8 @@ fn who_is_taken_back_stays_back_though_nothing_is_heard_of_it_for_long() {
     let sent = its.done()[0];
     its.controller.seen(its.one, sent.address, Timestamp(3 * MS));
     let arrivals = its.controller.take_arrivals(Timestamp(53 * MS));
-    its.controller.went_astray(&arrivals[0], Timestamp(53 * MS));
-    its.controller.advance(Timestamp(103 * MS));
+    its.went_astray(&arrivals[0], 53 * MS);
+    its.advance(103 * MS);
     assert_eq!(its.done.failed(), [(its.one, its.a)], "where it is to be left");
 }
 
@@ -342,7 +366,7 @@ fn nobody_is_sent_back_to_where_nothing_arrives_either() {
     its.controller.paths.bar(its.one, its.a);
     its.controller.seen(its.one, sent.address, Timestamp(3 * MS));
     let arrivals = its.controller.take_arrivals(Timestamp(60 * MS));
-    its.controller.went_astray(&arrivals[0], Timestamp(60 * MS));
+    its.went_astray(&arrivals[0], 60 * MS);
     assert_eq!(its.done().len(), 1);
 }
 
@@ -359,8 +383,64 @@ fn of_whom_cannot_be_told_is_looked_for_again() {
     assert_eq!((again.action, again.from), (arrival.action, arrival.from));
     assert_eq!(its.controller.counters().astray, 0);
     its.controller.left_open(again, Timestamp(103 * MS));
-    its.controller.pin(its.one, its.a, Timestamp(110 * MS));
+    its.pin(its.one, its.a, 110 * MS);
     assert!(its.controller.take_arrivals(Timestamp(160 * MS)).is_empty(), "it was sent elsewhere");
+}
+
+#[test]
+fn an_action_that_is_refused_leaves_the_pair_where_it_was() {
+    let mut its = Collision::new();
+    its.done.refuses = true;
+    its.told_halves(MS);
+    let (action, error) = its.controller.take_failures().pop_front().unwrap();
+    assert_eq!((action.pair, error.as_str()), (its.one, "unplugged"));
+    let counters = its.controller.counters();
+    assert_eq!((counters.begun, counters.refused), (0, 1));
+    its.done.refuses = false;
+    its.told_halves(100 * MS);
+    assert_eq!(its.done()[0].pair, its.one, "it is still in the way of the other");
+}
+
+#[test]
+fn an_action_of_which_nobody_reports_expires() {
+    let mut its = Collision::new();
+    its.controller.pin(its.one, 1, Timestamp(MS));
+    its.controller.advance(Timestamp(51 * MS));
+    assert_eq!(its.controller.take_ended()[0].outcome, Outcome::Expired);
+    let counters = its.controller.counters();
+    assert_eq!((counters.begun, counters.expired), (0, 1));
+}
+
+#[test]
+fn an_effect_that_shows_before_the_start_is_reported_counts() {
+    let mut its = Collision::new();
+    its.controller.pin(its.one, 1, Timestamp(MS));
+    its.controller.seen(its.one, 1, Timestamp(2 * MS));
+    assert_eq!(its.controller.take_ended()[0].outcome, Outcome::Confirmed(Nanos(MS)));
+}
+
+#[test]
+fn commands_that_nobody_takes_are_bounded() {
+    let mut its = Collision::with(ControllerOptions { pending: 4, ..ControllerOptions::default() });
+    for round in 1..100 {
+        its.controller.pin(its.one, round as u8 % 2, Timestamp(round * 100 * MS));
+        its.controller.advance(Timestamp(round * 100 * MS + 60 * MS));
+    }
+    assert!(its.controller.commands.len() <= 16, "{}", its.controller.commands.len());
+    assert!(its.controller.counters().crowded > 0);
+}
+
+#[test]
+fn a_frozen_controller_does_not_take_back_what_went_astray() {
+    let mut its = Collision::new();
+    its.told_halves(MS);
+    let sent = its.done()[0];
+    its.controller.seen(its.one, sent.address, Timestamp(3 * MS));
+    let arrivals = its.controller.take_arrivals(Timestamp(53 * MS));
+    its.controller.freeze(true);
+    its.went_astray(&arrivals[0], 53 * MS);
+    assert_eq!(its.done().len(), 1);
+    assert!(its.controller.paths().is_barred(its.one, sent.address));
 }
 
 #[test]
@@ -369,7 +449,7 @@ fn who_was_sent_elsewhere_meanwhile_is_not_looked_for() {
     its.told_halves(MS);
     let sent = its.done()[0];
     its.controller.seen(its.one, sent.address, Timestamp(3 * MS));
-    its.controller.pin(its.one, its.a, Timestamp(20 * MS));
+    its.pin(its.one, its.a, 20 * MS);
     assert!(its.controller.take_arrivals(Timestamp(60 * MS)).is_empty());
 }
 
@@ -385,6 +465,7 @@ fn a_controller_that_begins_where_another_has_ended_moves_nobody_back() {
         let now = (100 + 2 * round as u64) * MS;
         heir.controller.congested(&congestion(link, now, &[(heir.one, sent.address, LINE.0)]));
         heir.controller.congested(&congestion(heir.link, now, &[(heir.other, heir.b, LINE.0)]));
+        heir.carry_out(now);
     }
     assert!(heir.done().is_empty(), "{:?}", heir.done());
     let latest = heir.controller.decisions().rev().find(|decision| decision.pair == heir.one).unwrap();
@@ -403,7 +484,7 @@ proptest! {
         noise in prop::collection::vec(0.97f64..1.03, 64),
     ) {
         let pairs: Vec<Pair> = ends.into_iter().filter(|(a, b)| a != b).map(|(a, b)| pair(a, b)).collect();
-        let (mut controller, done) = controller(Greedy::new(GreedyOptions::default()), ControllerOptions::default());
+        let (mut controller, mut done) = controller(Greedy::new(GreedyOptions::default()), ControllerOptions::default());
         let mut addresses = vec![0u8; pairs.len()];
         let rounds = 160u64;
         for round in 0..rounds {
@@ -419,21 +500,22 @@ proptest! {
                 let noise = noise[(round as usize * 7 + index) % noise.len()];
                 (pair, address, (LINE.0 as f64 / f64::from(most) * noise) as u64)
             }).collect();
-            let before = done.0.lock().unwrap().len();
+            let before = done.actions.len();
             for link in (0..uses.len()).filter(|&link| uses[link] > 1) {
                 let on_it: Vec<_> = flows.iter().filter(|(pair, address, _)| {
                     controller.paths.of(*pair, *address).unwrap().contains(&LinkNumber(link as u32))
                 }).copied().collect();
                 controller.congested(&congestion(LinkNumber(link as u32), now, &on_it));
+                done.carry_out(&mut controller, now);
             }
-            for action in &done.0.lock().unwrap()[before..] {
+            for action in &done.actions[before..] {
                 let index = pairs.iter().position(|pair| *pair == action.pair).unwrap();
                 addresses[index] = action.address;
             }
         }
         // 320 ms are 64 settling times of 5 ms: 1 + 1 + 2 + 4 + 8 + 16 + 32.
         for pair in pairs {
-            let moves = done.0.lock().unwrap().iter().filter(|action| action.pair == pair).count();
+            let moves = done.actions.iter().filter(|action| action.pair == pair).count();
             prop_assert!(moves <= 8, "{pair:?} moved {moves} times");
         }
     }

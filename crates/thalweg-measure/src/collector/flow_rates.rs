@@ -252,6 +252,11 @@ impl FlowRates {
         }
     }
 
+    /// The network, if it is known.
+    pub(super) fn network(&self) -> Option<&Versions> {
+        self.network.as_deref()
+    }
+
     pub(super) fn counters(&self) -> RateCounters {
         self.counters
     }

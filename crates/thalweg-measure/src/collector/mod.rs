@@ -13,12 +13,14 @@
 //! | `lag` | the smoothing of all sums |
 //! | `members` | which flows are on which link |
 //! | `report` | what it says of links and flows |
+//! | `arrivals` | whether packets of observed pairs that set out arrive |
 //!
 //! **Same packets, same events.** Whatever packets are put into batches how, and whenever questions are asked between,
 //! events are the same: nothing depends on anything but packets and their times.
 //!
 //! **Memory** is fixed at construction, all in the options; about 450 bytes a flow.
 
+mod arrivals;
 mod flow_rates;
 mod lag;
 mod links;
@@ -34,6 +36,7 @@ use thalweg_sketch::Estimate;
 use thalweg_wire::{BitRate, Bytes, Direction, FlowKey, HashSeed, Nanos, Packet, Timestamp};
 use thiserror::Error;
 
+pub use arrivals::{ArrivalReport, Observation, PLACES, Progress};
 pub use flow_rates::RateCounters;
 pub use options::{CollectorOptions, LinkRule, MonitorPort};
 pub use report::{AddressChange, Crossing, FlowRate, FlowReport, LinkEvent, LinkReport, LinkSide, Way};
@@ -42,6 +45,7 @@ use crate::MemoryError;
 use crate::detect::sliding_window::{SlidingWindow, SlidingWindowError};
 use crate::meter::flow_table::{self, FlowTable, FlowTableCounters, FlowTableError};
 use crate::rates::{Basis, BurstOptions};
+use arrivals::Arrivals;
 use flow_rates::{Crossed, FlowRates, Named, Rated};
 
 /// The fastest link of a network that is not known: as fast as Ethernet's were when this was written, 800 Gbit/s.
@@ -57,6 +61,8 @@ pub struct Output {
     pub events: Vec<LinkEvent>,
     /// Flows that have been sent another way.
     pub address_changes: Vec<AddressChange>,
+    /// Of pairs that are observed.
+    pub arrivals: Vec<ArrivalReport>,
     /// Flows that ended, cheetahs that began or ended.
     pub flows: flow_table::Output,
 }
@@ -128,6 +134,7 @@ pub struct Collector {
     options: CollectorOptions,
     table: FlowTable,
     rates: FlowRates,
+    arrivals: Arrivals,
     events: u64,
 }
 
@@ -145,7 +152,7 @@ impl Collector {
         let seed = HashSeed::new(options.seed);
         let table = FlowTable::new(options.flow_table, detector.transpose()?, seed)?;
         let rates = FlowRates::new(&options, network)?;
-        Ok(Collector { options, table, rates, events: 0 })
+        Ok(Collector { options, table, rates, arrivals: Arrivals::default(), events: 0 })
     }
 
     /// What it was made with.
@@ -167,6 +174,9 @@ impl Collector {
     /// at a time.
     pub fn update(&mut self, packets: &[Packet], output: &mut Output) {
         self.table.update_with(packets, &mut output.flows, &mut self.rates);
+        if self.arrivals.is_active() {
+            self.arrivals.take(packets, &mut output.arrivals);
+        }
         self.tell(output);
     }
 
@@ -174,7 +184,23 @@ impl Collector {
     pub fn advance(&mut self, now: Timestamp, output: &mut Output) {
         self.rates.advance(now);
         self.table.advance_with(now, &mut output.flows, &mut self.rates);
+        if self.arrivals.is_active() {
+            self.arrivals.advance(now, &mut output.arrivals);
+        }
         self.tell(output);
+    }
+
+    /// Observes a pair of addresses from now on: reports whether its packets set out, or arrive, at this switch. `false`
+    /// if the network does not have the pair at this switch, or too much is observed already.
+    pub fn observe(&mut self, observation: Observation) -> bool {
+        let Some(network) = self.rates.network() else { return false };
+        let topology = network.newest().state.topology();
+        self.arrivals.observe(observation, topology, self.options.router, self.table.clock())
+    }
+
+    /// Goes on with what another collector of the same switch observed.
+    pub fn observe_as(&mut self, other: &Collector) {
+        self.arrivals = other.arrivals.clone();
     }
 
     /// Hands on every flow that is left. That links are empty then is no event.

@@ -10,20 +10,25 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use thalweg_control::Pair;
-use thalweg_control::controller::ControllerCounters;
+use thalweg_control::act::Actuator;
+use thalweg_control::control_loop::{
+    Command, ControlLoop, ControlOptions, Input, Installation, RouteCounters, RouteOptions,
+};
+use thalweg_control::controller::{ControllerCounters, ControllerOptions};
 use thalweg_control::decide::Decider;
+use thalweg_control::decide::loads::LIGHT;
 use thalweg_lab::Lab;
-use thalweg_measure::collector::{AddressChange, LinkEvent, Output};
+use thalweg_measure::collector::Output;
+use thalweg_network::routing::TreeOptions;
 use thalweg_network::{NetworkState, RouterId, Topology};
-use thalweg_wire::{BitRate, Nanos, Packet, SourceCounters, Timestamp};
+use thalweg_wire::{BitRate, Nanos, Packet, SourceCounters};
 
 use super::delivery::{Courier, Delivery};
 use super::error::ScenarioError;
-use super::means::By;
+use super::means::{By, Means};
 use super::monitors::{Listener, Monitors, frame_time};
-use super::steering::Steering;
-use super::trace::{Moved, Trace};
-use super::ways::{Fate, Ways};
+use super::switches::Switches;
+use super::trace::{Moved, Told, Trace};
 use crate::serve::daemon::wall_clock;
 
 /// How long it sleeps when nothing comes: orders wait as long.
@@ -39,6 +44,12 @@ const ACTION_PATIENCE: Nanos = Nanos::from_millis(50);
 /// After so long collectors have seen whoever sends, and a loop that has just begun looks where pairs are.
 const LEARNING: Nanos = Nanos::from_millis(500);
 
+/// How often it is looked which links are up and what switches have installed, where that is put right.
+const READ_BACK: Nanos = Nanos::from_millis(20);
+
+/// How long after collectors were told new routes are installed (Planck, section 4.1).
+const SETTLE: Nanos = Nanos::from_millis(2);
+
 /// What the loop is asked to do.
 enum Order {
     /// Hand over the trace, and begin another.
@@ -47,25 +58,10 @@ enum Order {
     Home(Vec<Pair>),
     /// Send a pair to this address, and leave it there.
     Pin(Pair, u8),
-    /// Routes are others from now on; say when everybody knows.
-    Routes(Arc<NetworkState>, Sender<()>),
     /// What collectors find is delivered otherwise from now on, by chance with this seed.
     Deliver(Delivery, u64),
     /// Say what has been done so far.
     Tally(Sender<Tally>),
-}
-
-/// Tells a loop of other routes.
-#[derive(Clone)]
-pub(super) struct Announcer(Sender<Order>);
-
-impl Announcer {
-    /// Tells of them, and waits until all collectors and the controller know. A loop that has ended knows nothing.
-    pub(super) fn announce(&self, state: &Arc<NetworkState>) {
-        let (reply, known) = bounded(1);
-        let _ = self.0.send(Order::Routes(Arc::clone(state), reply));
-        let _ = known.recv();
-    }
 }
 
 /// A loop at work; it ends when this is dropped.
@@ -80,6 +76,8 @@ pub(super) struct ClosedLoop {
 pub(super) struct Tally {
     /// Of the controller.
     pub(super) controller: ControllerCounters,
+    /// Of the routes.
+    pub(super) routes: RouteCounters,
     /// Of the monitor ports.
     pub(super) sources: SourceCounters,
     /// How often hosts were told again of what they would forget.
@@ -116,16 +114,53 @@ impl ClosedLoop {
         decider: Box<dyn Decider>,
         by: By,
     ) -> Result<ClosedLoop, ScenarioError> {
+        ClosedLoop::run(lab, state, rate, decider, by, None)
+    }
+
+    /// As [`start`](Self::start); and keeps forwarding whole: routes around links that are down by trees made like these, and puts
+    /// right what switches have forgotten, or somebody else has left in them.
+    ///
+    /// # Errors
+    /// As of [`start`](Self::start).
+    pub(super) fn start_reconciling(
+        lab: &Lab,
+        state: &Arc<NetworkState>,
+        rate: BitRate,
+        decider: Box<dyn Decider>,
+        trees: TreeOptions,
+    ) -> Result<ClosedLoop, ScenarioError> {
+        ClosedLoop::run(lab, state, rate, decider, By::default_in(lab), Some(trees))
+    }
+
+    fn run(
+        lab: &Lab,
+        state: &Arc<NetworkState>,
+        rate: BitRate,
+        decider: Box<dyn Decider>,
+        by: By,
+        trees: Option<TreeOptions>,
+    ) -> Result<ClosedLoop, ScenarioError> {
         let monitors = Monitors::open(lab, state, rate)?;
         let patience = ACTION_PATIENCE.max(Nanos(100 * frame_time(rate).0));
-        let steering = Steering::new(lab, state, decider, by, patience)?;
+        let means = Means::open(lab, state, by)?;
+        let switches = trees.map(|_| Switches::of(&lab.plan().prefix)).transpose()?;
+        let installation = match trees {
+            Some(_) => Installation::Repair { interval: Some(READ_BACK) },
+            None => Installation::Never,
+        };
+        let options = ControlOptions {
+            controller: ControllerOptions { patience, ..ControllerOptions::default() },
+            least_share: LIGHT,
+            learn_after: Some(LEARNING),
+            routes: RouteOptions { trees, settle: SETTLE, installation, ..RouteOptions::default() },
+            ..ControlOptions::default()
+        };
+        let control = ControlLoop::new(options, state, decider, wall_clock())?;
         let (orders, waiting) = unbounded();
         let stop = Arc::new(AtomicBool::new(false));
         let topology = Arc::clone(state.topology());
-        let learns_at = Some(wall_clock() + LEARNING);
-        let (trace, courier) = (Trace::default(), Courier::default());
-        let ways = Ways::new(patience);
-        let hub = Hub { topology, steering, trace, ways, courier, learns_at };
+        let (trace, courier, later) = (Trace::default(), Courier::default(), Vec::new());
+        let hub = Hub { topology, control, means, switches, trace, courier, later };
         let is_stopped = Arc::clone(&stop);
         let work = move || work(monitors, hub, &waiting, &is_stopped);
         let thread = thread::Builder::new().name("closed-loop".to_owned()).spawn(work);
@@ -151,11 +186,6 @@ impl ClosedLoop {
     /// Sends a pair to an address of its destination, and leaves it there.
     pub(super) fn pin(&self, pair: Pair, address: u8) {
         let _ = self.orders.send(Order::Pin(pair, address));
-    }
-
-    /// Who tells it of other routes.
-    pub(super) fn announcer(&self) -> Announcer {
-        Announcer(self.orders.clone())
     }
 
     /// Has what collectors find delivered otherwise, by chance with this seed.
@@ -185,8 +215,8 @@ impl ClosedLoop {
     ///
     /// # Errors
     /// If it had ended early.
-    pub(super) fn end(&mut self) -> Result<(), ScenarioError> {
-        self.join().map(drop)
+    pub(super) fn end(&mut self) -> Result<Tally, ScenarioError> {
+        self.join()
     }
 
     fn why_it_ended(&mut self) -> ScenarioError {
@@ -220,10 +250,11 @@ fn work(
     let mut next_tick = Instant::now();
     while !stop.load(Ordering::Relaxed) {
         let found = monitors.turn(&mut hub)?;
+        hub.carry_out_later(&mut monitors);
         let now = Instant::now();
         if now >= next_tick {
             next_tick = now + TICK;
-            hub.tick(&mut monitors);
+            hub.tick(&mut monitors)?;
         }
         orders.try_iter().for_each(|order| hub.obey(order, &mut monitors));
         monitors.rest(found, PATIENCE).map_err(|error| ScenarioError::Watching(error.to_string()))?;
@@ -231,72 +262,117 @@ fn work(
     Ok(hub.tally(&mut monitors))
 }
 
-/// What a collector has found.
-enum Finding {
-    Link(RouterId, LinkEvent),
-    Address(AddressChange),
-}
-
-/// Where everything comes together.
+/// The driver of the control loop: where everything comes together.
 struct Hub {
     topology: Arc<Topology>,
-    steering: Steering,
+    control: ControlLoop,
+    means: Means,
+    /// If they are read back and put right.
+    switches: Option<Switches>,
     trace: Trace,
-    ways: Ways,
-    courier: Courier<Finding>,
-    /// When it looks where pairs are that others may have steered.
-    learns_at: Option<Timestamp>,
+    courier: Courier<Input>,
+    /// Commands that concern the collectors, which are at work while they report.
+    later: Vec<Command>,
 }
 
 impl Hub {
     /// Lets time pass.
-    fn tick(&mut self, monitors: &mut Monitors) {
+    fn tick(&mut self, monitors: &mut Monitors) -> Result<(), ScenarioError> {
         let time = wall_clock();
         monitors.advance(time, self);
         let late = self.courier.flush();
         self.hear(late);
-        self.steering.advance(time);
-        for arrival in self.steering.controller().take_arrivals(time) {
-            let (pair, address) = (arrival.action.pair, arrival.action.address);
-            match self.ways.fate(pair, address, time) {
-                Fate::Arrived | Fate::Elsewhere => {}
-                Fate::Open => self.steering.controller().left_open(arrival, time),
-                Fate::Astray => {
-                    self.steering.controller().went_astray(&arrival, time);
-                    self.trace.astray.push((pair, address));
-                }
-            }
-        }
-        if self.learns_at.is_some_and(|at| at <= time) {
-            self.learns_at = None;
-            let traffic = monitors.traffic(&self.topology);
-            self.steering.controller().find(&traffic, time);
-        }
-        if self.steering.controller().next_poll().is_some_and(|poll| poll <= time) {
-            let traffic = monitors.traffic(&self.topology);
-            self.steering.controller().polled(&traffic, time);
-        }
-        self.trace.told.extend(self.steering.take_told());
+        let answers = self.switches.as_ref().map(Switches::answers).transpose()?;
+        self.hear(answers.unwrap_or_default());
+        self.tell(Input::Tick);
+        // A host that cannot be reached now is told again the next time.
+        let _ = self.means.tend(time);
+        self.carry_out_later(monitors);
+        self.trace.astray.extend(self.control.take_records().astray);
+        Ok(())
     }
 
-    /// What arrives at the controller.
-    fn hear(&mut self, findings: Vec<Finding>) {
-        for finding in findings {
-            match finding {
-                Finding::Link(router, event) => {
-                    let told = self.steering.hear(router, &event);
-                    self.trace.told.extend(told);
+    /// What arrives at the loop.
+    fn hear(&mut self, inputs: Vec<Input>) {
+        for input in inputs {
+            self.tell(input);
+        }
+    }
+
+    /// Tells the loop something, and does at once what follows for hosts: a reroute does not wait for anything.
+    fn tell(&mut self, input: Input) {
+        self.control.handle(wall_clock(), input);
+        while let Some(command) = self.control.next_command() {
+            match command {
+                Command::Reroute(action) => {
+                    let decided = wall_clock();
+                    let outcome = self.means.act(&action);
+                    let sent = wall_clock();
+                    let answer = match outcome {
+                        Ok(()) => {
+                            let (pair, address, event) = (action.pair, action.address, action.issued);
+                            self.trace.told.push(Told { pair, address, event, decided, sent });
+                            Input::Started(action.id)
+                        }
+                        Err(error) => Input::Refused(action.id, error.to_string()),
+                    };
+                    self.control.handle(sent, answer);
                 }
-                Finding::Address(change) => self.steering.see(&change),
+                Command::Hold { pair, address, time } => self.means.found(pair, address, time),
+                Command::Abandon { action, from } => self.means.failed(&action, from),
+                other => self.later.push(other),
+            }
+        }
+    }
+
+    /// Carries out what concerns collectors and switches.
+    fn carry_out_later(&mut self, monitors: &mut Monitors) {
+        while !self.later.is_empty() {
+            for command in std::mem::take(&mut self.later) {
+                self.carry_out_one(command, monitors);
+            }
+        }
+    }
+
+    fn carry_out_one(&mut self, command: Command, monitors: &mut Monitors) {
+        match command {
+            Command::Observe { routers, observation } => monitors.observe(routers, observation),
+            Command::PollFlows => {
+                let traffic = monitors.traffic(&self.topology);
+                self.tell(Input::Flows(traffic));
+            }
+            Command::Announce { state, ahead } => {
+                monitors.set_network(&state);
+                self.topology = Arc::clone(state.topology());
+                self.tell(Input::Announced(wall_clock() + ahead));
+            }
+            Command::Install(state) => {
+                let answer = match self.means.install(&state) {
+                    Ok(()) => Input::Installed,
+                    Err(error) => Input::InstallFailed(error),
+                };
+                self.tell(answer);
+            }
+            Command::ReadBack { .. } => match &self.switches {
+                Some(switches) => switches.read_back(),
+                None => self.tell(Input::ReadBackFailed("nothing is read back".to_owned())),
+            },
+            Command::Repair(changes) => match &self.switches {
+                Some(switches) => switches.repair(changes),
+                None => self.tell(Input::RepairFailed("nothing is put right".to_owned())),
+            },
+            Command::Reroute(_) | Command::Hold { .. } | Command::Abandon { .. } => {
+                unreachable!("done at once")
             }
         }
     }
 
     fn tally(&mut self, monitors: &mut Monitors) -> Tally {
         Tally {
-            controller: self.steering.controller().counters(),
+            controller: self.control.controller().counters(),
+            routes: self.control.route_counters(),
             sources: monitors.counters(),
-            refreshed: self.steering.refreshed(),
+            refreshed: self.means.refreshed(),
             elsewhere: monitors.elsewhere(),
             delivered: self.courier.counts(),
         }
@@ -309,24 +385,15 @@ impl Hub {
                 let _ = reply.send(std::mem::take(&mut self.trace));
             }
             Order::Home(pairs) => {
+                let told = self.trace.told.len();
                 for pair in pairs {
-                    let controller = self.steering.controller();
-                    controller.pin(pair, 0, wall_clock());
-                    controller.unpin(pair);
+                    self.tell(Input::Pin { pair, address: 0 });
+                    self.tell(Input::Unpin(pair));
                 }
                 // By hand, and no deed of the loop.
-                self.steering.take_told();
+                self.trace.told.truncate(told);
             }
-            Order::Pin(pair, address) => {
-                self.steering.controller().pin(pair, address, wall_clock());
-                self.trace.told.extend(self.steering.take_told());
-            }
-            Order::Routes(state, reply) => {
-                monitors.set_network(&state);
-                self.topology = Arc::clone(state.topology());
-                self.steering.set_routes(&state);
-                let _ = reply.send(());
-            }
+            Order::Pin(pair, address) => self.tell(Input::Pin { pair, address }),
             Order::Deliver(delivery, seed) => {
                 let held = self.courier.set(delivery, seed);
                 self.hear(held);
@@ -335,28 +402,30 @@ impl Hub {
                 let _ = reply.send(self.tally(monitors));
             }
         }
+        self.carry_out_later(monitors);
     }
 }
 
 impl Listener for Hub {
     fn packets(&mut self, router: RouterId, packets: &[Packet]) {
         self.trace.take(&self.topology, router, packets);
-        for packet in packets {
-            self.ways.take(&self.topology, router, &packet.ethernet, packet.time);
-        }
     }
 
     fn found(&mut self, router: RouterId, output: &mut Output) {
         for event in output.events.drain(..) {
             self.trace.events += 1;
-            let arrived = self.courier.send(Finding::Link(router, event));
+            let arrived = self.courier.send(Input::Link { router, event });
             self.hear(arrived);
         }
         for change in output.address_changes.drain(..) {
             if let Some((pair, address)) = Pair::of(&self.topology, &change.to) {
                 self.trace.moved(Moved { pair, address, time: change.time, seen: wall_clock() });
             }
-            let arrived = self.courier.send(Finding::Address(change));
+            let arrived = self.courier.send(Input::AddressChange { router: Some(router), change });
+            self.hear(arrived);
+        }
+        for report in output.arrivals.drain(..) {
+            let arrived = self.courier.send(Input::Arrival(report));
             self.hear(arrived);
         }
         output.flows = Default::default();

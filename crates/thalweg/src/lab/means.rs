@@ -61,34 +61,6 @@ impl Means {
         })
     }
 
-    /// Does what is due: hosts are told again what they would forget, switches what they lack.
-    pub(super) fn tend(&mut self, now: Timestamp) {
-        match self {
-            // A host that cannot be reached now is told again the next time.
-            Means::Arp(arp) => drop(arp.refresh(now)),
-            Means::OpenFlow(fabric) => {
-                fabric.tend(now);
-                // What comes of actions is seen by collectors.
-                fabric.take_news();
-            }
-        }
-    }
-
-    /// How often hosts were told again.
-    pub(super) fn refreshed(&self) -> u64 {
-        match self {
-            Means::Arp(arp) => arp.refreshed(),
-            Means::OpenFlow(_) => 0,
-        }
-    }
-
-    /// The network forwards otherwise from now on.
-    pub(super) fn set_routes(&mut self, state: &NetworkState) {
-        if let Means::OpenFlow(fabric) = self {
-            fabric.install(state);
-        }
-    }
-
     fn actuator(&mut self) -> &mut dyn Actuator {
         match self {
             Means::Arp(arp) => arp,
@@ -115,6 +87,27 @@ impl Actuator for Means {
 
     fn failed(&mut self, action: &Action, from: u8) {
         self.actuator().failed(action, from);
+    }
+
+    fn install(&mut self, state: &NetworkState) -> Result<(), String> {
+        Actuator::install(self.actuator(), state)
+    }
+
+    fn tend(&mut self, now: Timestamp) -> Result<(), String> {
+        if let Means::OpenFlow(fabric) = self {
+            fabric.tend(now);
+            // What comes of actions is seen by collectors.
+            fabric.take_news();
+            return Ok(());
+        }
+        self.actuator().tend(now)
+    }
+
+    fn refreshed(&self) -> u64 {
+        match self {
+            Means::Arp(arp) => arp.refreshed(),
+            Means::OpenFlow(_) => 0,
+        }
     }
 }
 

@@ -6,13 +6,12 @@
 //! | [`shape`] | what a lab is to look like |
 //! | [`part`] | what of it can fail, by name |
 //! | [`report`], [`plot`] | what came of it: text and JSON, drawings |
-//! | `closed_loop` | the loop at work, on a thread of its own |
+//! | `closed_loop` | drives the control loop, on a thread of its own |
 //! | `monitors` | the monitor ports and the collectors |
-//! | `steering`, [`means`] | the controller, and the way to hosts and switches |
+//! | [`means`] | the way to hosts |
+//! | `switches`, `installed` | what the eBPF switches have installed, read back and put right |
 //! | [`openflow`] | switches of Open vSwitch, told what to forward |
 //! | `trace` | what happened, and when |
-//! | `ways` | where packets set out, and whether they arrive |
-//! | `keeper`, `installed` | what switches are to have installed, and have |
 //! | `delivery` | from collectors to the controller: all of it in order, or not |
 //! | `reach` | who reaches whom |
 //! | `traffic`, `streams` | transfers between hosts: by iperf3, and many at once |
@@ -29,7 +28,6 @@ mod closed_loop;
 mod delivery;
 mod error;
 mod installed;
-mod keeper;
 pub mod means;
 mod monitors;
 pub mod openflow;
@@ -41,10 +39,9 @@ pub mod scenarios;
 mod session;
 pub mod shape;
 pub mod spread;
-mod steering;
 mod streams;
+mod switches;
 mod trace;
 mod traffic;
-mod ways;
 
 pub use error::ScenarioError;

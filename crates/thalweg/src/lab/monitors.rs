@@ -16,7 +16,7 @@ use thalweg_control::decide::loads::LIGHT;
 use thalweg_control::notices::observed;
 use thalweg_lab::Lab;
 use thalweg_measure::collector::{
-    Collector, CollectorOptions, FlowRate, LinkRule, LinkSide, MonitorPort, Output, Way,
+    Collector, CollectorOptions, FlowRate, LinkRule, LinkSide, MonitorPort, Observation, Output, Way,
 };
 use thalweg_measure::meter::flow_table::FlowTableOptions;
 use thalweg_measure::meter::intake::Intake;
@@ -167,6 +167,14 @@ impl Monitors {
         }
         let network = Arc::new(self.network.clone());
         self.all.iter_mut().for_each(|monitor| monitor.collector.set_network(Some(Arc::clone(&network))));
+    }
+
+    /// Has the collectors of these switches observe a pair.
+    pub(super) fn observe(&mut self, routers: [RouterId; 2], observation: Observation) {
+        for monitor in self.all.iter_mut().filter(|monitor| routers.contains(&monitor.router)) {
+            // What it has no room for it reports nothing of.
+            monitor.collector.observe(observation);
+        }
     }
 
     /// Packets that were seen at switches which no route leads them by.

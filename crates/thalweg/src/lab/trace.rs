@@ -8,13 +8,26 @@ use thalweg_control::Pair;
 use thalweg_network::{RouterId, Topology};
 use thalweg_wire::{Nanos, Packet, Timestamp};
 
-use super::steering::Told;
-
 /// Bytes of payload from which on a packet is one of a transfer, and not of the connection that arranges it.
 const TRANSFER: u32 = 1_000;
 
 /// Most packets kept of a pair; what is more is not drawn.
 const MOST_PACKETS: usize = 1 << 19;
+
+/// A pair was told another way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Told {
+    /// Whom.
+    pub(super) pair: Pair,
+    /// To which address of the destination it is to send.
+    pub(super) address: u8,
+    /// Packet time of the event that it was decided by.
+    pub(super) event: Timestamp,
+    /// When it was decided: just before anything was sent.
+    pub(super) decided: Timestamp,
+    /// When the frame, or the flow-mod, was sent.
+    pub(super) sent: Timestamp,
+}
 
 /// A pair has been seen on another way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

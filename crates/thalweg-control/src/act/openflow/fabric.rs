@@ -77,6 +77,17 @@ pub struct FabricCounters {
     pub news_dropped: u64,
 }
 
+/// How switches that are told by OpenFlow do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SwitchesReport {
+    /// Those that have what they are to have.
+    pub settled: usize,
+    /// Those that have not, or are not known to: not connected, or still at it.
+    pub unsettled: usize,
+    /// What they were told.
+    pub counters: FabricCounters,
+}
+
 /// The switches of a network. Dropping it ends the connections; what is installed stays.
 pub struct Fabric {
     topology: Arc<Topology>,
@@ -463,6 +474,22 @@ impl Actuator for Fabric {
             self.place(action.pair, from);
             self.send_difference(self.topology.router_of(action.pair.source));
         }
+    }
+
+    /// Switches that are not connected are told when they are.
+    fn install(&mut self, state: &NetworkState) -> Result<(), String> {
+        Fabric::install(self, state);
+        Ok(())
+    }
+
+    fn tend(&mut self, now: Timestamp) -> Result<(), String> {
+        Fabric::tend(self, now);
+        Ok(())
+    }
+
+    fn switches_report(&self) -> Option<SwitchesReport> {
+        let unsettled = self.unsettled().count();
+        Some(SwitchesReport { settled: self.len() - unsettled, unsettled, counters: self.counters() })
     }
 }
 

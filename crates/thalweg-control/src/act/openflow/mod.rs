@@ -52,7 +52,7 @@ mod unanswered;
 pub use config::{BackOff, Config, ReadBack};
 pub use counters::Counters;
 pub use event::{DownReason, Event, Failure, Outcome, Up};
-pub use fabric::{Fabric, FabricCounters, Member};
+pub use fabric::{Fabric, FabricCounters, Member, SwitchesReport};
 pub use handshake::HandshakeError;
 pub use news::News;
 pub use switch::{AskError, FlowsAnswer, SendError, Switch, Ticket};

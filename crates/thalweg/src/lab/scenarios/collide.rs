@@ -32,8 +32,7 @@ use crate::lab::means::By;
 use crate::lab::monitors::frame_time;
 use crate::lab::session::{Session, Spare, trees};
 use crate::lab::spread::Spread;
-use crate::lab::steering::Told;
-use crate::lab::trace::{Moved, Trace};
+use crate::lab::trace::{Moved, Told, Trace};
 use crate::lab::traffic::{self, Load, Server, Transfer};
 
 /// Addresses of a host: one for each spine.

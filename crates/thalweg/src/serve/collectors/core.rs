@@ -172,7 +172,8 @@ impl Core {
         let fresh = Exchange::new(Arc::clone(&self.config), self.network.clone())?;
         self.herald.tallies().end(self.totals());
         self.source = SourceCounters::default();
-        self.collector = fresh.collector;
+        let old = std::mem::replace(&mut self.collector, fresh.collector);
+        self.collector.observe_as(&old);
         self.output = Output::default();
         self.intake = intake(&self.config);
         Ok(())
@@ -248,6 +249,10 @@ impl Core {
                 // The network may have changed since that was made.
                 self.catch_up();
             }
+            Question::Observe(observation) => {
+                // What it cannot watch it tells nothing of.
+                self.collector.observe(observation);
+            }
         }
     }
 
@@ -310,6 +315,7 @@ impl Core {
     fn exchange(&mut self, exchange: Exchange) -> Collector {
         let Exchange { config, network, collector } = exchange;
         let old = std::mem::replace(&mut self.collector, collector);
+        self.collector.observe_as(&old);
         self.herald.tallies().end(Totals { collector: old.counters(), ..Totals::default() });
         (self.config, self.network) = (config, network);
         self.collector.advance(old.clock(), &mut self.output);

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
-use thalweg_measure::collector::{Collector, Counters, FlowReport, LinkReport};
+use thalweg_measure::collector::{Collector, Counters, FlowReport, LinkReport, Observation};
 use thalweg_measure::meter::intake::IntakeCounters;
 use thalweg_measure::samples::SampleRing;
 use thalweg_measure::tasks::{TaskResult, TaskSpec, WindowReport};
@@ -51,6 +51,8 @@ pub enum Question {
     Network(Arc<Versions>, Sender<Asked<Result<(), OptionsError>>>),
     /// What to measure with from now on, of the same source; the answer is what it measured with before.
     Exchange(Box<Exchange>, Sender<Asked<Collector>>),
+    /// Packets to watch; the answer comes by what the collector tells.
+    Observe(Observation),
 }
 
 /// An answer, and the collector's clock when it was given: packet time, zero before the first packet.
@@ -333,6 +335,14 @@ impl CollectorHandle {
         self.ask(patience, |reply| Question::Network(network, reply))
     }
 
+    /// Has it watch whether packets set out, or arrive; it tells the controller.
+    ///
+    /// # Errors
+    /// If it cannot be asked.
+    pub fn observe(&self, observation: Observation) -> Result<(), AskError> {
+        self.send(Question::Observe(observation))
+    }
+
     /// Gives it something else to measure with; its source, and what is kept of samples and tasks, stay as they are. What
     /// it measured with before comes by the channel: who takes it hands on its flows.
     ///
@@ -367,14 +377,18 @@ impl CollectorHandle {
         question: impl FnOnce(Sender<Asked<T>>) -> Question,
     ) -> Result<Receiver<Asked<T>>, AskError> {
         let (reply, answer) = bounded(1);
-        self.questions.try_send(question(reply)).map_err(|error| match error {
+        self.send(question(reply))?;
+        Ok(answer)
+    }
+
+    fn send(&self, question: Question) -> Result<(), AskError> {
+        self.questions.try_send(question).map_err(|error| match error {
             TrySendError::Full(_) => {
                 self.shared.tallies.refused.fetch_add(1, Ordering::Relaxed);
                 AskError::Busy
             }
             TrySendError::Disconnected(_) => AskError::Gone,
-        })?;
-        Ok(answer)
+        })
     }
 }
 

@@ -17,6 +17,7 @@ use thalweg_wire::Timestamp;
 use super::handle::Description;
 use super::outlets::{Outlets, Records, Wish};
 use super::tallies::{Tallies, Totals};
+use crate::serve::control::Notice;
 use crate::serve::daemon::{Daemon, wall_clock};
 use crate::serve::event::{Event, EventKind};
 use crate::serve::samples::Trigger;
@@ -74,9 +75,12 @@ impl Herald {
     /// time alone did.
     #[inline]
     pub(super) fn tell(&mut self, output: &mut Output, begun: Option<Instant>) {
-        let Output { events, address_changes, flows } = &*output;
+        let Output { events, address_changes, flows, .. } = &*output;
         if !events.is_empty() || !address_changes.is_empty() || !flows.findings.is_empty() {
             self.tell_events(output, begun);
+        }
+        if !output.arrivals.is_empty() {
+            self.tell_arrivals(output);
         }
         if !output.flows.records.is_empty() {
             self.hand_on(&mut output.flows.records);
@@ -113,7 +117,7 @@ impl Herald {
 
     #[cold]
     fn tell_events(&self, output: &mut Output, begun: Option<Instant>) {
-        let Output { events, address_changes, flows } = output;
+        let Output { events, address_changes, flows, .. } = output;
         let events = std::mem::take(events).into_iter().map(|event| (event.time, EventKind::Link(event)));
         let changes = std::mem::take(address_changes).into_iter();
         let changes = changes.map(|change| (change.time, EventKind::AddressChange(change)));
@@ -140,6 +144,16 @@ impl Herald {
                 if self.is_live {
                     self.tallies.arrival.record((wall_clock() - time).into());
                 }
+            }
+        }
+    }
+
+    /// Only the controller has asked for these.
+    #[cold]
+    fn tell_arrivals(&self, output: &mut Output) {
+        for report in output.arrivals.drain(..) {
+            if let Some(ear) = &self.outlets.control {
+                ear.hear(Notice::Arrival(report));
             }
         }
     }

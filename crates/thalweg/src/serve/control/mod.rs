@@ -2,10 +2,10 @@
 //! way, sees to it, and waits until a collector sees that it did.
 //!
 //! ```text
-//!   collectors ──► notices ──► steering ──► controller (thalweg-control) ──► actuator ──► hosts, switches
-//!       ▲                          │                                                          │
-//!       └──────────────────────────┼───────────── packets with the new address ◄──────────────┘
-//!                                  └► desk ◄── api, metrics
+//!   collectors ──► notices ──► driver ──► control loop (thalweg-control) ──► driver ──► actuator ──► hosts, switches
+//!       ▲                                        │                                                        │
+//!       └────────────────────────────────────────┼────────────── packets with the new address ◄───────────┘
+//!                                                └► desk ◄── api, metrics
 //! ```
 //!
 //! It hears of what happens within the process over a bounded queue: what does not fit is counted, and a collector never
@@ -15,8 +15,7 @@
 //! |---|---|
 //! | `notices` | from collectors to the controller |
 //! | `remotes` | from collectors of other daemons |
-//! | `routes` | which spanning trees there are to be, and setting them |
-//! | `steering` | the thread |
+//! | `driver` | what drives the loop, and carries its commands out |
 //! | `actuators`, `openflow` | how decisions are carried out |
 //! | `desk` | what it knows and has done, for whoever asks; pins, and freezing it |
 //! | `names` | what its numbers are called |
@@ -24,24 +23,24 @@
 mod actuators;
 mod clock;
 mod desk;
+mod driver;
 mod names;
 mod notices;
 mod openflow;
 mod remotes;
-mod routes;
-mod steering;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-use crossbeam_channel::Receiver;
 use thiserror::Error;
 
-pub use desk::{ActionOutcome, ActionReport, ControlError, ControlReport, Desk, Way, WaysReport};
+pub use desk::{ControlError, ControlReport, Desk, Way, WaysReport};
+pub(crate) use driver::Driver;
 pub use names::Names;
 pub(crate) use notices::{Ear, Notice};
-pub use openflow::SwitchesReport;
+pub use thalweg_control::act::openflow::SwitchesReport;
+pub use thalweg_control::control_loop::{ActionOutcome, ActionReport};
 
 use super::collectors::{Latency, LatencyHistogram};
 use super::config::ControlConfig;
@@ -87,8 +86,7 @@ pub enum StartError {
 /// A controller that has not begun.
 pub(crate) struct Prepared {
     control: Control,
-    steering: steering::Steering,
-    notices: Receiver<Notice>,
+    driver: Driver,
     remotes: remotes::Remotes,
     /// At which other daemons tell, if there are any.
     ear_of_remotes: Option<Ear>,
@@ -103,11 +101,10 @@ impl Control {
         let (ear, notices) = Ear::new();
         let network = daemon.network().ok_or(StartError::NoNetwork)?;
         let state = Arc::clone(&network.newest().state);
-        let routes = routes::Routes::new(config, &state)?;
-        let (actuator, upkeep) = actuators::make(config, &state, daemon)?;
+        let actuator = actuators::make(config, &state, daemon)?;
         let remotes = remotes::Remotes::new(&config.remotes)?;
         let clock = clock::Clock::of(daemon, remotes.are_there());
-        let desk = Desk::new(config, routes.state(), actuator, clock);
+        let desk = Desk::new(config, &state, clock)?;
         let control = Control(Arc::new(Shared {
             config: config.clone(),
             desk,
@@ -115,10 +112,9 @@ impl Control {
             notices: ear.told(),
             lost: ear.lost(),
         }));
-        let steering =
-            steering::Steering::new(control.clone(), daemon.clone(), routes, upkeep, remotes.clone());
+        let driver = Driver::new(control.clone(), daemon.clone(), actuator, remotes.clone(), notices);
         let ear_of_remotes = remotes.are_there().then(|| ear.clone());
-        Ok((Prepared { control, steering, notices, remotes, ear_of_remotes }, ear))
+        Ok((Prepared { control, driver, remotes, ear_of_remotes }, ear))
     }
 
     /// What it was told to do.
@@ -152,13 +148,21 @@ impl Prepared {
     ///
     /// # Errors
     /// If the system has no more threads, or no port to listen at.
-    pub(crate) fn start(mut self, daemon: &Daemon) -> std::io::Result<JoinHandle<()>> {
-        self.steering.begin().map_err(std::io::Error::other)?;
+    pub(crate) fn start(self, daemon: &Daemon) -> std::io::Result<JoinHandle<()>> {
+        let driver = self.begin(daemon)?;
+        std::thread::Builder::new().name("control".to_owned()).spawn(move || driver.run())
+    }
+
+    /// The same, for somebody who drives it on a thread of their own.
+    ///
+    /// # Errors
+    /// As of [`start`](Self::start).
+    pub(crate) fn begin(mut self, daemon: &Daemon) -> std::io::Result<Driver> {
+        self.driver.begin().map_err(std::io::Error::other)?;
         daemon.set_control(self.control);
         if let Some(ear) = &self.ear_of_remotes {
             self.remotes.listen(daemon, ear)?;
         }
-        let (steering, notices) = (self.steering, self.notices);
-        std::thread::Builder::new().name("control".to_owned()).spawn(move || steering.run(&notices))
+        Ok(self.driver)
     }
 }

@@ -1,10 +1,10 @@
-//! From collectors to the controller: of congestion, and of flows that go another way.
+//! From collectors to the controller: of congestion, of flows that go another way, and of packets that arrive.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use thalweg_measure::collector::{AddressChange, Crossing, LinkEvent, Way};
+use thalweg_measure::collector::{AddressChange, ArrivalReport, Crossing, LinkEvent, Way};
 
 use crate::serve::event::EventKind;
 
@@ -17,8 +17,10 @@ const WAITING: usize = 4_096;
 pub(crate) enum Notice {
     /// A link of this switch is congested, or is so no more.
     Link(Arc<str>, LinkEvent),
-    /// A flow goes another way.
-    Address(AddressChange),
+    /// A flow goes another way, as this switch sees it.
+    Address(Arc<str>, AddressChange),
+    /// Packets of a pair that is observed have set out, or arrive.
+    Arrival(ArrivalReport),
     /// Packets do not go by the clock of any machine.
     PacketTime,
 }
@@ -50,7 +52,7 @@ impl Ear {
     pub(crate) fn tell(&self, switch: &Arc<str>, kind: &EventKind) {
         let notice = match kind {
             EventKind::Link(event) => Notice::of_link(Arc::clone(switch), event.clone()),
-            EventKind::AddressChange(change) => Some(Notice::Address(*change)),
+            EventKind::AddressChange(change) => Some(Notice::Address(Arc::clone(switch), *change)),
             _ => None,
         };
         if let Some(notice) = notice {
@@ -59,7 +61,7 @@ impl Ear {
     }
 
     /// Takes a notice, if there is room.
-    pub(super) fn hear(&self, notice: Notice) {
+    pub(crate) fn hear(&self, notice: Notice) {
         let counter = if self.sender.try_send(notice).is_ok() { &self.told } else { &self.lost };
         counter.fetch_add(1, Ordering::Relaxed);
     }

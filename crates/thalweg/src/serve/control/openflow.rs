@@ -1,32 +1,19 @@
 //! Switches of a real network, told by OpenFlow.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use thalweg_control::Pair;
-use thalweg_control::act::openflow::{Config, Fabric, FabricCounters, News, OpenFlowError, Tls, TlsError};
+use thalweg_control::act::openflow::{Config, Fabric, News, OpenFlowError, SwitchesReport, Tls, TlsError};
 use thalweg_control::act::{ActError, Action, Actuator};
 use thalweg_network::{NetworkState, Topology};
 use thalweg_wire::Timestamp;
 
-use super::actuators::Upkeep;
 use crate::serve::config::OpenFlowConfig;
 use crate::serve::daemon::wall_clock;
 
-/// How switches that are told by OpenFlow do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SwitchesReport {
-    /// Those that have what they are to have.
-    pub settled: usize,
-    /// Those that have not, or are not known to: not connected, or still at it.
-    pub unsettled: usize,
-    /// What they were told.
-    pub counters: FabricCounters,
-}
-
-/// All switches of the network. Clones are the same.
-#[derive(Clone)]
+/// All switches of the network.
 pub(super) struct Switches {
-    fabric: Arc<Mutex<Fabric>>,
+    fabric: Fabric,
     config: OpenFlowConfig,
     tls: Option<Tls>,
     topology: Arc<Topology>,
@@ -42,16 +29,11 @@ impl Switches {
         let tls =
             tls.map(|files| Tls::from_files(&files.certificate, &files.key, &files.authority)).transpose()?;
         let fabric = Fabric::new(Arc::clone(topology), &config.members, Config::default());
-        let fabric = Arc::new(Mutex::new(fabric));
         Ok(Switches { fabric, config: config.clone(), tls, topology: Arc::clone(topology) })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Fabric> {
-        self.fabric.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn meet(&self) -> Result<(), OpenFlowError> {
-        let fabric = self.lock();
+        let fabric = &self.fabric;
         if let Some(address) = self.config.listen {
             fabric.switches().listen(address, self.tls.clone())?;
         }
@@ -69,42 +51,30 @@ impl Actuator for Switches {
     }
 
     fn act(&mut self, action: &Action) -> Result<(), ActError> {
-        self.lock().act(action)
+        self.fabric.act(action)
     }
 
     fn found(&mut self, pair: Pair, address: u8, now: Timestamp) {
-        self.lock().found(pair, address, now);
+        self.fabric.found(pair, address, now);
     }
 
     fn failed(&mut self, action: &Action, from: u8) {
-        self.lock().failed(action, from);
+        self.fabric.failed(action, from);
     }
-}
 
-impl Upkeep for Switches {
     fn begin(&mut self) -> Result<(), String> {
         self.meet().map_err(|error| error.to_string())
     }
 
-    /// Switches that are not connected are told when they are.
     fn install(&mut self, state: &NetworkState) -> Result<(), String> {
-        self.lock().install(state);
+        self.fabric.install(state);
         Ok(())
     }
 
-    fn switches(&self) -> Option<SwitchesReport> {
-        let fabric = self.lock();
-        let unsettled = fabric.unsettled().count();
-        Some(SwitchesReport { settled: fabric.len() - unsettled, unsettled, counters: fabric.counters() })
-    }
-
-    fn tend(&mut self, _now: Timestamp) {
+    fn tend(&mut self, _now: Timestamp) -> Result<(), String> {
         // Switches go by the clock of this machine, whatever packets go by.
-        let mut fabric = self.lock();
-        fabric.tend(wall_clock());
-        let told = fabric.take_news();
-        drop(fabric);
-        for news in told {
+        self.fabric.tend(wall_clock());
+        for news in self.fabric.take_news() {
             let what = news.describe(&self.topology);
             match news {
                 News::Up { .. } => tracing::info!("{what}"),
@@ -112,5 +82,10 @@ impl Upkeep for Switches {
                 _ => tracing::warn!("{what}"),
             }
         }
+        Ok(())
+    }
+
+    fn switches_report(&self) -> Option<SwitchesReport> {
+        self.fabric.switches_report()
     }
 }

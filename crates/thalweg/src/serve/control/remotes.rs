@@ -150,7 +150,8 @@ fn notice(event: &Event) -> Result<Option<Notice>, NotUnderstood> {
         EventBody::AddressChange { key, from, to, source, .. } => {
             let (key, source) = (flow_key(key)?, mac(source)?);
             let addresses = |destination| Ok(EthernetAddresses { destination: mac(destination)?, source });
-            Some(Notice::Address(AddressChange { key, from: addresses(from)?, to: addresses(to)?, time }))
+            let change = AddressChange { key, from: addresses(from)?, to: addresses(to)?, time };
+            Some(Notice::Address(event.switch.as_str().into(), change))
         }
         _ => None,
     };
@@ -256,7 +257,7 @@ mod tests {
         let to = EthernetAddresses { destination: MacAddress([2, 0, 0, 0, 1, 1]), ..ethernet };
         let change = AddressChange { key, from: ethernet, to, time: Timestamp(5) };
         match told_and_heard(EventKind::AddressChange(change)).unwrap() {
-            Some(Notice::Address(heard)) => assert_eq!(heard, change),
+            Some(Notice::Address(switch, heard)) => assert_eq!((&*switch, heard), ("leaf0", change)),
             other => panic!("{other:?}"),
         }
     }

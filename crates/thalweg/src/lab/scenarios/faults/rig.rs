@@ -1,9 +1,10 @@
-//! What every fault is tried on: a lab, two flows that collide, a loop that steers and a keeper of the routes.
+//! What every fault is tried on: a lab, two flows that collide, and a loop that steers and keeps the routes whole.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use thalweg_control::Pair;
+use thalweg_control::control_loop::RouteCounters;
 use thalweg_control::routes::walk::{self, Astray};
 use thalweg_lab::headroom::Begun;
 use thalweg_lab::{LabError, Plan};
@@ -16,7 +17,6 @@ use super::{Fault, Outcome};
 use crate::lab::closed_loop::ClosedLoop;
 use crate::lab::error::ScenarioError;
 use crate::lab::installed::installed;
-use crate::lab::keeper::{Keeper, Kept};
 use crate::lab::reach::unreachable;
 use crate::lab::scenarios::Setting;
 use crate::lab::scenarios::collide::{self, ADDRESSES, ALONE, Collision, REST, Turn};
@@ -40,8 +40,8 @@ pub(super) struct Rig {
     pub(super) session: Session,
     pub(super) collision: Collision,
     pub(super) watched: ClosedLoop,
-    keeper: Option<Keeper>,
-    kept: Kept,
+    /// What loops that have ended did to routes.
+    kept: RouteCounters,
     _servers: Vec<Server>,
     spare: Spare,
     begun: Begun,
@@ -98,8 +98,7 @@ impl Rig {
         let tables = trees(&topology, ADDRESSES, collision.seed);
         let session = Session::up_believing(topology, plan, tables, setting.rate, &setting.stop)?;
         let begun = Begun::now()?;
-        let watched = watch(&session)?;
-        let keeper = keep(&session, &collision, &watched)?;
+        let watched = watch(&session, &collision)?;
         let servers =
             [0, 1].map(|flow| Server::start(&session.lab, collision.pairs[usize::from(flow)], flow));
         let servers = servers.into_iter().collect::<Result<_, _>>()?;
@@ -108,8 +107,7 @@ impl Rig {
             session,
             collision,
             watched,
-            keeper: Some(keeper),
-            kept: Kept::default(),
+            kept: RouteCounters::default(),
             _servers: servers,
             spare: Spare::default(),
             begun,
@@ -167,19 +165,21 @@ impl Rig {
         Ok(())
     }
 
-    /// Ends loop and keeper, as if they were killed.
+    /// Ends the loop, as if it were killed.
     ///
     /// # Errors
-    /// If they had ended before.
+    /// If it had ended before.
     pub(super) fn kill_controller(&mut self) -> Result<(), ScenarioError> {
-        self.end_keeper()?;
-        self.watched.end()
+        let RouteCounters { corrected, rerouted, .. } = self.watched.end()?.routes;
+        self.kept.corrected += corrected;
+        self.kept.rerouted += rerouted;
+        Ok(())
     }
 
-    /// Begins a loop and a keeper for the routes that `seed` makes of this topology, whatever is installed.
+    /// Begins a loop for the routes that `seed` makes of this topology, whatever is installed.
     ///
     /// # Errors
-    /// If they cannot begin.
+    /// If it cannot begin.
     pub(super) fn begin_controller(
         &mut self,
         topology: &Arc<Topology>,
@@ -187,21 +187,7 @@ impl Rig {
     ) -> Result<(), ScenarioError> {
         self.session.state = state(topology, seed)?;
         self.collision.seed = seed;
-        self.watched = watch(&self.session)?;
-        self.keeper = Some(keep(&self.session, &self.collision, &self.watched)?);
-        Ok(())
-    }
-
-    /// What all keepers have done.
-    ///
-    /// # Errors
-    /// If the last has ended early.
-    fn end_keeper(&mut self) -> Result<(), ScenarioError> {
-        if let Some(keeper) = self.keeper.take() {
-            let Kept { corrected, rerouted } = keeper.finish()?;
-            self.kept.corrected += corrected;
-            self.kept.rerouted += rerouted;
-        }
+        self.watched = watch(&self.session, &self.collision)?;
         Ok(())
     }
 
@@ -257,30 +243,25 @@ impl Rig {
     /// Looks whether all holds that has to, and ends it.
     ///
     /// # Errors
-    /// If the loop or the keeper has ended early, or iperf3 fails.
+    /// If the loop has ended early, or iperf3 fails.
     pub(super) fn end(mut self, fault: Fault) -> Result<Outcome, ScenarioError> {
         let next = self.collide()?.map(|turn| turn.whole());
         let topology = self.topology();
         let astray = self.astray()?.iter().map(|astray| astray.describe(&topology).to_string()).collect();
         let unreachable = self.unreachable()?.iter().map(|pair| pair.name(&topology).to_string()).collect();
-        self.end_keeper()?;
-        let Kept { corrected, rerouted } = self.kept;
+        self.kill_controller()?;
+        let RouteCounters { corrected, rerouted, .. } = self.kept;
         self.tell(format!("{corrected} rules put right, trees made anew {rerouted} times"));
         let headroom = self.begun.end()?;
-        self.watched.finish()?;
         let (story, broken, whole_after) = (self.story, self.broken, self.whole_after);
         Ok(Outcome { fault, story, broken, whole_after, astray, unreachable, next, headroom })
     }
 }
 
-fn watch(session: &Session) -> Result<ClosedLoop, ScenarioError> {
+fn watch(session: &Session, collision: &Collision) -> Result<ClosedLoop, ScenarioError> {
     let greedy = Box::new(collide::greedy(session.rate));
-    ClosedLoop::start(&session.lab, &session.state, session.rate, greedy)
-}
-
-fn keep(session: &Session, collision: &Collision, watched: &ClosedLoop) -> Result<Keeper, ScenarioError> {
     let trees = TreeOptions { addresses: ADDRESSES, seed: collision.seed };
-    Keeper::start(&session.lab.plan().prefix, &session.state, trees, watched.announcer())
+    ClosedLoop::start_reconciling(&session.lab, &session.state, session.rate, greedy, trees)
 }
 
 /// The network with the trees of this seed, all links up.

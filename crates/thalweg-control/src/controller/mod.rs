@@ -10,13 +10,17 @@
 //!
 //! **A controller that begins** where another has ended takes pairs to be where they are seen: it moves nobody back, and
 //! its actuator goes on holding pairs where they are found.
+//!
+//! **It has no effects.** What is to be done to hosts and switches comes out as [`PairCommand`]s, in order. Whoever carries
+//! them out reports of each [reroute](PairCommand::Reroute) whether it was [started](Controller::started) or
+//! [refused](Controller::refused). One of which neither is reported by its deadline has expired.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use thalweg_network::EndpointId;
 use thalweg_wire::{Nanos, Timestamp};
 
-use crate::act::{ActError, Action, ActionId, Actuator};
+use crate::action::{Action, ActionId};
 use crate::decide::{Congestion, Decider, Decision, Observed, Pins, Verdict};
 use crate::pair::Pair;
 use crate::routes::Paths;
@@ -57,7 +61,7 @@ pub struct ControllerCounters {
     pub withheld: u64,
     /// Too many others waited for their effect.
     pub crowded: u64,
-    /// The actuator could not begin.
+    /// The actuator could not start them.
     pub refused: u64,
     /// Actions begun.
     pub begun: u64,
@@ -91,11 +95,46 @@ pub enum Outcome {
     Superseded,
 }
 
+/// What is to be done to a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PairCommand {
+    /// Reroute it. Whether that was started is to be reported.
+    Reroute(Action),
+    /// Keep it at this address, at which it was found: another controller may have sent it there.
+    Hold {
+        /// Which pair.
+        pair: Pair,
+        /// Where it was found.
+        address: u8,
+        /// When.
+        time: Timestamp,
+    },
+    /// Leave it where it was: an action had no effect in time.
+    Abandon {
+        /// The action.
+        action: Action,
+        /// Where the pair was before.
+        from: u8,
+    },
+}
+
+/// Why a pair is rerouted, and so what follows if that starts or does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reason {
+    /// The decider wants it, and is told if it is refused.
+    Decided,
+    /// Somebody pinned it.
+    Pinned,
+    /// Its packets went astray, and the decider is told when it is on its way back.
+    Astray,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     action: Action,
     /// Where the pair was before.
     from: u8,
+    reason: Reason,
 }
 
 /// An action whose effect was seen: packets have set out by the new way. Whether they arrive is to be looked for.
@@ -114,10 +153,15 @@ pub struct Controller {
     options: ControllerOptions,
     paths: Paths,
     decider: Box<dyn Decider>,
-    actuator: Box<dyn Actuator>,
     pins: Pins,
     is_frozen: bool,
+    commands: VecDeque<PairCommand>,
+    /// Actions of which it is not known whether they were started.
+    requested: BTreeMap<ActionId, Pending>,
+    /// Actions that were started.
     pending: BTreeMap<Pair, Pending>,
+    /// Pairs that were rerouted or told to be held; once is enough.
+    held: BTreeSet<Pair>,
     /// Actions in a row that had no effect, by the source that was to take notice.
     without_effect: BTreeMap<EndpointId, u32>,
     arrivals: VecDeque<Arrival>,
@@ -125,7 +169,8 @@ pub struct Controller {
     actions: u64,
     decisions: VecDeque<Decision>,
     ended: VecDeque<Ended>,
-    failures: VecDeque<(Action, ActError)>,
+    begun: VecDeque<Action>,
+    failures: VecDeque<(Action, String)>,
     counters: ControllerCounters,
     /// Kept from call to call.
     decided: Vec<Decision>,
@@ -137,7 +182,6 @@ impl Controller {
         options: ControllerOptions,
         paths: Paths,
         decider: Box<dyn Decider>,
-        actuator: Box<dyn Actuator>,
         now: Timestamp,
     ) -> Controller {
         let next_poll = decider.polls().map(|interval| now + interval);
@@ -145,16 +189,19 @@ impl Controller {
             options,
             paths,
             decider,
-            actuator,
             pins: Pins::new(),
             is_frozen: false,
+            commands: VecDeque::new(),
+            requested: BTreeMap::new(),
             pending: BTreeMap::new(),
+            held: BTreeSet::new(),
             without_effect: BTreeMap::new(),
             arrivals: VecDeque::new(),
             next_poll,
             actions: 0,
             decisions: VecDeque::new(),
             ended: VecDeque::new(),
+            begun: VecDeque::new(),
             failures: VecDeque::new(),
             counters: ControllerCounters::default(),
             decided: Vec::new(),
@@ -173,6 +220,11 @@ impl Controller {
         self.decider.rerouted();
     }
 
+    /// What is to be done next.
+    pub fn next_command(&mut self) -> Option<PairCommand> {
+        self.commands.pop_front()
+    }
+
     /// What it has done so far.
     pub fn counters(&self) -> ControllerCounters {
         self.counters
@@ -188,9 +240,14 @@ impl Controller {
         std::mem::take(&mut self.ended)
     }
 
+    /// Actions that were started since this was last asked: the latest, [so many](ControllerOptions::pending) at most.
+    pub fn take_begun(&mut self) -> VecDeque<Action> {
+        std::mem::take(&mut self.begun)
+    }
+
     /// Actions that could not be begun since this was last asked: the latest, [so many](ControllerOptions::pending) at
     /// most.
-    pub fn take_failures(&mut self) -> VecDeque<(Action, ActError)> {
+    pub fn take_failures(&mut self) -> VecDeque<(Action, String)> {
         std::mem::take(&mut self.failures)
     }
 
@@ -220,7 +277,7 @@ impl Controller {
     pub fn pin(&mut self, pair: Pair, address: u8, now: Timestamp) {
         self.pins.insert(pair, address);
         self.decider.placed(pair, address, now, &mut self.paths);
-        self.begin(pair, address, address, now);
+        self.begin(pair, address, address, Reason::Pinned, now);
     }
 
     /// Lets a pair go again.
@@ -237,10 +294,44 @@ impl Controller {
         self.carry_out(decided);
     }
 
+    /// An action was started: its pair has been told. Gives the action, unless it has expired meanwhile.
+    pub fn started(&mut self, id: ActionId, now: Timestamp) -> Option<Action> {
+        let started = self.requested.remove(&id)?;
+        self.counters.begun += 1;
+        keep(&mut self.begun, started.action, self.options.pending);
+        let pair = started.action.pair;
+        if let Some(before) = self.pending.insert(pair, started) {
+            self.counters.superseded += 1;
+            self.end(Ended { action: before.action, outcome: Outcome::Superseded });
+        }
+        if started.reason == Reason::Astray {
+            // Nothing may come by either way for a while, as from a sender that waits for what got lost: even if the way
+            // back is not seen in time, the pair is not to be where it was sent.
+            self.decider.placed(pair, started.action.address, now, &mut self.paths);
+        }
+        Some(started.action)
+    }
+
+    /// An action could not be started: nothing has changed.
+    pub fn refused(&mut self, id: ActionId, error: String) {
+        let Some(Pending { action, from, reason }) = self.requested.remove(&id) else { return };
+        self.counters.refused += 1;
+        keep(&mut self.failures, (action, error), self.options.pending);
+        if reason == Reason::Decided {
+            self.decider.placed(action.pair, from, action.issued, &mut self.paths);
+        }
+    }
+
     /// A collector has seen packets of a pair with an address that they did not have before.
     pub fn seen(&mut self, pair: Pair, address: u8, at: Timestamp) {
+        let is_it =
+            |requested: &&Pending| (requested.action.pair, requested.action.address) == (pair, address);
+        if let Some(id) = self.requested.values().find(is_it).map(|requested| requested.action.id) {
+            // It shows before it is said.
+            self.started(id, at);
+        }
         if self.pending.get(&pair).is_some_and(|pending| pending.action.address == address) {
-            let Pending { action, from } = self.pending.remove(&pair).expect("it was there");
+            let Pending { action, from, .. } = self.pending.remove(&pair).expect("it was there");
             self.counters.confirmed += 1;
             self.without_effect.remove(&pair.source);
             let arrival = Arrival { action, from, due: at + self.options.patience };
@@ -267,22 +358,28 @@ impl Controller {
     }
 
     /// Packets have set out by the way that an action sent them, and do not arrive: the way is barred to the pair, which
-    /// goes back to where it was, unless that is barred, too.
+    /// goes back to where it was, unless that is barred, too, or the controller is frozen.
     pub fn went_astray(&mut self, arrival: &Arrival, now: Timestamp) {
         let &Arrival { action: Action { pair, address, .. }, from, .. } = arrival;
         self.counters.astray += 1;
         self.paths.bar(pair, address);
-        // Nothing may come by either way for a while, as from a sender that waits for what got lost: even if the way back
-        // is not seen in time, the pair is not to be where it was sent.
-        if !self.paths.is_barred(pair, from) && self.begin(pair, from, from, now) {
-            self.decider.placed(pair, from, now, &mut self.paths);
+        if self.paths.is_barred(pair, from) {
+            return;
         }
+        if self.is_frozen {
+            self.counters.withheld += 1;
+            return;
+        }
+        self.begin(pair, from, from, Reason::Astray, now);
     }
 
     /// Traffic that others have steered: pairs that are found at other addresses than the base address are held there.
     pub fn find(&mut self, flows: &[Observed], now: Timestamp) {
-        let placed = flows.iter().filter(|flow| flow.address != 0 && !self.pending.contains_key(&flow.pair));
-        placed.for_each(|flow| self.actuator.found(flow.pair, flow.address, now));
+        for &Observed { pair, address, .. } in flows {
+            if address != 0 && !self.pending.contains_key(&pair) && self.held.insert(pair) {
+                self.commands.push_back(PairCommand::Hold { pair, address, time: now });
+            }
+        }
     }
 
     /// When it wants to see all traffic; `None` for never.
@@ -304,14 +401,26 @@ impl Controller {
     pub fn advance(&mut self, now: Timestamp) {
         let late = |pending: &Pending| pending.action.deadline <= now;
         let expired: Vec<Pending> = self.pending.values().filter(|pending| late(pending)).copied().collect();
-        for Pending { action, from } in expired {
-            self.pending.remove(&action.pair);
-            self.counters.expired += 1;
-            *self.without_effect.entry(action.pair.source).or_default() += 1;
-            self.decider.placed(action.pair, from, now, &mut self.paths);
-            self.actuator.failed(&action, from);
-            self.end(Ended { action, outcome: Outcome::Expired });
+        for expired in expired {
+            self.pending.remove(&expired.action.pair);
+            self.expire(expired, now);
         }
+        // Nobody said what became of these.
+        let forgotten: Vec<Pending> =
+            self.requested.values().filter(|requested| late(requested)).copied().collect();
+        for forgotten in forgotten {
+            self.requested.remove(&forgotten.action.id);
+            self.expire(forgotten, now);
+        }
+    }
+
+    fn expire(&mut self, expired: Pending, now: Timestamp) {
+        let Pending { action, from, .. } = expired;
+        self.counters.expired += 1;
+        *self.without_effect.entry(action.pair.source).or_default() += 1;
+        self.decider.placed(action.pair, from, now, &mut self.paths);
+        self.commands.push_back(PairCommand::Abandon { action, from });
+        self.end(Ended { action, outcome: Outcome::Expired });
     }
 
     fn carry_out(&mut self, mut decided: Vec<Decision>) {
@@ -332,27 +441,23 @@ impl Controller {
             self.counters.withheld += 1;
             return false;
         }
-        self.begin(pair, from, to, now)
+        self.begin(pair, from, to, Reason::Decided, now)
     }
 
-    fn begin(&mut self, pair: Pair, from: u8, to: u8, now: Timestamp) -> bool {
-        if self.pending.len() >= self.options.pending && !self.pending.contains_key(&pair) {
+    fn begin(&mut self, pair: Pair, from: u8, to: u8, reason: Reason, now: Timestamp) -> bool {
+        let most = self.options.pending;
+        let is_full = self.pending.len() + self.requested.len() >= most && !self.pending.contains_key(&pair);
+        // The last two: nobody takes commands, or says what becomes of them.
+        if is_full || self.requested.len() >= most || self.commands.len() >= most.saturating_mul(2) {
             self.counters.crowded += 1;
             return false;
         }
         self.actions += 1;
         let id = ActionId(self.actions);
         let action = Action { id, pair, address: to, issued: now, deadline: now + self.options.patience };
-        if let Err(error) = self.actuator.act(&action) {
-            self.counters.refused += 1;
-            keep(&mut self.failures, (action, error), self.options.pending);
-            return false;
-        }
-        self.counters.begun += 1;
-        if let Some(before) = self.pending.insert(pair, Pending { action, from }) {
-            self.counters.superseded += 1;
-            self.end(Ended { action: before.action, outcome: Outcome::Superseded });
-        }
+        self.requested.insert(id, Pending { action, from, reason });
+        self.held.insert(pair);
+        self.commands.push_back(PairCommand::Reroute(action));
         true
     }
 
