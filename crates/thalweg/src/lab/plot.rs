@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use thalweg_plot::lines::{LinePlot, side_by_side};
 use thalweg_wire::Nanos;
 
 use super::scenarios::{collide, reroute_latency, workload};
 use super::spread::cumulative;
-use crate::emulate::plots::lines::{LinePlot, side_by_side};
 
 /// Why nothing was drawn.
 pub type DrawError = Box<dyn std::error::Error + Send + Sync>;

@@ -1,12 +1,11 @@
 //! `flows.svg`: how completion times and slowdowns of flows are distributed, by size class.
 
-use plotters::style::text_anchor::HPos;
+use thalweg_plot::axis::{Axis, extent};
+use thalweg_plot::page::{Area, Fault, GREY, HPos, Heading, INK, TEXT, blank_page, page, sample, write};
+use thalweg_plot::panel::{Line, Panel};
+use thalweg_plot::quantity::{duration, number, size};
 
 use super::Times;
-use super::axis::{Axis, extent};
-use super::page::{Area, Fault, GREY, Heading, INK, TEXT, blank_page, page, sample, write};
-use super::panel::{Line, Panel};
-use super::quantity::{duration, number, size};
 use crate::emulate::results::{FlowRow, SIZE_CLASSES, Spread, size_class};
 
 /// Of each of the two plots.

@@ -4,10 +4,11 @@
 //! values, side by side. Each combination of values of the other keys is a line. Runs that differ in their seed alone
 //! become their mean, with a bar from the least to the most.
 
-use super::axis::Axis;
-use super::page::shortened;
-use super::panel::Line;
-use super::quantity::number;
+use thalweg_plot::axis::Axis;
+use thalweg_plot::page::shortened;
+use thalweg_plot::panel::Line;
+use thalweg_plot::quantity::number;
+
 use crate::emulate::results::SweepResults;
 
 /// Characters of a name that are shown.

@@ -12,17 +12,10 @@
 //! Colours are told apart without colour vision, too. Lines are thinned to the columns of pixels, extremes kept, so
 //! that a file stays small however long the run. Equal results give equal bytes.
 
-mod axis;
 mod flows;
 mod grid;
-pub(crate) mod lines;
-mod page;
-mod panel;
-mod quantity;
 mod queues;
-mod strips;
 mod sweep;
-mod thin;
 mod throughput;
 
 #[cfg(test)]
@@ -32,6 +25,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use thalweg_plot::{page, strips};
 use thiserror::Error;
 
 use super::results::{Results, SweepResults};

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::page::{Fault, Heading, blank_page};
-use super::quantity::number;
-use super::strips::{MOST, Strip, strips};
+use thalweg_plot::page::{Fault, Heading, blank_page};
+use thalweg_plot::quantity::number;
+use thalweg_plot::strips::{MOST, Strip, strips};
+
 use super::{Times, busiest};
 use crate::emulate::results::{QueueRow, Spread};
 

@@ -1,13 +1,12 @@
 //! `sweep-*.svg`: what runs come to against the key that was swept, a line for each value of the other keys.
 
-use plotters::style::text_anchor::HPos;
+use thalweg_plot::axis::Axis;
+use thalweg_plot::page::{Area, Fault, GREY, HPos, Heading, INK, TEXT, page, sample, write};
+use thalweg_plot::panel::{BESIDE, Panel};
+use thalweg_plot::quantity::number;
 
-use super::axis::Axis;
 use super::flows::sizes_of_class;
 use super::grid::{Grid, shown};
-use super::page::{Area, Fault, GREY, Heading, INK, TEXT, page, sample, write};
-use super::panel::{BESIDE, Panel};
-use super::quantity::number;
 use crate::emulate::results::{QueueUse, Results, SIZE_CLASSES, Spread, SweepResults};
 
 /// Of one plot; wider if its horizontal axis has many names.

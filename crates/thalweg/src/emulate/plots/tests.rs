@@ -1,3 +1,5 @@
+use thalweg_plot::{axis, panel, quantity};
+
 use super::*;
 use crate::emulate::results::{
     FlowCounts, FlowRow, LinkRow, PacketCounts, QueueRow, QueueUse, SIZE_CLASSES, SizeClassRow, Spread,

@@ -1,11 +1,9 @@
 //! Plots of lines beside each other on a page, for whoever has lines to show.
 
-use plotters::style::text_anchor::HPos;
-
-use super::axis::Axis;
-use super::page::{Fault, Heading, INK, TEXT, page, sample, write};
-use super::panel::{Line, Panel};
-use super::quantity::number;
+use crate::axis::Axis;
+use crate::page::{Fault, HPos, Heading, INK, TEXT, page, sample, write};
+use crate::panel::{Line, Panel};
+use crate::quantity::number;
 
 /// Of one plot.
 const PANEL: (u32, u32) = (560, 340);
@@ -17,17 +15,17 @@ const CHARACTER: i32 = 7;
 
 /// One plot: some lines, each with its name.
 #[derive(Clone, Debug)]
-pub(crate) struct LinePlot {
+pub struct LinePlot {
     /// Above it: what the vertical axis shows, with its unit.
-    pub(crate) title: String,
+    pub title: String,
     /// Below the horizontal axis.
-    pub(crate) x_title: String,
+    pub x_title: String,
     /// Name and points from left to right; the vertical axis begins at zero.
-    pub(crate) lines: Vec<(String, Vec<(f64, f64)>)>,
+    pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 
 /// A page of plots, as SVG.
-pub(crate) fn side_by_side(title: &str, subtitle: &str, plots: &[LinePlot]) -> Result<String, Fault> {
+pub fn side_by_side(title: &str, subtitle: &str, plots: &[LinePlot]) -> Result<String, Fault> {
     let heading = Heading { title: title.to_owned(), subtitle: subtitle.to_owned() };
     page(&heading, (PANEL.0 * plots.len().max(1) as u32, PANEL.1 + KEY), |body| {
         let mut rest = body.clone();

@@ -2,7 +2,7 @@
 
 /// A number with as many digits as it needs, at most four that say something; thousands set apart. A dash if it is
 /// no number.
-pub(super) fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     if !value.is_finite() {
         return "\u{2013}".to_owned();
     }
@@ -25,19 +25,32 @@ pub(super) fn number(value: f64) -> String {
 fn grouped(digits: &str) -> String {
     let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |digits| ("-", digits));
     match digits.parse() {
-        Ok(whole) => format!("{sign}{}", crate::figures::grouped(whole)),
+        Ok(whole) => format!("{sign}{}", thousands(whole)),
         Err(_) => format!("{sign}{digits}"),
     }
 }
 
+/// A number with its thousands set apart by commas.
+fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// A time with its unit, as `250 ns`, `1.2 ms`.
-pub(super) fn duration(nanoseconds: f64) -> String {
+pub fn duration(nanoseconds: f64) -> String {
     let (unit, name) = duration_unit(nanoseconds);
     format!("{} {name}", number(nanoseconds / unit))
 }
 
 /// The largest unit of time that `nanoseconds` has at least one of, in nanoseconds, and its name.
-pub(super) fn duration_unit(nanoseconds: f64) -> (f64, &'static str) {
+pub fn duration_unit(nanoseconds: f64) -> (f64, &'static str) {
     // Ticks at powers of ten may be a little less than what they stand for.
     match nanoseconds * (1.0 + 1e-9) {
         short if short < 1e3 => (1.0, "ns"),
@@ -48,7 +61,7 @@ pub(super) fn duration_unit(nanoseconds: f64) -> (f64, &'static str) {
 }
 
 /// A size in bytes with its decimal unit, as `100 kB`.
-pub(super) fn size(bytes: f64) -> String {
+pub fn size(bytes: f64) -> String {
     let (unit, name) = match bytes {
         few if few < 1e3 => (1.0, "B"),
         few if few < 1e6 => (1e3, "kB"),

@@ -10,7 +10,7 @@ const NAMED_DECADES: i32 = 7;
 
 /// An axis, complete with its ticks.
 #[derive(Clone, Debug)]
-pub(super) struct Axis {
+pub struct Axis {
     low: f64,
     high: f64,
     is_logarithmic: bool,
@@ -22,7 +22,7 @@ pub(super) struct Axis {
 
 impl Axis {
     /// From `low` to `high` as they are, with at most about `count` ticks.
-    pub(super) fn linear(low: f64, high: f64, count: u32, label: impl Fn(f64) -> String) -> Axis {
+    pub fn linear(low: f64, high: f64, count: u32, label: impl Fn(f64) -> String) -> Axis {
         let (low, high) = (low, if high > low { high } else { low + 1.0 });
         let step = even_step((high - low) / f64::from(count.max(1)));
         let first = libm::ceil(low / step - 1e-9) as i64;
@@ -32,21 +32,21 @@ impl Axis {
     }
 
     /// From zero to the first tick at or above `highest`.
-    pub(super) fn from_zero(highest: f64, count: u32, label: impl Fn(f64) -> String) -> Axis {
+    pub fn from_zero(highest: f64, count: u32, label: impl Fn(f64) -> String) -> Axis {
         let highest = if highest > 0.0 && highest.is_finite() { highest } else { 1.0 };
         let step = even_step(highest / f64::from(count.max(1)));
         Axis::linear(0.0, step * libm::ceil(highest / step - 1e-9), count, label)
     }
 
     /// From zero to a little above `highest`: for plots that are too low to give space away.
-    pub(super) fn close_above(highest: f64, count: u32, label: impl Fn(f64) -> String) -> Axis {
+    pub fn close_above(highest: f64, count: u32, label: impl Fn(f64) -> String) -> Axis {
         let highest = if highest > 0.0 && highest.is_finite() { highest } else { 1.0 };
         Axis::linear(0.0, 1.06 * highest, count, label)
     }
 
     /// Around `low` to `high`, both above zero, with named ticks at powers of ten; also at 2 and 5 times these if
     /// the axis has few.
-    pub(super) fn logarithmic(low: f64, high: f64, label: impl Fn(f64) -> String) -> Axis {
+    pub fn logarithmic(low: f64, high: f64, label: impl Fn(f64) -> String) -> Axis {
         let (low, high) =
             if low > 0.0 && low <= high && high.is_finite() { (low, high) } else { (1.0, 10.0) };
         let (low, high) = (one_two_five_below(low), one_two_five_above(high));
@@ -75,7 +75,7 @@ impl Axis {
 
     /// From zero, unless that would press lines flat to the ground: logarithmic if the largest value is more than
     /// `spread` times the least, and none is zero. Values below zero and what is no number have no say.
-    pub(super) fn fitting(
+    pub fn fitting(
         values: impl Iterator<Item = f64>,
         spread: f64,
         count: u32,
@@ -90,44 +90,44 @@ impl Axis {
     }
 
     /// 0 to 1, in percent.
-    pub(super) fn share() -> Axis {
+    pub fn share() -> Axis {
         Axis::linear(0.0, 1.0, 5, |share| format!("{:.0} %", 100.0 * share))
     }
 
     /// A tick for each name, at 0, 1, 2 and so on.
-    pub(super) fn places(names: &[String]) -> Axis {
+    pub fn places(names: &[String]) -> Axis {
         let ticks = (0..).map(f64::from).zip(names.iter().cloned()).collect();
         let high = names.len().max(1) as f64 - 0.5;
         Axis { low: -0.5, high, is_logarithmic: false, ticks, minor: Vec::new() }
     }
 
     /// How many ticks have a label.
-    pub(super) fn tick_count(&self) -> u32 {
+    pub fn tick_count(&self) -> u32 {
         self.ticks.len() as u32
     }
 
     /// Characters of the longest label.
-    pub(super) fn longest_label(&self) -> u32 {
+    pub fn longest_label(&self) -> u32 {
         self.ticks.iter().map(|(_, label)| label.chars().count() as u32).max().unwrap_or(0)
     }
 
     /// The least value shown.
-    pub(super) fn low(&self) -> f64 {
+    pub fn low(&self) -> f64 {
         self.low
     }
 
     /// The greatest value shown.
-    pub(super) fn high(&self) -> f64 {
+    pub fn high(&self) -> f64 {
         self.high
     }
 
     /// Whether a value can be shown at all: a logarithmic axis has none below its beginning.
-    pub(super) fn shows(&self, value: f64) -> bool {
+    pub fn shows(&self, value: f64) -> bool {
         value.is_finite() && (!self.is_logarithmic || value > 0.0)
     }
 
     /// Where a value lies, from 0 at the beginning to 1 at the end.
-    pub(super) fn position(&self, value: f64) -> f64 {
+    pub fn position(&self, value: f64) -> f64 {
         let part = match self.is_logarithmic {
             true => log10(value.max(self.low) / self.low) / log10(self.high / self.low),
             false => (value - self.low) / (self.high - self.low),
@@ -165,7 +165,7 @@ impl ValueFormatter<f64> for Axis {
 }
 
 /// Least and greatest of `values`; infinity and zero if there are none.
-pub(super) fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
+pub fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
     values.fold((f64::INFINITY, 0.0), |(least, most), value| (least.min(value), most.max(value)))
 }
 

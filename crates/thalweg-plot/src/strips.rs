@@ -1,16 +1,15 @@
 //! The same quantity of several places over time, one strip above the other, so that none hides another.
 
 use plotters::prelude::*;
-use plotters::style::text_anchor::HPos;
 
-use super::axis::Axis;
-use super::page::{Area, Fault, GREY, Heading, INK, TEXT, TITLE, page, shortened, style, write};
-use super::panel::draw_grid;
-use super::quantity::{duration_unit, number};
-use super::thin::thinned;
+use crate::axis::Axis;
+use crate::page::{Area, Fault, GREY, HPos, Heading, INK, TEXT, TITLE, page, shortened, style, write};
+use crate::panel::draw_grid;
+use crate::quantity::{duration_unit, number};
+use crate::thin::thinned;
 
 /// How many strips a page has at most.
-pub(super) const MOST: usize = 6;
+pub const MOST: usize = 6;
 /// Of a page.
 const WIDTH: u32 = 960;
 /// Of a strip.
@@ -32,17 +31,17 @@ const SHADE: RGBColor = RGBColor(244, 244, 238);
 
 /// One place.
 #[derive(Clone, Debug)]
-pub(super) struct Strip {
+pub struct Strip {
     /// The place.
-    pub(super) name: String,
+    pub name: String,
     /// What it comes to, in a few lines.
-    pub(super) notes: Vec<String>,
+    pub notes: Vec<String>,
     /// Values over time in nanoseconds, in order.
-    pub(super) points: Vec<(f64, f64)>,
+    pub points: Vec<(f64, f64)>,
 }
 
 /// A page of strips over time from zero to `duration_ns`, all with the same vertical axis, whose labels `label` makes.
-pub(super) fn strips(
+pub fn strips(
     heading: &Heading,
     duration_ns: u64,
     warm_up_ns: u64,

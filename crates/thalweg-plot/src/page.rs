@@ -2,18 +2,20 @@
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+pub use plotters::style::text_anchor::HPos;
+use plotters::style::text_anchor::{Pos, VPos};
 
 /// A part of a page.
-pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 /// What plotters says if it cannot draw. To a string it always can.
-pub(super) type Fault = Box<dyn std::error::Error + Send + Sync>;
+pub type Fault = Box<dyn std::error::Error + Send + Sync>;
 
 /// Of everything written; Helvetica or what stands in for it.
-pub(super) const FONT: &str = "Helvetica, Arial, sans-serif";
-/// Size of most texts, and of those above a plot. Of plotters' sizes a browser makes about four fifths.
-pub(super) const TEXT: u32 = 15;
-pub(super) const TITLE: u32 = 17;
+pub(crate) const FONT: &str = "Helvetica, Arial, sans-serif";
+/// Size of most texts. Of plotters' sizes a browser makes about four fifths.
+pub const TEXT: u32 = 15;
+/// Size of a title above a plot.
+pub(crate) const TITLE: u32 = 17;
 /// Height of the two lines above everything, and of the space below them.
 const HEADING: u32 = 68;
 /// About what a character of a title takes.
@@ -21,13 +23,13 @@ const CHARACTER: u32 = 10;
 /// Around everything.
 const MARGIN: i32 = 16;
 /// Of what is read first.
-pub(super) const INK: RGBColor = RGBColor(33, 37, 41);
+pub const INK: RGBColor = RGBColor(33, 37, 41);
 /// Of what is read second: axes, notes.
-pub(super) const GREY: RGBColor = RGBColor(96, 104, 112);
+pub const GREY: RGBColor = RGBColor(96, 104, 112);
 /// Of grid lines.
-pub(super) const GRID: RGBColor = RGBColor(226, 230, 234);
+pub(crate) const GRID: RGBColor = RGBColor(226, 230, 234);
 /// Of grid lines between those that have a number.
-pub(super) const FAINT: RGBColor = RGBColor(242, 244, 246);
+pub(crate) const FAINT: RGBColor = RGBColor(242, 244, 246);
 
 /// Told apart also without colour vision (Okabe and Ito 2008); without yellow, which is not seen on white.
 const COLOURS: [RGBColor; 7] = [
@@ -41,21 +43,21 @@ const COLOURS: [RGBColor; 7] = [
 ];
 
 /// The colour of a line, and whether its marks are hollow: they are once all colours have been used.
-pub(super) fn style(line: usize) -> (RGBColor, bool) {
+pub(crate) fn style(line: usize) -> (RGBColor, bool) {
     (COLOURS[line % COLOURS.len()], line / COLOURS.len() % 2 == 1)
 }
 
 /// What a page is called.
 #[derive(Clone, Debug)]
-pub(super) struct Heading {
+pub struct Heading {
     /// In one line.
-    pub(super) title: String,
+    pub title: String,
     /// What is drawn, in one more.
-    pub(super) subtitle: String,
+    pub subtitle: String,
 }
 
 /// A page of `width` and `height` below its heading, as SVG.
-pub(super) fn page(
+pub fn page(
     heading: &Heading,
     (width, height): (u32, u32),
     contents: impl FnOnce(&Area<'_>) -> Result<(), Fault>,
@@ -81,7 +83,7 @@ pub(super) fn page(
 }
 
 /// The beginning of a text that has more than `most` characters, and that it goes on.
-pub(super) fn shortened(text: &str, most: usize) -> String {
+pub fn shortened(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some(_) => text.chars().take(most - 1).chain(['\u{2026}']).collect(),
         None => text.to_owned(),
@@ -89,7 +91,7 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
 }
 
 /// Writes a line of text; `at` is its left end, its middle or its right end, half way up.
-pub(super) fn write(
+pub fn write(
     area: &Area<'_>,
     at: (i32, i32),
     text: &str,
@@ -102,7 +104,7 @@ pub(super) fn write(
 }
 
 /// A short piece of a line, for a key.
-pub(super) fn sample(area: &Area<'_>, (x, y): (i32, i32), line: usize, is_marked: bool) -> Result<(), Fault> {
+pub fn sample(area: &Area<'_>, (x, y): (i32, i32), line: usize, is_marked: bool) -> Result<(), Fault> {
     let (colour, _) = style(line);
     area.draw(&PathElement::new(vec![(x, y), (x + 20, y)], colour.stroke_width(2)))?;
     if is_marked {
@@ -112,7 +114,7 @@ pub(super) fn sample(area: &Area<'_>, (x, y): (i32, i32), line: usize, is_marked
 }
 
 /// A dot of a line, white within if it is hollow.
-pub(super) fn mark<Place>(line: usize, at: Place) -> Vec<Circle<Place, i32>>
+pub(crate) fn mark<Place>(line: usize, at: Place) -> Vec<Circle<Place, i32>>
 where
     Place: Clone,
 {
@@ -125,6 +127,6 @@ where
 }
 
 /// A page that says why there is nothing on it.
-pub(super) fn blank_page(heading: &Heading) -> Result<String, Fault> {
+pub fn blank_page(heading: &Heading) -> Result<String, Fault> {
     page(heading, (960, 20), |_| Ok(()))
 }

@@ -1,11 +1,10 @@
 //! One plot of lines over two axes.
 
 use plotters::prelude::*;
-use plotters::style::text_anchor::HPos;
 
-use super::axis::Axis;
-use super::page::{Area, FAINT, FONT, Fault, GREY, GRID, INK, TEXT, TITLE, mark, style, write};
-use super::thin::thinned;
+use crate::axis::Axis;
+use crate::page::{Area, FAINT, FONT, Fault, GREY, GRID, HPos, INK, TEXT, TITLE, mark, style, write};
+use crate::thin::thinned;
 
 /// Columns of pixels that points are thinned to: about the width of the widest panel.
 const COLUMNS: f64 = 1_000.0;
@@ -22,40 +21,43 @@ const GAP: u32 = 10;
 
 /// A line, or marks that stand for themselves.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Line {
+pub struct Line {
     /// Number of its colour.
-    pub(super) style: usize,
+    pub style: usize,
     /// From left to right; those that an axis cannot show are left out.
-    pub(super) points: Vec<(f64, f64)>,
+    pub points: Vec<(f64, f64)>,
     /// From and to, at some places: how far single runs lie apart.
-    pub(super) bars: Vec<(f64, f64, f64)>,
+    pub bars: Vec<(f64, f64, f64)>,
 }
 
 /// One plot.
 #[derive(Clone, Debug)]
-pub(super) struct Panel {
+pub struct Panel {
     /// Above it: what the vertical axis shows, with its unit.
-    pub(super) title: String,
+    pub title: String,
     /// Below the horizontal axis.
-    pub(super) x_title: String,
-    pub(super) x: Axis,
-    pub(super) y: Axis,
-    pub(super) lines: Vec<Line>,
+    pub x_title: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// The lines, the first on top.
+    pub lines: Vec<Line>,
     /// Whether each point has a dot: for few points.
-    pub(super) is_marked: bool,
+    pub is_marked: bool,
     /// Whether points are joined: not if the places on the horizontal axis are names.
-    pub(super) is_joined: bool,
+    pub is_joined: bool,
 }
 
 /// What a panel is wider than its plot.
-pub(super) const BESIDE: u32 = LEFT + RIGHT;
+pub const BESIDE: u32 = LEFT + RIGHT;
 
 /// A chart ready for its lines.
-pub(super) type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Axis, Axis>>;
+pub(crate) type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Axis, Axis>>;
 
 impl Panel {
     /// Draws it into the whole of `area`.
-    pub(super) fn draw(&self, area: &Area<'_>) -> Result<(), Fault> {
+    pub fn draw(&self, area: &Area<'_>) -> Result<(), Fault> {
         write(area, (LEFT as i32, ABOVE as i32 / 2), &self.title, TITLE, INK, HPos::Left)?;
         let mut chart = ChartBuilder::on(area)
             .margin_top(ABOVE)
@@ -92,7 +94,7 @@ impl Panel {
 }
 
 /// Draws axes, their labels and a thin grid.
-pub(super) fn draw_grid(chart: &mut Chart<'_, '_>, x_title: &str) -> Result<(), Fault> {
+pub(crate) fn draw_grid(chart: &mut Chart<'_, '_>, x_title: &str) -> Result<(), Fault> {
     chart
         .configure_mesh()
         .bold_line_style(GRID)
