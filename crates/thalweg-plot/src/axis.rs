@@ -5,8 +5,44 @@ use std::ops::Range;
 use libm::{exp10, floor, log10};
 use plotters::coord::ranged1d::{KeyPointHint, KeyPointWeight, NoDefaultFormatting, Ranged, ValueFormatter};
 
+use crate::frame::CHARACTER;
+use crate::quantity::{number, percent};
+
+/// Ticks of a linear axis, about.
+const TICKS: u32 = 5;
 /// Decades that a logarithmic axis can have and still name each.
 const NAMED_DECADES: i32 = 7;
+
+/// How an axis shows values.
+#[derive(Clone, Copy, Debug)]
+pub struct Scale {
+    /// Logarithmic, or linear from zero.
+    pub is_logarithmic: bool,
+    /// What a tick says.
+    pub label: fn(f64) -> String,
+}
+
+impl Scale {
+    /// Linear from zero.
+    pub const LINEAR: Scale = Scale { is_logarithmic: false, label: number };
+    /// Logarithmic; values that are not above zero are left out.
+    pub const LOGARITHMIC: Scale = Scale { is_logarithmic: true, label: number };
+
+    /// The same with labels in percent, for values that are shares.
+    pub const fn in_percent(self) -> Scale {
+        Scale { label: percent, ..self }
+    }
+
+    /// An axis that shows all of `values`.
+    pub fn axis(self, values: impl Iterator<Item = f64>) -> Axis {
+        let shown = values.filter(|value| value.is_finite() && (!self.is_logarithmic || *value > 0.0));
+        let (least, most) = extent(shown);
+        match self.is_logarithmic {
+            true => Axis::logarithmic(least, most, self.label),
+            false => Axis::from_zero(most, TICKS, self.label),
+        }
+    }
+}
 
 /// An axis, complete with its ticks.
 #[derive(Clone, Debug)]
@@ -14,6 +50,8 @@ pub struct Axis {
     low: f64,
     high: f64,
     is_logarithmic: bool,
+    /// Whether ticks are names.
+    has_names: bool,
     /// With their labels, upwards.
     ticks: Vec<(f64, String)>,
     /// Thin lines between ticks.
@@ -28,7 +66,7 @@ impl Axis {
         let first = libm::ceil(low / step - 1e-9) as i64;
         let last = floor(high / step + 1e-9) as i64;
         let ticks = (first..=last).map(|n| n as f64 * step).map(|tick| (tick, label(tick))).collect();
-        Axis { low, high, is_logarithmic: false, ticks, minor: Vec::new() }
+        Axis { low, high, is_logarithmic: false, has_names: false, ticks, minor: Vec::new() }
     }
 
     /// From zero to the first tick at or above `highest`.
@@ -70,7 +108,7 @@ impl Axis {
                 }
             }
         }
-        Axis { low, high, is_logarithmic: true, ticks, minor }
+        Axis { low, high, is_logarithmic: true, has_names: false, ticks, minor }
     }
 
     /// From zero, unless that would press lines flat to the ground: logarithmic if the largest value is more than
@@ -98,16 +136,19 @@ impl Axis {
     pub fn places(names: &[String]) -> Axis {
         let ticks = (0..).map(f64::from).zip(names.iter().cloned()).collect();
         let high = names.len().max(1) as f64 - 0.5;
-        Axis { low: -0.5, high, is_logarithmic: false, ticks, minor: Vec::new() }
+        Axis { low: -0.5, high, is_logarithmic: false, has_names: true, ticks, minor: Vec::new() }
     }
 
-    /// How many ticks have a label.
-    pub fn tick_count(&self) -> u32 {
-        self.ticks.len() as u32
+    /// Width that the names of a horizontal axis take side by side; zero if its ticks are numbers.
+    pub(crate) fn names_width(&self) -> u32 {
+        match self.has_names {
+            true => self.ticks.len() as u32 * (CHARACTER * self.longest_label() + 10),
+            false => 0,
+        }
     }
 
     /// Characters of the longest label.
-    pub fn longest_label(&self) -> u32 {
+    pub(crate) fn longest_label(&self) -> u32 {
         self.ticks.iter().map(|(_, label)| label.chars().count() as u32).max().unwrap_or(0)
     }
 

@@ -1,7 +1,9 @@
 //! Plots of lines beside each other on a page, for whoever has lines to show.
 
 use crate::axis::Axis;
-use crate::page::{Fault, HPos, Heading, INK, TEXT, page, sample, write};
+use crate::error::DrawError;
+use crate::figure::Sample;
+use crate::page::{HPos, Heading, INK, TEXT, page, sample, write};
 use crate::panel::{Line, Panel};
 use crate::quantity::number;
 
@@ -25,7 +27,7 @@ pub struct LinePlot {
 }
 
 /// A page of plots, as SVG.
-pub fn side_by_side(title: &str, subtitle: &str, plots: &[LinePlot]) -> Result<String, Fault> {
+pub fn side_by_side(title: &str, subtitle: &str, plots: &[LinePlot]) -> Result<String, DrawError> {
     let heading = Heading { title: title.to_owned(), subtitle: subtitle.to_owned() };
     page(&heading, (PANEL.0 * plots.len().max(1) as u32, PANEL.1 + KEY), |body| {
         let mut rest = body.clone();
@@ -35,7 +37,7 @@ pub fn side_by_side(title: &str, subtitle: &str, plots: &[LinePlot]) -> Result<S
             plot.panel().draw(&chart)?;
             let mut x = 64;
             for (line, (name, _)) in plot.lines.iter().enumerate() {
-                sample(&key, (x, 12), line, false)?;
+                sample(&key, (x, 12), line, Sample::Line)?;
                 write(&key, (x + 28, 12), name, TEXT, INK, HPos::Left)?;
                 x += ENTRY + CHARACTER * name.chars().count() as i32;
             }

@@ -2,18 +2,19 @@
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
-pub use plotters::style::text_anchor::HPos;
+pub(crate) use plotters::style::text_anchor::HPos;
 use plotters::style::text_anchor::{Pos, VPos};
+
+use crate::error::DrawError;
+use crate::figure::Sample;
 
 /// A part of a page.
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-/// What plotters says if it cannot draw. To a string it always can.
-pub type Fault = Box<dyn std::error::Error + Send + Sync>;
 
 /// Of everything written; Helvetica or what stands in for it.
 pub(crate) const FONT: &str = "Helvetica, Arial, sans-serif";
 /// Size of most texts. Of plotters' sizes a browser makes about four fifths.
-pub const TEXT: u32 = 15;
+pub(crate) const TEXT: u32 = 15;
 /// Size of a title above a plot.
 pub(crate) const TITLE: u32 = 17;
 /// Height of the two lines above everything, and of the space below them.
@@ -23,9 +24,9 @@ const CHARACTER: u32 = 10;
 /// Around everything.
 const MARGIN: i32 = 16;
 /// Of what is read first.
-pub const INK: RGBColor = RGBColor(33, 37, 41);
+pub(crate) const INK: RGBColor = RGBColor(33, 37, 41);
 /// Of what is read second: axes, notes.
-pub const GREY: RGBColor = RGBColor(96, 104, 112);
+pub(crate) const GREY: RGBColor = RGBColor(96, 104, 112);
 /// Of grid lines.
 pub(crate) const GRID: RGBColor = RGBColor(226, 230, 234);
 /// Of grid lines between those that have a number.
@@ -56,12 +57,19 @@ pub struct Heading {
     pub subtitle: String,
 }
 
+impl Heading {
+    /// A heading of these texts.
+    pub fn new(title: impl Into<String>, subtitle: impl Into<String>) -> Heading {
+        Heading { title: title.into(), subtitle: subtitle.into() }
+    }
+}
+
 /// A page of `width` and `height` below its heading, as SVG.
 pub fn page(
     heading: &Heading,
     (width, height): (u32, u32),
-    contents: impl FnOnce(&Area<'_>) -> Result<(), Fault>,
-) -> Result<String, Fault> {
+    contents: impl FnOnce(&Area<'_>) -> Result<(), DrawError>,
+) -> Result<String, DrawError> {
     let mut svg = String::new();
     {
         let root = SVGBackend::with_string(&mut svg, (width, height + HEADING)).into_drawing_area();
@@ -91,24 +99,33 @@ pub fn shortened(text: &str, most: usize) -> String {
 }
 
 /// Writes a line of text; `at` is its left end, its middle or its right end, half way up.
-pub fn write(
+pub(crate) fn write(
     area: &Area<'_>,
     at: (i32, i32),
     text: &str,
     size: u32,
     colour: RGBColor,
     anchor: HPos,
-) -> Result<(), Fault> {
+) -> Result<(), DrawError> {
     let style = (FONT, size).into_font().color(&colour).pos(Pos::new(anchor, VPos::Center));
     Ok(area.draw(&Text::new(text, at, style))?)
 }
 
-/// A short piece of a line, for a key.
-pub fn sample(area: &Area<'_>, (x, y): (i32, i32), line: usize, is_marked: bool) -> Result<(), Fault> {
+/// What stands for a series in a key; `at` is its left end, half way up.
+pub(crate) fn sample(
+    area: &Area<'_>,
+    (x, y): (i32, i32),
+    line: usize,
+    sample: Sample,
+) -> Result<(), DrawError> {
     let (colour, _) = style(line);
-    area.draw(&PathElement::new(vec![(x, y), (x + 20, y)], colour.stroke_width(2)))?;
-    if is_marked {
-        mark(line, (x + 10, y)).into_iter().try_for_each(|dot| area.draw(&dot))?;
+    match sample {
+        Sample::Line => area.draw(&PathElement::new(vec![(x, y), (x + 20, y)], colour.stroke_width(2)))?,
+        Sample::MarkedLine => {
+            area.draw(&PathElement::new(vec![(x, y), (x + 20, y)], colour.stroke_width(2)))?;
+            mark(line, (x + 10, y)).into_iter().try_for_each(|dot| area.draw(&dot))?;
+        }
+        Sample::Bar => area.draw(&Rectangle::new([(x, y - 6), (x + 20, y + 6)], colour.filled()))?,
     }
     Ok(())
 }
@@ -127,6 +144,6 @@ where
 }
 
 /// A page that says why there is nothing on it.
-pub fn blank_page(heading: &Heading) -> Result<String, Fault> {
+pub fn blank_page(heading: &Heading) -> Result<String, DrawError> {
     page(heading, (960, 20), |_| Ok(()))
 }

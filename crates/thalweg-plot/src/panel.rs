@@ -2,22 +2,16 @@
 
 use plotters::prelude::*;
 
-use crate::axis::Axis;
-use crate::page::{Area, FAINT, FONT, Fault, GREY, GRID, HPos, INK, TEXT, TITLE, mark, style, write};
+use crate::axis::{Axis, Scale};
+use crate::error::DrawError;
+use crate::figure::{Plot, Sample};
+use crate::frame::{Chart, Frame, Grid, LEFT, RIGHT};
+use crate::page::{Area, mark, style};
+use crate::quantity::number;
 use crate::thin::thinned;
 
 /// Columns of pixels that points are thinned to: about the width of the widest panel.
 const COLUMNS: f64 = 1_000.0;
-/// Beside the vertical axis, for its labels.
-const LEFT: u32 = 64;
-/// Below the horizontal axis, for its labels and its title.
-const BELOW: u32 = 44;
-/// Above the plot, for its title.
-const ABOVE: u32 = 32;
-/// Beside the plot.
-const RIGHT: u32 = 22;
-/// Below everything.
-const GAP: u32 = 10;
 
 /// A line, or marks that stand for themselves.
 #[derive(Clone, Debug, Default)]
@@ -49,24 +43,45 @@ pub struct Panel {
     pub is_joined: bool,
 }
 
-/// What a panel is wider than its plot.
-pub const BESIDE: u32 = LEFT + RIGHT;
-
-/// A chart ready for its lines.
-pub(crate) type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Axis, Axis>>;
-
 impl Panel {
+    /// Lines over places that have names, each value with a dot. `lines` has a value at each place for each line; one that is
+    /// not a number, or that the scale cannot show, is left out.
+    pub fn over_names(
+        title: impl Into<String>,
+        x_title: &str,
+        names: &[String],
+        scale: Scale,
+        lines: &[Vec<f64>],
+    ) -> Panel {
+        let points = |values: &Vec<f64>| (0..).map(f64::from).zip(values.iter().copied()).collect();
+        let lines: Vec<Vec<(f64, f64)>> = lines.iter().map(points).collect();
+        let y = scale.axis(lines.iter().flatten().map(|point| point.1));
+        Panel { is_marked: true, ..Panel::joined(title.into(), x_title, Axis::places(names), y, lines) }
+    }
+
+    /// Curves through points of two numbers, the horizontal axis from zero to the greatest.
+    pub fn curves(
+        title: impl Into<String>,
+        x_title: &str,
+        scale: Scale,
+        curves: Vec<Vec<(f64, f64)>>,
+    ) -> Panel {
+        let finite = || curves.iter().flatten().filter(|(x, y)| x.is_finite() && y.is_finite());
+        let most = finite().map(|point| point.0).fold(0.0, f64::max);
+        let (x, y) = (Axis::linear(0.0, most, 8, number), scale.axis(finite().map(|point| point.1)));
+        Panel::joined(title.into(), x_title, x, y, curves)
+    }
+
+    fn joined(title: String, x_title: &str, x: Axis, y: Axis, lines: Vec<Vec<(f64, f64)>>) -> Panel {
+        let line = |(style, points)| Line { style, points, bars: Vec::new() };
+        let lines = lines.into_iter().enumerate().map(line).collect();
+        Panel { title, x_title: x_title.to_owned(), x, y, lines, is_marked: false, is_joined: true }
+    }
+
     /// Draws it into the whole of `area`.
-    pub fn draw(&self, area: &Area<'_>) -> Result<(), Fault> {
-        write(area, (LEFT as i32, ABOVE as i32 / 2), &self.title, TITLE, INK, HPos::Left)?;
-        let mut chart = ChartBuilder::on(area)
-            .margin_top(ABOVE)
-            .margin_right(RIGHT)
-            .margin_bottom(GAP)
-            .x_label_area_size(BELOW)
-            .y_label_area_size(LEFT)
-            .build_cartesian_2d(self.x.clone(), self.y.clone())?;
-        draw_grid(&mut chart, &self.x_title)?;
+    pub fn draw(&self, area: &Area<'_>) -> Result<(), DrawError> {
+        let Panel { title, x_title, x, y, .. } = self;
+        let mut chart = Frame { title, x_title, x, y, left: LEFT, grid: Grid::Both }.draw(area)?;
         // The first line lies on top.
         for line in self.lines.iter().rev() {
             self.draw_line(&mut chart, line)?;
@@ -74,7 +89,7 @@ impl Panel {
         Ok(())
     }
 
-    fn draw_line(&self, chart: &mut Chart<'_, '_>, line: &Line) -> Result<(), Fault> {
+    fn draw_line(&self, chart: &mut Chart<'_, '_>, line: &Line) -> Result<(), DrawError> {
         let (colour, _) = style(line.style);
         let shown = |&(x, y): &(f64, f64)| self.x.shows(x) && self.y.shows(y);
         let points: Vec<_> = line.points.iter().copied().filter(shown).collect();
@@ -93,16 +108,41 @@ impl Panel {
     }
 }
 
-/// Draws axes, their labels and a thin grid.
-pub(crate) fn draw_grid(chart: &mut Chart<'_, '_>, x_title: &str) -> Result<(), Fault> {
-    chart
-        .configure_mesh()
-        .bold_line_style(GRID)
-        .light_line_style(FAINT)
-        .axis_style(GREY)
-        .x_desc(x_title)
-        .label_style((FONT, TEXT, &GREY))
-        .axis_desc_style((FONT, TEXT, &INK))
-        .draw()?;
-    Ok(())
+impl Plot for Panel {
+    fn size(&self, (width, height): (u32, u32)) -> (u32, u32) {
+        (width.max(LEFT + RIGHT + self.x.names_width()), height)
+    }
+
+    fn sample(&self) -> Sample {
+        if self.is_marked { Sample::MarkedLine } else { Sample::Line }
+    }
+
+    fn draw(&self, area: &Area<'_>) -> Result<(), DrawError> {
+        Panel::draw(self, area)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::{Heading, page};
+
+    #[test]
+    fn a_logarithmic_axis_leaves_out_what_it_cannot_show() {
+        let panel = Panel {
+            title: String::new(),
+            x_title: String::new(),
+            x: Axis::linear(0.0, 3.0, 3, number),
+            y: Axis::logarithmic(1.0, 10.0, number),
+            lines: vec![Line {
+                points: vec![(0.0, 0.0), (1.0, 1.0), (2.0, f64::NAN), (3.0, 7.0)],
+                ..Line::default()
+            }],
+            is_marked: true,
+            is_joined: true,
+        };
+        let heading = Heading { title: String::new(), subtitle: String::new() };
+        let svg = page(&heading, (400, 300), |body| panel.draw(body)).unwrap();
+        assert_eq!(svg.matches("<circle").count(), 2);
+    }
 }

@@ -43,6 +43,11 @@ fn thousands(number: u64) -> String {
     text
 }
 
+/// A share in percent, as `12.5 %`.
+pub fn percent(share: f64) -> String {
+    format!("{} %", number(100.0 * share))
+}
+
 /// A time with its unit, as `250 ns`, `1.2 ms`.
 pub fn duration(nanoseconds: f64) -> String {
     let (unit, name) = duration_unit(nanoseconds);

@@ -3,8 +3,9 @@
 use plotters::prelude::*;
 
 use crate::axis::Axis;
-use crate::page::{Area, Fault, GREY, HPos, Heading, INK, TEXT, TITLE, page, shortened, style, write};
-use crate::panel::draw_grid;
+use crate::error::DrawError;
+use crate::frame::{Grid, draw_grid};
+use crate::page::{Area, GREY, HPos, Heading, INK, TEXT, TITLE, page, shortened, style, write};
 use crate::quantity::{duration_unit, number};
 use crate::thin::thinned;
 
@@ -47,7 +48,7 @@ pub fn strips(
     warm_up_ns: u64,
     strips: &[Strip],
     label: impl Fn(f64) -> String,
-) -> Result<String, Fault> {
+) -> Result<String, DrawError> {
     let height = if strips.len() == 1 { ALONE } else { HEIGHT };
     let (unit, unit_name) = duration_unit(duration_ns as f64 / 2.0);
     let time = Axis::linear(0.0, duration_ns.max(1) as f64, 8, |time| number(time / unit));
@@ -76,7 +77,7 @@ fn draw_strip(
     warm_up_ns: u64,
     below: u32,
     x_title: &str,
-) -> Result<(), Fault> {
+) -> Result<(), DrawError> {
     let (colour, _) = style(0);
     let mut chart = ChartBuilder::on(area)
         .margin_top(GAP)
@@ -88,7 +89,7 @@ fn draw_strip(
     if warm_up_ns > 0 {
         chart.draw_series([Rectangle::new([(0.0, 0.0), (warm_up_ns as f64, top)], SHADE.filled())])?;
     }
-    draw_grid(&mut chart, x_title)?;
+    draw_grid(&mut chart, x_title, Grid::Both)?;
     let columns = f64::from(WIDTH - LEFT - RIGHT);
     let points = thinned(&strip.points, |at| (time.position(at) * columns) as i64);
     if let (Some(first), Some(last)) = (points.first(), points.last()) {

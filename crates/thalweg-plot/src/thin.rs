@@ -3,7 +3,7 @@
 /// Of each run of points in the same column of pixels the first, the lowest, the highest and the last, in their order:
 /// so that a line through them covers the pixels that one through all would, and no extreme is lost. `column` is the
 /// place of a point's `x`; points are in order of it.
-pub fn thinned(points: &[(f64, f64)], column: impl Fn(f64) -> i64) -> Vec<(f64, f64)> {
+pub(crate) fn thinned(points: &[(f64, f64)], column: impl Fn(f64) -> i64) -> Vec<(f64, f64)> {
     let mut kept = Vec::new();
     for run in points.chunk_by(|left, right| column(left.0) == column(right.0)) {
         let by_y = |left: &usize, right: &usize| run[*left].1.total_cmp(&run[*right].1);

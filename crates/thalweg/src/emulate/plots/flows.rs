@@ -1,7 +1,9 @@
 //! `flows.svg`: how completion times and slowdowns of flows are distributed, by size class.
 
+use thalweg_plot::DrawError;
 use thalweg_plot::axis::{Axis, extent};
-use thalweg_plot::page::{Area, Fault, GREY, HPos, Heading, INK, TEXT, blank_page, page, sample, write};
+use thalweg_plot::key_table::KeyTable;
+use thalweg_plot::page::{Heading, blank_page, page};
 use thalweg_plot::panel::{Line, Panel};
 use thalweg_plot::quantity::{duration, number, size};
 
@@ -10,10 +12,8 @@ use crate::emulate::results::{FlowRow, SIZE_CLASSES, Spread, size_class};
 
 /// Of each of the two plots.
 const PANEL: (u32, u32) = (490, 350);
-/// Of a row of the table below a plot.
-const ROW: u32 = 24;
-/// Where columns of the table end: flows, median, p99.
-const ENDS: [i32; 3] = [300, 380, 468];
+/// Columns of the table below a plot, and where they end.
+const COLUMNS: [(&str, i32); 3] = [("flows", 300), ("median", 380), ("p99", 468)];
 
 /// Completion times in nanoseconds and slowdowns of the flows of one class, and how they are spread.
 struct Class {
@@ -28,7 +28,7 @@ struct Distribution {
     spread: Spread,
 }
 
-pub(super) fn draw(title: &str, rows: &[FlowRow], times: Times) -> Result<String, Fault> {
+pub(super) fn draw(title: &str, rows: &[FlowRow], times: Times) -> Result<String, DrawError> {
     let counted: Vec<&FlowRow> = rows.iter().filter(|row| row.start_ns >= times.warm_up_ns).collect();
     let title = format!("Flows: {title}");
     if counted.is_empty() {
@@ -51,14 +51,14 @@ pub(super) fn draw(title: &str, rows: &[FlowRow], times: Times) -> Result<String
         number,
         |class| &class.slowdowns,
     );
-    let table = ROW * (classes.len() as u32 + 1) + 14;
-    page(&Heading { title, subtitle }, (2 * PANEL.0, PANEL.1 + table), |body| {
+    let below = KeyTable::<3>::height(classes.len());
+    page(&Heading { title, subtitle }, (2 * PANEL.0, PANEL.1 + below), |body| {
         let (left, right) = body.split_horizontally(PANEL.0);
         for (area, panel) in [(&left, &completion), (&right, &slowdown)] {
             panel.draw(&area.split_vertically(PANEL.1).0)?;
         }
-        write_table(&left.split_vertically(PANEL.1).1, &classes, duration, |class| &class.completions)?;
-        write_table(&right.split_vertically(PANEL.1).1, &classes, number, |class| &class.slowdowns)
+        table(&classes, duration, |class| &class.completions).draw(&left.split_vertically(PANEL.1).1)?;
+        table(&classes, number, |class| &class.slowdowns).draw(&right.split_vertically(PANEL.1).1)
     })
 }
 
@@ -126,27 +126,18 @@ fn steps(sorted: &[f64], x: &Axis) -> Vec<(f64, f64)> {
     steps.collect()
 }
 
-fn write_table(
-    area: &Area<'_>,
+fn table(
     classes: &[Class],
     label: impl Fn(f64) -> String,
     distribution: impl Fn(&Class) -> &Distribution,
-) -> Result<(), Fault> {
-    let row = |index: usize| (ROW as usize * index + ROW as usize / 2) as i32;
-    for (end, name) in ENDS.into_iter().zip(["flows", "median", "p99"]) {
-        write(area, (end, row(0)), name, TEXT, GREY, HPos::Right)?;
-    }
-    for (index, class) in (1..).zip(classes) {
-        sample(area, (64, row(index)), class.style, false)?;
-        write(area, (92, row(index)), &class.name, TEXT, INK, HPos::Left)?;
+) -> KeyTable<3> {
+    let row = |class: &Class| {
         let Distribution { sorted, spread } = distribution(class);
         let cells = match sorted.len() {
             0 => [0.0, f64::NAN, f64::NAN].map(number),
             flows => [number(flows as f64), label(spread.median), label(spread.p99)],
         };
-        for (end, cell) in ENDS.into_iter().zip(cells) {
-            write(area, (end, row(index)), &cell, TEXT, INK, HPos::Right)?;
-        }
-    }
-    Ok(())
+        (class.style, class.name.clone(), cells)
+    };
+    KeyTable { columns: COLUMNS, rows: classes.iter().map(row).collect() }
 }

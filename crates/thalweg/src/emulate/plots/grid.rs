@@ -176,6 +176,6 @@ fn position_or_push(names: &mut Vec<String>, name: String) -> usize {
 }
 
 /// As much of a name as is shown.
-pub(super) fn shown(name: &str) -> String {
+fn shown(name: &str) -> String {
     shortened(name, LONGEST_NAME)
 }

@@ -25,7 +25,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use thalweg_plot::{page, strips};
+use thalweg_plot::strips;
 use thiserror::Error;
 
 use super::results::{Results, SweepResults};
@@ -56,7 +56,7 @@ pub enum DrawError {
         /// Its path.
         path: PathBuf,
         /// What the plotting library says.
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: thalweg_plot::DrawError,
     },
 }
 
@@ -89,10 +89,10 @@ pub fn draw_sweep(folder: &Path, results: &SweepResults) -> Result<Vec<PathBuf>,
 
 fn save_all(
     folder: &Path,
-    plots: Vec<(&'static str, Result<String, page::Fault>)>,
+    plots: Vec<(&'static str, Result<String, thalweg_plot::DrawError>)>,
 ) -> Result<Vec<PathBuf>, DrawError> {
     fs::create_dir_all(folder).map_err(|source| DrawError::Folder { folder: folder.to_owned(), source })?;
-    let save = |(name, svg): (&str, Result<String, page::Fault>)| {
+    let save = |(name, svg): (&str, Result<String, thalweg_plot::DrawError>)| {
         let path = folder.join(name);
         let svg = svg.map_err(|source| DrawError::Plot { path: path.clone(), source })?;
         fs::write(&path, svg).map_err(|source| DrawError::File { path: path.clone(), source })?;

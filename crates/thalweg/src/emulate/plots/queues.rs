@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use thalweg_plot::page::{Fault, Heading, blank_page};
+use thalweg_plot::DrawError;
+use thalweg_plot::page::{Heading, blank_page};
 use thalweg_plot::quantity::number;
 use thalweg_plot::strips::{MOST, Strip, strips};
 
@@ -33,7 +34,7 @@ impl Queue<'_> {
     }
 }
 
-pub(super) fn draw(title: &str, rows: &[QueueRow], times: Times) -> Result<String, Fault> {
+pub(super) fn draw(title: &str, rows: &[QueueRow], times: Times) -> Result<String, DrawError> {
     let mut ports: BTreeMap<Port<'_>, Vec<(f64, f64)>> = BTreeMap::new();
     for row in rows {
         let samples = ports.entry((&row.router, row.port, &row.to)).or_default();

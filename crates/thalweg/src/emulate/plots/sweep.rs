@@ -1,27 +1,23 @@
 //! `sweep-*.svg`: what runs come to against the key that was swept, a line for each value of the other keys.
 
+use thalweg_plot::DrawError;
 use thalweg_plot::axis::Axis;
-use thalweg_plot::page::{Area, Fault, GREY, HPos, Heading, INK, TEXT, page, sample, write};
-use thalweg_plot::panel::{BESIDE, Panel};
-use thalweg_plot::quantity::number;
+use thalweg_plot::figure::{Key, figure};
+use thalweg_plot::page::Heading;
+use thalweg_plot::panel::Panel;
+use thalweg_plot::quantity::{number, percent};
 
 use super::flows::sizes_of_class;
-use super::grid::{Grid, shown};
+use super::grid::Grid;
 use crate::emulate::results::{QueueUse, Results, SIZE_CLASSES, Spread, SweepResults};
 
 /// Of one plot; wider if its horizontal axis has many names.
 const PANEL: (u32, u32) = (430, 320);
-/// About what a character takes.
-const CHARACTER: u32 = 8;
-/// Plots that are wider stand one below the other.
-const WIDE: u32 = 640;
-/// Of an entry of the key.
-const ENTRY: i32 = 24;
 /// A vertical axis becomes logarithmic if its values lie further apart than this.
 const LINEAR_SPREAD: f64 = 20.0;
 
 /// Files by name, and what is to be in them.
-pub(super) fn draw(results: &SweepResults) -> Vec<(&'static str, Result<String, Fault>)> {
+pub(super) fn draw(results: &SweepResults) -> Vec<(&'static str, Result<String, DrawError>)> {
     let Some(grid) = Grid::of(results) else { return Vec::new() };
     let pages = [
         ("sweep-slowdown.svg", "Slowdown", slowdowns()),
@@ -32,7 +28,8 @@ pub(super) fn draw(results: &SweepResults) -> Vec<(&'static str, Result<String, 
         let panels: Vec<Panel> = metrics.iter().filter_map(|metric| panel(&grid, results, metric)).collect();
         let title = format!("{what} by {}: {}", grid.x_name, results.experiment);
         let heading = Heading { title, subtitle: grid.subtitle(results) };
-        (!panels.is_empty()).then(|| (file, draw_panels(&grid, &heading, &panels)))
+        let key = Key { title: grid.line_keys.clone(), names: grid.lines.clone() };
+        (!panels.is_empty()).then(|| (file, figure(&heading, &key, PANEL, &panels)))
     });
     drawn.collect()
 }
@@ -56,7 +53,7 @@ impl Metric {
     }
 
     fn share(self) -> Metric {
-        Metric { label: |share| format!("{} %", number(100.0 * share)), ..self }
+        Metric { label: percent, ..self }
     }
 }
 
@@ -136,39 +133,4 @@ fn panel(grid: &Grid, results: &SweepResults, metric: &Metric) -> Option<Panel> 
         is_marked: true,
         is_joined: grid.is_numeric,
     })
-}
-
-/// Two plots a row, one if they are wide, and the key to the lines of all beside them, if there are several.
-fn draw_panels(grid: &Grid, heading: &Heading, panels: &[Panel]) -> Result<String, Fault> {
-    let names_width = match grid.is_numeric {
-        true => 0,
-        false => grid.x.tick_count() * (CHARACTER * grid.x.longest_label() + 10),
-    };
-    let panel = (PANEL.0.max(BESIDE + names_width), PANEL.1);
-    let count = panels.len() as u32;
-    let columns = if panel.0 > WIDE { 1 } else { count.min(2) };
-    let longest = grid.lines.iter().chain([&grid.line_keys]).map(|name| shown(name).chars().count()).max();
-    let has_key = grid.lines.len() > 1;
-    let key_width = if has_key { 60 + CHARACTER * longest.unwrap_or(0) as u32 } else { 0 };
-    let height = (count.div_ceil(columns) * panel.1).max(ENTRY as u32 * (grid.lines.len() as u32 + 2));
-    page(heading, (columns * panel.0 + key_width, height), |body| {
-        let (plots, key) = body.split_horizontally(columns * panel.0);
-        for (index, drawn) in (0..).zip(panels) {
-            let (left, top) = (index % columns * panel.0, index / columns * panel.1);
-            let (row, _) = plots.split_vertically(top).1.split_vertically(panel.1);
-            let (area, _) = row.split_horizontally(left).1.split_horizontally(panel.0);
-            drawn.draw(&area)?;
-        }
-        if has_key { write_key(&key, &grid.lines, &grid.line_keys) } else { Ok(()) }
-    })
-}
-
-fn write_key(area: &Area<'_>, lines: &[String], keys: &str) -> Result<(), Fault> {
-    write(area, (8, 16), &shown(keys), TEXT, GREY, HPos::Left)?;
-    for (line, name) in lines.iter().enumerate() {
-        let y = 16 + ENTRY * (line as i32 + 1);
-        sample(area, (8, y), line, true)?;
-        write(area, (36, y), &shown(name), TEXT, INK, HPos::Left)?;
-    }
-    Ok(())
 }

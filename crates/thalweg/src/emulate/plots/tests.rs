@@ -1,5 +1,3 @@
-use thalweg_plot::{axis, panel, quantity};
-
 use super::*;
 use crate::emulate::results::{
     FlowCounts, FlowRow, LinkRow, PacketCounts, QueueRow, QueueUse, SIZE_CLASSES, SizeClassRow, Spread,
@@ -323,25 +321,6 @@ fn a_line_goes_through_means_and_has_bars_from_the_least_to_the_most() {
     let line = grid.line(0, &[2.0, 6.0, 1.0, f64::NAN, 5.0, f64::NAN]);
     assert_eq!(line.points, [(0.2, 5.0), (0.4, 3.0)]);
     assert_eq!(line.bars, [(0.4, 1.0, 6.0)]);
-}
-
-#[test]
-fn a_logarithmic_axis_leaves_out_what_it_cannot_show() {
-    let panel = panel::Panel {
-        title: String::new(),
-        x_title: String::new(),
-        x: axis::Axis::linear(0.0, 3.0, 3, quantity::number),
-        y: axis::Axis::logarithmic(1.0, 10.0, quantity::number),
-        lines: vec![panel::Line {
-            points: vec![(0.0, 0.0), (1.0, 1.0), (2.0, f64::NAN), (3.0, 7.0)],
-            ..panel::Line::default()
-        }],
-        is_marked: true,
-        is_joined: true,
-    };
-    let heading = page::Heading { title: String::new(), subtitle: String::new() };
-    let svg = page::page(&heading, (400, 300), |body| panel.draw(body)).unwrap();
-    assert_eq!(svg.matches("<circle").count(), 2);
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use thalweg_plot::page::{Fault, Heading, blank_page};
+use thalweg_plot::DrawError;
+use thalweg_plot::page::{Heading, blank_page};
 use thalweg_plot::quantity::number;
 use thalweg_plot::strips::{MOST, Strip, strips};
 
@@ -48,7 +49,7 @@ impl Carried {
     }
 }
 
-pub(super) fn draw(title: &str, rows: &[LinkRow], times: Times) -> Result<String, Fault> {
+pub(super) fn draw(title: &str, rows: &[LinkRow], times: Times) -> Result<String, DrawError> {
     let mut links: BTreeMap<(&str, &str), Carried> = BTreeMap::new();
     for row in rows {
         links.entry((&row.from, &row.to)).or_default().take(row, times.warm_up_ns);
