@@ -10,8 +10,7 @@
 //! | [`experiment`] | the file: what can be written, and what is wrong with it |
 //! | [`plan`] | what it means: everything that a run needs |
 //! | `run` | the loop over slots; `watched` counts packets, `recorder` samples queues and links |
-//! | `mirrors` | what monitor ports send, as capture files |
-//! | [`feed`] | the same as a packet source, while the experiment runs; [`feeds`] all of them, for who acts upon it |
+//! | [`mirror`] | who reads what monitor ports send: capture files, a collector, the daemon that steers the network |
 //! | `alone` | how long a flow takes alone in the network: what slowdown is measured against |
 //! | [`results`], `summary` | what was measured |
 //! | `report`, `json` | the same for people and programs; [`files`] and [`plots`] for the folder of `--out` |
@@ -20,11 +19,9 @@
 
 mod alone;
 pub mod experiment;
-pub mod feed;
-pub mod feeds;
 pub mod files;
 pub mod json;
-mod mirrors;
+pub mod mirror;
 mod names;
 pub mod plan;
 pub mod plots;

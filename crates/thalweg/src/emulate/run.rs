@@ -9,14 +9,16 @@ use std::time::Instant;
 use thalweg_emulator::build::network;
 use thalweg_emulator::core::blueprint::BlueprintError;
 use thalweg_emulator::hosts::{CompletedFlow, HostConfigError, Hosts, Totals};
+use thalweg_emulator::mirror::MirrorFeed;
 use thalweg_emulator::workloads::FOR_EVER;
 use thalweg_emulator::workloads::compose::Merged;
 use thalweg_emulator::workloads::open_loop::PacketWorkload;
 use thalweg_emulator::{Fabric, Network, Outcome, Request, Slot, SlotClock};
+use thalweg_network::Topology;
 use thalweg_wire::{Nanos, Timestamp};
 use thiserror::Error;
 
-use super::mirrors::Mirrors;
+use super::mirror::captures::CaptureFiles;
 use super::plan::{Event, Happening, Plan};
 use super::recorder::Recorder;
 use super::results::Results;
@@ -92,14 +94,39 @@ pub fn run(
     let not_written =
         |source| RunError::Mirror { folder: folder.unwrap_or(Path::new("")).to_owned(), source };
     let topology = run.plan.topology.clone();
-    let mut mirrors = Mirrors::new(&run.plan, &topology, run.clock, folder).map_err(not_written)?;
+    let mut mirrors = Mirrors::new(&run, &topology, folder).map_err(not_written)?;
     let interrupted = run.go(&mut mirrors, stop, hear).map_err(not_written)?;
-    mirrors.finish().map_err(not_written)?;
+    mirrors.captures.map_or(Ok(()), CaptureFiles::finish).map_err(not_written)?;
     run.recorder.finish(&*run.watched.network);
     let in_flight = run.check_conservation()?;
     let wall_seconds = started.elapsed().as_secs_f64();
     let ended = Ended { in_flight, interrupted, wall_seconds, keep_rows: folder.is_some() };
     Ok(summary::results(&run, &ended))
+}
+
+/// What monitor ports of a run send, and the files that it is written into.
+struct Mirrors<'a> {
+    feed: MirrorFeed<'a>,
+    captures: Option<CaptureFiles>,
+}
+
+impl<'a> Mirrors<'a> {
+    /// Without a folder the packets of monitor ports are counted, but not kept.
+    fn new(run: &Run, topology: &'a Topology, folder: Option<&Path>) -> io::Result<Mirrors<'a>> {
+        let monitors = folder.iter().flat_map(|_| run.plan.monitors.iter().map(|monitor| monitor.router));
+        let mut feed = MirrorFeed::new(topology, run.clock, monitors);
+        let captures = folder.map(|folder| CaptureFiles::create(&mut feed, topology, folder)).transpose()?;
+        Ok(Mirrors { feed, captures })
+    }
+
+    fn slot(&mut self, network: &mut dyn Network, hosts: Option<&Hosts>) -> io::Result<()> {
+        let Mirrors { feed, captures } = self;
+        feed.collect(network, |copy| hosts.and_then(|hosts| hosts.segment(copy.packet.id())));
+        match captures {
+            Some(captures) => feed.try_deliver(|router, batch| captures.write(router, &batch)),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A run under way.

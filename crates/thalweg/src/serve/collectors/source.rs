@@ -60,7 +60,7 @@ pub enum SourceError {
     Experiment(#[from] ExperimentError),
     /// Of an experiment that runs.
     #[error(transparent)]
-    Feed(#[from] crate::emulate::feed::FeedError),
+    Feed(#[from] crate::emulate::mirror::port::FeedError),
     /// The daemon's emulation has no such monitor port; it was started with another configuration.
     #[error("the emulation of this daemon has no monitor port at {0:?}: start the daemon anew")]
     NoPort(String),

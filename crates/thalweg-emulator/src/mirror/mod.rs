@@ -6,6 +6,8 @@
 //! Times are emulated time, counted from 1970. What hosts have no segment for is UDP. The [ports](flow_ports) stand for
 //! the flow, so that whoever reads the frames can compute what ECMP does with it.
 
+mod feed;
+
 use std::convert::Infallible;
 
 use etherparse::{
@@ -14,6 +16,8 @@ use etherparse::{
 use thalweg_network::routing::flow_ports;
 use thalweg_network::{EndpointId, Topology};
 use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Source, SourceCounters, Timestamp};
+
+pub use feed::MirrorFeed;
 
 use crate::core::monitor::Mirrored;
 use crate::hosts::segment::{Ack, Data, Segment};
@@ -143,7 +147,7 @@ fn data_header(packet: &Packet, data: &Data) -> TcpHeader {
     header.ack = true;
     header.psh = data.length > 0;
     header.cwr = data.cwr;
-    set_options(&mut header, &[timestamps(data.sent_at, Timestamp(0))]);
+    set_options(&mut header, &[NOOP, NOOP, timestamps(data.sent_at, Timestamp(0))]);
     header
 }
 
@@ -157,14 +161,17 @@ fn ack_header(packet: &Packet, ack: &Ack) -> TcpHeader {
     let block =
         |index: usize| ack.sack.as_slice().get(index).map(|block| (block.start as u32, block.end as u32));
     match block(0) {
-        None => set_options(&mut header, &[timestamps]),
+        None => set_options(&mut header, &[NOOP, NOOP, timestamps]),
         Some(first) => {
             let blocks = TcpOptionElement::SelectiveAcknowledgement(first, [block(1), block(2), None]);
-            set_options(&mut header, &[timestamps, TcpOptionElement::Noop, TcpOptionElement::Noop, blocks]);
+            set_options(&mut header, &[NOOP, NOOP, timestamps, NOOP, NOOP, blocks]);
         }
     }
     header
 }
+
+/// Pads options to four bytes.
+const NOOP: TcpOptionElement = TcpOptionElement::Noop;
 
 /// The timestamps option (RFC 7323), in milliseconds.
 fn timestamps(value: Timestamp, echo: Timestamp) -> TcpOptionElement {
@@ -172,8 +179,7 @@ fn timestamps(value: Timestamp, echo: Timestamp) -> TcpOptionElement {
 }
 
 fn set_options(header: &mut TcpHeader, options: &[TcpOptionElement]) {
-    let padded = [&[TcpOptionElement::Noop, TcpOptionElement::Noop], options].concat();
-    header.set_options(&padded).expect("40 bytes are enough for timestamps and three blocks");
+    header.set_options(options).expect("40 bytes are enough for timestamps and three blocks");
 }
 
 /// Bytes of the frame, from its Ethernet header on, without its checksum.

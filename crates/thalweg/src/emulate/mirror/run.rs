@@ -1,36 +1,41 @@
-//! An experiment that is run for what all of its monitor ports send, and that others act upon while it runs.
+//! An experiment that is run for what all of its monitor ports send, and that others steer while it runs.
 
 use std::convert::Infallible;
 
 use thalweg_emulator::Fabric;
-use thalweg_emulator::core::monitor::Mirrored;
-use thalweg_emulator::mirror::MirrorSource;
+use thalweg_emulator::mirror::MirrorFeed;
 use thalweg_network::routing::ForwardingTable;
-use thalweg_network::{EndpointId, Node, RouterId, Topology};
-use thalweg_wire::{Batch, Source, Timestamp};
+use thalweg_network::{EndpointId, RouterId, Topology};
+use thalweg_wire::{Batch, Timestamp};
 
-use super::plan::Plan;
-use super::run::{Run, RunError};
+use crate::emulate::plan::Plan;
+use crate::emulate::run::{Run, RunError};
 
-/// All monitor ports of an emulated network. It goes on as it is told to.
-pub struct MirrorFeeds<'a> {
+/// An experiment with a feed of its monitor ports. It goes on as it is told to.
+pub struct MirroredRun<'a> {
     run: Run,
-    ports: Vec<(RouterId, MirrorSource<'a>)>,
-    /// Kept from slot to slot.
-    copies: Vec<Mirrored>,
+    pub(super) feed: MirrorFeed<'a>,
 }
 
-impl<'a> MirrorFeeds<'a> {
-    /// The monitor ports of a plan. `topology` is the plan's.
+impl<'a> MirroredRun<'a> {
+    /// The run of a plan. `topology` is the plan's.
     ///
     /// # Errors
     /// If the experiment cannot be run.
-    pub fn new(plan: Plan, topology: &'a Topology) -> Result<MirrorFeeds<'a>, RunError> {
+    pub fn new(plan: Plan, topology: &'a Topology) -> Result<MirroredRun<'a>, RunError> {
         let routers: Vec<RouterId> = plan.monitors.iter().map(|monitor| monitor.router).collect();
+        MirroredRun::of_ports(plan, topology, &routers)
+    }
+
+    /// The run of a plan, with a feed of the monitor ports of these routers only.
+    pub(super) fn of_ports(
+        plan: Plan,
+        topology: &'a Topology,
+        routers: &[RouterId],
+    ) -> Result<MirroredRun<'a>, RunError> {
         let run = Run::new(plan)?;
-        let source = |router| MirrorSource::new(topology, run.clock, topology.name(Node::Router(router)));
-        let ports = routers.into_iter().map(|router| (router, source(router))).collect();
-        Ok(MirrorFeeds { run, ports, copies: Vec::new() })
+        let feed = MirrorFeed::new(topology, run.clock, routers.iter().copied());
+        Ok(MirroredRun { run, feed })
     }
 
     /// Emulated time.
@@ -45,30 +50,28 @@ impl<'a> MirrorFeeds<'a> {
 
     /// Goes on until `time`, or to the end of the experiment.
     pub fn run_until(&mut self, time: Timestamp) {
-        let MirrorFeeds { run, ports, copies } = self;
-        let until = run.clock.slot_at(time);
-        while !run.is_over() && run.watched.now() < until {
-            let Ok(()) = run.slot(|network, hosts| {
-                network.take_mirrored(copies);
-                for copy in copies.drain(..) {
-                    if let Some((_, source)) = ports.iter_mut().find(|(router, _)| *router == copy.router) {
-                        source.push(&copy, hosts.and_then(|hosts| hosts.segment(copy.packet.id())));
-                    }
-                }
-                Ok::<(), Infallible>(())
-            });
+        let until = self.run.clock.slot_at(time);
+        while !self.run.is_over() && self.run.watched.now() < until {
+            self.slot();
         }
         // Nobody asks for results; a run may last for days.
-        run.completed.clear();
+        self.run.completed.clear();
     }
 
-    /// Gives `take` what each monitor port has sent since this was last asked, which may be nothing.
-    pub fn take(&mut self, mut take: impl FnMut(RouterId, Batch<'_>)) {
-        for (router, source) in &mut self.ports {
-            if let Ok(Some(batch)) = source.next_batch() {
-                take(*router, batch);
-            }
-        }
+    /// Runs one slot. Returns the number of packets that monitor ports have sent in it.
+    pub(super) fn slot(&mut self) -> usize {
+        let MirroredRun { run, feed } = self;
+        let mut packets = 0;
+        let Ok(()) = run.slot(|network, hosts| {
+            packets = feed.collect(network, |copy| hosts.and_then(|hosts| hosts.segment(copy.packet.id())));
+            Ok::<(), Infallible>(())
+        });
+        packets
+    }
+
+    /// Gives `consumer` what each monitor port has sent since the last delivery, which may be nothing.
+    pub fn deliver(&mut self, consumer: impl FnMut(RouterId, Batch<'_>)) {
+        self.feed.deliver(consumer);
     }
 
     /// From now on a router goes by this table before shortest paths.
@@ -103,13 +106,13 @@ mod tests {
     fn every_monitor_port_is_heard_and_hosts_take_another_address_when_told() {
         let plan = || Plan::new(&Experiment::parse(EXPERIMENT, "test").unwrap()).unwrap();
         let topology = plan().topology;
-        let mut feeds = MirrorFeeds::new(plan(), &topology).unwrap();
+        let mut run = MirroredRun::new(plan(), &topology).unwrap();
         let (source, destination) = (EndpointId(0), EndpointId(1));
         // By router, the addresses of `destination` that packets were seen with.
         let mut seen: Vec<(RouterId, u8)> = Vec::new();
-        let mut hear = |feeds: &mut MirrorFeeds<'_>| {
+        let mut hear = |run: &mut MirroredRun<'_>| {
             seen.clear();
-            feeds.take(|router, batch| {
+            run.deliver(|router, batch| {
                 for packet in batch.iter().filter_map(|frame| Parser::default().parse(&frame).ok()) {
                     let (endpoint, address) =
                         topology.endpoint_with_mac(packet.ethernet.destination).unwrap();
@@ -122,15 +125,15 @@ mod tests {
             seen.dedup();
             seen.clone()
         };
-        feeds.run_until(Timestamp(1_000_000));
-        assert_eq!(hear(&mut feeds), [(RouterId(0), 0), (RouterId(1), 0)]);
-        feeds.set_address(source, destination, 3);
-        feeds.run_until(Timestamp(2_000_000));
-        hear(&mut feeds);
-        feeds.run_until(feeds.now() + Nanos::from_millis(1));
-        assert_eq!(hear(&mut feeds), [(RouterId(0), 3), (RouterId(1), 3)]);
-        assert!(!feeds.is_over());
-        feeds.run_until(Timestamp(u64::MAX));
-        assert!(feeds.is_over());
+        run.run_until(Timestamp(1_000_000));
+        assert_eq!(hear(&mut run), [(RouterId(0), 0), (RouterId(1), 0)]);
+        run.set_address(source, destination, 3);
+        run.run_until(Timestamp(2_000_000));
+        hear(&mut run);
+        run.run_until(run.now() + Nanos::from_millis(1));
+        assert_eq!(hear(&mut run), [(RouterId(0), 3), (RouterId(1), 3)]);
+        assert!(!run.is_over());
+        run.run_until(Timestamp(u64::MAX));
+        assert!(run.is_over());
     }
 }

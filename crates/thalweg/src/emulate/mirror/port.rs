@@ -2,14 +2,14 @@
 
 use std::convert::Infallible;
 
-use thalweg_emulator::core::monitor::Mirrored;
 use thalweg_emulator::mirror::MirrorSource;
 use thalweg_network::{Node, RouterId, Topology};
 use thalweg_wire::{Batch, Source, SourceCounters};
 use thiserror::Error;
 
-use super::plan::Plan;
-use super::run::{Run, RunError};
+use super::run::MirroredRun;
+use crate::emulate::plan::Plan;
+use crate::emulate::run::RunError;
 
 /// Frames of a batch, about.
 const BATCH: usize = 256;
@@ -19,12 +19,9 @@ const BATCH: usize = 256;
 const PATIENCE: u32 = 4_096;
 
 /// A monitor port of an emulated network as a packet source: the network goes on as packets are asked for.
-pub struct MirrorFeed<'a> {
-    run: Run,
-    source: MirrorSource<'a>,
+pub struct MirrorPort<'a> {
+    run: MirroredRun<'a>,
     router: RouterId,
-    /// Kept from slot to slot.
-    copies: Vec<Mirrored>,
 }
 
 /// Why there is no such source.
@@ -51,55 +48,49 @@ fn others(has: &[String]) -> String {
     }
 }
 
-impl<'a> MirrorFeed<'a> {
-    /// The monitor port at the router of this name. `topology` is the plan's.
+impl<'a> MirrorPort<'a> {
+    /// The monitor port at the router of this name. `topology` is the plan's. What other monitor ports send is left
+    /// out.
     ///
     /// # Errors
     /// If there is no such port, or the experiment cannot be run.
-    pub fn new(plan: Plan, topology: &'a Topology, router: &str) -> Result<MirrorFeed<'a>, FeedError> {
+    pub fn new(plan: Plan, topology: &'a Topology, router: &str) -> Result<MirrorPort<'a>, FeedError> {
         let name = |router| topology.name(Node::Router(router));
         let Some(monitor) = plan.monitors.iter().find(|monitor| name(monitor.router) == router) else {
             let has = plan.monitors.iter().map(|monitor| name(monitor.router).to_owned()).collect();
             return Err(FeedError::NoMirror { router: router.to_owned(), has });
         };
         let router = monitor.router;
-        let run = Run::new(plan)?;
-        let source = MirrorSource::new(topology, run.clock, name(router));
-        Ok(MirrorFeed { run, source, router, copies: Vec::new() })
+        Ok(MirrorPort { run: MirroredRun::of_ports(plan, topology, &[router])?, router })
     }
 
     /// Runs until there are some frames, or there have been none for a while.
     fn advance(&mut self) {
-        let MirrorFeed { run, source, router, copies } = self;
         let (mut frames, mut slots) = (0, 0);
-        while frames < BATCH && slots < PATIENCE && !run.is_over() {
-            let Ok(()) = run.slot(|network, hosts| {
-                network.take_mirrored(copies);
-                for copy in copies.iter().filter(|copy| copy.router == *router) {
-                    source.push(copy, hosts.and_then(|hosts| hosts.segment(copy.packet.id())));
-                    frames += 1;
-                }
-                copies.clear();
-                Ok::<(), Infallible>(())
-            });
+        while frames < BATCH && slots < PATIENCE && !self.run.is_over() {
+            frames += self.run.slot();
             slots += 1;
         }
-        if run.is_over() {
-            source.end();
+        if self.run.is_over() {
+            self.source().end();
         }
+    }
+
+    fn source(&mut self) -> &mut MirrorSource<'a> {
+        self.run.feed.source(self.router).expect("the feed has this port")
     }
 }
 
-impl Source for MirrorFeed<'_> {
+impl Source for MirrorPort<'_> {
     type Error = Infallible;
 
     fn next_batch(&mut self) -> Result<Option<Batch<'_>>, Infallible> {
         self.advance();
-        self.source.next_batch()
+        self.source().next_batch()
     }
 
     fn counters(&mut self) -> SourceCounters {
-        self.source.counters()
+        self.source().counters()
     }
 }
 
@@ -118,7 +109,7 @@ mod tests {
     #[test]
     fn frames_come_in_the_order_of_their_times_until_the_experiment_ends() {
         let topology = plan().topology;
-        let mut feed = MirrorFeed::new(plan(), &topology, "tor0").unwrap();
+        let mut feed = MirrorPort::new(plan(), &topology, "tor0").unwrap();
         let mut times = Vec::new();
         while let Ok(Some(batch)) = feed.next_batch() {
             times.extend(batch.frames.iter().map(|frame| frame.time));
@@ -131,7 +122,7 @@ mod tests {
     #[test]
     fn a_router_without_monitor_port_is_refused() {
         let topology = plan().topology;
-        let error = MirrorFeed::new(plan(), &topology, "tor1").err().unwrap();
+        let error = MirrorPort::new(plan(), &topology, "tor1").err().unwrap();
         assert_eq!(
             error.to_string(),
             "the experiment has no [[mirror]] of router \"tor1\": there is one of tor0"
