@@ -146,8 +146,7 @@ impl Plan {
             events,
             topology,
         };
-        // Nothing of it is kept: that it can be built is all that is asked.
-        if let Err(error) = thalweg_emulator::build::network(&plan.scheme, &plan.blueprint()) {
+        if let Err(error) = thalweg_emulator::build::check(&plan.scheme, &plan.blueprint()) {
             problems.0.push(topology_entry.refuse("", error.to_string()));
         }
         Some(plan)
