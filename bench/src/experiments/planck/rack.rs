@@ -8,10 +8,10 @@
 
 use anyhow::Context;
 use thalweg_emulator::core::blueprint::Blueprint;
-use thalweg_emulator::core::monitor::{Mirrored, Monitor, MonitorTally};
 use thalweg_emulator::hosts::tcp::{Algorithm, TcpConfig};
 use thalweg_emulator::hosts::{HostConfig, Hosts, Segment, Totals, Transport};
 use thalweg_emulator::mirror::MirrorFeed;
+use thalweg_emulator::ports::monitor::{Mirrored, Monitor, MonitorTally};
 use thalweg_emulator::schemes::list::Scheme;
 use thalweg_emulator::workloads::patterns::Schedule;
 use thalweg_emulator::workloads::random::Random;

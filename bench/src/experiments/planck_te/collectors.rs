@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use thalweg_emulator::core::monitor::Monitor;
 use thalweg_emulator::hosts::Hosts;
 use thalweg_emulator::mirror::MirrorFeed;
+use thalweg_emulator::ports::monitor::Monitor;
 use thalweg_emulator::{Network, SlotClock};
 use thalweg_measure::collector::{
     AddressChange, Collector, CollectorOptions, LinkEvent, LinkRule, MonitorPort, Output,

@@ -8,14 +8,14 @@ use thalweg_network::{EndpointId, LinkId, LinkState, PortIndex, RouterId};
 use thalweg_wire::{BitRate, Nanos};
 use thiserror::Error;
 
-use super::lane::Lane;
-use super::monitor::{Monitor, MonitorPort};
-use super::port_set::PortSet;
-use super::ports::Port;
 use super::shard::{ELSEWHERE, Interface, Shard, Site};
-use super::tally::Verdicts;
-use super::ticks::{Pace, Ticks};
 use crate::packet::{FRAMING, SHORTEST};
+use crate::ports::lane::Lane;
+use crate::ports::monitor::{Monitor, MonitorPort};
+use crate::ports::port::Port;
+use crate::ports::tally::Verdicts;
+use crate::ports::ticks::{Pace, Ticks};
+use crate::queues::port_set::PortSet;
 use crate::router::{Balance, Router, Routing, Shape};
 use crate::slot::{Slot, SlotClock};
 

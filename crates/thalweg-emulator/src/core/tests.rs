@@ -8,11 +8,12 @@ use thalweg_wire::{BitRate, Bytes, Nanos};
 
 use super::blueprint::{Blueprint, BlueprintError};
 use super::emulation::Emulation;
-use super::monitor::Monitor;
 use super::parallel::{Driver, Event, Pace, Run};
 use super::shard::Shard;
-use crate::fabric::{Dropped, Fabric, Fate, Network, Outcome, Place, Reason, Request};
+use crate::fabric::{Fabric, Network};
+use crate::outcome::{Dropped, Fate, Outcome, Place, Reason, Request};
 use crate::packet::Packet;
+use crate::ports::monitor::Monitor;
 use crate::router::{Balance, Routing};
 use crate::schemes::Scheme;
 use crate::schemes::drop_tail::{DropTail, DropTailConfig, drop_tail};

@@ -4,9 +4,9 @@ use thalweg_network::{Node, RouterId, Topology};
 use thalweg_wire::{Batch, Source};
 
 use super::MirrorSource;
-use crate::core::monitor::Mirrored;
 use crate::fabric::Network;
 use crate::hosts::segment::Segment;
+use crate::ports::monitor::Mirrored;
 use crate::slot::SlotClock;
 
 /// A router without a port in the feed.

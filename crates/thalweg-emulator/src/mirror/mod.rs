@@ -19,9 +19,9 @@ use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Source, SourceCounters,
 
 pub use feed::MirrorFeed;
 
-use crate::core::monitor::Mirrored;
 use crate::hosts::segment::{Ack, Data, Segment};
 use crate::packet::{FRAMING, Packet};
+use crate::ports::monitor::Mirrored;
 use crate::slot::SlotClock;
 
 /// Bytes of an Ethernet header.

@@ -1,7 +1,7 @@
 //! What is written down as slots go by: queues at moments, links over intervals. Compact until the end; bounded by
 //! the plan, which knows how many rows there will be.
 
-use thalweg_emulator::core::tally::PortTally;
+use thalweg_emulator::ports::tally::PortTally;
 use thalweg_emulator::{Network, Slot, SlotClock};
 use thalweg_network::{EndpointId, Node, PortIndex, RouterId, Topology};
 use thalweg_wire::{BitRate, Timestamp};

@@ -1,6 +1,6 @@
 //! `[[mirror]]`.
 
-use thalweg_emulator::core::monitor::Monitor;
+use thalweg_emulator::ports::monitor::Monitor;
 use thalweg_network::{Node, PortIndex};
 
 use super::network::{node, ports};

@@ -3,7 +3,7 @@
 
 use std::ops::AddAssign;
 
-use crate::fabric::Reason;
+use crate::outcome::Reason;
 
 /// What a port has sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

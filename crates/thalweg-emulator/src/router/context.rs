@@ -4,10 +4,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
 use thalweg_network::{PortIndex, RouterId};
 
-use super::port_set::PortSet;
-use super::tally::Verdicts;
-use crate::fabric::{Dropped, Place, Reason};
+use crate::outcome::{Dropped, Place, Reason};
 use crate::packet::Packet;
+use crate::ports::tally::Verdicts;
+use crate::queues::port_set::PortSet;
 use crate::slot::Slot;
 
 /// One router in one slot, as its scheme sees it.

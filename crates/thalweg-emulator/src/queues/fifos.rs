@@ -9,8 +9,8 @@ use std::mem::MaybeUninit;
 
 use thalweg_network::PortIndex;
 
-use super::bank::{Backlog, Queued};
-use super::port_set::PortSet;
+use crate::queues::backlog::{Backlog, Queued};
+use crate::queues::port_set::PortSet;
 
 /// One queue's ring: positions `head` to `tail`, both counted on until it runs empty, in the places from `base` on.
 #[derive(Clone, Copy, Debug)]

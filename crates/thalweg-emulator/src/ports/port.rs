@@ -3,10 +3,10 @@
 
 use thalweg_network::PortIndex;
 
-use super::lane::Lane;
-use super::tally::Traffic;
-use super::ticks::{Pace, Ticks};
 use crate::packet::Packet;
+use crate::ports::lane::Lane;
+use crate::ports::tally::Traffic;
+use crate::ports::ticks::{Pace, Ticks};
 use crate::slot::Slot;
 
 /// One port: when it is free, and where its link leads.

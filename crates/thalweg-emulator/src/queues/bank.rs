@@ -2,31 +2,9 @@
 
 use thalweg_network::PortIndex;
 
-use super::fifos::Fifos;
-use super::port_set::PortSet;
-use crate::packet::Packet;
-
-/// What waits at a port or in a queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Backlog {
-    /// Packets.
-    pub packets: u32,
-    /// Bytes, framing included.
-    pub bytes: u64,
-}
-
-/// What a queue can hold: something of a length.
-pub trait Queued: Copy + Default {
-    /// Bytes that it occupies on a link.
-    fn length(&self) -> u64;
-}
-
-impl<C: Copy + Default> Queued for Packet<C> {
-    #[inline]
-    fn length(&self) -> u64 {
-        u64::from(Packet::length(self))
-    }
-}
+use crate::queues::backlog::{Backlog, Queued};
+use crate::queues::fifos::Fifos;
+use crate::queues::port_set::PortSet;
 
 /// Most queues at a port: as many as a word has bits.
 pub const MAX_QUEUES: usize = 64;

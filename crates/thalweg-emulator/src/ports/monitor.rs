@@ -7,10 +7,10 @@ use thalweg_network::routing::ecmp;
 use thalweg_network::{PortIndex, RouterId};
 use thalweg_wire::{BitRate, Bytes};
 
-use super::ports::Port;
-use super::tally::Traffic;
-use super::ticks::{Pace, Ticks};
 use crate::packet::Packet;
+use crate::ports::port::Port;
+use crate::ports::tally::Traffic;
+use crate::ports::ticks::{Pace, Ticks};
 
 /// A monitor port as it is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
