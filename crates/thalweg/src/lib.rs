@@ -4,7 +4,6 @@ pub mod cli;
 pub mod client;
 pub mod collect;
 pub mod config;
-pub mod document;
 pub mod emulate;
 mod figures;
 #[cfg(target_os = "linux")]

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use clap::{Arg, Command};
 
 use super::{command, lesson};
-use crate::config::paragraph::wrapped;
-use crate::config::print::REFERENCE_WIDTH;
+use thalweg_config::REFERENCE_WIDTH;
+use thalweg_config::paragraph::wrapped;
 
 const INTRODUCTION: &str = "\
 # Command line

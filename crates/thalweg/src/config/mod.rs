@@ -8,7 +8,7 @@
 //! | `parse` | a configuration file to [`Config`] |
 //! | `error` | what can be wrong with one |
 //! | `resolve` | flags over file over defaults to [`crate::watch::options::WatchOptions`] |
-//! | `print`, `paragraph` | the default file and the reference, in lines of limited width |
+//! | `print` | the default file and the reference |
 //!
 //! **Precedence.** A flag overrides the file, the file overrides the default. A flag that has no effect is
 //! refused (`--tracks` with the detector `cfinf`); a key of the file waits until it is needed, so that one file
@@ -16,7 +16,6 @@
 
 mod error;
 pub mod key;
-pub(crate) mod paragraph;
 mod parse;
 pub(crate) mod print;
 mod resolve;
@@ -28,6 +27,6 @@ mod tests;
 
 pub use error::{ConfigError, Hint, Name, Problem, ProblemKind, Words};
 pub use parse::Config;
-pub(crate) use parse::{nearest, text_of};
+pub(crate) use parse::nearest;
 pub use print::{default_file, reference};
 pub use resolve::{OptionsError, Origin, Request, resolve};

@@ -142,7 +142,7 @@ impl Reader<'_> {
 }
 
 /// A value as [`super::value::Value::read`] takes it; `None` if it is of another form.
-pub(crate) fn text_of(value: &DeValue<'_>, form: Form) -> Option<String> {
+fn text_of(value: &DeValue<'_>, form: Form) -> Option<String> {
     match (value, form) {
         (DeValue::String(text), Form::Text | Form::Quantity) => Some(text.to_string()),
         (DeValue::Integer(number), Form::Integer | Form::Number | Form::Quantity) => {

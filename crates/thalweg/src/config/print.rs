@@ -3,14 +3,12 @@
 use std::fmt::Write;
 
 use super::key::{KEYS, Key, SECTIONS, Section};
-use super::paragraph::wrapped;
 use super::settings::Settings;
+use thalweg_config::REFERENCE_WIDTH;
+use thalweg_config::paragraph::wrapped;
 
 /// Width of the printed file.
 const WIDTH: usize = 100;
-
-/// Width of the reference.
-pub(crate) const REFERENCE_WIDTH: usize = 120;
 
 /// The configuration file that says what holds without one, each key with its meaning. It can be read back.
 pub fn default_file() -> String {

@@ -19,9 +19,9 @@ use std::path::Path;
 pub use print::reference;
 use table::{SCHEME, SECTIONS, TRANSPORT};
 
-use crate::document::Document;
-use crate::document::key::{Schema, Section};
-pub use crate::document::{DocumentError as ExperimentError, Entry, Place, Problem, ProblemKind, key};
+use thalweg_config::Document;
+use thalweg_config::key::{Schema, Section};
+pub use thalweg_config::{DocumentError as ExperimentError, Entry, Place, Problem, ProblemKind, key};
 
 /// What an experiment file may say.
 pub static SCHEMA: Schema = Schema { what: "experiment", sections: &SECTIONS, otherwise };

@@ -1,7 +1,7 @@
 //! The reference of experiment files.
 
 use super::SCHEMA;
-use crate::document;
+use thalweg_config as document;
 
 const INTRODUCTION: &str = "\
 # Experiment file

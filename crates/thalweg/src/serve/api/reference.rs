@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use super::open_api;
 use super::problem::Code;
 use super::route::{Content, EVENT_STREAM, ROUTES, Route};
-use crate::config::paragraph::wrapped;
-use crate::config::print::REFERENCE_WIDTH;
+use thalweg_config::REFERENCE_WIDTH;
+use thalweg_config::paragraph::wrapped;
 
 const INTRODUCTION: &str = "\
 # HTTP API

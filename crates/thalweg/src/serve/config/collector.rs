@@ -17,8 +17,8 @@ use thiserror::Error;
 
 use super::links::{LinkSelection, LinkSelectionError};
 use super::{RuleConfig, SURE};
-use crate::document::{Document, Entry, Problem};
 use crate::serve::emulation::EmulationConfig;
+use thalweg_config::{Document, Entry, Problem};
 
 /// What one collector is to do.
 #[derive(Clone, Debug, PartialEq)]

@@ -15,7 +15,7 @@ use super::SURE;
 use super::openflow::{self, OpenFlowConfig};
 use super::table::{CONTROL, EMULATE};
 use crate::client::ClientOptions;
-use crate::document::{Document, Entry, Problem};
+use thalweg_config::{Document, Entry, Problem};
 
 /// What the controller is to do.
 #[derive(Clone, Debug, PartialEq)]

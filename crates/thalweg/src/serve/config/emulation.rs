@@ -8,9 +8,9 @@ use thalweg_network::{Forwarding, LinkState, NetworkState, Node};
 
 use super::table::EMULATE;
 use super::{ConfigError, SURE};
-use crate::document::{Document, Entry, Problem};
 use crate::emulate::{Experiment, Plan};
 use crate::serve::emulation::EmulationConfig;
+use thalweg_config::{Document, Entry, Problem};
 
 /// Reads it; also gives the network that is emulated. `None` if there is none.
 ///

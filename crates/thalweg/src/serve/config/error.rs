@@ -5,7 +5,7 @@ use std::io;
 use thalweg_network::topology::file::TopologyFileError;
 use thiserror::Error;
 
-use crate::document::DocumentError;
+use thalweg_config::DocumentError;
 
 /// Why a configuration is refused.
 #[derive(Debug, Error)]

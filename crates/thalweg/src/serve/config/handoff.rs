@@ -8,7 +8,7 @@ use thalweg_records::store::StoreOptions;
 use thalweg_wire::flow_export::encode::ipfix::{self, Times};
 
 use super::SURE;
-use crate::document::{Document, Entry, Problem};
+use thalweg_config::{Document, Entry, Problem};
 
 /// Begins the names of Parquet files.
 const FILES_BEGIN_WITH: &str = "serve";

@@ -44,9 +44,9 @@ use super::access::{AccessOptions, Limits};
 use super::emulation::EmulationConfig;
 use super::log::LogOptions;
 use super::samples::{SampleOptions, Trigger};
-use crate::document::{Document, Entry, Problem};
 use links::LinkSelection;
 use table::{API, COLLECTOR, CONTROL, LOG, NETWORK, PROCESS, RECORDS, RULE, SAMPLES, SCHEMA};
+use thalweg_config::{Document, Entry, Problem};
 
 /// Most collectors: each is a thread.
 const MOST_COLLECTORS: usize = 256;

@@ -8,7 +8,7 @@ use thalweg_control::act::openflow::Member;
 use thalweg_network::{NetworkState, Node};
 use thalweg_wire::openflow::{DatapathId, PortNumber};
 
-use crate::document::{Document, Entry, Problem};
+use thalweg_config::{Document, Entry, Problem};
 
 /// Keys that go with no other actuator.
 pub(super) const KEYS: [&str; 6] = [

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use super::table::SCHEMA;
-use crate::config::paragraph::wrapped;
-use crate::document;
-use crate::document::key::{Default, Key};
+use thalweg_config as document;
+use thalweg_config::key::{Default, Key};
+use thalweg_config::paragraph::wrapped;
 
 const INTRODUCTION: &str = "\
 # Configuration of the daemon

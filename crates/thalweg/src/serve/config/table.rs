@@ -1,8 +1,8 @@
 //! The table of everything that the daemon's file may say. It drives the reading of the file, `thalweg check`, the
 //! printed default file and the reference.
 
-use crate::document::Document;
-use crate::document::key::{Choice, Default, Key, Kind, Schema, Section};
+use thalweg_config::Document;
+use thalweg_config::key::{Choice, Default, Key, Kind, Schema, Section};
 
 use Default::{Needed, Value, Words};
 use Kind::{Amount, Boolean, Delay, Name, Number, Rate, Share, Text, Texts, Time, Whole};

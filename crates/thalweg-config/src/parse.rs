@@ -6,10 +6,10 @@ use std::path::Path;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{DocumentError, Place, Problem, ProblemKind};
+use super::form::{Form, text_of};
 use super::key::{Default, Key, Kind, Schema, Section};
+use super::text::{Hint, Name, Words, nearest};
 use super::{Document, Entry, Written};
-use crate::config::value::Form;
-use crate::config::{Hint, Name, Words, nearest, text_of};
 
 /// Most sections of one kind: more were hardly meant.
 const MOST_REPEATED: usize = 1_000;

@@ -3,9 +3,11 @@
 use std::fmt::Write;
 
 use super::key::{Default, Key, Schema, Section};
+use super::paragraph::wrapped;
 use super::{Document, Entry};
-use crate::config::paragraph::wrapped;
-use crate::config::print::REFERENCE_WIDTH;
+
+/// Width of reference pages.
+pub const REFERENCE_WIDTH: usize = 120;
 
 impl Document {
     /// The document as it was understood, every key that matters with its value. It can be read back.

@@ -7,15 +7,19 @@
 //! | `change` | one key set from outside, as a sweep does |
 //! | `print` | a document with all its defaults, and the reference of its kind |
 //! | `error` | what can be wrong |
+//! | `form`, `text`, `paragraph` | values in TOML, words of a file in messages, text in lines of limited width |
 //!
 //! A [`Document`] holds what was written, checked value by value. What the values mean together is for whoever uses it
 //! to say; [`Entry::refuse`] makes a problem of what makes no sense, with the line where it was written.
 
 mod change;
 mod error;
+pub mod form;
 pub mod key;
+pub mod paragraph;
 mod parse;
 mod print;
+pub mod text;
 
 use std::path::PathBuf;
 
@@ -23,9 +27,8 @@ use thalweg_wire::{BitRate, Bytes, Nanos};
 
 pub use error::{DocumentError, Place, Problem, ProblemKind};
 use key::{Default, Key, Schema, Section};
-pub use print::reference;
-
-use crate::config::Words;
+pub use print::{REFERENCE_WIDTH, reference};
+pub use text::{Hint, Name, Words, nearest};
 
 /// What a file says.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::io;
 
 use thiserror::Error;
 
-use crate::config::{Hint, Name, Words};
+use super::text::{Hint, Name, Words};
 
 /// Most problems that are told of one file.
 const MOST_TOLD: usize = 32;

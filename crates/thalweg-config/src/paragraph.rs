@@ -2,7 +2,7 @@
 
 /// Words in lines of at most `width` characters where words allow; the first line begins with `first`, the
 /// others with `rest`. Ends in a newline.
-pub(crate) fn wrapped(text: &str, first: &str, rest: &str, width: usize) -> String {
+pub fn wrapped(text: &str, first: &str, rest: &str, width: usize) -> String {
     let mut out = first.to_owned();
     let mut length = first.chars().count();
     let mut begins = true;

@@ -3,8 +3,8 @@
 use super::error::{DocumentError, Place, ProblemKind};
 use super::key::Section;
 use super::parse::wrong_value;
+use super::text::{Hint, Name, Words, nearest};
 use super::{Document, Written};
-use crate::config::{Hint, Name, Words, nearest};
 
 impl Document {
     /// Sets what `path` names to `value`. `flag` is what was typed, for messages.

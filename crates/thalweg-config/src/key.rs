@@ -7,7 +7,7 @@
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
 use super::Document;
-use crate::config::value::{Form, Value};
+use super::form::Form;
 
 /// A kind of document: what files of it may say.
 #[derive(Debug)]
@@ -137,10 +137,10 @@ impl Kind {
     /// Whether this text can be its value.
     pub fn accepts(self, text: &str) -> bool {
         match self {
-            Kind::Time => Nanos::read(text).is_some(),
+            Kind::Time => text.parse().is_ok_and(|time| time > Nanos::ZERO),
             Kind::Delay => text.parse::<Nanos>().is_ok(),
-            Kind::Rate => BitRate::read(text).is_some_and(|rate| rate.0 > 0),
-            Kind::Amount => Bytes::read(text).is_some_and(|bytes| bytes.0 > 0),
+            Kind::Rate => text.parse().is_ok_and(|rate: BitRate| rate.0 > 0),
+            Kind::Amount => text.parse().is_ok_and(|bytes: Bytes| bytes.0 > 0),
             Kind::Whole(least, most) => {
                 text.parse().is_ok_and(|number: u64| (least..=most).contains(&number))
             }
@@ -148,7 +148,7 @@ impl Kind {
                 text.parse().is_ok_and(|number: f64| number > above && number <= most)
             }
             Kind::Share => text.parse().is_ok_and(|share: f64| (0.0..=1.0).contains(&share)),
-            Kind::Boolean => bool::read(text).is_some(),
+            Kind::Boolean => text.parse::<bool>().is_ok(),
             Kind::Name(choices) => choices().iter().any(|&(name, _)| name == text),
             Kind::Text(_) => !text.is_empty(),
             Kind::Texts(_) => !text.is_empty() && text.split(',').all(|text| !text.is_empty()),
@@ -158,7 +158,7 @@ impl Kind {
     /// What is expected, to be read after "expected".
     pub fn expected(self) -> String {
         match self {
-            Kind::Time => Nanos::expected(),
+            Kind::Time => "a time longer than zero, such as 200us, 100ms, 1.5s or 30min".to_owned(),
             Kind::Delay => "a length of time, such as 0s, 200us, 100ms or 1.5s".to_owned(),
             Kind::Rate => "a bit rate above zero, such as 40mbps or 10gbps".to_owned(),
             Kind::Amount => "an amount of data above zero, such as 1500B, 1.5GB or 64KiB".to_owned(),
@@ -167,7 +167,7 @@ impl Kind {
             Kind::Number(above, f64::INFINITY) => format!("a number above {above}"),
             Kind::Number(above, most) => format!("a number above {above}, at most {most}"),
             Kind::Share => "a number from 0 to 1".to_owned(),
-            Kind::Boolean => bool::expected(),
+            Kind::Boolean => "true or false".to_owned(),
             Kind::Name(choices) => {
                 let names: Vec<&str> = choices().iter().map(|&(name, _)| name).collect();
                 format!("one of {}", names.join(", "))
