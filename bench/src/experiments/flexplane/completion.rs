@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use thalweg::emulate::results::{SweepRun, size_class};
+use thalweg_experiment::results::{SweepRun, size_class};
 use thalweg_plot::axis::Scale;
 use thalweg_plot::figure::{Key, SEVERAL, figure};
 use thalweg_plot::page::Heading;

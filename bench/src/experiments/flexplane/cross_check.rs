@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 
 use anyhow::Context;
-use thalweg::emulate::experiment::table::TOP;
-use thalweg::emulate::results::Results;
+use thalweg_experiment::experiment::table::TOP;
+use thalweg_experiment::results::Results;
 use thalweg_plot::bars::{Arrangement, Bars};
 use thalweg_plot::figure::{ALONE, Key, figure};
 use thalweg_plot::page::Heading;

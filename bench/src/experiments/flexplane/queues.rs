@@ -1,6 +1,6 @@
 //! Table 2 and section 5.1: five senders to one receiver; throughput, and the queue at the bottleneck.
 
-use thalweg::emulate::Experiment;
+use thalweg_experiment::Experiment;
 use thalweg_plot::boxes::Boxes;
 use thalweg_plot::figure::{ALONE, Key, figure};
 use thalweg_plot::page::Heading;

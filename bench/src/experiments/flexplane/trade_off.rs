@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use thalweg::emulate::results::SweepRun;
+use thalweg_experiment::results::SweepRun;
 use thalweg_plot::figure::{ALONE, Key, figure};
 use thalweg_plot::page::Heading;
 use thalweg_plot::points::Points;

@@ -3,9 +3,8 @@
 use std::fmt::Write;
 
 use thalweg_emulator::workloads::sizes::PUBLISHED;
-
-use super::experiment::key::{Choice, Section};
-use super::experiment::table::{PACKETS, ROUTING, SCHEME, TOPOLOGY, TRANSPORT, WORKLOAD};
+use thalweg_experiment::experiment::key::{Choice, Section};
+use thalweg_experiment::experiment::table::{PACKETS, ROUTING, SCHEME, TOPOLOGY, TRANSPORT, WORKLOAD};
 
 /// A page with each choice on a line.
 pub fn list() -> String {

@@ -17,13 +17,12 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
 use thalweg_emulator::mirror::SNAP_LENGTH;
+use thalweg_experiment::mirror::run::MirroredRun;
+use thalweg_experiment::{Experiment, ExperimentError, Plan};
 use thalweg_measure::collector::MonitorPort;
 use thalweg_network::routing::ForwardingTable;
 use thalweg_network::{EndpointId, Node, RouterId};
 use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Nanos, Source, SourceCounters, Timestamp};
-
-use crate::emulate::mirror::run::MirroredRun;
-use crate::emulate::{Experiment, ExperimentError, Plan};
 
 /// How often the thread goes on: at a pace of 0.01 every 20 us of emulated time.
 const NAP: Duration = Duration::from_millis(2);

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use thalweg_config::{Document, Entry, Problem};
 use thalweg_emulator::router::Balance;
+use thalweg_experiment::{Experiment, Plan};
 use thalweg_measure::collector::MonitorPort;
 use thalweg_network::{Forwarding, LinkState, NetworkState, Node};
 
 use super::table::EMULATE;
 use super::{ConfigError, SURE};
-use crate::emulate::{Experiment, Plan};
 use crate::serve::emulation::EmulationConfig;
-use thalweg_config::{Document, Entry, Problem};
 
 /// Reads it; also gives the network that is emulated. `None` if there is none.
 ///

@@ -6,8 +6,8 @@ use thalweg_network::topology::shapes::{Shape, Tiers};
 use thalweg_network::{EndpointId, LinkSpec, Node, PortIndex, RouterId, Topology};
 
 use super::SURE;
-use crate::emulate::experiment::table::TOP;
-use crate::emulate::experiment::{Entry, Experiment, Problem};
+use crate::experiment::table::TOP;
+use crate::experiment::{Entry, Experiment, Problem};
 
 /// Name of the experiment.
 pub(super) fn name_of(experiment: &Experiment) -> String {

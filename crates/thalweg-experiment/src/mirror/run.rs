@@ -8,8 +8,8 @@ use thalweg_network::routing::ForwardingTable;
 use thalweg_network::{EndpointId, RouterId, Topology};
 use thalweg_wire::{Batch, Timestamp};
 
-use crate::emulate::plan::Plan;
-use crate::emulate::run::{Run, RunError};
+use crate::plan::Plan;
+use crate::run::{Run, RunError};
 
 /// An experiment with a feed of its monitor ports. It goes on as it is told to.
 pub struct MirroredRun<'a> {
@@ -96,7 +96,7 @@ mod tests {
     use thalweg_wire::parse::Parser;
 
     use super::*;
-    use crate::emulate::Experiment;
+    use crate::Experiment;
 
     const EXPERIMENT: &str = "duration = \"4ms\"\n[topology]\nshape = \"leaf_spine\"\nleaves = 2\nspines = 2\n\
         endpoints = 1\n[[workload]]\npattern = \"stride\"\nstride = 1\nsizes = \"forever\"\n\

@@ -16,7 +16,6 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
 use thiserror::Error;
 
 use super::results::Results;
@@ -25,12 +24,12 @@ pub use columns::{Column, Row, Values};
 pub use reference::reference;
 
 /// How files are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// Parquet, compressed: small, typed, and read at once by DuckDB, pandas and polars
+    /// Parquet, compressed: small, typed, and read at once by DuckDB, pandas and polars.
     #[default]
     Parquet,
-    /// Comma-separated text with a header
+    /// Comma-separated text with a header.
     Csv,
 }
 

@@ -9,7 +9,7 @@ use thalweg_plot::page::shortened;
 use thalweg_plot::panel::Line;
 use thalweg_plot::quantity::number;
 
-use crate::emulate::results::SweepResults;
+use crate::results::SweepResults;
 
 /// Characters of a name that are shown.
 const LONGEST_NAME: usize = 40;

@@ -18,8 +18,8 @@ mod transport;
 
 use thalweg_emulator::SlotClock;
 use thalweg_emulator::core::blueprint::Blueprint;
-use thalweg_emulator::ports::monitor::Monitor;
 use thalweg_emulator::hosts::HostConfig;
+use thalweg_emulator::ports::monitor::Monitor;
 use thalweg_emulator::router::Balance;
 use thalweg_emulator::schemes::Scheme;
 use thalweg_emulator::workloads::Workload;

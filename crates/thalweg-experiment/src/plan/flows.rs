@@ -1,5 +1,6 @@
 //! `[[workload]]`.
 
+use thalweg_config::{Hint, nearest};
 use thalweg_emulator::workloads::arrivals::Spacing;
 use thalweg_emulator::workloads::compose::Limited;
 use thalweg_emulator::workloads::patterns::{
@@ -12,8 +13,7 @@ use thalweg_wire::{BitRate, Bytes, Timestamp};
 
 use super::network::{endpoint, endpoints};
 use super::{SURE, Stage};
-use crate::config::{Hint, nearest};
-use crate::emulate::experiment::{Entry, Problem};
+use crate::experiment::{Entry, Problem};
 
 /// The flows of a workload; `index` tells it from others.
 ///

@@ -5,7 +5,7 @@ use thalweg_wire::{Nanos, Timestamp};
 
 use super::SURE;
 use super::network::node;
-use crate::emulate::experiment::{Entry, Problem};
+use crate::experiment::{Entry, Problem};
 
 /// Something that happens to the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -145,7 +145,7 @@ fn chain(path: &[LinkSpec]) -> Result<Topology, TopologyError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::emulate::Experiment;
+    use crate::Experiment;
 
     fn plan(rest: &str) -> Plan {
         let text = format!("duration = \"1s\"\n{rest}[[workload]]\npattern = \"incast\"\nsizes = \"1MB\"\n");

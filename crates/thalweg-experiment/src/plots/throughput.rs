@@ -8,7 +8,7 @@ use thalweg_plot::quantity::number;
 use thalweg_plot::strips::{MOST, Strip, strips};
 
 use super::{Times, busiest};
-use crate::emulate::results::LinkRow;
+use crate::results::LinkRow;
 
 /// What one direction of one link carried.
 #[derive(Default)]

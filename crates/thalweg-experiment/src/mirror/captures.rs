@@ -10,7 +10,7 @@ use thalweg_wire::Batch;
 use thalweg_wire::capture_file::pcapng::Encoder;
 
 /// The capture files of a run.
-pub(in crate::emulate) struct CaptureFiles(Vec<CaptureFile>);
+pub(crate) struct CaptureFiles(Vec<CaptureFile>);
 
 /// One monitor port's file.
 struct CaptureFile {
@@ -24,7 +24,7 @@ impl CaptureFiles {
     ///
     /// # Errors
     /// If a file cannot be made.
-    pub(in crate::emulate) fn create(
+    pub(crate) fn create(
         feed: &mut MirrorFeed<'_>,
         topology: &Topology,
         folder: &Path,
@@ -41,7 +41,7 @@ impl CaptureFiles {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub(in crate::emulate) fn write(&mut self, router: RouterId, batch: &Batch<'_>) -> io::Result<()> {
+    pub(crate) fn write(&mut self, router: RouterId, batch: &Batch<'_>) -> io::Result<()> {
         match self.0.iter_mut().find(|file| file.router == router) {
             Some(file) => file.write(batch),
             None => Ok(()),
@@ -52,7 +52,7 @@ impl CaptureFiles {
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub(in crate::emulate) fn finish(mut self) -> io::Result<()> {
+    pub(crate) fn finish(mut self) -> io::Result<()> {
         self.0.iter_mut().try_for_each(|capture| capture.file.flush())
     }
 }

@@ -1,7 +1,7 @@
 //! The columns of each file: name, unit, meaning, type, and how to read a value from a row. Parquet, CSV and the
 //! reference page are all made from these tables.
 
-use crate::emulate::results::{DropRow, FlowRow, LinkRow, QueueRow};
+use crate::results::{DropRow, FlowRow, LinkRow, QueueRow};
 
 /// A row of one of the files.
 pub trait Row: Sized + 'static {

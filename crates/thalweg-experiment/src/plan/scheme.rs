@@ -12,7 +12,7 @@ use thalweg_emulator::schemes::red::RedConfig;
 use thalweg_emulator::schemes::{Scheme, SchemeError};
 
 use super::SURE;
-use crate::emulate::experiment::{Entry, Problem};
+use crate::experiment::{Entry, Problem};
 
 /// The scheme.
 ///
@@ -91,8 +91,8 @@ mod tests {
     use thalweg_emulator::schemes::SCHEMES;
 
     use super::*;
-    use crate::emulate::experiment::Experiment;
-    use crate::emulate::experiment::table::SCHEME;
+    use crate::experiment::Experiment;
+    use crate::experiment::table::SCHEME;
 
     #[test]
     fn the_table_has_the_defaults_of_every_scheme() {

@@ -8,7 +8,7 @@ use thalweg_plot::quantity::number;
 use thalweg_plot::strips::{MOST, Strip, strips};
 
 use super::{Times, busiest};
-use crate::emulate::results::{QueueRow, Spread};
+use crate::results::{QueueRow, Spread};
 
 /// Router, number and what it leads to.
 type Port<'a> = (&'a str, u16, &'a str);

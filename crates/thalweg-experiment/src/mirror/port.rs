@@ -8,8 +8,8 @@ use thalweg_wire::{Batch, Source, SourceCounters};
 use thiserror::Error;
 
 use super::run::MirroredRun;
-use crate::emulate::plan::Plan;
-use crate::emulate::run::RunError;
+use crate::plan::Plan;
+use crate::run::RunError;
 
 /// Frames of a batch, about.
 const BATCH: usize = 256;
@@ -97,7 +97,7 @@ impl Source for MirrorPort<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::emulate::Experiment;
+    use crate::Experiment;
 
     const EXPERIMENT: &str = "duration = \"2ms\"\n[topology]\nshape = \"rack\"\nendpoints = 4\n[[workload]]\n\
         pattern = \"all_to_all\"\nload = 0.8\nsizes = \"100KB\"\n[[mirror]]\nrouter = \"tor0\"\n";

@@ -10,7 +10,7 @@ use thalweg_network::EndpointId;
 use thalweg_wire::{BitRate, Bytes};
 
 use super::{SURE, Stage};
-use crate::emulate::experiment::{Entry, Problem};
+use crate::experiment::{Entry, Problem};
 
 /// The senders of all racks; `index` tells this workload from others.
 ///

@@ -5,7 +5,7 @@ use thalweg_wire::Nanos;
 
 use super::Stage;
 use super::network::ports;
-use crate::emulate::experiment::{Entry, Problem};
+use crate::experiment::{Entry, Problem};
 
 /// Most samples of queues, and most intervals of links: they are kept until the end.
 const MOST_ROWS: u64 = 1 << 21;

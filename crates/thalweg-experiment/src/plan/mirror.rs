@@ -5,7 +5,7 @@ use thalweg_network::{Node, PortIndex};
 
 use super::network::{node, ports};
 use super::{SURE, Stage};
-use crate::emulate::experiment::{Entry, Problem};
+use crate::experiment::{Entry, Problem};
 
 /// A monitor port.
 ///

@@ -11,8 +11,8 @@ use thalweg_wire::{BitRate, Nanos};
 
 use super::scheme::marks;
 use super::{SURE, Stage};
-use crate::emulate::experiment::table::MIRROR;
-use crate::emulate::experiment::{Entry, Problem};
+use crate::experiment::table::MIRROR;
+use crate::experiment::{Entry, Problem};
 
 /// Bytes of Ethernet framing.
 const FRAMING: u64 = thalweg_emulator::packet::FRAMING as u64;
@@ -139,8 +139,8 @@ fn cost(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::emulate::experiment::Experiment;
-    use crate::emulate::plan::Plan;
+    use crate::experiment::Experiment;
+    use crate::plan::Plan;
 
     fn hosts_of(rest: &str) -> HostConfig {
         let flows = "[[workload]]\npattern = \"incast\"\nsizes = \"1MB\"\n";

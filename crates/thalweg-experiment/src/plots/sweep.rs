@@ -9,7 +9,7 @@ use thalweg_plot::quantity::{number, percent};
 
 use super::flows::sizes_of_class;
 use super::grid::Grid;
-use crate::emulate::results::{QueueUse, Results, SIZE_CLASSES, Spread, SweepResults};
+use crate::results::{QueueUse, Results, SIZE_CLASSES, Spread, SweepResults};
 
 /// Of one plot; wider if its horizontal axis has many names.
 const PANEL: (u32, u32) = (430, 320);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::emulate::results::{
+use crate::results::{
     FlowCounts, FlowRow, LinkRow, PacketCounts, QueueRow, QueueUse, SIZE_CLASSES, SizeClassRow, Spread,
     Summary, SweepRun,
 };

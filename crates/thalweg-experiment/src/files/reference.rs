@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::columns::Row;
-use crate::emulate::results::{DropRow, FlowRow, LinkRow, QueueRow};
+use crate::results::{DropRow, FlowRow, LinkRow, QueueRow};
 
 const BEGINNING: &str = "\
 # Files of an emulation

@@ -8,7 +8,7 @@ use thalweg_plot::panel::{Line, Panel};
 use thalweg_plot::quantity::{duration, number, size};
 
 use super::Times;
-use crate::emulate::results::{FlowRow, SIZE_CLASSES, Spread, size_class};
+use crate::results::{FlowRow, SIZE_CLASSES, Spread, size_class};
 
 /// Of each of the two plots.
 const PANEL: (u32, u32) = (490, 350);

@@ -6,7 +6,7 @@ use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use ::parquet::record::Field;
 
 use super::*;
-use crate::emulate::results::{DropRow, FlowRow, LinkRow, QueueRow};
+use crate::results::{DropRow, FlowRow, LinkRow, QueueRow};
 
 fn flows() -> Vec<FlowRow> {
     let flow = FlowRow {
