@@ -5,7 +5,7 @@ use std::path::Path;
 
 use thalweg_plot::axis::Scale;
 use thalweg_plot::bars::Columns;
-use thalweg_plot::figure::{ALONE, Key, figure};
+use thalweg_plot::figure::{self, ALONE, Legend};
 use thalweg_plot::page::Heading;
 use thalweg_wire::{Direction, FlowKey, HashSeed, IpVersion};
 
@@ -55,9 +55,10 @@ pub(super) fn run(packets: u64, command: &str, plot: &Path) -> anyhow::Result<Ou
         );
     }
     // Less than one bucket has no bar.
-    let shown = |count: f64| if count < 1.0 { f64::NAN } else { count };
-    let float = |histogram: &[u64]| histogram.iter().map(|count| shown(*count as f64)).collect::<Vec<_>>();
-    let series = vec![float(&bernstein), float(&ours), poisson.into_iter().map(shown).collect()];
+    let at_least_one = |count: f64| if count < 1.0 { f64::NAN } else { count };
+    let float =
+        |histogram: &[u64]| histogram.iter().map(|count| at_least_one(*count as f64)).collect::<Vec<_>>();
+    let series = vec![float(&bernstein), float(&ours), poisson.into_iter().map(at_least_one).collect()];
     let places = series.iter().map(Vec::len).max().unwrap_or(0);
     let columns = Columns {
         title: "buckets".to_owned(),
@@ -68,8 +69,8 @@ pub(super) fn run(packets: u64, command: &str, plot: &Path) -> anyhow::Result<Ou
         series,
     };
     let title = format!("{} one-way flows in {} buckets", grouped(flows), grouped(buckets));
-    let key = Key::of(&["Bernstein", "ours", "Poisson"]);
-    save(plot, &figure(&Heading::new(title, ""), &key, ALONE, &[columns])?)?;
+    let legend = Legend::of(&["Bernstein", "ours", "Poisson"]);
+    save(plot, &figure::draw(&Heading::new(title, ""), &legend, ALONE, &[columns])?)?;
     let mut page = Page::new("Flow entries in a hash bucket", command);
     page.paragraph(format_args!(
         "{} packets, {} one-way flows, {} buckets ({LOAD} flows a bucket, as fits the figure).",

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use thalweg::synth::SynthOptions;
 use thalweg_plot::boxes::Boxes;
-use thalweg_plot::figure::{ALONE, Key, figure};
+use thalweg_plot::figure::{self, ALONE, Legend};
 use thalweg_plot::page::Heading;
 use thalweg_wire::{FlowKey, Packet};
 
@@ -92,7 +92,7 @@ pub(super) fn run(packets: u64, seeds: u64, command: &str, plot: &Path) -> anyho
         x_title: "of what, and length threshold L (bytes)".to_owned(),
         boxes: sample.into_iter().map(|(name, numbers)| (name, numbers.in_order())).collect(),
     };
-    save(plot, &figure(&Heading::new(title, ""), &Key::default(), ALONE, &[boxes])?)?;
+    save(plot, &figure::draw(&Heading::new(title, ""), &Legend::default(), ALONE, &[boxes])?)?;
     let mut page = Page::new("What the length filter leaves out", command);
     page.paragraph(format_args!("{} traces of {} packets.", seeds.max(1), grouped(packets)));
     page.table(&shown);

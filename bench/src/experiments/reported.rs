@@ -7,7 +7,7 @@ use thalweg_measure::detect::Finding;
 use thalweg_measure::detect::cfinf::CfinfParameters;
 use thalweg_measure::meter::flow_table::Output;
 use thalweg_plot::boxes::Boxes;
-use thalweg_plot::figure::{ALONE, Key, figure};
+use thalweg_plot::figure::{self, ALONE, Legend};
 use thalweg_plot::page::Heading;
 
 use super::Outcome;
@@ -93,7 +93,7 @@ pub(super) fn run(packets: u64, seeds: u64, command: &str, plot: &Path) -> anyho
         x_title: "length threshold L (bytes) and sampling probability S".to_owned(),
         boxes: sample.into_iter().map(|(setting, reports)| (setting, reports.in_order())).collect(),
     };
-    save(plot, &figure(&Heading::new(title, ""), &Key::default(), ALONE, &[boxes])?)?;
+    save(plot, &figure::draw(&Heading::new(title, ""), &Legend::default(), ALONE, &[boxes])?)?;
     let mut page = Page::new("Cheetahs reported", command);
     page.paragraph(format_args!(
         "{} packets; settings with S < 1 over {} sampling seeds; one flow cache of {} entries.",

@@ -151,7 +151,7 @@ impl Plot for Columns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::{Key, figure};
+    use crate::figure::{self, Legend};
     use crate::page::Heading;
 
     fn bars(arrangement: Arrangement) -> Bars {
@@ -176,10 +176,10 @@ mod tests {
     }
 
     #[test]
-    fn a_series_has_the_same_colour_in_the_plot_and_in_the_key() {
+    fn a_series_has_the_same_colour_in_the_plot_and_in_the_legend() {
         let heading = Heading { title: String::new(), subtitle: String::new() };
-        let key = Key::of(&["a", "b", "c"]);
-        let svg = figure(&heading, &key, (400, 300), &[bars(Arrangement::Stacked)]).unwrap();
+        let legend = Legend::of(&["a", "b", "c"]);
+        let svg = figure::draw(&heading, &legend, (400, 300), &[bars(Arrangement::Stacked)]).unwrap();
         assert_eq!(["#0072B2", "#D55E00", "#009E73"].map(|colour| svg.matches(colour).count()), [2, 1, 2]);
     }
 
@@ -193,7 +193,7 @@ mod tests {
             series: vec![vec![0.0, 10.0, f64::NAN]],
         };
         let heading = Heading { title: String::new(), subtitle: String::new() };
-        let svg = figure(&heading, &Key::default(), (400, 300), &[columns]).unwrap();
+        let svg = figure::draw(&heading, &Legend::default(), (400, 300), &[columns]).unwrap();
         assert_eq!(svg.matches("#0072B2").count(), 1);
     }
 }

@@ -76,7 +76,7 @@ impl Plot for Boxes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::{Key, figure};
+    use crate::figure::{self, Legend};
     use crate::page::Heading;
 
     #[test]
@@ -90,7 +90,7 @@ mod tests {
             ],
         };
         let heading = Heading { title: String::new(), subtitle: String::new() };
-        let svg = figure(&heading, &Key::default(), (400, 300), &[boxes]).unwrap();
+        let svg = figure::draw(&heading, &Legend::default(), (400, 300), &[boxes]).unwrap();
         assert!(["one", "two", "1.25"].iter().all(|text| svg.contains(text)), "{svg}");
         assert!(!svg.contains("NaN"));
     }

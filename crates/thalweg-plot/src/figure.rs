@@ -1,4 +1,4 @@
-//! A page of plots that share their series and the key to them.
+//! A page of plots that share their series and the legend.
 
 use crate::error::DrawError;
 use crate::frame::CHARACTER;
@@ -6,9 +6,9 @@ use crate::page::{Area, GREY, HPos, Heading, INK, TEXT, page, sample, shortened,
 
 /// Panels that are wider stand one below the other.
 const WIDE: u32 = 640;
-/// Of an entry of the key.
+/// Of an entry of the legend.
 const ENTRY: i32 = 24;
-/// Characters of a name that the key shows.
+/// Characters of a name that the legend shows.
 const LONGEST_NAME: usize = 40;
 
 /// Offered to one of several plots.
@@ -21,7 +21,7 @@ pub trait Plot {
     /// Width and height that it takes where this much is offered.
     fn size(&self, offered: (u32, u32)) -> (u32, u32);
 
-    /// What stands for its series in the key.
+    /// What stands for its series in the legend.
     fn sample(&self) -> Sample;
 
     /// Draws it into the whole of `area`.
@@ -31,7 +31,7 @@ pub trait Plot {
     fn draw(&self, area: &Area<'_>) -> Result<(), DrawError>;
 }
 
-/// What stands for a series in a key.
+/// What stands for a series in a legend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sample {
     /// A piece of a line.
@@ -44,17 +44,17 @@ pub enum Sample {
 
 /// The names of series, in the order of their styles.
 #[derive(Clone, Debug, Default)]
-pub struct Key {
+pub struct Legend {
     /// Above them: what the names are. Nothing is left free for an empty title.
     pub title: String,
-    /// The names. A key of one name is not drawn.
+    /// The names. A legend of one name is not drawn.
     pub names: Vec<String>,
 }
 
-impl Key {
-    /// A key of these names without a title.
-    pub fn of(names: &[impl AsRef<str>]) -> Key {
-        Key { title: String::new(), names: names.iter().map(|name| name.as_ref().to_owned()).collect() }
+impl Legend {
+    /// A legend of these names without a title.
+    pub fn of(names: &[impl AsRef<str>]) -> Legend {
+        Legend { title: String::new(), names: names.iter().map(|name| name.as_ref().to_owned()).collect() }
     }
 
     fn is_drawn(&self) -> bool {
@@ -91,14 +91,14 @@ fn shown(name: &str) -> String {
     shortened(name, LONGEST_NAME)
 }
 
-/// Draws a page of `plots`, two a row, or one a row if they are wide, and the key beside them. Each plot is offered
+/// Draws a page of `plots`, two a row, or one a row if they are wide, and the legend beside them. Each plot is offered
 /// `size`.
 ///
 /// # Errors
 /// If the plotting library cannot draw it.
-pub fn figure<P: Plot>(
+pub fn draw<P: Plot>(
     heading: &Heading,
-    key: &Key,
+    legend: &Legend,
     size: (u32, u32),
     plots: &[P],
 ) -> Result<String, DrawError> {
@@ -106,8 +106,8 @@ pub fn figure<P: Plot>(
     let (width, height) = sizes.reduce(|a, b| (a.0.max(b.0), a.1.max(b.1))).unwrap_or(size);
     let count = plots.len() as u32;
     let columns = if width > WIDE { 1 } else { count.clamp(1, 2) };
-    let whole = (count.div_ceil(columns) * height).max(key.height());
-    page(heading, (columns * width + key.width(), whole), |body| {
+    let whole = (count.div_ceil(columns) * height).max(legend.height());
+    page(heading, (columns * width + legend.width(), whole), |body| {
         let (area, beside) = body.split_horizontally(columns * width);
         for (index, plot) in (0..).zip(plots) {
             let (left, top) = (index % columns * width, index / columns * height);
@@ -115,7 +115,7 @@ pub fn figure<P: Plot>(
             let (area, _) = row.split_horizontally(left).1.split_horizontally(width);
             plot.draw(&area)?;
         }
-        key.draw(&beside, plots.first().map_or(Sample::Line, Plot::sample))
+        legend.draw(&beside, plots.first().map_or(Sample::Line, Plot::sample))
     })
 }
 
@@ -134,8 +134,8 @@ mod tests {
         let places = ["1", "2", "3", "4"].map(str::to_owned);
         let lines = [vec![1.0, f64::NAN, 3.0, 0.0], vec![2.0]];
         let panel = Panel::over_names("t", "x", &places, Scale::LOGARITHMIC, &lines);
-        let svg = figure(&heading(), &Key::of(&["a", "b"]), (400, 300), &[panel]).unwrap();
-        assert_eq!(svg.matches("<circle").count(), 2 + 2 + 1, "two in the key, three values");
+        let svg = draw(&heading(), &Legend::of(&["a", "b"]), (400, 300), &[panel]).unwrap();
+        assert_eq!(svg.matches("<circle").count(), 2 + 2 + 1, "two in the legend, three values");
         assert!(svg.trim_end().ends_with("</svg>"));
     }
 
@@ -144,13 +144,13 @@ mod tests {
         let curve = vec![(0.0, 1.0), (1.0, f64::NAN), (2.0, 0.0), (3.0, 10.0)];
         let panel = Panel::curves("t", "x", Scale::LOGARITHMIC, vec![curve, Vec::new()]);
         assert_eq!((panel.y.low(), panel.y.high()), (1.0, 10.0));
-        let svg = figure(&heading(), &Key::of(&["one", "none"]), (400, 300), &[panel]).unwrap();
+        let svg = draw(&heading(), &Legend::of(&["one", "none"]), (400, 300), &[panel]).unwrap();
         assert!(svg.contains("one") && !svg.contains("NaN"));
     }
 
     #[test]
     fn a_figure_without_plots_is_drawn() {
         let plots: [Panel; 0] = [];
-        assert!(figure(&heading(), &Key::default(), (400, 300), &plots).unwrap().contains("title"));
+        assert!(draw(&heading(), &Legend::default(), (400, 300), &plots).unwrap().contains("title"));
     }
 }

@@ -1,4 +1,4 @@
-//! A page of SVG: its heading, colours, texts and keys.
+//! A page of SVG: its heading, colours, texts and legends.
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -111,7 +111,7 @@ pub(crate) fn write(
     Ok(area.draw(&Text::new(text, at, style))?)
 }
 
-/// What stands for a series in a key; `at` is its left end, half way up.
+/// What stands for a series in a legend; `at` is its left end, half way up.
 pub(crate) fn sample(
     area: &Area<'_>,
     (x, y): (i32, i32),

@@ -90,7 +90,7 @@ fn apart(names: &[&str], points: &[(i32, i32)]) -> Vec<(i32, i32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::{Key, figure};
+    use crate::figure::{self, Legend};
     use crate::page::Heading;
 
     #[test]
@@ -114,7 +114,7 @@ mod tests {
             points: points.map(|(name, x, y)| (name.to_owned(), x, y)).to_vec(),
         };
         let heading = Heading { title: String::new(), subtitle: String::new() };
-        let svg = figure(&heading, &Key::default(), (400, 300), &[points]).unwrap();
+        let svg = figure::draw(&heading, &Legend::default(), (400, 300), &[points]).unwrap();
         assert_eq!(svg.matches("<circle").count(), 1);
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use thalweg_experiment::results::{SweepRun, size_class};
 use thalweg_plot::axis::Scale;
-use thalweg_plot::figure::{Key, SEVERAL, figure};
+use thalweg_plot::figure::{self, Legend, SEVERAL};
 use thalweg_plot::page::Heading;
 use thalweg_plot::panel::Panel;
 
@@ -236,7 +236,7 @@ fn draw(path: &Path, points: &[Point]) -> anyhow::Result<()> {
         let title = format!("{title} (slowdown)");
         Panel::over_names(title, "load (percent)", &loads, Scale::LOGARITHMIC, &lines)
     });
-    let key = Key::of(&CONTENDERS.map(|contender| contender.name));
+    let legend = Legend::of(&CONTENDERS.map(|contender| contender.name));
     let heading = Heading::new("Web search: completion time over that of the flow alone", "");
-    save(path, &figure(&heading, &key, SEVERAL, &panels)?)
+    save(path, &figure::draw(&heading, &legend, SEVERAL, &panels)?)
 }

@@ -9,7 +9,7 @@ use anyhow::Context;
 use thalweg_experiment::experiment::table::TOP;
 use thalweg_experiment::results::Results;
 use thalweg_plot::bars::{Arrangement, Bars};
-use thalweg_plot::figure::{ALONE, Key, figure};
+use thalweg_plot::figure::{self, ALONE, Legend};
 use thalweg_plot::page::Heading;
 
 use super::{Contender, Keep, Study, digits, link_to, mean, quantile, sweep};
@@ -228,7 +228,7 @@ fn draw(path: &Path, ours: &[Measured], theirs: &[Measured]) -> anyhow::Result<(
     let queues = |runs: &[Measured]| runs.iter().map(|run| run.queue_mean).collect();
     let names = SCENARIOS.map(|(_, _, contender)| contender.name);
     let series: [(&str, Vec<f64>); 2] = [("Thalweg", queues(ours)), ("ns-3", queues(theirs))];
-    let key = Key::of(&series.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    let legend = Legend::of(&series.iter().map(|(name, _)| *name).collect::<Vec<_>>());
     let bars = Bars {
         title: String::new(),
         x_title: "packets".to_owned(),
@@ -236,7 +236,7 @@ fn draw(path: &Path, ours: &[Measured], theirs: &[Measured]) -> anyhow::Result<(
         series: series.into_iter().map(|(_, values)| values).collect(),
         arrangement: Arrangement::SideBySide,
     };
-    save(path, &figure(&Heading::new("Mean queue at the bottleneck", ""), &key, ALONE, &[bars])?)
+    save(path, &figure::draw(&Heading::new("Mean queue at the bottleneck", ""), &legend, ALONE, &[bars])?)
 }
 
 #[cfg(test)]

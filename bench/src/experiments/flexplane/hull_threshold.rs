@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use thalweg_plot::axis::Scale;
-use thalweg_plot::figure::{ALONE, Key, figure};
+use thalweg_plot::figure::{self, ALONE, Legend};
 use thalweg_plot::page::Heading;
 use thalweg_plot::panel::Panel;
 
@@ -175,5 +175,5 @@ fn draw(path: &Path, all: &[Measured]) -> anyhow::Result<()> {
     let panel = Panel::over_names(title, "marking threshold (KB)", &places(), scale, &lines);
     let names: Vec<&str> = all.iter().map(|measured| measured.name).chain(["92 %"]).collect();
     let heading = Heading::new("HULL: throughput over the marking threshold", "");
-    save(path, &figure(&heading, &Key::of(&names), ALONE, &[panel])?)
+    save(path, &figure::draw(&heading, &Legend::of(&names), ALONE, &[panel])?)
 }

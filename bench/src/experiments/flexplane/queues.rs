@@ -2,7 +2,7 @@
 
 use thalweg_experiment::Experiment;
 use thalweg_plot::boxes::Boxes;
-use thalweg_plot::figure::{ALONE, Key, figure};
+use thalweg_plot::figure::{self, ALONE, Legend};
 use thalweg_plot::page::Heading;
 
 use super::{Contender, Keep, Study, Trends, digits, idle_one_way_us, link_to, mean, quantile, sweep, with};
@@ -87,7 +87,7 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
             .collect(),
     };
     let heading = Heading::new("Queue at the bottleneck: quartiles, least and greatest", "");
-    save(study.plot, &figure(&heading, &Key::default(), ALONE, &[boxes])?)?;
+    save(study.plot, &figure::draw(&heading, &Legend::default(), ALONE, &[boxes])?)?;
     Ok(Outcome { page, table: raw })
 }
 

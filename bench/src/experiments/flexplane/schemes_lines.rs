@@ -5,7 +5,7 @@
 //! checks; what is about a store is queueing; all else is the scheme.
 
 use thalweg_plot::bars::{Arrangement, Bars};
-use thalweg_plot::figure::{ALONE, Key, figure};
+use thalweg_plot::figure::{self, ALONE, Legend};
 use thalweg_plot::page::Heading;
 
 use super::Study;
@@ -154,7 +154,7 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
             counted.iter().map(|(lines, _)| (lines.settings + lines.imports) as f64).collect(),
         ),
     ];
-    let key = Key::of(&series.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    let legend = Legend::of(&series.iter().map(|(name, _)| *name).collect::<Vec<_>>());
     let bars = Bars {
         title: String::new(),
         x_title: "lines".to_owned(),
@@ -162,7 +162,7 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
         series: series.into_iter().map(|(_, values)| values).collect(),
         arrangement: Arrangement::Stacked,
     };
-    save(study.plot, &figure(&Heading::new("Lines of each scheme", ""), &key, ALONE, &[bars])?)?;
+    save(study.plot, &figure::draw(&Heading::new("Lines of each scheme", ""), &legend, ALONE, &[bars])?)?;
     Ok(Outcome { page, table })
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use thalweg_experiment::results::SweepRun;
-use thalweg_plot::figure::{ALONE, Key, figure};
+use thalweg_plot::figure::{self, ALONE, Legend};
 use thalweg_plot::page::Heading;
 use thalweg_plot::points::Points;
 
@@ -199,5 +199,5 @@ fn draw(path: &Path, all: &[Measured]) -> anyhow::Result<()> {
         points: all.iter().map(point).collect(),
     };
     let heading = Heading::new("What short and long flows take: best is bottom left", "");
-    save(path, &figure(&heading, &Key::default(), ALONE, &[points])?)
+    save(path, &figure::draw(&heading, &Legend::default(), ALONE, &[points])?)
 }

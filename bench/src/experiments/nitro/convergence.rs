@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use thalweg_plot::axis::Scale;
-use thalweg_plot::figure::{Key, SEVERAL, figure};
+use thalweg_plot::figure::{self, Legend, SEVERAL};
 use thalweg_plot::page::Heading;
 use thalweg_plot::panel::Panel;
 use thalweg_sketch::{CountSketch, Hasher, Key as _, Noise, Probability, RowSketch, Shape, Target};
@@ -270,7 +270,10 @@ fn draw(path: &Path, samples: &Samples, places: &[String], names: &[String]) -> 
             lines(flatter, "largest error, L2"),
         ),
     ];
-    save(path, &figure(&Heading::new("Error against packets seen", ""), &Key::of(names), SEVERAL, &panels)?)
+    save(
+        path,
+        &figure::draw(&Heading::new("Error against packets seen", ""), &Legend::of(names), SEVERAL, &panels)?,
+    )
 }
 
 /// 20,000 as 20k.

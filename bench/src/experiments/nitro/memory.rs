@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use thalweg_plot::axis::Scale;
-use thalweg_plot::figure::{Key, SEVERAL, figure};
+use thalweg_plot::figure::{self, Legend, SEVERAL};
 use thalweg_plot::page::Heading;
 use thalweg_plot::panel::Panel;
 use thalweg_sketch::{
@@ -310,7 +310,10 @@ fn draw(path: &Path, samples: &Samples, places: &[String], methods: &[String]) -
         panel(MEASURES[7].1, error, Scale::LOGARITHMIC.in_percent(), lines("distinct")),
         panel(MEASURES[8].1, error, Scale::LOGARITHMIC.in_percent(), lines("entropy")),
     ];
-    save(path, &figure(&Heading::new("Error against memory", ""), &Key::of(methods), SEVERAL, &panels)?)
+    save(
+        path,
+        &figure::draw(&Heading::new("Error against memory", ""), &Legend::of(methods), SEVERAL, &panels)?,
+    )
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::Path;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use thalweg_plot::axis::Scale;
-use thalweg_plot::figure::{Key, SEVERAL, figure};
+use thalweg_plot::figure::{self, Legend, SEVERAL};
 use thalweg_plot::page::Heading;
 use thalweg_plot::panel::Panel;
 use thalweg_sketch::{CountSketch, Hasher, Key as _, Probability, RowSketch, Shape, TopK, WithTopK};
@@ -239,7 +239,10 @@ fn draw(path: &Path, samples: &Samples, places: &[String]) -> anyhow::Result<()>
     };
     let memory = panel("Memory, steady (KiB)".to_owned(), Scale::LOGARITHMIC, lines(STEADY, "KiB"));
     let panels = [error(STEADY), error("turning"), error("flooded"), memory];
-    save(path, &figure(&Heading::new("Against packet sampling", ""), &Key::of(&METHODS), SEVERAL, &panels)?)
+    save(
+        path,
+        &figure::draw(&Heading::new("Against packet sampling", ""), &Legend::of(&METHODS), SEVERAL, &panels)?,
+    )
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::Path;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use thalweg_plot::axis::Scale;
-use thalweg_plot::figure::{Key, SEVERAL, figure};
+use thalweg_plot::figure::{self, Legend, SEVERAL};
 use thalweg_plot::page::Heading;
 use thalweg_plot::panel::Panel;
 use thalweg_sketch::{CountSketch, Hasher, Key as _, Probability, RowSketch, Shape, Sums};
@@ -223,5 +223,5 @@ fn draw(
             lines(short, MEASURES[2].0),
         ),
     ];
-    save(path, &figure(&Heading::new("Skew", ""), &Key::of(methods), SEVERAL, &panels)?)
+    save(path, &figure::draw(&Heading::new("Skew", ""), &Legend::of(methods), SEVERAL, &panels)?)
 }

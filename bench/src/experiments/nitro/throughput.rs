@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use thalweg_plot::axis::Scale;
-use thalweg_plot::figure::{Key, SEVERAL, figure};
+use thalweg_plot::figure::{self, Legend, SEVERAL};
 use thalweg_plot::page::Heading;
 use thalweg_plot::panel::Panel;
 use thalweg_sketch::Probability;
@@ -148,7 +148,7 @@ fn draw(path: &Path, samples: &Samples, places: &[String]) -> anyhow::Result<()>
         ),
     ];
     let legend = TASKS.map(|(task, _, _)| task);
-    save(path, &figure(&Heading::new("Updates a second", ""), &Key::of(&legend), SEVERAL, &panels)?)
+    save(path, &figure::draw(&Heading::new("Updates a second", ""), &Legend::of(&legend), SEVERAL, &panels)?)
 }
 
 /// Each line divided by where the other begins.

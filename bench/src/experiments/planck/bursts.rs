@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use thalweg_plot::axis::Scale;
-use thalweg_plot::figure::{Key, SEVERAL, figure};
+use thalweg_plot::figure::{self, Legend, SEVERAL};
 use thalweg_plot::page::Heading;
 use thalweg_plot::panel::Panel;
 use thalweg_wire::{Nanos, Timestamp};
@@ -186,7 +186,7 @@ fn draw(path: &Path, all: &[Measured]) -> anyhow::Result<()> {
             vec![distribution(most.between.clone()), Vec::new(), chance.collect()],
         ),
     ];
-    let key = Key::of(&["measured", "one packet each in turn", "drawn at random"]);
+    let legend = Legend::of(&["measured", "one packet each in turn", "drawn at random"]);
     let heading = Heading::new("How samples of a flow come out of the monitor port", "");
-    save(path, &figure(&heading, &key, SEVERAL, &panels)?)
+    save(path, &figure::draw(&heading, &legend, SEVERAL, &panels)?)
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use thalweg_emulator::workloads::random::Random;
 use thalweg_measure::rates::Basis;
 use thalweg_plot::axis::Scale;
-use thalweg_plot::figure::{Key, SEVERAL, figure};
+use thalweg_plot::figure::{self, Legend, SEVERAL};
 use thalweg_plot::page::Heading;
 use thalweg_plot::panel::Panel;
 use thalweg_wire::{BitRate, Nanos, Timestamp};
@@ -386,6 +386,6 @@ fn draw(path: &Path, all: &Measured) -> anyhow::Result<()> {
             ],
         ),
     ];
-    let key = Key::of(&["CUBIC", "DCTCP", "sampler with as many samples", "sFlow, 300 samples/s"]);
-    save(path, &figure(&Heading::new("How far off rates are", ""), &key, SEVERAL, &panels)?)
+    let legend = Legend::of(&["CUBIC", "DCTCP", "sampler with as many samples", "sFlow, 300 samples/s"]);
+    save(path, &figure::draw(&Heading::new("How far off rates are", ""), &legend, SEVERAL, &panels)?)
 }

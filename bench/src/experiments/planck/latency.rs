@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use thalweg_plot::axis::Scale;
-use thalweg_plot::figure::{Key, SEVERAL, figure};
+use thalweg_plot::figure::{self, Legend, SEVERAL};
 use thalweg_plot::page::Heading;
 use thalweg_plot::panel::Panel;
 use thalweg_wire::{BitRate, Bytes, Nanos};
@@ -157,6 +157,6 @@ fn draw(path: &Path, three: Vec<Vec<f64>>, means: [Vec<(f64, f64)>; 2]) -> anyho
             vec![paper, Vec::new(), least, Vec::new()],
         ),
     ];
-    let key = Key::of(&PORTS.each_ref().map(|port| port.name));
-    save(path, &figure(&Heading::new("How late samples are", ""), &key, SEVERAL, &panels)?)
+    let legend = Legend::of(&PORTS.each_ref().map(|port| port.name));
+    save(path, &figure::draw(&Heading::new("How late samples are", ""), &legend, SEVERAL, &panels)?)
 }

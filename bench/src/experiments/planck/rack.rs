@@ -371,7 +371,9 @@ impl<'a> Reader<'a> {
             known.push((Pair::of(packet), packet.length(), sent));
             segment
         });
-        feed.deliver(|_, batch| intake.take(&batch, packets));
+        feed.deliver(|_, batch| {
+            intake.take(&batch, packets);
+        });
         let passed = switch.clock().start_of(switch.now());
         let seen = known.drain(..).zip(packets.drain(..));
         samples.extend(seen.map(|((pair, length, sent), packet)| Sample {

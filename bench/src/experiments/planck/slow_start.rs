@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use thalweg_plot::axis::Scale;
-use thalweg_plot::figure::{Key, SEVERAL, figure};
+use thalweg_plot::figure::{self, Legend, SEVERAL};
 use thalweg_plot::page::Heading;
 use thalweg_plot::panel::Panel;
 use thalweg_wire::{Nanos, Timestamp};
@@ -208,8 +208,8 @@ fn draw(path: &Path, all: &[Start]) -> anyhow::Result<()> {
         Panel::curves(title, "time since the first packet (us)", Scale::LINEAR, curves)
     };
     let panels: Vec<Panel> = cubic.map(panel).collect();
-    let key = Key::of(&["rolling average over 200 us", "bursts"]);
-    save(path, &figure(&Heading::new("Rate of a flow that starts", ""), &key, SEVERAL, &panels)?)
+    let legend = Legend::of(&["rolling average over 200 us", "bursts"]);
+    save(path, &figure::draw(&Heading::new("Rate of a flow that starts", ""), &legend, SEVERAL, &panels)?)
 }
 
 #[cfg(test)]

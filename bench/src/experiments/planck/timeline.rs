@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use thalweg_plot::axis::Scale;
-use thalweg_plot::figure::{Key, SEVERAL, figure};
+use thalweg_plot::figure::{self, Legend, SEVERAL};
 use thalweg_plot::page::Heading;
 use thalweg_plot::panel::Panel;
 use thalweg_wire::{BitRate, Bytes, Nanos, Timestamp};
@@ -324,6 +324,6 @@ fn draw(path: &Path, all: &[Run]) -> anyhow::Result<()> {
         Panel::curves(title, "oversubscription", Scale::LINEAR, curves)
     };
     let panels: Vec<Panel> = PORTS.iter().enumerate().map(panel).collect();
-    let key = Key::of(&["first sample", "first estimate", "stable estimate"]);
-    save(path, &figure(&Heading::new("From a packet to an estimate", ""), &key, SEVERAL, &panels)?)
+    let legend = Legend::of(&["first sample", "first estimate", "stable estimate"]);
+    save(path, &figure::draw(&Heading::new("From a packet to an estimate", ""), &legend, SEVERAL, &panels)?)
 }

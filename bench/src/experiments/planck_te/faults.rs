@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use thalweg_plot::bars::{Arrangement, Bars};
-use thalweg_plot::figure::{ALONE, Key, figure};
+use thalweg_plot::figure::{self, ALONE, Legend};
 use thalweg_plot::page::Heading;
 
 use super::ordeal::{Fault, Ordeal, Passed};
@@ -132,7 +132,7 @@ fn draw(path: &Path, by_fault: &[(Fault, &[Passed])]) -> anyhow::Result<()> {
     let of_span = |span| by_fault.iter().map(|(_, passed)| mean(&rates(passed, span))).collect();
     let series: Vec<(&str, Vec<f64>)> =
         ["before", "meanwhile", "after"].into_iter().zip((0..3).map(of_span)).collect();
-    let key = Key::of(&series.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    let legend = Legend::of(&series.iter().map(|(name, _)| *name).collect::<Vec<_>>());
     let bars = Bars {
         title: String::new(),
         x_title: "Gbit/s".to_owned(),
@@ -142,6 +142,11 @@ fn draw(path: &Path, by_fault: &[(Fault, &[Passed])]) -> anyhow::Result<()> {
     };
     save(
         path,
-        &figure(&Heading::new("Throughput of a host when something goes wrong", ""), &key, ALONE, &[bars])?,
+        &figure::draw(
+            &Heading::new("Throughput of a host when something goes wrong", ""),
+            &legend,
+            ALONE,
+            &[bars],
+        )?,
     )
 }

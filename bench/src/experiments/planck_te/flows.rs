@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use thalweg_plot::axis::Scale;
-use thalweg_plot::figure::{Key, SEVERAL, figure};
+use thalweg_plot::figure::{self, Legend, SEVERAL};
 use thalweg_plot::page::Heading;
 use thalweg_plot::panel::Panel;
 use thalweg_wire::Bytes;
@@ -153,6 +153,6 @@ fn draw(path: &Path, shuffle: &[Cell], stride: &[Cell]) -> anyhow::Result<()> {
         Panel::curves(format!("{title} (percent)"), x, Scale::LINEAR, curves)
     };
     let panels = [panel("a host's shuffle", "seconds", shuffle), panel("a stride's flows", "Gbit/s", stride)];
-    let key = Key::of(&Scheme::all().map(Scheme::name));
-    save(path, &figure(&Heading::new("Shuffles and flows, cumulative", ""), &key, SEVERAL, &panels)?)
+    let legend = Legend::of(&Scheme::all().map(Scheme::name));
+    save(path, &figure::draw(&Heading::new("Shuffles and flows, cumulative", ""), &legend, SEVERAL, &panels)?)
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use thalweg_plot::axis::Scale;
-use thalweg_plot::figure::{Key, SEVERAL, figure};
+use thalweg_plot::figure::{self, Legend, SEVERAL};
 use thalweg_plot::page::Heading;
 use thalweg_plot::panel::Panel;
 use thalweg_wire::{BitRate, Bytes};
@@ -150,12 +150,12 @@ fn raw(trials: &[Trial], results: &[Results]) -> Table {
 
 fn draw(path: &Path, cells: &[Cell]) -> anyhow::Result<()> {
     let places = SIZES.map(|bytes| format!("{} MiB", bytes.0 >> 20));
-    let key = Key::of(&Scheme::all().map(Scheme::name));
+    let legend = Legend::of(&Scheme::all().map(Scheme::name));
     let panel = |hosts: BitRate| {
         let line = |scheme| SIZES.map(|bytes| mean(&cell(cells, hosts, bytes, scheme).throughputs)).to_vec();
         let title = format!("hosts at {hosts} (Gbit/s)");
         Panel::over_names(title, "size of flows", &places, Scale::LINEAR, &Scheme::all().map(line))
     };
     let heading = Heading::new("Mean throughput of flows of a stride", "");
-    save(path, &figure(&heading, &key, SEVERAL, &HOSTS.map(panel))?)
+    save(path, &figure::draw(&heading, &legend, SEVERAL, &HOSTS.map(panel))?)
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use thalweg_plot::bars::{Arrangement, Bars};
-use thalweg_plot::figure::{ALONE, Key, figure};
+use thalweg_plot::figure::{self, ALONE, Legend};
 use thalweg_plot::page::Heading;
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
@@ -220,7 +220,7 @@ fn draw(path: &Path, cells: &[Cell]) -> anyhow::Result<()> {
         (scheme.name(), bijection().map(|cell| mean(&cell.throughputs[place])).collect())
     };
     let series: Vec<(&str, Vec<f64>)> = SCHEMES.into_iter().enumerate().map(of_scheme).collect();
-    let key = Key::of(&series.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    let legend = Legend::of(&series.iter().map(|(name, _)| *name).collect::<Vec<_>>());
     let bars = Bars {
         title: String::new(),
         x_title: "Gbit/s".to_owned(),
@@ -230,6 +230,11 @@ fn draw(path: &Path, cells: &[Cell]) -> anyhow::Result<()> {
     };
     save(
         path,
-        &figure(&Heading::new("Mean throughput of flows, random bijections", ""), &key, ALONE, &[bars])?,
+        &figure::draw(
+            &Heading::new("Mean throughput of flows, random bijections", ""),
+            &legend,
+            ALONE,
+            &[bars],
+        )?,
     )
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use thalweg_plot::bars::{Arrangement, Bars};
-use thalweg_plot::figure::{ALONE, Key, figure};
+use thalweg_plot::figure::{self, ALONE, Legend};
 use thalweg_plot::page::Heading;
 use thalweg_wire::{BitRate, Bytes};
 
@@ -222,7 +222,7 @@ fn draw(path: &Path, cells: &[Cell]) -> anyhow::Result<()> {
         (scheme.name(), of_scheme.map(Cell::mean).collect())
     };
     let series: Vec<(&str, Vec<f64>)> = Scheme::all().into_iter().map(of_scheme).collect();
-    let key = Key::of(&series.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    let legend = Legend::of(&series.iter().map(|(name, _)| *name).collect::<Vec<_>>());
     let bars = Bars {
         title: String::new(),
         x_title: "Gbit/s".to_owned(),
@@ -232,9 +232,9 @@ fn draw(path: &Path, cells: &[Cell]) -> anyhow::Result<()> {
     };
     save(
         path,
-        &figure(
+        &figure::draw(
             &Heading::new("Mean throughput of flows, by workload and rate of hosts", ""),
-            &key,
+            &legend,
             ALONE,
             &[bars],
         )?,

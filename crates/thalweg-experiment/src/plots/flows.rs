@@ -2,7 +2,7 @@
 
 use thalweg_plot::DrawError;
 use thalweg_plot::axis::{Axis, extent};
-use thalweg_plot::key_table::KeyTable;
+use thalweg_plot::legend_table::LegendTable;
 use thalweg_plot::page::{Heading, blank_page, page};
 use thalweg_plot::panel::{Line, Panel};
 use thalweg_plot::quantity::{duration, number, size};
@@ -51,7 +51,7 @@ pub(super) fn draw(title: &str, rows: &[FlowRow], times: Times) -> Result<String
         number,
         |class| &class.slowdowns,
     );
-    let below = KeyTable::<3>::height(classes.len());
+    let below = LegendTable::<3>::height(classes.len());
     page(&Heading { title, subtitle }, (2 * PANEL.0, PANEL.1 + below), |body| {
         let (left, right) = body.split_horizontally(PANEL.0);
         for (area, panel) in [(&left, &completion), (&right, &slowdown)] {
@@ -130,7 +130,7 @@ fn table(
     classes: &[Class],
     label: impl Fn(f64) -> String,
     distribution: impl Fn(&Class) -> &Distribution,
-) -> KeyTable<3> {
+) -> LegendTable<3> {
     let row = |class: &Class| {
         let Distribution { sorted, spread } = distribution(class);
         let cells = match sorted.len() {
@@ -139,5 +139,5 @@ fn table(
         };
         (class.style, class.name.clone(), cells)
     };
-    KeyTable { columns: COLUMNS, rows: classes.iter().map(row).collect() }
+    LegendTable { columns: COLUMNS, rows: classes.iter().map(row).collect() }
 }

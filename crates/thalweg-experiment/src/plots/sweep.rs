@@ -2,7 +2,7 @@
 
 use thalweg_plot::DrawError;
 use thalweg_plot::axis::Axis;
-use thalweg_plot::figure::{Key, figure};
+use thalweg_plot::figure::{self, Legend};
 use thalweg_plot::page::Heading;
 use thalweg_plot::panel::Panel;
 use thalweg_plot::quantity::{number, percent};
@@ -28,8 +28,8 @@ pub(super) fn draw(results: &SweepResults) -> Vec<(&'static str, Result<String, 
         let panels: Vec<Panel> = metrics.iter().filter_map(|metric| panel(&grid, results, metric)).collect();
         let title = format!("{what} by {}: {}", grid.x_name, results.experiment);
         let heading = Heading { title, subtitle: grid.subtitle(results) };
-        let key = Key { title: grid.line_keys.clone(), names: grid.lines.clone() };
-        (!panels.is_empty()).then(|| (file, figure(&heading, &key, PANEL, &panels)))
+        let legend = Legend { title: grid.line_keys.clone(), names: grid.lines.clone() };
+        (!panels.is_empty()).then(|| (file, figure::draw(&heading, &legend, PANEL, &panels)))
     });
     drawn.collect()
 }

@@ -27,6 +27,5 @@ mod tests;
 
 pub use error::{ConfigError, Hint, Name, Problem, ProblemKind, Words};
 pub use parse::Config;
-pub(crate) use parse::nearest;
 pub use print::{default_file, reference};
 pub use resolve::{OptionsError, Origin, Request, resolve};

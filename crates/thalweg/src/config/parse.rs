@@ -170,7 +170,7 @@ fn expected(key: &Key) -> String {
     }
 }
 
-pub(crate) fn nearest(name: &str, known: impl Iterator<Item = &'static str>) -> Hint {
+fn nearest(name: &str, known: impl Iterator<Item = &'static str>) -> Hint {
     if name.len() > LONGEST_GUESSED {
         return Hint::Nothing;
     }

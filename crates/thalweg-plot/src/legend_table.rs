@@ -1,4 +1,4 @@
-//! A key that is a table: the name of each series, and what it comes to.
+//! A legend that is a table: the name of each series, and what it comes to.
 
 use crate::error::DrawError;
 use crate::figure::Sample;
@@ -10,16 +10,16 @@ const ROW: u32 = 24;
 const SAMPLE: i32 = 64;
 const NAME: i32 = 92;
 
-/// A key that is a table.
+/// A legend that is a table.
 #[derive(Clone, Debug)]
-pub struct KeyTable<const COLUMNS: usize> {
+pub struct LegendTable<const COLUMNS: usize> {
     /// Above each column, and where it ends, in pixels from the left.
     pub columns: [(&'static str, i32); COLUMNS],
     /// For each series its style, its name, and its cells.
     pub rows: Vec<(usize, String, [String; COLUMNS])>,
 }
 
-impl<const COLUMNS: usize> KeyTable<COLUMNS> {
+impl<const COLUMNS: usize> LegendTable<COLUMNS> {
     /// Height of a table of this many series.
     pub const fn height(series: usize) -> u32 {
         ROW * (series as u32 + 1) + 14
