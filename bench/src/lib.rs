@@ -25,7 +25,6 @@ pub mod flood;
 pub mod hash_map_meter;
 pub mod machine;
 pub mod meters;
-pub mod plot;
 pub mod results;
 pub mod scaling;
 pub mod sketches;

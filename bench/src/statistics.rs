@@ -21,6 +21,11 @@ impl FiveNumbers {
         let at = |share| quantile(sample, share);
         FiveNumbers { min: at(0.0), lower: at(0.25), median: at(0.5), upper: at(0.75), max: at(1.0) }
     }
+
+    /// From the least to the greatest, as plots take them.
+    pub fn in_order(self) -> [f64; 5] {
+        [self.min, self.lower, self.median, self.upper, self.max]
+    }
 }
 
 /// The value that a share of the sample does not exceed, interpolated linearly between neighbours (type 7 of

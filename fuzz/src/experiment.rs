@@ -1,6 +1,6 @@
 //! Experiment files of the emulator.
 
-use thalweg::emulate::experiment::{Experiment, ExperimentError};
+use thalweg_experiment::experiment::{Experiment, ExperimentError};
 
 /// Name of the file, as messages have it.
 const NAME: &str = "experiment.toml";

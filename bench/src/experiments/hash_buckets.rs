@@ -3,11 +3,14 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use thalweg_plot::axis::Scale;
+use thalweg_plot::bars::Columns;
+use thalweg_plot::figure::{self, ALONE, Legend};
+use thalweg_plot::page::Heading;
 use thalweg_wire::{Direction, FlowKey, HashSeed, IpVersion};
 
 use super::Outcome;
-use crate::plot::{Labels, grouped_bars};
-use crate::results::{Page, Table, grouped, percent};
+use crate::results::{Page, Table, grouped, percent, save};
 use crate::row;
 use crate::traces::{normal, stream};
 
@@ -51,11 +54,23 @@ pub(super) fn run(packets: u64, command: &str, plot: &Path) -> anyhow::Result<Ou
             share(other)
         );
     }
-    let float = |histogram: &[u64]| histogram.iter().map(|count| *count as f64).collect::<Vec<_>>();
-    let series = [("Bernstein", float(&bernstein)), ("ours", float(&ours)), ("Poisson", poisson)];
+    // Less than one bucket has no bar.
+    let at_least_one = |count: f64| if count < 1.0 { f64::NAN } else { count };
+    let float =
+        |histogram: &[u64]| histogram.iter().map(|count| at_least_one(*count as f64)).collect::<Vec<_>>();
+    let series = vec![float(&bernstein), float(&ours), poisson.into_iter().map(at_least_one).collect()];
+    let places = series.iter().map(Vec::len).max().unwrap_or(0);
+    let columns = Columns {
+        title: "buckets".to_owned(),
+        x_title: "flow entries in a bucket".to_owned(),
+        names: (0..places).map(|entries| entries.to_string()).collect(),
+        // It begins below one, so that one bucket has a bar.
+        y: Scale::LOGARITHMIC.axis(series.iter().flatten().copied().chain([0.7])),
+        series,
+    };
     let title = format!("{} one-way flows in {} buckets", grouped(flows), grouped(buckets));
-    let labels = Labels { title: &title, x: "flow entries in a bucket", y: "buckets" };
-    grouped_bars(plot, labels, &series)?;
+    let legend = Legend::of(&["Bernstein", "ours", "Poisson"]);
+    save(plot, &figure::draw(&Heading::new(title, ""), &legend, ALONE, &[columns])?)?;
     let mut page = Page::new("Flow entries in a hash bucket", command);
     page.paragraph(format_args!(
         "{} packets, {} one-way flows, {} buckets ({LOAD} flows a bucket, as fits the figure).",

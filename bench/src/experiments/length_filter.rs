@@ -4,11 +4,13 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use thalweg::synth::SynthOptions;
+use thalweg_plot::boxes::Boxes;
+use thalweg_plot::figure::{self, ALONE, Legend};
+use thalweg_plot::page::Heading;
 use thalweg_wire::{FlowKey, Packet};
 
 use super::Outcome;
-use crate::plot::{Labels, boxes};
-use crate::results::{Page, Table, grouped};
+use crate::results::{Page, Table, grouped, save};
 use crate::row;
 use crate::statistics::FiveNumbers;
 use crate::traces::{normal, stream};
@@ -85,9 +87,12 @@ pub(super) fn run(packets: u64, seeds: u64, command: &str, plot: &Path) -> anyho
         row!(shown, format!("{threshold} B"), ranges[0], ranges[1]);
     }
     let title = format!("Dropped by the length filter, {} packets, {} seeds", grouped(packets), seeds.max(1));
-    let labels =
-        Labels { title: &title, x: "of what, and length threshold L (bytes)", y: "dropped (percent)" };
-    boxes(plot, labels, &sample)?;
+    let boxes = Boxes {
+        title: "dropped (percent)".to_owned(),
+        x_title: "of what, and length threshold L (bytes)".to_owned(),
+        boxes: sample.into_iter().map(|(name, numbers)| (name, numbers.in_order())).collect(),
+    };
+    save(plot, &figure::draw(&Heading::new(title, ""), &Legend::default(), ALONE, &[boxes])?)?;
     let mut page = Page::new("What the length filter leaves out", command);
     page.paragraph(format_args!("{} traces of {} packets.", seeds.max(1), grouped(packets)));
     page.table(&shown);

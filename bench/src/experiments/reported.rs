@@ -6,11 +6,13 @@ use std::path::Path;
 use thalweg_measure::detect::Finding;
 use thalweg_measure::detect::cfinf::CfinfParameters;
 use thalweg_measure::meter::flow_table::Output;
+use thalweg_plot::boxes::Boxes;
+use thalweg_plot::figure::{self, ALONE, Legend};
+use thalweg_plot::page::Heading;
 
 use super::Outcome;
 use crate::detectors::{Detector, Score};
-use crate::plot::{Labels, boxes};
-use crate::results::{Page, Table, grouped};
+use crate::results::{Page, Table, grouped, save};
 use crate::row;
 use crate::statistics::FiveNumbers;
 use crate::traces::{normal, stream};
@@ -86,9 +88,12 @@ pub(super) fn run(packets: u64, seeds: u64, command: &str, plot: &Path) -> anyho
     row!(shown, "the truth", contents.cheetahs, contents.cheetahs, 0);
     sample.push(("truth".to_owned(), FiveNumbers::of(&[contents.cheetahs as f64])));
     let title = format!("Cheetahs reported, {} packets, T = 100 ms, R = 50 Mbit/s", grouped(packets));
-    let labels =
-        Labels { title: &title, x: "length threshold L (bytes) and sampling probability S", y: "reports" };
-    boxes(plot, labels, &sample)?;
+    let boxes = Boxes {
+        title: "reports".to_owned(),
+        x_title: "length threshold L (bytes) and sampling probability S".to_owned(),
+        boxes: sample.into_iter().map(|(setting, reports)| (setting, reports.in_order())).collect(),
+    };
+    save(plot, &figure::draw(&Heading::new(title, ""), &Legend::default(), ALONE, &[boxes])?)?;
     let mut page = Page::new("Cheetahs reported", command);
     page.paragraph(format_args!(
         "{} packets; settings with S < 1 over {} sampling seeds; one flow cache of {} entries.",

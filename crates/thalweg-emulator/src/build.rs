@@ -56,12 +56,26 @@ pub fn network(scheme: &Scheme, blueprint: &Blueprint<'_>) -> Result<Box<dyn Net
         }
     }
 
+    check_queues(scheme, blueprint)?;
+    scheme.apply(Build(blueprint))
+}
+
+/// Whether a network whose routers all run `scheme` can be built, without building it.
+///
+/// # Errors
+/// See [`BlueprintError`].
+pub fn check(scheme: &Scheme, blueprint: &Blueprint<'_>) -> Result<(), BlueprintError> {
+    check_queues(scheme, blueprint)?;
+    blueprint.check()
+}
+
+fn check_queues(scheme: &Scheme, blueprint: &Blueprint<'_>) -> Result<(), BlueprintError> {
     let ports: usize = blueprint.topology.router_ids().map(|router| blueprint.topology.ports(router)).sum();
     let packets = scheme.room().saturating_mul(ports as u64);
-    if packets > MAX_WAITING {
-        return Err(BlueprintError::Queues { ports, room: scheme.room(), packets });
+    match packets > MAX_WAITING {
+        true => Err(BlueprintError::Queues { ports, room: scheme.room(), packets }),
+        false => Ok(()),
     }
-    scheme.apply(Build(blueprint))
 }
 
 /// Most packets that may wait in a whole network: 8 GiB of memory, if ever they do.

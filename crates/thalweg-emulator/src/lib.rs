@@ -10,12 +10,16 @@ pub mod core;
 pub mod fabric;
 pub mod hosts;
 pub mod mirror;
+pub mod outcome;
 pub mod packet;
+pub mod ports;
+pub mod queues;
 pub mod router;
 pub mod schemes;
 pub mod slot;
 pub mod workloads;
 
-pub use fabric::{Dropped, Fabric, Fate, Network, Outcome, Place, Reason, Request};
+pub use fabric::{Fabric, Network};
+pub use outcome::{Dropped, Fate, Outcome, Place, Reason, Request};
 pub use packet::{Ecn, Packet};
 pub use slot::{Slot, SlotClock};

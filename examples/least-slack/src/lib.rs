@@ -4,9 +4,9 @@
 //! runs out first, and takes from it what it has waited. Who sets the slack decides what comes of it: here the host sets
 //! it to the time that the rest of its flow would take, so that short flows go first.
 
-use thalweg_emulator::core::bank::Backlog;
-use thalweg_emulator::core::context::Context;
-use thalweg_emulator::core::port_set::PortSet;
+use thalweg_emulator::queues::backlog::Backlog;
+use thalweg_emulator::queues::port_set::PortSet;
+use thalweg_emulator::router::context::Context;
 use thalweg_emulator::router::{Enqueue, Headers, OneQueue, Pattern, Schedule, Shape, Store};
 use thalweg_emulator::{Packet, Reason, Request};
 use thalweg_network::PortIndex;

@@ -2,12 +2,15 @@
 
 use std::path::Path;
 
-use thalweg::emulate::results::{SweepRun, size_class};
+use thalweg_experiment::results::{SweepRun, size_class};
+use thalweg_plot::axis::Scale;
+use thalweg_plot::figure::{self, Legend, SEVERAL};
+use thalweg_plot::page::Heading;
+use thalweg_plot::panel::Panel;
 
 use super::{Contender, Keep, Study, Trends, digits, flows_of, mean, quantile, sweep};
 use crate::experiments::Outcome;
-use crate::plot::{Labels, Panel, Unit, line_panels};
-use crate::results::{Page, Table, grouped};
+use crate::results::{Page, Table, grouped, save};
 use crate::row;
 
 const DROP_TAIL: &str = "DropTail";
@@ -227,15 +230,13 @@ fn draw(path: &Path, points: &[Point]) -> anyhow::Result<()> {
     let line = |name: &'static str, measure: Measure| {
         LOADS.iter().map(|load| measure(find(points, name, *load))).collect()
     };
+    let loads = LOADS.map(|load| load.to_string());
     let panels = MEASURES.map(|(title, measure)| {
-        let lines = CONTENDERS.iter().map(|contender| line(contender.name, measure)).collect();
-        Panel::logarithmic(title, "slowdown", Unit::Plain, lines)
+        let lines: Vec<Vec<f64>> = CONTENDERS.iter().map(|contender| line(contender.name, measure)).collect();
+        let title = format!("{title} (slowdown)");
+        Panel::over_names(title, "load (percent)", &loads, Scale::LOGARITHMIC, &lines)
     });
-    let legend = CONTENDERS.map(|contender| contender.name);
-    let labels = Labels {
-        title: "Web search: completion time over that of the flow alone",
-        x: "load, percent",
-        y: "",
-    };
-    line_panels(path, labels, &LOADS.map(|load| load.to_string()), &legend, &panels)
+    let legend = Legend::of(&CONTENDERS.map(|contender| contender.name));
+    let heading = Heading::new("Web search: completion time over that of the flow alone", "");
+    save(path, &figure::draw(&heading, &legend, SEVERAL, &panels)?)
 }

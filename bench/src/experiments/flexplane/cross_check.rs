@@ -6,14 +6,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 
 use anyhow::Context;
-use thalweg::emulate::experiment::table::Top;
-use thalweg::emulate::results::Results;
+use thalweg_experiment::experiment::table::Top;
+use thalweg_experiment::results::Results;
+use thalweg_plot::bars::{Arrangement, Bars};
+use thalweg_plot::figure::{self, ALONE, Legend};
+use thalweg_plot::page::Heading;
 
 use super::{Contender, Keep, Study, digits, link_to, mean, quantile, sweep};
 use crate::emulator::ns3::{Crosscheck, Programs, SOURCES, Scenario, Span};
 use crate::experiments::Outcome;
-use crate::plot::{Bars, Labels, named_bars};
-use crate::results::{Page, Table, grouped};
+use crate::results::{Page, Table, grouped, save};
 use crate::row;
 
 /// Five senders at 10 Gbit/s, and two at 1 Gbit/s.
@@ -223,10 +225,17 @@ fn differences(ours: &[Measured], theirs: &[Measured]) -> Table {
 
 fn draw(path: &Path, ours: &[Measured], theirs: &[Measured]) -> anyhow::Result<()> {
     let queues = |runs: &[Measured]| runs.iter().map(|run| run.queue_mean).collect();
-    let labels = Labels { title: "Mean queue at the bottleneck", x: "packets", y: "" };
     let names = SCENARIOS.map(|(_, _, contender)| contender.name);
-    let series = [("Thalweg", queues(ours)), ("ns-3", queues(theirs))];
-    named_bars(path, labels, &names, &series, Bars::SideBySide)
+    let series: [(&str, Vec<f64>); 2] = [("Thalweg", queues(ours)), ("ns-3", queues(theirs))];
+    let legend = Legend::of(&series.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    let bars = Bars {
+        title: String::new(),
+        x_title: "packets".to_owned(),
+        names: names.into_iter().map(str::to_owned).collect(),
+        series: series.into_iter().map(|(_, values)| values).collect(),
+        arrangement: Arrangement::SideBySide,
+    };
+    save(path, &figure::draw(&Heading::new("Mean queue at the bottleneck", ""), &legend, ALONE, &[bars])?)
 }
 
 #[cfg(test)]

@@ -2,10 +2,14 @@
 
 use std::path::Path;
 
+use thalweg_plot::axis::Scale;
+use thalweg_plot::figure::{self, ALONE, Legend};
+use thalweg_plot::page::Heading;
+use thalweg_plot::panel::Panel;
+
 use super::{Contender, Keep, Study, Trends, link_to, mean, sweep};
 use crate::experiments::Outcome;
-use crate::plot::{Labels, Panel, Unit, line_panels};
-use crate::results::{Page, Table};
+use crate::results::{Page, Table, save};
 use crate::row;
 
 /// In bytes.
@@ -166,10 +170,10 @@ fn trends(all: &[Measured]) -> Trends {
 fn draw(path: &Path, all: &[Measured]) -> anyhow::Result<()> {
     let mut lines: Vec<Vec<f64>> = all.iter().map(|measured| measured.share.clone()).collect();
     lines.push(vec![AIM; THRESHOLDS.len()]);
-    let panel =
-        Panel::linear("Four flows to one receiver, 10 Gbit/s", "share of the drain rate", Unit::Share, lines);
-    let legend: Vec<&str> = all.iter().map(|measured| measured.name).chain(["92 %"]).collect();
-    let labels =
-        Labels { title: "HULL: throughput over the marking threshold", x: "marking threshold, KB", y: "" };
-    line_panels(path, labels, &places(), &legend, &[panel])
+    let title = "Four flows to one receiver, 10 Gbit/s (share of the drain rate)";
+    let scale = Scale::LINEAR.in_percent();
+    let panel = Panel::over_names(title, "marking threshold (KB)", &places(), scale, &lines);
+    let names: Vec<&str> = all.iter().map(|measured| measured.name).chain(["92 %"]).collect();
+    let heading = Heading::new("HULL: throughput over the marking threshold", "");
+    save(path, &figure::draw(&heading, &Legend::of(&names), ALONE, &[panel])?)
 }

@@ -24,10 +24,10 @@ use std::sync::atomic::AtomicBool;
 use std::thread::available_parallelism;
 
 use anyhow::Context;
-use thalweg::emulate::Experiment;
-use thalweg::emulate::experiment::table::{Limits, Top, Workload};
-use thalweg::emulate::results::{FlowRow, LinkUse, Results, SweepRun};
-use thalweg::emulate::sweep::{Axis, Sweep};
+use thalweg_experiment::Experiment;
+use thalweg_experiment::experiment::table::{Limits, Top, Workload};
+use thalweg_experiment::results::{FlowRow, LinkUse, Results, SweepRun};
+use thalweg_experiment::sweep::{Axis, Sweep};
 
 use crate::results::Table;
 use crate::row;

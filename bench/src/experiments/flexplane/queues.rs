@@ -1,11 +1,13 @@
 //! Table 2 and section 5.1: five senders to one receiver; throughput, and the queue at the bottleneck.
 
-use thalweg::emulate::Experiment;
+use thalweg_experiment::Experiment;
+use thalweg_plot::boxes::Boxes;
+use thalweg_plot::figure::{self, ALONE, Legend};
+use thalweg_plot::page::Heading;
 
 use super::{Contender, Keep, Study, Trends, digits, idle_one_way_us, link_to, mean, quantile, sweep, with};
 use crate::experiments::Outcome;
-use crate::plot::{Labels, boxes};
-use crate::results::{Page, Table};
+use crate::results::{Page, Table, save};
 use crate::row;
 use crate::statistics::FiveNumbers;
 
@@ -76,14 +78,16 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
     page.table(&summary(&all));
     page.section("Trends").table(&trends(&all).0);
     let named = |measured: &Measured| format!("{}, {:.0} us", measured.name, measured.one_way_us);
-    let sample: Vec<(String, FiveNumbers)> =
-        all.iter().map(|measured| (named(measured), FiveNumbers::of(&measured.queue))).collect();
-    let labels = Labels {
-        title: "Queue at the bottleneck: quartiles, least and greatest",
-        x: "scheme, idle time one way",
-        y: "packets",
+    let boxes = Boxes {
+        title: "packets".to_owned(),
+        x_title: "scheme, idle time one way".to_owned(),
+        boxes: all
+            .iter()
+            .map(|measured| (named(measured), FiveNumbers::of(&measured.queue).in_order()))
+            .collect(),
     };
-    boxes(study.plot, labels, &sample)?;
+    let heading = Heading::new("Queue at the bottleneck: quartiles, least and greatest", "");
+    save(study.plot, &figure::draw(&heading, &Legend::default(), ALONE, &[boxes])?)?;
     Ok(Outcome { page, table: raw })
 }
 

@@ -4,10 +4,13 @@
 //! level goes by its first line: `use` lines are imports; what is about a `...Config` is settings, with defaults and
 //! checks; what is about a store is queueing; all else is the scheme.
 
+use thalweg_plot::bars::{Arrangement, Bars};
+use thalweg_plot::figure::{self, ALONE, Legend};
+use thalweg_plot::page::Heading;
+
 use super::Study;
 use crate::experiments::Outcome;
-use crate::plot::{Bars, Labels, named_bars};
-use crate::results::{Page, Table};
+use crate::results::{Page, Table, save};
 use crate::row;
 
 /// A scheme's files, and what the text of the paper says of its lines.
@@ -143,7 +146,7 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
          DCTCP and HULL take parts of DropTail, DRR one of priority queues.",
     );
     page.table(&table);
-    let series = [
+    let series: [(&str, Vec<f64>); 3] = [
         ("the scheme itself", counted.iter().map(|(lines, _)| lines.scheme as f64).collect()),
         ("queueing", counted.iter().map(|(lines, _)| lines.queueing as f64).collect()),
         (
@@ -151,8 +154,15 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
             counted.iter().map(|(lines, _)| (lines.settings + lines.imports) as f64).collect(),
         ),
     ];
-    let labels = Labels { title: "Lines of each scheme", x: "lines", y: "" };
-    named_bars(study.plot, labels, &SCHEMES.map(|scheme| scheme.name), &series, Bars::Stacked)?;
+    let legend = Legend::of(&series.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    let bars = Bars {
+        title: String::new(),
+        x_title: "lines".to_owned(),
+        names: SCHEMES.iter().map(|scheme| scheme.name.to_owned()).collect(),
+        series: series.into_iter().map(|(_, values)| values).collect(),
+        arrangement: Arrangement::Stacked,
+    };
+    save(study.plot, &figure::draw(&Heading::new("Lines of each scheme", ""), &legend, ALONE, &[bars])?)?;
     Ok(Outcome { page, table })
 }
 

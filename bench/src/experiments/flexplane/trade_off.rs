@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
-use thalweg::emulate::results::SweepRun;
+use thalweg_experiment::results::SweepRun;
+use thalweg_plot::figure::{self, ALONE, Legend};
+use thalweg_plot::page::Heading;
+use thalweg_plot::points::Points;
 
 use super::{Contender, Keep, Study, Trends, digits, flows_of, mean, quantile, sweep};
 use crate::experiments::Outcome;
-use crate::plot::{Labels, scatter};
-use crate::results::{Page, Table};
+use crate::results::{Page, Table, save};
 use crate::row;
 
 /// Code point of the short flows.
@@ -188,14 +190,14 @@ fn trends(all: &[Measured]) -> Trends {
 }
 
 fn draw(path: &Path, all: &[Measured]) -> anyhow::Result<()> {
-    let points: Vec<(&str, f64, f64)> = all
-        .iter()
-        .map(|measured| (measured.name, mean(&measured.low_ms), 1e3 * mean(&measured.high_ms)))
-        .collect();
-    let labels = Labels {
-        title: "What short and long flows take: best is bottom left",
-        x: "10 MB of low priority: mean completion time, ms",
-        y: "1.5 KB of high priority: mean, us",
+    let point = |measured: &Measured| {
+        (measured.name.to_owned(), mean(&measured.low_ms), 1e3 * mean(&measured.high_ms))
     };
-    scatter(path, labels, &points)
+    let points = Points {
+        title: "1.5 KB of high priority: mean completion time (us)".to_owned(),
+        x_title: "10 MB of low priority: mean completion time (ms)".to_owned(),
+        points: all.iter().map(point).collect(),
+    };
+    let heading = Heading::new("What short and long flows take: best is bottom left", "");
+    save(path, &figure::draw(&heading, &Legend::default(), ALONE, &[points])?)
 }

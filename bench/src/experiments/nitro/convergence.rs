@@ -2,13 +2,16 @@
 
 use std::path::Path;
 
+use thalweg_plot::axis::Scale;
+use thalweg_plot::figure::{self, Legend, SEVERAL};
+use thalweg_plot::page::Heading;
+use thalweg_plot::panel::Panel;
 use thalweg_sketch::{CountSketch, Hasher, Key as _, Noise, Probability, RowSketch, Shape, Target};
 
 use super::samples::{Case, Samples};
 use super::{Feed, ROWS, Sampling, TOP, WIDTH, any_flows, percent, told, zipf};
 use crate::experiments::Outcome;
-use crate::plot::{Labels, Panel, Unit, line_panels};
-use crate::results::{Page, Table, grouped};
+use crate::results::{Page, Table, grouped, save};
 use crate::row;
 use crate::sketches::keys::Key;
 use crate::sketches::truth::Truth;
@@ -243,35 +246,34 @@ fn draw(path: &Path, samples: &Samples, places: &[String], names: &[String]) -> 
     let lines = |stream, measure| samples.lines(stream, measure, places, names);
     let [(skewed, _), (flatter, _)] = STREAMS;
     let short: Vec<String> = places.iter().map(|place| shortened(place)).collect();
+    let panel = |title: &str, y: &str, scale: Scale, lines: Vec<Vec<f64>>| {
+        Panel::over_names(format!("{title} ({y})"), "packets", &short, scale, &lines)
+    };
     let panels = [
-        Panel::logarithmic(
+        panel(
             &format!("Error of the 100 largest flows, {skewed}"),
             "mean relative error",
-            Unit::Share,
+            Scale::LOGARITHMIC.in_percent(),
             lines(skewed, "error of the top 100"),
         ),
-        Panel::logarithmic(
-            &format!("Rows counted: one in, {skewed}"),
-            "1/p",
-            Unit::Plain,
-            lines(skewed, "one in"),
-        ),
-        Panel::linear(
+        panel(&format!("Rows counted: one in, {skewed}"), "1/p", Scale::LOGARITHMIC, lines(skewed, "one in")),
+        panel(
             &format!("Answers with a bound, {flatter}"),
             "share",
-            Unit::Share,
+            Scale::LINEAR.in_percent(),
             lines(flatter, "answers with a bound"),
         ),
-        Panel::logarithmic(
+        panel(
             &format!("Largest error, {flatter}"),
             "of L2",
-            Unit::Share,
+            Scale::LOGARITHMIC.in_percent(),
             lines(flatter, "largest error, L2"),
         ),
     ];
-    let legend: Vec<&str> = names.iter().map(String::as_str).collect();
-    let labels = Labels { title: "Error against packets seen", x: "packets", y: "" };
-    line_panels(path, labels, &short, &legend, &panels)
+    save(
+        path,
+        &figure::draw(&Heading::new("Error against packets seen", ""), &Legend::of(names), SEVERAL, &panels)?,
+    )
 }
 
 /// 20,000 as 20k.

@@ -3,6 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use thalweg_plot::axis::Scale;
+use thalweg_plot::figure::{self, Legend, SEVERAL};
+use thalweg_plot::page::Heading;
+use thalweg_plot::panel::Panel;
 use thalweg_sketch::{
     Change, CountSketch, Hasher, HyperLogLog, KAry, Key as _, RowSketch, Shape, TopK, UnivMon, UnivMonShape,
     WithTopK,
@@ -11,8 +15,7 @@ use thalweg_sketch::{
 use super::samples::{Case, Samples};
 use super::{CANDIDATES, Feed, Found, HEAVY, ROWS, Sampling, TOP, keys_of, percent, told, zipf};
 use crate::experiments::Outcome;
-use crate::plot::{Labels, Panel, Unit, line_panels};
-use crate::results::{Page, Table};
+use crate::results::{Page, Table, save};
 use crate::sketches::contender::{LEVELS, Summary};
 use crate::sketches::keys::{Key, key_of};
 use crate::sketches::textbook::{self, Sketch as _};
@@ -296,17 +299,21 @@ fn shapes() -> anyhow::Result<Table> {
 fn draw(path: &Path, samples: &Samples, places: &[String], methods: &[String]) -> anyhow::Result<()> {
     let lines = |measure| samples.lines(STREAM, measure, places, methods);
     let error = "relative error";
+    let panel = |title: &str, y: &str, scale: Scale, lines: Vec<Vec<f64>>| {
+        Panel::over_names(format!("{title} ({y})"), "memory (KiB)", places, scale, &lines)
+    };
     let panels = [
-        Panel::logarithmic(MEASURES[0].1, error, Unit::Share, lines("heavy, top 100")),
-        Panel::linear(MEASURES[2].1, "recall", Unit::Share, lines("heavy, recall")),
-        Panel::logarithmic("Error of changes", error, Unit::Share, lines("change, error")),
-        Panel::linear("Recall of changes", "recall", Unit::Share, lines("change, recall")),
-        Panel::logarithmic(MEASURES[7].1, error, Unit::Share, lines("distinct")),
-        Panel::logarithmic(MEASURES[8].1, error, Unit::Share, lines("entropy")),
+        panel(MEASURES[0].1, error, Scale::LOGARITHMIC.in_percent(), lines("heavy, top 100")),
+        panel(MEASURES[2].1, "recall", Scale::LINEAR.in_percent(), lines("heavy, recall")),
+        panel("Error of changes", error, Scale::LOGARITHMIC.in_percent(), lines("change, error")),
+        panel("Recall of changes", "recall", Scale::LINEAR.in_percent(), lines("change, recall")),
+        panel(MEASURES[7].1, error, Scale::LOGARITHMIC.in_percent(), lines("distinct")),
+        panel(MEASURES[8].1, error, Scale::LOGARITHMIC.in_percent(), lines("entropy")),
     ];
-    let legend: Vec<&str> = methods.iter().map(String::as_str).collect();
-    let labels = Labels { title: "Error against memory", x: "memory (KiB)", y: "" };
-    line_panels(path, labels, places, &legend, &panels)
+    save(
+        path,
+        &figure::draw(&Heading::new("Error against memory", ""), &Legend::of(methods), SEVERAL, &panels)?,
+    )
 }
 
 #[cfg(test)]

@@ -4,13 +4,16 @@ use std::path::Path;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use thalweg_plot::axis::Scale;
+use thalweg_plot::figure::{self, Legend, SEVERAL};
+use thalweg_plot::page::Heading;
+use thalweg_plot::panel::Panel;
 use thalweg_sketch::{CountSketch, Hasher, Key as _, Probability, RowSketch, Shape, TopK, WithTopK};
 
 use super::samples::{Case, Samples};
 use super::{CANDIDATES, Feed, Found, HEAVY, ROWS, Sampling, TOP, WIDTH, keys_of, percent, zipf};
 use crate::experiments::Outcome;
-use crate::plot::{Labels, Panel, Unit, line_panels};
-use crate::results::{Page, Table, grouped};
+use crate::results::{Page, Table, grouped, save};
 use crate::row;
 use crate::sketches::keys::{Key, KeyStream, StreamOptions};
 use crate::sketches::truth::{KeyMap, Truth, mean_relative_error};
@@ -227,15 +230,19 @@ fn work() -> Table {
 
 fn draw(path: &Path, samples: &Samples, places: &[String]) -> anyhow::Result<()> {
     let lines = |stream: &str, measure: &str| samples.lines(stream, measure, places, &METHODS);
-    let panel = |stream: &str| {
-        let title = format!("Error of the 100 largest flows, {stream}");
-        let lines = lines(stream, MEASURES[0].0);
-        Panel::logarithmic(&title, "mean relative error", Unit::Share, lines)
+    let panel = |title: String, scale: Scale, lines: Vec<Vec<f64>>| {
+        Panel::over_names(title, "probability that a row is counted", places, scale, &lines)
     };
-    let memory = Panel::logarithmic("Memory, steady", "KiB", Unit::Plain, lines(STEADY, "KiB"));
-    let panels = [panel(STEADY), panel("turning"), panel("flooded"), memory];
-    let labels = Labels { title: "Against packet sampling", x: "probability that a row is counted", y: "" };
-    line_panels(path, labels, places, &METHODS, &panels)
+    let error = |stream: &str| {
+        let title = format!("Error of the 100 largest flows, {stream} (mean relative error)");
+        panel(title, Scale::LOGARITHMIC.in_percent(), lines(stream, MEASURES[0].0))
+    };
+    let memory = panel("Memory, steady (KiB)".to_owned(), Scale::LOGARITHMIC, lines(STEADY, "KiB"));
+    let panels = [error(STEADY), error("turning"), error("flooded"), memory];
+    save(
+        path,
+        &figure::draw(&Heading::new("Against packet sampling", ""), &Legend::of(&METHODS), SEVERAL, &panels)?,
+    )
 }
 
 #[cfg(test)]

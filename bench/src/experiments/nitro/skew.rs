@@ -4,13 +4,16 @@ use std::path::Path;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use thalweg_plot::axis::Scale;
+use thalweg_plot::figure::{self, Legend, SEVERAL};
+use thalweg_plot::page::Heading;
+use thalweg_plot::panel::Panel;
 use thalweg_sketch::{CountSketch, Hasher, Key as _, Probability, RowSketch, Shape, Sums};
 
 use super::samples::{Case, Samples};
 use super::{Feed, ROWS, Sampling, TOP, WIDTH, any_flows, percent, zipf};
 use crate::experiments::Outcome;
-use crate::plot::{Labels, Panel, Unit, line_panels};
-use crate::results::{Page, Table, grouped};
+use crate::results::{Page, Table, grouped, save};
 use crate::row;
 use crate::sketches::keys::Key;
 use crate::sketches::truth::Truth;
@@ -201,22 +204,24 @@ fn draw(
     let title = |what: &str, name: &str| format!("{what}, {name}");
     let [short, long] = names;
     let (mean, beyond) = (MEASURES[0].0, MEASURES[4].0);
+    let panel = |title: &str, y: &str, scale: Scale, lines: Vec<Vec<f64>>| {
+        Panel::over_names(format!("{title} ({y})"), "stream", places, scale, &lines)
+    };
     let panels = [
-        Panel::logarithmic(&title("Mean error", short), "of L2", Unit::Share, lines(short, mean)),
-        Panel::logarithmic(&title("Mean error", long), "of L2", Unit::Share, lines(long, mean)),
-        Panel::linear(
+        panel(&title("Mean error", short), "of L2", Scale::LOGARITHMIC.in_percent(), lines(short, mean)),
+        panel(&title("Mean error", long), "of L2", Scale::LOGARITHMIC.in_percent(), lines(long, mean)),
+        panel(
             &title("Beyond the vanilla bound", short),
             "answers",
-            Unit::Share,
+            Scale::LINEAR.in_percent(),
             lines(short, beyond),
         ),
-        Panel::linear(
+        panel(
             &title("Answers with a bound", short),
             "answers",
-            Unit::Share,
+            Scale::LINEAR.in_percent(),
             lines(short, MEASURES[2].0),
         ),
     ];
-    let legend: Vec<&str> = methods.iter().map(String::as_str).collect();
-    line_panels(path, Labels { title: "Skew", x: "stream", y: "" }, places, &legend, &panels)
+    save(path, &figure::draw(&Heading::new("Skew", ""), &Legend::of(methods), SEVERAL, &panels)?)
 }

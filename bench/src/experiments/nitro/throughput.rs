@@ -2,13 +2,16 @@
 
 use std::path::Path;
 
+use thalweg_plot::axis::Scale;
+use thalweg_plot::figure::{self, Legend, SEVERAL};
+use thalweg_plot::page::Heading;
+use thalweg_plot::panel::Panel;
 use thalweg_sketch::Probability;
 
 use super::samples::{Case, Samples};
 use super::{TOP, percent, told, zipf};
 use crate::experiments::Outcome;
-use crate::plot::{Labels, Panel, Unit, line_panels};
-use crate::results::{Page, Table};
+use crate::results::{Page, Table, save};
 use crate::row;
 use crate::sketches::contender::{Contender, Family};
 use crate::sketches::contenders::textbook;
@@ -114,35 +117,38 @@ fn draw(path: &Path, samples: &Samples, places: &[String]) -> anyhow::Result<()>
     let lines = |measure, method: &str| -> Vec<Vec<f64>> {
         TASKS.iter().map(|(task, _, _)| samples.lines(task, measure, places, &[method]).remove(0)).collect()
     };
+    let panel = |title: &str, y: &str, scale: Scale, lines: Vec<Vec<f64>>| {
+        Panel::over_names(
+            format!("{title} ({y})"),
+            "probability that a row is counted",
+            places,
+            scale,
+            &lines,
+        )
+    };
     let panels = [
-        Panel::logarithmic(
-            "Updates, thalweg",
-            "million a second",
-            Unit::Plain,
-            lines("M updates/s", ours::OURS),
-        ),
-        Panel::logarithmic(
+        panel("Updates, thalweg", "million a second", Scale::LOGARITHMIC, lines("M updates/s", ours::OURS)),
+        panel(
             "Speed to the textbook's at p = 1",
             "ratio",
-            Unit::Plain,
+            Scale::LOGARITHMIC,
             ratios(lines("M updates/s", ours::OURS), lines("M updates/s", "textbook")),
         ),
-        Panel::logarithmic(
+        panel(
             "Error of the 100 largest flows, thalweg",
             "mean relative error",
-            Unit::Share,
+            Scale::LOGARITHMIC.in_percent(),
             lines("error", ours::OURS),
         ),
-        Panel::logarithmic(
+        panel(
             "Updates, textbook (a logarithm a draw)",
             "million a second",
-            Unit::Plain,
+            Scale::LOGARITHMIC,
             lines("M updates/s", "textbook"),
         ),
     ];
     let legend = TASKS.map(|(task, _, _)| task);
-    let labels = Labels { title: "Updates a second", x: "probability that a row is counted", y: "" };
-    line_panels(path, labels, places, &legend, &panels)
+    save(path, &figure::draw(&Heading::new("Updates a second", ""), &Legend::of(&legend), SEVERAL, &panels)?)
 }
 
 /// Each line divided by where the other begins.

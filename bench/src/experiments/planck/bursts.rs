@@ -3,14 +3,17 @@
 
 use std::path::Path;
 
+use thalweg_plot::axis::Scale;
+use thalweg_plot::figure::{self, Legend, SEVERAL};
+use thalweg_plot::page::Heading;
+use thalweg_plot::panel::Panel;
 use thalweg_wire::{Nanos, Timestamp};
 
 use super::rack::{FULL, Pair, Rack, Run};
 use super::{STARTED, distribution};
 use crate::experiments::Outcome;
 use crate::experiments::flexplane::{Study, Trends, digits, mean, quantile};
-use crate::plot::{CurvePanel, Labels, curve_panels};
-use crate::results::{Page, Table};
+use crate::results::{Page, Table, save};
 use crate::row;
 
 /// Most flows: as many as the paper's switch had pairs of ports.
@@ -164,22 +167,26 @@ fn draw(path: &Path, all: &[Measured]) -> anyhow::Result<()> {
     let chance =
         (0..=60).map(|packets| (f64::from(packets), 1.0 - (1.0 - 1.0 / f64::from(FLOWS)).powi(packets)));
     let panels = [
-        CurvePanel::linear(
-            "Figure 5: bursts, 13 flows",
-            ("packets in a row", "share at most as long"),
+        Panel::curves(
+            "Figure 5: bursts, 13 flows (share at most as long)",
+            "packets in a row",
+            Scale::LINEAR.in_percent(),
             vec![distribution(most.bursts.clone())],
         ),
-        CurvePanel::linear(
-            "Figure 6: packets of others between",
-            ("flows", "packets, mean"),
+        Panel::curves(
+            "Figure 6: packets of others between (mean)",
+            "flows",
+            Scale::LINEAR,
             vec![means.collect(), ideal.collect()],
         ),
-        CurvePanel::linear(
-            "Figure 7: packets of others between, 13 flows",
-            ("packets", "share at most as many"),
+        Panel::curves(
+            "Figure 7: packets of others between, 13 flows (share at most as many)",
+            "packets",
+            Scale::LINEAR.in_percent(),
             vec![distribution(most.between.clone()), Vec::new(), chance.collect()],
         ),
     ];
-    let labels = Labels { title: "How samples of a flow come out of the monitor port", x: "", y: "" };
-    curve_panels(path, labels, &["measured", "one packet each in turn", "drawn at random"], &panels)
+    let legend = Legend::of(&["measured", "one packet each in turn", "drawn at random"]);
+    let heading = Heading::new("How samples of a flow come out of the monitor port", "");
+    save(path, &figure::draw(&heading, &legend, SEVERAL, &panels)?)
 }

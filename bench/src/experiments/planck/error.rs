@@ -4,6 +4,10 @@ use std::path::Path;
 
 use thalweg_emulator::workloads::random::Random;
 use thalweg_measure::rates::Basis;
+use thalweg_plot::axis::Scale;
+use thalweg_plot::figure::{self, Legend, SEVERAL};
+use thalweg_plot::page::Heading;
+use thalweg_plot::panel::Panel;
 use thalweg_wire::{BitRate, Nanos, Timestamp};
 
 use super::STARTED;
@@ -12,8 +16,7 @@ use super::rack::{Constant, Control, FULL, Pair, Rack, Run};
 use super::truth::Truth;
 use crate::experiments::Outcome;
 use crate::experiments::flexplane::{Study, Trends, digits, mean, quantile};
-use crate::plot::{CurvePanel, Labels, curve_panels};
-use crate::results::{Page, Table};
+use crate::results::{Page, Table, save};
 use crate::row;
 
 const DURATION: Nanos = Nanos::from_millis(20);
@@ -343,12 +346,14 @@ fn draw(path: &Path, all: &Measured) -> anyhow::Result<()> {
         let concerned = all.iter().filter(|(t, c, _)| (*t, *c) == (traffic, control));
         concerned.map(|(_, _, errors)| (mean(&errors.oversubscription), 100.0 * mean(of(errors)))).collect()
     };
-    let axes = ("oversubscription", "mean error, %");
+    let panel = |title: &str, scale, curves| {
+        Panel::curves(format!("{title} (mean error, %)"), "oversubscription", scale, curves)
+    };
     let (cubic, dctcp) = (Control::Cubic, Control::Dctcp);
     let panels = [
-        CurvePanel::logarithmic(
+        panel(
             "steady flows on links of their own",
-            axes,
+            Scale::LOGARITHMIC,
             vec![
                 curve(Traffic::Disjoint, cubic, |errors| &errors.steady),
                 curve(Traffic::Disjoint, dctcp, |errors| &errors.steady),
@@ -356,32 +361,31 @@ fn draw(path: &Path, all: &Measured) -> anyhow::Result<()> {
                 curve(Traffic::Disjoint, cubic, |errors| &errors.sflow),
             ],
         ),
-        CurvePanel::logarithmic(
+        panel(
             "flows that start",
-            axes,
+            Scale::LOGARITHMIC,
             vec![
                 curve(Traffic::Disjoint, cubic, |errors| &errors.starting),
                 curve(Traffic::Disjoint, dctcp, |errors| &errors.starting),
             ],
         ),
-        CurvePanel::logarithmic(
+        panel(
             "two flows a receiver, starting",
-            axes,
+            Scale::LOGARITHMIC,
             vec![
                 curve(Traffic::Congested, cubic, |errors| &errors.starting),
                 curve(Traffic::Congested, dctcp, |errors| &errors.starting),
             ],
         ),
-        CurvePanel::linear(
+        panel(
             "UDP beside TCP",
-            axes,
+            Scale::LINEAR,
             vec![
                 curve(Traffic::Mixed, cubic, |errors| &errors.udp),
                 curve(Traffic::Mixed, dctcp, |errors| &errors.udp),
             ],
         ),
     ];
-    let labels = Labels { title: "How far off rates are", x: "", y: "" };
-    let legend = ["CUBIC", "DCTCP", "sampler with as many samples", "sFlow, 300 samples/s"];
-    curve_panels(path, labels, &legend, &panels)
+    let legend = Legend::of(&["CUBIC", "DCTCP", "sampler with as many samples", "sFlow, 300 samples/s"]);
+    save(path, &figure::draw(&Heading::new("How far off rates are", ""), &legend, SEVERAL, &panels)?)
 }

@@ -2,14 +2,17 @@
 
 use std::path::Path;
 
+use thalweg_plot::axis::Scale;
+use thalweg_plot::figure::{self, Legend, SEVERAL};
+use thalweg_plot::page::Heading;
+use thalweg_plot::panel::Panel;
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
 use super::rack::{Constant, FULL, LEAST_BUFFER, PAPER_BUFFER, Rack};
 use super::{distribution, us};
 use crate::experiments::Outcome;
 use crate::experiments::flexplane::{Study, Trends, digits, mean, quantile};
-use crate::plot::{CurvePanel, Labels, curve_panels};
-use crate::results::{Page, Table};
+use crate::results::{Page, Table, save};
 use crate::row;
 
 /// Long enough that the buffer is full before half of it is over, however little more than the port's rate comes.
@@ -141,14 +144,19 @@ fn draw(path: &Path, three: Vec<Vec<f64>>, means: [Vec<(f64, f64)>; 2]) -> anyho
         three.into_iter().map(|sample| milliseconds(distribution(sample))).collect();
     let [paper, least] = means.map(|means| means.into_iter().map(|(x, mean)| (x, mean / 1e3)).collect());
     let panels = [
-        CurvePanel::linear("Figure 8: three flows", ("latency, ms", "share at most as late"), curves),
-        CurvePanel::linear(
-            "Figure 9: over oversubscription",
-            ("offered load, times the port's rate", "mean latency, ms"),
+        Panel::curves(
+            "Figure 8: three flows (share at most as late)",
+            "latency (ms)",
+            Scale::LINEAR.in_percent(),
+            curves,
+        ),
+        Panel::curves(
+            "Figure 9: over oversubscription (mean latency, ms)",
+            "offered load, times the port's rate",
+            Scale::LINEAR,
             vec![paper, Vec::new(), least, Vec::new()],
         ),
     ];
-    let labels = Labels { title: "How late samples are", x: "", y: "" };
-    let legend: Vec<&str> = PORTS.iter().map(|port| port.name).collect();
-    curve_panels(path, labels, &legend, &panels)
+    let legend = Legend::of(&PORTS.each_ref().map(|port| port.name));
+    save(path, &figure::draw(&Heading::new("How late samples are", ""), &legend, SEVERAL, &panels)?)
 }

@@ -8,10 +8,10 @@
 
 use anyhow::Context;
 use thalweg_emulator::core::blueprint::Blueprint;
-use thalweg_emulator::core::monitor::{Mirrored, Monitor, MonitorTally};
 use thalweg_emulator::hosts::tcp::{Algorithm, TcpConfig};
 use thalweg_emulator::hosts::{HostConfig, Hosts, Segment, Totals, Transport};
-use thalweg_emulator::mirror::MirrorSource;
+use thalweg_emulator::mirror::MirrorFeed;
+use thalweg_emulator::ports::monitor::{Mirrored, Monitor, MonitorTally};
 use thalweg_emulator::schemes::list::Scheme;
 use thalweg_emulator::workloads::patterns::Schedule;
 use thalweg_emulator::workloads::random::Random;
@@ -21,7 +21,7 @@ use thalweg_measure::meter::intake::Intake;
 use thalweg_network::topology::shapes::rack;
 use thalweg_network::{EndpointId, LinkSpec, PortIndex, RouterId, Topology};
 use thalweg_wire::parse::Parser;
-use thalweg_wire::{BitRate, Bytes, HashSeed, Nanos, Source, Timestamp};
+use thalweg_wire::{BitRate, Bytes, HashSeed, Nanos, Timestamp};
 
 use super::truth::Truth;
 
@@ -337,43 +337,51 @@ impl Fabric for Switch {
 
 /// Reads the monitor port as a collector does: frames, taken apart.
 struct Reader<'a> {
-    source: MirrorSource<'a>,
+    feed: MirrorFeed<'a>,
     intake: Intake,
-    mirrored: Vec<Mirrored>,
+    /// What the emulator knows of the packets: pair, length, and when each was sent.
+    known: Vec<(Pair, u16, Timestamp)>,
     packets: Vec<thalweg_wire::Packet>,
 }
 
 impl<'a> Reader<'a> {
     fn new(topology: &'a Topology, clock: SlotClock) -> Self {
         Reader {
-            source: MirrorSource::new(topology, clock, "monitor"),
+            feed: MirrorFeed::new(topology, clock, [SWITCH]),
             intake: Intake::new(Parser::default(), HashSeed::new(0)),
-            mirrored: Vec::new(),
+            known: Vec::new(),
             packets: Vec::new(),
         }
     }
 
     /// Takes what the switch has mirrored in the slot that has just been run.
     fn read(&mut self, switch: &mut Switch, hosts: &Hosts, samples: &mut Vec<Sample>) {
-        let Reader { source, intake, mirrored, packets } = self;
-        let segment_of = |packet: &Packet| match packet.flow() & UDP {
-            0 => hosts.segment(packet.id()),
-            _ => None,
-        };
-        switch.network.take_mirrored(mirrored);
-        mirrored.iter().for_each(|copy| source.push(copy, segment_of(&copy.packet)));
-        if let Ok(Some(batch)) = source.next_batch() {
-            intake.take(&batch, packets);
-        }
-        let passed = switch.clock().start_of(switch.now());
-        let seen = mirrored.drain(..).zip(packets.drain(..));
-        samples.extend(seen.map(|(copy, packet)| {
-            let sent = match segment_of(&copy.packet) {
+        let Reader { feed, intake, known, packets } = self;
+        let Switch { network, sent: sent_at, .. } = switch;
+        feed.collect(&mut **network, |Mirrored { packet, .. }| {
+            let segment = match packet.flow() & UDP {
+                0 => hosts.segment(packet.id()),
+                _ => None,
+            };
+            let sent = match segment {
                 Some(Segment::Data(data)) => data.sent_at,
                 Some(Segment::Ack(ack)) => ack.sent_at,
-                None => switch.sent[copy.packet.id() as usize],
+                None => sent_at[packet.id() as usize],
             };
-            Sample { packet, sent, passed, pair: Pair::of(&copy.packet), length: copy.packet.length() }
+            known.push((Pair::of(packet), packet.length(), sent));
+            segment
+        });
+        feed.deliver(|_, batch| {
+            intake.take(&batch, packets);
+        });
+        let passed = switch.clock().start_of(switch.now());
+        let seen = known.drain(..).zip(packets.drain(..));
+        samples.extend(seen.map(|((pair, length, sent), packet)| Sample {
+            packet,
+            sent,
+            passed,
+            pair,
+            length,
         }));
     }
 }

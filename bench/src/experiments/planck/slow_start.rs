@@ -2,6 +2,10 @@
 
 use std::path::Path;
 
+use thalweg_plot::axis::Scale;
+use thalweg_plot::figure::{self, Legend, SEVERAL};
+use thalweg_plot::page::Heading;
+use thalweg_plot::panel::Panel;
 use thalweg_wire::{Nanos, Timestamp};
 
 use super::estimates::Estimates;
@@ -9,8 +13,7 @@ use super::rack::{Control, Pair, Rack, Run};
 use super::us;
 use crate::experiments::Outcome;
 use crate::experiments::flexplane::{Study, Trends, digits};
-use crate::plot::{CurvePanel, Labels, curve_panels};
-use crate::results::{Page, Table};
+use crate::results::{Page, Table, save};
 use crate::row;
 
 const DURATION: Nanos = Nanos::from_millis(5);
@@ -200,13 +203,13 @@ fn trends(all: &[Start]) -> Trends {
 fn draw(path: &Path, all: &[Start]) -> anyhow::Result<()> {
     let cubic = all.iter().filter(|start| start.control == Control::Cubic);
     let panel = |start: &Start| {
-        let title = format!("CUBIC, round trip of {:.0} us", start.round_trip());
-        let axes = ("time since the first packet, us", "Gbit/s");
-        CurvePanel::linear(&title, axes, vec![start.rolling.clone(), start.bursts.clone()])
+        let title = format!("CUBIC, round trip of {:.0} us (Gbit/s)", start.round_trip());
+        let curves = vec![start.rolling.clone(), start.bursts.clone()];
+        Panel::curves(title, "time since the first packet (us)", Scale::LINEAR, curves)
     };
-    let panels: Vec<CurvePanel> = cubic.map(panel).collect();
-    let labels = Labels { title: "Rate of a flow that starts", x: "", y: "" };
-    curve_panels(path, labels, &["rolling average over 200 us", "bursts"], &panels)
+    let panels: Vec<Panel> = cubic.map(panel).collect();
+    let legend = Legend::of(&["rolling average over 200 us", "bursts"]);
+    save(path, &figure::draw(&Heading::new("Rate of a flow that starts", ""), &legend, SEVERAL, &panels)?)
 }
 
 #[cfg(test)]

@@ -2,6 +2,10 @@
 
 use std::path::Path;
 
+use thalweg_plot::axis::Scale;
+use thalweg_plot::figure::{self, Legend, SEVERAL};
+use thalweg_plot::page::Heading;
+use thalweg_plot::panel::Panel;
 use thalweg_wire::{BitRate, Bytes, Nanos, Timestamp};
 
 use super::estimates::{Estimates, Told};
@@ -9,8 +13,7 @@ use super::rack::{Control, LEAST_BUFFER, PAPER_BUFFER, Rack};
 use super::us;
 use crate::experiments::Outcome;
 use crate::experiments::flexplane::{Study, Trends, digits, mean};
-use crate::plot::{CurvePanel, Labels, curve_panels};
-use crate::results::{Page, Table};
+use crate::results::{Page, Table, save};
 use crate::row;
 
 /// In the middle of it the flow begins that is looked at.
@@ -317,9 +320,10 @@ fn draw(path: &Path, all: &[Run]) -> anyhow::Result<()> {
             FACTORS.iter().map(|&factor| (f64::from(factor), at(factor))).collect()
         };
         let curves = vec![curve(|line| line.sampled), curve(|line| line.told), curve(|line| line.stable)];
-        CurvePanel::linear(port.name, ("oversubscription", "ms since the first packet"), curves)
+        let title = format!("{} (ms since the first packet)", port.name);
+        Panel::curves(title, "oversubscription", Scale::LINEAR, curves)
     };
-    let panels: Vec<CurvePanel> = PORTS.iter().enumerate().map(panel).collect();
-    let labels = Labels { title: "From a packet to an estimate", x: "", y: "" };
-    curve_panels(path, labels, &["first sample", "first estimate", "stable estimate"], &panels)
+    let panels: Vec<Panel> = PORTS.iter().enumerate().map(panel).collect();
+    let legend = Legend::of(&["first sample", "first estimate", "stable estimate"]);
+    save(path, &figure::draw(&Heading::new("From a packet to an estimate", ""), &legend, SEVERAL, &panels)?)
 }

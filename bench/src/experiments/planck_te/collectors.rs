@@ -1,11 +1,10 @@
 //! A collector for each switch, fed by the switch's monitor port.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
-use thalweg_emulator::core::monitor::{Mirrored, Monitor};
 use thalweg_emulator::hosts::Hosts;
-use thalweg_emulator::mirror::MirrorSource;
+use thalweg_emulator::mirror::MirrorFeed;
+use thalweg_emulator::ports::monitor::Monitor;
 use thalweg_emulator::{Network, SlotClock};
 use thalweg_measure::collector::{
     AddressChange, Collector, CollectorOptions, LinkEvent, LinkRule, MonitorPort, Output,
@@ -14,7 +13,7 @@ use thalweg_measure::meter::flow_table::FlowTableOptions;
 use thalweg_measure::meter::intake::Intake;
 use thalweg_network::{PortIndex, RouterId, Topology, Versions};
 use thalweg_wire::parse::Parser;
-use thalweg_wire::{BitRate, Bytes, HashSeed, Nanos, Packet, Source, Timestamp};
+use thalweg_wire::{BitRate, Bytes, HashSeed, Nanos, Packet, Timestamp};
 
 /// Buffer of a monitor port: as small as it can be, two full-sized packets (Planck, section 9.2).
 pub(super) const MONITOR_BUFFER: Bytes = Bytes(2 * 1_538);
@@ -53,14 +52,13 @@ pub(super) struct News {
 
 /// The collectors of a network.
 pub(super) struct Collectors<'a> {
-    all: Vec<Station<'a>>,
-    mirrored: Vec<Mirrored>,
+    feed: MirrorFeed<'a>,
+    all: Vec<Station>,
     packets: Vec<Packet>,
     output: Output,
 }
 
-struct Station<'a> {
-    source: MirrorSource<'a>,
+struct Station {
     intake: Intake,
     collector: Collector,
 }
@@ -85,12 +83,12 @@ impl<'a> Collectors<'a> {
                 seed,
                 ..CollectorOptions::default()
             };
-            let source = MirrorSource::new(topology, clock, &topology.routers()[router.index()].name);
             let intake = Intake::new(Parser::default(), HashSeed::new(0));
-            Ok(Station { source, intake, collector: Collector::new(options, Some(Arc::clone(network)))? })
+            Ok(Station { intake, collector: Collector::new(options, Some(Arc::clone(network)))? })
         };
         let all = topology.router_ids().map(station).collect::<anyhow::Result<_>>()?;
-        Ok(Collectors { all, mirrored: Vec::new(), packets: Vec::new(), output: Output::default() })
+        let feed = MirrorFeed::new(topology, clock, topology.router_ids());
+        Ok(Collectors { feed, all, packets: Vec::new(), output: Output::default() })
     }
 
     /// The network is another from now on.
@@ -100,26 +98,21 @@ impl<'a> Collectors<'a> {
 
     /// Takes what monitor ports have sent. To be called each slot, as long as hosts know what the packets stand for.
     pub(super) fn take(&mut self, network: &mut dyn Network, hosts: &Hosts) {
-        network.take_mirrored(&mut self.mirrored);
-        for copy in self.mirrored.drain(..) {
-            self.all[copy.router.index()].source.push(&copy, hosts.segment(copy.packet.id()));
-        }
+        self.feed.collect(network, |copy| hosts.segment(copy.packet.id()));
     }
 
     /// Reads what has come, and tells.
     pub(super) fn read(&mut self, now: Timestamp, news: &mut News) {
-        let Collectors { all, packets, output, .. } = self;
-        for (router, Station { source, intake, collector }) in (0..).map(RouterId).zip(all) {
-            let batch: Result<_, Infallible> = source.next_batch();
-            if let Ok(Some(batch)) = batch {
-                intake.take(&batch, packets);
-                collector.update(packets, output);
-                packets.clear();
-            }
+        let Collectors { feed, all, packets, output } = self;
+        feed.deliver(|router, batch| {
+            let Station { intake, collector } = &mut all[router.index()];
+            intake.take(&batch, packets);
+            collector.update(packets, output);
+            packets.clear();
             collector.advance(now, output);
             news.events.extend(output.events.drain(..).map(|event| (router, event)));
             news.changes.append(&mut output.address_changes);
             output.flows = Default::default();
-        }
+        });
     }
 }

@@ -2,12 +2,15 @@
 
 use std::path::Path;
 
+use thalweg_plot::bars::{Arrangement, Bars};
+use thalweg_plot::figure::{self, ALONE, Legend};
+use thalweg_plot::page::Heading;
+
 use super::ordeal::{Fault, Ordeal, Passed};
 use super::sweep;
 use crate::experiments::Outcome;
 use crate::experiments::flexplane::{Study, Trends};
-use crate::plot::{Bars, Labels, named_bars};
-use crate::results::{Page, Table};
+use crate::results::{Page, Table, save};
 use crate::row;
 use crate::statistics::{mean, with_interval};
 
@@ -129,6 +132,21 @@ fn draw(path: &Path, by_fault: &[(Fault, &[Passed])]) -> anyhow::Result<()> {
     let of_span = |span| by_fault.iter().map(|(_, passed)| mean(&rates(passed, span))).collect();
     let series: Vec<(&str, Vec<f64>)> =
         ["before", "meanwhile", "after"].into_iter().zip((0..3).map(of_span)).collect();
-    let labels = Labels { title: "Throughput of a host when something goes wrong", x: "Gbit/s", y: "" };
-    named_bars(path, labels, &names, &series, Bars::SideBySide)
+    let legend = Legend::of(&series.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    let bars = Bars {
+        title: String::new(),
+        x_title: "Gbit/s".to_owned(),
+        names: names.into_iter().map(str::to_owned).collect(),
+        series: series.into_iter().map(|(_, values)| values).collect(),
+        arrangement: Arrangement::SideBySide,
+    };
+    save(
+        path,
+        &figure::draw(
+            &Heading::new("Throughput of a host when something goes wrong", ""),
+            &legend,
+            ALONE,
+            &[bars],
+        )?,
+    )
 }

@@ -3,6 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use thalweg_plot::axis::Scale;
+use thalweg_plot::figure::{self, Legend, SEVERAL};
+use thalweg_plot::page::Heading;
+use thalweg_plot::panel::Panel;
 use thalweg_wire::Bytes;
 
 use super::sweep;
@@ -10,8 +14,7 @@ use super::trial::{PAPER_HOSTS, Results, Scheme, Trial};
 use super::workload::Pattern;
 use crate::experiments::Outcome;
 use crate::experiments::flexplane::{Study, Trends};
-use crate::plot::{CurvePanel, Labels, curve_panels};
-use crate::results::{Page, Table};
+use crate::results::{Page, Table, save};
 use crate::row;
 use crate::statistics::{median, quantile};
 
@@ -146,9 +149,10 @@ fn distribution(cell: &Cell) -> Vec<(f64, f64)> {
 
 fn draw(path: &Path, shuffle: &[Cell], stride: &[Cell]) -> anyhow::Result<()> {
     let panel = |title: &str, x: &str, cells: &[Cell]| {
-        CurvePanel::linear(title, (x, "percent"), cells.iter().map(distribution).collect())
+        let curves = cells.iter().map(distribution).collect();
+        Panel::curves(format!("{title} (percent)"), x, Scale::LINEAR, curves)
     };
     let panels = [panel("a host's shuffle", "seconds", shuffle), panel("a stride's flows", "Gbit/s", stride)];
-    let labels = Labels { title: "Shuffles and flows, cumulative", x: "", y: "" };
-    curve_panels(path, labels, &Scheme::all().map(Scheme::name), &panels)
+    let legend = Legend::of(&Scheme::all().map(Scheme::name));
+    save(path, &figure::draw(&Heading::new("Shuffles and flows, cumulative", ""), &legend, SEVERAL, &panels)?)
 }

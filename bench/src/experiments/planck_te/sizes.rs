@@ -2,14 +2,17 @@
 
 use std::path::Path;
 
+use thalweg_plot::axis::Scale;
+use thalweg_plot::figure::{self, Legend, SEVERAL};
+use thalweg_plot::page::Heading;
+use thalweg_plot::panel::Panel;
 use thalweg_wire::{BitRate, Bytes};
 
 use super::sweep;
 use super::trial::{PAPER_HOSTS, RATE, Results, Scheme, Trial};
 use crate::experiments::Outcome;
 use crate::experiments::flexplane::{Study, Trends};
-use crate::plot::{Labels, Panel, Unit, line_panels};
-use crate::results::{Page, Table};
+use crate::results::{Page, Table, save};
 use crate::row;
 use crate::statistics::{mean, with_interval};
 
@@ -147,17 +150,12 @@ fn raw(trials: &[Trial], results: &[Results]) -> Table {
 
 fn draw(path: &Path, cells: &[Cell]) -> anyhow::Result<()> {
     let places = SIZES.map(|bytes| format!("{} MiB", bytes.0 >> 20));
-    let legend = Scheme::all().map(Scheme::name);
+    let legend = Legend::of(&Scheme::all().map(Scheme::name));
     let panel = |hosts: BitRate| {
         let line = |scheme| SIZES.map(|bytes| mean(&cell(cells, hosts, bytes, scheme).throughputs)).to_vec();
-        Panel {
-            title: format!("hosts at {hosts}"),
-            y: "Gbit/s".to_owned(),
-            unit: Unit::Plain,
-            logarithmic: None,
-            lines: Scheme::all().map(line).to_vec(),
-        }
+        let title = format!("hosts at {hosts} (Gbit/s)");
+        Panel::over_names(title, "size of flows", &places, Scale::LINEAR, &Scheme::all().map(line))
     };
-    let labels = Labels { title: "Mean throughput of flows of a stride", x: "size of flows", y: "" };
-    line_panels(path, labels, &places, &legend, &HOSTS.map(panel))
+    let heading = Heading::new("Mean throughput of flows of a stride", "");
+    save(path, &figure::draw(&heading, &legend, SEVERAL, &HOSTS.map(panel))?)
 }

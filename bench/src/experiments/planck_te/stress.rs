@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use thalweg_plot::bars::{Arrangement, Bars};
+use thalweg_plot::figure::{self, ALONE, Legend};
+use thalweg_plot::page::Heading;
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
 use super::sweep;
@@ -9,8 +12,7 @@ use super::trial::{PAPER_HOSTS, Results, Scheme, Trial};
 use super::workload::Pattern;
 use crate::experiments::Outcome;
 use crate::experiments::flexplane::{Study, Trends};
-use crate::plot::{Bars, Labels, named_bars};
-use crate::results::{Page, Table};
+use crate::results::{Page, Table, save};
 use crate::row;
 use crate::statistics::{mean, with_interval};
 
@@ -214,11 +216,25 @@ fn raw(trials: &[Trial], results: &[Results]) -> Table {
 fn draw(path: &Path, cells: &[Cell]) -> anyhow::Result<()> {
     let bijection = || cells.iter().filter(|cell| cell.pattern == Pattern::RandomBijection);
     let names: Vec<String> = bijection().map(|cell| cell.stress.name()).collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let of_scheme = |(place, scheme): (usize, Scheme)| {
         (scheme.name(), bijection().map(|cell| mean(&cell.throughputs[place])).collect())
     };
     let series: Vec<(&str, Vec<f64>)> = SCHEMES.into_iter().enumerate().map(of_scheme).collect();
-    let labels = Labels { title: "Mean throughput of flows, random bijections", x: "Gbit/s", y: "" };
-    named_bars(path, labels, &names, &series, Bars::SideBySide)
+    let legend = Legend::of(&series.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    let bars = Bars {
+        title: String::new(),
+        x_title: "Gbit/s".to_owned(),
+        names,
+        series: series.into_iter().map(|(_, values)| values).collect(),
+        arrangement: Arrangement::SideBySide,
+    };
+    save(
+        path,
+        &figure::draw(
+            &Heading::new("Mean throughput of flows, random bijections", ""),
+            &legend,
+            ALONE,
+            &[bars],
+        )?,
+    )
 }

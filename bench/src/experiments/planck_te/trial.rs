@@ -270,7 +270,7 @@ impl Emulated {
     pub(super) fn new(
         trial: &Trial,
         topology: &Topology,
-        monitors: &[thalweg_emulator::core::monitor::Monitor],
+        monitors: &[thalweg_emulator::ports::monitor::Monitor],
     ) -> anyhow::Result<Emulated> {
         let blueprint = Blueprint { monitors, ..Blueprint::new(topology, 1_500, trial.seed) };
         let queues = Queues::DropTail(DropTailConfig { buffer: QUEUE });

@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use thalweg_plot::bars::{Arrangement, Bars};
+use thalweg_plot::figure::{self, ALONE, Legend};
+use thalweg_plot::page::Heading;
 use thalweg_wire::{BitRate, Bytes};
 
 use super::sweep;
@@ -9,8 +12,7 @@ use super::trial::{PAPER_HOSTS, RATE, Results, Scheme, Trial};
 use super::workload::Pattern;
 use crate::experiments::Outcome;
 use crate::experiments::flexplane::{Study, Trends};
-use crate::plot::{Bars, Labels, named_bars};
-use crate::results::{Page, Table};
+use crate::results::{Page, Table, save};
 use crate::row;
 use crate::statistics::{mean, median, with_interval};
 
@@ -215,13 +217,26 @@ fn draw(path: &Path, cells: &[Cell]) -> anyhow::Result<()> {
     let places =
         HOSTS.iter().flat_map(|&hosts| Pattern::FIGURE.map(|of| format!("{}, {}", of.name(), gbps(hosts))));
     let places: Vec<String> = places.collect();
-    let names: Vec<&str> = places.iter().map(String::as_str).collect();
     let of_scheme = |scheme: Scheme| {
         let of_scheme = cells.iter().filter(|cell| cell.scheme == scheme);
         (scheme.name(), of_scheme.map(Cell::mean).collect())
     };
     let series: Vec<(&str, Vec<f64>)> = Scheme::all().into_iter().map(of_scheme).collect();
-    let labels =
-        Labels { title: "Mean throughput of flows, by workload and rate of hosts", x: "Gbit/s", y: "" };
-    named_bars(path, labels, &names, &series, Bars::SideBySide)
+    let legend = Legend::of(&series.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    let bars = Bars {
+        title: String::new(),
+        x_title: "Gbit/s".to_owned(),
+        names: places,
+        series: series.into_iter().map(|(_, values)| values).collect(),
+        arrangement: Arrangement::SideBySide,
+    };
+    save(
+        path,
+        &figure::draw(
+            &Heading::new("Mean throughput of flows, by workload and rate of hosts", ""),
+            &legend,
+            ALONE,
+            &[bars],
+        )?,
+    )
 }

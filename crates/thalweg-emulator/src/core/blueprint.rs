@@ -8,14 +8,14 @@ use thalweg_network::{EndpointId, LinkId, LinkState, PortIndex, RouterId};
 use thalweg_wire::{BitRate, Nanos};
 use thiserror::Error;
 
-use super::lane::Lane;
-use super::monitor::{Monitor, MonitorPort};
-use super::port_set::PortSet;
-use super::ports::Port;
 use super::shard::{ELSEWHERE, Interface, Shard, Site};
-use super::tally::Verdicts;
-use super::ticks::{Pace, Ticks};
 use crate::packet::{FRAMING, SHORTEST};
+use crate::ports::lane::Lane;
+use crate::ports::monitor::{Monitor, MonitorPort};
+use crate::ports::port::Port;
+use crate::ports::tally::Verdicts;
+use crate::ports::ticks::{Pace, Ticks};
+use crate::queues::port_set::PortSet;
 use crate::router::{Balance, Router, Routing, Shape};
 use crate::slot::{Slot, SlotClock};
 
@@ -178,22 +178,38 @@ impl<'a> Blueprint<'a> {
         assignment: &[usize],
         make: impl FnMut(Routing, Shape<'_>) -> R,
     ) -> Result<(Vec<Shard<R>>, Vec<Crossing>), BlueprintError> {
-        self.check(assignment)?;
+        self.check_assignment(assignment)?;
+        self.check_links()?;
+        self.check_monitors()?;
         let next_hops = NextHops::new(self.topology, &LinkState::new(self.topology))?;
         Ok(Builder::new(self, assignment).build(&next_hops, make))
     }
 
-    fn check(&self, assignment: &[usize]) -> Result<(), BlueprintError> {
+    /// Whether the network can be built, without building it.
+    ///
+    /// # Errors
+    /// See [`BlueprintError`].
+    pub fn check(&self) -> Result<(), BlueprintError> {
+        self.check_links()?;
+        self.check_monitors()?;
+        Ok(NextHops::check(self.topology)?)
+    }
+
+    fn check_assignment(&self, assignment: &[usize]) -> Result<(), BlueprintError> {
+        let (given, expected) = (assignment.len(), self.topology.routers().len());
+        match given == expected {
+            true => Ok(()),
+            false => Err(BlueprintError::Assignment { given, expected }),
+        }
+    }
+
+    fn check_links(&self) -> Result<(), BlueprintError> {
         let SlotClock { slot_bytes, rate } = self.clock;
         if self.topology.endpoints().is_empty() {
             return Err(BlueprintError::NoEndpoints);
         }
         if !(u32::from(SHORTEST)..=u32::from(u16::MAX)).contains(&slot_bytes) || rate.0 == 0 {
             return Err(BlueprintError::Clock { slot_bytes, rate });
-        }
-        let expected = self.topology.routers().len();
-        if assignment.len() != expected {
-            return Err(BlueprintError::Assignment { given: assignment.len(), expected });
         }
         for (index, link) in self.topology.links().iter().enumerate() {
             let slots = self.horizon(link);
@@ -203,10 +219,10 @@ impl<'a> Blueprint<'a> {
             }
         }
         let slots = self.topology.links().iter().map(|link| 2 * self.horizon(link).next_power_of_two()).sum();
-        if slots > MAX_SLOTS_ON_LINKS {
-            return Err(BlueprintError::Links { slots });
+        match slots > MAX_SLOTS_ON_LINKS {
+            true => Err(BlueprintError::Links { slots }),
+            false => Ok(()),
         }
-        self.check_monitors()
     }
 
     fn check_monitors(&self) -> Result<(), BlueprintError> {

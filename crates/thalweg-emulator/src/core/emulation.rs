@@ -4,12 +4,13 @@ use thalweg_network::routing::{ForwardingTable, NextHops};
 use thalweg_network::topology::Topology;
 use thalweg_network::{EndpointId, LinkId, LinkState, PortIndex, RouterId};
 
-use super::bank::Backlog;
 use super::blueprint::{Blueprint, BlueprintError};
-use super::monitor::{Mirrored, MonitorTally};
 use super::shard::Shard;
-use super::tally::PortTally;
-use crate::fabric::{Dropped, Fabric, Fate, Network, Outcome, Request};
+use crate::fabric::{Fabric, Network};
+use crate::outcome::{Dropped, Fate, Outcome, Request};
+use crate::ports::monitor::{Mirrored, MonitorTally};
+use crate::ports::tally::PortTally;
+use crate::queues::backlog::Backlog;
 use crate::router::{Router, Routing, Shape};
 use crate::slot::{Slot, SlotClock};
 

@@ -18,9 +18,9 @@ use thalweg_wire::Nanos;
 
 use super::blueprint::Crossing;
 use super::shard::Shard;
-use super::tally::Verdicts;
-use crate::fabric::{Dropped, Place, Reason};
+use crate::outcome::{Dropped, Place, Reason};
 use crate::packet::Packet;
+use crate::ports::tally::Verdicts;
 use crate::router::Router;
 use crate::slot::{Slot, SlotClock};
 

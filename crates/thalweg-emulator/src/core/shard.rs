@@ -5,17 +5,17 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use thalweg_network::routing::{NextHops, ecmp};
 use thalweg_network::{Attachment, EndpointId, Node, PortIndex, RouterId};
 
-use super::bank::Backlog;
-use super::context::Context;
-use super::lane::Lane;
-use super::monitor::{Mirrored, MonitorPort, MonitorTally};
-use super::port_set::PortSet;
-use super::ports::{NEVER, Port, Ports};
-use super::tally::{PortTally, Verdicts};
-use super::ticks::Ticks;
-use crate::fabric::{Dropped, Place, Reason, Request};
+use crate::outcome::{Dropped, Place, Reason, Request};
 use crate::packet::Packet;
+use crate::ports::lane::Lane;
+use crate::ports::monitor::{Mirrored, MonitorPort, MonitorTally};
+use crate::ports::port::{NEVER, Port, Ports};
+use crate::ports::tally::{PortTally, Verdicts};
+use crate::ports::ticks::Ticks;
+use crate::queues::backlog::Backlog;
+use crate::queues::port_set::PortSet;
 use crate::router::Router;
+use crate::router::context::Context;
 use crate::slot::Slot;
 
 /// An endpoint's network interface. What waits in its queue leaves in order and at a known time: there is no need

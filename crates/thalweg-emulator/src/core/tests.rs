@@ -8,12 +8,14 @@ use thalweg_wire::{BitRate, Bytes, Nanos};
 
 use super::blueprint::{Blueprint, BlueprintError};
 use super::emulation::Emulation;
-use super::monitor::Monitor;
 use super::parallel::{Driver, Event, Pace, Run};
 use super::shard::Shard;
-use crate::fabric::{Dropped, Fabric, Fate, Network, Outcome, Place, Reason, Request};
+use crate::fabric::{Fabric, Network};
+use crate::outcome::{Dropped, Fate, Outcome, Place, Reason, Request};
 use crate::packet::Packet;
+use crate::ports::monitor::Monitor;
 use crate::router::{Balance, Routing};
+use crate::schemes::Scheme;
 use crate::schemes::drop_tail::{DropTail, DropTailConfig, drop_tail};
 use crate::slot::Slot;
 
@@ -244,7 +246,10 @@ fn a_monitor_port_sends_what_it_can_of_what_its_router_sends() {
 fn what_cannot_be_built_is_an_error() {
     let topology = rack(2, tiers(10, 10, Nanos::ZERO).access).unwrap();
     let build = |blueprint: &Blueprint<'_>| {
-        blueprint.build(|routing, shape| drop_tail(routing, shape, &DropTailConfig::default())).err()
+        let error =
+            blueprint.build(|routing, shape| drop_tail(routing, shape, &DropTailConfig::default())).err();
+        assert_eq!(blueprint.check().err(), error, "a check says the same");
+        error
     };
     let good = Blueprint::new(&topology, 1_500, 1);
     assert_eq!(build(&good), None);
@@ -256,6 +261,10 @@ fn what_cannot_be_built_is_an_error() {
     let uneven = dumbbell(1, Tiers { access: fast, uplink: slow }).unwrap();
     let error = build(&Blueprint::new(&uneven, 1_500, 1)).unwrap();
     assert!(matches!(error, BlueprintError::Horizon { .. }), "{error}");
+    let scheme = Scheme::DropTail(DropTailConfig { buffer: 1 << 29 });
+    let error = crate::build::check(&scheme, &good).unwrap_err();
+    assert!(matches!(error, BlueprintError::Queues { .. }), "{error}");
+    assert_eq!(crate::build::network(&scheme, &good).err(), Some(error));
 }
 
 /// Uniformly random traffic from the endpoints of some racks, each rack with its own stream.

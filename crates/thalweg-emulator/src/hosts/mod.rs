@@ -17,7 +17,8 @@ use std::collections::VecDeque;
 use thalweg_network::EndpointId;
 use thalweg_wire::Timestamp;
 
-use crate::fabric::{Fabric, Fate, Outcome, Request};
+use crate::fabric::Fabric;
+use crate::outcome::{Fate, Outcome, Request};
 use crate::packet::{Ecn, Packet};
 use crate::slot::{Slot, SlotClock};
 use crate::workloads::{FlowStart, Workload};

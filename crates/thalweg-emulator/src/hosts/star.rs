@@ -6,7 +6,8 @@ use std::collections::{BTreeSet, VecDeque};
 use thalweg_network::{EndpointId, PortIndex, RouterId};
 use thalweg_wire::BitRate;
 
-use crate::fabric::{Fabric, Fate, Outcome, Place, Reason, Request};
+use crate::fabric::Fabric;
+use crate::outcome::{Fate, Outcome, Place, Reason, Request};
 use crate::packet::{Ecn, Packet};
 use crate::slot::{Slot, SlotClock};
 

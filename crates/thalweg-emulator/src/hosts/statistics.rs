@@ -4,7 +4,7 @@ use thalweg_network::EndpointId;
 use thalweg_wire::{Nanos, Timestamp};
 
 use super::connection::Connection;
-use crate::fabric::Reason;
+use crate::outcome::Reason;
 
 /// A flow that has ended: its sender knows that all has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

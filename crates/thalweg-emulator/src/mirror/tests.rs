@@ -1,12 +1,12 @@
 use etherparse::{PacketHeaders, TransportHeader};
-use thalweg_network::topology::shapes::rack;
+use thalweg_network::topology::shapes::{Tiers, leaf_spine, rack};
 use thalweg_network::{LinkSpec, PortIndex, RouterId};
 use thalweg_wire::{BitRate, Bytes, Nanos, Protocol};
 
 use super::*;
 use crate::core::blueprint::Blueprint;
-use crate::core::monitor::Monitor;
 use crate::hosts::{HostConfig, Hosts};
+use crate::ports::monitor::Monitor;
 use crate::schemes::list::Scheme;
 use crate::workloads::{FlowStart, Workload};
 
@@ -106,7 +106,7 @@ fn what_hosts_do_not_know_is_udp_of_the_right_length() {
     let mut source = MirrorSource::new(&topology, clock, "r0");
     for (length, ip_length) in [(1_538, 1_500), (84, 46)] {
         let packet = Packet::new(EndpointId(1), EndpointId(0), 77, 3, length).with_address(2);
-        source.push(&Mirrored { router: RouterId(0), packet, at: crate::core::ticks::Ticks(1 << 24) }, None);
+        source.push(&Mirrored { router: RouterId(0), packet, at: crate::ports::ticks::Ticks(1 << 24) }, None);
         let batch = source.next_batch().unwrap().unwrap();
         let frame = batch.iter().next().unwrap();
         assert_eq!(frame.bytes[..6], topology.mac(EndpointId(0), 2).0, "the shadow address");
@@ -115,4 +115,45 @@ fn what_hosts_do_not_know_is_udp_of_the_right_length() {
         assert_eq!((packet.key.protocol, packet.ip_length), (Protocol::UDP, ip_length));
         assert_eq!(flow_ports::flow(packet.key.src_port, packet.key.dst_port), 77);
     }
+}
+
+#[test]
+fn a_feed_delivers_each_port_its_own_packets_and_leaves_out_what_it_has_no_port_for() {
+    let topology = leaf_spine(2, 1, 1, Tiers::default()).unwrap();
+    let monitor = |router: RouterId| Monitor {
+        router,
+        ports: vec![PortIndex(0)],
+        rate: BitRate(10_000_000_000),
+        buffer: Bytes(1 << 20),
+    };
+    let monitors: Vec<Monitor> = topology.router_ids().map(monitor).collect();
+    let blueprint = Blueprint { monitors: &monitors, ..Blueprint::new(&topology, 1_500, 1) };
+    let mut network = crate::build::network(&Scheme::default_of("droptail").unwrap(), &blueprint).unwrap();
+    let mut hosts = Hosts::new(HostConfig::default(), 2, blueprint.clock).unwrap();
+    let (at, source, destination) = (Timestamp(0), EndpointId(0), EndpointId(1));
+    let mut workload = OneFlow(Some(FlowStart { at, source, destination, bytes: 100_000, dscp: 0 }));
+    let mut feed = MirrorFeed::new(&topology, blueprint.clock, [RouterId(1), RouterId(0)]);
+    assert!(feed.source(RouterId(2)).is_none() && feed.source(RouterId(0)).is_some());
+    let (mut collected, mut asked, mut delivered) = (0, 0, [0; 3]);
+    for slot in 0..2_000 {
+        hosts.slot(&mut *network, &mut workload);
+        collected += feed.collect(&mut *network, |copy| {
+            asked += 1;
+            hosts.segment(copy.packet.id())
+        });
+        if slot % 100 == 99 {
+            let mut order = Vec::new();
+            feed.deliver(|router, batch| {
+                order.push(router);
+                delivered[router.index()] += batch.frames.len();
+            });
+            assert_eq!(order, [RouterId(1), RouterId(0)], "every port, in the order given");
+        }
+    }
+    let sent = |router| network.monitor_tally(router).unwrap().sent.packets as usize;
+    assert!(sent(RouterId(2)) > 0);
+    assert_eq!(delivered, [sent(RouterId(0)), sent(RouterId(1)), 0]);
+    assert_eq!((collected, asked), (delivered.iter().sum(), collected));
+    let refused = feed.try_deliver(|router, _| if router == RouterId(1) { Err("full") } else { Ok(()) });
+    assert_eq!(refused, Err("full"));
 }

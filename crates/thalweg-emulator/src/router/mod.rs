@@ -3,6 +3,7 @@
 //! The **generic API** is [`Router`] itself: batches in, batches out. Either way all is known when it is compiled,
 //! and nothing is called through a pointer for a packet.
 
+pub mod context;
 mod pattern;
 mod route;
 
@@ -13,11 +14,11 @@ use thalweg_network::PortIndex;
 use thalweg_network::routing::{ForwardingTable, NextHops};
 use thalweg_wire::BitRate;
 
-use crate::core::bank::Backlog;
-use crate::core::context::Context;
-use crate::core::ports::Ports;
-use crate::fabric::Request;
+use crate::outcome::Request;
 use crate::packet::Packet;
+use crate::ports::port::Ports;
+use crate::queues::backlog::Backlog;
+use crate::router::context::Context;
 use crate::slot::SlotClock;
 
 /// What a scheme is built for: the ports of one router.

@@ -4,13 +4,14 @@ use thalweg_network::PortIndex;
 use thalweg_network::routing::{ForwardingTable, NextHops};
 
 use super::Router;
-use crate::core::bank::{Backlog, QueueBank};
-use crate::core::context::Context;
-use crate::core::fifos::Fifos;
-use crate::core::port_set::{Members, PortSet};
-use crate::core::ports::Ports;
-use crate::fabric::{Reason, Request};
+use crate::outcome::{Reason, Request};
 use crate::packet::Packet;
+use crate::ports::port::Ports;
+use crate::queues::backlog::Backlog;
+use crate::queues::bank::QueueBank;
+use crate::queues::fifos::Fifos;
+use crate::queues::port_set::{Members, PortSet};
+use crate::router::context::Context;
 
 /// Chooses the output port.
 pub trait Route: Send {

@@ -4,8 +4,8 @@ use thalweg_network::routing::{ForwardingTable, NextHops, ecmp};
 use thalweg_network::{EndpointId, PortIndex, RouterId};
 
 use super::Route;
-use crate::core::context::Context;
 use crate::packet::Packet;
+use crate::router::context::Context;
 
 /// How a router chooses among ports that lead to the destination over equally many hops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,10 +8,10 @@ use thalweg_network::PortIndex;
 
 use super::drop_tail::Fifo;
 use super::error::{SchemeError, Settings};
-use crate::core::context::Context;
-use crate::core::fifos::Fifos;
-use crate::fabric::Reason;
+use crate::outcome::Reason;
 use crate::packet::Packet;
+use crate::queues::fifos::Fifos;
+use crate::router::context::Context;
 use crate::router::{Enqueue, OneQueue, Pattern, Plain, Shape};
 
 /// Marks what finds its queue long, drops what finds it full.

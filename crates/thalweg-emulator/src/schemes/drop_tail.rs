@@ -3,10 +3,10 @@
 use thalweg_network::PortIndex;
 
 use super::error::{SchemeError, Settings};
-use crate::core::context::Context;
-use crate::core::fifos::Fifos;
-use crate::fabric::Reason;
+use crate::outcome::Reason;
 use crate::packet::Packet;
+use crate::queues::fifos::Fifos;
+use crate::router::context::Context;
 use crate::router::{Enqueue, OneQueue, Pattern, Plain, Schedule, Shape};
 
 /// Drops what finds its queue full.

@@ -14,9 +14,9 @@ use thalweg_network::PortIndex;
 use super::error::{SchemeError, Settings};
 use super::flow_hash::FlowHash;
 use super::priority::TailDropEach;
-use crate::core::bank::{MAX_QUEUES, QueueBank};
-use crate::core::context::Context;
 use crate::packet::Packet;
+use crate::queues::bank::{MAX_QUEUES, QueueBank};
+use crate::router::context::Context;
 use crate::router::{Pattern, Plain, Schedule, Shape};
 
 /// Whose turn it is at one port, and what each of its queues may still send.

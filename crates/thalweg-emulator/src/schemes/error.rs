@@ -49,4 +49,4 @@ impl Settings {
 /// Packets that a buffer may have room for: a second and more of 10 Gbit/s.
 const MAX_BUFFER: u32 = 1 << 20;
 
-const _: () = assert!(MAX_BUFFER <= crate::core::fifos::MAX_CAPACITY, "or a queue would refuse it");
+const _: () = assert!(MAX_BUFFER <= crate::queues::fifos::MAX_CAPACITY, "or a queue would refuse it");

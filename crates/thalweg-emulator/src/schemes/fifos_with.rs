@@ -2,10 +2,10 @@
 
 use thalweg_network::PortIndex;
 
-use crate::core::bank::{Backlog, Queued};
-use crate::core::fifos::Fifos;
-use crate::core::port_set::PortSet;
 use crate::packet::Packet;
+use crate::queues::backlog::{Backlog, Queued};
+use crate::queues::fifos::Fifos;
+use crate::queues::port_set::PortSet;
 use crate::router::Store;
 
 /// Queues of `T`, one at each port, with an `S` beside each.

@@ -14,9 +14,9 @@ use thalweg_wire::BitRate;
 
 use super::drop_tail::TailDrop;
 use super::error::{SchemeError, Settings};
-use crate::core::context::Context;
-use crate::core::fifos::Fifos;
 use crate::packet::Packet;
+use crate::queues::fifos::Fifos;
+use crate::router::context::Context;
 use crate::router::{OneQueue, Pattern, Plain, Schedule, Shape};
 use crate::slot::Slot;
 

@@ -1,6 +1,6 @@
 //! All schemes by name, with their settings: what an experiment chooses from.
 
-use crate::core::bank::MAX_QUEUES;
+use crate::queues::bank::MAX_QUEUES;
 
 use super::dctcp::DctcpConfig;
 use super::drop_tail::DropTailConfig;

@@ -14,11 +14,11 @@ use std::hint::select_unpredictable;
 use thalweg_network::PortIndex;
 
 use super::error::{SchemeError, Settings};
-use crate::core::bank::Backlog;
-use crate::core::context::Context;
-use crate::core::port_set::PortSet;
-use crate::fabric::{Reason, Request};
+use crate::outcome::{Reason, Request};
 use crate::packet::Packet;
+use crate::queues::backlog::Backlog;
+use crate::queues::port_set::PortSet;
+use crate::router::context::Context;
 use crate::router::{Enqueue, Headers, OneQueue, Pattern, Schedule, Shape, Store};
 
 /// What remains of a packet's flow, in bytes, this packet included: the less, the more urgent.

@@ -20,9 +20,9 @@ use thalweg_wire::Nanos;
 use super::error::{SchemeError, Settings};
 use super::fifos_with::FifosWith;
 use super::stamped::Stamped;
-use crate::core::context::Context;
-use crate::fabric::Reason;
+use crate::outcome::Reason;
 use crate::packet::Packet;
+use crate::router::context::Context;
 use crate::router::{Enqueue, OneQueue, Pattern, Plain, Schedule, Shape};
 use crate::slot::Slot;
 

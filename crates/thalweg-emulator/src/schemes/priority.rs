@@ -7,10 +7,10 @@
 use thalweg_network::PortIndex;
 
 use super::error::{SchemeError, Settings};
-use crate::core::bank::{MAX_QUEUES, QueueBank};
-use crate::core::context::Context;
-use crate::fabric::Reason;
+use crate::outcome::Reason;
 use crate::packet::Packet;
+use crate::queues::bank::{MAX_QUEUES, QueueBank};
+use crate::router::context::Context;
 use crate::router::{Classify, Enqueue, Pattern, Plain, Schedule, Shape};
 
 /// Chooses a queue by DSCP: the code point's own, or the last.

@@ -90,12 +90,9 @@ impl NextHops {
         if expected != found {
             return Err(NextHopsError::OtherTopology { expected, found });
         }
-        let with_endpoints: Vec<RouterId> =
-            topology.router_ids().filter(|&router| topology.rack_size(router) > 0).collect();
+        let with_endpoints = routers_with_endpoints(topology);
         let (routers, racks) = (topology.routers().len(), with_endpoints.len());
-        if routers * racks > MAX_PAIRS {
-            return Err(NextHopsError::TooManyPairs { routers, racks });
-        }
+        check_pairs(routers, racks)?;
 
         let mut sets = vec![PortSet::default(); routers * racks];
         let mut pool = Pool::default();
@@ -119,6 +116,21 @@ impl NextHops {
         })
     }
 
+    /// Whether all shortest paths of a topology can be held. Costs next to nothing unless the network is so large that it has to
+    /// be tried.
+    ///
+    /// # Errors
+    /// If the network is too large.
+    pub fn check(topology: &Topology) -> Result<(), NextHopsError> {
+        let racks = routers_with_endpoints(topology).len();
+        check_pairs(topology.routers().len(), racks)?;
+        let ports: usize = topology.router_ids().map(|router| topology.ports(router)).sum();
+        match ports.saturating_mul(racks) <= MAX_POOL {
+            true => Ok(()),
+            false => NextHops::new(topology, &LinkState::new(topology)).map(|_| ()),
+        }
+    }
+
     /// The ports of a router by which a shortest path to an endpoint begins, in ascending order. At its own router this
     /// is the endpoint's port, whether its link is up or not; elsewhere, if no path leads there, there is none.
     /// Neither is there for a router or an endpoint that does not exist.
@@ -132,6 +144,17 @@ impl NextHops {
             Some(set) => &self.pool[set.start as usize..][..set.count as usize],
             None => &[],
         }
+    }
+}
+
+fn routers_with_endpoints(topology: &Topology) -> Vec<RouterId> {
+    topology.router_ids().filter(|&router| topology.rack_size(router) > 0).collect()
+}
+
+fn check_pairs(routers: usize, racks: usize) -> Result<(), NextHopsError> {
+    match routers * racks <= MAX_PAIRS {
+        true => Ok(()),
+        false => Err(NextHopsError::TooManyPairs { routers, racks }),
     }
 }
 

@@ -7,15 +7,15 @@ use std::sync::{Arc, OnceLock};
 use std::thread::available_parallelism;
 
 use anyhow::Context;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
+use thalweg_experiment::results::Results;
+use thalweg_experiment::sweep::{Axis, Sweep};
+use thalweg_experiment::{Experiment, Plan, Progress, files, json, plots};
 use thalweg_wire::Nanos;
 
-use crate::emulate::files::{self, Format};
-use crate::emulate::results::Results;
-use crate::emulate::sweep::{Axis, Sweep};
-use crate::emulate::{self, Experiment, Plan, Progress, json, plots, report};
+use crate::emulate::{self, report};
 
 /// Emulate a network, and measure its queues, links and flows.
 ///
@@ -73,6 +73,25 @@ pub(super) struct EmulateArgs {
     list: bool,
 }
 
+/// How files are written.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Format {
+    /// Parquet, compressed: small, typed, and read at once by DuckDB, pandas and polars
+    #[default]
+    Parquet,
+    /// Comma-separated text with a header
+    Csv,
+}
+
+impl From<Format> for files::Format {
+    fn from(format: Format) -> files::Format {
+        match format {
+            Format::Parquet => files::Format::Parquet,
+            Format::Csv => files::Format::Csv,
+        }
+    }
+}
+
 impl EmulateArgs {
     /// Does it.
     ///
@@ -101,7 +120,8 @@ impl EmulateArgs {
         let plan = Plan::new(experiment)?;
         let bars = Bars::new(vec![String::new()]);
         stop_on_signals(stop)?;
-        let results = emulate::run(plan, self.out.as_deref(), stop, &mut |progress| bars.hear(0, progress));
+        let results =
+            thalweg_experiment::run(plan, self.out.as_deref(), stop, &mut |progress| bars.hear(0, progress));
         bars.clear();
         let results = results?;
         if let Some(folder) = &self.out {
@@ -146,7 +166,7 @@ impl EmulateArgs {
     }
 
     fn write(&self, folder: &Path, results: &Results) -> anyhow::Result<()> {
-        files::write(folder, self.format.unwrap_or_default(), results)?;
+        files::write(folder, self.format.unwrap_or_default().into(), results)?;
         plots::draw(folder, results)?;
         Ok(())
     }
@@ -217,5 +237,5 @@ fn bar(duration: Nanos, name: &str) -> ProgressBar {
 }
 
 fn axis(text: &str) -> Result<Axis, String> {
-    text.parse().map_err(|error: crate::emulate::sweep::ParseAxisError| error.to_string())
+    text.parse().map_err(|error: thalweg_experiment::sweep::ParseAxisError| error.to_string())
 }

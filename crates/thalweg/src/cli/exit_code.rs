@@ -4,14 +4,14 @@ use std::fmt::Write;
 use std::{io, process};
 
 use thalweg_api::client::ClientError;
+use thalweg_experiment::ExperimentError;
+use thalweg_experiment::sweep::SweepError;
 use thalweg_measure::tasks::PlanError;
 use thalweg_records::collect::CollectError;
 use thalweg_records::store::StoreError;
 
 use crate::collect::RequestError;
 use crate::config::{ConfigError, OptionsError};
-use crate::emulate::ExperimentError;
-use crate::emulate::sweep::SweepError;
 use crate::serve;
 use crate::synth::SynthOptionsError;
 use crate::watch::Outcome;

@@ -330,7 +330,7 @@ impl RunArgs {
         &self,
         name: &str,
         json: &str,
-        svg: Option<Result<String, plot::DrawError>>,
+        svg: Option<Result<String, thalweg_plot::DrawError>>,
     ) -> anyhow::Result<()> {
         let Some(folder) = &self.out else { return Ok(()) };
         fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;

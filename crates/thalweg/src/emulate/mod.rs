@@ -1,44 +1,6 @@
-//! `thalweg emulate`: an experiment file in, measurements of a whole emulated network out.
-//!
-//! ```text
-//! experiment ──► plan ──► run (watched, recorder) ──► results ──► report, json, files, plots
-//!                  sweep: many experiments, one run a core
-//! ```
-//!
-//! | module | what it has |
-//! |---|---|
-//! | [`experiment`] | the file: what can be written, and what is wrong with it |
-//! | [`plan`] | what it means: everything that a run needs |
-//! | `run` | the loop over slots; `watched` counts packets, `recorder` samples queues and links |
-//! | `mirrors` | what monitor ports send, as capture files |
-//! | [`feed`] | the same as a packet source, while the experiment runs; [`feeds`] all of them, for who acts upon it |
-//! | `alone` | how long a flow takes alone in the network: what slowdown is measured against |
-//! | [`results`], `summary` | what was measured |
-//! | `report`, `json` | the same for people and programs; [`files`] and [`plots`] for the folder of `--out` |
-//! | [`sweep`] | the matrix of a sweep |
-//! | `names` | what there is to choose from |
+//! What `thalweg emulate` shows: the report of a run or a sweep, and what there is to choose from.
 
-mod alone;
-pub mod experiment;
-pub mod feed;
-pub mod feeds;
-pub mod files;
-pub mod json;
-mod mirrors;
 mod names;
-pub mod plan;
-pub mod plots;
-mod recorder;
 pub mod report;
-pub mod results;
-mod run;
-mod summary;
-pub mod sweep;
-#[cfg(test)]
-mod tests;
-mod watched;
 
-pub use experiment::{Experiment, ExperimentError};
 pub use names::list;
-pub use plan::Plan;
-pub use run::{Progress, RunError, run};

@@ -3,10 +3,8 @@
 use std::fmt::Write;
 
 use thalweg_emulator::workloads::sizes::PUBLISHED;
-
 use thalweg_config::kind::Choice;
-
-use super::experiment::table::{PACKETS, ROUTING, SCHEME, TOPOLOGY, TRANSPORT, WORKLOAD};
+use thalweg_experiment::experiment::table::{PACKETS, ROUTING, SCHEME, TOPOLOGY, TRANSPORT, WORKLOAD};
 
 /// A page with each choice on a line.
 pub fn list() -> String {

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use thalweg_wire::{BitRate, Bytes, Nanos};
-
-use super::results::{
+use thalweg_experiment::results::{
     LinkUse, MirrorUse, QueueUse, Results, SIZE_CLASSES, SizeClassRow, Summary, SweepResults,
 };
+use thalweg_wire::{BitRate, Bytes, Nanos};
+
 use crate::figures::{grouped, number};
 
 /// Rows of links and queues that are shown.

@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
+use thalweg_plot::DrawError;
+use thalweg_plot::lines::{LinePlot, side_by_side};
 use thalweg_wire::Nanos;
 
 use super::scenarios::{collide, reroute_latency, workload};
 use super::spread::cumulative;
-use crate::emulate::plots::lines::{LinePlot, side_by_side};
-
-/// Why nothing was drawn.
-pub type DrawError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Both flows over time in a trial like most, and how the times of all trials lie (Planck, figures 15 and 16).
 ///

@@ -17,13 +17,12 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
 use thalweg_emulator::mirror::SNAP_LENGTH;
+use thalweg_experiment::mirror::run::MirroredRun;
+use thalweg_experiment::{Experiment, ExperimentError, Plan};
 use thalweg_measure::collector::MonitorPort;
 use thalweg_network::routing::ForwardingTable;
 use thalweg_network::{EndpointId, Node, RouterId};
 use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Nanos, Source, SourceCounters, Timestamp};
-
-use crate::emulate::feeds::MirrorFeeds;
-use crate::emulate::{Experiment, ExperimentError, Plan};
 
 /// How often the thread goes on: at a pace of 0.01 every 20 us of emulated time.
 const NAP: Duration = Duration::from_millis(2);
@@ -186,7 +185,7 @@ impl Emulation {
 
     fn run(&self, plan: Plan) {
         let topology = plan.topology.clone();
-        let mut feeds = match MirrorFeeds::new(plan, &topology) {
+        let mut network = match MirroredRun::new(plan, &topology) {
             Ok(feeds) => feeds,
             Err(error) => return tracing::error!("the experiment cannot be run: {error}"),
         };
@@ -198,15 +197,15 @@ impl Emulation {
             })
             .collect();
         let mut begun = Instant::now();
-        while !feeds.is_over() && !self.0.is_stopping.load(Ordering::Relaxed) {
+        while !network.is_over() && !self.0.is_stopping.load(Ordering::Relaxed) {
             for order in self.0.to_do.try_iter() {
-                carry_out(order, &mut feeds);
+                carry_out(order, &mut network);
             }
             let due = Timestamp((begun.elapsed().as_secs_f64() * self.0.pace * 1e9) as u64);
-            feeds.run_until(due);
-            let until = feeds.now();
+            network.run_until(due);
+            let until = network.now();
             self.0.now.store(until.0, Ordering::Release);
-            feeds.take(|router, batch| queues[&router].put(batch, until));
+            network.deliver(|router, batch| queues[&router].put(batch, until));
             let should_be = Duration::from_secs_f64(until.0 as f64 / 1e9 / self.0.pace);
             let behind = begun.elapsed().saturating_sub(should_be);
             if behind > MOST_BEHIND {
@@ -215,7 +214,7 @@ impl Emulation {
             }
             std::thread::sleep(NAP);
         }
-        tracing::info!(emulated = %Nanos(feeds.now().0), "the emulation has ended");
+        tracing::info!(emulated = %Nanos(network.now().0), "the emulation has ended");
         self.0.is_over.store(true, Ordering::Release);
     }
 }
@@ -232,10 +231,10 @@ pub enum StartError {
     Thread(#[from] std::io::Error),
 }
 
-fn carry_out(order: Order, feeds: &mut MirrorFeeds<'_>) {
+fn carry_out(order: Order, network: &mut MirroredRun<'_>) {
     match order {
-        Order::Forward(router, table) => feeds.set_forwarding(router, Some(table)),
-        Order::Address { source, destination, address } => feeds.set_address(source, destination, address),
+        Order::Forward(router, table) => network.set_forwarding(router, Some(table)),
+        Order::Address { source, destination, address } => network.set_address(source, destination, address),
     }
 }
 

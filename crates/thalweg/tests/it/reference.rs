@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use thalweg::{cli, collect, config, emulate, serve};
+use thalweg::{cli, collect, config, serve};
 
 fn check(page: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(page);
@@ -41,12 +41,12 @@ fn the_exit_codes_page_is_that_of_the_program() {
 
 #[test]
 fn the_page_about_the_files_of_emulations_is_that_of_the_program() {
-    check("emulation-files.md", &emulate::files::reference());
+    check("emulation-files.md", &thalweg_experiment::files::reference());
 }
 
 #[test]
 fn the_page_about_experiment_files_is_that_of_the_program() {
-    check("experiment-file.md", &emulate::experiment::reference());
+    check("experiment-file.md", &thalweg_experiment::experiment::reference());
 }
 
 #[test]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::fabric::Request;
+use crate::outcome::Request;
 use crate::packet::Ecn;
 use crate::schemes::tests::harness::{Bench, request};
 

@@ -7,9 +7,9 @@
 use thalweg_network::PortIndex;
 
 use super::codel::CoDel;
-use crate::core::bank::{Backlog, Queued};
-use crate::core::port_set::PortSet;
 use crate::packet::Packet;
+use crate::queues::backlog::{Backlog, Queued};
+use crate::queues::port_set::PortSet;
 use crate::router::Store;
 use crate::schemes::stamped::Stamped;
 

@@ -16,9 +16,9 @@ use self::flow_queues::{FlowQueues, Turns};
 use super::error::{SchemeError, Settings};
 use super::flow_hash::FlowHash;
 use super::stamped::Stamped;
-use crate::core::context::Context;
-use crate::fabric::Reason;
+use crate::outcome::Reason;
 use crate::packet::Packet;
+use crate::router::context::Context;
 use crate::router::{Enqueue, Pattern, Plain, Schedule, Shape};
 
 /// Packets that are dropped at once from the fattest queue, at most (RFC 8290, section 4.1).

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::fabric::Request;
+use crate::outcome::Request;
 use crate::packet::Ecn;
 use crate::schemes::tests::harness::{Bench, ByDestination, request};
 

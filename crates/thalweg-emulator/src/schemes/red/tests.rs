@@ -5,7 +5,7 @@ use crate::packet::Ecn;
 use crate::schemes::tests::harness::{Bench, request};
 
 /// Ten packets of 1,500 bytes for the port, of a sender that takes part in ECN or not.
-fn ten(ecn: Ecn) -> impl Iterator<Item = crate::fabric::Request> {
+fn ten(ecn: Ecn) -> impl Iterator<Item = crate::outcome::Request> {
     (0..10).map(move |id| {
         let mut request = request(0, 0, id, 1_500);
         request.packet = request.packet.with_traffic_class(ecn as u8);

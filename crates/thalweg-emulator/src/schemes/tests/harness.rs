@@ -5,14 +5,14 @@ use rand_xoshiro::rand_core::SeedableRng;
 use thalweg_network::{EndpointId, PortIndex, RouterId};
 use thalweg_wire::BitRate;
 
-use crate::core::context::Context;
-use crate::core::lane::Lane;
-use crate::core::port_set::PortSet;
-use crate::core::ports::{Port, Ports};
-use crate::core::tally::Verdicts;
-use crate::core::ticks::{Pace, Ticks};
-use crate::fabric::{Dropped, Reason, Request};
+use crate::outcome::{Dropped, Reason, Request};
 use crate::packet::Packet;
+use crate::ports::lane::Lane;
+use crate::ports::port::{Port, Ports};
+use crate::ports::tally::Verdicts;
+use crate::ports::ticks::{Pace, Ticks};
+use crate::queues::port_set::PortSet;
+use crate::router::context::Context;
 use crate::router::{Route, Router, Shape};
 use crate::slot::{Slot, SlotClock};
 

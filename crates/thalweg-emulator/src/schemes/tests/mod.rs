@@ -9,7 +9,7 @@ use thalweg_network::PortIndex;
 
 use self::harness::{Bench, request};
 use super::{SCHEMES, Scheme, SchemeError};
-use crate::fabric::Request;
+use crate::outcome::Request;
 use crate::packet::{Ecn, Packet};
 use crate::router::Router;
 use crate::schemes::{dctcp, drop_tail, drr, fq_codel, hull, p_fabric, pie, priority, red};

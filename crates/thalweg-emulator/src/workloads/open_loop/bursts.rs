@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 use super::packets::Packets;
 use super::poisson::PoissonTable;
 use super::{PacketWorkload, Rack};
-use crate::fabric::Request;
+use crate::outcome::Request;
 use crate::slot::Slot;
 use crate::workloads::WorkloadError;
 use crate::workloads::random::Random;

@@ -2,7 +2,7 @@
 
 use super::packets::Packets;
 use super::{PacketWorkload, Rack};
-use crate::fabric::Request;
+use crate::outcome::Request;
 use crate::slot::Slot;
 use crate::workloads::WorkloadError;
 

@@ -25,7 +25,7 @@ pub use racks::Racks;
 use thalweg_network::EndpointId;
 
 use super::{Named, WorkloadError, checked_load};
-use crate::fabric::Request;
+use crate::outcome::Request;
 use crate::slot::Slot;
 
 /// All kinds of senders, by the names that experiments use.

@@ -3,7 +3,7 @@
 use thalweg_network::EndpointId;
 
 use super::Rack;
-use crate::fabric::Request;
+use crate::outcome::Request;
 use crate::packet::Packet;
 use crate::workloads::alias::Alias;
 use crate::workloads::random::{Random, scaled};

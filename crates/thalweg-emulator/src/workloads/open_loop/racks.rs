@@ -3,8 +3,8 @@
 use super::PacketWorkload;
 use crate::core::parallel::Driver;
 use crate::core::shard::Shard;
-use crate::core::tally::Traffic;
-use crate::fabric::{Dropped, Request};
+use crate::outcome::{Dropped, Request};
+use crate::ports::tally::Traffic;
 use crate::router::Router;
 
 /// The senders of all racks of a shard, and what has become of their packets.

@@ -8,10 +8,10 @@ use thalweg_capture::file::{FileError, FileSource};
 use thalweg_capture::filter::{FilterError, Filtered, FilteredError};
 use thalweg_capture::live::{LinkState, LiveError, LiveOptions};
 use thalweg_capture::xdp::{BusyPoll, XdpOptions};
+use thalweg_experiment::{Experiment, ExperimentError, Plan};
 use thalweg_wire::{Batch, Source, SourceCounters};
 use thiserror::Error;
 
-use crate::emulate::{Experiment, ExperimentError, Plan};
 use crate::serve::config::{CollectorConfig, SourceConfig};
 use crate::serve::emulation::{EmulatedPort, Emulation};
 
@@ -60,7 +60,7 @@ pub enum SourceError {
     Experiment(#[from] ExperimentError),
     /// Of an experiment that runs.
     #[error(transparent)]
-    Feed(#[from] crate::emulate::feed::FeedError),
+    Feed(#[from] thalweg_experiment::mirror::port::FeedError),
     /// The daemon's emulation has no such monitor port; it was started with another configuration.
     #[error("the emulation of this daemon has no monitor port at {0:?}: start the daemon anew")]
     NoPort(String),

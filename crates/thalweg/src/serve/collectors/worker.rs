@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use thalweg_capture::filter::{Filtered, FilteredError};
+use thalweg_experiment::Plan;
+use thalweg_experiment::mirror::port::MirrorPort;
 use thalweg_wire::{Batch, FrameRef, Nanos, Source, Timestamp};
 
 use super::backoff::Backoff;
 use super::core::{CHUNK, Core};
 use super::source::{Input, OpenSource, Opened, SourceError};
 use super::state::CollectorState;
-use crate::emulate::Plan;
-use crate::emulate::feed::MirrorFeed;
 use crate::serve::config::SourceConfig;
 use crate::serve::daemon::wall_clock;
 use crate::watch::reader::Pace;
@@ -155,7 +155,7 @@ impl Worker {
             unreachable!("an emulation was opened")
         };
         let topology = plan.topology.clone();
-        let feed = MirrorFeed::new(plan, &topology, &mirror)?;
+        let feed = MirrorPort::new(plan, &topology, &mirror)?;
         self.read_filtered(feed, || None)
     }
 

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use thalweg_config::{Document, Entry, Problem};
 use thalweg_emulator::router::Balance;
+use thalweg_experiment::{Experiment, Plan};
 use thalweg_measure::collector::MonitorPort;
 use thalweg_network::{Forwarding, LinkState, NetworkState, Node};
 
 use super::ConfigError;
 use super::table::Emulate;
-use crate::emulate::{Experiment, Plan};
 use crate::serve::emulation::EmulationConfig;
 use thalweg_config::{Document, Problem, Typed};
 

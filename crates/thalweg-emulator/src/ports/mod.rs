@@ -1,0 +1,15 @@
+//! Ports of a router and the links behind them.
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `ticks` | time within a slot |
+//! | `lane` | links as delay lines |
+//! | `port` | the sending side of a link |
+//! | `tally` | what is counted at a port |
+//! | `monitor` | mirrored ports and the monitor port that their copies go to |
+
+pub mod lane;
+pub mod monitor;
+pub mod port;
+pub mod tally;
+pub mod ticks;

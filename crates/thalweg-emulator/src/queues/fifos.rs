@@ -1,0 +1,160 @@
+//! First-in, first-out queues, one at each port, each in a ring of its own.
+//!
+//! A ring that runs empty begins again at its first place, so that what is touched stays as small as what
+//! waits: a port that is seldom backlogged lives in one or two cache lines whatever its capacity.
+
+#![allow(unsafe_code)] // Unchecked places on the hottest path there is: decision 20.
+
+use std::mem::MaybeUninit;
+
+use thalweg_network::PortIndex;
+
+use crate::queues::backlog::{Backlog, Queued};
+use crate::queues::port_set::PortSet;
+
+/// One queue's ring: positions `head` to `tail`, both counted on until it runs empty, in the places from `base` on.
+#[derive(Clone, Copy, Debug)]
+struct Ring {
+    head: u32,
+    tail: u32,
+    base: usize,
+}
+
+/// Queues of equal capacity, one at each port.
+#[derive(Clone, Debug)]
+pub struct Fifos<T: Copy> {
+    rings: Box<[Ring]>,
+    /// Not written before something waits there: memory that nobody has touched costs nothing.
+    places: Box<[MaybeUninit<T>]>,
+    backlogged: PortSet,
+    capacity: u32,
+    /// Places of a ring are a power of two; this is one less.
+    mask: u32,
+}
+
+/// Places left out between rings. Rings begin again at their first place: were they a power of two apart, all those
+/// places would fall into one set of the cache. A line of it further each, and they do not.
+const SKEW: usize = 4;
+
+/// Most packets a queue can have room for.
+pub const MAX_CAPACITY: u32 = 1 << 24;
+
+impl<T: Queued> Fifos<T> {
+    /// Empty queues for `capacity` packets each.
+    ///
+    /// # Panics
+    /// If queues have no capacity or more than [`MAX_CAPACITY`].
+    pub fn new(ports: usize, capacity: u32) -> Self {
+        Fifos::of_every(1, 1, ports, capacity)
+    }
+
+    /// Empty queues, `used` of every `group` ports, and none at the others.
+    pub(super) fn of_every(used: usize, group: usize, ports: usize, capacity: u32) -> Self {
+        assert!((1..=MAX_CAPACITY).contains(&capacity), "1 to 2^24 packets a queue, not {capacity}");
+        let stride = capacity.next_power_of_two();
+        let apart = stride as usize + SKEW;
+        let ring = |port: usize| {
+            let number = port / group * used + (port % group).min(used - 1);
+            Ring { head: 0, tail: 0, base: number * apart }
+        };
+        Fifos {
+            rings: (0..ports).map(ring).collect(),
+            places: Box::new_uninit_slice(ports.div_ceil(group) * used * apart),
+            backlogged: PortSet::new(ports),
+            capacity,
+            mask: stride - 1,
+        }
+    }
+
+    /// Where `position` of `ring` lies.
+    #[inline(always)]
+    fn place(&self, ring: Ring, position: u32) -> usize {
+        let place = ring.base + (position & self.mask) as usize;
+        debug_assert!(place < self.places.len());
+        place
+    }
+
+    /// What lies at `position` of `ring`, which is one from its head up to its tail.
+    #[inline(always)]
+    fn at(&self, ring: Ring, position: u32) -> &T {
+        // SAFETY: a ring begins at its number times a distance no less than the stride, and the mask keeps the position
+        // below the stride; there is one such distance of places for each number. From head to tail all has been written
+        // by `push`.
+        unsafe { self.places.get_unchecked(self.place(ring, position)).assume_init_ref() }
+    }
+
+    /// Adds `item` to the end of a queue. Says whether there was room.
+    ///
+    /// # Panics
+    /// If there is no such port.
+    #[inline(always)]
+    #[must_use = "what finds no room is dropped, and must be counted"]
+    pub fn push(&mut self, port: PortIndex, item: T) -> bool {
+        let ring = self.rings[port.index()];
+        let room = ring.tail - ring.head < self.capacity;
+        if room {
+            let place = self.place(ring, ring.tail);
+            self.rings[port.index()].tail = ring.tail + 1;
+            // SAFETY: in bounds as in `at`.
+            unsafe { self.places.get_unchecked_mut(place) }.write(item);
+            self.backlogged.insert(port);
+        }
+        room
+    }
+
+    /// Takes the first of a queue.
+    ///
+    /// # Panics
+    /// If there is no such port.
+    #[inline(always)]
+    pub fn pop(&mut self, port: PortIndex) -> Option<T> {
+        let ring = self.rings[port.index()];
+        if ring.head == ring.tail {
+            return None;
+        }
+        let item = *self.at(ring, ring.head);
+        let head = ring.head + 1;
+        let left = u32::from(head != ring.tail);
+        let ring = &mut self.rings[port.index()];
+        ring.head = head * left;
+        ring.tail *= left;
+        self.backlogged.remove_if(port, left == 0);
+        Some(item)
+    }
+
+    /// The first of a queue, which stays where it is.
+    #[inline]
+    pub fn first(&self, port: PortIndex) -> Option<&T> {
+        let ring = self.rings[port.index()];
+        (ring.head != ring.tail).then(|| self.at(ring, ring.head))
+    }
+
+    /// What waits in a queue, the first first.
+    pub fn iter(&self, port: PortIndex) -> impl Iterator<Item = &T> {
+        let ring = self.rings[port.index()];
+        (ring.head..ring.tail).map(move |position| self.at(ring, position))
+    }
+
+    /// Packets in a queue.
+    #[inline]
+    pub fn packets(&self, port: PortIndex) -> u32 {
+        let ring = self.rings[port.index()];
+        ring.tail - ring.head
+    }
+
+    /// What waits in a queue; goes over it.
+    pub fn backlog(&self, port: PortIndex) -> Backlog {
+        Backlog { packets: self.packets(port), bytes: self.iter(port).map(T::length).sum() }
+    }
+
+    /// The ports at which something waits.
+    #[inline]
+    pub fn backlogged(&self) -> &PortSet {
+        &self.backlogged
+    }
+
+    /// Packets that a queue has room for.
+    pub fn capacity(&self) -> u32 {
+        self.capacity
+    }
+}

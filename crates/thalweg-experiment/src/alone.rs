@@ -1,0 +1,197 @@
+//! How long a flow takes alone: what its slowdown is measured against, as Flexplane (section 5.2) has it.
+//!
+//! A flow alone meets nobody, so that an idle copy of its path is as good as one of the whole network: a chain of
+//! routers with links of the same rates and delays, the same scheme and the same transport. In it single flows are
+//! emulated, which is right for any transport, its first window and its acknowledgements included; a formula would
+//! have to know them all.
+//!
+//! Flows are emulated of sizes on a grid: every multiple of a segment up to 64, then eight to an octave; between two of
+//! them time is interpolated. It is off by less than half a slot for small flows, and for larger ones where the first
+//! windows double by a few percent of a round trip. Beyond 2^16 segments (95 MB) a flow goes on at the rate that it
+//! had in the last octave. Each point of the grid is emulated once, when it is first asked for.
+//!
+//! Where paths of equal length have links of different rates, the path that ECMP gives flow 0 stands for all.
+
+use std::collections::BTreeMap;
+
+use thalweg_emulator::build::network;
+use thalweg_emulator::core::blueprint::Blueprint;
+use thalweg_emulator::hosts::Hosts;
+use thalweg_emulator::workloads::FlowStart;
+use thalweg_emulator::workloads::patterns::Schedule;
+use thalweg_emulator::{Fabric, Slot};
+use thalweg_network::routing::{NextHops, path};
+use thalweg_network::{EndpointId, LinkSpec, LinkState, Topology, TopologyBuilder, TopologyError};
+use thalweg_wire::Timestamp;
+
+use super::plan::Plan;
+
+/// Multiples of a segment that are all on the grid.
+const FINE: u64 = 64;
+/// Points to an octave above that.
+const STEPS: u64 = 8;
+/// Segments of the last point.
+const LAST: u64 = 1 << 16;
+
+/// Slots after which a flow that does not end is given up: a network in which that happens has no unloaded time.
+const PATIENCE: u64 = 1 << 24;
+
+/// Times of flows alone, as they are asked for.
+pub(super) struct Alone<'a> {
+    plan: &'a Plan,
+    next_hops: Option<NextHops>,
+    /// By path: nanoseconds by size in bytes.
+    paths: BTreeMap<Vec<(u64, u64)>, BTreeMap<u64, u64>>,
+    /// Paths by their ends, as they have been looked up.
+    known: BTreeMap<(EndpointId, EndpointId), Vec<LinkSpec>>,
+}
+
+impl<'a> Alone<'a> {
+    pub(super) fn new(plan: &'a Plan) -> Alone<'a> {
+        let next_hops = NextHops::new(&plan.topology, &LinkState::new(&plan.topology)).ok();
+        Alone { plan, next_hops, paths: BTreeMap::new(), known: BTreeMap::new() }
+    }
+
+    /// Nanoseconds that a flow of `bytes` takes alone; `None` if it does not get there.
+    pub(super) fn time_ns(&mut self, source: EndpointId, destination: EndpointId, bytes: u64) -> Option<f64> {
+        let path = self.path(source, destination)?;
+        let mss = u64::from(self.plan.hosts.mss());
+        let (low, high) = around(bytes, mss);
+        let (low_ns, high_ns) = (self.point(&path, low)?, self.point(&path, high)?);
+        let slope = (high_ns as f64 - low_ns as f64) / (high - low).max(1) as f64;
+        Some(low_ns as f64 + slope * (bytes as f64 - low as f64))
+    }
+
+    fn path(&mut self, source: EndpointId, destination: EndpointId) -> Option<Vec<LinkSpec>> {
+        if let Some(path) = self.known.get(&(source, destination)) {
+            return Some(path.clone());
+        }
+        let (topology, seed) = (&self.plan.topology, self.plan.seed);
+        let path = path::by_ecmp(topology, self.next_hops.as_ref()?, seed, source, destination, 0).ok()?;
+        let specs: Vec<LinkSpec> =
+            path.links(topology).map(|link| topology.links()[link.index()].spec()).collect();
+        self.known.insert((source, destination), specs.clone());
+        Some(specs)
+    }
+
+    fn point(&mut self, path: &[LinkSpec], bytes: u64) -> Option<u64> {
+        let key = path.iter().map(|link| (link.rate.0, link.delay.0)).collect();
+        let curve = self.paths.entry(key).or_default();
+        if let Some(&nanos) = curve.get(&bytes) {
+            return Some(nanos);
+        }
+        let nanos = emulate(self.plan, path, bytes)?;
+        curve.insert(bytes, nanos);
+        Some(nanos)
+    }
+}
+
+/// Two points of the grid that a size lies between, or beyond.
+fn around(bytes: u64, mss: u64) -> (u64, u64) {
+    let segments = bytes / mss;
+    if segments == 0 {
+        return (1, mss);
+    }
+    if segments < FINE {
+        return (segments * mss, (segments + 1) * mss);
+    }
+    if segments >= LAST {
+        return (LAST / 2 * mss, LAST * mss);
+    }
+    let step = (1 << segments.ilog2()) / STEPS;
+    let low = segments / step * step;
+    (low * mss, (low + step) * mss)
+}
+
+/// Nanoseconds that one flow takes on an idle path.
+fn emulate(plan: &Plan, path: &[LinkSpec], bytes: u64) -> Option<u64> {
+    let chain = chain(path).ok()?;
+    let whole = plan.blueprint();
+    let blueprint = Blueprint { topology: &chain, monitors: &[], ..whole };
+    let mut network = network(&plan.scheme, &blueprint).ok()?;
+    let clock = network.clock();
+    let mut hosts = Hosts::new(plan.hosts, 2, clock).ok()?;
+    let at = clock.start_of(Slot(1));
+    let mut flow = Schedule::new(vec![FlowStart {
+        at,
+        source: EndpointId(0),
+        destination: EndpointId(1),
+        bytes,
+        dscp: 0,
+    }]);
+    while network.now().0 < PATIENCE {
+        hosts.slot(&mut *network as &mut dyn Fabric, &mut flow);
+        if let Some(done) = hosts.drain_completed().next() {
+            return Some(done.end.since(Timestamp(at.0)).0);
+        }
+    }
+    None
+}
+
+/// Two endpoints with these links between them.
+fn chain(path: &[LinkSpec]) -> Result<Topology, TopologyError> {
+    let mut builder = TopologyBuilder::new();
+    let mut router = builder.add_router("r0")?;
+    builder.add_endpoint("source", router, path[0])?;
+    for (number, &link) in path[1..path.len() - 1].iter().enumerate() {
+        let next = builder.add_router(format!("r{}", number + 1))?;
+        builder.connect(router, next, link)?;
+        router = next;
+    }
+    builder.add_endpoint("destination", router, path[path.len() - 1])?;
+    builder.build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Experiment;
+
+    fn plan(rest: &str) -> Plan {
+        let text = format!("duration = \"1s\"\n{rest}[[workload]]\npattern = \"incast\"\nsizes = \"1MB\"\n");
+        Plan::new(&Experiment::parse(&text, "test").unwrap()).unwrap()
+    }
+
+    #[test]
+    fn points_of_the_grid_lie_around_every_size() {
+        for bytes in (1..200_000).chain([1 << 20, (1 << 20) + 1, 94_000_000]) {
+            let (low, high) = around(bytes, 1448);
+            assert!(low <= bytes && bytes <= high && low < high, "{bytes}: {low} to {high}");
+            assert!(high <= low + low / STEPS + 1448, "{bytes}: {low} to {high}");
+        }
+        assert_eq!(around(1 << 40, 1448), (LAST / 2 * 1448, LAST * 1448));
+    }
+
+    /// In slots of 1230.4 ns: a link takes a slot, and another for its delay of 1 us, twice; the receiver's kernel 9
+    /// for its 10 us.
+    #[test]
+    fn one_segment_takes_what_its_links_and_the_kernel_take() {
+        let plan = plan("");
+        let time = Alone::new(&plan).time_ns(EndpointId(1), EndpointId(0), 1448).unwrap();
+        assert_eq!((time / 1230.4).round() as u64, 2 * (1 + 1) + 9);
+    }
+
+    #[test]
+    fn a_long_flow_fills_the_link_and_the_slowest_link_counts() {
+        let fast = plan("[transport]\nname = \"new_reno\"\n");
+        // 1448 of 1538 bytes are payload.
+        let line = |bytes: f64| bytes * 8.0 * 1538.0 / 1448.0 / 10.0;
+        let time = Alone::new(&fast).time_ns(EndpointId(1), EndpointId(0), 50_000_000).unwrap();
+        assert!((1.0..1.02).contains(&(time / line(5e7))), "{time}");
+        let slow = plan("[topology]\nshape = \"dumbbell\"\nendpoints = 2\nuplink_rate = \"1gbps\"\n");
+        let time = Alone::new(&slow).time_ns(EndpointId(0), EndpointId(2), 1_000_000).unwrap();
+        assert!((1.0..1.3).contains(&(time / line(1e7))), "{time}");
+    }
+
+    #[test]
+    fn between_two_points_time_is_that_of_a_flow_of_that_size() {
+        let plan = plan("");
+        let path = vec![LinkSpec::default(); 2];
+        let mut alone = Alone::new(&plan);
+        for bytes in [2_000, 14_480, 77_777, 300_000, 1_234_567] {
+            let told = alone.time_ns(EndpointId(1), EndpointId(0), bytes).unwrap();
+            let emulated = emulate(&plan, &path, bytes).unwrap() as f64;
+            assert!((told / emulated - 1.0).abs() < 0.05, "{bytes}: {told} and {emulated}");
+        }
+    }
+}

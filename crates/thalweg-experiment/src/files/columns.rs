@@ -1,0 +1,151 @@
+//! The columns of each file: name, unit, meaning, type, and how to read a value from a row. Parquet, CSV and the
+//! reference page are all made from these tables.
+
+use crate::results::{DropRow, FlowRow, LinkRow, QueueRow};
+
+/// A row of one of the files.
+pub trait Row: Sized + 'static {
+    /// Name of the file, without its ending.
+    const FILE: &'static str;
+    /// What a row is, and how rows are ordered.
+    const ABOUT: &'static str;
+    /// In the order of the file.
+    const COLUMNS: &'static [Column<Self>];
+}
+
+/// One column of a file of rows `R`.
+#[derive(Debug)]
+pub struct Column<R> {
+    /// Name, in small letters with `_` between words; the unit comes last where it is part of the name.
+    pub name: &'static str,
+    /// Unit, or empty.
+    pub unit: &'static str,
+    /// What a value is.
+    pub about: &'static str,
+    /// Type, and how to read the value of a row.
+    pub values: Values<R>,
+}
+
+/// The type of a column and how to read its value from a row.
+///
+/// What people subtract from each other is signed and of 64 bits, so that a difference below zero does not wrap
+/// around in pandas or SQL; compression makes up for the width.
+#[derive(Debug)]
+pub enum Values<R> {
+    /// UTF-8 text that recurs in many rows.
+    Name(fn(&R) -> &str),
+    /// A number that tells things apart and is not reckoned with.
+    Number(fn(&R) -> u16),
+    /// Nanoseconds, bytes, packets. A value beyond `i64::MAX`, which would be 292 years of nanoseconds, is written as
+    /// that.
+    Count(fn(&R) -> u64),
+    /// A ratio.
+    Ratio(fn(&R) -> f64),
+}
+
+impl<R> Values<R> {
+    /// Name of the type, as Arrow, pandas and polars have it.
+    pub const fn type_name(&self) -> &'static str {
+        match self {
+            Values::Name(_) => "string",
+            Values::Number(_) => "uint16",
+            Values::Count(_) => "int64",
+            Values::Ratio(_) => "double",
+        }
+    }
+}
+
+/// A count as it is written.
+pub(super) fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+const fn column<R>(
+    name: &'static str,
+    unit: &'static str,
+    about: &'static str,
+    values: Values<R>,
+) -> Column<R> {
+    Column { name, unit, about, values }
+}
+
+use Values::{Count, Name, Number, Ratio};
+
+impl Row for FlowRow {
+    const FILE: &'static str = "flows";
+    const ABOUT: &'static str = "A row for each flow that was completed, in the order of completion.";
+    const COLUMNS: &'static [Column<FlowRow>] = &[
+        column("flow", "", "number of the flow, in the order in which flows began", Count(|r| r.flow.into())),
+        column("source", "", "endpoint that sent it", Name(|r| &r.source)),
+        column("destination", "", "endpoint that received it", Name(|r| &r.destination)),
+        column("bytes", "B", "bytes of the application", Count(|r| r.bytes)),
+        column("dscp", "", "differentiated services code point, 0 to 63", Number(|r| r.dscp.into())),
+        column("start_ns", "ns", "emulated time at which it began", Count(|r| r.start_ns)),
+        column(
+            "completion_ns",
+            "ns",
+            "from then until its receiver had all of it",
+            Count(|r| r.completion_ns),
+        ),
+        column(
+            "slowdown",
+            "",
+            "completion time over that of the same flow alone in the same network; NaN if that is not known",
+            Ratio(|r| r.slowdown),
+        ),
+        column("retransmissions", "segments", "segments sent again", Count(|r| r.retransmissions.into())),
+        column("timeouts", "", "retransmission timeouts", Count(|r| r.timeouts.into())),
+        column("marks", "segments", "segments that arrived marked (ECN)", Count(|r| r.marks.into())),
+    ];
+}
+
+impl Row for QueueRow {
+    const FILE: &'static str = "queues";
+    const ABOUT: &'static str =
+        "A row for each output port and each moment at which queues were read, by time.";
+    const COLUMNS: &'static [Column<QueueRow>] = &[
+        column("time_ns", "ns", "emulated time", Count(|r| r.time_ns)),
+        column("router", "", "router that the port belongs to", Name(|r| &r.router)),
+        column("port", "", "number of the port, from 0", Number(|r| r.port)),
+        column("to", "", "what the port leads to", Name(|r| &r.to)),
+        column("packets", "packets", "packets that waited", Count(|r| r.packets.into())),
+        column("bytes", "B", "bytes that waited, framing included", Count(|r| r.bytes)),
+    ];
+}
+
+impl Row for LinkRow {
+    const FILE: &'static str = "links";
+    const ABOUT: &'static str = "A row for each direction of each link and each interval, by time.";
+    const COLUMNS: &'static [Column<LinkRow>] = &[
+        column("time_ns", "ns", "emulated time at which the interval began", Count(|r| r.time_ns)),
+        column("interval_ns", "ns", "length of the interval", Count(|r| r.interval_ns)),
+        column("from", "", "sender", Name(|r| &r.from)),
+        column("to", "", "receiver", Name(|r| &r.to)),
+        column("packets", "packets", "packets sent", Count(|r| r.packets)),
+        column("bytes", "B", "bytes sent, framing included", Count(|r| r.bytes)),
+        column(
+            "utilisation",
+            "",
+            "bytes over what the link could have carried, 0 to 1",
+            Ratio(|r| r.utilisation),
+        ),
+        column("marked", "packets", "packets marked at the sending port", Count(|r| r.marked)),
+        column("dropped", "packets", "packets dropped at the sending port", Count(|r| r.dropped)),
+    ];
+}
+
+impl Row for DropRow {
+    const FILE: &'static str = "drops";
+    const ABOUT: &'static str =
+        "A row for each place and reason at which packets were dropped since the beginning.";
+    const COLUMNS: &'static [Column<DropRow>] = &[
+        column(
+            "place",
+            "",
+            "the port, `tor0 > h3`, the router or the endpoint's network interface",
+            Name(|r| &r.place),
+        ),
+        column("reason", "", "why", Name(|r| r.reason)),
+        column("packets", "packets", "packets dropped", Count(|r| r.packets)),
+    ];
+}

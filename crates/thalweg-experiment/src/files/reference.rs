@@ -1,0 +1,89 @@
+//! The page about the files, made from the tables of columns.
+
+use std::fmt::Write as _;
+
+use super::columns::Row;
+use crate::results::{DropRow, FlowRow, LinkRow, QueueRow};
+
+const BEGINNING: &str = "\
+# Files of an emulation
+
+`thalweg emulate EXPERIMENT.toml --out DIR` leaves a file for each table below in `DIR`: Parquet, or CSV with
+`--format csv`. A sweep leaves them in a folder for each run. Equal experiments with equal seeds leave equal bytes.
+
+Times are whole nanoseconds of emulated time, which begins at 0. No column has missing values. All that is counted is a
+signed 64-bit number, so that differences below zero are what they should be. In Parquet names are in dictionaries, and
+pages are compressed with zstd; in CSV the first line has the names of the columns, and lines end in `\\n`.
+";
+
+const END: &str = "
+## Reading them
+
+pandas:
+
+```python
+import pandas as pd
+
+flows = pd.read_parquet(\"DIR/flows.parquet\")
+small = flows[flows.bytes <= 100_000]
+print(small.slowdown.describe(percentiles=[0.5, 0.99]))
+```
+
+DuckDB:
+
+```sql
+SELECT router, port, \"to\", avg(packets) AS mean, quantile_cont(packets, 0.99) AS p99
+FROM 'DIR/queues.parquet'
+GROUP BY ALL ORDER BY mean DESC LIMIT 10;
+```
+
+polars:
+
+```python
+import polars as pl
+
+links = pl.scan_parquet(\"DIR/links.parquet\")
+rate = pl.col(\"bytes\") * 8 / pl.col(\"interval_ns\")
+mean = links.group_by(\"from\", \"to\").agg(rate.mean().alias(\"gbit_s\"))
+print(mean.sort(\"gbit_s\", descending=True).collect())
+```
+
+The runs of a sweep at once, with the folder of each as a column:
+
+```sql
+SELECT filename, count(*) AS flows, avg(slowdown) AS slowdown
+FROM read_parquet('DIR/*/flows.parquet', filename = true)
+GROUP BY ALL ORDER BY filename;
+```
+";
+
+/// The reference page, in Markdown.
+pub fn reference() -> String {
+    let mut page = BEGINNING.to_owned();
+    describe::<FlowRow>(&mut page);
+    describe::<QueueRow>(&mut page);
+    describe::<LinkRow>(&mut page);
+    describe::<DropRow>(&mut page);
+    page.push_str(END);
+    page
+}
+
+fn describe<R: Row>(page: &mut String) {
+    let heading = format!(
+        "\n## {}\n\n{}\n\n| column | type | unit | what it is |\n|---|---|---|---|\n",
+        R::FILE,
+        R::ABOUT
+    );
+    page.push_str(&heading);
+    for column in R::COLUMNS {
+        writeln!(
+            page,
+            "| `{}` | {} | {} | {} |",
+            column.name,
+            column.values.type_name(),
+            column.unit,
+            column.about
+        )
+        .expect("a String takes all that is written to it");
+    }
+}

@@ -1,0 +1,257 @@
+use std::fs;
+use std::process::Command;
+
+use ::parquet::basic::Compression;
+use ::parquet::file::reader::{FileReader, SerializedFileReader};
+use ::parquet::record::Field;
+
+use super::*;
+use crate::results::{DropRow, FlowRow, LinkRow, QueueRow};
+
+fn flows() -> Vec<FlowRow> {
+    let flow = FlowRow {
+        flow: 0,
+        source: "h0".to_owned(),
+        destination: "h\u{e9}, \"17\"".to_owned(),
+        bytes: 14_600,
+        dscp: 46,
+        start_ns: 1_200,
+        completion_ns: 23_400,
+        slowdown: 1.25,
+        retransmissions: 0,
+        timeouts: 0,
+        marks: 3,
+    };
+    vec![
+        flow.clone(),
+        FlowRow {
+            flow: u32::MAX,
+            bytes: u64::MAX,
+            slowdown: 1.0 / 3.0,
+            source: "h2".to_owned(),
+            ..flow.clone()
+        },
+        FlowRow { flow: 2, source: String::new(), slowdown: 2.0, dscp: 0, ..flow },
+    ]
+}
+
+fn queues() -> Vec<QueueRow> {
+    let queue = |index: u32| QueueRow {
+        time_ns: u64::from(index / 4) * 1_000_000,
+        router: format!("tor{}", index % 2),
+        port: (index % 4) as u16 * 21_845,
+        to: "spine0".to_owned(),
+        packets: index.wrapping_mul(0x9E37_79B9) >> 24,
+        bytes: u64::from(index) * 1_538,
+    };
+    (0..1_000).map(queue).collect()
+}
+
+fn links() -> Vec<LinkRow> {
+    vec![LinkRow {
+        time_ns: 10_000_000,
+        interval_ns: 10_000_000,
+        from: "h0".to_owned(),
+        to: "tor0".to_owned(),
+        packets: 8_000,
+        bytes: 12_304_000,
+        utilisation: 0.984_32,
+        marked: 12,
+        dropped: 0,
+    }]
+}
+
+fn csv_text<R: Row>(rows: &[R]) -> String {
+    let mut out = Vec::new();
+    super::csv::write(&mut out, rows).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn parquet_bytes<R: Row>(rows: &[R], group: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    super::parquet::write(&mut out, rows, group).unwrap();
+    out
+}
+
+fn open(bytes: &[u8]) -> SerializedFileReader<File> {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(bytes).unwrap();
+    SerializedFileReader::new(file).unwrap()
+}
+
+/// Column names and values as CSV would show them.
+fn read_back(bytes: &[u8]) -> Vec<Vec<(String, String)>> {
+    let reader = open(bytes);
+    let text = |field: &Field| match field {
+        Field::Str(text) => text.clone(),
+        Field::UShort(number) => number.to_string(),
+        Field::Long(number) => number.to_string(),
+        Field::Double(number) => number.to_string(),
+        other => panic!("no column has the type of {other:?}"),
+    };
+    let row = |row: ::parquet::record::Row| {
+        row.get_column_iter().map(|(name, field)| (name.clone(), text(field))).collect()
+    };
+    reader.get_row_iter(None).unwrap().map(|read| row(read.unwrap())).collect()
+}
+
+/// The same by way of CSV.
+fn by_csv<R: Row>(rows: &[R]) -> Vec<Vec<(String, String)>> {
+    let text = csv_text(rows);
+    let mut reader = ::csv::Reader::from_reader(text.as_bytes());
+    let names = reader.headers().unwrap().clone();
+    let row = |cells: ::csv::StringRecord| {
+        names.iter().map(str::to_owned).zip(cells.iter().map(str::to_owned)).collect()
+    };
+    reader.records().map(|record| row(record.unwrap())).collect()
+}
+
+#[test]
+fn csv_is_what_it_was() {
+    assert_eq!(
+        csv_text(&flows()),
+        "flow,source,destination,bytes,dscp,start_ns,completion_ns,slowdown,retransmissions,timeouts,marks\n\
+         0,h0,\"h\u{e9}, \"\"17\"\"\",14600,46,1200,23400,1.25,0,0,3\n\
+         4294967295,h2,\"h\u{e9}, \"\"17\"\"\",9223372036854775807,46,1200,23400,0.3333333333333333,0,0,3\n\
+         2,,\"h\u{e9}, \"\"17\"\"\",14600,0,1200,23400,2,0,0,3\n"
+    );
+    assert_eq!(
+        csv_text(&queues()[..2]),
+        "time_ns,router,port,to,packets,bytes\n0,tor0,0,spine0,0,0\n0,tor1,21845,spine0,158,1538\n"
+    );
+    assert_eq!(
+        csv_text(&links()),
+        "time_ns,interval_ns,from,to,packets,bytes,utilisation,marked,dropped\n\
+         10000000,10000000,h0,tor0,8000,12304000,0.98432,12,0\n"
+    );
+    let drops = [DropRow { place: "tor0 > h3".to_owned(), reason: "queue full", packets: 7 }];
+    assert_eq!(csv_text(&drops), "place,reason,packets\ntor0 > h3,queue full,7\n");
+    assert_eq!(csv_text::<DropRow>(&[]), "place,reason,packets\n");
+}
+
+#[test]
+fn parquet_gives_back_what_was_written_however_rows_are_grouped() {
+    assert_eq!(read_back(&parquet_bytes(&flows(), 2)), by_csv(&flows()));
+    assert_eq!(read_back(&parquet_bytes(&links(), 1)), by_csv(&links()));
+    for group in [300, 1_000, 5_000] {
+        assert_eq!(read_back(&parquet_bytes(&queues(), group)), by_csv(&queues()), "{group} rows a group");
+    }
+    assert_eq!(read_back(&parquet_bytes::<LinkRow>(&[], 10)), [[]; 0]);
+}
+
+/// Serde's names are those of the structs, and of JSON.
+#[test]
+fn columns_are_the_fields_of_the_rows_in_their_order() {
+    fn check<R: Row + serde::Serialize>(row: &R) {
+        let mut writer = ::csv::Writer::from_writer(Vec::new());
+        writer.serialize(row).unwrap();
+        let text = String::from_utf8(writer.into_inner().unwrap()).unwrap();
+        let names: Vec<_> = R::COLUMNS.iter().map(|column| column.name).collect();
+        assert_eq!(text.lines().next().unwrap(), names.join(","));
+    }
+    check(&flows()[0]);
+    check(&queues()[0]);
+    check(&links()[0]);
+    check(&DropRow { place: String::new(), reason: "", packets: 0 });
+}
+
+#[test]
+fn a_parquet_file_says_who_made_it_and_not_when() {
+    let bytes = parquet_bytes(&queues(), 300);
+    assert_eq!(bytes, parquet_bytes(&queues(), 300));
+    let reader = open(&bytes);
+    let file = reader.metadata().file_metadata();
+    assert_eq!(file.created_by(), Some(concat!("thalweg version ", env!("CARGO_PKG_VERSION"))));
+    assert_eq!(file.key_value_metadata(), None);
+    assert_eq!(reader.metadata().num_row_groups(), 4);
+    let chunks = reader.metadata().row_groups().iter().flat_map(|group| group.columns());
+    for chunk in chunks {
+        assert!(matches!(chunk.compression(), Compression::ZSTD(_)));
+        let is_name = matches!(chunk.column_path().string().as_str(), "router" | "to");
+        assert!(!is_name || chunk.dictionary_page_offset().is_some(), "{}", chunk.column_path());
+    }
+}
+
+#[test]
+fn files_have_the_name_of_their_rows_and_leave_nothing_unfinished() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("a/new/folder");
+    for format in [Format::Parquet, Format::Csv] {
+        let path = write_rows(&folder, format, &links()).unwrap();
+        assert_eq!(path, folder.join(format!("links.{}", format.extension())));
+        let first = fs::read(&path).unwrap();
+        write_rows(&folder, format, &links()).unwrap();
+        assert_eq!(first, fs::read(&path).unwrap());
+    }
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 2);
+}
+
+#[test]
+fn an_error_names_the_file_and_the_cause() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let error = write_rows(&file.join("below"), Format::Csv, &links()).unwrap_err();
+    assert!(matches!(&error, WriteError::Folder { .. }));
+    assert_eq!(error.to_string(), format!("cannot make the folder {}", file.join("below").display()));
+    assert!(std::error::Error::source(&error).is_some());
+
+    // A folder where the file is to go.
+    fs::create_dir(folder.path().join("links.csv")).unwrap();
+    let error = write_rows(folder.path(), Format::Csv, &links()).unwrap_err();
+    assert!(matches!(&error, WriteError::File { .. }));
+    assert_eq!(error.to_string(), format!("cannot write {}", folder.path().join("links.csv").display()));
+    let left = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(left.into_iter().all(|name| name == "file" || name == "links.csv"));
+}
+
+#[test]
+fn the_reference_page_has_every_column_with_its_type() {
+    let page = reference();
+    for line in [
+        "| `completion_ns` | int64 | ns | from then until its receiver had all of it |",
+        "| `port` | uint16 |  | number of the port, from 0 |",
+        "| `utilisation` | double |  | bytes over what the link could have carried, 0 to 1 |",
+        "| `router` | string |  | router that the port belongs to |",
+    ] {
+        assert!(page.contains(line), "{line}");
+    }
+    assert_eq!(page.matches("\n| `").count(), 11 + 6 + 9 + 3);
+}
+
+/// Other people's readers, where they are installed: types as the reference page says, and the values of CSV.
+#[test]
+fn pyarrow_and_duckdb_read_what_is_written() {
+    const SCRIPT: &str = r#"
+import csv, sys
+try:
+    import duckdb
+    import pyarrow.parquet
+except ImportError as error:
+    print("skipped:", error)
+    sys.exit()
+folder = sys.argv[1]
+table = pyarrow.parquet.read_table(folder + "/queues.parquet")
+print([f"{field.name} {field.type}" for field in table.schema])
+with open(folder + "/queues.csv") as file:
+    rows = [{name: str(value) for name, value in row.items()} for row in table.to_pylist()]
+    assert rows == list(csv.DictReader(file))
+print(duckdb.sql(f"SELECT count(*), sum(bytes) FROM '{folder}/queues.parquet'").fetchall())
+"#;
+    let folder = tempfile::tempdir().unwrap();
+    for format in [Format::Parquet, Format::Csv] {
+        write_rows(folder.path(), format, &queues()).unwrap();
+    }
+    let python = Command::new("python3").args(["-c", SCRIPT]).arg(folder.path()).output();
+    let Ok(output) = python.inspect_err(|error| println!("skipped: no python3: {error}")) else { return };
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    match text.strip_prefix("skipped:") {
+        Some(why) => println!("skipped:{why}"),
+        None => assert_eq!(
+            text,
+            "['time_ns int64', 'router string', 'port uint16', 'to string', 'packets int64', 'bytes int64']\n\
+             [(1000, 768231000)]\n"
+        ),
+    }
+}

@@ -1,0 +1,181 @@
+//! `[topology]`, and the parts of a topology by their names.
+
+use std::path::Path;
+
+use thalweg_network::topology::shapes::{Shape, Tiers};
+use thalweg_network::{EndpointId, LinkSpec, Node, PortIndex, RouterId, Topology};
+
+use thalweg_config::{Hint, Typed};
+
+use crate::experiment::table::{
+    self, AccessLinks, FatTree, LeafSpine, RackCount, RackSize, Top, TopologyFile, Uplinks,
+};
+use crate::experiment::{Experiment, Problem};
+
+/// Name of the experiment.
+pub(super) fn name_of(experiment: &Experiment) -> String {
+    let stem = || Path::new(&experiment.file).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    experiment.one::<Top>().name.clone().unwrap_or_else(stem)
+}
+
+/// Name of the topology: that of its shape with its sizes, or of its file.
+pub(super) fn topology_name(entry: &Typed<'_, table::Topology>) -> String {
+    let (Some(shape), Some((sizes, _))) = (Shape::named(entry.entry.chosen()), built(entry)) else {
+        return match &**entry {
+            table::Topology::File(TopologyFile { file }) => file.clone(),
+            _ => String::new(),
+        };
+    };
+    let sizes = shape.sizes.iter().zip(sizes).map(|(name, size)| format!("{name} {size}"));
+    let sizes: Vec<String> = sizes.collect();
+    format!("{} ({})", shape.name, sizes.join(", "))
+}
+
+/// The topology.
+///
+/// # Errors
+/// If a file cannot be read or is wrong, or there is no network of these sizes.
+pub(super) fn topology(
+    experiment: &Experiment,
+    entry: &Typed<'_, table::Topology>,
+) -> Result<Topology, Problem> {
+    if let table::Topology::File(TopologyFile { file }) = &**entry {
+        return from_file(experiment, entry, file);
+    }
+    let refuse = |reason: String| entry.refuse(table::Topology::shape, reason);
+    let (Some(shape), Some((sizes, tiers))) = (Shape::named(entry.entry.chosen()), built(entry)) else {
+        return Err(refuse("there is no such shape".to_owned()));
+    };
+    shape.build(&sizes, tiers).map_err(|error| refuse(error.to_string()))
+}
+
+/// Sizes and links of a shape that is built, the sizes in the order in which it takes them.
+fn built(topology: &table::Topology) -> Option<(Vec<u32>, Tiers)> {
+    use table::Topology as Of;
+    let alike = |&AccessLinks { rate, delay }: &AccessLinks| {
+        let access = LinkSpec { rate, delay };
+        Tiers { access, uplink: access }
+    };
+    let tiers = |access: &AccessLinks, uplinks: &Uplinks| {
+        let Tiers { access, .. } = alike(access);
+        let rate = uplinks.uplink_rate.unwrap_or(access.rate);
+        Tiers { access, uplink: LinkSpec { rate, delay: uplinks.uplink_delay.unwrap_or(access.delay) } }
+    };
+    Some(match topology {
+        Of::Rack(RackSize { endpoints }, links) => (vec![*endpoints], alike(links)),
+        Of::Racks(RackCount { racks }, RackSize { endpoints }, links, uplinks) => {
+            (vec![*racks, *endpoints], tiers(links, uplinks))
+        }
+        Of::IsolatedRacks(RackCount { racks }, RackSize { endpoints }, links) => {
+            (vec![*racks, *endpoints], alike(links))
+        }
+        Of::Dumbbell(RackSize { endpoints }, links, uplinks) => (vec![*endpoints], tiers(links, uplinks)),
+        Of::LeafSpine(RackSize { endpoints }, LeafSpine { leaves, spines }, links, uplinks) => {
+            (vec![*leaves, *spines, *endpoints], tiers(links, uplinks))
+        }
+        Of::FatTree(FatTree { k }, links, uplinks) => (vec![*k], tiers(links, uplinks)),
+        Of::File(_) => return None,
+    })
+}
+
+fn from_file(
+    experiment: &Experiment,
+    entry: &Typed<'_, table::Topology>,
+    file: &str,
+) -> Result<Topology, Problem> {
+    let refuse = |reason: String| entry.refuse(TopologyFile::file, reason);
+    let text = std::fs::read_to_string(experiment.folder.join(file))
+        .map_err(|error| refuse(format!("cannot read {file}: {error}")))?;
+    Topology::from_toml(&text, file).map_err(|error| refuse(error.to_string()))
+}
+
+/// Endpoints by name: `h0`, or `h0..h3` with both ends.
+///
+/// # Errors
+/// Says which name is none, and the nearest that is one.
+pub(super) fn endpoints(topology: &Topology, names: &[String]) -> Result<Vec<EndpointId>, String> {
+    let mut endpoints = Vec::new();
+    for name in names {
+        match name.split_once("..") {
+            Some((first, last)) if topology.node_named(name).is_none() => {
+                let (first, last) = (endpoint(topology, first.trim())?, endpoint(topology, last.trim())?);
+                if first > last {
+                    return Err(format!("{name} ends before it begins"));
+                }
+                endpoints.extend((first.0..=last.0).map(EndpointId));
+            }
+            _ => endpoints.push(endpoint(topology, name)?),
+        }
+    }
+    Ok(endpoints)
+}
+
+/// An endpoint by name.
+///
+/// # Errors
+/// Says that there is none, and the nearest name that there is.
+pub(super) fn endpoint(topology: &Topology, name: &str) -> Result<EndpointId, String> {
+    match topology.node_named(name) {
+        Some(Node::Endpoint(endpoint)) => Ok(endpoint),
+        Some(Node::Router(_)) => Err(format!("{name} is a router: expected an endpoint")),
+        None => {
+            Err(unknown(name, "endpoint", topology.endpoints().iter().map(|endpoint| endpoint.name.as_str())))
+        }
+    }
+}
+
+/// A node by name.
+///
+/// # Errors
+/// Says that there is none, and the nearest name that there is.
+pub(super) fn node(topology: &Topology, name: &str) -> Result<Node, String> {
+    topology.node_named(name).ok_or_else(|| {
+        let routers = topology.routers().iter().map(|router| router.name.as_str());
+        let endpoints = topology.endpoints().iter().map(|endpoint| endpoint.name.as_str());
+        unknown(name, "node", routers.chain(endpoints))
+    })
+}
+
+/// Ports by name: `tor0 > h3`, or all of `tor0`.
+///
+/// # Errors
+/// Says which name is none.
+pub(super) fn ports(
+    topology: &Topology,
+    names: &[impl AsRef<str>],
+) -> Result<Vec<(RouterId, PortIndex)>, String> {
+    let router = |name: &str| match node(topology, name)? {
+        Node::Router(router) => Ok(router),
+        Node::Endpoint(_) => Err(format!("{name} is an endpoint: expected a router")),
+    };
+    let mut ports = Vec::new();
+    for name in names.iter().map(AsRef::as_ref) {
+        match name.split_once('>') {
+            Some((from, to)) => {
+                let (from, to) = (router(from.trim())?, node(topology, to.trim())?);
+                let peers = topology.peers(from).iter();
+                let leading = (0..)
+                    .zip(peers)
+                    .filter(|(_, peer)| peer.node == to)
+                    .map(|(port, _)| (from, PortIndex(port)));
+                let before = ports.len();
+                ports.extend(leading);
+                if ports.len() == before {
+                    return Err(format!("no port leads there: {name}"));
+                }
+            }
+            None => {
+                let router = router(name)?;
+                ports.extend((0..topology.ports(router) as u16).map(|port| (router, PortIndex(port))));
+            }
+        }
+    }
+    ports.sort_unstable();
+    ports.dedup();
+    Ok(ports)
+}
+
+/// Of names that are equally near the first one is suggested.
+fn unknown<'a>(name: &str, what: &str, known: impl DoubleEndedIterator<Item = &'a str>) -> String {
+    format!("there is no {what} {name}{}", Hint::nearest(name, known.rev()))
+}

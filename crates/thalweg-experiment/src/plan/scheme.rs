@@ -1,0 +1,115 @@
+//! `[scheme]`.
+
+use thalweg_emulator::schemes::dctcp::DctcpConfig;
+use thalweg_emulator::schemes::drop_tail::DropTailConfig;
+use thalweg_emulator::schemes::drr::DrrConfig;
+use thalweg_emulator::schemes::fq_codel::FqCodelConfig;
+use thalweg_emulator::schemes::hull::HullConfig;
+use thalweg_emulator::schemes::p_fabric::PFabricConfig;
+use thalweg_emulator::schemes::pie::PieConfig;
+use thalweg_emulator::schemes::priority::PriorityConfig;
+use thalweg_emulator::schemes::red::RedConfig;
+use thalweg_emulator::schemes::{Scheme, SchemeError};
+
+use thalweg_config::Typed;
+use thalweg_wire::Bytes;
+
+use crate::experiment::Problem;
+use crate::experiment::table;
+
+/// The scheme.
+///
+/// # Errors
+/// If settings contradict each other.
+pub(super) fn scheme(entry: &Typed<'_, table::Scheme>) -> Result<Scheme, Problem> {
+    let red = |room: &table::PortBuffer, red: &table::Red, ecn| {
+        Scheme::Red(RedConfig {
+            min_threshold: red.min_threshold,
+            max_threshold: red.max_threshold,
+            max_probability: red.max_probability,
+            weight: red.weight,
+            gentle: red.gentle,
+            ecn,
+            buffer: room.buffer,
+        })
+    };
+    let scheme = match &**entry {
+        table::Scheme::DropTail(room) => Scheme::DropTail(DropTailConfig { buffer: room.buffer }),
+        table::Scheme::Red(room, keys) => red(room, keys, false),
+        table::Scheme::RedEcn(room, keys) => red(room, keys, true),
+        table::Scheme::Dctcp(room, dctcp) => {
+            Scheme::Dctcp(DctcpConfig { threshold: dctcp.threshold, buffer: room.buffer })
+        }
+        table::Scheme::Priority(room, priority) => {
+            Scheme::Priority(PriorityConfig { queues: priority.queues, buffer: room.buffer })
+        }
+        table::Scheme::Drr(room, drr) => {
+            Scheme::Drr(DrrConfig { queues: drr.queues, quantum: whole(drr.quantum), buffer: room.buffer })
+        }
+        table::Scheme::Hull(room, hull) => Scheme::Hull(HullConfig {
+            gamma: hull.gamma,
+            threshold: whole(hull.threshold),
+            buffer: room.buffer,
+        }),
+        table::Scheme::PFabric(room) => Scheme::PFabric(PFabricConfig { buffer: room.buffer }),
+        table::Scheme::Pie(room, pie) => Scheme::Pie(PieConfig {
+            target: pie.target,
+            update: pie.update,
+            alpha: pie.alpha,
+            beta: pie.beta,
+            max_burst: pie.max_burst,
+            ecn: pie.ecn,
+            ecn_threshold: pie.ecn_threshold,
+            buffer: room.buffer,
+        }),
+        table::Scheme::FqCodel(room, codel) => Scheme::FqCodel(FqCodelConfig {
+            flows: codel.flows,
+            quantum: whole(codel.quantum),
+            target: codel.target,
+            interval: codel.interval,
+            ecn: codel.ecn,
+            buffer: room.buffer,
+        }),
+    };
+    match scheme.validate() {
+        Ok(()) => Ok(scheme),
+        Err(SchemeError::Setting { field, given, expected, .. }) => {
+            Err(entry.refuse(field, format!("it is {given}: expected {expected}")))
+        }
+        Err(error) => Err(entry.refuse("name", error.to_string())),
+    }
+}
+
+/// An amount in 32 bits: one beyond is as good as none.
+fn whole(amount: Bytes) -> u32 {
+    u32::try_from(amount.0).unwrap_or(u32::MAX)
+}
+
+/// Whether a scheme marks packets.
+pub(super) fn marks(scheme: &Scheme) -> bool {
+    match scheme {
+        Scheme::Red(config) => config.ecn,
+        Scheme::Pie(config) => config.ecn,
+        Scheme::FqCodel(config) => config.ecn,
+        Scheme::Dctcp(_) | Scheme::Hull(_) => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_emulator::schemes::SCHEMES;
+
+    use super::*;
+    use crate::experiment::Experiment;
+
+    #[test]
+    fn the_table_has_the_defaults_of_every_scheme() {
+        for listed in &SCHEMES {
+            let text = format!("duration = \"1s\"\n[scheme]\nname = \"{}\"\n", listed.name);
+            let experiment = Experiment::parse(&text, "test").unwrap();
+            let built = scheme(&experiment.one::<table::Scheme>()).unwrap();
+            assert_eq!(Some(built), Scheme::default_of(listed.name));
+        }
+    }
+}
