@@ -1,5 +1,6 @@
 //! The parts of the `thalweg` program, so that tests and examples can use them one by one.
 
+mod answers;
 pub mod cli;
 pub mod client;
 pub mod collect;

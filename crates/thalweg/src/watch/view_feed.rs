@@ -182,7 +182,7 @@ impl From<&TaskLedger> for TasksView {
         let row = |(planned, history): (&PlannedTask, &TaskHistory)| TaskRow {
             spec: planned.spec,
             size: planned.size,
-            latest: history.latest.as_ref().map(|answer| answer.result.value.clone()),
+            latest: history.latest.as_ref().map(|answer| answer.result.table()),
             start: history.latest.as_ref().map_or(Timestamp::default(), |answer| answer.start),
             end: history.latest.as_ref().map_or(Timestamp::default(), |answer| answer.end),
             sampled: history.latest.as_ref().and_then(|answer| answer.health.sampled),

@@ -1,6 +1,6 @@
 //! What the view shows of measurement tasks.
 
-use thalweg_measure::tasks::{TaskSize, TaskSpec, TaskValue};
+use thalweg_measure::tasks::{Table, TaskSize, TaskSpec};
 use thalweg_sketch::Probability;
 use thalweg_wire::{Bytes, Nanos, Timestamp};
 
@@ -31,7 +31,7 @@ pub struct TaskRow {
     /// How large its sketches are.
     pub size: TaskSize,
     /// What it said last; `None` if it has said nothing yet.
-    pub latest: Option<TaskValue>,
+    pub latest: Option<Table>,
     /// The first moment of what that is about.
     pub start: Timestamp,
     /// The first moment after it.

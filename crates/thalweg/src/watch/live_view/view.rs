@@ -5,7 +5,7 @@
 
 use ratatui::Frame;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use thalweg_measure::tasks::FlowName;
+use thalweg_measure::tasks::{FlowName, Table};
 use thalweg_wire::{FlowKey, Timestamp};
 
 use super::draw;
@@ -17,7 +17,6 @@ use crate::terminal::View;
 use crate::terminal::cursor::{Cursor, Step, step_of};
 use crate::terminal::line_box::{Edit, LineBox};
 use crate::watch::flow_filter::{FlowFilter, FlowFilterError};
-use crate::watch::tasks::report::Table;
 
 /// The live view: takes snapshots and keys, draws frames, says what it wants to see.
 #[derive(Debug)]
@@ -101,9 +100,8 @@ impl LiveView {
     }
 
     /// The keys of the chosen task's latest answer.
-    pub(super) fn task_table(&self) -> Option<Table> {
-        let row = self.task()?;
-        Some(Table::of(&row.spec, row.latest.as_ref()?))
+    pub(super) fn task_table(&self) -> Option<&Table> {
+        self.task()?.latest.as_ref()
     }
 
     /// What is on the screen.

@@ -139,7 +139,7 @@ impl Collector {
         tasks
             .map(|(task, state)| {
                 let mut health = Health::default();
-                state.sketches(&task.spec).into_iter().for_each(|(_, sketch)| health += Health::of(sketch));
+                state.sketches(task.spec.key()).into_iter().for_each(|(_, sketch)| health += Health::of(sketch));
                 health
             })
             .collect()

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use thalweg_measure::tasks::{Plan, TaskResult, TaskValue, WindowReport, WindowTally};
+use thalweg_measure::tasks::{Plan, TaskResult, WindowReport, WindowTally};
 use thalweg_wire::{Nanos, Timestamp};
 
 use super::collector::{Finished, Health};
@@ -88,31 +88,15 @@ impl TaskLedger {
 
 impl TaskHistory {
     fn add(&mut self, report: &WindowReport, result: &TaskResult, health: Health) {
-        let figure = figure(&result.value);
+        let table = result.table();
+        let figure = table.figure();
         // A stretch of windows without packets is as long in the history as it was, as far as that goes.
-        let windows = if matches!(result.value, TaskValue::Change(_)) { 1 } else { report.windows };
+        let windows = if result.spec.period().is_some() { 1 } else { report.windows };
         for _ in 0..windows.min(HISTORY as u64) {
             self.figures.push_back(figure);
         }
         self.figures.drain(..self.figures.len().saturating_sub(HISTORY));
-        let (start, end) = match &result.value {
-            TaskValue::Change(changes) => (changes.before.start, changes.now.end),
-            _ => (report.start, report.end),
-        };
+        let (start, end) = table.span.unwrap_or((report.start, report.end));
         self.latest = Some(Answer { start, end, result: result.clone(), health });
-    }
-}
-
-/// One number that says how a window was: the estimate, or how many keys there are.
-pub(in crate::watch) fn figure(value: &TaskValue) -> f64 {
-    match value {
-        TaskValue::Heavy(heavy) => heavy.keys.len() as f64,
-        TaskValue::Change(changes) => changes.keys.len() as f64,
-        TaskValue::Distinct(estimate) => estimate.value,
-        TaskValue::Entropy(entropy) => entropy.bits.value,
-        TaskValue::Spread(spreaders) => spreaders.keys.len() as f64,
-        TaskValue::Moments(moments) => moments.l2.value,
-        TaskValue::Hierarchy(prefixes) => prefixes.prefixes.len() as f64,
-        _ => 0.0,
     }
 }

@@ -40,7 +40,7 @@ impl Saving {
     pub(in crate::watch) fn save(&self, plan: &Plan, window: &KeptWindow) -> anyhow::Result<()> {
         for (planned, state) in plan.tasks().iter().zip(&window.states) {
             let spec = &planned.spec;
-            let sketches = state.sketches(spec);
+            let sketches = state.sketches(spec.key());
             let several = sketches.len() > 1;
             for (key, sketch) in sketches {
                 let Some(state) = state_of(sketch) else { continue };

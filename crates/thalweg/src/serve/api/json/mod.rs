@@ -41,5 +41,5 @@ pub use moment::Moment;
 pub use rate::{BoundKind, Rate};
 pub use samples::{SampleFile, Samples};
 pub use task::{Answer, CollectorTasks, Task, Tasks, Window};
-pub use task_view::{ChangedKey, HeavyKey, HeavyPrefix, Period, SpreadKey, TaskView};
+pub use task_view::{Period, TaskView};
 pub use topology::{NewTopology, Topology, Unconfirmed};

@@ -78,7 +78,7 @@ impl From<&CollectorHandle> for CollectorTasks {
             answer: answer.as_ref().map(|answer| Answer {
                 start: answer.window.0.into(),
                 end: answer.window.1.into(),
-                value: TaskView::from(&answer.result.value),
+                value: TaskView::from(answer.result.table()),
             }),
         });
         CollectorTasks {

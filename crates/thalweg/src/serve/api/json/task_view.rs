@@ -1,123 +1,21 @@
-//! What a measurement task says, under the name of its kind.
+//! What a measurement task says, under the name of its kind: fields and schema are those of the layouts that the kinds
+//! have ([`thalweg_measure::tasks::LAYOUTS`]).
 
-use schemars::JsonSchema;
-use serde::Serialize;
-use thalweg_measure::tasks::{self, FlowName as Key, TaskValue};
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value, json};
+use thalweg_measure::tasks::{Field, FieldKind, KeyLayout, LAYOUTS, Layout, Table};
+use thalweg_sketch::Estimate;
+use thalweg_wire::{FlowKey, Timestamp};
 
 use super::{FlowName, Moment, Rate};
+use crate::answers::json::{Style, TableJson};
 
 /// What a task says. Traffic is in packets or bytes, as the task asks.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum TaskView {
-    /// Keys with at least a share of all traffic.
-    Heavy {
-        /// All traffic, exactly.
-        total: u64,
-        /// Keys that are remembered: when as many are listed, more may be missing.
-        room: usize,
-        /// Largest first.
-        keys: Vec<HeavyKey>,
-    },
-    /// Keys whose traffic has changed between two periods.
-    Change {
-        /// The earlier period.
-        before: Period,
-        /// The later one.
-        now: Period,
-        /// Keys that each period remembers: when as many are listed, more may be missing.
-        room: usize,
-        /// Largest change first, whatever its sign.
-        keys: Vec<ChangedKey>,
-    },
-    /// The number of different keys.
-    Distinct {
-        /// How many.
-        distinct: Rate,
-    },
-    /// How evenly packets are spread over keys.
-    Entropy {
-        /// Of the distribution of packets over keys, in bits.
-        bits: Rate,
-        /// As a share of the most that so many keys can have; null if there are fewer than two.
-        normalised: Option<f64>,
-    },
-    /// Keys with many different peers.
-    Spread {
-        /// Keys with estimates up to this may be missing.
-        missed_up_to: u64,
-        /// Most peers first.
-        keys: Vec<SpreadKey>,
-    },
-    /// Moments of the keys' sizes.
-    Moments {
-        /// The sum of all sizes, exactly.
-        l1: u64,
-        /// The root of the sum of their squares.
-        l2: Rate,
-    },
-    /// Prefixes with at least a share of all traffic, that of longer prefixes in the list left out.
-    Hhh {
-        /// All traffic, exactly.
-        total: u64,
-        /// Prefixes of each length that are remembered.
-        room: usize,
-        /// Longest prefixes first.
-        keys: Vec<HeavyPrefix>,
-    },
-    /// Something that this version of the API has no words for.
-    Unknown,
-}
-
-/// A key with much traffic.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct HeavyKey {
-    /// The key, as people write it.
-    pub key: String,
-    /// The direction of a flow, if that is what the key is.
-    pub flow: Option<FlowName>,
-    /// Share of all traffic.
-    pub share: f64,
-    /// Its traffic.
-    pub estimate: Rate,
-}
-
-/// A key whose traffic has changed.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct ChangedKey {
-    /// The key, as people write it.
-    pub key: String,
-    /// The direction of a flow, if that is what the key is.
-    pub flow: Option<FlowName>,
-    /// How much more it is; below zero if less.
-    pub change: Rate,
-    /// What it was before.
-    pub from: Rate,
-    /// What it is now.
-    pub to: Rate,
-}
-
-/// A key with many different peers.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct SpreadKey {
-    /// The key, as people write it.
-    pub key: String,
-    /// How many peers.
-    pub peers: Rate,
-}
-
-/// A prefix with much traffic.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct HeavyPrefix {
-    /// The prefix, such as `192.0.2.0/24`.
-    pub key: String,
-    /// `beyond` as a share of all traffic.
-    pub share: f64,
-    /// Its traffic.
-    pub estimate: Rate,
-    /// Its traffic without that of longer prefixes in the list.
-    pub beyond: Rate,
-}
+#[derive(Debug)]
+pub struct TaskView(TableJson<ApiStyle>);
 
 /// A period that is compared with another.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -132,85 +30,123 @@ pub struct Period {
     pub partial: bool,
 }
 
-impl From<&TaskValue> for TaskView {
-    fn from(value: &TaskValue) -> TaskView {
-        match value {
-            TaskValue::Heavy(heavy) => TaskView::Heavy {
-                total: heavy.total,
-                room: heavy.room,
-                keys: heavy.keys.iter().map(HeavyKey::from).collect(),
-            },
-            TaskValue::Change(changes) => TaskView::Change {
-                before: Period::from(&changes.before),
-                now: Period::from(&changes.now),
-                room: changes.room,
-                keys: changes.keys.iter().map(ChangedKey::from).collect(),
-            },
-            TaskValue::Distinct(distinct) => TaskView::Distinct { distinct: (*distinct).into() },
-            TaskValue::Entropy(entropy) => {
-                TaskView::Entropy { bits: entropy.bits.into(), normalised: entropy.normalised }
-            }
-            TaskValue::Spread(spreaders) => TaskView::Spread {
-                missed_up_to: spreaders.missed_up_to,
-                keys: spreaders.keys.iter().map(SpreadKey::from).collect(),
-            },
-            TaskValue::Moments(moments) => TaskView::Moments { l1: moments.l1, l2: moments.l2.into() },
-            TaskValue::Hierarchy(prefixes) => TaskView::Hhh {
-                total: prefixes.total,
-                room: prefixes.room,
-                keys: prefixes.prefixes.iter().map(HeavyPrefix::from).collect(),
-            },
-            _ => TaskView::Unknown,
+/// How the API writes what JSON has no type for.
+#[derive(Debug)]
+enum ApiStyle {}
+
+impl Style for ApiStyle {
+    const SPAN: [&'static str; 2] = ["start", "end"];
+    const HAS_NULL_FLOWS: bool = true;
+
+    fn moment(time: Timestamp) -> impl Serialize {
+        Moment::from(time)
+    }
+
+    fn flow(key: &FlowKey) -> impl Serialize {
+        FlowName::from(key)
+    }
+
+    fn estimate(estimate: &Estimate) -> impl Serialize {
+        Rate::from(*estimate)
+    }
+}
+
+impl From<Table> for TaskView {
+    fn from(table: Table) -> TaskView {
+        TaskView(TableJson::from(table))
+    }
+}
+
+impl Serialize for TaskView {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl JsonSchema for TaskView {
+    fn schema_name() -> Cow<'static, str> {
+        "TaskView".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let kinds: Vec<Value> = LAYOUTS.iter().map(|layout| answer(layout, generator)).collect();
+        schema(json!({
+            "description": "What a task says. Traffic is in packets or bytes, as the task asks.",
+            "oneOf": kinds,
+        }))
+    }
+}
+
+fn answer(layout: &Layout, generator: &mut SchemaGenerator) -> Value {
+    let mut properties = Map::new();
+    properties.insert("kind".to_owned(), json!({"type": "string", "const": layout.kind}));
+    let mut required = fields(layout.facts, &mut properties, generator);
+    required.insert(0, "kind".into());
+    if let Some(keys) = &layout.keys {
+        let items = key_type(keys, generator);
+        properties.insert(
+            "keys".to_owned(),
+            json!({"description": keys.order, "type": "array", "items": items}),
+        );
+        required.push("keys".into());
+    }
+    json!({
+        "description": layout.meaning,
+        "type": "object",
+        "properties": properties,
+        "required": required,
+    })
+}
+
+/// A reference to the type of a row.
+fn key_type(keys: &KeyLayout, generator: &mut SchemaGenerator) -> Value {
+    let mut properties = Map::new();
+    properties.insert("key".to_owned(), json!({"description": keys.key_meaning, "type": "string"}));
+    if keys.may_be_flows {
+        let flow = generator.subschema_for::<Option<FlowName>>();
+        properties.insert(
+            "flow".to_owned(),
+            described(flow, "The direction of a flow, if that is what the key is."),
+        );
+    }
+    let mut required = fields(keys.columns, &mut properties, generator);
+    required.insert(0, "key".into());
+    let row = json!({
+        "description": keys.meaning,
+        "type": "object",
+        "properties": properties,
+        "required": required,
+    });
+    generator.definitions_mut().insert(keys.type_name.to_owned(), row);
+    json!({"$ref": format!("#{}/{}", generator.settings().definitions_path, keys.type_name)})
+}
+
+/// Adds the fields; those that are always there are given back.
+fn fields(fields: &[Field], properties: &mut Map<String, Value>, generator: &mut SchemaGenerator) -> Vec<Value> {
+    let mut required = Vec::new();
+    for field in fields {
+        let of_kind = match field.kind {
+            FieldKind::Count => generator.subschema_for::<u64>(),
+            FieldKind::Share => generator.subschema_for::<f64>(),
+            FieldKind::OptionalShare => generator.subschema_for::<Option<f64>>(),
+            FieldKind::Estimate => generator.subschema_for::<Rate>(),
+            FieldKind::Period => generator.subschema_for::<Period>(),
+            _ => Schema::default(),
+        };
+        properties.insert(field.name.to_owned(), described(of_kind, field.meaning));
+        if field.kind != FieldKind::OptionalShare {
+            required.push(field.name.into());
         }
     }
+    required
 }
 
-fn flow(key: &Key) -> Option<FlowName> {
-    match key {
-        Key::Flow(key) => Some(FlowName::from(key)),
-        _ => None,
-    }
+fn described(schema: Schema, meaning: &str) -> Value {
+    let mut schema = schema.to_value();
+    schema["description"] = meaning.into();
+    schema
 }
 
-impl From<&tasks::HeavyKey> for HeavyKey {
-    fn from(heavy: &tasks::HeavyKey) -> HeavyKey {
-        let (key, flow) = (heavy.name.to_string(), flow(&heavy.name));
-        HeavyKey { key, flow, share: heavy.share, estimate: heavy.estimate.into() }
-    }
-}
-
-impl From<&tasks::ChangedKey> for ChangedKey {
-    fn from(changed: &tasks::ChangedKey) -> ChangedKey {
-        ChangedKey {
-            key: changed.name.to_string(),
-            flow: flow(&changed.name),
-            change: changed.change.into(),
-            from: changed.from.into(),
-            to: changed.to.into(),
-        }
-    }
-}
-
-impl From<&tasks::SpreadKey> for SpreadKey {
-    fn from(spread: &tasks::SpreadKey) -> SpreadKey {
-        SpreadKey { key: spread.name.to_string(), peers: spread.peers.into() }
-    }
-}
-
-impl From<&tasks::HeavyPrefix> for HeavyPrefix {
-    fn from(prefix: &tasks::HeavyPrefix) -> HeavyPrefix {
-        HeavyPrefix {
-            key: prefix.name.to_string(),
-            share: prefix.share,
-            estimate: prefix.estimate.into(),
-            beyond: prefix.beyond.into(),
-        }
-    }
-}
-
-impl From<&tasks::Period> for Period {
-    fn from(period: &tasks::Period) -> Period {
-        let tasks::Period { start, end, total, is_partial } = *period;
-        Period { start: start.into(), end: end.into(), total, partial: is_partial }
-    }
+fn schema(value: Value) -> Schema {
+    Schema::try_from(value).expect("it is an object")
 }

@@ -5,19 +5,18 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
-use thalweg_measure::tasks::{TaskSpec, TaskValue};
-use thalweg_sketch::Estimate;
+use thalweg_measure::tasks::{Headline, Table};
 
 use super::super::tasks_view::{TaskRow, TasksView};
 use super::super::view::LiveView;
 use super::task_keys;
-use crate::figures::{interval, number};
+use crate::answers::text;
+use crate::figures::number;
 use crate::terminal::Theme;
 use crate::terminal::quantity::{clock, grouped};
 use crate::terminal::screen::draw_history;
 use crate::terminal::screen::row_styles;
 use crate::terminal::screen::{counted, rule};
-use crate::watch::tasks::report::Table;
 
 /// Columns of a task's name, its answer, and what lies between.
 const NAME_WIDTH: u16 = 20;
@@ -56,7 +55,7 @@ fn title(theme: Theme, tasks: &TasksView) -> Line<'static> {
 
 /// What the last window was.
 fn window(tasks: &TasksView) -> String {
-    let last = tasks.rows.iter().filter(|row| !matches!(row.spec, TaskSpec::Change { .. }));
+    let last = tasks.rows.iter().filter(|row| row.spec.period().is_none());
     match last.filter(|row| row.latest.is_some()).map(|row| (row.start, row.end)).max() {
         Some((start, end)) => {
             let packets = counted(&grouped(tasks.packets), "packet", "packets");
@@ -108,16 +107,10 @@ pub(super) fn draw_figures(theme: Theme, figures: &[f64], frame: &mut Frame, are
 
 /// The answer in a line.
 pub(super) fn answer_in_words(row: &TaskRow) -> String {
-    let estimate = |estimate: &Estimate, unit: &str, decimals: usize| {
-        format!("{} {unit}, {}", number(estimate.value, decimals), interval(estimate, decimals))
-    };
     match &row.latest {
-        None if matches!(row.spec, TaskSpec::Change { .. }) => "after two whole periods".to_owned(),
+        None if row.spec.period().is_some() => "after two whole periods".to_owned(),
         None => "after the first window".to_owned(),
-        Some(TaskValue::Distinct(distinct)) => estimate(distinct, "keys", 0),
-        Some(TaskValue::Entropy(entropy)) => estimate(&entropy.bits, "bits", 3),
-        Some(TaskValue::Moments(moments)) => estimate(&moments.l2, "L2", 0),
-        Some(value) => Table::of(&row.spec, value).summary,
+        Some(table) => text::headline(table),
     }
 }
 
@@ -126,7 +119,10 @@ pub(super) fn draw_scalar(theme: Theme, row: &TaskRow, frame: &mut Frame, area: 
     let [words, history] = Layout::vertical([Constraint::Length(2), Constraint::Min(0)]).areas(area);
     let most = row.figures.iter().copied().fold(0.0, f64::max);
     let least = row.figures.iter().copied().fold(f64::INFINITY, f64::min);
-    let decimals = if matches!(row.spec, TaskSpec::Entropy { .. }) { 3 } else { 0 };
+    let decimals = match row.latest.as_ref().map(|table| &table.headline) {
+        Some(Headline::Estimate { decimals, .. }) => *decimals,
+        _ => 0,
+    };
     let range = match row.figures.len() {
         0 => String::new(),
         windows => format!(
@@ -147,11 +143,9 @@ pub(super) fn draw_scalar(theme: Theme, row: &TaskRow, frame: &mut Frame, area: 
 fn more_in_words(row: &TaskRow) -> String {
     let answer = answer_in_words(row);
     match &row.latest {
-        Some(TaskValue::Entropy(entropy)) => match entropy.normalised {
-            Some(share) => format!("{answer}; {:.0} % of the most that so many keys can have", share * 100.0),
-            None => answer,
-        },
-        Some(TaskValue::Moments(moments)) => format!("{answer}; L1 {} exactly", grouped(moments.l1)),
+        Some(Table { headline: Headline::Estimate { more, .. }, .. }) if !more.is_empty() => {
+            format!("{answer}; {}", text::words(more))
+        }
         _ => answer,
     }
 }
