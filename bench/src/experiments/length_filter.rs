@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use thalweg::synth::SynthOptions;
+use thalweg_synth::trace::SynthOptions;
 use thalweg_wire::{FlowKey, Packet};
 
 use super::Outcome;

@@ -12,7 +12,6 @@ mod figures;
 pub mod lab;
 pub mod serve;
 pub mod sketch;
-pub mod synth;
 mod terminal;
 pub mod top;
 pub mod watch;

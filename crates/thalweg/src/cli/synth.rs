@@ -14,7 +14,7 @@ use thalweg_wire::{BitRate, Bytes, LinkType, Nanos, Timestamp};
 
 use self::records::{RecordArgs, Shared};
 use crate::config::value::parse;
-use crate::synth::{SynthError, SynthOptions, SynthSummary, generate};
+use thalweg_synth::trace::{SynthError, SynthOptions, SynthSummary, generate};
 
 /// Stands for standard output.
 const STANDARD_OUTPUT: &str = "-";

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use thalweg_wire::capture_file::Decoder;
 use thalweg_wire::{Batch, FlowKey, Packet, Timestamp, parse::Parser};
 
-use crate::synth::{SynthOptions, SynthSummary, generate};
+use crate::trace::{SynthOptions, SynthSummary, generate};
 
 /// What came of some options.
 pub(super) struct Observed {

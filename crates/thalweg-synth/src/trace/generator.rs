@@ -15,7 +15,7 @@ use super::planted::Planted;
 use super::population::{Arrival, Background, Population, spread};
 use super::random::Random;
 use super::schedule::Calendar;
-use super::trace::TraceWriter;
+use super::trace_writer::TraceWriter;
 use super::truth::{Account, Role, TruthWriter};
 use super::{SynthError, SynthOptions, SynthSummary};
 

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use thalweg_wire::Timestamp;
 use thalweg_wire::flow_export::RecordBatch;
 
-use crate::schema::Dataset;
-use crate::store::parquet::FileWriter;
+use thalweg_records::schema::Dataset;
+use thalweg_records::store::parquet::FileWriter;
 
 const HOUR_US: i64 = 3_600_000_000;
 

@@ -51,7 +51,7 @@ mod random;
 mod schedule;
 #[cfg(test)]
 mod tests;
-mod trace;
+mod trace_writer;
 mod truth;
 
 use std::io::{self, Write};

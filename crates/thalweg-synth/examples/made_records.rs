@@ -1,6 +1,6 @@
 //! Flow records as routers would have made them, as a Parquet file and, if asked, sent as NetFlow v9.
 //!
-//!     cargo run --release -p thalweg-records --example made_records -- RECORDS SAMPLING SEED FILE [ADDRESS:PORT]
+//!     cargo run --release -p thalweg-synth --example made_records -- RECORDS SAMPLING SEED FILE [ADDRESS:PORT]
 //!
 //! `bench/records.sh` measures with them. What is sent goes at a pace that `nfcapd` on the same machine keeps up with.
 
@@ -10,7 +10,7 @@ use std::io::BufWriter;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
-use thalweg_records::generator::{Generator, Options};
+use thalweg_synth::records::{Generator, Options};
 use thalweg_records::store::StoreOptions;
 use thalweg_records::store::parquet::FileWriter;
 use thalweg_wire::Timestamp;

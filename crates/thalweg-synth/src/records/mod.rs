@@ -6,7 +6,7 @@
 //! hosts, and a background of small flows; one packet in a thousand sampled, by each router of a path for itself.
 //!
 //! ```
-//! use thalweg_records::generator::{Generator, Options};
+//! use thalweg_synth::records::{Generator, Options};
 //! use thalweg_wire::flow_export::RecordBatch;
 //!
 //! let options = Options { records: 50_000, ..Options::default() };
@@ -17,7 +17,7 @@
 //!     batch.clear();
 //! }
 //! assert_eq!(generator.truth().transfers().len(), 12 + 12 + 12);
-//! # Ok::<(), thalweg_records::generator::OptionsError>(())
+//! # Ok::<(), thalweg_synth::records::OptionsError>(())
 //! ```
 //!
 //! # What holds
