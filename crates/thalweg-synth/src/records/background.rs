@@ -9,7 +9,7 @@ use super::binomial::Trials;
 use super::network::Network;
 use super::observed::{Observed, Packets};
 use super::pace::Pace;
-use super::random::Random;
+use crate::random::Random;
 
 /// Sizes are 1 to 2^18 - 1 packets, at most 393 MB: none is a cheetah.
 const OCTAVES: usize = 18;

@@ -3,7 +3,7 @@
 //! Counts are exact binomial draws. Up to ten expected successes they are counted by the gaps between them; beyond, by
 //! transformed rejection with squeeze (Hörmann 1993, algorithm BTRS), 1.15 tries on average whatever `n`.
 
-use super::random::Random;
+use crate::random::Random;
 
 /// Expected successes from which on rejection is valid (Hörmann 1993, section 3) and cheaper than counting.
 const MANY: f64 = 10.0;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use thalweg_wire::flow_export::Record;
 
-use super::random::Random;
+use crate::random::Random;
 
 /// A planted flow at an observation point, in wait for its next entry.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@
 
 use super::binomial::Trials;
 use super::pace::Pace;
-use super::random::Random;
+use crate::random::Random;
 
 /// Packets expected to be sampled in an inactive time-out from which on it is taken for granted that one is.
 const CERTAIN: f64 = 40.0;

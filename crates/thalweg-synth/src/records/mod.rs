@@ -63,7 +63,6 @@ mod network;
 mod observed;
 pub mod options;
 mod pace;
-mod random;
 pub mod sender;
 #[cfg(test)]
 mod tests;
@@ -78,13 +77,13 @@ pub use network::exporter;
 pub use options::{Options, OptionsError};
 pub use truth::{Kind, PlantedFlow, PlantedTransfer, Truth};
 
+use crate::random::Random;
 use background::{Background, Seen};
 use binomial::Trials;
 use calendar::{Calendar, Waiting};
 use flow_cache::FlowCache;
 use network::Network;
 use observed::{Observed, Packets};
-use random::Random;
 use transfers::{DESTINATION_PORT, Flow, Planner};
 
 const SECOND_NS: u64 = 1_000_000_000;

@@ -7,7 +7,7 @@
 use thalweg_wire::flow_export::Address;
 
 use super::options::MAX_PATH;
-use super::random::Random;
+use crate::random::Random;
 
 /// Sites that are laboratories: from them most transfers go out (section 2.3.1).
 const LABORATORIES: u64 = 5;

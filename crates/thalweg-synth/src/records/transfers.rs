@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use super::network::{Host, Network};
 use super::options::{Counts, Options, OptionsError};
 use super::pace::Pace;
-use super::random::Random;
 use super::truth::Kind;
+use crate::random::Random;
 
 const GIB: f64 = (1u64 << 30) as f64;
 

@@ -12,7 +12,7 @@
 
 use thalweg_wire::{FlowKey, Protocol};
 
-use super::random::Random;
+use crate::random::Random;
 
 const CLIENTS_V4: u32 = 0x0A00_0000;
 const SERVERS_V4: u32 = 0x6440_0000;

@@ -2,7 +2,7 @@
 
 use thalweg_wire::{FlowKey, IpVersion, Nanos, Protocol, TcpFlags, Timestamp};
 
-use super::random::Random;
+use crate::random::Random;
 
 /// Length of the TCP header without options.
 const TCP_HEADER_LENGTH: u32 = 20;

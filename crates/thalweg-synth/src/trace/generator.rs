@@ -13,11 +13,11 @@ use super::connection::{Connection, Segment, Side};
 use super::options::Plan;
 use super::planted::Planted;
 use super::population::{Arrival, Background, Population, spread};
-use super::random::Random;
 use super::schedule::Calendar;
 use super::trace_writer::TraceWriter;
 use super::truth::{Account, Role, TruthWriter};
 use super::{SynthError, SynthOptions, SynthSummary};
+use crate::random::Random;
 
 /// Events that are no flow's: the next flow of a sort. The event of a flow is its place plus `FIRST_FLOW`.
 const NEXT_BACKGROUND: u32 = 0;

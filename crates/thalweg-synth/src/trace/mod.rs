@@ -47,7 +47,6 @@ mod generator;
 mod options;
 mod planted;
 mod population;
-mod random;
 mod schedule;
 #[cfg(test)]
 mod tests;

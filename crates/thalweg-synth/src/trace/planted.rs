@@ -8,7 +8,7 @@ use thalweg_wire::TcpFlags;
 
 use super::connection::{Connection, Segment, Side};
 use super::options::MAX_PLANTED_WINDOWS;
-use super::random::Random;
+use crate::random::Random;
 
 /// Length of a full-sized IP packet.
 const FULL_LENGTH: u64 = 1500;

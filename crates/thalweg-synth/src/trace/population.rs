@@ -18,7 +18,7 @@ use thalweg_wire::{Protocol, TcpFlags};
 use super::connection::{Connection, Segment, Side};
 use super::flow_sizes::FlowSizes;
 use super::options::Plan;
-use super::random::Random;
+use crate::random::Random;
 
 /// Flows, largest first, that live as long as the trace.
 const LONG_LIVED_FLOWS: u64 = 4_096;

@@ -106,7 +106,7 @@ impl Calendar {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::random::Random;
+    use crate::random::Random;
 
     #[test]
     fn events_come_out_as_from_one_big_heap() {

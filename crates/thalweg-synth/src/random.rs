@@ -1,59 +1,67 @@
 //! The one source of chance: xoshiro256++ (Blackman and Vigna 2019), seeded through SplitMix64.
 //!
-//! Logarithms and powers come from the `libm` crate, all else is integers or single IEEE 754 operations, so that a seed
-//! means the same records on every machine.
+//! Both algorithms are published with reference values. Logarithms and powers come from the `libm` crate, all else is
+//! integers or single IEEE 754 operations, so that a seed means the same trace and the same records on every machine.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// A seeded stream of draws.
 #[derive(Clone, Debug)]
-pub(super) struct Random(Xoshiro256PlusPlus);
+pub(crate) struct Random(Xoshiro256PlusPlus);
 
 impl Random {
     /// The stream of `seed`.
-    pub(super) fn new(seed: u64) -> Random {
+    pub(crate) fn new(seed: u64) -> Random {
         Random(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
     /// A stream of its own for item `number` of `seed`, so that the item can be drawn again later.
-    pub(super) fn for_item(seed: u64, number: u64) -> Random {
+    pub(crate) fn for_item(seed: u64, number: u64) -> Random {
         Random::new(seed.rotate_left(32) ^ (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
 
     /// 64 even bits.
     #[inline]
-    fn bits(&mut self) -> u64 {
+    pub(crate) fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
     /// An integer of `0..bound`; zero if `bound` is zero. By multiplication: off from even by at most
     /// `bound / 2^64`.
     #[inline]
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
     /// An integer of `low..=high`.
     #[inline]
-    pub(super) fn between(&mut self, low: u64, high: u64) -> u64 {
+    pub(crate) fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high - low + 1)
     }
 
     /// A number above 0, at most 1, in steps of 2^-53.
     #[inline]
-    pub(super) fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         ((self.bits() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 
-    /// True with `probability`.
+    /// True with `probability`, to 53 bits.
     #[inline]
-    pub(super) fn chance(&mut self, probability: f64) -> bool {
-        self.unit() <= probability
+    pub(crate) fn chance(&mut self, probability: f64) -> bool {
+        ((self.bits() >> 11) as f64) < probability * (1u64 << 53) as f64
+    }
+
+    /// An integer of `1..2^octaves`, each octave `2^k..2^(k+1)` as likely as another: Zipf's law with
+    /// exponent 1, by steps.
+    #[inline]
+    pub(crate) fn octave(&mut self, octaves: u64) -> u64 {
+        let low = 1 << self.below(octaves);
+        low + self.below(low)
     }
 
     /// A number of `low` to `high`, evenly on a logarithmic scale.
-    pub(super) fn log_even(&mut self, low: f64, high: f64) -> f64 {
+    pub(crate) fn log_even(&mut self, low: f64, high: f64) -> f64 {
         low * libm::pow(high / low, self.unit())
     }
 
@@ -69,14 +77,14 @@ impl Random {
     }
 
     /// A log-normal number of this median; `sigma` is the standard deviation of its logarithm.
-    pub(super) fn log_normal(&mut self, median: f64, sigma: f64) -> f64 {
+    pub(crate) fn log_normal(&mut self, median: f64, sigma: f64) -> f64 {
         median * libm::exp(sigma * self.normal())
     }
 
     /// An integer of `0..items`, by Zipf's law with exponent 1 in steps: `1..=items` falls into octaves `2^k..2^(k+1)`,
     /// each as likely as another.
     #[inline]
-    pub(super) fn zipf(&mut self, items: u64) -> u64 {
+    pub(crate) fn zipf(&mut self, items: u64) -> u64 {
         loop {
             let low = 1 << self.below(u64::from(items.ilog2()) + 1);
             let number = low + self.below(low);
@@ -97,6 +105,18 @@ mod tests {
         let mut random = Random::new(0);
         assert_eq!(random.bits(), 0x53175D61490B23DF);
         assert_eq!(random.bits(), 0x61DA6F3DC380D507);
+    }
+
+    /// 2^16 draws of 8 octaves: each is drawn 8192 times but for a standard deviation of 85; six of them is
+    /// a false alarm with probability below 2e-8.
+    #[test]
+    fn octaves_are_equally_likely() {
+        let mut random = Random::new(1);
+        let mut counts = [0i64; 8];
+        for _ in 0..1 << 16 {
+            counts[random.octave(8).ilog2() as usize] += 1;
+        }
+        assert!(counts.iter().all(|count| (count - 8192).abs() < 6 * 85), "{counts:?}");
     }
 
     /// 2^16 draws: the mean of a standard normal is off by 1/256 (one standard deviation), its square by 1/181; six of
