@@ -3,20 +3,17 @@
 //! Every flow under way has one entry in the calendar, for its next packet. Those to come are behind one entry
 //! for each sort of them, so that memory holds live flows only.
 
-use std::io::Write;
-
 use thalweg_wire::capture_file::pcap::Precision;
 use thalweg_wire::{FlowKey, IpVersion, Protocol, TcpFlags, Timestamp};
 
 use super::address::Addresses;
 use super::connection::{Connection, Segment, Side};
-use super::options::Plan;
+use super::options::{Plan, SynthOptions};
 use super::planted::Planted;
 use super::population::{Arrival, Background, Population, spread};
 use super::schedule::Calendar;
-use super::trace_writer::TraceWriter;
-use super::truth::{Account, Role, TruthWriter};
-use super::{SynthError, SynthOptions, SynthSummary};
+use super::summary::{SynthError, SynthSummary};
+use super::truth::{Account, Role};
 use crate::random::Random;
 
 /// Events that are no flow's: the next flow of a sort. The event of a flow is its place plus `FIRST_FLOW`.
@@ -27,6 +24,20 @@ const FIRST_FLOW: u32 = 3;
 
 /// Packets from one call of the progress function to the next.
 const PROGRESS_STEP: u64 = 1 << 16;
+
+/// Takes the packets of a trace and the truth about them.
+pub(super) trait Sink {
+    /// `segment`, sent at `time`; gives its bytes from the IP header on.
+    fn packet(
+        &mut self,
+        connection: &mut Connection,
+        segment: &Segment,
+        time: Timestamp,
+    ) -> Result<u32, SynthError>;
+
+    /// What direction `key` of flow number `flow` moved.
+    fn row(&mut self, flow: u64, key: &FlowKey, account: &Account) -> Result<(), SynthError>;
+}
 
 /// A flow under way.
 struct Flow {
@@ -70,7 +81,7 @@ impl Script {
 }
 
 /// Everything at work on one trace.
-pub(super) struct Generator<'a, T, U> {
+pub(super) struct Generator<'a, S> {
     options: &'a SynthOptions,
     plan: &'a Plan,
     random: Random,
@@ -83,22 +94,16 @@ pub(super) struct Generator<'a, T, U> {
     calendar: Calendar,
     flows: Vec<Flow>,
     free: Vec<u32>,
-    trace: TraceWriter<'a, T>,
-    truth: TruthWriter<'a, U>,
+    sink: &'a mut S,
     first: Timestamp,
     last: Timestamp,
     summary: SynthSummary,
 }
 
-impl<'a, T: Write, U: Write> Generator<'a, T, U> {
+impl<'a, S: Sink> Generator<'a, S> {
     /// At the beginning of the trace.
-    pub(super) fn new(
-        options: &'a SynthOptions,
-        plan: &'a Plan,
-        trace: &'a mut T,
-        truth: &'a mut U,
-    ) -> Result<Self, SynthError> {
-        Ok(Generator {
+    pub(super) fn new(options: &'a SynthOptions, plan: &'a Plan, sink: &'a mut S) -> Generator<'a, S> {
+        Generator {
             options,
             plan,
             random: Random::new(options.seed),
@@ -110,15 +115,14 @@ impl<'a, T: Write, U: Write> Generator<'a, T, U> {
             calendar: Calendar::new(options.packets, plan.duration_ns),
             flows: Vec::new(),
             free: Vec::new(),
-            trace: TraceWriter::new(trace, options.precision, options.link_type, options.snap_length),
-            truth: TruthWriter::new(truth).map_err(SynthError::Truth)?,
+            sink,
             first: Timestamp(u64::MAX),
             last: Timestamp::default(),
             summary: SynthSummary::default(),
-        })
+        }
     }
 
-    /// Writes it all.
+    /// Makes it all.
     pub(super) fn run(mut self, progress: &mut dyn FnMut(u64)) -> Result<SynthSummary, SynthError> {
         self.begin();
         while let Some((time, event)) = self.calendar.pop() {
@@ -134,7 +138,7 @@ impl<'a, T: Write, U: Write> Generator<'a, T, U> {
             }
         }
         progress(self.summary.packets);
-        self.finish()
+        Ok(self.finish())
     }
 
     fn begin(&mut self) {
@@ -148,15 +152,11 @@ impl<'a, T: Write, U: Write> Generator<'a, T, U> {
         self.await_flood();
     }
 
-    fn finish(mut self) -> Result<SynthSummary, SynthError> {
+    fn finish(mut self) -> SynthSummary {
         assert_eq!(self.summary.packets, self.options.packets, "every flow sends what it was allotted");
         assert_eq!(self.summary.flows, self.plan.flows, "every flow sends");
-        self.summary.cheetahs = self.truth.cheetahs;
-        self.summary.near_misses = self.truth.near_misses;
         self.summary.duration = self.last - self.first;
-        self.trace.finish().map_err(SynthError::Trace)?;
-        self.truth.finish().map_err(SynthError::Truth)?;
-        Ok(self.summary)
+        self.summary
     }
 
     fn await_background(&mut self) {
@@ -247,7 +247,7 @@ impl<'a, T: Write, U: Write> Generator<'a, T, U> {
         let payload_length = if key.protocol == Protocol::UDP { self.random.octave(10) as u16 } else { 0 };
         let segment = Segment { from: Side::Client, flags: TcpFlags::SYN, payload_length };
         let time = self.stamp(now);
-        let ip_length = self.trace.write(&mut connection, &segment, time).map_err(SynthError::Trace)?;
+        let ip_length = self.sink.packet(&mut connection, &segment, time)?;
         self.summary.flows += 1;
         self.count(time, ip_length, &key);
         self.await_flood();
@@ -264,7 +264,7 @@ impl<'a, T: Write, U: Write> Generator<'a, T, U> {
             self.summary.flows += 1;
             flow.number = self.summary.flows;
         }
-        let ip_length = self.trace.write(&mut flow.connection, &segment, time).map_err(SynthError::Trace)?;
+        let ip_length = self.sink.packet(&mut flow.connection, &segment, time)?;
         if let Some(account) = flow.accounts.iter_mut().find(|account| account.side == segment.from) {
             account.add(time, ip_length, self.plan.threshold);
         }
@@ -287,7 +287,9 @@ impl<'a, T: Write, U: Write> Generator<'a, T, U> {
             assert!(account.is_as_made(), "{account:?} is not what it was made to be");
             if account.is_told(self.plan.threshold) {
                 let key = flow.connection.key_from(account.side);
-                self.truth.row(flow.number, &key, &account).map_err(SynthError::Truth)?;
+                let summary = &mut self.summary;
+                *if account.is_cheetah() { &mut summary.cheetahs } else { &mut summary.near_misses } += 1;
+                self.sink.row(flow.number, &key, &account)?;
             }
         }
         self.free.push(place);

@@ -42,68 +42,26 @@
 mod address;
 mod connection;
 mod encode;
+mod files;
 mod flow_sizes;
 mod generator;
 mod options;
 mod planted;
 mod population;
 mod schedule;
+mod summary;
 #[cfg(test)]
 mod tests;
 mod trace_writer;
 mod truth;
 
-use std::io::{self, Write};
+use std::io::Write;
 
-use serde::Serialize;
-use thalweg_wire::Nanos;
-use thiserror::Error;
-
+use files::Files;
 use generator::Generator;
-pub use options::{SynthOptions, SynthOptionsError};
+pub use options::{MAX_GAP, SynthOptions, SynthOptionsError};
 pub use planted::PlantedKind;
-
-/// No flow is silent for longer between two of its packets.
-pub const MAX_GAP: Nanos = Nanos::from_secs(5);
-
-/// What was written.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct SynthSummary {
-    /// Packets.
-    pub packets: u64,
-    /// Flows; both directions of a 5-tuple are one.
-    pub flows: u64,
-    /// Bytes of the IP layer.
-    pub bytes: u64,
-    /// Packets over IPv6.
-    pub ipv6_packets: u64,
-    /// Rows of the truth that are cheetahs.
-    pub cheetahs: u64,
-    /// Rows of the truth that are none: planted near-misses, and background flows above R*T/2.
-    pub near_misses: u64,
-    /// From the first packet to the last.
-    #[serde(rename = "duration_ns", serialize_with = "as_number")]
-    pub duration: Nanos,
-}
-
-fn as_number<S: serde::Serializer>(span: &Nanos, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u64(span.0)
-}
-
-/// Why no trace, or not all of one, was written.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum SynthError {
-    /// The options contradict themselves; nothing was written.
-    #[error(transparent)]
-    Options(#[from] SynthOptionsError),
-    /// The trace could not be written.
-    #[error("cannot write the trace: {0}")]
-    Trace(io::Error),
-    /// The truth could not be written.
-    #[error("cannot write the truth: {0}")]
-    Truth(io::Error),
-}
+pub use summary::{SynthError, SynthSummary};
 
 /// Writes a trace to `trace`, in pieces of 1 MiB, and the truth about it to `truth`, in lines (give it a
 /// buffered writer). Calls `progress` with the packets written so far, every 65,536 packets and at the end.
@@ -117,5 +75,8 @@ pub fn generate(
     progress: &mut dyn FnMut(u64),
 ) -> Result<SynthSummary, SynthError> {
     let plan = options.plan()?;
-    Generator::new(options, &plan, trace, truth)?.run(progress)
+    let mut files = Files::new(options, trace, truth)?;
+    let summary = Generator::new(options, &plan, &mut files).run(progress)?;
+    files.finish()?;
+    Ok(summary)
 }

@@ -26,11 +26,14 @@ const MAX_RATE: BitRate = BitRate(100_000_000_000);
 pub(super) const MAX_PLANTED_WINDOWS: u64 = 8;
 /// Least duration of a trace with planted flows, in windows.
 const MIN_PLANTED_DURATION: u64 = 10;
-/// Longest window, so that the lulls of planted flows stay below [`super::MAX_GAP`].
+/// Longest window, so that the lulls of planted flows stay below [`MAX_GAP`].
 const MAX_FLIGHT_DURATION: Nanos = Nanos::from_secs(3);
 const MIN_FLIGHT_DURATION: Nanos = Nanos::from_millis(1);
 /// pcap counts seconds in 32 bits.
 const MAX_SECONDS: u64 = u32::MAX as u64;
+
+/// No flow is silent for longer between two of its packets.
+pub const MAX_GAP: Nanos = Nanos::from_secs(5);
 
 /// What [`super::generate`] is to write.
 #[derive(Clone, Debug, PartialEq)]

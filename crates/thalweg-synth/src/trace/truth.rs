@@ -133,15 +133,13 @@ const HEADER: &str = "kind,flow,src,dst,src_port,dst_port,protocol,first_ns,last
 /// Writes the rows.
 pub(super) struct TruthWriter<'a, W> {
     out: &'a mut W,
-    pub(super) cheetahs: u64,
-    pub(super) near_misses: u64,
 }
 
 impl<'a, W: Write> TruthWriter<'a, W> {
     /// Begins with the header line.
     pub(super) fn new(out: &'a mut W) -> io::Result<TruthWriter<'a, W>> {
         writeln!(out, "{HEADER}")?;
-        Ok(TruthWriter { out, cheetahs: 0, near_misses: 0 })
+        Ok(TruthWriter { out })
     }
 
     /// One row: direction `key` of flow number `flow`.
@@ -152,7 +150,6 @@ impl<'a, W: Write> TruthWriter<'a, W> {
         let Account { packets, bytes, max_window_bytes, .. } = account;
         let cheetah = u8::from(account.is_cheetah());
         let crossed = account.crossed.map_or(String::new(), |time| time.0.to_string());
-        *if account.is_cheetah() { &mut self.cheetahs } else { &mut self.near_misses } += 1;
         writeln!(
             self.out,
             "{kind},{flow},{src},{dst},{},{},{protocol},{first},{last},{packets},{bytes},\
