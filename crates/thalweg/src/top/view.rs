@@ -16,7 +16,7 @@ use crate::serve::api::json::Link;
 use crate::terminal::cursor::{Cursor, Step, step_of};
 use crate::terminal::line_box::{Edit, LineBox};
 use crate::terminal::{self, Theme, View};
-use crate::watch::flow_filter::{FlowFilter, FlowFilterError};
+use thalweg_watch::flow_filter::{FlowFilter, FlowFilterError};
 
 /// What a key asks of the caller.
 pub(super) type Action = terminal::Action<Query>;

@@ -8,10 +8,10 @@ use thalweg_records::handoff::{Handoff, HandoffOptions, Ledger};
 use thalweg_records::metered::Meter;
 use thalweg_records::store::StoreOptions;
 
-use super::options::WatchOptions;
 use super::run::Heard;
-use super::worker::Message;
 use crate::serve::daemon::wall_clock;
+use thalweg_watch::options::WatchOptions;
+use thalweg_watch::worker::Message;
 
 /// Begins the names of Parquet files.
 const FILES_BEGIN_WITH: &str = "watch";

@@ -11,9 +11,9 @@ use thalweg_records::store::Statistics;
 use thalweg_wire::parse::Malformed;
 use thalweg_wire::{FlowKey, TcpFlags};
 
-use super::meter::MeterCounters;
 use super::tasks::json::{TasksSummary, WindowLine};
-use super::totals::Totals;
+use thalweg_watch::meter::MeterCounters;
+use thalweg_watch::totals::Totals;
 
 /// One line.
 #[derive(Debug, Serialize)]

@@ -19,20 +19,20 @@ use thalweg_wire::HashSeed;
 use thalweg_wire::parse::Parser;
 
 use super::handing::Handing;
-use super::inputs::Inputs;
 use super::json::{FlowLine, Line, Summary};
 use super::live_view::{LiveView, Query, Theme};
-use super::meter::Meter;
-use super::options::{Show, WatchOptions};
-use super::reader::{Limits, Pace};
 use super::report;
 use super::tasks::json::WindowLine;
-use super::tasks::{Collector, Finished, Monitoring, Saving, TaskLedger, Turn};
-use super::totals::Totals;
-use super::view_feed::ViewFeed;
-use super::worker::{BATCHES_IN_FLIGHT, Dealer, Dealt, Message, Metering, Reading, Wants};
 use crate::figures::grouped;
 use crate::terminal;
+use thalweg_watch::inputs::Inputs;
+use thalweg_watch::meter::Meter;
+use thalweg_watch::options::{Show, WatchOptions};
+use thalweg_watch::reader::{Limits, Pace};
+use thalweg_watch::tasks::{Collector, Finished, Monitoring, Saving, TaskLedger, Turn};
+use thalweg_watch::totals::Totals;
+use thalweg_watch::view_feed::ViewFeed;
+use thalweg_watch::worker::{BATCHES_IN_FLIGHT, Dealer, Dealt, Message, Metering, Reading, Wants};
 
 /// Messages on their way to the main thread, at most; a worker whose message does not fit in waits.
 const MESSAGES_IN_FLIGHT: usize = 256;
@@ -178,7 +178,7 @@ impl Plan {
         let meters = self.meters.into_iter().enumerate();
         let start = |work: Box<dyn FnOnce() -> Message + Send + 'scope>| {
             let sender = sender.clone();
-            scope.spawn(move || super::worker::tell(&sender, work()))
+            scope.spawn(move || thalweg_watch::worker::tell(&sender, work()))
         };
         match self.inputs {
             Inputs::Rings(rings) => rings
@@ -219,7 +219,7 @@ impl Plan {
     }
 }
 
-fn done(done: super::worker::Done) -> Message {
+fn done(done: thalweg_watch::worker::Done) -> Message {
     Message::Done(Box::new(done))
 }
 

@@ -18,7 +18,7 @@ use crate::emulate::Plan;
 use crate::emulate::feed::MirrorFeed;
 use crate::serve::config::SourceConfig;
 use crate::serve::daemon::wall_clock;
-use crate::watch::reader::Pace;
+use thalweg_watch::reader::Pace;
 
 /// How late an interface that is silent is against the clock, beyond what the kernel may gather packets for: what its
 /// timers are late by.

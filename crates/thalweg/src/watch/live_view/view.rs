@@ -10,13 +10,13 @@ use thalweg_wire::{FlowKey, Timestamp};
 
 use super::draw;
 use super::frozen::Frozen;
-use super::model::{FlowRow, Query, Snapshot};
-use super::tasks_view::TaskRow;
 use crate::terminal::Theme;
 use crate::terminal::View;
 use crate::terminal::cursor::{Cursor, Step, step_of};
 use crate::terminal::line_box::{Edit, LineBox};
-use crate::watch::flow_filter::{FlowFilter, FlowFilterError};
+use thalweg_watch::flow_filter::{FlowFilter, FlowFilterError};
+use thalweg_watch::snapshot::TaskRow;
+use thalweg_watch::snapshot::{FlowRow, Query, Snapshot};
 
 /// The live view: takes snapshots and keys, draws frames, says what it wants to see.
 #[derive(Debug)]

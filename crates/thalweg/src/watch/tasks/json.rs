@@ -5,11 +5,10 @@ use thalweg_measure::tasks::{TaskResult, WindowReport};
 use thalweg_sketch::Estimate;
 use thalweg_wire::{FlowKey, Timestamp};
 
-use super::collector::{Finished, Health};
-use super::ledger::TaskLedger;
 use crate::answers::json::{Style, TableJson};
 use crate::figures::Number;
 use crate::watch::json::Flow;
+use thalweg_watch::tasks::{Finished, Health, TaskLedger};
 
 /// A window, or several.
 #[derive(Debug, Serialize)]

@@ -5,11 +5,10 @@ use std::io::{self, Write};
 use thalweg_measure::tasks::{Headline, PlannedTask, Table};
 use thalweg_wire::{Nanos, Timestamp};
 
-use super::collector::{Finished, Health};
-use super::ledger::{Answer, TaskLedger};
 use crate::answers::text::{aside, words};
 use crate::figures::{bound_in_words, bounds, grouped, number, percent};
 use crate::watch::report::row;
+use thalweg_watch::tasks::{Answer, Finished, Health, TaskLedger};
 
 /// Writes what was measured, and in how much memory.
 pub(in crate::watch) fn overview(out: &mut impl Write, ledger: &TaskLedger) -> io::Result<()> {

@@ -6,7 +6,6 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
 use thalweg_measure::tasks::{self, Headline};
 
-use super::super::tasks_view::TaskRow;
 use super::super::view::LiveView;
 use super::tasks::draw_scalar;
 use crate::answers::text;
@@ -16,6 +15,7 @@ use crate::terminal::endpoint::elided;
 use crate::terminal::quantity::{clock, short};
 use crate::terminal::screen::row_styles;
 use crate::terminal::screen::{rule, width_of};
+use thalweg_watch::snapshot::TaskRow;
 
 /// Columns of an estimate and of its bound: short as in `12.3k`, or in full.
 const SHORT: [u16; 3] = [7, 8, 13];

@@ -7,7 +7,6 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use thalweg_measure::tasks::{Headline, Table};
 
-use super::super::tasks_view::{TaskRow, TasksView};
 use super::super::view::LiveView;
 use super::task_keys;
 use crate::answers::text;
@@ -17,6 +16,7 @@ use crate::terminal::quantity::{clock, grouped};
 use crate::terminal::screen::draw_history;
 use crate::terminal::screen::row_styles;
 use crate::terminal::screen::{counted, rule};
+use thalweg_watch::snapshot::{TaskRow, TasksView};
 
 /// Columns of a task's name, its answer, and what lies between.
 const NAME_WIDTH: u16 = 20;

@@ -8,11 +8,11 @@ use crossbeam_channel::{Receiver, Sender};
 use thalweg_measure::tasks::{Monitor, Plan};
 use thalweg_wire::{Nanos, Packet, Timestamp};
 
-use crate::watch::worker::{Message, tell};
+use crate::worker::{Message, tell};
 
 /// The tasks of one worker.
 #[derive(Debug)]
-pub(in crate::watch) struct Monitoring {
+pub struct Monitoring {
     worker: usize,
     /// `None` once it is finished.
     monitor: Option<Monitor>,
@@ -27,19 +27,14 @@ pub(in crate::watch) struct Monitoring {
 
 impl Monitoring {
     /// Worker number `worker` of the plan, which may end a window whenever there is something in `turns`.
-    pub(in crate::watch) fn new(
-        plan: &Plan,
-        worker: usize,
-        turns: Receiver<()>,
-        sender: Sender<Message>,
-    ) -> Monitoring {
+    pub fn new(plan: &Plan, worker: usize, turns: Receiver<()>, sender: Sender<Message>) -> Monitoring {
         let (end, clock) = Default::default();
         let monitor = Some(Monitor::new(plan, worker));
         Monitoring { worker, monitor, window: plan.options().window, end, clock, turns, sender }
     }
 
     /// Counts packets.
-    pub(in crate::watch) fn packets(&mut self, packets: &[Packet]) {
+    pub fn packets(&mut self, packets: &[Packet]) {
         let mut rest = packets;
         loop {
             let inside = rest.iter().position(|packet| self.is_over(packet.time)).unwrap_or(rest.len());
@@ -55,7 +50,7 @@ impl Monitoring {
     }
 
     /// Lets time pass up to `now`; zero if nothing is known of it.
-    pub(in crate::watch) fn advance(&mut self, now: Timestamp) {
+    pub fn advance(&mut self, now: Timestamp) {
         if now < self.clock || now == Timestamp::default() {
             return;
         }
@@ -69,7 +64,7 @@ impl Monitoring {
     }
 
     /// Hands on what there is, and says that there will be no more.
-    pub(in crate::watch) fn finish(&mut self) {
+    pub fn finish(&mut self) {
         let Some(monitor) = self.monitor.take() else { return };
         self.wait_for_turn();
         let mut over = Vec::new();
@@ -79,7 +74,7 @@ impl Monitoring {
     }
 
     /// The latest time that was heard of.
-    pub(in crate::watch) fn clock(&self) -> Timestamp {
+    pub fn clock(&self) -> Timestamp {
         self.clock
     }
 

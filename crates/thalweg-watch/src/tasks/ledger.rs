@@ -13,45 +13,45 @@ const HISTORY: usize = 240;
 
 /// What is remembered of the tasks of a run.
 #[derive(Clone, Debug)]
-pub(in crate::watch) struct TaskLedger {
-    pub(in crate::watch) plan: Plan,
+pub struct TaskLedger {
+    pub plan: Plan,
     /// One for each task.
-    pub(in crate::watch) tasks: Vec<TaskHistory>,
+    pub tasks: Vec<TaskHistory>,
     /// The last window that was over.
-    pub(in crate::watch) last: Option<Finished>,
+    pub last: Option<Finished>,
     /// All kept windows together, once there will be no others.
-    pub(in crate::watch) together: Option<Finished>,
+    pub together: Option<Finished>,
     /// Windows with packets.
-    pub(in crate::watch) windows: u64,
+    pub windows: u64,
     /// Windows without, between the first and the last with packets.
-    pub(in crate::watch) empty_windows: u64,
+    pub empty_windows: u64,
     /// Packets of all windows.
-    pub(in crate::watch) tally: WindowTally,
+    pub tally: WindowTally,
     /// Additions beyond a counter's range.
-    pub(in crate::watch) saturations: u64,
+    pub saturations: u64,
 }
 
 /// What is remembered of a task.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(in crate::watch) struct TaskHistory {
+pub struct TaskHistory {
     /// What it said last.
-    pub(in crate::watch) latest: Option<Answer>,
+    pub latest: Option<Answer>,
     /// The figure of each window in which it spoke, oldest first.
-    pub(in crate::watch) figures: VecDeque<f64>,
+    pub figures: VecDeque<f64>,
 }
 
 /// What a task said.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::watch) struct Answer {
-    pub(in crate::watch) start: Timestamp,
-    pub(in crate::watch) end: Timestamp,
-    pub(in crate::watch) result: TaskResult,
-    pub(in crate::watch) health: Health,
+pub struct Answer {
+    pub start: Timestamp,
+    pub end: Timestamp,
+    pub result: TaskResult,
+    pub health: Health,
 }
 
 impl TaskLedger {
     /// Nothing yet.
-    pub(in crate::watch) fn new(plan: &Plan) -> TaskLedger {
+    pub fn new(plan: &Plan) -> TaskLedger {
         TaskLedger {
             plan: plan.clone(),
             tasks: vec![TaskHistory::default(); plan.tasks().len()],
@@ -65,7 +65,7 @@ impl TaskLedger {
     }
 
     /// Takes a window that is over.
-    pub(in crate::watch) fn add(&mut self, finished: Finished) {
+    pub fn add(&mut self, finished: Finished) {
         let report = &finished.report;
         match report.tally.packets {
             0 => self.empty_windows += report.windows,
@@ -81,7 +81,7 @@ impl TaskLedger {
     }
 
     /// Length of a window.
-    pub(in crate::watch) fn window(&self) -> Nanos {
+    pub fn window(&self) -> Nanos {
         self.plan.options().window
     }
 }

@@ -15,7 +15,7 @@ const NAP: Duration = Duration::from_millis(20);
 const SILENCE_MARGIN: Nanos = Nanos::from_millis(200);
 
 /// What is done with packets.
-pub(super) trait Consumer {
+pub trait Consumer {
     /// Takes some packets, in the order of their capture; `tally` is their number and bytes.
     fn packets(&mut self, packets: &[Packet], tally: Tally);
 
@@ -29,28 +29,28 @@ pub(super) trait Consumer {
 
 /// When reading ends.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits<'a> {
+pub struct Limits<'a> {
     /// Set when everything is to stop.
-    pub(super) stop: &'a AtomicBool,
+    pub stop: &'a AtomicBool,
     /// Most packet time after the first packet.
-    pub(super) duration: Option<Nanos>,
+    pub duration: Option<Nanos>,
 }
 
 /// The pace of a replay: packet time against the clock.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
+pub struct Pace {
     speed: f64,
     begun: Option<(Timestamp, Instant)>,
 }
 
 impl Pace {
     /// `speed` times the recorded pace.
-    pub(crate) fn new(speed: f64) -> Pace {
+    pub fn new(speed: f64) -> Pace {
         Pace { speed, begun: None }
     }
 
     /// How long a packet of this time has yet to wait.
-    pub(crate) fn wait(&mut self, time: Timestamp) -> Duration {
+    pub fn wait(&mut self, time: Timestamp) -> Duration {
         let (first, started) = *self.begun.get_or_insert_with(|| (time, Instant::now()));
         let due = (time - first).as_secs_f64() / self.speed;
         let due = Duration::try_from_secs_f64(due).unwrap_or(Duration::MAX);
@@ -63,7 +63,7 @@ impl Pace {
 ///
 /// # Errors
 /// If the input cannot go on; everything before has been consumed.
-pub(super) fn read(
+pub fn read(
     input: &mut Input,
     intake: &mut Intake,
     mut pace: Option<&mut Pace>,

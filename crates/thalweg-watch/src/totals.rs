@@ -16,38 +16,38 @@ use super::worker::Done;
 
 /// A run from its first packet to its last.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Totals {
-    pub(super) intake: IntakeCounters,
+pub struct Totals {
+    pub intake: IntakeCounters,
     /// `None` without a flow table.
-    pub(super) meter: Option<MeterCounters>,
+    pub meter: Option<MeterCounters>,
     /// `None` without tasks.
-    pub(super) tasks: Option<TaskLedger>,
+    pub tasks: Option<TaskLedger>,
     /// Of all inputs together.
-    pub(super) source: SourceCounters,
+    pub source: SourceCounters,
     /// What became of flows that were handed on; `None` if none were to be.
-    pub(super) handed_on: Option<Arc<Ledger>>,
+    pub handed_on: Option<Arc<Ledger>>,
     /// Inputs that could not be read to their end, and why.
-    pub(super) cut_short: Vec<CutShort>,
-    pub(super) cheetahs: CheetahLog,
+    pub cut_short: Vec<CutShort>,
+    pub cheetahs: CheetahLog,
     /// Largest flow records, the largest first.
-    pub(super) largest: Vec<FlowRecord>,
+    pub largest: Vec<FlowRecord>,
     /// Earliest and latest time stamp of all frames.
-    pub(super) span: Option<(Timestamp, Timestamp)>,
+    pub span: Option<(Timestamp, Timestamp)>,
     /// Time that the run took.
-    pub(super) elapsed: Duration,
-    pub(super) workers: usize,
+    pub elapsed: Duration,
+    pub workers: usize,
 }
 
 /// An input that could not be read to its end.
 #[derive(Clone, Debug)]
-pub(super) struct CutShort {
-    pub(super) name: String,
-    pub(super) reason: String,
+pub struct CutShort {
+    pub name: String,
+    pub reason: String,
 }
 
 impl Totals {
     /// Adds what one worker did; `top` is the length of the list of largest flows.
-    pub(super) fn add(&mut self, done: Done, top: usize) {
+    pub fn add(&mut self, done: Done, top: usize) {
         if let Some(reading) = done.reading {
             self.intake += reading.intake;
             self.span = match (self.span, reading.span) {
@@ -77,13 +77,13 @@ impl Totals {
     }
 
     /// Bound of the memory of tables, detectors and sketches.
-    pub(super) fn memory(&self) -> Bytes {
+    pub fn memory(&self) -> Bytes {
         let sketches = self.tasks.as_ref().map_or(Bytes(0), |tasks| tasks.plan.bytes());
         Bytes(self.meter.map_or(0, |meter| meter.memory.0) + sketches.0)
     }
 
     /// Packet time from first to last.
-    pub(super) fn duration(&self) -> Nanos {
+    pub fn duration(&self) -> Nanos {
         self.span.map_or(Nanos::ZERO, |(first, last)| last - first)
     }
 }

@@ -9,10 +9,10 @@ use thalweg_wire::{Packet, Timestamp};
 
 use super::dealer::Dealt;
 use super::{Done, Message, MeteringView, ReadingView, Target, VIEW_INTERVAL, View, Wants, tell};
-use crate::watch::ledger::Largest;
-use crate::watch::live_view::{FlowRow, Query};
-use crate::watch::meter::Meter;
-use crate::watch::tasks::Monitoring;
+use crate::ledger::Largest;
+use crate::meter::Meter;
+use crate::snapshot::{FlowRow, Query};
+use crate::tasks::Monitoring;
 
 /// Records sent together, if so many come within [`RECORD_PATIENCE`].
 const RECORDS_TOGETHER: usize = 512;
@@ -22,7 +22,7 @@ const RECORD_PATIENCE: Duration = Duration::from_millis(50);
 
 /// The metering side of a worker.
 #[derive(Debug)]
-pub(in crate::watch) struct Metering {
+pub struct Metering {
     worker: usize,
     sender: Sender<Message>,
     wants: Wants,
@@ -38,7 +38,7 @@ pub(in crate::watch) struct Metering {
 }
 
 impl Metering {
-    pub(in crate::watch) fn new(
+    pub fn new(
         worker: usize,
         meter: Option<Meter>,
         monitoring: Option<Monitoring>,
@@ -61,7 +61,7 @@ impl Metering {
     }
 
     /// Meters what a reading thread deals out, until there is no more.
-    pub(in crate::watch) fn run(mut self, batches: &Receiver<Dealt>) -> Done {
+    pub fn run(mut self, batches: &Receiver<Dealt>) -> Done {
         while let Ok(Dealt { packets, now, latest }) = batches.recv() {
             self.packets(&packets);
             self.go_on(now, None);
@@ -167,7 +167,7 @@ impl Metering {
 }
 
 /// Keeps the first rows in the order of the query.
-pub(in crate::watch) fn keep_first(rows: &mut Vec<FlowRow>, query: &Query) {
+pub fn keep_first(rows: &mut Vec<FlowRow>, query: &Query) {
     rows.sort_by(|a, b| query.compare(a, b));
     rows.truncate(query.limit);
 }

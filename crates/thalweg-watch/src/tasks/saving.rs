@@ -15,7 +15,7 @@ use thalweg_wire::{Nanos, Timestamp};
 
 /// Saves the states of windows.
 #[derive(Debug)]
-pub(in crate::watch) struct Saving {
+pub struct Saving {
     folder: PathBuf,
 }
 
@@ -24,7 +24,7 @@ impl Saving {
     ///
     /// # Errors
     /// If it cannot be made, or nothing can be written in it.
-    pub(in crate::watch) fn into(folder: &Path) -> anyhow::Result<Saving> {
+    pub fn into(folder: &Path) -> anyhow::Result<Saving> {
         let trial = folder.join("trial.unfinished");
         fs::create_dir_all(folder)
             .and_then(|()| fs::write(&trial, b""))
@@ -37,7 +37,7 @@ impl Saving {
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub(in crate::watch) fn save(&self, plan: &Plan, window: &KeptWindow) -> anyhow::Result<()> {
+    pub fn save(&self, plan: &Plan, window: &KeptWindow) -> anyhow::Result<()> {
         for (planned, state) in plan.tasks().iter().zip(&window.states) {
             let spec = &planned.spec;
             let sketches = state.sketches(spec.key());

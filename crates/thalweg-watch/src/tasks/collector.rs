@@ -10,7 +10,7 @@ use thalweg_sketch::{Account, Probability, RowSketch};
 
 /// The main thread's side of the tasks.
 #[derive(Debug)]
-pub(in crate::watch) struct Collector {
+pub struct Collector {
     windows: Windows,
     /// Where each worker finds its turns.
     turns: Vec<Sender<()>>,
@@ -23,28 +23,28 @@ pub(in crate::watch) struct Collector {
 }
 
 /// Where a worker finds its turns.
-pub(in crate::watch) type Turn = Receiver<()>;
+pub type Turn = Receiver<()>;
 
 /// A window that is over, or several.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::watch) struct Finished {
-    pub(in crate::watch) report: WindowReport,
+pub struct Finished {
+    pub report: WindowReport,
     /// How the sketches of each task fared; empty if there were no packets.
-    pub(in crate::watch) health: Vec<Health>,
+    pub health: Vec<Health>,
 }
 
 /// How sketches fared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::watch) struct Health {
+pub struct Health {
     /// The smallest probability with which updates were sampled; `None` of sketches that see every packet.
-    pub(in crate::watch) sampled: Option<Probability>,
+    pub sampled: Option<Probability>,
     /// Additions beyond a counter's range.
-    pub(in crate::watch) saturations: u64,
+    pub saturations: u64,
 }
 
 impl Collector {
     /// For the workers of the plan. Also gives the place where each finds its turns; the first is there.
-    pub(in crate::watch) fn new(plan: &Plan) -> (Collector, Vec<Turn>) {
+    pub fn new(plan: &Plan) -> (Collector, Vec<Turn>) {
         let workers = plan.options().workers;
         let (turns, places): (Vec<_>, _) = (0..workers).map(|_| bounded(1)).unzip();
         let mut collector = Collector {
@@ -59,7 +59,7 @@ impl Collector {
     }
 
     /// Takes what a worker has handed on in its turn; `take` gets each window that is complete with that.
-    pub(in crate::watch) fn add(&mut self, states: Vec<WindowState>, take: impl FnMut(&Collector, Finished)) {
+    pub fn add(&mut self, states: Vec<WindowState>, take: impl FnMut(&Collector, Finished)) {
         for state in states {
             self.has_turn[state.worker] = false;
             self.through[state.worker] = Some(state.index);
@@ -69,11 +69,7 @@ impl Collector {
     }
 
     /// No more windows come from a worker; `take` gets each that is complete with that.
-    pub(in crate::watch) fn worker_has_gone(
-        &mut self,
-        worker: usize,
-        take: impl FnMut(&Collector, Finished),
-    ) {
+    pub fn worker_has_gone(&mut self, worker: usize, take: impl FnMut(&Collector, Finished)) {
         self.has_gone[worker] = true;
         if self.has_gone.iter().all(|has_gone| *has_gone) {
             self.windows.finish();
@@ -82,17 +78,17 @@ impl Collector {
     }
 
     /// The states of the window that was over last; `None` if it had no packets.
-    pub(in crate::watch) fn window_of(&self, finished: &Finished) -> Option<&KeptWindow> {
+    pub fn window_of(&self, finished: &Finished) -> Option<&KeptWindow> {
         self.windows.kept().last().filter(|window| window.index == finished.report.index)
     }
 
     /// What was measured, and how.
-    pub(in crate::watch) fn plan(&self) -> &Plan {
+    pub fn plan(&self) -> &Plan {
         self.windows.plan()
     }
 
     /// All kept windows together, if there are any.
-    pub(in crate::watch) fn together(&self) -> Option<Finished> {
+    pub fn together(&self) -> Option<Finished> {
         let report = self.windows.together()?;
         let mut health = vec![Health::default(); self.plan().tasks().len()];
         for window in self.windows.kept() {
@@ -139,7 +135,10 @@ impl Collector {
         tasks
             .map(|(task, state)| {
                 let mut health = Health::default();
-                state.sketches(task.spec.key()).into_iter().for_each(|(_, sketch)| health += Health::of(sketch));
+                state
+                    .sketches(task.spec.key())
+                    .into_iter()
+                    .for_each(|(_, sketch)| health += Health::of(sketch));
                 health
             })
             .collect()

@@ -9,16 +9,16 @@ use super::{Done, Message, ReadingView, Target, VIEW_INTERVAL, View, tell};
 
 /// Packets dealt out to one metering thread, and the time up to which there are no others.
 #[derive(Debug)]
-pub(in crate::watch) struct Dealt {
-    pub(super) packets: Vec<Packet>,
-    pub(super) now: Timestamp,
+pub struct Dealt {
+    pub(crate) packets: Vec<Packet>,
+    pub(crate) now: Timestamp,
     /// The latest time of all packets, whoever got them: windows end for everybody.
-    pub(super) latest: Timestamp,
+    pub(crate) latest: Timestamp,
 }
 
 /// Deals packets out to metering threads, by a hash that both directions of a flow share.
 #[derive(Debug)]
-pub(in crate::watch) struct Dealer {
+pub struct Dealer {
     worker: usize,
     seed: HashSeed,
     /// What each metering thread is dealt next.
@@ -83,7 +83,7 @@ impl Target for Dealer {
 }
 
 impl Dealer {
-    pub(in crate::watch) fn new(
+    pub fn new(
         worker: usize,
         seed: HashSeed,
         meters: Vec<Sender<Dealt>>,

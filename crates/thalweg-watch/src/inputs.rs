@@ -16,7 +16,7 @@ const FILE_ENDINGS: [&str; 8] = [".pcap", ".pcapng", ".cap", ".dmp", ".gz", ".zs
 
 /// Everything that packets come from, open.
 #[derive(Debug)]
-pub(super) enum Inputs {
+pub enum Inputs {
     /// Files, to be read one after the other.
     Files(Vec<Input>),
     /// Rings of interfaces, to be read all at once; several of one interface if it has several workers.
@@ -25,8 +25,8 @@ pub(super) enum Inputs {
 
 /// One open source and its name.
 #[derive(Debug)]
-pub(super) struct Input {
-    pub(super) name: String,
+pub struct Input {
+    pub name: String,
     source: AnySource,
 }
 
@@ -39,7 +39,7 @@ enum AnySource {
 
 /// Why a source could not be opened, or could not go on.
 #[derive(Debug, Error)]
-pub(super) enum InputError {
+pub enum InputError {
     #[error(transparent)]
     File(#[from] FileError),
     #[error(transparent)]
@@ -57,7 +57,7 @@ impl Inputs {
     ///
     /// # Errors
     /// If one cannot be opened, or files and interfaces are mixed.
-    pub(super) fn open(options: &WatchOptions) -> Result<Inputs, InputError> {
+    pub fn open(options: &WatchOptions) -> Result<Inputs, InputError> {
         let (files, interfaces): (Vec<&String>, Vec<&String>) =
             options.sources.iter().partition(|name| names_a_file(name));
         if let ([file, ..], [interface, ..]) = (files.as_slice(), interfaces.as_slice()) {
@@ -120,12 +120,12 @@ impl Input {
     }
 
     /// Whether packets come as they happen, by the clock of this machine.
-    pub(super) fn is_live(&self) -> bool {
+    pub fn is_live(&self) -> bool {
         matches!(self.source, AnySource::Live(_))
     }
 
     /// Whether it is an interface that is down.
-    pub(super) fn is_down(&self) -> bool {
+    pub fn is_down(&self) -> bool {
         matches!(&self.source, AnySource::Live(live) if live.link_state() == LinkState::Down)
     }
 }

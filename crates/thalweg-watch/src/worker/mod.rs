@@ -22,23 +22,23 @@ use thalweg_measure::meter::record::FlowRecord;
 use thalweg_measure::tasks::WindowState;
 use thalweg_wire::{Packet, Progress, SourceCounters, Timestamp};
 
-pub(super) use dealer::{Dealer, Dealt};
-pub(super) use metering::{Metering, keep_first};
-pub(super) use reading::Reading;
+pub use dealer::{Dealer, Dealt};
+pub use metering::{Metering, keep_first};
+pub use reading::Reading;
 
 use super::ledger::History;
-use super::live_view::{FlowRow, Query};
 use super::meter::MeterCounters;
+use super::snapshot::{FlowRow, Query};
 
 /// How often a worker shows what it has, at most.
 const VIEW_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Packets on their way to a metering thread, at most, in batches.
-pub(super) const BATCHES_IN_FLIGHT: usize = 64;
+pub const BATCHES_IN_FLIGHT: usize = 64;
 
 /// From a worker to the main thread.
 #[derive(Debug)]
-pub(super) enum Message {
+pub enum Message {
     /// Findings, and records if they were asked for, as they happen.
     Output(Output),
     /// How things stand.
@@ -53,68 +53,68 @@ pub(super) enum Message {
 
 /// What one worker has at one moment.
 #[derive(Clone, Debug, Default)]
-pub(super) struct View {
-    pub(super) worker: usize,
-    pub(super) reading: Option<ReadingView>,
-    pub(super) metering: Option<MeteringView>,
+pub struct View {
+    pub worker: usize,
+    pub reading: Option<ReadingView>,
+    pub metering: Option<MeteringView>,
 }
 
 /// How reading stands.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ReadingView {
-    pub(super) intake: IntakeCounters,
-    pub(super) history: History,
-    pub(super) inputs: Vec<InputView>,
+pub struct ReadingView {
+    pub intake: IntakeCounters,
+    pub history: History,
+    pub inputs: Vec<InputView>,
     /// Earliest and latest time stamp, if there was a frame.
-    pub(super) span: Option<(Timestamp, Timestamp)>,
+    pub span: Option<(Timestamp, Timestamp)>,
 }
 
 /// How one input stands.
 #[derive(Clone, Debug)]
-pub(super) struct InputView {
-    pub(super) name: String,
-    pub(super) counters: SourceCounters,
-    pub(super) progress: Option<Progress>,
-    pub(super) is_down: bool,
-    pub(super) ended: bool,
-    pub(super) error: Option<String>,
+pub struct InputView {
+    pub name: String,
+    pub counters: SourceCounters,
+    pub progress: Option<Progress>,
+    pub is_down: bool,
+    pub ended: bool,
+    pub error: Option<String>,
 }
 
 /// How metering stands.
 #[derive(Clone, Debug, Default)]
-pub(super) struct MeteringView {
+pub struct MeteringView {
     /// `None` without a flow table.
-    pub(super) counters: Option<MeterCounters>,
-    pub(super) now: Timestamp,
-    pub(super) top: Vec<FlowRow>,
-    pub(super) matching: u64,
-    pub(super) frozen: Option<FlowRow>,
+    pub counters: Option<MeterCounters>,
+    pub now: Timestamp,
+    pub top: Vec<FlowRow>,
+    pub matching: u64,
+    pub frozen: Option<FlowRow>,
 }
 
 /// All that a worker did.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Done {
-    pub(super) reading: Option<ReadingView>,
+pub struct Done {
+    pub reading: Option<ReadingView>,
     /// `None` without a flow table.
-    pub(super) counters: Option<MeterCounters>,
+    pub counters: Option<MeterCounters>,
     /// Whether it had packets to count.
-    pub(super) has_metered: bool,
-    pub(super) largest: Vec<FlowRecord>,
+    pub has_metered: bool,
+    pub largest: Vec<FlowRecord>,
 }
 
 /// What is wanted of workers.
 #[derive(Clone, Debug)]
-pub(super) struct Wants {
+pub struct Wants {
     /// Flow records as they end.
-    pub(super) records: bool,
+    pub records: bool,
     /// Views, of the flows that the query asks for.
-    pub(super) views: Option<Arc<Mutex<Query>>>,
+    pub views: Option<Arc<Mutex<Query>>>,
     /// Rows of the list of largest flows.
-    pub(super) largest: usize,
+    pub largest: usize,
 }
 
 /// Where the packets read go.
-pub(super) trait Target {
+pub trait Target {
     fn packets(&mut self, packets: &[Packet]);
 
     /// No packet before `now` is to be expected; `reading` is how reading stands.
@@ -125,6 +125,6 @@ pub(super) trait Target {
 }
 
 /// Nobody listens any more when the main thread is on its way out; then nothing is to be told.
-pub(super) fn tell(sender: &Sender<Message>, message: Message) {
+pub fn tell(sender: &Sender<Message>, message: Message) {
     let _ = sender.send(message);
 }

@@ -4,12 +4,14 @@
 //! [`Query`] whenever the user changes what the table shows. All times are packet times, never the wall
 //! clock's; all lengths are bytes of the IP layer.
 
+mod tasks_view;
+
 use std::cmp::{Ordering, Reverse};
 
 use thalweg_wire::{BitRate, Bytes, FlowKey, Nanos, Progress, TcpFlags, Timestamp};
 
-use super::tasks_view::TasksView;
-use crate::watch::flow_filter::FlowFilter;
+use crate::flow_filter::FlowFilter;
+pub use tasks_view::{TaskRow, TasksView};
 
 /// One live flow, both directions. Index 0 of a pair is from the initiator, index 1 to it.
 #[derive(Clone, Debug, PartialEq, Eq)]

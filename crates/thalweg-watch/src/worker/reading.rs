@@ -5,12 +5,12 @@ use thalweg_measure::meter::intake::{Intake, Tally};
 use thalweg_wire::{Packet, Source, SourceCounters, Timestamp};
 
 use super::{Done, InputView, Message, ReadingView, Target, View, tell};
-use crate::watch::inputs::Input;
-use crate::watch::reader::{Consumer, Limits, Pace, read};
+use crate::inputs::Input;
+use crate::reader::{Consumer, Limits, Pace, read};
 
 /// The reading side of a worker.
 #[derive(Debug)]
-pub(in crate::watch) struct Reading {
+pub struct Reading {
     worker: usize,
     sender: Sender<Message>,
     intake: Intake,
@@ -18,12 +18,12 @@ pub(in crate::watch) struct Reading {
 }
 
 impl Reading {
-    pub(in crate::watch) fn new(worker: usize, intake: Intake, sender: Sender<Message>) -> Reading {
+    pub fn new(worker: usize, intake: Intake, sender: Sender<Message>) -> Reading {
         Reading { worker, sender, intake, view: ReadingView::default() }
     }
 
     /// Reads the inputs one after the other.
-    pub(in crate::watch) fn run(
+    pub fn run(
         mut self,
         inputs: Vec<Input>,
         mut pace: Option<Pace>,

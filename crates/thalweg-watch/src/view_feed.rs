@@ -7,11 +7,11 @@ use thalweg_measure::tasks::PlannedTask;
 use thalweg_wire::{BitRate, Bytes, SourceCounters, Timestamp};
 
 use super::ledger::History;
-use super::live_view::{
+use super::meter::MeterCounters;
+use super::snapshot::{
     CheetahRow, Counter, FlowRow, Query, RateSample, Severity, Snapshot, SourceRow, SourceState, TaskRow,
     TasksView,
 };
-use super::meter::MeterCounters;
 use super::tasks::{TaskHistory, TaskLedger};
 use super::totals::Totals;
 use super::worker::{InputView, MeteringView, ReadingView, View, keep_first};
@@ -21,7 +21,7 @@ const CHEETAHS_SHOWN: usize = 500;
 
 /// The latest views of all workers.
 #[derive(Debug, Default)]
-pub(super) struct ViewFeed {
+pub struct ViewFeed {
     reading: Vec<ReadingView>,
     metering: Vec<MeteringView>,
     replaying: bool,
@@ -30,13 +30,13 @@ pub(super) struct ViewFeed {
 }
 
 impl ViewFeed {
-    pub(super) fn new(workers: usize, live: bool, replaying: bool, has_table: bool) -> ViewFeed {
+    pub fn new(workers: usize, live: bool, replaying: bool, has_table: bool) -> ViewFeed {
         let (reading, metering) =
             (vec![ReadingView::default(); workers], vec![MeteringView::default(); workers]);
         ViewFeed { reading, metering, replaying, live, has_table }
     }
 
-    pub(super) fn add(&mut self, view: View) {
+    pub fn add(&mut self, view: View) {
         if let Some(reading) = view.reading {
             self.reading[view.worker] = reading;
         }
@@ -46,7 +46,7 @@ impl ViewFeed {
     }
 
     /// How everything stands.
-    pub(super) fn snapshot(&self, query: &Query, totals: &Totals, ended: bool) -> Snapshot {
+    pub fn snapshot(&self, query: &Query, totals: &Totals, ended: bool) -> Snapshot {
         let log = &totals.cheetahs;
         let (mut intake, mut source) = (IntakeCounters::default(), SourceCounters::default());
         let mut history = History::default();

@@ -15,7 +15,7 @@ const SLICES: usize = 240;
 
 /// The cheetahs of a run.
 #[derive(Clone, Debug, Default)]
-pub(super) struct CheetahLog {
+pub struct CheetahLog {
     /// In the order in which they were found.
     entries: VecDeque<(Cheetah, Option<CheetahEnd>)>,
     /// Entries forgotten at the front.
@@ -25,7 +25,7 @@ pub(super) struct CheetahLog {
 }
 
 impl CheetahLog {
-    pub(super) fn add(&mut self, finding: &Finding) {
+    pub fn add(&mut self, finding: &Finding) {
         match finding {
             Finding::Began(cheetah) => {
                 self.running.insert(cheetah.key, self.forgotten + self.entries.len());
@@ -46,19 +46,19 @@ impl CheetahLog {
     }
 
     /// Cheetahs, the first found first, each with its end if it has ended.
-    pub(super) fn entries(&self) -> impl DoubleEndedIterator<Item = &(Cheetah, Option<CheetahEnd>)> {
+    pub fn entries(&self) -> impl DoubleEndedIterator<Item = &(Cheetah, Option<CheetahEnd>)> {
         self.entries.iter()
     }
 
     /// How many are cheetahs now.
-    pub(super) fn running(&self) -> usize {
+    pub fn running(&self) -> usize {
         self.running.len()
     }
 }
 
 /// The largest records seen.
 #[derive(Clone, Debug)]
-pub(super) struct Largest {
+pub struct Largest {
     limit: usize,
     heap: BinaryHeap<Reverse<Ranked>>,
 }
@@ -81,12 +81,12 @@ impl PartialOrd for Ranked {
 }
 
 impl Largest {
-    pub(super) fn new(limit: usize) -> Largest {
+    pub fn new(limit: usize) -> Largest {
         Largest { limit, heap: BinaryHeap::with_capacity(limit + 1) }
     }
 
     #[inline]
-    pub(super) fn add(&mut self, record: &FlowRecord) {
+    pub fn add(&mut self, record: &FlowRecord) {
         let full = self.heap.len() == self.limit;
         if full && self.heap.peek().is_none_or(|Reverse(least)| least.0.bytes() > record.bytes()) {
             return;
@@ -98,7 +98,7 @@ impl Largest {
     }
 
     /// The largest first.
-    pub(super) fn sorted(&self) -> Vec<FlowRecord> {
+    pub fn sorted(&self) -> Vec<FlowRecord> {
         let mut records: Vec<Ranked> = self.heap.iter().map(|Reverse(ranked)| *ranked).collect();
         records.sort_by(|a, b| b.cmp(a));
         records.into_iter().map(|Ranked(record)| record).collect()
@@ -107,7 +107,7 @@ impl Largest {
 
 /// Packets and bytes by slice of packet time, the latest slices only.
 #[derive(Clone, Debug, Default)]
-pub(super) struct History {
+pub struct History {
     /// Number of the first slice, in slices since the epoch.
     begin: u64,
     slices: VecDeque<(u64, Bytes)>,
@@ -115,10 +115,10 @@ pub(super) struct History {
 
 impl History {
     /// Length of a slice.
-    pub(super) const SLICE: Nanos = Nanos::from_secs(1);
+    pub const SLICE: Nanos = Nanos::from_secs(1);
 
     /// Adds to the slice of `time`; what comes too late for the slices kept is left out of the history.
-    pub(super) fn add(&mut self, time: Timestamp, packets: u64, bytes: Bytes) {
+    pub fn add(&mut self, time: Timestamp, packets: u64, bytes: Bytes) {
         let number = time.0 / History::SLICE.0;
         if self.slices.is_empty() || number >= self.begin + (self.slices.len() + SLICES) as u64 {
             self.slices.clear();
@@ -137,14 +137,14 @@ impl History {
     }
 
     /// Adds another history, slice by slice.
-    pub(super) fn merge(&mut self, other: &History) {
+    pub fn merge(&mut self, other: &History) {
         for (place, (packets, bytes)) in other.slices.iter().enumerate() {
             self.add(Timestamp((other.begin + place as u64) * History::SLICE.0), *packets, *bytes);
         }
     }
 
     /// Packets and bytes of each slice, the oldest first.
-    pub(super) fn slices(&self) -> impl ExactSizeIterator<Item = &(u64, Bytes)> {
+    pub fn slices(&self) -> impl ExactSizeIterator<Item = &(u64, Bytes)> {
         self.slices.iter()
     }
 }

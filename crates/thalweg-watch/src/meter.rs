@@ -9,33 +9,33 @@ use super::options::{Detector, WatchOptions};
 
 /// A flow table and the detector asked for.
 #[derive(Debug)]
-pub(super) struct Meter {
-    pub(super) table: FlowTable,
+pub struct Meter {
+    pub table: FlowTable,
     cfinf: Option<Cfinf>,
     /// What was handed on; the caller empties it.
-    pub(super) output: Output,
+    pub output: Output,
 }
 
 /// What a meter, or several together, have done.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct MeterCounters {
-    pub(super) table: FlowTableCounters,
-    pub(super) cfinf: Option<CfinfCounters>,
+pub struct MeterCounters {
+    pub table: FlowTableCounters,
+    pub cfinf: Option<CfinfCounters>,
     /// Cheetahs found.
-    pub(super) cheetahs: u64,
+    pub cheetahs: u64,
     /// Milestones that found no track: the detector's guarantee stands while this is zero.
-    pub(super) untracked: u64,
+    pub untracked: u64,
     /// Most memory of tables and detectors.
-    pub(super) memory: Bytes,
+    pub memory: Bytes,
     /// Flows that fit in.
-    pub(super) capacity: u64,
+    pub capacity: u64,
     /// Flows in progress.
-    pub(super) live: u64,
+    pub live: u64,
 }
 
 impl Meter {
     /// One of `workers` meters that share the capacity asked for.
-    pub(super) fn new(options: &WatchOptions, workers: usize, seed: u64) -> anyhow::Result<Meter> {
+    pub fn new(options: &WatchOptions, workers: usize, seed: u64) -> anyhow::Result<Meter> {
         let mut flow_table = options.flow_table;
         flow_table.capacity = flow_table.capacity.div_ceil(workers as u32);
         let (sliding_window, cfinf) = match &options.detector {
@@ -54,7 +54,7 @@ impl Meter {
         Ok(Meter { table, cfinf, output: Output::default() })
     }
 
-    pub(super) fn packets(&mut self, packets: &[Packet]) {
+    pub fn packets(&mut self, packets: &[Packet]) {
         self.table.update(packets, &mut self.output);
         if let Some(cfinf) = &mut self.cfinf {
             for packet in packets {
@@ -63,19 +63,19 @@ impl Meter {
         }
     }
 
-    pub(super) fn advance(&mut self, now: Timestamp) {
+    pub fn advance(&mut self, now: Timestamp) {
         self.table.advance(now, &mut self.output);
     }
 
     /// Hands on everything that is left.
-    pub(super) fn finish(&mut self) {
+    pub fn finish(&mut self) {
         self.table.finish(&mut self.output);
         if let Some(cfinf) = &mut self.cfinf {
             cfinf.finish(&mut self.output.findings);
         }
     }
 
-    pub(super) fn counters(&self) -> MeterCounters {
+    pub fn counters(&self) -> MeterCounters {
         let cfinf = self.cfinf.as_ref();
         let table = self.table.counters();
         MeterCounters {
