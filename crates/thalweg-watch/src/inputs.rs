@@ -9,14 +9,14 @@ use thalweg_capture::live::{LinkState, LiveError, LiveOptions, LiveSource};
 use thalweg_wire::{Batch, LinkType, Progress, Source, SourceCounters};
 use thiserror::Error;
 
-use super::options::WatchOptions;
+use crate::options::WatchOptions;
 
 /// Name endings that say file, where there is no such file.
 const FILE_ENDINGS: [&str; 8] = [".pcap", ".pcapng", ".cap", ".dmp", ".gz", ".zst", ".ntar", ".trace"];
 
 /// Everything that packets come from, open.
 #[derive(Debug)]
-pub enum Inputs {
+pub(crate) enum Inputs {
     /// Files, to be read one after the other.
     Files(Vec<Input>),
     /// Rings of interfaces, to be read all at once; several of one interface if it has several workers.
@@ -25,8 +25,8 @@ pub enum Inputs {
 
 /// One open source and its name.
 #[derive(Debug)]
-pub struct Input {
-    pub name: String,
+pub(crate) struct Input {
+    pub(crate) name: String,
     source: AnySource,
 }
 
@@ -39,17 +39,31 @@ enum AnySource {
 
 /// Why a source could not be opened, or could not go on.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum InputError {
+    /// A capture file.
     #[error(transparent)]
     File(#[from] FileError),
+    /// An interface.
     #[error(transparent)]
     Live(#[from] LiveError),
+    /// The capture filter.
     #[error(transparent)]
     Filter(#[from] FilterError),
+    /// Files and interfaces together.
     #[error("files and interfaces cannot be watched together: {file} is a file, {interface} an interface")]
-    Mixed { file: String, interface: String },
+    Mixed {
+        /// One of the files.
+        file: String,
+        /// One of the interfaces.
+        interface: String,
+    },
+    /// An interface that is to be replayed.
     #[error("only files can be replayed, and {interface} is an interface")]
-    Replay { interface: String },
+    Replay {
+        /// The first interface.
+        interface: String,
+    },
 }
 
 impl Inputs {
@@ -57,7 +71,7 @@ impl Inputs {
     ///
     /// # Errors
     /// If one cannot be opened, or files and interfaces are mixed.
-    pub fn open(options: &WatchOptions) -> Result<Inputs, InputError> {
+    pub(crate) fn open(options: &WatchOptions) -> Result<Inputs, InputError> {
         let (files, interfaces): (Vec<&String>, Vec<&String>) =
             options.sources.iter().partition(|name| names_a_file(name));
         if let ([file, ..], [interface, ..]) = (files.as_slice(), interfaces.as_slice()) {
@@ -120,12 +134,12 @@ impl Input {
     }
 
     /// Whether packets come as they happen, by the clock of this machine.
-    pub fn is_live(&self) -> bool {
+    pub(crate) fn is_live(&self) -> bool {
         matches!(self.source, AnySource::Live(_))
     }
 
     /// Whether it is an interface that is down.
-    pub fn is_down(&self) -> bool {
+    pub(crate) fn is_down(&self) -> bool {
         matches!(&self.source, AnySource::Live(live) if live.link_state() == LinkState::Down)
     }
 }

@@ -25,7 +25,7 @@ pub struct CheetahLog {
 }
 
 impl CheetahLog {
-    pub fn add(&mut self, finding: &Finding) {
+    pub(crate) fn add(&mut self, finding: &Finding) {
         match finding {
             Finding::Began(cheetah) => {
                 self.running.insert(cheetah.key, self.forgotten + self.entries.len());
@@ -58,7 +58,7 @@ impl CheetahLog {
 
 /// The largest records seen.
 #[derive(Clone, Debug)]
-pub struct Largest {
+pub(crate) struct Largest {
     limit: usize,
     heap: BinaryHeap<Reverse<Ranked>>,
 }
@@ -81,12 +81,12 @@ impl PartialOrd for Ranked {
 }
 
 impl Largest {
-    pub fn new(limit: usize) -> Largest {
+    pub(crate) fn new(limit: usize) -> Largest {
         Largest { limit, heap: BinaryHeap::with_capacity(limit + 1) }
     }
 
     #[inline]
-    pub fn add(&mut self, record: &FlowRecord) {
+    pub(crate) fn add(&mut self, record: &FlowRecord) {
         let full = self.heap.len() == self.limit;
         if full && self.heap.peek().is_none_or(|Reverse(least)| least.0.bytes() > record.bytes()) {
             return;
@@ -98,7 +98,7 @@ impl Largest {
     }
 
     /// The largest first.
-    pub fn sorted(&self) -> Vec<FlowRecord> {
+    pub(crate) fn sorted(&self) -> Vec<FlowRecord> {
         let mut records: Vec<Ranked> = self.heap.iter().map(|Reverse(ranked)| *ranked).collect();
         records.sort_by(|a, b| b.cmp(a));
         records.into_iter().map(|Ranked(record)| record).collect()
@@ -118,7 +118,7 @@ impl History {
     pub const SLICE: Nanos = Nanos::from_secs(1);
 
     /// Adds to the slice of `time`; what comes too late for the slices kept is left out of the history.
-    pub fn add(&mut self, time: Timestamp, packets: u64, bytes: Bytes) {
+    pub(crate) fn add(&mut self, time: Timestamp, packets: u64, bytes: Bytes) {
         let number = time.0 / History::SLICE.0;
         if self.slices.is_empty() || number >= self.begin + (self.slices.len() + SLICES) as u64 {
             self.slices.clear();
@@ -137,7 +137,7 @@ impl History {
     }
 
     /// Adds another history, slice by slice.
-    pub fn merge(&mut self, other: &History) {
+    pub(crate) fn merge(&mut self, other: &History) {
         for (place, (packets, bytes)) in other.slices.iter().enumerate() {
             self.add(Timestamp((other.begin + place as u64) * History::SLICE.0), *packets, *bytes);
         }

@@ -5,21 +5,24 @@ use thalweg_measure::detect::sliding_window::SlidingWindow;
 use thalweg_measure::meter::flow_table::{FlowTable, FlowTableCounters, Output};
 use thalweg_wire::{Bytes, HashSeed, Packet, Timestamp};
 
-use super::options::{Detector, WatchOptions};
+use crate::error::WatchError;
+use crate::options::{Detector, WatchOptions};
 
 /// A flow table and the detector asked for.
 #[derive(Debug)]
-pub struct Meter {
-    pub table: FlowTable,
+pub(crate) struct Meter {
+    pub(crate) table: FlowTable,
     cfinf: Option<Cfinf>,
     /// What was handed on; the caller empties it.
-    pub output: Output,
+    pub(crate) output: Output,
 }
 
 /// What a meter, or several together, have done.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MeterCounters {
+    /// What became of flows.
     pub table: FlowTableCounters,
+    /// What the published detector counted, if it is the one asked for.
     pub cfinf: Option<CfinfCounters>,
     /// Cheetahs found.
     pub cheetahs: u64,
@@ -35,7 +38,7 @@ pub struct MeterCounters {
 
 impl Meter {
     /// One of `workers` meters that share the capacity asked for.
-    pub fn new(options: &WatchOptions, workers: usize, seed: u64) -> anyhow::Result<Meter> {
+    pub(crate) fn new(options: &WatchOptions, workers: usize, seed: u64) -> Result<Meter, WatchError> {
         let mut flow_table = options.flow_table;
         flow_table.capacity = flow_table.capacity.div_ceil(workers as u32);
         let (sliding_window, cfinf) = match &options.detector {
@@ -54,7 +57,7 @@ impl Meter {
         Ok(Meter { table, cfinf, output: Output::default() })
     }
 
-    pub fn packets(&mut self, packets: &[Packet]) {
+    pub(crate) fn packets(&mut self, packets: &[Packet]) {
         self.table.update(packets, &mut self.output);
         if let Some(cfinf) = &mut self.cfinf {
             for packet in packets {
@@ -63,19 +66,19 @@ impl Meter {
         }
     }
 
-    pub fn advance(&mut self, now: Timestamp) {
+    pub(crate) fn advance(&mut self, now: Timestamp) {
         self.table.advance(now, &mut self.output);
     }
 
     /// Hands on everything that is left.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.table.finish(&mut self.output);
         if let Some(cfinf) = &mut self.cfinf {
             cfinf.finish(&mut self.output.findings);
         }
     }
 
-    pub fn counters(&self) -> MeterCounters {
+    pub(crate) fn counters(&self) -> MeterCounters {
         let cfinf = self.cfinf.as_ref();
         let table = self.table.counters();
         MeterCounters {

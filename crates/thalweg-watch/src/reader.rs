@@ -1,12 +1,13 @@
 //! The reading half of a worker: batches of frames from a source become packets, at the pace asked for.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use thalweg_measure::meter::intake::{Intake, Tally};
 use thalweg_wire::{Batch, Nanos, Packet, Source, Timestamp};
 
-use super::inputs::{Input, InputError};
+use crate::clock::Clock;
+use crate::inputs::{Input, InputError};
 
 /// How long a replay sleeps at most before it looks whether it is to stop.
 const NAP: Duration = Duration::from_millis(20);
@@ -15,7 +16,7 @@ const NAP: Duration = Duration::from_millis(20);
 const SILENCE_MARGIN: Nanos = Nanos::from_millis(200);
 
 /// What is done with packets.
-pub trait Consumer {
+pub(crate) trait Consumer {
     /// Takes some packets, in the order of their capture; `tally` is their number and bytes.
     fn packets(&mut self, packets: &[Packet], tally: Tally);
 
@@ -29,11 +30,11 @@ pub trait Consumer {
 
 /// When reading ends.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits<'a> {
+pub(crate) struct Limits<'a> {
     /// Set when everything is to stop.
-    pub stop: &'a AtomicBool,
+    pub(crate) stop: &'a AtomicBool,
     /// Most packet time after the first packet.
-    pub duration: Option<Nanos>,
+    pub(crate) duration: Option<Nanos>,
 }
 
 /// The pace of a replay: packet time against the clock.
@@ -49,12 +50,12 @@ impl Pace {
         Pace { speed, begun: None }
     }
 
-    /// How long a packet of this time has yet to wait.
-    pub fn wait(&mut self, time: Timestamp) -> Duration {
-        let (first, started) = *self.begun.get_or_insert_with(|| (time, Instant::now()));
+    /// How long a packet of this time has yet to wait, as of `now`.
+    pub fn wait(&mut self, time: Timestamp, now: Instant) -> Duration {
+        let (first, started) = *self.begun.get_or_insert((time, now));
         let due = (time - first).as_secs_f64() / self.speed;
         let due = Duration::try_from_secs_f64(due).unwrap_or(Duration::MAX);
-        due.saturating_sub(started.elapsed())
+        due.saturating_sub(now.saturating_duration_since(started))
     }
 }
 
@@ -63,11 +64,12 @@ impl Pace {
 ///
 /// # Errors
 /// If the input cannot go on; everything before has been consumed.
-pub fn read(
+pub(crate) fn read(
     input: &mut Input,
     intake: &mut Intake,
     mut pace: Option<&mut Pace>,
     limits: Limits<'_>,
+    clock: Clock,
     end: &mut Option<Timestamp>,
     consumer: &mut impl Consumer,
 ) -> Result<(), InputError> {
@@ -82,14 +84,14 @@ pub fn read(
         let (batch, ended) = before(batch, *end);
         let last = match pace.as_deref_mut() {
             None => consume(&batch, intake, &mut packets, consumer),
-            Some(pace) => replay(&batch, pace, intake, &mut packets, limits.stop, consumer),
+            Some(pace) => replay(&batch, pace, clock, intake, &mut packets, limits.stop, consumer),
         };
         let now = match silent && live {
-            true => wall_clock().saturating_sub(SILENCE_MARGIN),
+            true => clock.time().saturating_sub(SILENCE_MARGIN),
             false => last,
         };
         consumer.pause(input, intake, now);
-        if ended || end.is_some_and(|end| live && wall_clock() > end + SILENCE_MARGIN) {
+        if ended || end.is_some_and(|end| live && clock.time() > end + SILENCE_MARGIN) {
             limits.stop.store(true, Ordering::Relaxed);
         }
     }
@@ -113,6 +115,7 @@ fn consume(
 fn replay(
     batch: &Batch<'_>,
     pace: &mut Pace,
+    clock: Clock,
     intake: &mut Intake,
     packets: &mut Vec<Packet>,
     stop: &AtomicBool,
@@ -124,13 +127,13 @@ fn replay(
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        let wait = pace.wait(first.time);
+        let wait = pace.wait(first.time, clock.now());
         if wait > Duration::ZERO {
             consumer.tick(intake, now);
             std::thread::sleep(wait.min(NAP));
             continue;
         }
-        let due = frames.iter().position(|frame| pace.wait(frame.time) > Duration::ZERO);
+        let due = frames.iter().position(|frame| pace.wait(frame.time, clock.now()) > Duration::ZERO);
         let (these, later) = frames.split_at(due.unwrap_or(frames.len()));
         now = consume(&Batch { frames: these, ..*batch }, intake, packets, consumer);
         frames = later;
@@ -145,9 +148,4 @@ fn before(batch: Batch<'_>, end: Option<Timestamp>) -> (Batch<'_>, bool) {
         None => (batch, false),
         Some(count) => (Batch { frames: &batch.frames[..count], ..batch }, true),
     }
-}
-
-fn wall_clock() -> Timestamp {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::new(since_epoch.as_secs(), since_epoch.subsec_nanos())
 }

@@ -9,14 +9,15 @@ use thalweg_measure::meter::record::FlowRecord;
 use thalweg_records::handoff::Ledger;
 use thalweg_wire::{Bytes, Nanos, SourceCounters, Timestamp};
 
-use super::ledger::CheetahLog;
-use super::meter::MeterCounters;
-use super::tasks::TaskLedger;
-use super::worker::Done;
+use crate::ledger::CheetahLog;
+use crate::message::Done;
+use crate::meter::MeterCounters;
+use crate::tasks::TaskLedger;
 
 /// A run from its first packet to its last.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
+    /// What the frames were.
     pub intake: IntakeCounters,
     /// `None` without a flow table.
     pub meter: Option<MeterCounters>,
@@ -28,6 +29,7 @@ pub struct Totals {
     pub handed_on: Option<Arc<Ledger>>,
     /// Inputs that could not be read to their end, and why.
     pub cut_short: Vec<CutShort>,
+    /// The cheetahs found last.
     pub cheetahs: CheetahLog,
     /// Largest flow records, the largest first.
     pub largest: Vec<FlowRecord>,
@@ -35,19 +37,22 @@ pub struct Totals {
     pub span: Option<(Timestamp, Timestamp)>,
     /// Time that the run took.
     pub elapsed: Duration,
+    /// Threads that metered.
     pub workers: usize,
 }
 
 /// An input that could not be read to its end.
 #[derive(Clone, Debug)]
 pub struct CutShort {
+    /// Its name.
     pub name: String,
+    /// Why.
     pub reason: String,
 }
 
 impl Totals {
     /// Adds what one worker did; `top` is the length of the list of largest flows.
-    pub fn add(&mut self, done: Done, top: usize) {
+    pub(crate) fn add(&mut self, done: Done, top: usize) {
         if let Some(reading) = done.reading {
             self.intake += reading.intake;
             self.span = match (self.span, reading.span) {

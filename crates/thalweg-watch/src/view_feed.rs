@@ -2,19 +2,19 @@
 
 use thalweg_measure::meter::intake::IntakeCounters;
 use thalweg_measure::meter::record::EndReason;
-use thalweg_measure::meter::top::FlowRate;
 use thalweg_measure::tasks::PlannedTask;
 use thalweg_wire::{BitRate, Bytes, SourceCounters, Timestamp};
 
-use super::ledger::History;
-use super::meter::MeterCounters;
-use super::snapshot::{
+use crate::ledger::History;
+use crate::message::{InputView, MeteringView, ReadingView, View};
+use crate::meter::MeterCounters;
+use crate::snapshot::{
     CheetahRow, Counter, FlowRow, Query, RateSample, Severity, Snapshot, SourceRow, SourceState, TaskRow,
     TasksView,
 };
-use super::tasks::{TaskHistory, TaskLedger};
-use super::totals::Totals;
-use super::worker::{InputView, MeteringView, ReadingView, View, keep_first};
+use crate::tasks::{TaskHistory, TaskLedger};
+use crate::totals::Totals;
+use crate::worker::keep_first;
 
 /// Cheetahs shown in the list.
 const CHEETAHS_SHOWN: usize = 500;
@@ -30,12 +30,14 @@ pub struct ViewFeed {
 }
 
 impl ViewFeed {
+    /// No views yet, of `workers`; the rest is how sources are to be described.
     pub fn new(workers: usize, live: bool, replaying: bool, has_table: bool) -> ViewFeed {
         let (reading, metering) =
             (vec![ReadingView::default(); workers], vec![MeteringView::default(); workers]);
         ViewFeed { reading, metering, replaying, live, has_table }
     }
 
+    /// Takes what a worker has.
     pub fn add(&mut self, view: View) {
         if let Some(reading) = view.reading {
             self.reading[view.worker] = reading;
@@ -196,36 +198,6 @@ impl From<&TaskLedger> for TasksView {
             packets: ledger.last.as_ref().map_or(0, |last| last.report.tally.packets),
             memory: ledger.plan.bytes(),
             memory_bound: ledger.plan.options().memory,
-        }
-    }
-}
-
-impl From<FlowRate> for FlowRow {
-    fn from(FlowRate { flow, forward, reverse }: FlowRate) -> FlowRow {
-        FlowRow {
-            key: flow.key,
-            first: flow.first,
-            last: flow.last,
-            packets: [flow.forward.packets, flow.reverse.packets],
-            bytes: [flow.forward.bytes.0, flow.reverse.bytes.0],
-            rate: [forward, reverse],
-            tcp_flags: [flow.forward.tcp_flags, flow.reverse.tcp_flags],
-            cheetah: [flow.forward.cheetah, flow.reverse.cheetah],
-        }
-    }
-}
-
-impl From<&(thalweg_measure::detect::Cheetah, Option<thalweg_measure::detect::CheetahEnd>)> for CheetahRow {
-    fn from(
-        (cheetah, end): &(thalweg_measure::detect::Cheetah, Option<thalweg_measure::detect::CheetahEnd>),
-    ) -> CheetahRow {
-        CheetahRow {
-            key: cheetah.key,
-            first: cheetah.first,
-            detected: cheetah.detected,
-            rate: cheetah.rate,
-            bytes: end.map_or(cheetah.bytes, |end| end.bytes),
-            ended: end.map(|end| end.last),
         }
     }
 }

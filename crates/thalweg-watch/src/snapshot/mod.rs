@@ -8,6 +8,8 @@ mod tasks_view;
 
 use std::cmp::{Ordering, Reverse};
 
+use thalweg_measure::detect::{Cheetah, CheetahEnd};
+use thalweg_measure::meter::top::FlowRate;
 use thalweg_wire::{BitRate, Bytes, FlowKey, Nanos, Progress, TcpFlags, Timestamp};
 
 use crate::flow_filter::FlowFilter;
@@ -77,6 +79,34 @@ impl CheetahRow {
     /// Time from the flow's first packet to its detection.
     pub fn delay(&self) -> Nanos {
         self.detected - self.first
+    }
+}
+
+impl From<FlowRate> for FlowRow {
+    fn from(FlowRate { flow, forward, reverse }: FlowRate) -> FlowRow {
+        FlowRow {
+            key: flow.key,
+            first: flow.first,
+            last: flow.last,
+            packets: [flow.forward.packets, flow.reverse.packets],
+            bytes: [flow.forward.bytes.0, flow.reverse.bytes.0],
+            rate: [forward, reverse],
+            tcp_flags: [flow.forward.tcp_flags, flow.reverse.tcp_flags],
+            cheetah: [flow.forward.cheetah, flow.reverse.cheetah],
+        }
+    }
+}
+
+impl From<&(Cheetah, Option<CheetahEnd>)> for CheetahRow {
+    fn from((cheetah, end): &(Cheetah, Option<CheetahEnd>)) -> CheetahRow {
+        CheetahRow {
+            key: cheetah.key,
+            first: cheetah.first,
+            detected: cheetah.detected,
+            rate: cheetah.rate,
+            bytes: end.map_or(cheetah.bytes, |end| end.bytes),
+            ended: end.map(|end| end.last),
+        }
     }
 }
 

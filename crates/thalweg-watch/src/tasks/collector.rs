@@ -10,7 +10,7 @@ use thalweg_sketch::{Account, Probability, RowSketch};
 
 /// The main thread's side of the tasks.
 #[derive(Debug)]
-pub struct Collector {
+pub(crate) struct Collector {
     windows: Windows,
     /// Where each worker finds its turns.
     turns: Vec<Sender<()>>,
@@ -23,11 +23,12 @@ pub struct Collector {
 }
 
 /// Where a worker finds its turns.
-pub type Turn = Receiver<()>;
+pub(crate) type Turn = Receiver<()>;
 
 /// A window that is over, or several.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finished {
+    /// What tasks say of it.
     pub report: WindowReport,
     /// How the sketches of each task fared; empty if there were no packets.
     pub health: Vec<Health>,
@@ -44,7 +45,7 @@ pub struct Health {
 
 impl Collector {
     /// For the workers of the plan. Also gives the place where each finds its turns; the first is there.
-    pub fn new(plan: &Plan) -> (Collector, Vec<Turn>) {
+    pub(crate) fn new(plan: &Plan) -> (Collector, Vec<Turn>) {
         let workers = plan.options().workers;
         let (turns, places): (Vec<_>, _) = (0..workers).map(|_| bounded(1)).unzip();
         let mut collector = Collector {
@@ -59,7 +60,7 @@ impl Collector {
     }
 
     /// Takes what a worker has handed on in its turn; `take` gets each window that is complete with that.
-    pub fn add(&mut self, states: Vec<WindowState>, take: impl FnMut(&Collector, Finished)) {
+    pub(crate) fn add(&mut self, states: Vec<WindowState>, take: impl FnMut(&Collector, Finished)) {
         for state in states {
             self.has_turn[state.worker] = false;
             self.through[state.worker] = Some(state.index);
@@ -69,7 +70,7 @@ impl Collector {
     }
 
     /// No more windows come from a worker; `take` gets each that is complete with that.
-    pub fn worker_has_gone(&mut self, worker: usize, take: impl FnMut(&Collector, Finished)) {
+    pub(crate) fn worker_has_gone(&mut self, worker: usize, take: impl FnMut(&Collector, Finished)) {
         self.has_gone[worker] = true;
         if self.has_gone.iter().all(|has_gone| *has_gone) {
             self.windows.finish();
@@ -78,17 +79,17 @@ impl Collector {
     }
 
     /// The states of the window that was over last; `None` if it had no packets.
-    pub fn window_of(&self, finished: &Finished) -> Option<&KeptWindow> {
+    pub(crate) fn window_of(&self, finished: &Finished) -> Option<&KeptWindow> {
         self.windows.kept().last().filter(|window| window.index == finished.report.index)
     }
 
     /// What was measured, and how.
-    pub fn plan(&self) -> &Plan {
+    pub(crate) fn plan(&self) -> &Plan {
         self.windows.plan()
     }
 
     /// All kept windows together, if there are any.
-    pub fn together(&self) -> Option<Finished> {
+    pub(crate) fn together(&self) -> Option<Finished> {
         let report = self.windows.together()?;
         let mut health = vec![Health::default(); self.plan().tasks().len()];
         for window in self.windows.kept() {

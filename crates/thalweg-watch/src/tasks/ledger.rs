@@ -14,6 +14,7 @@ const HISTORY: usize = 240;
 /// What is remembered of the tasks of a run.
 #[derive(Clone, Debug)]
 pub struct TaskLedger {
+    /// What is measured, in how much memory.
     pub plan: Plan,
     /// One for each task.
     pub tasks: Vec<TaskHistory>,
@@ -43,15 +44,19 @@ pub struct TaskHistory {
 /// What a task said.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
+    /// First moment of what it is about.
     pub start: Timestamp,
+    /// The first moment after it.
     pub end: Timestamp,
+    /// What it says.
     pub result: TaskResult,
+    /// How the sketches fared.
     pub health: Health,
 }
 
 impl TaskLedger {
     /// Nothing yet.
-    pub fn new(plan: &Plan) -> TaskLedger {
+    pub(crate) fn new(plan: &Plan) -> TaskLedger {
         TaskLedger {
             plan: plan.clone(),
             tasks: vec![TaskHistory::default(); plan.tasks().len()],
@@ -65,7 +70,7 @@ impl TaskLedger {
     }
 
     /// Takes a window that is over.
-    pub fn add(&mut self, finished: Finished) {
+    pub(crate) fn add(&mut self, finished: Finished) {
         let report = &finished.report;
         match report.tally.packets {
             0 => self.empty_windows += report.windows,

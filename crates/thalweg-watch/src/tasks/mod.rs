@@ -20,10 +20,11 @@ mod ledger;
 mod monitoring;
 mod saving;
 
-pub use collector::{Collector, Finished, Health, Turn};
+pub(crate) use collector::{Collector, Turn};
+pub use collector::{Finished, Health};
 pub use ledger::{Answer, TaskHistory, TaskLedger};
-pub use monitoring::Monitoring;
-pub use saving::Saving;
+pub(crate) use monitoring::Monitoring;
+pub(crate) use saving::Saving;
 
 #[cfg(test)]
 mod tests;

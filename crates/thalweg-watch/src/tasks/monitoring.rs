@@ -8,11 +8,11 @@ use crossbeam_channel::{Receiver, Sender};
 use thalweg_measure::tasks::{Monitor, Plan};
 use thalweg_wire::{Nanos, Packet, Timestamp};
 
-use crate::worker::{Message, tell};
+use crate::message::{Message, tell};
 
 /// The tasks of one worker.
 #[derive(Debug)]
-pub struct Monitoring {
+pub(crate) struct Monitoring {
     worker: usize,
     /// `None` once it is finished.
     monitor: Option<Monitor>,
@@ -27,14 +27,19 @@ pub struct Monitoring {
 
 impl Monitoring {
     /// Worker number `worker` of the plan, which may end a window whenever there is something in `turns`.
-    pub fn new(plan: &Plan, worker: usize, turns: Receiver<()>, sender: Sender<Message>) -> Monitoring {
+    pub(crate) fn new(
+        plan: &Plan,
+        worker: usize,
+        turns: Receiver<()>,
+        sender: Sender<Message>,
+    ) -> Monitoring {
         let (end, clock) = Default::default();
         let monitor = Some(Monitor::new(plan, worker));
         Monitoring { worker, monitor, window: plan.options().window, end, clock, turns, sender }
     }
 
     /// Counts packets.
-    pub fn packets(&mut self, packets: &[Packet]) {
+    pub(crate) fn packets(&mut self, packets: &[Packet]) {
         let mut rest = packets;
         loop {
             let inside = rest.iter().position(|packet| self.is_over(packet.time)).unwrap_or(rest.len());
@@ -50,7 +55,7 @@ impl Monitoring {
     }
 
     /// Lets time pass up to `now`; zero if nothing is known of it.
-    pub fn advance(&mut self, now: Timestamp) {
+    pub(crate) fn advance(&mut self, now: Timestamp) {
         if now < self.clock || now == Timestamp::default() {
             return;
         }
@@ -64,7 +69,7 @@ impl Monitoring {
     }
 
     /// Hands on what there is, and says that there will be no more.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         let Some(monitor) = self.monitor.take() else { return };
         self.wait_for_turn();
         let mut over = Vec::new();
@@ -74,7 +79,7 @@ impl Monitoring {
     }
 
     /// The latest time that was heard of.
-    pub fn clock(&self) -> Timestamp {
+    pub(crate) fn clock(&self) -> Timestamp {
         self.clock
     }
 

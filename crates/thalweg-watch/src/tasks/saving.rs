@@ -7,15 +7,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use thalweg_measure::tasks::{FlowBytes, KeptWindow, Plan, SketchRef};
 use thalweg_sketch::TopK;
 use thalweg_sketch::state::{AnyState, Linear, Meta, RowState};
 use thalweg_wire::{Nanos, Timestamp};
 
+use crate::error::WatchError;
+
 /// Saves the states of windows.
 #[derive(Debug)]
-pub struct Saving {
+pub(crate) struct Saving {
     folder: PathBuf,
 }
 
@@ -24,12 +25,12 @@ impl Saving {
     ///
     /// # Errors
     /// If it cannot be made, or nothing can be written in it.
-    pub fn into(folder: &Path) -> anyhow::Result<Saving> {
+    pub(crate) fn into(folder: &Path) -> Result<Saving, WatchError> {
         let trial = folder.join("trial.unfinished");
         fs::create_dir_all(folder)
             .and_then(|()| fs::write(&trial, b""))
             .and_then(|()| fs::remove_file(&trial))
-            .with_context(|| format!("cannot save states in {}", folder.display()))?;
+            .map_err(|error| WatchError::StatesFolder { folder: folder.to_owned(), error })?;
         Ok(Saving { folder: folder.to_owned() })
     }
 
@@ -37,7 +38,7 @@ impl Saving {
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn save(&self, plan: &Plan, window: &KeptWindow) -> anyhow::Result<()> {
+    pub(crate) fn save(&self, plan: &Plan, window: &KeptWindow) -> Result<(), WatchError> {
         for (planned, state) in plan.tasks().iter().zip(&window.states) {
             let spec = &planned.spec;
             let sketches = state.sketches(spec.key());
@@ -62,12 +63,12 @@ impl Saving {
         Ok(())
     }
 
-    fn write(&self, name: &str, bytes: &[u8]) -> anyhow::Result<()> {
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), WatchError> {
         let file = self.folder.join(format!("{name}.tsk"));
         let unfinished = self.folder.join(format!("{name}.unfinished"));
         fs::write(&unfinished, bytes)
             .and_then(|()| fs::rename(&unfinished, &file))
-            .with_context(|| format!("cannot write the state {}", file.display()))
+            .map_err(|error| WatchError::State { file, error })
     }
 }
 

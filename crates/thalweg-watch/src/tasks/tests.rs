@@ -7,7 +7,7 @@ use thalweg_measure::tasks::{Plan, TaskList, TasksOptions};
 use thalweg_wire::{FlowKey, Fragment, Nanos, Packet, PacketNotes, Protocol, TcpFlags, Timestamp};
 
 use super::*;
-use crate::worker::Message;
+use crate::message::Message;
 
 const SECOND: u64 = 1_000_000_000;
 

@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::Sender;
 use thalweg_wire::{HashSeed, Nanos, Packet, Timestamp};
 
-use super::{Done, Message, ReadingView, Target, VIEW_INTERVAL, View, tell};
+use super::{Target, VIEW_INTERVAL};
+use crate::clock::Clock;
+use crate::message::{Done, Message, ReadingView, View, tell};
 
 /// Packets dealt out to one metering thread, and the time up to which there are no others.
 #[derive(Debug)]
-pub struct Dealt {
+pub(crate) struct Dealt {
     pub(crate) packets: Vec<Packet>,
     pub(crate) now: Timestamp,
     /// The latest time of all packets, whoever got them: windows end for everybody.
@@ -18,13 +20,14 @@ pub struct Dealt {
 
 /// Deals packets out to metering threads, by a hash that both directions of a flow share.
 #[derive(Debug)]
-pub struct Dealer {
+pub(crate) struct Dealer {
     worker: usize,
     seed: HashSeed,
     /// What each metering thread is dealt next.
     hands: Vec<Vec<Packet>>,
     meters: Vec<Sender<Dealt>>,
     sender: Sender<Message>,
+    clock: Clock,
     views: bool,
     next_view: Instant,
     /// When everybody was dealt what there was.
@@ -66,13 +69,13 @@ impl Target for Dealer {
                 self.deal(number, now);
             }
         }
-        if self.dealt_all.elapsed() >= PATIENCE {
+        if self.clock.since(self.dealt_all) >= PATIENCE {
             self.deal_all(now);
         }
-        if self.views && Instant::now() >= self.next_view {
+        if self.views && self.clock.now() >= self.next_view {
             let view = View { worker: self.worker, reading: Some(reading.clone()), metering: None };
             tell(&self.sender, Message::View(Box::new(view)));
-            self.next_view = Instant::now() + VIEW_INTERVAL;
+            self.next_view = self.clock.now() + VIEW_INTERVAL;
         }
     }
 
@@ -83,16 +86,17 @@ impl Target for Dealer {
 }
 
 impl Dealer {
-    pub fn new(
+    pub(crate) fn new(
         worker: usize,
         seed: HashSeed,
         meters: Vec<Sender<Dealt>>,
         sender: Sender<Message>,
+        clock: Clock,
         views: bool,
         window: Option<Nanos>,
     ) -> Dealer {
         let hands = meters.iter().map(|_| Vec::with_capacity(2 * HAND)).collect();
-        let now = Instant::now();
+        let now = clock.now();
         let (latest, window_dealt) = Default::default();
         let (next_view, dealt_all) = (now, now);
         Dealer {
@@ -101,6 +105,7 @@ impl Dealer {
             hands,
             meters,
             sender,
+            clock,
             views,
             next_view,
             dealt_all,
@@ -114,7 +119,7 @@ impl Dealer {
         for number in 0..self.meters.len() {
             self.deal(number, now);
         }
-        self.dealt_all = Instant::now();
+        self.dealt_all = self.clock.now();
     }
 
     fn deal(&mut self, number: usize, now: Timestamp) {
@@ -136,7 +141,8 @@ mod tests {
         let (hands, dealt): (Vec<_>, Vec<_>) = (0..2).map(|_| unbounded()).unzip();
         let (sender, _told) = unbounded();
         let window = Some(Nanos::from_secs(1));
-        let mut dealer = Dealer::new(2, HashSeed::new(1), hands, sender, false, window);
+        let clock = Clock { wall: Timestamp::default, steady: Instant::now };
+        let mut dealer = Dealer::new(2, HashSeed::new(1), hands, sender, clock, false, window);
         // Long before it would lose its patience.
         for tenths in 10..40 {
             let packet = Packet {

@@ -8,8 +8,10 @@ use thalweg_measure::meter::top::Rates;
 use thalweg_wire::{Packet, Timestamp};
 
 use super::dealer::Dealt;
-use super::{Done, Message, MeteringView, ReadingView, Target, VIEW_INTERVAL, View, Wants, tell};
+use super::{Target, VIEW_INTERVAL, Wants};
+use crate::clock::Clock;
 use crate::ledger::Largest;
+use crate::message::{Done, Message, MeteringView, ReadingView, View, tell};
 use crate::meter::Meter;
 use crate::snapshot::{FlowRow, Query};
 use crate::tasks::Monitoring;
@@ -22,9 +24,10 @@ const RECORD_PATIENCE: Duration = Duration::from_millis(50);
 
 /// The metering side of a worker.
 #[derive(Debug)]
-pub struct Metering {
+pub(crate) struct Metering {
     worker: usize,
     sender: Sender<Message>,
+    clock: Clock,
     wants: Wants,
     /// `None` without a flow table.
     meter: Option<Meter>,
@@ -38,18 +41,20 @@ pub struct Metering {
 }
 
 impl Metering {
-    pub fn new(
+    pub(crate) fn new(
         worker: usize,
         meter: Option<Meter>,
         monitoring: Option<Monitoring>,
         wants: Wants,
         sender: Sender<Message>,
+        clock: Clock,
     ) -> Metering {
         let (largest, rates) = (Largest::new(wants.largest), Rates::default());
-        let now = Instant::now();
+        let now = clock.now();
         Metering {
             worker,
             sender,
+            clock,
             wants,
             meter,
             monitoring,
@@ -61,7 +66,7 @@ impl Metering {
     }
 
     /// Meters what a reading thread deals out, until there is no more.
-    pub fn run(mut self, batches: &Receiver<Dealt>) -> Done {
+    pub(crate) fn run(mut self, batches: &Receiver<Dealt>) -> Done {
         while let Ok(Dealt { packets, now, latest }) = batches.recv() {
             self.packets(&packets);
             self.go_on(now, None);
@@ -92,11 +97,11 @@ impl Metering {
 
     /// Sends what was found; records once there are many, or have waited for a while.
     fn hand_over_in_time(&mut self) {
-        if self.records_sent.elapsed() < RECORD_PATIENCE {
+        if self.clock.since(self.records_sent) < RECORD_PATIENCE {
             return self.hand_over(RECORDS_TOGETHER);
         }
         self.hand_over(1);
-        self.records_sent = Instant::now();
+        self.records_sent = self.clock.now();
     }
 
     /// Sends what was found, once there are enough records to send.
@@ -120,7 +125,7 @@ impl Metering {
 
     /// Sends how things stand, if it is time to.
     fn show(&mut self, reading: Option<&ReadingView>) {
-        let begun = Instant::now();
+        let begun = self.clock.now();
         if self.wants.views.is_none() || begun < self.next_view {
             return;
         }
@@ -129,7 +134,7 @@ impl Metering {
         let view = View { worker: self.worker, reading: reading.cloned(), metering };
         tell(&self.sender, Message::View(Box::new(view)));
         // A look at millions of flows takes a while: no more than a tenth of the time goes into looking.
-        self.next_view = begun + VIEW_INTERVAL.max(begun.elapsed() * 10);
+        self.next_view = begun + VIEW_INTERVAL.max(self.clock.since(begun) * 10);
     }
 
     fn view(&mut self, query: &Query) -> MeteringView {
@@ -167,7 +172,7 @@ impl Metering {
 }
 
 /// Keeps the first rows in the order of the query.
-pub fn keep_first(rows: &mut Vec<FlowRow>, query: &Query) {
+pub(crate) fn keep_first(rows: &mut Vec<FlowRow>, query: &Query) {
     rows.sort_by(|a, b| query.compare(a, b));
     rows.truncate(query.limit);
 }

@@ -4,26 +4,29 @@ use crossbeam_channel::Sender;
 use thalweg_measure::meter::intake::{Intake, Tally};
 use thalweg_wire::{Packet, Source, SourceCounters, Timestamp};
 
-use super::{Done, InputView, Message, ReadingView, Target, View, tell};
+use super::Target;
+use crate::clock::Clock;
 use crate::inputs::Input;
+use crate::message::{Done, InputView, Message, ReadingView, View, tell};
 use crate::reader::{Consumer, Limits, Pace, read};
 
 /// The reading side of a worker.
 #[derive(Debug)]
-pub struct Reading {
+pub(crate) struct Reading {
     worker: usize,
     sender: Sender<Message>,
     intake: Intake,
+    clock: Clock,
     view: ReadingView,
 }
 
 impl Reading {
-    pub fn new(worker: usize, intake: Intake, sender: Sender<Message>) -> Reading {
-        Reading { worker, sender, intake, view: ReadingView::default() }
+    pub(crate) fn new(worker: usize, intake: Intake, sender: Sender<Message>, clock: Clock) -> Reading {
+        Reading { worker, sender, intake, clock, view: ReadingView::default() }
     }
 
     /// Reads the inputs one after the other.
-    pub fn run(
+    pub(crate) fn run(
         mut self,
         inputs: Vec<Input>,
         mut pace: Option<Pace>,
@@ -35,7 +38,8 @@ impl Reading {
         let mut end = None;
         for (number, mut input) in inputs.into_iter().enumerate() {
             both.input = number;
-            let result = read(&mut input, &mut self.intake, pace.as_mut(), limits, &mut end, &mut both);
+            let (intake, clock) = (&mut self.intake, self.clock);
+            let result = read(&mut input, intake, pace.as_mut(), limits, clock, &mut end, &mut both);
             let view = &mut both.view.inputs[number];
             view.counters = input.counters();
             view.ended = true;

@@ -12,8 +12,8 @@ use thalweg_wire::parse::Malformed;
 use thalweg_wire::{FlowKey, TcpFlags};
 
 use super::tasks::json::{TasksSummary, WindowLine};
-use thalweg_watch::meter::MeterCounters;
-use thalweg_watch::totals::Totals;
+use thalweg_watch::MeterCounters;
+use thalweg_watch::Totals;
 
 /// One line.
 #[derive(Debug, Serialize)]

@@ -2,7 +2,6 @@
 //!
 //! `run` starts it and shows what it finds: as a report, as lines of JSON, or in the live view.
 
-mod handing;
 pub(crate) mod json;
 pub mod live_view;
 mod report;

@@ -12,10 +12,10 @@ use thalweg_wire::{BitRate, Nanos};
 
 use super::tasks;
 use crate::figures::grouped;
-use thalweg_watch::meter::MeterCounters;
+use thalweg_watch::MeterCounters;
+use thalweg_watch::Totals;
 use thalweg_watch::options::{Detector, WatchOptions};
 use thalweg_watch::tasks::TaskLedger;
-use thalweg_watch::totals::Totals;
 
 /// Writes the report.
 pub(super) fn write(out: &mut impl Write, totals: &Totals, options: &WatchOptions) -> io::Result<()> {
