@@ -31,7 +31,6 @@ const MESSAGES_IN_FLIGHT: usize = 256;
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// What is to run: sources open, memory allocated, nothing started.
-#[derive(Debug)]
 pub struct Watch {
     inputs: Inputs,
     /// One for each metering thread; `None` without a flow table.
