@@ -22,8 +22,6 @@ pub(super) const MAX_SNAP_LENGTH: u32 = 262_144;
 pub(super) const MIN_THRESHOLD: u64 = 32_768;
 /// Highest R: beyond it planted segments would be less than a few nanoseconds apart.
 const MAX_RATE: BitRate = BitRate(100_000_000_000);
-/// Windows that the longest planted flow may take.
-pub(super) const MAX_PLANTED_WINDOWS: u64 = 8;
 /// Least duration of a trace with planted flows, in windows.
 const MIN_PLANTED_DURATION: u64 = 10;
 /// Longest window, so that the lulls of planted flows stay below [`MAX_GAP`].
@@ -209,7 +207,7 @@ pub(super) struct Plan {
     /// Packets of the flood, which are as many flows.
     pub(super) flood_packets: u64,
     pub(super) planting: Planting,
-    /// Time that the longest planted flow takes, at most [`MAX_PLANTED_WINDOWS`].
+    /// Time that the longest planted flow takes, at most [`super::planted::MAX_PLANTED_WINDOWS`].
     pub(super) longest_planted_ns: u64,
     pub(super) background_flows: u64,
     pub(super) background_packets: u64,

@@ -7,8 +7,10 @@
 use thalweg_wire::TcpFlags;
 
 use super::connection::{Connection, Segment, Side};
-use super::options::MAX_PLANTED_WINDOWS;
 use crate::random::Random;
+
+/// Windows that the longest planted flow may take.
+pub(super) const MAX_PLANTED_WINDOWS: u64 = 8;
 
 /// Length of a full-sized IP packet.
 const FULL_LENGTH: u64 = 1500;
