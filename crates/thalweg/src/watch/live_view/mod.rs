@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `view` | the state between two frames, and what keys do to it |
 //! | `frozen` | the flow frozen on |
+//! | `screen` | that view joined to a terminal |
 //! | `draw/` | state to cells: header, tables, detail, help |
 //!
 //! What joins it to a terminal, and what it shares with other views, is in `crate::terminal`.
@@ -16,6 +17,7 @@
 
 mod draw;
 mod frozen;
+mod screen;
 mod view;
 
 #[cfg(test)]

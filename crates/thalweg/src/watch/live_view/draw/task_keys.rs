@@ -7,7 +7,7 @@ use ratatui::widgets::{Cell, Paragraph, Row, Table};
 use thalweg_measure::tasks::{self, Headline};
 
 use super::super::view::LiveView;
-use super::tasks::draw_scalar;
+use super::task_figures::draw_scalar;
 use crate::answers::text;
 use crate::figures::{interval, number, percent};
 use crate::terminal::Theme;
