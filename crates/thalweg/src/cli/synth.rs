@@ -262,6 +262,7 @@ fn told_apart(error: SynthError) -> anyhow::Error {
         SynthError::Options(error) => error.into(),
         SynthError::Trace(error) => anyhow::Error::new(error).context("cannot write the trace"),
         SynthError::Truth(error) => anyhow::Error::new(error).context("cannot write the truth"),
+        error => anyhow::Error::new(error),
     }
 }
 

@@ -100,7 +100,7 @@ fn show_summary(watch: Watch, options: &WatchOptions, stop: &AtomicBool) -> anyh
     let wants = Wants { records: watch.hands_on(), views: progress.views(), largest: options.top };
     let totals = thalweg_watch::run(watch, wants, stop, |heard, _| progress.hear(&heard));
     progress.bar.finish_and_clear();
-    totals
+    Ok(totals?)
 }
 
 /// Lines of JSON as things happen.
@@ -126,7 +126,7 @@ fn show_json(watch: Watch, options: &WatchOptions, stop: &AtomicBool, flows: boo
     });
     progress.bar.finish_and_clear();
     written.and_then(|()| out.flush()).context("cannot write to standard output")?;
-    totals
+    Ok(totals?)
 }
 
 fn output_lines(out: &mut impl Write, output: &Output, flows: bool) -> io::Result<()> {
