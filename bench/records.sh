@@ -33,7 +33,7 @@ step() { echo "==> $*"; "$@"; }
 if [ "$subject" = ingest ]; then
   step cargo build --release -p thalweg
 else
-  step cargo build --release -p thalweg-records --examples
+  step cargo build --release -p thalweg-records -p thalweg-synth --examples
 fi
 
 case $subject in

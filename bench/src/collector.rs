@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use thalweg::synth::SynthOptions;
 use thalweg_measure::collector::{Collector, CollectorOptions, LinkRule, Output};
 use thalweg_measure::meter::flow_table::FlowTableOptions;
 use thalweg_measure::meter::intake::Intake;
@@ -15,6 +14,7 @@ use thalweg_network::state::{Forwarding, NetworkState};
 use thalweg_network::topology::shapes::rack;
 use thalweg_network::versions::Versions;
 use thalweg_network::{EndpointId, LinkSpec, LinkState};
+use thalweg_synth::trace::SynthOptions;
 use thalweg_wire::parse::Parser;
 use thalweg_wire::{Batch, BitRate, FrameRef, HashSeed, Interface, LinkType, Nanos};
 

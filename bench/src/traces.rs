@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
-use thalweg::synth::{SynthOptions, SynthSummary, generate};
 use thalweg_measure::meter::intake::Intake;
+use thalweg_synth::trace::{SynthOptions, SynthSummary, generate};
 use thalweg_wire::capture_file::Decoder;
 use thalweg_wire::parse::Parser;
 use thalweg_wire::{Batch, FrameRef, HashSeed, Packet};

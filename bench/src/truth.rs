@@ -1,4 +1,4 @@
-//! The truth about a trace, as its generator writes it (columns: `thalweg::synth`).
+//! The truth about a trace, as its generator writes it (columns: `thalweg_synth::trace`).
 
 use std::collections::HashMap;
 

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use thalweg::synth::SynthOptions;
 use thalweg_plot::boxes::Boxes;
 use thalweg_plot::figure::{self, ALONE, Legend};
 use thalweg_plot::page::Heading;
+use thalweg_synth::trace::SynthOptions;
 use thalweg_wire::{FlowKey, Packet};
 
 use super::Outcome;

@@ -13,7 +13,7 @@
 //! | `control` | the controller |
 //! | `answered` | who answered, and when |
 //! | `samples` | files of samples |
-//! | `task`, `task_view` | what sketches say |
+//! | `task` | what sketches say |
 //! | `topology` | versions of the network |
 //! | `problem` | why a request was not answered (RFC 9457) |
 //! | `client` | a client (feature `client`) |
@@ -31,7 +31,6 @@ pub mod problem;
 mod rate;
 mod samples;
 mod task;
-mod task_view;
 mod topology;
 
 pub use answered::Answered;
@@ -46,8 +45,7 @@ pub use link::{Link, LinkName, Links, ParseLinkNameError, WayName};
 pub use moment::Moment;
 pub use rate::{BoundKind, Rate};
 pub use samples::{SampleFile, Samples};
-pub use task::{Answer, CollectorTasks, Task, Tasks, Window};
-pub use task_view::{ChangedKey, HeavyKey, HeavyPrefix, Period, SpreadKey, TaskView};
+pub use task::{Answer, CollectorTasks, Period, Task, Tasks, Window};
 pub use topology::{NewTopology, Topology, Unconfirmed};
 
 /// The port that a daemon listens on unless configured otherwise.

@@ -11,6 +11,7 @@ mod memory;
 pub mod meter;
 pub mod rates;
 pub mod samples;
+mod slot_index;
 pub mod tasks;
 
 pub use memory::MemoryError;

@@ -8,7 +8,6 @@
 //! | [`analyse`] | flow reconstruction and parallel flowsets over stored records, in bounded memory |
 //! | [`read`] | stored records again, column by column |
 //! | [`top`] | the largest groups of stored records |
-//! | [`generator`] | flow records with known truth, as routers would export them |
 //! | [`kafka`] | flow records to Kafka, from many collectors to one cluster |
 //! | [`handoff`] | where flows go that are metered here: to a collector, into the store |
 //! | [`metered`] | what our own meter hands on, as rows |
@@ -18,7 +17,6 @@ pub mod analyse;
 mod by_width;
 pub mod collect;
 pub mod export;
-pub mod generator;
 pub mod handoff;
 pub mod kafka;
 pub mod metered;

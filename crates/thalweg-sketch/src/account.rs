@@ -3,7 +3,7 @@
 //! Counters alone do not tell how good they are. With the account beside them a sketch that was saved, merged or
 //! decayed still knows which bounds hold.
 
-use crate::nitro::Probability;
+use crate::probability::Probability;
 
 /// Sum of the weights, the heaviest of them, and the variance that sampling added.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

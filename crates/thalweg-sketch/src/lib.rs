@@ -40,6 +40,7 @@ mod memory;
 mod merge;
 pub mod nitro;
 mod noise;
+mod probability;
 mod rows;
 mod shape;
 mod spread;

@@ -5,8 +5,8 @@ use crate::counters::{Counter, Counters, Reading};
 use crate::digest::{Digest, Hasher, Key};
 use crate::estimate::Estimate;
 use crate::merge::MergeError;
-use crate::nitro::Probability;
 use crate::noise::Noise;
+use crate::probability::Probability;
 use crate::shape::Shape;
 
 /// Counters of one sketch, with the hash that places keys in them and the account of what came.

@@ -10,6 +10,9 @@ use thiserror::Error;
 
 use crate::digest::Digest;
 
+/// Levels of a UnivMon, at most: the first, and one for each of the digest's depth bits.
+pub(crate) const MAX_LEVELS: usize = Digest::DEPTH_BITS as usize + 1;
+
 /// Rows and columns of a sketch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
@@ -38,7 +41,7 @@ pub enum ShapeError {
         width: usize,
     },
     /// Levels out of range.
-    #[error("{levels} levels: a UnivMon has 1 to {}", crate::univmon::UnivMonShape::MAX_LEVELS)]
+    #[error("{levels} levels: a UnivMon has 1 to {}", MAX_LEVELS)]
     Levels {
         /// Levels asked for.
         levels: usize,

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod amount;
 pub mod capture_file;
 pub mod flow_export;
 pub mod flow_key;

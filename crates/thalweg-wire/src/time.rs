@@ -106,7 +106,7 @@ impl fmt::Display for Nanos {
             n if n >= 1_000 => (n as f64 / 1e3, "us"),
             n => return f.pad(&format!("{n} ns")),
         };
-        f.pad(&format!("{} {unit}", crate::units::three_digits(value)))
+        f.pad(&format!("{} {unit}", crate::amount::three_digits(value)))
     }
 }
 
@@ -149,7 +149,7 @@ impl FromStr for Nanos {
     /// Reads `100ms`, `1.5s`, `5m`, `1h`, `200us`, `10ns`; a space before the unit is allowed.
     fn from_str(text: &str) -> Result<Self, ParseNanosError> {
         let wrong = || ParseNanosError { text: text.to_owned() };
-        let (number, unit) = crate::units::split_unit(text).ok_or_else(wrong)?;
+        let (number, unit) = crate::amount::split_unit(text).ok_or_else(wrong)?;
         let scale = match unit.to_ascii_lowercase().as_str() {
             "ns" => 1.0,
             "us" | "µs" => 1e3,

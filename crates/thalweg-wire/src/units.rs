@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
+use crate::amount::{split_unit, three_digits};
 use crate::time::Nanos;
 
 /// A number of bytes (octets).
@@ -71,20 +72,6 @@ fn scaled(value: u64, units: [&str; 7]) -> String {
         power += 1;
     }
     format!("{} {}", three_digits(scaled), units[power])
-}
-
-/// A value of 1 to 999 with three significant digits.
-pub(crate) fn three_digits(value: f64) -> String {
-    let decimals = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
-    format!("{value:.decimals$}")
-}
-
-/// Splits `1.5 ms` into number and unit; `None` if there is no finite number of at least zero.
-pub(crate) fn split_unit(text: &str) -> Option<(f64, &str)> {
-    let text = text.trim();
-    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-    let number: f64 = text[..end].parse().ok()?;
-    Some((number, text[end..].trim_start()))
 }
 
 /// Why an amount or a rate could not be read.

@@ -1,5 +1,6 @@
 //! The parts of the `thalweg` program, so that tests and examples can use them one by one.
 
+mod answers;
 pub mod cli;
 pub mod collect;
 pub mod config;
@@ -9,7 +10,6 @@ mod figures;
 pub mod lab;
 pub mod serve;
 pub mod sketch;
-pub mod synth;
 mod terminal;
 pub mod top;
 pub mod watch;

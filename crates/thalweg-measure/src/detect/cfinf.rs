@@ -20,7 +20,7 @@ use thiserror::Error;
 
 use super::{Cheetah, CheetahEnd, CheetahThreshold, Finding, ThresholdError};
 use crate::memory::MemoryError;
-use crate::meter::index::SlotIndex;
+use crate::slot_index::SlotIndex;
 use thalweg_wire::{BitRate, Bytes, Direction, FlowKey, HashSeed, Packet, Protocol, Timestamp};
 
 /// No entry; the end of the LRU list.

@@ -33,12 +33,12 @@ pub use options::{FlowTableError, FlowTableOptions};
 
 use super::ages::{Ages, SPAN};
 use super::entry::{Entry, Handed, State, V6Addresses, Words};
-use super::index::SlotIndex;
 use super::observer::Observer;
 use super::record::{EndReason, FlowRecord, Traffic};
 use crate::detect::Finding;
 use crate::detect::sliding_window::SlidingWindow;
 use crate::memory::{LargeArray, prefetch};
+use crate::slot_index::SlotIndex;
 use thalweg_wire::{Bytes, Direction, FlowKey, HashSeed, Nanos, Packet, TcpFlags, Timestamp};
 
 /// Packets of a group. The misses of 32 packets keep all fill buffers of a core busy (10 to 16 of them) without

@@ -4,7 +4,6 @@ pub(crate) mod ages;
 mod entry;
 pub mod flow_table;
 pub mod fragments;
-pub(crate) mod index;
 pub mod intake;
 pub mod observer;
 pub mod record;

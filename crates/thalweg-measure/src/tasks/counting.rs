@@ -13,12 +13,13 @@ use thalweg_sketch::{
 use thalweg_sketch::{Hasher, Sums};
 use thalweg_wire::{Packet, Timestamp};
 
-use super::flow_bytes::FlowBytes;
+use super::flow_bytes::{FlowBytes, Ranked};
 use super::hierarchy::{LEVELS, Levels};
-use super::key::{KeyDefinition, Side};
+use super::key::KeyDefinition;
+use super::kinds::TaskSpec;
 use super::plan::Plan;
-use super::spec::TaskSpec;
-use super::state::{Ranked, TaskState};
+use super::prefix::Side;
+use super::state::TaskState;
 
 /// What a worker counts of a task.
 pub(super) trait Count: Debug + Send {
@@ -44,17 +45,17 @@ pub(super) fn counting(plan: &Plan, task: usize, worker: usize) -> Box<dyn Count
         plan.options().seed ^ place.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15)
     };
     match plan.empty(task) {
-        TaskState::HeavyPackets(sketch) => Box::new(Sampled::new(sketch, key, mode, seed(0))),
-        TaskState::HeavyBytes(sketch) => Box::new(Sampled::new(sketch, key, mode, seed(0))),
-        TaskState::ChangePackets(sketch) => Box::new(Sampled::new(sketch, key, mode, seed(0))),
-        TaskState::ChangeBytes(sketch) => Box::new(Sampled::new(sketch, key, mode, seed(0))),
-        TaskState::Entropy(sketch) => Box::new(Sampled::new(sketch, key, mode, seed(0))),
-        TaskState::MomentsPackets(sketch) => Box::new(Sampled::new(sketch, key, mode, seed(0))),
-        TaskState::MomentsBytes(sketch) => Box::new(Sampled::new(sketch, key, mode, seed(0))),
-        TaskState::Distinct(counter) => Box::new(Distinct { counter, key }),
+        TaskState::RankedCountSketch32(sketch) => Box::new(Sampled::new(sketch, key, mode, seed(0))),
+        TaskState::RankedCountSketch64(sketch) => Box::new(Sampled::new(sketch, key, mode, seed(0))),
+        TaskState::RankedKAry32(sketch) => Box::new(Sampled::new(sketch, key, mode, seed(0))),
+        TaskState::RankedKAry64(sketch) => Box::new(Sampled::new(sketch, key, mode, seed(0))),
+        TaskState::UnivMon32(sketch) => Box::new(Sampled::new(sketch, key, mode, seed(0))),
+        TaskState::CountSketch32(sketch) => Box::new(Sampled::new(sketch, key, mode, seed(0))),
+        TaskState::CountSketch64(sketch) => Box::new(Sampled::new(sketch, key, mode, seed(0))),
+        TaskState::HyperLogLog(counter) => Box::new(Distinct { counter, key }),
         TaskState::Spread(spread) => Box::new(Spreading { spread, key, peer: peer(&planned.spec) }),
-        TaskState::HierarchyPackets(levels) => Box::new(Leveled::new(levels, &planned.spec, mode, seed)),
-        TaskState::HierarchyBytes(levels) => Box::new(Leveled::new(levels, &planned.spec, mode, seed)),
+        TaskState::Levels32(levels) => Box::new(Leveled::new(levels, &planned.spec, mode, seed)),
+        TaskState::Levels64(levels) => Box::new(Leveled::new(levels, &planned.spec, mode, seed)),
     }
 }
 
@@ -147,15 +148,15 @@ macro_rules! is_state {
 }
 
 is_state! {
-    Ranked<CountSketch<i32>> => HeavyPackets,
-    Ranked<CountSketch<i64>> => HeavyBytes,
-    Ranked<KAry<i32>> => ChangePackets,
-    Ranked<KAry<i64>> => ChangeBytes,
-    UnivMon<FlowBytes, i32> => Entropy,
-    CountSketch<i32> => MomentsPackets,
-    CountSketch<i64> => MomentsBytes,
-    Levels<i32> => HierarchyPackets,
-    Levels<i64> => HierarchyBytes,
+    Ranked<CountSketch<i32>> => RankedCountSketch32,
+    Ranked<CountSketch<i64>> => RankedCountSketch64,
+    Ranked<KAry<i32>> => RankedKAry32,
+    Ranked<KAry<i64>> => RankedKAry64,
+    UnivMon<FlowBytes, i32> => UnivMon32,
+    CountSketch<i32> => CountSketch32,
+    CountSketch<i64> => CountSketch64,
+    Levels<i32> => Levels32,
+    Levels<i64> => Levels64,
 }
 
 impl<C: Weighed> Linear for CountSketch<C>
@@ -303,7 +304,7 @@ impl Count for Distinct {
     fn hand_on(&mut self) -> TaskState {
         let counter = self.counter.clone();
         self.counter.clear();
-        TaskState::Distinct(counter)
+        TaskState::HyperLogLog(counter)
     }
 }
 

@@ -14,10 +14,13 @@
 
 use std::fmt;
 
-use thalweg_sketch::Key;
+use thalweg_sketch::{Key, WithTopK};
 use thalweg_wire::{FlowKey, IpVersion};
 
-use super::key::{PrefixLengths, Side};
+use super::prefix::{PrefixLengths, Side};
+
+/// A sketch of keys' weights, with the largest keys.
+pub type Ranked<S> = WithTopK<S, FlowBytes>;
 
 /// Up to 37 bytes that name a flow.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -23,9 +23,8 @@ use thalweg_sketch::{
     Bound, CountSketch, Counter, Estimate, Hasher, Key, MergeError, RowSketch, Shape, WithTopK,
 };
 
-use super::flow_bytes::FlowBytes;
-use super::key::PrefixLengths;
-use super::state::Ranked;
+use super::flow_bytes::{FlowBytes, Ranked};
+use super::prefix::PrefixLengths;
 
 /// Lengths of prefixes, longest first.
 pub const LEVELS: [PrefixLengths; 4] = {

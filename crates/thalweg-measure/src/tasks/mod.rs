@@ -1,7 +1,7 @@
 //! Measurement tasks: what sketches say of the traffic, window by window, in a fixed memory.
 //!
 //! The five tasks of the NitroSketch paper (Liu et al. 2019, section 2) and two more, over any definition of a flow
-//! ([`spec`] has the list). A [`Plan`] divides the memory once; each worker counts with a [`Monitor`] and hands on a
+//! ([`spec`] has the list; [`kinds`] a module for each). A [`Plan`] divides the memory once; each worker counts with a [`Monitor`] and hands on a
 //! [`WindowState`] whenever a window is over; [`Windows`] puts those of all workers together, keeps the last ones and
 //! says what they come to.
 //!
@@ -41,37 +41,49 @@
 //! | `distinct` | HyperLogLog | one register |
 //! | `spread` | HyperLogLogs in the cells of a Count-Min | three cache lines |
 
+pub mod fields;
 pub mod flow_bytes;
 pub mod flow_name;
 pub mod hierarchy;
 pub mod key;
+pub mod kinds;
 pub mod monitor;
 pub mod options;
 pub mod plan;
+pub mod prefix;
 pub mod report;
 pub mod size;
 pub mod spec;
 pub mod state;
+pub mod table;
+pub mod weight;
 pub mod windows;
 
 mod answer;
 mod counting;
+mod kind;
 mod nearest;
 mod periods;
 #[cfg(test)]
 mod tests;
 
-pub use flow_bytes::FlowBytes;
+pub use fields::ParseTaskError;
+pub use flow_bytes::{FlowBytes, Ranked};
 pub use flow_name::FlowName;
-pub use key::{KeyDefinition, ParseKeyError, PrefixLengths, Side};
+pub use key::{KeyDefinition, ParseKeyError};
+pub use kinds::{
+    ChangeTask, ChangedKey, Changes, DistinctTask, Entropy, EntropyTask, HeavyHitters, HeavyKey, HeavyPrefix,
+    HeavyPrefixes, HeavyTask, HierarchyTask, LAYOUTS, Moments, MomentsTask, SpreadKey, SpreadTask, Spreaders,
+    TaskSpec, TaskValue,
+};
 pub use monitor::Monitor;
 pub use options::{ParseSamplingError, Sampling, TasksOptions};
 pub use plan::{Plan, PlanError, PlannedTask};
-pub use report::{
-    ChangedKey, Changes, Entropy, HeavyHitters, HeavyKey, HeavyPrefix, HeavyPrefixes, Moments, Period,
-    SpreadKey, Spreaders, TaskResult, TaskValue, WindowReport,
-};
+pub use prefix::{PrefixLengths, Side};
+pub use report::{TaskResult, WindowReport};
 pub use size::TaskSize;
-pub use spec::{ParseTaskError, Share, TaskList, TaskSpec, Weight};
+pub use spec::TaskList;
 pub use state::{KeptWindow, SketchRef, TaskState, WindowState, WindowTally};
+pub use table::{Cell, Field, FieldKind, Headline, KeyLayout, Layout, Period, Row, Table, Word};
+pub use weight::{Share, Weight};
 pub use windows::Windows;

@@ -18,3 +18,8 @@ pub(super) fn nearest(text: &str, known: impl Iterator<Item = &'static str>) -> 
         .max_by(|(_, a), (_, b)| a.total_cmp(b))
         .map(|(known, _)| known)
 }
+
+/// `(did you mean heavy?)`, for an error; nothing if there is no guess.
+pub(super) fn hint(nearest: Option<&str>) -> String {
+    nearest.map_or_else(String::new, |name| format!(" (did you mean {name}?)"))
+}

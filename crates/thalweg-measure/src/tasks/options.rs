@@ -7,7 +7,7 @@ use thalweg_sketch::{LineRate, Mode, Probability, Target};
 use thalweg_wire::{Bytes, Nanos};
 use thiserror::Error;
 
-use super::spec::TaskSpec;
+use super::kinds::TaskSpec;
 
 /// What is to be measured, in how much memory, and how exactly.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,23 +3,21 @@
 //! Periods begin at multiples of their length since 1970. The first comparison comes at the end of the second period
 //! after the first packet. A period that is not over when the stream ends is not compared, nor are two without packets.
 
-use thalweg_sketch::{Change, Digest, Estimate, Hasher, RowSketch, TopK};
+use thalweg_sketch::Hasher;
 use thalweg_wire::{Nanos, Timestamp};
 
-use super::flow_bytes::FlowBytes;
-use super::key::KeyDefinition;
+use super::kinds::{TaskSpec, TaskValue};
 use super::plan::{Plan, PlannedTask};
-use super::report::{ChangedKey, Changes, Period, TaskResult, TaskValue};
+use super::report::TaskResult;
 use super::size::TaskSize;
-use super::spec::{TaskSpec, Weight};
-use super::state::{Ranked, TaskState, WindowTally};
+use super::state::{TaskState, WindowTally};
+use super::table::Period;
 
-/// The periods of one `change` task.
+/// The periods of one task that compares them.
 #[derive(Debug)]
 pub(super) struct Periods {
     task: usize,
     spec: TaskSpec,
-    weight: Weight,
     length: Nanos,
     /// Windows of a period.
     windows: u64,
@@ -43,10 +41,10 @@ impl Periods {
     /// Those of a task of the plan, if it asks for changes.
     pub(super) fn of(plan: &Plan, task: usize) -> Option<Periods> {
         let PlannedTask { spec, size, .. } = plan.tasks()[task];
-        let TaskSpec::Change { period, weight, .. } = spec else { return None };
+        let period = spec.period()?;
         let windows = period.0 / plan.window().0;
         let hasher = Hasher::new(plan.options().seed);
-        Some(Periods { task, spec, weight, length: period, windows, size, hasher, now: None, before: None })
+        Some(Periods { task, spec, length: period, windows, size, hasher, now: None, before: None })
     }
 
     pub(super) fn task(&self) -> usize {
@@ -80,10 +78,7 @@ impl Periods {
 
     fn add(&mut self, state: &TaskState, tally: &WindowTally) {
         let Some(now) = &mut self.now else { return };
-        now.total += match self.weight {
-            Weight::Packets => tally.packets,
-            Weight::Bytes => tally.bytes.0,
-        };
+        now.total += tally.total(self.spec.weight());
         match &mut now.state {
             Some(sum) => sum.merge(state),
             None => now.state = Some(state.clone()),
@@ -96,33 +91,22 @@ impl Periods {
         let next = Sum::new(now.number + 1, false);
         let before = self.before.take().filter(|before| before.total > 0 || now.total > 0);
         if let Some(before) = before {
-            let value = TaskValue::Change(self.compare(&now, &before));
-            results.push(TaskResult { task: self.task, spec: self.spec, value });
+            let value = self.compare(&now, &before);
+            results.extend(value.map(|value| TaskResult { task: self.task, spec: self.spec, value }));
         }
         (self.before, self.now) = (Some(now), Some(next));
     }
 
-    fn compare(&self, now: &Sum, before: &Sum) -> Changes {
-        let TaskSpec::Change { share, key, .. } = self.spec else { unreachable!("periods are of change") };
-        let threshold = share.get() * (now.total as f64 + before.total as f64);
+    fn compare(&self, now: &Sum, before: &Sum) -> Option<TaskValue> {
         let empty;
         let [now_state, before_state] = match (&now.state, &before.state) {
             (Some(now), Some(before)) => [now, before],
             (now, before) => {
-                empty = self.size.empty(&self.spec, self.hasher);
+                empty = self.spec.empty(self.size, self.hasher);
                 [now.as_ref().unwrap_or(&empty), before.as_ref().unwrap_or(&empty)]
             }
         };
-        let (keys, room) = match (now_state, before_state) {
-            (TaskState::ChangePackets(now), TaskState::ChangePackets(before)) => {
-                (changed(now, before, threshold, key), now.top.k())
-            }
-            (TaskState::ChangeBytes(now), TaskState::ChangeBytes(before)) => {
-                (changed(now, before, threshold, key), now.top.k())
-            }
-            _ => unreachable!("the states of a change task are of its kind"),
-        };
-        Changes { before: self.period(before), now: self.period(now), keys, room }
+        self.spec.compare((now_state, self.period(now)), (before_state, self.period(before)))
     }
 
     fn period(&self, sum: &Sum) -> Period {
@@ -135,41 +119,4 @@ impl Sum {
     fn new(number: u64, is_partial: bool) -> Sum {
         Sum { number, total: 0, is_partial, state: None }
     }
-}
-
-/// Keys that have changed by at least `threshold` above zero, of those that are among the largest of either period.
-fn changed<S: RowSketch + Clone>(
-    now: &Ranked<S>,
-    before: &Ranked<S>,
-    threshold: f64,
-    definition: KeyDefinition,
-) -> Vec<ChangedKey> {
-    let change = match Change::between(&now.sketch, &before.sketch) {
-        Ok(change) => change,
-        Err(error) => panic!("states of different plans were compared: {error}"),
-    };
-    let (noise_now, noise_before) = (now.sketch.noise(), before.sketch.noise());
-    let mut keys = Vec::new();
-    for (key, digest) in candidates(&now.top, &before.top) {
-        let changed = change.estimate(digest);
-        if changed.value.abs() < threshold || changed.value == 0.0 {
-            continue;
-        }
-        let name = definition.name(&key).expect("keys are of the task's definition");
-        let from = before.sketch.estimate(digest, &noise_before);
-        let to = now.sketch.estimate(digest, &noise_now);
-        keys.push(ChangedKey { key, name, change: changed, from, to });
-    }
-    let magnitude = |estimate: &Estimate| estimate.value.abs();
-    keys.sort_by(|a, b| magnitude(&b.change).total_cmp(&magnitude(&a.change)).then(a.key.cmp(&b.key)));
-    keys
-}
-
-/// The candidates of both, each once.
-fn candidates(now: &TopK<FlowBytes>, before: &TopK<FlowBytes>) -> impl Iterator<Item = (FlowBytes, Digest)> {
-    let both = now.candidates().iter().chain(before.candidates());
-    let mut keys: Vec<_> = both.map(|candidate| (candidate.key, candidate.digest)).collect();
-    keys.sort_unstable();
-    keys.dedup();
-    keys.into_iter()
 }

@@ -18,9 +18,9 @@ use thalweg_sketch::nitro::table_bytes;
 use thalweg_wire::{Bytes, Nanos};
 use thiserror::Error;
 
+use super::kinds::TaskSpec;
 use super::options::{Sampling, TasksOptions};
 use super::size::TaskSize;
-use super::spec::TaskSpec;
 use super::state::TaskState;
 
 /// Who gets how much memory: what monitors and windows are made from.
@@ -100,16 +100,6 @@ impl PlannedTask {
     }
 }
 
-/// What a task's memory is worth, compared with that of other tasks.
-fn worth(spec: &TaskSpec) -> u64 {
-    match spec {
-        TaskSpec::Distinct { .. } | TaskSpec::Moments { .. } => 1,
-        TaskSpec::Heavy { .. } | TaskSpec::Change { .. } | TaskSpec::Spread { .. } => 4,
-        // One sketch for each level.
-        TaskSpec::Entropy { .. } | TaskSpec::Hierarchy { .. } => 8,
-    }
-}
-
 impl Plan {
     /// The shortest window that there may be.
     pub const SHORTEST_WINDOW: Nanos = Nanos::from_millis(1);
@@ -144,7 +134,7 @@ impl Plan {
 
     fn on_steps(&self, steps: &[u32]) -> Option<Vec<PlannedTask>> {
         let on_step = |(spec, &step): (&TaskSpec, &u32)| {
-            let size = TaskSize::on_step(spec, step)?;
+            let size = spec.size(step)?;
             Some(PlannedTask { spec: *spec, size, copies: copies(spec, &self.options) })
         };
         self.options.tasks.iter().zip(steps).map(on_step).collect()
@@ -153,7 +143,7 @@ impl Plan {
     /// The task that has least for what it is worth, of those that can grow.
     fn poorest(&self, can_grow: &[bool]) -> Option<usize> {
         let growing = (0..self.tasks.len()).filter(|&task| can_grow[task]);
-        growing.min_by_key(|&task| self.tasks[task].bytes_each().0 / worth(&self.tasks[task].spec))
+        growing.min_by_key(|&task| self.tasks[task].bytes_each().0 / self.tasks[task].spec.worth())
     }
 
     /// The tasks, in the order asked for.
@@ -189,7 +179,7 @@ impl Plan {
     /// The state of a task that has seen nothing.
     pub(super) fn empty(&self, task: usize) -> TaskState {
         let task = &self.tasks[task];
-        task.size.empty(&task.spec, Hasher::new(self.options.seed))
+        task.spec.empty(task.size, Hasher::new(self.options.seed))
     }
 }
 
@@ -210,8 +200,7 @@ fn validate(options: &TasksOptions) -> Result<(), PlanError> {
     if *workers == 0 {
         return Err(PlanError::NoWorkers);
     }
-    let uneven =
-        |spec: &&TaskSpec| matches!(spec, TaskSpec::Change { period, .. } if period.0 % window.0 != 0);
+    let uneven = |spec: &&TaskSpec| spec.period().is_some_and(|period| period.0 % window.0 != 0);
     match tasks.iter().find(uneven) {
         Some(spec) => Err(PlanError::Period { spec: *spec, window: *window }),
         None => Ok(()),
@@ -220,6 +209,6 @@ fn validate(options: &TasksOptions) -> Result<(), PlanError> {
 
 /// States of a task at one time.
 fn copies(spec: &TaskSpec, options: &TasksOptions) -> u64 {
-    let for_periods = if matches!(spec, TaskSpec::Change { .. }) { 2 } else { 0 };
+    let for_periods = if spec.period().is_some() { 2 } else { 0 };
     2 * options.workers as u64 + options.kept_windows as u64 + 1 + for_periods
 }

@@ -8,8 +8,8 @@ use thalweg_sketch::{
 
 use super::flow_bytes::FlowBytes;
 use super::hierarchy::{LEVELS, Levels};
-use super::spec::{Share, TaskSpec, Weight};
 use super::state::TaskState;
+use super::weight::{Share, Weight};
 
 /// Rows of sketches whose estimate is a median: a bound fails one time in thirty (see [`thalweg_sketch::Noise`]).
 const ROWS: usize = 5;
@@ -66,38 +66,41 @@ pub enum TaskSize {
 const MAX_STEPS: u32 = 24;
 
 impl TaskSize {
-    /// The size of a task's sketches on a step, from zero; `None` beyond the last.
-    pub(super) fn on_step(spec: &TaskSpec, step: u32) -> Option<TaskSize> {
-        if step > MAX_STEPS {
-            return None;
-        }
-        let shape = |rows, narrowest: usize| Shape::new(rows, narrowest << step).ok();
-        match *spec {
-            TaskSpec::Heavy { share, .. } | TaskSpec::Change { share, .. } => {
-                let shape = shape(ROWS, 32)?;
-                Some(TaskSize::Ranked { shape, k: keys_beside(shape, share) })
-            }
-            TaskSpec::Distinct { .. } => {
-                let precision = 8 + step as u8;
-                (precision <= MAX_PRECISION).then_some(TaskSize::Registers { precision })
-            }
-            TaskSpec::Entropy { .. } => {
-                let shape = shape(ROWS, 8)?;
-                let k = shape.width() / COUNTERS_PER_KEY;
-                UnivMonShape::new(UNIVMON_LEVELS, shape, k).ok().map(TaskSize::UnivMon)
-            }
-            TaskSpec::Spread { .. } => {
-                let shape = shape(Spread::<FlowBytes>::ROWS, 8)?;
-                Some(TaskSize::Cells { shape, k: shape.width() / 4 })
-            }
-            TaskSpec::Moments { .. } => {
-                shape(ROWS, 32).filter(|shape| shape.width() <= MAX_MOMENTS_WIDTH).map(TaskSize::Counters)
-            }
-            TaskSpec::Hierarchy { share, .. } => {
-                let shape = shape(ROWS, 32)?;
-                Some(TaskSize::Levels { shape, k: keys_beside(shape, share) })
-            }
-        }
+    /// A sketch with its largest keys, no more than can have `share`. Here as below: the size on a step, from zero;
+    /// `None` beyond the last.
+    pub(super) fn ranked(step: u32, share: Share) -> Option<TaskSize> {
+        let shape = shape(ROWS, 32, step)?;
+        Some(TaskSize::Ranked { shape, k: keys_beside(shape, share) })
+    }
+
+    /// A sketch with its largest keys for each length of prefix.
+    pub(super) fn levels(step: u32, share: Share) -> Option<TaskSize> {
+        let shape = shape(ROWS, 32, step)?;
+        Some(TaskSize::Levels { shape, k: keys_beside(shape, share) })
+    }
+
+    /// A sketch alone.
+    pub(super) fn counters(step: u32) -> Option<TaskSize> {
+        shape(ROWS, 32, step).filter(|shape| shape.width() <= MAX_MOMENTS_WIDTH).map(TaskSize::Counters)
+    }
+
+    /// A distinct counter.
+    pub(super) fn registers(step: u32) -> Option<TaskSize> {
+        let precision = 8 + step as u8;
+        (precision <= MAX_PRECISION).then_some(TaskSize::Registers { precision })
+    }
+
+    /// A UnivMon.
+    pub(super) fn univmon(step: u32) -> Option<TaskSize> {
+        let shape = shape(ROWS, 8, step)?;
+        let k = shape.width() / COUNTERS_PER_KEY;
+        UnivMonShape::new(UNIVMON_LEVELS, shape, k).ok().map(TaskSize::UnivMon)
+    }
+
+    /// Distinct counters in cells.
+    pub(super) fn cells(step: u32) -> Option<TaskSize> {
+        let shape = shape(Spread::<FlowBytes>::ROWS, 8, step)?;
+        Some(TaskSize::Cells { shape, k: shape.width() / 4 })
     }
 
     /// Memory of one such state, in bytes.
@@ -129,38 +132,32 @@ impl TaskSize {
         }
     }
 
-    /// The state of a task of this size that has seen nothing.
-    pub(super) fn empty(self, spec: &TaskSpec, hasher: Hasher) -> TaskState {
-        match (self, spec, spec.weight()) {
-            (TaskSize::Ranked { shape, k }, TaskSpec::Change { .. }, Weight::Packets) => {
-                TaskState::ChangePackets(WithTopK::new(KAry::new(shape, hasher), k))
+    /// A state of this size that has seen nothing; of a ranked sketch a Count Sketch.
+    pub(super) fn empty(self, weight: Weight, hasher: Hasher) -> TaskState {
+        match (self, weight) {
+            (TaskSize::Ranked { shape, k }, Weight::Packets) => {
+                TaskState::RankedCountSketch32(WithTopK::new(CountSketch::new(shape, hasher), k))
             }
-            (TaskSize::Ranked { shape, k }, TaskSpec::Change { .. }, Weight::Bytes) => {
-                TaskState::ChangeBytes(WithTopK::new(KAry::new(shape, hasher), k))
+            (TaskSize::Ranked { shape, k }, Weight::Bytes) => {
+                TaskState::RankedCountSketch64(WithTopK::new(CountSketch::new(shape, hasher), k))
             }
-            (TaskSize::Ranked { shape, k }, _, Weight::Packets) => {
-                TaskState::HeavyPackets(WithTopK::new(CountSketch::new(shape, hasher), k))
+            (TaskSize::Counters(shape), Weight::Packets) => {
+                TaskState::CountSketch32(CountSketch::new(shape, hasher))
             }
-            (TaskSize::Ranked { shape, k }, _, Weight::Bytes) => {
-                TaskState::HeavyBytes(WithTopK::new(CountSketch::new(shape, hasher), k))
+            (TaskSize::Counters(shape), Weight::Bytes) => {
+                TaskState::CountSketch64(CountSketch::new(shape, hasher))
             }
-            (TaskSize::Counters(shape), _, Weight::Packets) => {
-                TaskState::MomentsPackets(CountSketch::new(shape, hasher))
+            (TaskSize::Levels { shape, k }, Weight::Packets) => {
+                TaskState::Levels32(Levels::new(shape, k, hasher))
             }
-            (TaskSize::Counters(shape), _, Weight::Bytes) => {
-                TaskState::MomentsBytes(CountSketch::new(shape, hasher))
+            (TaskSize::Levels { shape, k }, Weight::Bytes) => {
+                TaskState::Levels64(Levels::new(shape, k, hasher))
             }
-            (TaskSize::Levels { shape, k }, _, Weight::Packets) => {
-                TaskState::HierarchyPackets(Levels::new(shape, k, hasher))
-            }
-            (TaskSize::Levels { shape, k }, _, Weight::Bytes) => {
-                TaskState::HierarchyBytes(Levels::new(shape, k, hasher))
-            }
-            (TaskSize::UnivMon(shape), ..) => TaskState::Entropy(UnivMon::new(shape, hasher)),
-            (TaskSize::Registers { precision }, ..) => {
-                TaskState::Distinct(HyperLogLog::new(precision, hasher).expect("steps are within the range"))
-            }
-            (TaskSize::Cells { shape, k }, ..) => {
+            (TaskSize::UnivMon(shape), _) => TaskState::UnivMon32(UnivMon::new(shape, hasher)),
+            (TaskSize::Registers { precision }, _) => TaskState::HyperLogLog(
+                HyperLogLog::new(precision, hasher).expect("steps are within the range"),
+            ),
+            (TaskSize::Cells { shape, k }, _) => {
                 let precision = Spread::<FlowBytes>::CELL_PRECISION;
                 TaskState::Spread(
                     Spread::new(shape, precision, k, hasher).expect("it is the usual precision"),
@@ -168,6 +165,20 @@ impl TaskSize {
             }
         }
     }
+
+    /// The same, with a K-ary sketch for a Count Sketch, so that states can be subtracted.
+    pub(super) fn empty_k_ary(self, weight: Weight, hasher: Hasher) -> TaskState {
+        let TaskSize::Ranked { shape, k } = self else { return self.empty(weight, hasher) };
+        match weight {
+            Weight::Packets => TaskState::RankedKAry32(WithTopK::new(KAry::new(shape, hasher), k)),
+            Weight::Bytes => TaskState::RankedKAry64(WithTopK::new(KAry::new(shape, hasher), k)),
+        }
+    }
+}
+
+/// The shape on a step; `None` beyond the last.
+fn shape(rows: usize, narrowest: usize, step: u32) -> Option<Shape> {
+    if step > MAX_STEPS { None } else { Shape::new(rows, narrowest << step).ok() }
 }
 
 /// Keys to remember beside a sketch: no more than can have the share.

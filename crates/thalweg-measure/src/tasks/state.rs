@@ -1,42 +1,39 @@
 //! What a task has counted in one window.
 
-use thalweg_sketch::{CountSketch, Counter, HyperLogLog, KAry, RowSketch, Spread, TopK, UnivMon, WithTopK};
+use thalweg_sketch::{CountSketch, Counter, HyperLogLog, KAry, RowSketch, Spread, TopK, UnivMon};
 use thalweg_wire::{Bytes, Timestamp};
 
-use super::flow_bytes::FlowBytes;
+use super::flow_bytes::{FlowBytes, Ranked};
 use super::hierarchy::{LEVELS, Levels};
 use super::key::KeyDefinition;
-use super::spec::TaskSpec;
+use super::weight::Weight;
 
-/// A sketch of keys' weights, with the largest keys.
-pub type Ranked<S> = WithTopK<S, FlowBytes>;
-
-/// What a task has counted in one window, or in several put together.
+/// What a task has counted in one window, or in several put together: one of the sketches that tasks count with.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum TaskState {
-    /// Heavy hitters by packets.
-    HeavyPackets(Ranked<CountSketch<i32>>),
-    /// Heavy hitters by bytes.
-    HeavyBytes(Ranked<CountSketch<i64>>),
-    /// Packets, to be compared with another period's.
-    ChangePackets(Ranked<KAry<i32>>),
-    /// Bytes, to be compared with another period's.
-    ChangeBytes(Ranked<KAry<i64>>),
-    /// Different keys.
-    Distinct(HyperLogLog),
-    /// Entropy of packets over keys.
-    Entropy(UnivMon<FlowBytes, i32>),
-    /// Different peers of each key.
+    /// A Count Sketch of packets and its largest keys.
+    RankedCountSketch32(Ranked<CountSketch<i32>>),
+    /// A Count Sketch of bytes and its largest keys.
+    RankedCountSketch64(Ranked<CountSketch<i64>>),
+    /// A K-ary sketch of packets and its largest keys.
+    RankedKAry32(Ranked<KAry<i32>>),
+    /// A K-ary sketch of bytes and its largest keys.
+    RankedKAry64(Ranked<KAry<i64>>),
+    /// A distinct counter.
+    HyperLogLog(HyperLogLog),
+    /// A UnivMon of packets.
+    UnivMon32(UnivMon<FlowBytes, i32>),
+    /// Distinct peers of keys.
     Spread(Spread<FlowBytes>),
-    /// Moments of keys' sizes in packets.
-    MomentsPackets(CountSketch<i32>),
-    /// Moments of keys' sizes in bytes.
-    MomentsBytes(CountSketch<i64>),
-    /// Hierarchical heavy hitters by packets.
-    HierarchyPackets(Levels<i32>),
-    /// Hierarchical heavy hitters by bytes.
-    HierarchyBytes(Levels<i64>),
+    /// A Count Sketch of packets.
+    CountSketch32(CountSketch<i32>),
+    /// A Count Sketch of bytes.
+    CountSketch64(CountSketch<i64>),
+    /// Count Sketches of packets and their largest keys, for each length of prefix.
+    Levels32(Levels<i32>),
+    /// Count Sketches of bytes and their largest keys, for each length of prefix.
+    Levels64(Levels<i64>),
 }
 
 impl TaskState {
@@ -46,17 +43,21 @@ impl TaskState {
     /// If it is of another task or plan: shapes and seeds of one plan are the same everywhere.
     pub(super) fn merge(&mut self, other: &TaskState) {
         let merged = match (self, other) {
-            (TaskState::HeavyPackets(mine), TaskState::HeavyPackets(theirs)) => mine.merge(theirs),
-            (TaskState::HeavyBytes(mine), TaskState::HeavyBytes(theirs)) => mine.merge(theirs),
-            (TaskState::ChangePackets(mine), TaskState::ChangePackets(theirs)) => mine.merge(theirs),
-            (TaskState::ChangeBytes(mine), TaskState::ChangeBytes(theirs)) => mine.merge(theirs),
-            (TaskState::Distinct(mine), TaskState::Distinct(theirs)) => mine.merge(theirs),
-            (TaskState::Entropy(mine), TaskState::Entropy(theirs)) => mine.merge(theirs),
+            (TaskState::RankedCountSketch32(mine), TaskState::RankedCountSketch32(theirs)) => {
+                mine.merge(theirs)
+            }
+            (TaskState::RankedCountSketch64(mine), TaskState::RankedCountSketch64(theirs)) => {
+                mine.merge(theirs)
+            }
+            (TaskState::RankedKAry32(mine), TaskState::RankedKAry32(theirs)) => mine.merge(theirs),
+            (TaskState::RankedKAry64(mine), TaskState::RankedKAry64(theirs)) => mine.merge(theirs),
+            (TaskState::HyperLogLog(mine), TaskState::HyperLogLog(theirs)) => mine.merge(theirs),
+            (TaskState::UnivMon32(mine), TaskState::UnivMon32(theirs)) => mine.merge(theirs),
             (TaskState::Spread(mine), TaskState::Spread(theirs)) => mine.merge(theirs),
-            (TaskState::MomentsPackets(mine), TaskState::MomentsPackets(theirs)) => mine.merge(theirs),
-            (TaskState::MomentsBytes(mine), TaskState::MomentsBytes(theirs)) => mine.merge(theirs),
-            (TaskState::HierarchyPackets(mine), TaskState::HierarchyPackets(theirs)) => mine.merge(theirs),
-            (TaskState::HierarchyBytes(mine), TaskState::HierarchyBytes(theirs)) => mine.merge(theirs),
+            (TaskState::CountSketch32(mine), TaskState::CountSketch32(theirs)) => mine.merge(theirs),
+            (TaskState::CountSketch64(mine), TaskState::CountSketch64(theirs)) => mine.merge(theirs),
+            (TaskState::Levels32(mine), TaskState::Levels32(theirs)) => mine.merge(theirs),
+            (TaskState::Levels64(mine), TaskState::Levels64(theirs)) => mine.merge(theirs),
             _ => panic!("states of different tasks were put together"),
         };
         if let Err(error) = merged {
@@ -67,55 +68,59 @@ impl TaskState {
     /// Memory of its sketches.
     pub fn bytes(&self) -> Bytes {
         Bytes(match self {
-            TaskState::HeavyPackets(ranked) => ranked.sketch.bytes() + ranked.top.bytes(),
-            TaskState::HeavyBytes(ranked) => ranked.sketch.bytes() + ranked.top.bytes(),
-            TaskState::ChangePackets(ranked) => ranked.sketch.bytes() + ranked.top.bytes(),
-            TaskState::ChangeBytes(ranked) => ranked.sketch.bytes() + ranked.top.bytes(),
-            TaskState::Distinct(counter) => counter.bytes(),
-            TaskState::Entropy(univmon) => univmon.bytes(),
+            TaskState::RankedCountSketch32(ranked) => ranked.sketch.bytes() + ranked.top.bytes(),
+            TaskState::RankedCountSketch64(ranked) => ranked.sketch.bytes() + ranked.top.bytes(),
+            TaskState::RankedKAry32(ranked) => ranked.sketch.bytes() + ranked.top.bytes(),
+            TaskState::RankedKAry64(ranked) => ranked.sketch.bytes() + ranked.top.bytes(),
+            TaskState::HyperLogLog(counter) => counter.bytes(),
+            TaskState::UnivMon32(univmon) => univmon.bytes(),
             TaskState::Spread(spread) => spread.bytes(),
-            TaskState::MomentsPackets(sketch) => sketch.bytes(),
-            TaskState::MomentsBytes(sketch) => sketch.bytes(),
-            TaskState::HierarchyPackets(levels) => levels.bytes(),
-            TaskState::HierarchyBytes(levels) => levels.bytes(),
+            TaskState::CountSketch32(sketch) => sketch.bytes(),
+            TaskState::CountSketch64(sketch) => sketch.bytes(),
+            TaskState::Levels32(levels) => levels.bytes(),
+            TaskState::Levels64(levels) => levels.bytes(),
         })
     }
 
     /// Its sketches, each with the definition of its keys: one, but for `hhh` one for each length of prefix,
-    /// longest first. `spec` is the task whose state it is.
-    pub fn sketches(&self, spec: &TaskSpec) -> Vec<(KeyDefinition, SketchRef<'_>)> {
+    /// longest first. `key` is that of the task whose state it is.
+    pub fn sketches(&self, key: KeyDefinition) -> Vec<(KeyDefinition, SketchRef<'_>)> {
         let sketch = match self {
-            TaskState::HeavyPackets(Ranked { sketch, top }) => SketchRef::CountSketch32(sketch, Some(top)),
-            TaskState::HeavyBytes(Ranked { sketch, top }) => SketchRef::CountSketch64(sketch, Some(top)),
-            TaskState::ChangePackets(Ranked { sketch, top }) => SketchRef::KAry32(sketch, Some(top)),
-            TaskState::ChangeBytes(Ranked { sketch, top }) => SketchRef::KAry64(sketch, Some(top)),
-            TaskState::Distinct(counter) => SketchRef::HyperLogLog(counter),
-            TaskState::Entropy(univmon) => SketchRef::UnivMon32(univmon),
-            TaskState::Spread(spread) => SketchRef::Spread(spread),
-            TaskState::MomentsPackets(sketch) => SketchRef::CountSketch32(sketch, None),
-            TaskState::MomentsBytes(sketch) => SketchRef::CountSketch64(sketch, None),
-            TaskState::HierarchyPackets(levels) => {
-                return levels
-                    .sketches(spec, |ranked| SketchRef::CountSketch32(&ranked.sketch, Some(&ranked.top)));
+            TaskState::RankedCountSketch32(Ranked { sketch, top }) => {
+                SketchRef::CountSketch32(sketch, Some(top))
             }
-            TaskState::HierarchyBytes(levels) => {
+            TaskState::RankedCountSketch64(Ranked { sketch, top }) => {
+                SketchRef::CountSketch64(sketch, Some(top))
+            }
+            TaskState::RankedKAry32(Ranked { sketch, top }) => SketchRef::KAry32(sketch, Some(top)),
+            TaskState::RankedKAry64(Ranked { sketch, top }) => SketchRef::KAry64(sketch, Some(top)),
+            TaskState::HyperLogLog(counter) => SketchRef::HyperLogLog(counter),
+            TaskState::UnivMon32(univmon) => SketchRef::UnivMon32(univmon),
+            TaskState::Spread(spread) => SketchRef::Spread(spread),
+            TaskState::CountSketch32(sketch) => SketchRef::CountSketch32(sketch, None),
+            TaskState::CountSketch64(sketch) => SketchRef::CountSketch64(sketch, None),
+            TaskState::Levels32(levels) => {
                 return levels
-                    .sketches(spec, |ranked| SketchRef::CountSketch64(&ranked.sketch, Some(&ranked.top)));
+                    .sketches(key, |ranked| SketchRef::CountSketch32(&ranked.sketch, Some(&ranked.top)));
+            }
+            TaskState::Levels64(levels) => {
+                return levels
+                    .sketches(key, |ranked| SketchRef::CountSketch64(&ranked.sketch, Some(&ranked.top)));
             }
         };
-        vec![(spec.key(), sketch)]
+        vec![(key, sketch)]
     }
 }
 
 impl<C: Counter> Levels<C> {
     fn sketches<'a>(
         &'a self,
-        spec: &TaskSpec,
+        key: KeyDefinition,
         sketch: impl Fn(&'a Ranked<CountSketch<C>>) -> SketchRef<'a>,
     ) -> Vec<(KeyDefinition, SketchRef<'a>)> {
-        let key = |lengths| match spec.key().side() {
+        let key = |lengths| match key.side() {
             Some(side) => KeyDefinition::Prefix(side, lengths),
-            None => spec.key(),
+            None => key,
         };
         LEVELS.iter().zip(self.levels()).map(|(&lengths, level)| (key(lengths), sketch(level))).collect()
     }
@@ -165,6 +170,16 @@ pub struct WindowTally {
     pub bytes: Bytes,
     /// How many of them were older than the window, whose own was over.
     pub late: u64,
+}
+
+impl WindowTally {
+    /// All that was counted.
+    pub(super) fn total(&self, weight: Weight) -> u64 {
+        match weight {
+            Weight::Packets => self.packets,
+            Weight::Bytes => self.bytes.0,
+        }
+    }
 }
 
 impl std::ops::AddAssign for WindowTally {

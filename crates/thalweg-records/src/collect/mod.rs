@@ -31,6 +31,7 @@
 //! | [`stream`] | IPFIX over TCP and TLS |
 //! | `intake`, `outlet` | messages to rows; rows to the stores and to Kafka |
 
+mod exporters;
 mod intake;
 mod kernel_drops;
 pub mod listen;
@@ -52,12 +53,13 @@ use thiserror::Error;
 use crate::kafka::KafkaError;
 use crate::store::StoreError;
 
+pub use exporters::ExporterReport;
 pub use listen::Listen;
 pub use options::{CollectOptions, StreamLimits};
 pub use outlet::Tap;
 pub use process::CollectingProcess;
 pub use replay::{Replay, ReplayCounts};
-pub use report::{ExporterReport, Losses, Report, SocketReport};
+pub use report::{Losses, Report, SocketReport};
 pub use stream::StreamReport;
 
 /// Why collecting cannot start.

@@ -5,24 +5,20 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use thalweg_wire::Timestamp;
 use thalweg_wire::flow_export::{CounterBatch, RecordBatch};
 
+use super::exporters::Exporters;
 use super::intake::{Intake, Published};
 use super::listen::Protocol;
 use super::outlet::{Outlet, Shared, lock};
-use super::receiver::{Receiver, ReceiverCounts};
-use super::report::Exporters;
+use super::receiver::{PATIENCE, Receiver, ReceiverCounts};
 use super::socket::{self, Bound};
 use super::stream::Listener;
 use super::{CollectError, CollectOptions, Listen, Report, SocketReport, Tap, kernel_drops};
 use crate::kafka::Kafka;
 use crate::store::{Recovered, Store, StoreOptions};
-
-/// How long a thread waits for something to come before it looks what else there is to do.
-pub(super) const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Rows of interface counters that may wait for the disk: one for each interface of a large network.
 const COUNTER_ROWS: usize = 1 << 17;

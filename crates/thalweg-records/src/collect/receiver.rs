@@ -5,6 +5,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrLike, SockaddrStorage, recvmmsg};
@@ -25,6 +26,9 @@ const STRIDE: usize = (1 << 16) + (17 << 6) + 4096;
 /// Datagrams still taken from the socket after the end was asked for: more than its buffer holds at the default size,
 /// and a bound where an exporter goes on sending.
 const LAST_DATAGRAMS: usize = 1 << 17;
+
+/// How long a thread waits for something to come before it looks what else there is to do.
+pub(super) const PATIENCE: Duration = Duration::from_millis(100);
 
 /// What a receiver counts.
 #[derive(Debug, Default)]

@@ -10,10 +10,10 @@ use thalweg_wire::packet::Fragment;
 use thalweg_wire::parse::Parser;
 use thalweg_wire::source::Frame;
 
+use super::exporters::Exporters;
 use super::intake::{Intake, Published};
 use super::outlet::{Shared, lock};
 use super::process::Stores;
-use super::report::Exporters;
 use super::{CollectError, CollectOptions, Report, Tap};
 use crate::kafka::Kafka;
 use crate::store::Recovered;

@@ -1,14 +1,13 @@
 //! What became of everything: exporters, sockets, losses by place.
 
-use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
-use thalweg_wire::Timestamp;
-use thalweg_wire::flow_export::decode::{Counts, SourceStatistics, Totals, Transport};
-use thalweg_wire::flow_export::{Address, DecodeError, Format};
+use thalweg_wire::flow_export::DecodeError;
+use thalweg_wire::flow_export::decode::{Counts, Totals};
 
-use super::intake::Published;
-use super::{Listen, StreamReport};
+use super::exporters::ExporterReport;
+use super::listen::Listen;
+use super::stream::StreamReport;
 use crate::{kafka, store};
 
 /// What became of everything so far.
@@ -30,31 +29,6 @@ pub struct Report {
     pub kafka: Option<kafka::Statistics>,
     /// What was last wrong with a message.
     pub last_fault: Option<DecodeError>,
-}
-
-/// One observation domain of an exporter; its sessions, one after the other or at the same time, are added up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ExporterReport {
-    /// Whose address its messages have.
-    pub from: IpAddr,
-    /// As the records have it: the agent of sFlow.
-    pub exporter: Address,
-    /// In which format it sends.
-    pub format: Format,
-    /// How its messages come.
-    pub transport: Transport,
-    /// IPFIX `observationDomainId` and its kin.
-    pub observation_domain_id: u32,
-    /// Sessions of it.
-    pub sessions: u64,
-    /// One packet in so many is counted, as was said last; 0: not told.
-    pub sampling_interval: u32,
-    /// Templates known now.
-    pub templates: u64,
-    /// When the last message arrived.
-    pub last_received: Timestamp,
-    /// What was counted.
-    pub counts: Counts,
 }
 
 /// A UDP socket.
@@ -140,90 +114,15 @@ impl Report {
     }
 }
 
-/// Exporters put together from what decoders count.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Exporters {
-    rows: BTreeMap<(IpAddr, Address, Format, Transport, u32), ExporterReport>,
-    pub(super) totals: Totals,
-    pub(super) last_fault: Option<DecodeError>,
-}
-
-impl Exporters {
-    /// Adds what a decoder has counted; exporters beyond `limit` are only counted.
-    pub(super) fn add(&mut self, published: &Published, limit: usize) {
-        for source in &published.sources {
-            self.add_row(ExporterReport::from(source), limit);
-        }
-        self.add_totals(&published.totals);
-        self.last_fault = published.last_fault.or(self.last_fault);
-    }
-
-    /// Adds what was put together elsewhere.
-    pub(super) fn add_all(&mut self, others: &Exporters) {
-        others.rows.values().for_each(|row| self.add_row(*row, usize::MAX));
-        self.add_totals(&others.totals);
-        self.last_fault = others.last_fault.or(self.last_fault);
-    }
-
-    /// In order.
-    pub(super) fn rows(self) -> Vec<ExporterReport> {
-        self.rows.into_values().collect()
-    }
-
-    fn add_row(&mut self, row: ExporterReport, limit: usize) {
-        let key = (row.from, row.exporter, row.format, row.transport, row.observation_domain_id);
-        let has_room = self.rows.len() < limit;
-        match self.rows.get_mut(&key) {
-            Some(sum) => sum.add(&row),
-            None if has_room => drop(self.rows.insert(key, row)),
-            None => self.totals.gone += row.counts,
-        }
-    }
-
-    fn add_totals(&mut self, totals: &Totals) {
-        let sum = &mut self.totals;
-        sum.sessions += totals.sessions;
-        sum.sessions_evicted += totals.sessions_evicted;
-        sum.sessions_expired += totals.sessions_expired;
-        sum.dropped_unreadable += totals.dropped_unreadable;
-        sum.dropped_too_many_domains += totals.dropped_too_many_domains;
-        sum.held_bytes += totals.held_bytes;
-        sum.gone += totals.gone;
-    }
-}
-
-impl ExporterReport {
-    fn add(&mut self, other: &ExporterReport) {
-        self.sessions += other.sessions;
-        self.templates += other.templates;
-        self.counts += other.counts;
-        if other.last_received >= self.last_received {
-            self.last_received = other.last_received;
-            self.sampling_interval = other.sampling_interval;
-        }
-    }
-}
-
-impl From<&SourceStatistics> for ExporterReport {
-    fn from(source: &SourceStatistics) -> ExporterReport {
-        ExporterReport {
-            from: source.from.ip(),
-            exporter: source.exporter,
-            format: source.format,
-            transport: source.transport,
-            observation_domain_id: source.observation_domain_id,
-            sessions: 1,
-            sampling_interval: source.sampling_interval,
-            templates: source.templates,
-            last_received: source.last_received,
-            counts: source.counts,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use thalweg_wire::Timestamp;
+    use thalweg_wire::flow_export::decode::{SourceStatistics, Transport};
+    use thalweg_wire::flow_export::{Address, Format};
+
     use super::*;
+    use crate::collect::exporters::Exporters;
+    use crate::collect::intake::Published;
 
     fn source(port: u16, domain: u32, records: u64) -> SourceStatistics {
         SourceStatistics {

@@ -9,8 +9,8 @@ use rdkafka::error::{KafkaError as Error, RDKafkaErrorCode as Code};
 use rdkafka::message::DeliveryResult;
 use rdkafka::producer::{BaseRecord, Producer, ProducerContext, ThreadedProducer};
 
-use super::delivery::Tallies;
 use super::options::Value;
+use super::tallies::Tallies;
 use super::{KafkaError, KafkaOptions};
 
 /// What is not librdkafka's own default. Options override it.

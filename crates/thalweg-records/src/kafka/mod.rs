@@ -36,6 +36,8 @@ pub mod options;
 #[cfg(feature = "kafka")]
 mod outlet;
 pub mod statistics;
+#[cfg(feature = "kafka")]
+mod tallies;
 #[cfg(all(test, feature = "kafka"))]
 pub(crate) mod tests;
 

@@ -7,7 +7,7 @@ use thalweg_wire::flow_export::RecordBatch;
 
 use crate::schema::Dataset;
 
-use super::delivery::Tallies;
+use super::tallies::Tallies;
 
 /// Rows of a batch: few enough to be in the processor's cache, and many enough that handing them over costs nothing.
 pub(super) const BATCH_ROWS: usize = 4096;

@@ -12,7 +12,8 @@ use parquet::file::metadata::ColumnChunkMetaData;
 
 use super::delta::Delta;
 use super::hybrid::{Hybrid, Stretch};
-use super::value::{Malformed, Value};
+use super::malformed::Malformed;
+use super::value::Value;
 
 /// Dictionary indices unpacked at a time.
 const INDICES: usize = 1024;

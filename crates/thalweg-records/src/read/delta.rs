@@ -3,7 +3,7 @@
 //! A page begins with the size of its blocks, the number of miniblocks of each, how many values there are, and the
 //! first. A block has its least difference, the width of each miniblock, and what the differences are above the least.
 
-use super::value::Malformed;
+use super::malformed::Malformed;
 
 /// Most values of a block that are believed: writers use 128 or 256.
 const LARGEST_BLOCK: usize = 1 << 14;

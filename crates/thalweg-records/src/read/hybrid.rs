@@ -3,7 +3,7 @@
 //! Dictionary indices and definition levels come in it. A header is a varint: its lowest bit tells a bit-packed
 //! stretch (of eight values times the rest of it) from a run (of one value, as often as the rest says).
 
-use super::value::Malformed;
+use super::malformed::Malformed;
 use crate::by_width::by_width;
 
 /// Values before position, and what the current run has left.

@@ -9,6 +9,7 @@ mod delta;
 mod error;
 pub(crate) mod field;
 mod hybrid;
+mod malformed;
 mod spelling;
 pub(crate) mod sweep;
 mod value;

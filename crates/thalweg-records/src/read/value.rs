@@ -7,11 +7,8 @@ use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Typ
 use thalweg_wire::flow_export::{Address, Format};
 
 use super::delta::Delta;
+use super::malformed::Malformed;
 use super::spelling::{ADDRESS, address};
-
-/// What was expected where a page has something else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Malformed(pub(crate) &'static str);
 
 /// What a column has.
 pub(crate) trait Value: Copy + Default + Debug + 'static {

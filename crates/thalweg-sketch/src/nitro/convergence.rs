@@ -25,7 +25,7 @@ use crate::account::Account;
 use crate::estimate::CHEBYSHEV;
 use crate::noise::Noise;
 
-use super::probability::Probability;
+use crate::probability::Probability;
 
 /// Packets between tests, at least.
 const INTERVAL: u64 = 1 << 15;

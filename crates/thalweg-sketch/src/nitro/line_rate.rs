@@ -1,6 +1,6 @@
 //! AlwaysLineRate: p from the arrival rate and a budget of time.
 
-use super::probability::Probability;
+use crate::probability::Probability;
 
 /// What keeping up costs, and how much of it there may be.
 ///

@@ -22,14 +22,13 @@ use crate::digest::Digest;
 mod batch;
 pub mod convergence;
 mod line_rate;
-mod probability;
 mod row_wise;
 mod sampler;
 
+pub use crate::probability::{ParseProbabilityError, Probability};
 pub use batch::Batch;
 pub use convergence::Target;
 pub use line_rate::LineRate;
-pub use probability::{ParseProbabilityError, Probability};
 pub(crate) use row_wise::largest;
 pub use row_wise::{Place, RowWise, WithTopK};
 pub use sampler::table_bytes;

@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-use super::probability::Probability;
+use crate::probability::Probability;
 
 /// Draws the pairs to update.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::Kind;
+use super::kind::Kind;
 use crate::hyper_log_log::RegistersError;
 use crate::merge::MergeError;
 use crate::shape::ShapeError;

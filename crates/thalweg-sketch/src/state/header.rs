@@ -5,11 +5,12 @@
 
 use super::bytes::{Reader, put_bytes};
 use super::error::StateError;
-use super::meta::{Kind, Meta};
+use super::kind::Kind;
+use super::meta::Meta;
 use super::{HASH_VERSION, MAGIC, VERSION};
 use crate::account::Account;
 use crate::digest::{HASH_NAME, Hasher};
-use crate::nitro::Probability;
+use crate::probability::Probability;
 use crate::shape::Shape;
 use crate::top_k::TopK;
 

@@ -3,7 +3,7 @@
 use super::bytes::Reader;
 use super::error::{CombineError, StateError};
 use super::header::{AT_LEVELS, Header};
-use super::meta::Kind;
+use super::kind::Kind;
 use super::tables::{put_counters, put_top, read_counters, read_top};
 use crate::account::Account;
 use crate::count_min::CountMin;

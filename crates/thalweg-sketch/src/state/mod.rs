@@ -36,6 +36,7 @@ mod bytes;
 mod error;
 mod header;
 mod key_bytes;
+mod kind;
 mod linear;
 mod meta;
 mod tables;
@@ -53,8 +54,9 @@ use bytes::{Reader, put_varint};
 pub use error::{CombineError, StateError};
 use header::{AT_COUNTER_BYTES, AT_PRECISION, Header};
 pub use key_bytes::KeyBytes;
+pub use kind::Kind;
 pub use linear::{Linear, RowState};
-pub use meta::{Kind, Meta};
+pub use meta::Meta;
 use tables::{put_top, read_top};
 
 /// What every state begins with. As in PNG, the first byte is no text, and line ends of all kinds follow the name, so

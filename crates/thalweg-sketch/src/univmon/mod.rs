@@ -30,10 +30,11 @@ use crate::counters::{Counter, Counters, Reading};
 use crate::digest::{Digest, Hasher, Key};
 use crate::estimate::{Bound, Estimate};
 use crate::merge::MergeError;
-use crate::nitro::{Place, Probability, RowWise};
+use crate::nitro::{Place, RowWise};
 use crate::noise::Noise;
+use crate::probability::Probability;
 use crate::rows::{median_over_rows, signed_energy};
-use crate::shape::{Shape, ShapeError};
+use crate::shape::{MAX_LEVELS, Shape, ShapeError};
 use crate::top_k::{Candidate, TopK};
 
 #[cfg(test)]
@@ -49,7 +50,7 @@ pub struct UnivMonShape {
 
 impl UnivMonShape {
     /// Levels, at most: the first, and one for each of the digest's depth bits.
-    pub const MAX_LEVELS: usize = Digest::DEPTH_BITS as usize + 1;
+    pub const MAX_LEVELS: usize = MAX_LEVELS;
 
     /// `levels` Count Sketches of `shape`, each with the `k` largest of its keys.
     ///

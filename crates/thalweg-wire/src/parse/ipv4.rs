@@ -2,7 +2,7 @@
 
 use crate::flow_key::FlowKey;
 use crate::packet::Fragment;
-use crate::parse::ip::{self, Datagram};
+use crate::parse::datagram::{self, Datagram};
 use crate::parse::ipv6;
 use crate::parse::rest::Rest;
 use crate::parse::{Malformed, Unparsed};
@@ -33,7 +33,7 @@ pub(super) fn parse(rest: Rest<'_>) -> Result<Datagram<'_>, Unparsed> {
     }
     let total_length = u16::from_be_bytes([header[2], header[3]]);
     let stated = (total_length != 0).then_some(u32::from(total_length));
-    let (ip_length, notes) = ip::ip_length(stated, rest.wire_length());
+    let (ip_length, notes) = datagram::ip_length(stated, rest.wire_length());
     if ip_length < header_length {
         return Err(rest.malformed(Malformed::TotalLength));
     }
@@ -41,7 +41,8 @@ pub(super) fn parse(rest: Rest<'_>) -> Result<Datagram<'_>, Unparsed> {
     let identification = u16::from_be_bytes([header[4], header[5]]);
     let flags_and_offset = u16::from_be_bytes([header[6], header[7]]);
     let more_fragments = flags_and_offset & MORE_FRAGMENTS != 0;
-    let fragment = ip::fragment(flags_and_offset & FRAGMENT_OFFSET, more_fragments, identification.into());
+    let fragment =
+        datagram::fragment(flags_and_offset & FRAGMENT_OFFSET, more_fragments, identification.into());
 
     let src = u32::from_be_bytes([header[12], header[13], header[14], header[15]]);
     let dst = u32::from_be_bytes([header[16], header[17], header[18], header[19]]);

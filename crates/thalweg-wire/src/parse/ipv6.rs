@@ -2,7 +2,7 @@
 
 use crate::flow_key::FlowKey;
 use crate::packet::{Fragment, PacketNotes};
-use crate::parse::ip::{self, Datagram};
+use crate::parse::datagram::{self, Datagram};
 use crate::parse::rest::Rest;
 use crate::parse::{Malformed, Unparsed};
 use crate::protocol::Protocol;
@@ -58,7 +58,7 @@ pub(super) fn parse(rest: Rest<'_>) -> Result<Datagram<'_>, Unparsed> {
         length => Some(u32::from(length)),
     };
     let stated = payload_length.map(|length| length.saturating_add(HEADER_LENGTH));
-    let (ip_length, notes) = ip::ip_length(stated, rest.wire_length());
+    let (ip_length, notes) = datagram::ip_length(stated, rest.wire_length());
 
     let src = u128::from_be_bytes(*rest.skip(8).header()?);
     let dst = u128::from_be_bytes(*rest.skip(24).header()?);
@@ -132,7 +132,7 @@ fn fragment(header: Rest<'_>) -> Option<Fragment> {
     let &[_, _, high, low, i0, i1, i2, i3] = header.peek()?;
     let offset_and_flags = u16::from_be_bytes([high, low]);
     let identification = u32::from_be_bytes([i0, i1, i2, i3]);
-    Some(ip::fragment(offset_and_flags >> 3, offset_and_flags & 1 != 0, identification))
+    Some(datagram::fragment(offset_and_flags >> 3, offset_and_flags & 1 != 0, identification))
 }
 
 /// The length in a jumbo payload option, which only hop-by-hop options hold; `None` if it is absent, cut off,

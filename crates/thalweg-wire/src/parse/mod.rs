@@ -12,6 +12,7 @@
 //! Any bytes give a value, never a panic: headers are read as arrays of fixed size that are there or not.
 //! Nothing is allocated, and every loop (tags, labels, extension headers, options, tunnels) has a bound.
 
+mod datagram;
 mod fast;
 mod ip;
 mod ipv4;

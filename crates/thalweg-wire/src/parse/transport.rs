@@ -1,7 +1,7 @@
 //! Transport headers: ports, and what TCP says of itself.
 
 use crate::packet::{EthernetAddresses, Fragment, Packet, PacketNotes, TcpFlags};
-use crate::parse::ip::Datagram;
+use crate::parse::datagram::Datagram;
 use crate::parse::rest::Rest;
 use crate::protocol::Protocol;
 use crate::time::Timestamp;

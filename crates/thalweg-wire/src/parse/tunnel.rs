@@ -13,7 +13,8 @@
 
 use crate::flow_key::IpVersion;
 use crate::packet::{Fragment, PacketNotes};
-use crate::parse::ip::{self, Datagram, Network};
+use crate::parse::datagram::Datagram;
+use crate::parse::ip::{self, Network};
 use crate::parse::link;
 use crate::parse::rest::Rest;
 use crate::parse::transport::UDP_HEADER_LENGTH;

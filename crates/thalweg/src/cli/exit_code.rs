@@ -13,8 +13,8 @@ use thalweg_records::store::StoreError;
 use crate::collect::RequestError;
 use crate::config::{ConfigError, OptionsError};
 use crate::serve;
-use crate::synth::SynthOptionsError;
 use crate::watch::Outcome;
+use thalweg_synth::trace::SynthOptionsError;
 
 /// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl ExitCode {
                 || cause.is::<OptionsError>()
                 || cause.is::<PlanError>()
                 || cause.is::<SynthOptionsError>()
-                || cause.is::<thalweg_records::generator::OptionsError>()
+                || cause.is::<thalweg_synth::records::OptionsError>()
                 || cause.is::<ExperimentError>()
                 || cause.is::<SweepError>()
                 || cause.is::<serve::config::ConfigError>()

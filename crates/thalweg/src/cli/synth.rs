@@ -14,7 +14,7 @@ use thalweg_wire::{BitRate, Bytes, LinkType, Nanos, Timestamp};
 
 use self::records::{RecordArgs, Shared};
 use crate::config::value::parse;
-use crate::synth::{SynthError, SynthOptions, SynthSummary, generate};
+use thalweg_synth::trace::{SynthError, SynthOptions, SynthSummary, generate};
 
 /// Stands for standard output.
 const STANDARD_OUTPUT: &str = "-";
@@ -262,6 +262,7 @@ fn told_apart(error: SynthError) -> anyhow::Error {
         SynthError::Options(error) => error.into(),
         SynthError::Trace(error) => anyhow::Error::new(error).context("cannot write the trace"),
         SynthError::Truth(error) => anyhow::Error::new(error).context("cannot write the truth"),
+        error => anyhow::Error::new(error),
     }
 }
 

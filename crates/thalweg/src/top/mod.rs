@@ -13,6 +13,7 @@
 //! | `model` | what is shown, and what is asked for |
 //! | `shown` | what is known of the daemon: its last answer, its events, one flow |
 //! | `view` | the state between two frames, and what keys do to it |
+//! | `screen` | that view joined to a terminal |
 //! | `draw/` | state to cells |
 //! | `links_table` | the links once, as a table |
 //! | `run` | all of it together |
@@ -27,6 +28,7 @@ pub mod model;
 mod options;
 mod poll;
 mod run;
+mod screen;
 mod shown;
 mod view;
 

@@ -5,18 +5,16 @@
 
 use std::time::Duration;
 
-use ratatui::Frame;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use thalweg_api::Link;
 use thalweg_wire::FlowKey;
 
-use super::draw;
 use super::model::{FlowRow, LinkFilter, News, Query, SeenLink, SortBy};
 use super::shown::{Frozen, Shown};
 use crate::terminal::cursor::{Cursor, Step, step_of};
 use crate::terminal::line_box::{Edit, LineBox};
-use crate::terminal::{self, Theme, View};
-use crate::watch::flow_filter::{FlowFilter, FlowFilterError};
+use crate::terminal::{self, Theme};
+use thalweg_watch::flow_filter::{FlowFilter, FlowFilterError};
 
 /// What a key asks of the caller.
 pub(super) type Action = terminal::Action<Query>;
@@ -292,27 +290,22 @@ impl TopView {
     }
 }
 
-impl View for TopView {
-    type News = News;
-    type Query = Query;
-
-    fn draw(&mut self, frame: &mut Frame) {
-        draw::draw(self, frame);
-    }
-
+impl TopView {
     /// Takes news. While the display is paused they are kept and not shown.
-    fn update(&mut self, news: News) {
+    pub(super) fn receive(&mut self, news: News) {
         self.latest.take(news);
         if self.held.is_none() {
             self.refresh_rows();
         }
     }
 
-    fn end(&mut self) {
+    /// Takes the end of all news.
+    pub(super) fn conclude(&mut self) {
         self.latest.trouble.get_or_insert(("is not asked any more".to_owned(), Duration::ZERO));
     }
 
-    fn key(&mut self, key: KeyEvent) -> Action {
+    /// Takes a key.
+    pub(super) fn press(&mut self, key: KeyEvent) -> Action {
         let control_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
         let action = match () {
             () if key.kind == KeyEventKind::Release => return Action::None,

@@ -10,9 +10,9 @@ use thalweg_records::store::Statistics;
 use thalweg_wire::TcpFlags;
 use thalweg_wire::parse::Malformed;
 
-use super::meter::MeterCounters;
 use super::tasks::json::{TasksSummary, WindowLine};
-use super::totals::Totals;
+use thalweg_watch::MeterCounters;
+use thalweg_watch::Totals;
 
 /// One line.
 #[derive(Debug, Serialize)]

@@ -1,26 +1,12 @@
-//! `thalweg watch`: packets in, heavy flows out.
+//! `thalweg watch`: packets in, heavy flows out. What happens in between is in [`thalweg_watch`].
 //!
-//! ```text
-//! inputs ──► reader ──► (dealt out by flow) ──► meter, tasks ──► ledger, totals ──► report, json, live_view
-//! ```
-//!
-//! `options` says what to do, `worker` puts reading and metering into threads, `run` starts them and shows what
-//! they find.
+//! `run` starts it and shows what it finds: as a report, as lines of JSON, or in the live view.
 
-pub mod flow_filter;
-mod handing;
-mod inputs;
 pub(crate) mod json;
-mod ledger;
 pub mod live_view;
-mod meter;
-pub mod options;
-pub(crate) mod reader;
 mod report;
 mod run;
 mod tasks;
-mod totals;
-mod view_feed;
-mod worker;
 
 pub use run::{Outcome, run};
+pub use thalweg_watch::options;

@@ -10,11 +10,12 @@ use thalweg_records::handoff::Ledger;
 use thalweg_wire::parse::Malformed;
 use thalweg_wire::{BitRate, Nanos};
 
-use super::meter::MeterCounters;
-use super::options::{Detector, WatchOptions};
-use super::tasks::{self, TaskLedger};
-use super::totals::Totals;
+use super::tasks;
 use crate::figures::grouped;
+use thalweg_watch::MeterCounters;
+use thalweg_watch::Totals;
+use thalweg_watch::options::{Detector, WatchOptions};
+use thalweg_watch::tasks::TaskLedger;
 
 /// Writes the report.
 pub(super) fn write(out: &mut impl Write, totals: &Totals, options: &WatchOptions) -> io::Result<()> {

@@ -1,50 +1,33 @@
-//! One run of `thalweg watch`: opens sources, starts workers, shows what they find.
+//! One run of `thalweg watch`: what [`thalweg_watch`] finds is shown.
 
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{Scope, ScopedJoinHandle};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
+use crossbeam_channel::{bounded, unbounded};
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use thalweg_capture::privileges::drop_privileges;
 use thalweg_measure::meter::flow_table::Output;
-use thalweg_measure::meter::intake::Intake;
-use thalweg_measure::tasks::{Plan as TaskPlan, TasksOptions};
-use thalweg_wire::HashSeed;
-use thalweg_wire::parse::Parser;
+use thalweg_watch::options::{Show, WatchOptions};
+use thalweg_watch::{Clock, Heard, Message, Totals, ViewFeed, Wants, Watch};
+use thalweg_wire::Timestamp;
 
-use super::handing::Handing;
-use super::inputs::Inputs;
 use super::json::{FlowLine, Line, Summary};
 use super::live_view::{LiveView, Query, Theme};
-use super::meter::Meter;
-use super::options::{Show, WatchOptions};
-use super::reader::{Limits, Pace};
 use super::report;
 use super::tasks::json::WindowLine;
-use super::tasks::{Collector, Finished, Monitoring, Saving, TaskLedger, Turn};
-use super::totals::Totals;
-use super::view_feed::ViewFeed;
-use super::worker::{BATCHES_IN_FLIGHT, Dealer, Dealt, Message, Metering, Reading, Wants};
 use crate::figures::grouped;
 use crate::terminal;
-
-/// Messages on their way to the main thread, at most; a worker whose message does not fit in waits.
-const MESSAGES_IN_FLIGHT: usize = 256;
 
 /// Snapshots that a slow terminal may be behind.
 const SNAPSHOTS_IN_FLIGHT: usize = 2;
 
 /// How long the last snapshot waits for a terminal that does not keep up.
 const LAST_SNAPSHOT_WAIT: Duration = Duration::from_secs(2);
-
-/// How often the progress bar moves.
-const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,29 +45,22 @@ pub enum Outcome {
 /// happens to a source later is told in the report and by [`Outcome::CutShort`].
 pub fn run(options: &WatchOptions) -> anyhow::Result<Outcome> {
     let seed = options.seed.unwrap_or_else(random_seed);
-    let inputs = Inputs::open(options)?;
-    let mut plan = Plan::new(inputs, options, seed)?;
-    if plan.live {
+    let mut watch = Watch::open(options, seed, Clock { wall: wall_clock, steady: Instant::now })?;
+    if watch.is_live() {
         drop_privileges().context("cannot give up the privileges that capturing needed")?;
     }
-    if let (Some(folder), Some(_)) = (&options.save_states, &plan.tasks) {
-        // As the user who will write there.
-        plan.saving = Some(Saving::into(folder)?);
-    }
-    plan.handing = Handing::start(options, plan.live)?;
+    watch.make_outputs(options)?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         // The first one stops; a second one, while stopping takes its time, ends the process.
         signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
-    let started = Instant::now();
-    let mut totals = match options.show {
-        Show::LiveView => show_live(plan, options, &stop)?,
-        Show::Summary => show_summary(plan, options, &stop)?,
-        Show::Json { flows } => show_json(plan, options, &stop, flows)?,
+    let totals = match options.show {
+        Show::LiveView => show_live(watch, options, &stop)?,
+        Show::Summary => show_summary(watch, options, &stop)?,
+        Show::Json { flows } => show_json(watch, options, &stop, flows)?,
     };
-    totals.elapsed = started.elapsed();
     finish(&totals, options)
 }
 
@@ -108,246 +84,32 @@ fn finish(totals: &Totals, options: &WatchOptions) -> anyhow::Result<Outcome> {
     Ok(if totals.cut_short.is_empty() { Outcome::Complete } else { Outcome::CutShort })
 }
 
+fn wall_clock() -> Timestamp {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::new(since_epoch.as_secs(), since_epoch.subsec_nanos())
+}
+
 /// Seeds are only to be unknown to who sends packets: what the system gives to hash maps will do.
 fn random_seed() -> u64 {
     std::hash::RandomState::new().build_hasher().finish()
 }
 
-/// What is to run: readings and meters, memory allocated, nothing started.
-struct Plan {
-    inputs: Inputs,
-    /// One for each metering thread; `None` without a flow table.
-    meters: Vec<Option<Meter>>,
-    tasks: Option<TaskPlan>,
-    saving: Option<Saving>,
-    handing: Option<Handing>,
-    parser: Parser,
-    seed: u64,
-    pace: Option<Pace>,
-    live: bool,
-}
-
-impl Plan {
-    fn new(inputs: Inputs, options: &WatchOptions, seed: u64) -> anyhow::Result<Plan> {
-        let (live, workers) = match &inputs {
-            Inputs::Files(_) => (false, options.workers.unwrap_or(1).max(1)),
-            Inputs::Rings(rings) => (true, rings.len()),
-        };
-        let tasks = options.tasks.clone().map(|tasks| TaskPlan::new(TasksOptions { seed, workers, ..tasks }));
-        let tasks = tasks.transpose().context("the measurement tasks cannot be planned")?;
-        let meter = |_| options.table.then(|| Meter::new(options, workers, seed)).transpose();
-        let meters = (0..workers).map(meter).collect::<anyhow::Result<_>>()?;
-        let pace = options.replay.filter(|_| !live).map(Pace::new);
-        let parser = Parser { peel_tunnels: options.peel_tunnels };
-        Ok(Plan { inputs, meters, tasks, saving: None, handing: None, parser, seed, pace, live })
-    }
-
-    /// Threads that tell the main thread something.
-    fn workers(&self) -> usize {
-        self.meters.len() + usize::from(self.deals())
-    }
-
-    /// Whether one thread reads and others meter.
-    fn deals(&self) -> bool {
-        !self.live && self.meters.len() > 1
-    }
-
-    /// Starts all threads; they end when their input does or `stop` is set.
-    fn start<'scope, 'env>(
-        self,
-        scope: &'scope Scope<'scope, 'env>,
-        wants: &Wants,
-        limits: Limits<'env>,
-        sender: &Sender<Message>,
-        turns: Vec<Turn>,
-    ) -> Vec<ScopedJoinHandle<'scope, ()>> {
-        let deals = self.deals();
-        let seed = HashSeed::new(self.seed);
-        let intake = || Intake::new(self.parser, seed);
-        let pace = self.pace;
-        let reading = |worker| Reading::new(worker, intake(), sender.clone());
-        let tasks = self.tasks;
-        let metering = |worker, meter| {
-            let turns = turns.get(worker).cloned();
-            let monitoring = tasks.as_ref().zip(turns);
-            let monitoring =
-                monitoring.map(|(plan, turns)| Monitoring::new(plan, worker, turns, sender.clone()));
-            Metering::new(worker, meter, monitoring, wants.clone(), sender.clone())
-        };
-        let window = tasks.as_ref().map(|plan| plan.options().window);
-        let meters = self.meters.into_iter().enumerate();
-        let start = |work: Box<dyn FnOnce() -> Message + Send + 'scope>| {
-            let sender = sender.clone();
-            scope.spawn(move || super::worker::tell(&sender, work()))
-        };
-        match self.inputs {
-            Inputs::Rings(rings) => rings
-                .into_iter()
-                .zip(meters)
-                .map(|(ring, (worker, meter))| {
-                    let (reading, metering) = (reading(worker), metering(worker, meter));
-                    start(Box::new(move || done(reading.run(vec![ring], None, limits, metering))))
-                })
-                .collect(),
-            Inputs::Files(files) if deals => {
-                let mut handles = Vec::new();
-                let mut senders = Vec::new();
-                for (worker, meter) in meters {
-                    let (deal, dealt) = bounded::<Dealt>(BATCHES_IN_FLIGHT);
-                    senders.push(deal);
-                    let metering = metering(worker, meter);
-                    handles.push(start(Box::new(move || done(metering.run(&dealt)))));
-                }
-                let worker = senders.len();
-                // Another seed than the tables have: the flows of one worker are to spread over all its buckets.
-                let deal_seed = HashSeed::new(!self.seed);
-                let views = wants.views.is_some();
-                let dealer = Dealer::new(worker, deal_seed, senders, sender.clone(), views, window);
-                let reading = reading(worker);
-                handles.push(start(Box::new(move || done(reading.run(files, pace, limits, dealer)))));
-                handles
-            }
-            Inputs::Files(files) => meters
-                .take(1)
-                .map(|(worker, meter)| (reading(worker), metering(worker, meter)))
-                .zip([files])
-                .map(|((reading, metering), files)| {
-                    start(Box::new(move || done(reading.run(files, pace, limits, metering))))
-                })
-                .collect(),
-        }
-    }
-}
-
-fn done(done: super::worker::Done) -> Message {
-    Message::Done(Box::new(done))
-}
-
-/// What the main thread hears of.
-pub(super) enum Heard<'a> {
-    /// Nothing for a while.
-    Silence,
-    /// A worker's message.
-    Message(&'a Message),
-    /// A window of all workers that is over.
-    Window(&'a Finished),
-}
-
-/// Runs the plan; `hear` gets everything as it comes.
-///
-/// # Errors
-/// If states cannot be saved; then everything has been stopped.
-fn run_plan(
-    mut plan: Plan,
-    options: &WatchOptions,
-    wants: Wants,
-    stop: &AtomicBool,
-    mut hear: impl FnMut(Heard<'_>, &Totals),
-) -> anyhow::Result<Totals> {
-    let (sender, receiver) = bounded(MESSAGES_IN_FLIGHT);
-    let mut totals = Totals { tasks: plan.tasks.as_ref().map(TaskLedger::new), ..Totals::default() };
-    let (mut collector, turns) = plan.tasks.as_ref().map(Collector::new).unzip();
-    let turns = turns.unwrap_or_default();
-    let saving = plan.saving.take();
-    let mut handing = plan.handing.take();
-    let mut saved = Ok(());
-    let mut save = |collector: &Collector, finished: &Finished| {
-        if let (Some(saving), Ok(()), Some(window)) = (&saving, &saved, collector.window_of(finished)) {
-            saved = saving.save(collector.plan(), window);
-            if saved.is_err() {
-                stop.store(true, Ordering::Relaxed);
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        let limits = Limits { stop, duration: options.duration };
-        let handles = plan.start(scope, &wants, limits, &sender, turns);
-        drop(sender);
-        let mut hear = |heard: Heard<'_>, totals: &Totals| {
-            if let Some(handing) = &mut handing {
-                handing.hear(&heard);
-            }
-            hear(heard, totals);
-        };
-        collect(&receiver, options, collector.as_mut(), &mut totals, &mut save, &mut hear);
-        for handle in handles {
-            if let Err(panic) = handle.join() {
-                std::panic::resume_unwind(panic);
-            }
-        }
-    });
-    if let Some(tasks) = &mut totals.tasks {
-        tasks.together = collector.and_then(|collector| collector.together());
-    }
-    totals.handed_on = handing.map(|handing| handing.finish(&totals.intake));
-    saved.map(|()| totals)
-}
-
-fn collect(
-    receiver: &Receiver<Message>,
-    options: &WatchOptions,
-    mut collector: Option<&mut Collector>,
-    totals: &mut Totals,
-    save: &mut impl FnMut(&Collector, &Finished),
-    hear: &mut impl FnMut(Heard<'_>, &Totals),
-) {
-    let mut window_is_over =
-        |collector: &Collector, finished: Finished, totals: &mut Totals, hear: &mut _| {
-            save(collector, &finished);
-            window_is_over(finished, totals, hear);
-        };
-    loop {
-        match receiver.recv_timeout(PROGRESS_INTERVAL) {
-            Err(RecvTimeoutError::Disconnected) => return,
-            Err(RecvTimeoutError::Timeout) => hear(Heard::Silence, totals),
-            Ok(Message::Done(done)) => totals.add(*done, options.top),
-            Ok(Message::Windows(states)) => {
-                if let Some(collector) = &mut collector {
-                    collector
-                        .add(states, |collector, finished| window_is_over(collector, finished, totals, hear));
-                }
-            }
-            Ok(Message::NoMoreWindows(worker)) => {
-                if let Some(collector) = &mut collector {
-                    let take =
-                        |collector: &Collector, finished| window_is_over(collector, finished, totals, hear);
-                    collector.worker_has_gone(worker, take);
-                }
-            }
-            Ok(message) => {
-                if let Message::Output(Output { findings, .. }) = &message {
-                    findings.iter().for_each(|finding| totals.cheetahs.add(finding));
-                }
-                hear(Heard::Message(&message), totals);
-            }
-        }
-    }
-}
-
-fn window_is_over(finished: Finished, totals: &mut Totals, hear: &mut impl FnMut(Heard<'_>, &Totals)) {
-    hear(Heard::Window(&finished), totals);
-    if let Some(tasks) = &mut totals.tasks {
-        tasks.add(finished);
-    }
-}
-
 /// The report alone, with a progress bar while files are read.
-fn show_summary(plan: Plan, options: &WatchOptions, stop: &AtomicBool) -> anyhow::Result<Totals> {
-    let mut progress = FileProgress::new(&plan);
-    let wants = Wants { records: plan.handing.is_some(), views: progress.views(), largest: options.top };
-    let totals = run_plan(plan, options, wants, stop, |heard, _| progress.hear(&heard));
+fn show_summary(watch: Watch, options: &WatchOptions, stop: &AtomicBool) -> anyhow::Result<Totals> {
+    let mut progress = FileProgress::new(&watch);
+    let wants = Wants { records: watch.hands_on(), views: progress.views(), largest: options.top };
+    let totals = thalweg_watch::run(watch, wants, stop, |heard, _| progress.hear(&heard));
     progress.bar.finish_and_clear();
-    totals
+    Ok(totals?)
 }
 
 /// Lines of JSON as things happen.
-fn show_json(plan: Plan, options: &WatchOptions, stop: &AtomicBool, flows: bool) -> anyhow::Result<Totals> {
-    let mut progress = FileProgress::new(&plan);
-    let wants =
-        Wants { records: flows || plan.handing.is_some(), views: progress.views(), largest: options.top };
+fn show_json(watch: Watch, options: &WatchOptions, stop: &AtomicBool, flows: bool) -> anyhow::Result<Totals> {
+    let mut progress = FileProgress::new(&watch);
+    let wants = Wants { records: flows || watch.hands_on(), views: progress.views(), largest: options.top };
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout());
     let mut written = Ok(());
-    let totals = run_plan(plan, options, wants, stop, |heard, _| {
+    let totals = thalweg_watch::run(watch, wants, stop, |heard, _| {
         progress.hear(&heard);
         if written.is_ok() {
             written = match heard {
@@ -364,7 +126,7 @@ fn show_json(plan: Plan, options: &WatchOptions, stop: &AtomicBool, flows: bool)
     });
     progress.bar.finish_and_clear();
     written.and_then(|()| out.flush()).context("cannot write to standard output")?;
-    totals
+    Ok(totals?)
 }
 
 fn output_lines(out: &mut impl Write, output: &Output, flows: bool) -> io::Result<()> {
@@ -384,17 +146,16 @@ fn json_line(out: &mut impl Write, line: &Line<'_>) -> io::Result<()> {
 }
 
 /// The live view; when it is left, everything stops.
-fn show_live(plan: Plan, options: &WatchOptions, stop: &AtomicBool) -> anyhow::Result<Totals> {
+fn show_live(watch: Watch, options: &WatchOptions, stop: &AtomicBool) -> anyhow::Result<Totals> {
     let (snapshots, shown) = bounded(SNAPSHOTS_IN_FLIGHT);
     let (asked, queries) = unbounded::<Query>();
     let query = Arc::new(Mutex::new(Query::default()));
-    let wants =
-        Wants { records: plan.handing.is_some(), views: Some(Arc::clone(&query)), largest: options.top };
-    let mut feed = ViewFeed::new(plan.workers(), plan.live, plan.pace.is_some(), options.table);
+    let wants = Wants { records: watch.hands_on(), views: Some(Arc::clone(&query)), largest: options.top };
+    let mut feed = ViewFeed::new(watch.workers(), watch.is_live(), watch.is_replayed(), options.table);
     std::thread::scope(|scope| {
         let running = scope.spawn(move || {
             let current = || query.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let totals = run_plan(plan, options, wants, stop, |heard, totals| {
+            let totals = thalweg_watch::run(watch, wants, stop, |heard, totals| {
                 if let Some(latest) = queries.try_iter().last() {
                     *query.lock().unwrap_or_else(PoisonError::into_inner) = latest;
                 }
@@ -425,8 +186,8 @@ struct FileProgress {
 }
 
 impl FileProgress {
-    fn new(plan: &Plan) -> FileProgress {
-        let shown = !plan.live && plan.pace.is_none() && io::stderr().is_terminal();
+    fn new(watch: &Watch) -> FileProgress {
+        let shown = !watch.is_live() && !watch.is_replayed() && io::stderr().is_terminal();
         let style = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes}  {msg}  {eta} left")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         FileProgress {

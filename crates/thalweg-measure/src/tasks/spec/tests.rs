@@ -1,7 +1,11 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::tasks::PrefixLengths;
+use crate::tasks::{
+    ChangeTask, DistinctTask, EntropyTask, HeavyTask, HierarchyTask, MomentsTask, PrefixLengths, Share, Side,
+    SpreadTask,
+};
+use thalweg_wire::Nanos;
 
 fn any_key() -> impl Strategy<Value = KeyDefinition> {
     let side = || prop_oneof![Just(Side::Source), Just(Side::Destination)];
@@ -22,13 +26,13 @@ fn any_spec() -> impl Strategy<Value = TaskSpec> {
         |(kind, key, weight, share, period, threshold)| {
             let side = key.side().unwrap_or(Side::Destination);
             match kind {
-                0 => TaskSpec::Heavy { share, key, weight },
-                1 => TaskSpec::Change { period: Nanos(period), share, key, weight },
-                2 => TaskSpec::Distinct { key },
-                3 => TaskSpec::Entropy { key },
-                4 if key.side().is_some() => TaskSpec::Spread { key, side, threshold },
-                5 => TaskSpec::Moments { key, weight },
-                _ => TaskSpec::Hierarchy { share, side, weight },
+                0 => TaskSpec::Heavy(HeavyTask { share, key, weight }),
+                1 => TaskSpec::Change(ChangeTask { period: Nanos(period), share, key, weight }),
+                2 => TaskSpec::Distinct(DistinctTask { key }),
+                3 => TaskSpec::Entropy(EntropyTask { key }),
+                4 if key.side().is_some() => TaskSpec::Spread(SpreadTask { key, side, threshold }),
+                5 => TaskSpec::Moments(MomentsTask { key, weight }),
+                _ => TaskSpec::Hierarchy(HierarchyTask { share, side, weight }),
             }
         },
     )
@@ -62,15 +66,19 @@ fn the_list_of_the_manual_is_read() {
     let key = KeyDefinition::FiveTuple;
     assert_eq!(
         list.0[..1],
-        [TaskSpec::Heavy { share: Share::from_percent(0.1).unwrap(), key, weight: Weight::Packets }]
+        [TaskSpec::Heavy(HeavyTask {
+            share: Share::from_percent(0.1).unwrap(),
+            key,
+            weight: Weight::Packets
+        })]
     );
-    let share = TaskSpec::DEFAULT_CHANGE;
+    let share = ChangeTask::DEFAULT_SHARE;
     assert_eq!(
         list.0[3],
-        TaskSpec::Change { period: Nanos::from_secs(30), share, key, weight: Weight::Packets }
+        TaskSpec::Change(ChangeTask { period: Nanos::from_secs(30), share, key, weight: Weight::Packets })
     );
     let key = KeyDefinition::Address(Side::Destination);
-    assert_eq!(list.0[4], TaskSpec::Spread { key, side: Side::Destination, threshold: 1000 });
+    assert_eq!(list.0[4], TaskSpec::Spread(SpreadTask { key, side: Side::Destination, threshold: 1000 }));
 }
 
 #[test]

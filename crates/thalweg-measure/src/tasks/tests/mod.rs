@@ -3,6 +3,7 @@
 mod keys;
 mod memory;
 mod oracle;
+mod tables;
 mod windows;
 mod workers;
 

@@ -11,8 +11,7 @@ use thalweg_wire::{Nanos, Timestamp};
 use super::StreamLimits;
 use super::framing::Framing;
 use crate::collect::intake::Intake;
-use crate::collect::process::PATIENCE;
-use crate::collect::receiver::is_patience;
+use crate::collect::receiver::{PATIENCE, is_patience};
 
 /// Bytes still read after the end was asked for: what the kernel's buffer may hold, and a bound where an exporter goes
 /// on sending.

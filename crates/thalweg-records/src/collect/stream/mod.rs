@@ -25,11 +25,10 @@ pub use super::options::StreamLimits;
 pub use connection::End;
 pub use framing::FramingError;
 
+use super::exporters::Exporters;
 use super::intake::{Intake, Published};
 use super::outlet::{Shared, lock};
-use super::process::PATIENCE;
-use super::receiver::is_patience;
-use super::report::Exporters;
+use super::receiver::{PATIENCE, is_patience};
 use super::{CollectOptions, Listen};
 use connection::Connection;
 

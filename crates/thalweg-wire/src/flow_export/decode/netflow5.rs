@@ -3,8 +3,9 @@
 use super::clock::ExportTime;
 use super::domain::DomainKey;
 use super::error::Fault;
+use super::field::Field;
 use super::reader::Reader;
-use super::template::{Definition, Field, Template};
+use super::template::{Definition, Template};
 use crate::flow_export::{Address, Format};
 use crate::time::Timestamp;
 

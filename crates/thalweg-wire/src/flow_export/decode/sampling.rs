@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::field::Field;
 use super::matrix::big_endian;
-use super::template::Field;
 
 /// Selectors, and interfaces, of one domain that are remembered; those beyond are not. Routers have fewer.
 const REMEMBERED: usize = 4096;

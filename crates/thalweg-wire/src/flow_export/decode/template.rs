@@ -2,6 +2,7 @@
 
 use super::element::{Column, REVERSE, Role, Unit, roles};
 use super::error::Fault;
+use super::field::Field;
 use super::matrix::Matrix;
 use super::plan::{Header, Place, Plan};
 use super::reader::Reader;
@@ -14,16 +15,6 @@ pub(super) const FIRST_TEMPLATE: u16 = 256;
 
 /// The length of a field whose records say its length themselves (RFC 7011 section 7).
 const VARIABLE: u16 = 0xFFFF;
-
-/// One field of a template.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Field {
-    /// 0 is IANA.
-    pub(super) enterprise: u32,
-    /// `informationElementId`.
-    pub(super) id: u16,
-    pub(super) length: u16,
-}
 
 /// What a template record says.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
-use thalweg_records::generator::capture::Capture;
-use thalweg_records::generator::datagrams::Datagrams;
-use thalweg_records::generator::hour_files::HourFiles;
-use thalweg_records::generator::sender::{Prepared, Sender};
-use thalweg_records::generator::{Generator, Kind, Options, Truth};
+use thalweg_synth::records::capture::Capture;
+use thalweg_synth::records::datagrams::Datagrams;
+use thalweg_synth::records::hour_files::HourFiles;
+use thalweg_synth::records::sender::{Prepared, Sender};
+use thalweg_synth::records::{Generator, Kind, Options, Truth};
 use thalweg_wire::flow_export::RecordBatch;
 use thalweg_wire::{Nanos, Timestamp};
 

@@ -18,7 +18,7 @@ use super::source::{Input, OpenSource, Opened, SourceError};
 use super::state::CollectorState;
 use crate::serve::config::SourceConfig;
 use crate::serve::daemon::wall_clock;
-use crate::watch::reader::Pace;
+use thalweg_watch::Pace;
 
 /// How late an interface that is silent is against the clock, beyond what the kernel may gather packets for: what its
 /// timers are late by.
@@ -234,7 +234,7 @@ impl Worker {
         while let Some(first) = frames.first() {
             let mut chunk = frames.len().min(CHUNK);
             if let Some(pace) = pace.as_deref_mut() {
-                let wait = pace.wait(first.time);
+                let wait = pace.wait(first.time, Instant::now());
                 if wait > Duration::ZERO {
                     let stop = Arc::clone(&self.stop);
                     self.core.answer_for(wait.min(NAP), || stop.load(Ordering::Relaxed));
@@ -243,7 +243,7 @@ impl Worker {
                     }
                     continue;
                 }
-                let is_early = |frame: &FrameRef| pace.wait(frame.time) > Duration::ZERO;
+                let is_early = |frame: &FrameRef| pace.wait(frame.time, Instant::now()) > Duration::ZERO;
                 chunk = frames[..chunk].iter().position(is_early).unwrap_or(chunk);
             }
             let (these, later) = frames.split_at(chunk);

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use thalweg_config::{Document, Entry, Problem};
 use thalweg_emulator::router::Balance;
 use thalweg_experiment::{Experiment, Plan};
 use thalweg_measure::collector::MonitorPort;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use thalweg_wire::{BitRate, FlowKey};
 
-use super::model::{CheetahRow, FlowRow, Snapshot};
+use thalweg_watch::snapshot::{CheetahRow, FlowRow, Snapshot};
 
 /// Samples kept: one a snapshot, more than the widest terminal has columns.
 const HISTORY: usize = 512;

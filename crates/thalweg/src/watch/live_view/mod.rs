@@ -2,12 +2,14 @@
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `model`, `tasks_view` | what is shown ([`Snapshot`]) and what is asked for ([`Query`]) |
 //! | `view` | the state between two frames, and what keys do to it |
 //! | `frozen` | the flow frozen on |
+//! | `screen` | that view joined to a terminal |
 //! | `draw/` | state to cells: header, tables, detail, help |
 //!
 //! What joins it to a terminal, and what it shares with other views, is in `crate::terminal`.
+//!
+//! What is shown ([`Snapshot`]) and what is asked for ([`Query`]) are those of [`thalweg_watch::snapshot`].
 //!
 //! [`LiveView`] reads no clock and does no I/O: the same snapshots and keys give the same cells, which the
 //! tests compare with the files under `golden/`. Those are rewritten by
@@ -15,16 +17,15 @@
 
 mod draw;
 mod frozen;
-mod model;
-mod tasks_view;
+mod screen;
 mod view;
 
 #[cfg(test)]
 mod tests;
 
 pub use crate::terminal::Theme;
-pub use model::{
+pub use thalweg_watch::snapshot::{
     CheetahRow, Counter, FlowRow, Query, RateSample, Severity, Snapshot, SortBy, SourceRow, SourceState,
+    TaskRow, TasksView,
 };
-pub use tasks_view::{TaskRow, TasksView};
 pub use view::{Action, LiveView};

@@ -140,6 +140,7 @@ fn task_row(spec: &str, latest: Option<TaskValue>, sampled: Option<Probability>)
         _ => (0..90).map(|n: u32| f64::from(40 + n * n * 7 % 61)).collect(),
     };
     let (start, end) = (at_ms(50_000), at_ms(60_000));
+    let latest = latest.map(|value| value.table(planned.spec.weight()));
     TaskRow { spec: planned.spec, size: planned.size, latest, start, end, sampled, figures }
 }
 

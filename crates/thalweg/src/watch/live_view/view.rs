@@ -3,21 +3,17 @@
 //! A key goes to the first that wants it: the help overlay, the filter box, the pane. `Esc` undoes one thing
 //! at a time: it closes the help, leaves the box, leaves the pane, clears the filter, forgets the selection.
 
-use ratatui::Frame;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use thalweg_measure::tasks::FlowName;
+use thalweg_measure::tasks::{FlowName, Table};
 use thalweg_wire::{FlowKey, Timestamp};
 
-use super::draw;
 use super::frozen::Frozen;
-use super::model::{FlowRow, Query, Snapshot};
-use super::tasks_view::TaskRow;
 use crate::terminal::Theme;
-use crate::terminal::View;
 use crate::terminal::cursor::{Cursor, Step, step_of};
 use crate::terminal::line_box::{Edit, LineBox};
-use crate::watch::flow_filter::{FlowFilter, FlowFilterError};
-use crate::watch::tasks::report::Table;
+use thalweg_watch::flow_filter::{FlowFilter, FlowFilterError};
+use thalweg_watch::snapshot::TaskRow;
+use thalweg_watch::snapshot::{FlowRow, Query, Snapshot};
 
 /// The live view: takes snapshots and keys, draws frames, says what it wants to see.
 #[derive(Debug)]
@@ -101,9 +97,8 @@ impl LiveView {
     }
 
     /// The keys of the chosen task's latest answer.
-    pub(super) fn task_table(&self) -> Option<Table> {
-        let row = self.task()?;
-        Some(Table::of(&row.spec, row.latest.as_ref()?))
+    pub(super) fn task_table(&self) -> Option<&Table> {
+        self.task()?.latest.as_ref()
     }
 
     /// What is on the screen.
@@ -328,16 +323,9 @@ impl LiveView {
     }
 }
 
-impl View for LiveView {
-    type News = Snapshot;
-    type Query = Query;
-
-    fn draw(&mut self, frame: &mut Frame) {
-        draw::draw(self, frame);
-    }
-
+impl LiveView {
     /// Takes a snapshot. While the display is paused it is kept and not shown.
-    fn update(&mut self, snapshot: Snapshot) {
+    pub(super) fn receive(&mut self, snapshot: Snapshot) {
         self.latest.snapshot = snapshot;
         if let Some(frozen) = &mut self.latest.frozen {
             frozen.update(&self.latest.snapshot);
@@ -348,11 +336,12 @@ impl View for LiveView {
     }
 
     /// Takes the end of all snapshots: whatever the last one said, nothing more will come.
-    fn end(&mut self) {
+    pub(super) fn conclude(&mut self) {
         self.latest.snapshot.ended = true;
     }
 
-    fn key(&mut self, key: KeyEvent) -> Action {
+    /// Takes a key.
+    pub(super) fn press(&mut self, key: KeyEvent) -> Action {
         let control_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
         match () {
             () if key.kind == KeyEventKind::Release => Action::None,

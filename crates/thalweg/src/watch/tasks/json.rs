@@ -1,12 +1,14 @@
 //! JSON lines of the tasks: `window` for each window that is over, `kept_windows` for all that are kept, last.
 
 use serde::Serialize;
-use thalweg_measure::tasks::{FlowName, Period, TaskResult, TaskValue, WindowReport};
+use thalweg_measure::tasks::{TaskResult, WindowReport};
+use thalweg_sketch::Estimate;
+use thalweg_wire::{FlowKey, Timestamp};
 
-use super::collector::{Finished, Health};
-use super::ledger::TaskLedger;
+use crate::answers::json::{Style, TableJson};
 use crate::figures::Number;
 use crate::watch::json::Flow;
+use thalweg_watch::tasks::{Finished, Health, TaskLedger};
 
 /// A window, or several.
 #[derive(Debug, Serialize)]
@@ -49,69 +51,27 @@ struct TaskAnswer {
     sampled: Option<f64>,
     saturations: u64,
     #[serde(flatten)]
-    value: Value,
+    value: TableJson<LineStyle>,
 }
 
-/// What a task says, under the name of its kind.
-#[derive(Debug, Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-enum Value {
-    Heavy { total: u64, room: usize, keys: Vec<HeavyKey> },
-    Change { before: PeriodLine, now: PeriodLine, room: usize, keys: Vec<ChangedKey> },
-    Distinct { distinct: Number },
-    Entropy { bits: Number, normalised: Option<f64> },
-    Spread { missed_up_to: u64, keys: Vec<SpreadKey> },
-    Moments { l1: u64, l2: Number },
-    Hhh { total: u64, room: usize, keys: Vec<HeavyPrefix> },
-    Unknown,
-}
+/// How lines write what JSON has no type for.
+enum LineStyle {}
 
-#[derive(Debug, Serialize)]
-struct KeyName {
-    key: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    flow: Option<Flow>,
-}
+impl Style for LineStyle {
+    const SPAN: [&'static str; 2] = ["start_ns", "end_ns"];
+    const HAS_NULL_FLOWS: bool = false;
 
-#[derive(Debug, Serialize)]
-struct HeavyKey {
-    #[serde(flatten)]
-    name: KeyName,
-    share: f64,
-    estimate: Number,
-}
+    fn moment(time: Timestamp) -> impl Serialize {
+        time.0
+    }
 
-#[derive(Debug, Serialize)]
-struct ChangedKey {
-    #[serde(flatten)]
-    name: KeyName,
-    change: Number,
-    from: Number,
-    to: Number,
-}
+    fn flow(key: &FlowKey) -> impl Serialize {
+        Flow::from(key)
+    }
 
-#[derive(Debug, Serialize)]
-struct SpreadKey {
-    #[serde(flatten)]
-    name: KeyName,
-    peers: Number,
-}
-
-#[derive(Debug, Serialize)]
-struct HeavyPrefix {
-    #[serde(flatten)]
-    name: KeyName,
-    share: f64,
-    estimate: Number,
-    beyond: Number,
-}
-
-#[derive(Debug, Serialize)]
-struct PeriodLine {
-    start_ns: u64,
-    end_ns: u64,
-    total: u64,
-    partial: bool,
+    fn estimate(estimate: &Estimate) -> impl Serialize {
+        Number::from(estimate)
+    }
 }
 
 impl From<&Finished> for WindowLine {
@@ -162,86 +122,7 @@ impl TaskAnswer {
             task: result.spec.to_string(),
             sampled: health.sampled.map(|probability| probability.get()),
             saturations: health.saturations,
-            value: Value::from(&result.value),
+            value: TableJson::from(result.table()),
         }
-    }
-}
-
-impl From<&TaskValue> for Value {
-    fn from(value: &TaskValue) -> Value {
-        match value {
-            TaskValue::Heavy(heavy) => {
-                let key = |key: &thalweg_measure::tasks::HeavyKey| HeavyKey {
-                    name: KeyName::from(&key.name),
-                    share: key.share,
-                    estimate: Number::from(&key.estimate),
-                };
-                Value::Heavy {
-                    total: heavy.total,
-                    room: heavy.room,
-                    keys: heavy.keys.iter().map(key).collect(),
-                }
-            }
-            TaskValue::Change(changes) => {
-                let key = |key: &thalweg_measure::tasks::ChangedKey| ChangedKey {
-                    name: KeyName::from(&key.name),
-                    change: Number::from(&key.change),
-                    from: Number::from(&key.from),
-                    to: Number::from(&key.to),
-                };
-                Value::Change {
-                    before: PeriodLine::from(&changes.before),
-                    now: PeriodLine::from(&changes.now),
-                    room: changes.room,
-                    keys: changes.keys.iter().map(key).collect(),
-                }
-            }
-            TaskValue::Distinct(estimate) => Value::Distinct { distinct: Number::from(estimate) },
-            TaskValue::Entropy(entropy) => {
-                Value::Entropy { bits: Number::from(&entropy.bits), normalised: entropy.normalised }
-            }
-            TaskValue::Spread(spreaders) => {
-                let key = |key: &thalweg_measure::tasks::SpreadKey| SpreadKey {
-                    name: KeyName::from(&key.name),
-                    peers: Number::from(&key.peers),
-                };
-                Value::Spread {
-                    missed_up_to: spreaders.missed_up_to,
-                    keys: spreaders.keys.iter().map(key).collect(),
-                }
-            }
-            TaskValue::Moments(moments) => Value::Moments { l1: moments.l1, l2: Number::from(&moments.l2) },
-            TaskValue::Hierarchy(prefixes) => {
-                let key = |prefix: &thalweg_measure::tasks::HeavyPrefix| HeavyPrefix {
-                    name: KeyName::from(&prefix.name),
-                    share: prefix.share,
-                    estimate: Number::from(&prefix.estimate),
-                    beyond: Number::from(&prefix.beyond),
-                };
-                Value::Hhh {
-                    total: prefixes.total,
-                    room: prefixes.room,
-                    keys: prefixes.prefixes.iter().map(key).collect(),
-                }
-            }
-            _ => Value::Unknown,
-        }
-    }
-}
-
-impl From<&FlowName> for KeyName {
-    fn from(name: &FlowName) -> KeyName {
-        let flow = match name {
-            FlowName::Flow(key) => Some(Flow::from(key)),
-            _ => None,
-        };
-        KeyName { key: name.to_string(), flow }
-    }
-}
-
-impl From<&Period> for PeriodLine {
-    fn from(period: &Period) -> PeriodLine {
-        let Period { start, end, total, is_partial } = *period;
-        PeriodLine { start_ns: start.0, end_ns: end.0, total, partial: is_partial }
     }
 }

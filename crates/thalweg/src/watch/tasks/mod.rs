@@ -1,33 +1,4 @@
-//! Measurement tasks at work: [`thalweg_measure::tasks`] beside the flow table, or instead of it.
-//!
-//! ```text
-//! a worker:  packets ──► Monitoring ──┐ a window that is over
-//!                                     ▼
-//! main:                           Collector ──► Finished ──► TaskLedger ──► report, json, live view
-//!                                     │
-//!            Monitoring ◄── turns ────┘ the next window may end
-//! ```
-//!
-//! | file | what it has |
-//! |---|---|
-//! | `monitoring` | a worker's side: counts, hands windows on, each when it is its turn |
-//! | `collector` | the main thread's side: windows of all workers put together, turns given |
-//! | `ledger` | what is remembered of finished windows for report and view |
-//! | `report` | the section of the report |
-//! | `json` | the lines `window` and `kept_windows` |
-//! | `saving` | states of finished windows as files |
+//! What measurement tasks say, in the report and in lines of JSON.
 
-mod collector;
 pub(super) mod json;
-mod ledger;
-mod monitoring;
 pub(super) mod report;
-mod saving;
-
-pub(super) use collector::{Collector, Finished, Turn};
-pub(super) use ledger::{TaskHistory, TaskLedger};
-pub(super) use monitoring::Monitoring;
-pub(super) use saving::Saving;
-
-#[cfg(test)]
-mod tests;

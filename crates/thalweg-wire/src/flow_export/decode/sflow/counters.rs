@@ -1,9 +1,10 @@
 //! Counter samples (section 5.3).
 
-use super::{DataSource, data_source, structure};
+use super::{data_source, structure};
 use crate::flow_export::decode::domain::{Domain, DomainKey};
 use crate::flow_export::decode::error::Fault;
 use crate::flow_export::decode::reader::Reader;
+use crate::flow_export::decode::sample_sequences::DataSource;
 use crate::flow_export::{CounterBatch, CounterRecord};
 
 /// Adds a row for the interface counters of a sample; other blocks are counted.

@@ -22,5 +22,5 @@ pub use link::{link, link_name, side};
 pub use rate::rate;
 pub use samples::sample_file;
 pub use task::tasks;
-pub use task_view::task_view;
+pub use task_view::TaskView;
 pub use topology::{new_topology, topology};

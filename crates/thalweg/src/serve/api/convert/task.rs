@@ -2,11 +2,11 @@
 
 use thalweg_api::{Answer, CollectorTasks, Task, Window};
 
-use super::task_view;
+use super::TaskView;
 use crate::serve::collectors::{CollectorHandle, TasksReport};
 
 /// The measurement tasks of a collector.
-pub fn tasks(handle: &CollectorHandle) -> CollectorTasks {
+pub fn tasks(handle: &CollectorHandle) -> CollectorTasks<TaskView> {
     let report: &TasksReport = &handle.tasks();
     let last = report.last.as_ref().map(|last| Window {
         start: last.start.into(),
@@ -20,7 +20,7 @@ pub fn tasks(handle: &CollectorHandle) -> CollectorTasks {
         answer: answer.as_ref().map(|answer| Answer {
             start: answer.window.0.into(),
             end: answer.window.1.into(),
-            value: task_view(&answer.result.value),
+            value: TaskView::from(answer.result.table()),
         }),
     });
     CollectorTasks {

@@ -12,7 +12,7 @@ use crate::serve::http::output::Json;
 pub(in crate::serve::api) fn all(
     api: &Api,
     Query(OfCollector { collector }): Query<OfCollector>,
-) -> Result<Json<Tasks>, Problem> {
+) -> Result<Json<Tasks<convert::TaskView>>, Problem> {
     let collectors = super::asked(api, collector.as_deref())?.iter().map(convert::tasks).collect();
     Ok(Json(Tasks { collectors }))
 }

@@ -6,13 +6,13 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
 
-use super::super::model::CheetahRow;
 use super::super::view::LiveView;
 use crate::terminal::Theme;
 use crate::terminal::endpoint::{self, IPV4_WIDTH, IPV6_WIDTH};
 use crate::terminal::quantity::{clock, grouped, short};
 use crate::terminal::screen::row_styles;
 use crate::terminal::screen::rule;
+use thalweg_watch::snapshot::CheetahRow;
 
 /// Columns of `10:00:12.345`, `105 ms` or `99.9 ms`, and `running`.
 const CLOCK_WIDTH: u16 = 12;

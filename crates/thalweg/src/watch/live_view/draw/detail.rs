@@ -8,13 +8,13 @@ use ratatui::widgets::Paragraph;
 use thalweg_wire::{BitRate, Bytes, Nanos, Protocol, Timestamp};
 
 use super::super::frozen::Frozen;
-use super::super::model::{CheetahRow, FlowRow, Snapshot};
 use super::super::view::LiveView;
 use crate::terminal::Theme;
 use crate::terminal::endpoint;
 use crate::terminal::quantity::{age, clock, date_and_clock, grouped};
 use crate::terminal::screen::draw_history;
 use crate::terminal::screen::rule;
+use thalweg_watch::snapshot::{CheetahRow, FlowRow, Snapshot};
 
 const LABEL_WIDTH: u16 = 14;
 /// Columns of ` → max 9.99 Mbit/s ` beside a sparkline.

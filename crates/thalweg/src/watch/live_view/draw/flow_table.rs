@@ -7,13 +7,13 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
 use thalweg_wire::{BitRate, Protocol, Timestamp};
 
-use super::super::model::{FlowRow, SortBy};
 use super::super::view::LiveView;
 use crate::terminal::Theme;
 use crate::terminal::bar::stacked;
 use crate::terminal::endpoint::{self, IPV4_WIDTH, IPV6_WIDTH};
 use crate::terminal::quantity::{AGE_WIDTH, SHORT_WIDTH, age, grouped, short};
 use crate::terminal::screen::{right, row_styles, rule};
+use thalweg_watch::snapshot::{FlowRow, SortBy};
 
 /// Columns of `9.99 Mbit/s`.
 const FULL_RATE_WIDTH: u16 = 11;

@@ -7,13 +7,13 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use thalweg_wire::{Bytes, Timestamp};
 
-use super::super::model::{Counter, Severity, SourceRow, SourceState};
 use super::super::view::LiveView;
 use crate::terminal::Theme;
 use crate::terminal::bar::gauge;
 use crate::terminal::endpoint::elided;
 use crate::terminal::quantity::{date_and_clock, fraction, grouped, percent};
 use crate::terminal::screen::width_of;
+use thalweg_watch::snapshot::{Counter, Severity, SourceRow, SourceState};
 
 /// Most sources that get a line each.
 const MOST_LINES: usize = 3;

@@ -17,6 +17,7 @@ mod footer;
 mod header;
 mod help;
 mod panels;
+mod task_figures;
 mod task_keys;
 mod tasks;
 

@@ -8,13 +8,13 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use thalweg_wire::{BitRate, Nanos};
 
-use super::super::model::{RateSample, Snapshot};
-use super::super::tasks_view::TasksView;
 use super::super::view::LiveView;
 use crate::terminal::Theme;
 use crate::terminal::bar::gauge;
 use crate::terminal::quantity::{age, fraction, grouped, packet_rate, percent, short};
 use crate::terminal::screen::{counted, draw_history, panel, width_of};
+use thalweg_watch::snapshot::TasksView;
+use thalweg_watch::snapshot::{RateSample, Snapshot};
 
 /// Columns of `9.99 Mbit/s` and a blank, and of the widest packet rate.
 const RATE_WIDTH: u16 = 13;

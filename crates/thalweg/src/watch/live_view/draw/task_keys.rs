@@ -4,18 +4,18 @@ use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
-use thalweg_measure::tasks::TaskValue;
+use thalweg_measure::tasks::{self, Headline};
 
-use super::super::tasks_view::TaskRow;
 use super::super::view::LiveView;
-use super::tasks::draw_scalar;
+use super::task_figures::draw_scalar;
+use crate::answers::text;
 use crate::figures::{interval, number, percent};
 use crate::terminal::Theme;
 use crate::terminal::endpoint::elided;
 use crate::terminal::quantity::{clock, short};
 use crate::terminal::screen::row_styles;
 use crate::terminal::screen::{rule, width_of};
-use crate::watch::tasks::report::{self, TableRow};
+use thalweg_watch::snapshot::TaskRow;
 
 /// Columns of an estimate and of its bound: short as in `12.3k`, or in full.
 const SHORT: [u16; 3] = [7, 8, 13];
@@ -36,14 +36,15 @@ pub(super) fn draw_alone(view: &mut LiveView, frame: &mut Frame, area: Rect) {
 
 fn draw_task(view: &mut LiveView, alone: bool, frame: &mut Frame, area: Rect) {
     let theme = view.theme;
-    let (Some(row), table) = (view.task().cloned(), view.task_table()) else { return };
-    let block = rule(theme, title(theme, &row), Line::from(aside(&row, table.as_ref(), area.width)));
+    let Some(row) = view.task().cloned() else { return };
+    let table = row.latest.as_ref();
+    let block = rule(theme, title(theme, &row), Line::from(aside(&row, area.width)));
     let inner = block.inner(area);
     frame.render_widget(block, area);
-    let is_scalar =
-        matches!(row.latest, Some(TaskValue::Distinct(_) | TaskValue::Entropy(_) | TaskValue::Moments(_)));
     match table {
-        Some(_) if is_scalar => draw_scalar(theme, &row, frame, inner),
+        Some(table) if matches!(table.headline, Headline::Estimate { .. }) => {
+            draw_scalar(theme, &row, frame, inner);
+        }
         Some(table) if !table.rows.is_empty() => {
             let height = usize::from(inner.height.saturating_sub(1));
             let sight = match alone {
@@ -51,7 +52,7 @@ fn draw_task(view: &mut LiveView, alone: bool, frame: &mut Frame, area: Rect) {
                 false => 0..height.min(table.rows.len()),
             };
             let chosen = if alone { view.task_keys.index() } else { None };
-            draw_keys(theme, &table, (sight, chosen), frame, inner);
+            draw_keys(theme, table, (sight, chosen), frame, inner);
         }
         _ => {
             let message = if row.latest.is_some() { "no such key" } else { "nothing to say yet" };
@@ -70,17 +71,9 @@ fn title(theme: Theme, row: &TaskRow) -> Line<'static> {
 }
 
 /// How sure the bounds are, and how large the sketches.
-fn aside(row: &TaskRow, table: Option<&report::Table>, width: u16) -> Vec<Span<'static>> {
+fn aside(row: &TaskRow, width: u16) -> Vec<Span<'static>> {
     let mut spans = Vec::new();
-    let of_scalar = match &row.latest {
-        Some(TaskValue::Distinct(estimate)) => estimate.confidence(),
-        Some(TaskValue::Entropy(entropy)) => entropy.bits.confidence(),
-        Some(TaskValue::Moments(moments)) => moments.l2.confidence(),
-        _ => None,
-    };
-    let rows = table.map_or(&[][..], |table| &table.rows);
-    let of_rows = rows.iter().filter_map(|row| row.estimate.confidence()).min_by(f64::total_cmp);
-    if let Some(confidence) = of_scalar.or(of_rows) {
+    if let Some(confidence) = row.latest.as_ref().and_then(tasks::Table::confidence) {
         spans.push(Span::raw(format!(" bounds hold: {} ", percent(confidence))));
     }
     let size = Span::raw(format!(" {} ", row.size));
@@ -92,7 +85,7 @@ fn aside(row: &TaskRow, table: Option<&report::Table>, width: u16) -> Vec<Span<'
 
 fn draw_keys(
     theme: Theme,
-    table: &report::Table,
+    table: &tasks::Table,
     (sight, chosen): (std::ops::Range<usize>, Option<usize>),
     frame: &mut Frame,
     area: Rect,
@@ -103,10 +96,10 @@ fn draw_keys(
         area.width.saturating_sub(2 + widths.iter().map(|width| width + 1).sum::<u16>()).min(MOST_KEY_WIDTH);
     let rows = sight.map(|index| {
         let (text, style) = row_styles(theme, chosen == Some(index));
-        row(text, &table.rows[index], is_full, usize::from(key_width)).style(style)
+        row(text, table, index, is_full, usize::from(key_width)).style(style)
     });
-    let aside =
-        if is_full || table.aside_name.len() <= usize::from(SHORT[1]) { table.aside_name } else { "" };
+    let aside = table.aside_name();
+    let aside = if is_full || aside.len() <= usize::from(SHORT[1]) { aside } else { "" };
     let header = ["key", table.unit, aside, "bound"].into_iter().enumerate().map(|(column, name)| {
         let line = Line::styled(name, theme.muted());
         Cell::from(if column == 0 { line } else { line.alignment(Alignment::Right) })
@@ -117,17 +110,18 @@ fn draw_keys(
     frame.render_widget(Table::new(rows, columns).header(Row::new(header)), area);
 }
 
-fn row(theme: Theme, row: &TableRow, is_full: bool, key_width: usize) -> Row<'static> {
+fn row(theme: Theme, table: &tasks::Table, index: usize, is_full: bool, key_width: usize) -> Row<'static> {
+    let row = &table.rows[index];
     let right = |text: String| Cell::from(Line::from(text).alignment(Alignment::Right));
-    let estimate = &row.estimate;
+    let (estimate, aside) = (&table.listed_for(row), text::aside(table, row));
     let (value, aside, bound) = match is_full {
-        true => (number(estimate.value, 0), row.aside.clone(), interval(estimate, 0)),
+        true => (number(estimate.value, 0), aside, interval(estimate, 0)),
         false => {
             let bound = match (estimate.lower(), estimate.upper()) {
                 (Some(lower), Some(upper)) => format!("{}..{}", signed_short(lower), signed_short(upper)),
                 _ => interval(estimate, 0),
             };
-            let aside = Some(row.aside.clone()).filter(|aside| aside.len() <= usize::from(SHORT[1]));
+            let aside = Some(aside).filter(|aside| aside.len() <= usize::from(SHORT[1]));
             (signed_short(estimate.value), aside.unwrap_or_default(), bound)
         }
     };

@@ -4,20 +4,15 @@
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::Paragraph;
-use thalweg_measure::tasks::{TaskSpec, TaskValue};
-use thalweg_sketch::Estimate;
 
-use super::super::tasks_view::{TaskRow, TasksView};
 use super::super::view::LiveView;
+use super::task_figures::{answer_in_words, draw_figures};
 use super::task_keys;
-use crate::figures::{interval, number};
 use crate::terminal::Theme;
 use crate::terminal::quantity::{clock, grouped};
-use crate::terminal::screen::draw_history;
 use crate::terminal::screen::row_styles;
 use crate::terminal::screen::{counted, rule};
-use crate::watch::tasks::report::Table;
+use thalweg_watch::snapshot::{TaskRow, TasksView};
 
 /// Columns of a task's name, its answer, and what lies between.
 const NAME_WIDTH: u16 = 20;
@@ -56,7 +51,7 @@ fn title(theme: Theme, tasks: &TasksView) -> Line<'static> {
 
 /// What the last window was.
 fn window(tasks: &TasksView) -> String {
-    let last = tasks.rows.iter().filter(|row| !matches!(row.spec, TaskSpec::Change { .. }));
+    let last = tasks.rows.iter().filter(|row| row.spec.period().is_none());
     match last.filter(|row| row.latest.is_some()).map(|row| (row.start, row.end)).max() {
         Some((start, end)) => {
             let packets = counted(&grouped(tasks.packets), "packet", "packets");
@@ -95,63 +90,4 @@ fn draw_row(theme: Theme, row: &TaskRow, is_chosen: bool, frame: &mut Frame, are
     let filler = Line::styled(" ".repeat(usize::from(history.width)), style);
     frame.render_widget(filler, history);
     draw_figures(theme, &row.figures, frame, history);
-}
-
-/// A sparkline of figures, the newest at its right. They begin at zero.
-pub(super) fn draw_figures(theme: Theme, figures: &[f64], frame: &mut Frame, area: Rect) {
-    const STEPS: f64 = 1e6;
-    let newest_first = figures.iter().rev().take(usize::from(area.width));
-    let most = newest_first.clone().copied().fold(0.0, f64::max);
-    let step = |figure: &f64| if most > 0.0 { (figure.max(0.0) / most * STEPS) as u64 } else { 0 };
-    draw_history(frame, area, newest_first.map(step).collect(), theme.outward());
-}
-
-/// The answer in a line.
-pub(super) fn answer_in_words(row: &TaskRow) -> String {
-    let estimate = |estimate: &Estimate, unit: &str, decimals: usize| {
-        format!("{} {unit}, {}", number(estimate.value, decimals), interval(estimate, decimals))
-    };
-    match &row.latest {
-        None if matches!(row.spec, TaskSpec::Change { .. }) => "after two whole periods".to_owned(),
-        None => "after the first window".to_owned(),
-        Some(TaskValue::Distinct(distinct)) => estimate(distinct, "keys", 0),
-        Some(TaskValue::Entropy(entropy)) => estimate(&entropy.bits, "bits", 3),
-        Some(TaskValue::Moments(moments)) => estimate(&moments.l2, "L2", 0),
-        Some(value) => Table::of(&row.spec, value).summary,
-    }
-}
-
-/// What a scalar task has below the list: its figures, large.
-pub(super) fn draw_scalar(theme: Theme, row: &TaskRow, frame: &mut Frame, area: Rect) {
-    let [words, history] = Layout::vertical([Constraint::Length(2), Constraint::Min(0)]).areas(area);
-    let most = row.figures.iter().copied().fold(0.0, f64::max);
-    let least = row.figures.iter().copied().fold(f64::INFINITY, f64::min);
-    let decimals = if matches!(row.spec, TaskSpec::Entropy { .. }) { 3 } else { 0 };
-    let range = match row.figures.len() {
-        0 => String::new(),
-        windows => format!(
-            "{} to {} in {}",
-            number(least, decimals),
-            number(most, decimals),
-            counted(&grouped(windows as u64), "window", "windows")
-        ),
-    };
-    let lines = vec![
-        Line::raw(format!("  {}", more_in_words(row))),
-        Line::styled(format!("  {range}"), theme.muted()),
-    ];
-    frame.render_widget(Paragraph::new(lines), words);
-    draw_figures(theme, &row.figures, frame, history);
-}
-
-fn more_in_words(row: &TaskRow) -> String {
-    let answer = answer_in_words(row);
-    match &row.latest {
-        Some(TaskValue::Entropy(entropy)) => match entropy.normalised {
-            Some(share) => format!("{answer}; {:.0} % of the most that so many keys can have", share * 100.0),
-            None => answer,
-        },
-        Some(TaskValue::Moments(moments)) => format!("{answer}; L1 {} exactly", grouped(moments.l1)),
-        _ => answer,
-    }
 }

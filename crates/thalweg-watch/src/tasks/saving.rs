@@ -1,0 +1,127 @@
+//! States of finished windows as files, for `thalweg sketch` and for other programs.
+//!
+//! A file has the start of its window and its task in its name, so that the files of a task sort by time:
+//! `20261121T221620Z-heavy_0.1.tsk`, `20261121T221620Z-hhh_1-src-24-64.tsk`. It appears whole: it is written under
+//! another name first.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use thalweg_measure::tasks::{FlowBytes, KeptWindow, Plan, SketchRef};
+use thalweg_sketch::TopK;
+use thalweg_sketch::state::{AnyState, Linear, Meta, RowState};
+use thalweg_wire::{Nanos, Timestamp};
+
+use crate::error::WatchError;
+
+/// Saves the states of windows.
+#[derive(Debug)]
+pub(crate) struct Saving {
+    folder: PathBuf,
+}
+
+impl Saving {
+    /// Into a folder, which is made if there is none.
+    ///
+    /// # Errors
+    /// If it cannot be made, or nothing can be written in it.
+    pub(crate) fn into(folder: &Path) -> Result<Saving, WatchError> {
+        let trial = folder.join("trial.unfinished");
+        fs::create_dir_all(folder)
+            .and_then(|()| fs::write(&trial, b""))
+            .and_then(|()| fs::remove_file(&trial))
+            .map_err(|error| WatchError::StatesFolder { folder: folder.to_owned(), error })?;
+        Ok(Saving { folder: folder.to_owned() })
+    }
+
+    /// Saves each sketch of each task of a window.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub(crate) fn save(&self, plan: &Plan, window: &KeptWindow) -> Result<(), WatchError> {
+        for (planned, state) in plan.tasks().iter().zip(&window.states) {
+            let spec = &planned.spec;
+            let sketches = state.sketches(spec.key());
+            let several = sketches.len() > 1;
+            for (key, sketch) in sketches {
+                let Some(state) = state_of(sketch) else { continue };
+                let meta = Meta {
+                    key_kind: key.to_string(),
+                    label: spec.to_string(),
+                    start_ns: window.start.0,
+                    end_ns: window.end.0,
+                };
+                let level = if several { format!("-{}", in_a_name(&key.to_string())) } else { String::new() };
+                let name = format!(
+                    "{}-{}{level}",
+                    basic(window.start, plan.options().window),
+                    in_a_name(&spec.to_string())
+                );
+                self.write(&name, &state.encode(&meta))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), WatchError> {
+        let file = self.folder.join(format!("{name}.tsk"));
+        let unfinished = self.folder.join(format!("{name}.unfinished"));
+        fs::write(&unfinished, bytes)
+            .and_then(|()| fs::rename(&unfinished, &file))
+            .map_err(|error| WatchError::State { file, error })
+    }
+}
+
+/// A sketch as it is saved; `None` of a kind that cannot be.
+fn state_of(sketch: SketchRef<'_>) -> Option<AnyState<FlowBytes>> {
+    Some(match sketch {
+        SketchRef::CountSketch32(sketch, top) => Linear::CountSketch(rows(sketch, top)).into(),
+        SketchRef::CountSketch64(sketch, top) => Linear::CountSketch(rows(sketch, top)).into(),
+        SketchRef::KAry32(sketch, top) => Linear::KAry(rows(sketch, top)).into(),
+        SketchRef::KAry64(sketch, top) => Linear::KAry(rows(sketch, top)).into(),
+        SketchRef::UnivMon32(univmon) => Linear::UnivMon(univmon.clone()).into(),
+        SketchRef::HyperLogLog(counter) => counter.clone().into(),
+        SketchRef::Spread(spread) => spread.clone().into(),
+        _ => return None,
+    })
+}
+
+fn rows<S: Clone>(sketch: &S, top: Option<&TopK<FlowBytes>>) -> RowState<S, FlowBytes> {
+    RowState { sketch: sketch.clone(), top: top.cloned() }
+}
+
+/// RFC 3339 without separators, and with a fraction where windows need one: `20261121T221620Z`,
+/// `20261121T221620.500000000Z`.
+fn basic(time: Timestamp, window: Nanos) -> String {
+    let text = time.to_string().replace(['-', ':'], "");
+    match window.0.is_multiple_of(1_000_000_000) {
+        true => format!("{}Z", &text[..15]),
+        false => text,
+    }
+}
+
+/// A task or a key as part of a file's name: `heavy:0.1%:src/24` becomes `heavy_0.1_src-24`.
+fn in_a_name(text: &str) -> String {
+    let safe = |character: char| match character {
+        'a'..='z' | '0'..='9' | '.' | '+' => Some(character),
+        '%' => None,
+        '/' => Some('-'),
+        _ => Some('_'),
+    };
+    text.chars().filter_map(safe).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_sort_by_time_and_have_no_character_that_a_shell_minds() {
+        let start = Timestamp::new(1_795_255_210, 0);
+        assert_eq!(basic(start, Nanos::from_secs(10)), "20261121T100010Z");
+        assert_eq!(basic(start, Nanos::from_millis(250)), "20261121T100010.000000000Z");
+        assert_eq!(in_a_name("heavy:0.1%:src/24:bytes"), "heavy_0.1_src-24_bytes");
+        assert_eq!(in_a_name("spread:dst>1000"), "spread_dst_1000");
+        assert_eq!(in_a_name("distinct:dst+port"), "distinct_dst+port");
+    }
+}

@@ -1,0 +1,93 @@
+//! The reading side of a worker.
+
+use crossbeam_channel::Sender;
+use thalweg_measure::meter::intake::{Intake, Tally};
+use thalweg_wire::{Packet, Source, SourceCounters, Timestamp};
+
+use super::Target;
+use crate::clock::Clock;
+use crate::inputs::Input;
+use crate::message::{Done, InputView, Message, ReadingView, View, tell};
+use crate::reader::{Consumer, Limits, Pace, read};
+
+/// The reading side of a worker.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    worker: usize,
+    sender: Sender<Message>,
+    intake: Intake,
+    clock: Clock,
+    view: ReadingView,
+}
+
+impl Reading {
+    pub(crate) fn new(worker: usize, intake: Intake, sender: Sender<Message>, clock: Clock) -> Reading {
+        Reading { worker, sender, intake, clock, view: ReadingView::default() }
+    }
+
+    /// Reads the inputs one after the other.
+    pub(crate) fn run(
+        mut self,
+        inputs: Vec<Input>,
+        mut pace: Option<Pace>,
+        limits: Limits<'_>,
+        target: impl Target,
+    ) -> Done {
+        self.view.inputs = inputs.iter().map(InputView::waiting).collect();
+        let mut both = Both { view: self.view, target, input: 0 };
+        let mut end = None;
+        for (number, mut input) in inputs.into_iter().enumerate() {
+            both.input = number;
+            let (intake, clock) = (&mut self.intake, self.clock);
+            let result = read(&mut input, intake, pace.as_mut(), limits, clock, &mut end, &mut both);
+            let view = &mut both.view.inputs[number];
+            view.counters = input.counters();
+            view.ended = true;
+            view.error = result.err().map(|error| error.to_string());
+        }
+        both.view.intake = self.intake.counters();
+        both.view.span = self.intake.span();
+        let mut done = both.target.finish();
+        done.reading = Some(both.view.clone());
+        let view = View { worker: self.worker, reading: Some(both.view), metering: None };
+        tell(&self.sender, Message::View(Box::new(view)));
+        done
+    }
+}
+
+impl InputView {
+    fn waiting(input: &Input) -> InputView {
+        let (counters, progress) = (SourceCounters::default(), input.progress());
+        InputView { name: input.name.clone(), counters, progress, is_down: false, ended: false, error: None }
+    }
+}
+
+/// Keeps account of what is read, and passes it on.
+struct Both<T> {
+    view: ReadingView,
+    target: T,
+    input: usize,
+}
+
+impl<T: Target> Consumer for Both<T> {
+    fn packets(&mut self, packets: &[Packet], tally: Tally) {
+        if let Some(last) = packets.last() {
+            self.view.history.add(last.time, tally.packets, tally.bytes);
+            self.target.packets(packets);
+        }
+    }
+
+    fn pause(&mut self, input: &mut Input, intake: &Intake, now: Timestamp) {
+        let view = &mut self.view.inputs[self.input];
+        view.counters = input.counters();
+        view.progress = input.progress();
+        view.is_down = input.is_down();
+        self.tick(intake, now);
+    }
+
+    fn tick(&mut self, intake: &Intake, now: Timestamp) {
+        self.view.intake = intake.counters();
+        self.view.span = intake.span();
+        self.target.advance(now, &self.view);
+    }
+}
