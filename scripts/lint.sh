@@ -6,9 +6,13 @@ cd "$(dirname "$0")/.."
 . scripts/steps.sh
 
 step cargo fmt --all --check
-step cargo clippy --workspace --all-targets --quiet -- -D warnings
-RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --document-private-items --quiet
+# The same packages and features as in scripts/test.sh.
+workspace=(--workspace)
+if command -v make >/dev/null; then workspace+=(--features thalweg/kafka); fi
+step cargo clippy "${workspace[@]}" --all-targets --quiet -- -D warnings
+RUSTDOCFLAGS="-D warnings" step cargo doc "${workspace[@]}" --no-deps --document-private-items --quiet
 step scripts/check-links.sh
+step scripts/check-features.sh
 step scripts/bpf.sh check
 if [ -x .venv/bin/mypy ]; then
   step .venv/bin/ruff check --quiet python

@@ -6,31 +6,33 @@
 # says what each step took, those that another script ran before under the same STEP_TIMES included.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-
 . scripts/steps.sh
 
+# What is left out by default is tested all the same, where it can be built. Every cargo command has the same packages and
+# features, so that what one of them has compiled serves the others.
+workspace=(--workspace)
+if command -v make >/dev/null; then workspace+=(--features thalweg/kafka); fi
+
 step cargo fmt --all --check
-step cargo clippy --workspace --all-targets --quiet -- -D warnings
-# What is left out by default is tested all the same, where it can be built.
-features=()
-if command -v make >/dev/null; then
-  features=(--features thalweg/kafka)
-  step cargo clippy -p thalweg-records --all-targets --features kafka --quiet -- -D warnings
-fi
 step scripts/check-links.sh
+step scripts/check-features.sh
 step scripts/bpf.sh check
+step cargo clippy "${workspace[@]}" --all-targets --quiet -- -D warnings
 if [ -x .venv/bin/pytest ]; then
   step .venv/bin/ruff check --quiet python
   (cd python && step ../.venv/bin/mypy --no-error-summary)
 fi
 
+# The tests, and the Python module beside them; no examples, which clippy has checked.
+step cargo build "${workspace[@]}" --lib --bins --tests
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
-[ ${#features[@]} -gt 0 ] || echo "skipped: kafka: there is no make to build librdkafka with" | tee -a "$log"
-step cargo test --workspace "${features[@]}" --no-run --quiet
-step cargo test --workspace "${features[@]}" --no-fail-fast 2>&1 | tee -a "$log" || status=$?
+[ ${#workspace[@]} -gt 1 ] || echo "skipped: kafka: there is no make to build librdkafka with" | tee -a "$log"
+step cargo test "${workspace[@]}" --tests --no-fail-fast 2>&1 | tee -a "$log" || status=$?
+step cargo test "${workspace[@]}" --doc --no-fail-fast 2>&1 | tee -a "$log" || status=$?
 if [ -x .venv/bin/pytest ]; then
+  scripts/python.sh module debug
   (cd python && step ../.venv/bin/python -m pytest --quiet) 2>&1 | tee -a "$log" || status=$?
 else
   echo "skipped: python: there is no .venv with its tests' packages" | tee -a "$log"
