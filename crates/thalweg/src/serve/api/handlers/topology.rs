@@ -46,7 +46,7 @@ pub(in crate::serve::api) fn put(api: &Api, request: &Request) -> Result<Reply, 
 fn wrong(error: &TopologyFileError) -> Problem {
     let problems = error.problems.iter();
     let errors =
-        problems.map(|problem| BodyError { line: Some(problem.line), message: problem.kind.to_string() });
+        problems.map(|problem| BodyError { line: problem.line(), message: problem.kind.to_string() });
     Problem::new(Code::BadBody, "the topology is refused, and nothing has changed")
         .with_errors(errors.collect())
 }
