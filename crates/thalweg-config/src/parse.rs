@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use super::error::{DocumentError, Place, Problem, ProblemKind};
+use super::error::{DocumentError, Place, Problem, ProblemKind, Problems};
 use super::given::Given;
 use super::section::{Default, Key, Schema, Section};
 use super::text::{Hint, Name};
@@ -47,7 +47,7 @@ impl Document {
         text: &str,
         file: &str,
         format: Format,
-    ) -> Result<(Document, Vec<Problem>), DocumentError> {
+    ) -> Result<(Document, Vec<Problem>), Problems> {
         let document = Document::empty(schema, file);
         let mut reader = Reader {
             text,
@@ -62,7 +62,7 @@ impl Document {
             Ok(table) => reader.read_document(&table),
             Err((span, kind)) => {
                 reader.complain(&span, kind);
-                return Err(reader.document.error(reader.problems));
+                return Err(reader.document.problems(reader.problems));
             }
         }
         Ok(reader.finish())
@@ -119,7 +119,14 @@ impl Reader<'_> {
                 (Some(section), Kind::List(elements)) if section.repeats => {
                     self.read_list(section, elements, &span);
                 }
-                (Some(section), _) => self.complain_of_section(section, &span, node),
+                (Some(section), _) => {
+                    if !section.repeats {
+                        let index = self.position(section);
+                        let entry = &mut self.document.entries[index];
+                        (entry.is_there, entry.is_flawed) = (true, true);
+                    }
+                    self.complain_of_section(section, &span, node);
+                }
                 (None, Kind::Table(_)) => self.complain_of_name(&span, format!("[{name}]"), name),
                 (None, _) if schema.may_be_json => self.complain_of_name(&span, name.to_owned(), name),
                 (None, _) => match schema.top() {
@@ -235,7 +242,8 @@ impl Reader<'_> {
             Some(key) => self.take_value(index, key, &found),
             None => {
                 let kind = self.document.schema.unknown_key(section, chosen, &found.name);
-                if let ProblemKind::UnknownKey { hint: Hint::Nearest(meant), .. } = &kind
+                // What was misspelt is not missing as well.
+                if let ProblemKind::UnknownKey { hint: Hint::Nearest(meant), of: None, .. } = &kind
                     && let Some(key) = section.keys().find(|key| key.name == meant)
                 {
                     self.refused.push((index, key.name));

@@ -1,33 +1,25 @@
 //! States from files and to them.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+
+use thalweg_config::{Document, Format, Hint, Place, Problem, Typed};
 
 use super::forwarding::{Entry as TableEntry, Forwarding};
 use super::{EntryError, NetworkState, StateError};
-use crate::address::MacAddress;
 use crate::identity::{PortIndex, RouterId};
 use crate::link_state::LinkState;
 use crate::routing::ForwardingTable;
 use crate::topology::Topology;
-use crate::topology::file::{
-    self, Cell, Entry, Excerpt, Format, Hint, Kind, Part, ProblemKind, Reader, Row, Section, Table,
-    TopologyFileError, Value, nearest, read_topology,
+use crate::topology::file::sections::{
+    self, A_PORT, FORWARDING, LINK_STATE, LinkStates, Rules, RulesKind, STATE,
 };
-
-const LINK_STATE: Section = Section { name: "link_state", keys: &["down"] };
-const FORWARDING: Section = Section { name: "forwarding", keys: &["kind", "seed", "write_back", "entries"] };
-const ENTRIES: Section = Section { name: "entries", keys: &["router", "mac", "port"] };
-const SECTIONS: [&Section; 6] = {
-    let [defaults, router, endpoint, link] = file::SECTIONS;
-    [defaults, router, endpoint, link, &LINK_STATE, &FORWARDING]
+use crate::topology::file::{
+    self, Cell, MOST_HINTED, Part, Row, TopologyFileError, no_router, read_topology, refused,
 };
 
 /// The two kinds of rules, as a file has them.
 const ECMP: &str = "ecmp";
 const TABLES: &str = "tables";
-
-const A_PORT: &str = "ports of routers in quotes, as in [\"tor0:p3\"]";
 
 impl NetworkState {
     /// Reads a state in TOML; `file` is its name for messages.
@@ -57,17 +49,16 @@ impl NetworkState {
     }
 
     fn from_text(text: &str, file: &str, format: Format) -> Result<NetworkState, TopologyFileError> {
-        let mut reader = Reader::new(text, format);
-        let document = reader.parse(&SECTIONS);
-        let state = document.and_then(|document| read_state(&mut reader, &document));
-        reader.finish(state, file)
+        let (document, mut problems) = Document::read(&STATE, text, file, format)?;
+        let state = read_state(&document, &mut problems);
+        file::finish(state, &document, problems)
     }
 
     fn parts(&self) -> Vec<Part> {
         let mut parts = self.topology().parts();
         if !self.links().all_up() {
             let down = self.links().failed().map(|link| self.link_name(link)).collect();
-            parts.push(part(&LINK_STATE, vec![("down", Cell::Texts(down))]));
+            parts.push(part(LINK_STATE.name, vec![("down", Cell::Texts(down))]));
         }
         let forwarding = self.forwarding();
         let kind = if forwarding.seed().is_some() { ECMP } else { TABLES };
@@ -77,7 +68,7 @@ impl NetworkState {
         let entries: Vec<Row> =
             forwarding.entries(self.topology()).map(|entry| self.entry_row(&entry)).collect();
         row.extend((!entries.is_empty()).then_some(("entries", Cell::Rows(entries))));
-        parts.push(part(&FORWARDING, row));
+        parts.push(part(FORWARDING.name, row));
         parts
     }
 
@@ -91,45 +82,40 @@ impl NetworkState {
     }
 }
 
-fn part(section: &Section, row: Vec<(&'static str, Cell)>) -> Part {
-    Part { name: section.name, is_list: false, rows: vec![Row(row)] }
+fn part(name: &'static str, row: Vec<(&'static str, Cell)>) -> Part {
+    Part { name, is_list: false, rows: vec![Row(row)] }
 }
 
-fn read_state(reader: &mut Reader<'_>, document: &Table) -> Option<NetworkState> {
-    let link_state = reader.single(document, &LINK_STATE);
-    let forwarding = reader.single(document, &FORWARDING);
-    if forwarding.is_none() && document.entry(FORWARDING.name).is_none() {
-        let purpose = "it says which way packets go, with kind = \"ecmp\" or kind = \"tables\"";
-        reader.complain(&Range::default(), ProblemKind::MissingSection { section: FORWARDING.name, purpose });
+fn read_state(document: &Document, problems: &mut Vec<Problem>) -> Option<NetworkState> {
+    if !document.has(&FORWARDING) {
+        let reason = "there is no section forwarding: it says which way packets go, with kind = \"ecmp\" or kind = \"tables\"";
+        problems.insert(0, refused(Place::Line(1), reason));
     }
     // Whatever is wrong with the topology would be wrong again with what refers to it.
-    let topology = read_topology(reader, document)?;
+    let topology = read_topology(document, problems)?;
     let routers = topology.routers().iter().map(|router| router.name.as_str()).zip(topology.router_ids());
-    let mut names = Names { reader, topology: &topology, routers: routers.collect() };
-    let links = names.links(link_state.as_ref());
-    let rules = names.forwarding(&forwarding?);
-    let place = document.entry(FORWARDING.name).map(|(name, _)| name.span.clone()).unwrap_or_default();
+    let mut names = Names { problems, topology: &topology, routers: routers.collect() };
+    let links = names.links(document.sound().next().as_ref());
+    let section = document.sound::<Rules>().next()?;
+    let rules = names.forwarding(&section);
     let state = NetworkState::new(topology, links, rules?);
-    state.map_err(|error: StateError| reader.complain(&place, ProblemKind::RefusedState(error))).ok()
+    let complain = |error: StateError| problems.push(section.entry.refuse_value("", 0, error.to_string()));
+    state.map_err(complain).ok()
 }
 
 /// What refers to the parts of a topology by their names.
-struct Names<'r, 'a, 't> {
-    reader: &'r mut Reader<'a>,
+struct Names<'p, 't> {
+    problems: &'p mut Vec<Problem>,
     topology: &'t Topology,
     routers: BTreeMap<&'t str, RouterId>,
 }
 
-impl Names<'_, '_, '_> {
-    fn links(&mut self, section: Option<&Entry<'_>>) -> LinkState {
+impl Names<'_, '_> {
+    fn links(&mut self, section: Option<&Typed<'_, LinkStates>>) -> LinkState {
         let mut links = LinkState::new(self.topology);
-        let Some(down) = section.and_then(|section| section.get("down")) else { return links };
-        let Some(ports) = file::texts(down) else {
-            self.reader.complain_of_value("down", A_PORT, &down.span);
-            return links;
-        };
-        for (port, span) in ports {
-            if let Some((router, port)) = self.port(&port, &span) {
+        let Some(section) = section else { return links };
+        for (element, port) in section.down.iter().flatten().enumerate() {
+            if let Some((router, port)) = self.port(section, element, port) {
                 links.fail(self.topology.link_at(router, port)).expect("the link is one of the topology's");
             }
         }
@@ -137,101 +123,81 @@ impl Names<'_, '_, '_> {
     }
 
     /// A port that is written as `ROUTER:pN`.
-    fn port(&mut self, text: &str, span: &Range<usize>) -> Option<(RouterId, PortIndex)> {
+    fn port(
+        &mut self,
+        section: &Typed<'_, LinkStates>,
+        element: usize,
+        text: &str,
+    ) -> Option<(RouterId, PortIndex)> {
         let parsed = text.rsplit_once(":p").and_then(|(router, port)| Some((router, whole_number(port)?)));
         let Some((name, port)) = parsed else {
-            self.reader.complain_of_value("down", A_PORT, span);
+            self.problems.push(section.entry.unexpected(LinkStates::down, Some(element), A_PORT));
             return None;
         };
-        let router = self.router(name, span)?;
+        let router = self.router(section, LinkStates::down, element, name)?;
         let ports = self.topology.ports(router);
         if usize::from(port) >= ports {
             let refused = EntryError::Port { router: name.to_owned(), port, ports };
-            self.reader.complain(span, ProblemKind::RefusedEntry(refused));
+            self.problems.push(section.entry.refuse_value(LinkStates::down, element, refused.to_string()));
             return None;
         }
         Some((router, PortIndex(port)))
     }
 
-    fn forwarding(&mut self, section: &Entry<'_>) -> Option<Forwarding> {
-        let expected = "\"ecmp\" or \"tables\"";
-        let (kind, span) = self.reader.needed::<String>(section, "kind", expected)?;
-        let seed = self.reader.integer(section, "seed", "a whole number");
-        let rules = match (kind.as_str(), seed) {
-            (ECMP, Some((seed, _))) => Some(Forwarding::ecmp(seed)),
-            (ECMP, None) => {
-                if section.get("seed").is_none() {
-                    self.reader.complain_missing(section, "seed");
-                }
+    fn forwarding(&mut self, section: &Typed<'_, Rules>) -> Option<Forwarding> {
+        let rules = match (section.kind, section.seed) {
+            (Some(RulesKind::Ecmp), Some(seed)) => Some(Forwarding::ecmp(seed)),
+            (Some(RulesKind::Ecmp), None) => {
+                self.problems.push(section.entry.missing(Rules::seed));
                 None
             }
-            (TABLES, None) => Some(Forwarding::tables(Vec::new())),
-            (TABLES, Some((_, span))) => {
-                self.reader.complain_of_value("seed", "none, as tables have no hash", &span);
+            (Some(RulesKind::Tables), None) => Some(Forwarding::tables(Vec::new())),
+            (Some(RulesKind::Tables), Some(_)) => {
+                let expected = "none, as tables have no hash";
+                self.problems.push(section.entry.unexpected(Rules::seed, None, expected));
                 None
             }
-            _ => {
-                self.reader.complain_of_value("kind", expected, &span);
+            (None, _) => {
+                self.problems.push(section.entry.missing(Rules::kind));
                 None
-            }
-        };
-        let writes_back = match section.get("write_back") {
-            None => true,
-            Some(Value { kind: Kind::Boolean(writes_back), .. }) => *writes_back,
-            Some(Value { span, .. }) => {
-                self.reader.complain_of_value("write_back", "true or false", span);
-                true
             }
         };
         let tables = self.tables(section);
-        Some(rules?.with_tables(tables).with_write_back(writes_back))
+        Some(rules?.with_tables(tables).with_write_back(section.write_back))
     }
 
-    fn tables(&mut self, section: &Entry<'_>) -> Vec<ForwardingTable> {
-        let Some(list) = section.get(ENTRIES.name) else { return Vec::new() };
-        let is_table = |element: &Value| matches!(element.kind, Kind::Table(_));
-        if !matches!(&list.kind, Kind::List(elements) if elements.iter().all(is_table)) {
-            let expected = "a list of entries, each with router, mac and port";
-            self.reader.complain_of_value(ENTRIES.name, expected, &list.span);
-            return Vec::new();
-        }
-        let entries = self.reader.list(section.table, &ENTRIES);
+    fn tables(&mut self, section: &Typed<'_, Rules>) -> Vec<ForwardingTable> {
+        let entries: Vec<_> = section.entry.list::<sections::TableEntry>().collect();
         let read: Vec<_> = entries.iter().filter_map(|entry| self.entry(entry)).collect();
-        if read.is_empty() || read.len() < entries.len() {
+        if read.is_empty() || read.len() < section.entry.listed() {
             return Vec::new();
         }
         Forwarding::table_list(self.topology, &read).unwrap_or_else(|(index, error)| {
-            self.reader.complain(&entries[index].span, ProblemKind::RefusedEntry(error));
+            self.problems.push(entries[index].entry.refuse_value("", 0, error.to_string()));
             Vec::new()
         })
     }
 
-    fn entry(&mut self, entry: &Entry<'_>) -> Option<TableEntry> {
-        let router = self.reader.needed::<String>(entry, "router", "a name in quotes");
-        let router = router.and_then(|(router, span)| self.router(&router, &span));
-        let mac = "an address such as \"02:54:57:01:00:00\"";
-        let mac = self.reader.needed::<MacAddress>(entry, "mac", mac);
-        let port = "the number of a port, from 0";
-        if entry.get("port").is_none() {
-            self.reader.complain_missing(entry, "port");
-        }
-        let (port, span) = self.reader.integer(entry, "port", port)?;
-        let Ok(port) = u16::try_from(port) else {
-            self.reader.complain_of_value("port", "the number of a port, from 0", &span);
-            return None;
-        };
-        Some(TableEntry { router: router?, mac: mac?.0, port: PortIndex(port) })
+    fn entry(&mut self, entry: &Typed<'_, sections::TableEntry>) -> Option<TableEntry> {
+        let router = self.router(entry, sections::TableEntry::router, 0, &entry.router)?;
+        Some(TableEntry { router, mac: entry.mac, port: PortIndex(entry.port) })
     }
 
-    fn router(&mut self, name: &str, span: &Range<usize>) -> Option<RouterId> {
+    fn router<T>(
+        &mut self,
+        entry: &Typed<'_, T>,
+        key: &'static str,
+        element: usize,
+        name: &str,
+    ) -> Option<RouterId> {
         if let Some(&router) = self.routers.get(name) {
             return Some(router);
         }
-        let hint = match self.reader.is_full() {
+        let hint = match self.problems.len() >= MOST_HINTED {
             true => Hint::Nothing,
-            false => nearest(name, self.routers.keys().copied()),
+            false => Hint::nearest(name, self.routers.keys().copied()),
         };
-        self.reader.complain(span, ProblemKind::UnknownRouter { name: Excerpt(name.to_owned()), hint });
+        self.problems.push(entry.entry.refuse_value(key, element, no_router(name, &hint)));
         None
     }
 }

@@ -302,7 +302,10 @@ fn read_or_explain(read: Result<NetworkState, TopologyFileError>, text: &str) {
         Err(error) => {
             let last_line = text.split('\n').count();
             assert!(!error.problems.is_empty());
-            assert!(error.problems.iter().all(|problem| (1..=last_line).contains(&problem.line)), "{error}");
+            assert!(
+                error.problems.iter().all(|problem| (1..=last_line).contains(&problem.line().unwrap())),
+                "{error}"
+            );
             assert!(!error.to_string().lines().any(|line| line.contains(char::is_control)), "{error:?}");
         }
     }

@@ -30,34 +30,24 @@
 //! Routers, endpoints and links are numbered in the order of the file; ports as in every
 //! [topology](crate::topology#order). A wrong file is read to its end, and everything that is wrong with it reported.
 
-mod document;
-mod error;
 mod print;
-mod reader;
+pub mod sections;
 #[cfg(test)]
 mod tests;
 
-use std::net::Ipv4Addr;
-use std::ops::Range;
+pub use thalweg_config::Problems as TopologyFileError;
+use thalweg_config::{Document, Format, Hint, Name, Place, Problem, ProblemKind, Typed, Words};
+use thalweg_wire::{BitRate, Nanos};
 
-pub use error::{Excerpt, Hint, Problem, ProblemKind, TopologyFileError};
-
-pub(crate) use document::{Format, Kind, Table, Value};
 pub(crate) use print::{Cell, Part, Row, json_text, toml_text};
-pub(crate) use reader::{Entry, Reader, Section, nearest};
+pub use sections::reference;
 
 use super::{LinkSpec, Node, Topology, TopologyBuilder, TopologyError};
-use crate::address::MacAddress;
 use crate::identity::RouterId;
+use sections::{Defaults, Endpoint, Link, Router};
 
-const DEFAULTS: Section = Section { name: "defaults", keys: &["rate", "delay"] };
-const ROUTER: Section = Section { name: "router", keys: &["name"] };
-const ENDPOINT: Section =
-    Section { name: "endpoint", keys: &["name", "router", "rate", "delay", "mac", "ip"] };
-const LINK: Section = Section { name: "link", keys: &["between", "rate", "delay"] };
-
-/// The sections that a topology has.
-pub(crate) const SECTIONS: [&Section; 4] = [&DEFAULTS, &ROUTER, &ENDPOINT, &LINK];
+/// Problems after which no near names are looked for any more: nobody would see them, and looking takes time.
+pub(crate) const MOST_HINTED: usize = 32;
 
 impl Topology {
     /// Reads a topology; `file` is its name for messages.
@@ -77,173 +67,170 @@ impl Topology {
     }
 
     fn from_text(text: &str, file: &str, format: Format) -> Result<Topology, TopologyFileError> {
-        let mut reader = Reader::new(text, format);
-        let document = reader.parse(&SECTIONS);
-        let topology = document.and_then(|document| read_topology(&mut reader, &document));
-        reader.finish(topology, file)
+        let (document, mut problems) = Document::read(&sections::TOPOLOGY, text, file, format)?;
+        let topology = read_topology(&document, &mut problems);
+        finish(topology, &document, problems)
+    }
+}
+
+/// What was read, if all was well, and else all that was not.
+pub(crate) fn finish<T>(
+    read: Option<T>,
+    document: &Document,
+    problems: Vec<Problem>,
+) -> Result<T, TopologyFileError> {
+    match read {
+        Some(read) if problems.is_empty() => Ok(read),
+        _ => Err(document.problems(problems)),
     }
 }
 
 /// Reads the topology's sections; `None` if no topology came of them, for which there is a problem then.
-pub(crate) fn read_topology(reader: &mut Reader<'_>, document: &Table) -> Option<Topology> {
-    let mut topology = TopologyReader {
-        reader,
-        builder: TopologyBuilder::new(),
-        defaults: LinkSpec::default(),
-        endpoints: Vec::new(),
-    };
+pub(crate) fn read_topology(document: &Document, problems: &mut Vec<Problem>) -> Option<Topology> {
+    let builder = TopologyBuilder::new();
+    let mut topology =
+        TopologyReader { problems, builder, defaults: LinkSpec::default(), endpoints: Vec::new() };
     topology.read(document);
     topology.build()
 }
 
-struct TopologyReader<'r, 'a> {
-    reader: &'r mut Reader<'a>,
+/// That something makes no sense, in words of its own.
+pub(crate) fn refused(place: Place, reason: impl Into<String>) -> Problem {
+    Problem { place, kind: ProblemKind::Refused { key: "", reason: Words(reason.into()) } }
+}
+
+/// That there is no router of this name.
+pub(crate) fn no_router(name: &str, hint: &impl std::fmt::Display) -> String {
+    format!("there is no router {}{hint}", Name(name.to_owned()))
+}
+
+struct TopologyReader<'p> {
+    problems: &'p mut Vec<Problem>,
     builder: TopologyBuilder,
     defaults: LinkSpec,
     /// Names of endpoints, and where they are.
-    endpoints: Vec<(String, Range<usize>)>,
+    endpoints: Vec<(String, Place)>,
 }
 
-impl TopologyReader<'_, '_> {
-    fn read(&mut self, document: &Table) {
-        if let Some(entry) = self.reader.single(document, &DEFAULTS) {
-            self.defaults = self.link_spec(&entry);
+impl TopologyReader<'_> {
+    fn read(&mut self, document: &Document) {
+        for entry in document.sound::<Defaults>() {
+            self.defaults = self.link_spec(&entry, entry.rate, entry.delay);
         }
-        for entry in self.reader.list(document, &ROUTER) {
-            self.read_router(&entry);
+        for entry in document.sound::<Router>() {
+            if let Err(error) = self.builder.add_router(entry.name.clone()) {
+                self.refuse(&entry, Router::name, error);
+            }
         }
-        for entry in self.reader.list(document, &ENDPOINT) {
+        for entry in document.sound::<Endpoint>() {
             self.read_endpoint(&entry);
         }
-        for entry in self.reader.list(document, &LINK) {
+        for entry in document.sound::<Link>() {
             self.read_link(&entry);
         }
     }
 
     fn build(mut self) -> Option<Topology> {
         // What is missing may be only what was refused.
-        if !self.reader.is_content() {
+        if !self.problems.is_empty() {
             return None;
         }
         let built = std::mem::take(&mut self.builder).build();
-        let refused =
-            |error| self.reader.complain(&span_of(&self.endpoints, &error), ProblemKind::Refused(error));
-        built.map_err(refused).ok()
+        let complain = |error: TopologyError| {
+            self.problems.push(refused(place_of(&self.endpoints, &error), error.to_string()));
+        };
+        built.map_err(complain).ok()
     }
 
-    fn read_router(&mut self, entry: &Entry<'_>) {
-        let Some((name, span)) = self.name(entry, "name") else { return };
-        if let Err(error) = self.builder.add_router(name) {
-            self.reader.complain(&span, ProblemKind::Refused(error));
-        }
-    }
-
-    fn read_endpoint(&mut self, entry: &Entry<'_>) {
-        let (name, router) = (self.name(entry, "name"), self.name(entry, "router"));
-        let router = router.and_then(|(router, span)| self.router(&router, &span));
-        let link = self.link_spec(entry);
-        let mac =
-            self.reader.optional::<MacAddress>(entry, "mac", "an address such as \"02:00:00:00:00:01\"");
-        let ip = self.reader.optional::<Ipv4Addr>(entry, "ip", "an IPv4 address such as \"192.168.0.1\"");
-        let (Some((name, span)), Some(router)) = (name, router) else { return };
-        let endpoint = match self.builder.add_endpoint(name.clone(), router, link) {
+    fn read_endpoint(&mut self, entry: &Typed<'_, Endpoint>) {
+        let router = self.router(entry, Endpoint::router, 0, &entry.router);
+        let link = self.link_spec(entry, entry.rate, entry.delay);
+        let Some(router) = router else { return };
+        let endpoint = match self.builder.add_endpoint(entry.name.clone(), router, link) {
             Ok(endpoint) => endpoint,
-            Err(error) => return self.reader.complain(&span, ProblemKind::Refused(error)),
+            Err(error) => return self.refuse(entry, Endpoint::name, error),
         };
-        self.endpoints.push((name, span));
-        for (result, span) in [
-            mac.map(|(mac, span)| (self.builder.set_mac(endpoint, mac), span)),
-            ip.map(|(ip, span)| (self.builder.set_ip(endpoint, ip), span)),
-        ]
-        .into_iter()
-        .flatten()
-        {
-            if let Err(error) = result {
-                self.reader.complain(&span, ProblemKind::Refused(error));
-            }
+        let place = entry.entry.place_of(Endpoint::name).cloned();
+        self.endpoints.push((entry.name.clone(), place.unwrap_or(Place::Line(1))));
+        if let Some(Err(error)) = entry.mac.map(|mac| self.builder.set_mac(endpoint, mac)) {
+            self.refuse(entry, Endpoint::mac, error);
+        }
+        if let Some(Err(error)) = entry.ip.map(|ip| self.builder.set_ip(endpoint, ip)) {
+            self.refuse(entry, Endpoint::ip, error);
         }
     }
 
-    fn read_link(&mut self, entry: &Entry<'_>) {
-        let link = self.link_spec(entry);
-        let Some(value) = entry.get("between") else {
-            return self.reader.complain_missing(entry, "between");
-        };
-        let names = texts(value);
-        let Some([(a, a_span), (b, b_span)]) = names.as_deref() else {
-            return self.reader.complain_of_value(
-                "between",
-                "two names of routers, as in [\"tor0\", \"agg0\"]",
-                &value.span,
-            );
-        };
-        let (a, b) = (self.router(a, a_span), self.router(b, b_span));
-        let (Some(a), Some(b)) = (a, b) else { return };
+    fn read_link(&mut self, entry: &Typed<'_, Link>) {
+        let link = self.link_spec(entry, entry.rate, entry.delay);
+        let ends: Vec<Option<RouterId>> = (entry.between.iter().enumerate())
+            .map(|(end, name)| self.router(entry, Link::between, end, name))
+            .collect();
+        let &[Some(a), Some(b)] = ends.as_slice() else { return };
         if let Err(error) = self.builder.connect(a, b, link) {
-            self.reader.complain(&value.span, ProblemKind::Refused(error));
+            self.refuse(entry, Link::between, error);
         }
     }
 
     /// Rate and delay of an entry, which default to those of the file.
-    fn link_spec(&mut self, entry: &Entry<'_>) -> LinkSpec {
+    fn link_spec<T>(
+        &mut self,
+        entry: &Typed<'_, T>,
+        rate: Option<BitRate>,
+        delay: Option<Nanos>,
+    ) -> LinkSpec {
         let mut link = self.defaults;
-        if let Some((rate, span)) = self.reader.optional(entry, "rate", "a rate such as \"10gbit/s\"") {
-            link = self.sound(LinkSpec { rate, ..link }, &span);
+        if let Some(rate) = rate {
+            link = self.sound(entry, Link::rate, LinkSpec { rate, ..link });
         }
-        if let Some((delay, span)) = self.reader.optional(entry, "delay", "a length of time such as \"1us\"")
-        {
-            link = self.sound(LinkSpec { delay, ..link }, &span);
+        if let Some(delay) = delay {
+            link = self.sound(entry, Link::delay, LinkSpec { delay, ..link });
         }
         link
     }
 
     /// The link, or if there can be no such link, the default one.
-    fn sound(&mut self, link: LinkSpec, span: &Range<usize>) -> LinkSpec {
+    fn sound<T>(&mut self, entry: &Typed<'_, T>, key: &'static str, link: LinkSpec) -> LinkSpec {
         match link.check() {
             Ok(()) => link,
             Err(error) => {
-                self.reader.complain(span, ProblemKind::Refused(error));
+                self.refuse(entry, key, error);
                 self.defaults
             }
         }
     }
 
-    /// A name that may not be left out, and where it is.
-    fn name(&mut self, entry: &Entry<'_>, key: &'static str) -> Option<(String, Range<usize>)> {
-        self.reader.needed(entry, key, "a name in quotes")
-    }
-
-    fn router(&mut self, name: &str, span: &Range<usize>) -> Option<RouterId> {
+    fn router<T>(
+        &mut self,
+        entry: &Typed<'_, T>,
+        key: &'static str,
+        element: usize,
+        name: &str,
+    ) -> Option<RouterId> {
         let hint = match self.builder.node_named(name) {
             Some(Node::Router(router)) => return Some(router),
-            Some(Node::Endpoint(_)) => Hint::IsEndpoint,
-            None if self.reader.is_full() => Hint::Nothing,
+            Some(Node::Endpoint(_)) => "; it is an endpoint, whose link is said by its key router".to_owned(),
+            None if self.problems.len() >= MOST_HINTED => String::new(),
             None => {
                 let routers = self.builder.names().filter(|(_, node)| matches!(node, Node::Router(_)));
-                nearest(name, routers.map(|(name, _)| name))
+                Hint::nearest(name, routers.map(|(name, _)| name)).to_string()
             }
         };
-        self.reader.complain(span, ProblemKind::UnknownRouter { name: Excerpt(name.to_owned()), hint });
+        self.problems.push(entry.entry.refuse_value(key, element, no_router(name, &hint)));
         None
+    }
+
+    /// That the value of a key, sound in itself, is refused.
+    fn refuse<T>(&mut self, entry: &Typed<'_, T>, key: &'static str, error: TopologyError) {
+        self.problems.push(entry.entry.refuse_value(key, usize::MAX, error.to_string()));
     }
 }
 
 /// Where the fault of a topology is that could not be built of sound parts.
-fn span_of(endpoints: &[(String, Range<usize>)], error: &TopologyError) -> Range<usize> {
+fn place_of(endpoints: &[(String, Place)], error: &TopologyError) -> Place {
     let (TopologyError::DuplicateMac { second, .. } | TopologyError::DuplicateIp { second, .. }) = error
     else {
-        return Range::default();
+        return Place::Line(1);
     };
     let place = endpoints.iter().find(|(name, _)| name == second);
-    place.map(|(_, span)| span.clone()).unwrap_or_default()
-}
-
-/// The texts of a list of nothing else, and where they are.
-pub(crate) fn texts(list: &Value) -> Option<Vec<(String, Range<usize>)>> {
-    let Kind::List(elements) = &list.kind else { return None };
-    let text = |element: &Value| match &element.kind {
-        Kind::Text(text) => Some((text.clone(), element.span.clone())),
-        _ => None,
-    };
-    elements.iter().map(text).collect()
+    place.map_or(Place::Line(1), |(_, place)| place.clone())
 }

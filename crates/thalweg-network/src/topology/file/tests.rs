@@ -3,8 +3,10 @@
 use proptest::prelude::*;
 use thalweg_wire::{BitRate, Nanos};
 
+use std::net::Ipv4Addr;
+
 use super::*;
-use crate::address::default_ip;
+use crate::address::{MacAddress, default_ip};
 use crate::identity::{EndpointId, PortIndex};
 use crate::topology::shapes::{SHAPES, Tiers};
 
@@ -270,8 +272,8 @@ fn read_or_explain(text: &str) -> Option<Topology> {
             let message = error.to_string();
             assert_eq!(message.split('\n').count(), error.problems.len() + usize::from(error.omitted > 0));
             for (line, problem) in message.split('\n').zip(&error.problems) {
-                assert!((1..=last_line).contains(&problem.line), "{message}");
-                assert!(line.starts_with(&format!("net.toml:{}: ", problem.line)), "{message}");
+                assert!((1..=last_line).contains(&problem.line().unwrap()), "{message}");
+                assert!(line.starts_with(&format!("net.toml:{}: ", problem.line().unwrap())), "{message}");
                 assert!(!line.contains(char::is_control), "{message:?}");
             }
             None

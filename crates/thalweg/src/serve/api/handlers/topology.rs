@@ -86,7 +86,7 @@ pub(in crate::serve::api) fn put(api: &Api, given: GivenNetwork) -> Result<Json<
 fn wrong(error: &TopologyFileError) -> Problem {
     let problems = error.problems.iter();
     let errors =
-        problems.map(|problem| BodyError { line: Some(problem.line), message: problem.kind.to_string() });
+        problems.map(|problem| BodyError { line: problem.line(), message: problem.kind.to_string() });
     Problem::new(Code::BadBody, "the topology is refused, and nothing has changed")
         .with_errors(errors.collect())
 }
