@@ -1,7 +1,8 @@
 //! The JSON types of the daemon's HTTP API, and a client.
 //!
 //! They are types of their own, so that what is measured can change without what is said. Their documentation is that of
-//! the schemas in `/v1/openapi.json` and of `docs/reference/http-api.md`. The daemon has what makes them of its values.
+//! the schemas in `/v1/openapi.json` and of `docs/reference/http-api.md`. The daemon has what makes them of its values, and
+//! what sketches say, whose fields are those of the measurement tasks.
 //!
 //! | file | what it has |
 //! |---|---|
@@ -13,7 +14,6 @@
 //! | `control` | the controller |
 //! | `answered` | who answered, and when |
 //! | `samples` | files of samples |
-//! | `task`, `task_view` | what sketches say |
 //! | `topology` | versions of the network |
 //! | `problem` | why a request was not answered (RFC 9457) |
 //! | `client` | a client (feature `client`) |
@@ -30,8 +30,6 @@ mod moment;
 pub mod problem;
 mod rate;
 mod samples;
-mod task;
-mod task_view;
 mod topology;
 
 pub use answered::Answered;
@@ -46,8 +44,6 @@ pub use link::{Link, LinkName, Links, ParseLinkNameError, WayName};
 pub use moment::Moment;
 pub use rate::{BoundKind, Rate};
 pub use samples::{SampleFile, Samples};
-pub use task::{Answer, CollectorTasks, Task, Tasks, Window};
-pub use task_view::{ChangedKey, HeavyKey, HeavyPrefix, Period, SpreadKey, TaskView};
 pub use topology::{NewTopology, Topology, Unconfirmed};
 
 /// The port that a daemon listens on unless configured otherwise.

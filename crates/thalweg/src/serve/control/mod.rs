@@ -19,12 +19,10 @@
 //! | `steering` | the thread |
 //! | `actuators`, `openflow` | how decisions are carried out |
 //! | `desk` | what it knows and has done, for whoever asks; pins, and freezing it |
-//! | `names` | what its numbers are called |
 
 mod actuators;
 mod clock;
 mod desk;
-mod names;
 mod notices;
 mod openflow;
 mod remotes;
@@ -38,8 +36,9 @@ use std::thread::JoinHandle;
 use crossbeam_channel::Receiver;
 use thiserror::Error;
 
+use super::names;
+pub use super::names::Names;
 pub use desk::{ActionOutcome, ActionReport, ControlError, ControlReport, Desk, Way, WaysReport};
-pub use names::Names;
 pub(crate) use notices::{Ear, Notice};
 pub use openflow::SwitchesReport;
 
@@ -148,13 +147,18 @@ impl Control {
 }
 
 impl Prepared {
-    /// Shows it to whoever asks, and begins. It ends when all collectors have.
+    /// The controller, for whoever asks it.
+    pub(crate) fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// Begins. It ends when all collectors have.
     ///
     /// # Errors
     /// If the system has no more threads, or no port to listen at.
     pub(crate) fn start(mut self, daemon: &Daemon) -> std::io::Result<JoinHandle<()>> {
         self.steering.begin().map_err(std::io::Error::other)?;
-        daemon.set_control(self.control);
+        daemon.network_versions().set_steered();
         if let Some(ear) = &self.ear_of_remotes {
             self.remotes.listen(daemon, ear)?;
         }

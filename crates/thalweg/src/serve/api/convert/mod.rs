@@ -9,8 +9,6 @@ mod flow;
 mod link;
 mod rate;
 mod samples;
-mod task;
-mod task_view;
 mod topology;
 
 pub use answered::{answered, answered_at};
@@ -21,6 +19,4 @@ pub use flow::{basis, flow, flow_rate};
 pub use link::{link, link_name, side};
 pub use rate::rate;
 pub use samples::sample_file;
-pub use task::tasks;
-pub use task_view::task_view;
 pub use topology::{new_topology, topology};

@@ -1,19 +1,20 @@
 //! What sketches say.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::{Moment, TaskView};
+use crate::serve::collectors::{CollectorHandle, TasksReport};
 
 /// The measurement tasks of all collectors.
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Tasks {
     /// In the order of the configuration.
     pub collectors: Vec<CollectorTasks>,
 }
 
 /// The measurement tasks of a collector.
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct CollectorTasks {
     /// Its name.
     pub collector: String,
@@ -26,7 +27,7 @@ pub struct CollectorTasks {
 }
 
 /// A window: what was counted in it.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Window {
     /// Its first moment.
     pub start: Moment,
@@ -41,7 +42,7 @@ pub struct Window {
 }
 
 /// A measurement task.
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Task {
     /// The task as it was asked for.
     pub task: String,
@@ -51,7 +52,7 @@ pub struct Task {
 
 /// What a task says of a window. Beside times its fields are those of a task in the lines `window` of
 /// `thalweg watch --json`.
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Answer {
     /// First moment of the window.
     pub start: Moment,
@@ -60,4 +61,31 @@ pub struct Answer {
     /// What it says.
     #[serde(flatten)]
     pub value: TaskView,
+}
+
+impl From<&CollectorHandle> for CollectorTasks {
+    fn from(handle: &CollectorHandle) -> CollectorTasks {
+        let report: &TasksReport = &handle.tasks();
+        let last = report.last.as_ref().map(|last| Window {
+            start: last.start.into(),
+            end: last.end.into(),
+            packets: last.tally.packets,
+            bytes: last.tally.bytes.0,
+            late: last.tally.late,
+        });
+        let tasks = report.answers.iter().map(|(spec, answer)| Task {
+            task: spec.to_string(),
+            answer: answer.as_ref().map(|answer| Answer {
+                start: answer.window.0.into(),
+                end: answer.window.1.into(),
+                value: TaskView::from(&answer.result.value),
+            }),
+        });
+        CollectorTasks {
+            collector: handle.name().to_owned(),
+            windows: report.windows,
+            last,
+            tasks: tasks.collect(),
+        }
+    }
 }

@@ -1,12 +1,14 @@
 //! What a measurement task says, under the name of its kind.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use thalweg_measure::tasks::{self, FlowName as Key, TaskValue};
 
 use super::{FlowName, Moment, Rate};
+use crate::serve::api::convert::rate;
 
 /// What a task says. Traffic is in packets or bytes, as the task asks.
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum TaskView {
     /// Keys with at least a share of all traffic.
@@ -69,7 +71,7 @@ pub enum TaskView {
 }
 
 /// A key with much traffic.
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct HeavyKey {
     /// The key, as people write it.
     pub key: String,
@@ -82,7 +84,7 @@ pub struct HeavyKey {
 }
 
 /// A key whose traffic has changed.
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ChangedKey {
     /// The key, as people write it.
     pub key: String,
@@ -97,7 +99,7 @@ pub struct ChangedKey {
 }
 
 /// A key with many different peers.
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct SpreadKey {
     /// The key, as people write it.
     pub key: String,
@@ -106,7 +108,7 @@ pub struct SpreadKey {
 }
 
 /// A prefix with much traffic.
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct HeavyPrefix {
     /// The prefix, such as `192.0.2.0/24`.
     pub key: String,
@@ -119,7 +121,7 @@ pub struct HeavyPrefix {
 }
 
 /// A period that is compared with another.
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Period {
     /// Its first moment.
     pub start: Moment,
@@ -129,4 +131,87 @@ pub struct Period {
     pub total: u64,
     /// Whether packets came in a part of it only.
     pub partial: bool,
+}
+
+impl From<&TaskValue> for TaskView {
+    fn from(value: &TaskValue) -> TaskView {
+        match value {
+            TaskValue::Heavy(heavy) => TaskView::Heavy {
+                total: heavy.total,
+                room: heavy.room,
+                keys: heavy.keys.iter().map(HeavyKey::from).collect(),
+            },
+            TaskValue::Change(changes) => TaskView::Change {
+                before: Period::from(&changes.before),
+                now: Period::from(&changes.now),
+                room: changes.room,
+                keys: changes.keys.iter().map(ChangedKey::from).collect(),
+            },
+            TaskValue::Distinct(distinct) => TaskView::Distinct { distinct: rate(*distinct) },
+            TaskValue::Entropy(entropy) => {
+                TaskView::Entropy { bits: rate(entropy.bits), normalised: entropy.normalised }
+            }
+            TaskValue::Spread(spreaders) => TaskView::Spread {
+                missed_up_to: spreaders.missed_up_to,
+                keys: spreaders.keys.iter().map(SpreadKey::from).collect(),
+            },
+            TaskValue::Moments(moments) => TaskView::Moments { l1: moments.l1, l2: rate(moments.l2) },
+            TaskValue::Hierarchy(prefixes) => TaskView::Hhh {
+                total: prefixes.total,
+                room: prefixes.room,
+                keys: prefixes.prefixes.iter().map(HeavyPrefix::from).collect(),
+            },
+            _ => TaskView::Unknown,
+        }
+    }
+}
+
+fn flow(key: &Key) -> Option<FlowName> {
+    match key {
+        Key::Flow(key) => Some(FlowName::from(key)),
+        _ => None,
+    }
+}
+
+impl From<&tasks::HeavyKey> for HeavyKey {
+    fn from(heavy: &tasks::HeavyKey) -> HeavyKey {
+        let (key, flow) = (heavy.name.to_string(), flow(&heavy.name));
+        HeavyKey { key, flow, share: heavy.share, estimate: rate(heavy.estimate) }
+    }
+}
+
+impl From<&tasks::ChangedKey> for ChangedKey {
+    fn from(changed: &tasks::ChangedKey) -> ChangedKey {
+        ChangedKey {
+            key: changed.name.to_string(),
+            flow: flow(&changed.name),
+            change: rate(changed.change),
+            from: rate(changed.from),
+            to: rate(changed.to),
+        }
+    }
+}
+
+impl From<&tasks::SpreadKey> for SpreadKey {
+    fn from(spread: &tasks::SpreadKey) -> SpreadKey {
+        SpreadKey { key: spread.name.to_string(), peers: rate(spread.peers) }
+    }
+}
+
+impl From<&tasks::HeavyPrefix> for HeavyPrefix {
+    fn from(prefix: &tasks::HeavyPrefix) -> HeavyPrefix {
+        HeavyPrefix {
+            key: prefix.name.to_string(),
+            share: prefix.share,
+            estimate: rate(prefix.estimate),
+            beyond: rate(prefix.beyond),
+        }
+    }
+}
+
+impl From<&tasks::Period> for Period {
+    fn from(period: &tasks::Period) -> Period {
+        let tasks::Period { start, end, total, is_partial } = *period;
+        Period { start: start.into(), end: end.into(), total, partial: is_partial }
+    }
 }
