@@ -1,7 +1,8 @@
 //! The JSON types of the daemon's HTTP API, and a client.
 //!
 //! They are types of their own, so that what is measured can change without what is said. Their documentation is that of
-//! the schemas in `/v1/openapi.json` and of `docs/reference/http-api.md`. The daemon has what makes them of its values.
+//! the schemas in `/v1/openapi.json` and of `docs/reference/http-api.md`. The daemon has what makes them of its values, and
+//! what sketches say, whose fields are those of the measurement tasks.
 //!
 //! | file | what it has |
 //! |---|---|

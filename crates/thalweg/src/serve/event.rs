@@ -8,7 +8,8 @@ use thalweg_measure::detect::Finding;
 use thalweg_wire::Timestamp;
 
 use super::collectors::CollectorState;
-use super::control::{ActionReport, Names};
+use super::control::ActionReport;
+use super::names::Names;
 
 /// Something that happened at a collector, or that the controller did.
 #[derive(Clone, Debug, PartialEq)]

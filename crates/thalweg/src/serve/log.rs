@@ -22,7 +22,7 @@ use tracing_subscriber::fmt::time::FormatTime;
 use tracing_subscriber::layer::{Context, Filter, SubscriberExt};
 use tracing_subscriber::{Layer, Registry};
 
-use super::daemon::wall_clock;
+use super::clock::wall_clock;
 
 /// What lines about lines are told under; they are not held back.
 const OWN_TARGET: &str = "thalweg::log";

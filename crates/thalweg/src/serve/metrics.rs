@@ -31,9 +31,8 @@ pub use reference::{reference, rows};
 pub use table::METRICS;
 pub use text::Samples;
 
-use super::api::ApiCounts;
+use super::api::{ApiCounts, Parts};
 use super::collectors::{CollectorCounters, CollectorHandle};
-use super::daemon::Daemon;
 
 /// Something that is counted, of an `S` that has all counts.
 #[derive(Debug)]
@@ -64,7 +63,7 @@ pub enum Kind {
 /// Everything that is counted, at about one moment.
 #[derive(Debug)]
 pub struct Snapshot {
-    daemon: Daemon,
+    parts: Parts,
     api: ApiCounts,
     collectors: Vec<CollectorSnapshot>,
 }
@@ -90,23 +89,23 @@ impl Kind {
 impl Snapshot {
     /// What was sent as IPFIX, if anything is to be.
     fn exported(&self) -> Option<(&Destination, &Tallies)> {
-        self.daemon.handed_on()?.export()
+        self.parts.handed_on.as_ref()?.export()
     }
 
     /// What was kept as Parquet, if anything is to be.
     fn kept(&self) -> Option<Statistics> {
-        self.daemon.handed_on()?.store()
+        self.parts.handed_on.as_ref()?.store()
     }
 
     /// Asks all collectors; `patience` is how long the next of them may take.
-    pub fn take(daemon: &Daemon, api: &ApiCounts, patience: impl Fn() -> Duration) -> Snapshot {
-        let collectors = daemon.collectors().into_iter().map(|handle| {
+    pub fn take(parts: &Parts, api: &ApiCounts, patience: impl Fn() -> Duration) -> Snapshot {
+        let collectors = parts.collectors.all().into_iter().map(|handle| {
             let counters = handle.counters(patience()).ok().map(|asked| asked.value);
             // One that is silent now will be silent in a moment.
             let links = counters.as_ref().and_then(|_| handle.links(patience()).ok());
             CollectorSnapshot { handle, counters, links: links.map(|asked| asked.value).unwrap_or_default() }
         });
-        Snapshot { daemon: daemon.clone(), api: api.clone(), collectors: collectors.collect() }
+        Snapshot { parts: parts.clone(), api: api.clone(), collectors: collectors.collect() }
     }
 }
 

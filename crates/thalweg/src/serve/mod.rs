@@ -12,8 +12,9 @@
 //! | file | what it has |
 //! |---|---|
 //! | `config` | the daemon's file, checked whole |
-//! | `daemon` | what all parts share: collectors, network, hub |
-//! | `event` | what is told without being asked |
+//! | `daemon` | the parts, made together |
+//! | `network`, `life` | what is known of the network; whether the daemon is ready, or stops |
+//! | `event`, `names` | what is told without being asked; what hosts and links are called in it |
 //! | `emulation` | a network that is emulated for all collectors together |
 //! | `control` | the controller: sends flows another way |
 //! | `collectors` | threads that measure, and how they are asked |
@@ -26,6 +27,7 @@
 
 pub mod access;
 pub mod api;
+pub mod clock;
 pub mod collectors;
 pub mod config;
 pub mod control;
@@ -34,8 +36,11 @@ pub mod emulation;
 pub mod event;
 pub mod http;
 pub mod hub;
+pub mod life;
 pub mod log;
 pub mod metrics;
+pub mod names;
+pub mod network;
 pub mod plan;
 mod pulse;
 mod records;

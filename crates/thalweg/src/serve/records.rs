@@ -16,9 +16,9 @@ use serde::Serialize;
 use thalweg_records::handoff::{Handoff, Ledger};
 use thalweg_records::metered::Meter;
 
+use super::clock::wall_clock;
 use super::collectors::Tallies;
 use super::collectors::outlets::Records;
-use super::daemon::wall_clock;
 use crate::watch::json::FlowLine;
 
 /// How long a line waits in memory at most.

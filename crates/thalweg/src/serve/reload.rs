@@ -99,7 +99,7 @@ impl Reloader {
         let before = self.config.network.state.as_ref().map(|(_, state)| state);
         match &config.network.state {
             Some((path, state)) if before != Some(state) => {
-                self.daemon.check_network(state).with_context(|| path.display().to_string())?;
+                self.daemon.network_versions().check(state).with_context(|| path.display().to_string())?;
             }
             // The network stays as it is, which may be as the API was told since.
             _ => {

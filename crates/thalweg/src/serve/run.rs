@@ -21,7 +21,7 @@ use thalweg_capture::privileges::{Keep, drop_privileges_except};
 use thalweg_records::handoff::Handoff;
 
 use super::access::Access;
-use super::api::Server;
+use super::api::{Parts, Server};
 use super::collectors::outlets::{Outlets, Wish};
 use super::collectors::{Fleet, Ready};
 use super::config::Config;
@@ -81,9 +81,7 @@ pub fn run(path: &Path) -> anyhow::Result<()> {
 
     let handoff = config.handoff.is_set().then(|| Handoff::start(config.handoff.options(), wall_clock));
     let handoff = handoff.transpose().context("flows cannot be handed on")?;
-    if let Some(handoff) = &handoff {
-        daemon.set_handed_on(handoff.ledger());
-    }
+    let handed_on = handoff.as_ref().map(Handoff::ledger);
     daemon.dumps().set_options(config.samples.clone());
     let is_over = Arc::new(AtomicBool::new(false));
     let mut outlets = Outlets { wanted: config.samples.triggers.clone(), ..Outlets::default() };
@@ -96,15 +94,25 @@ pub fn run(path: &Path) -> anyhow::Result<()> {
     let (wishes, receiver) = bounded(WISHES_WAITING);
     outlets.wishes = Some(wishes.clone());
     {
-        let (daemon, is_over) = (daemon.clone(), Arc::clone(&is_over));
+        let (dumps, is_over) = (Arc::clone(daemon.dumps()), Arc::clone(&is_over));
         writers.push(thread("samples", move || {
-            write_on_wishes(&daemon, &receiver, || is_over.load(Ordering::Relaxed));
+            write_on_wishes(&dumps, &receiver, || is_over.load(Ordering::Relaxed));
         })?);
     }
     let prepared = control.map(|(prepared, ear)| {
         outlets.control = Some(ear);
         prepared
     });
+    let parts = Parts {
+        started: daemon.started(),
+        hub: Arc::clone(daemon.hub()),
+        collectors: daemon.collector_list().clone(),
+        network: daemon.network_versions().clone(),
+        dumps: Arc::clone(daemon.dumps()),
+        life: daemon.life().clone(),
+        control: prepared.as_ref().map(|prepared| prepared.control().clone()),
+        handed_on,
+    };
     let mut fleet = Fleet::new(daemon.clone(), outlets);
     fleet.start(ready)?;
     if let Some(prepared) = prepared {
@@ -114,7 +122,7 @@ pub fn run(path: &Path) -> anyhow::Result<()> {
         writers.push(emulation.start()?);
     }
     let fleet = Arc::new(Mutex::new(fleet));
-    let server = Server::start(daemon.clone(), Arc::clone(&access), &config.access, Some(log.clone()))?;
+    let server = Server::start(parts, Arc::clone(&access), &config.access, Some(log.clone()))?;
     tracing::info!(
         version = daemon.version(),
         api = %server.address(),

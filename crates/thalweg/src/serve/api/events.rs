@@ -156,7 +156,7 @@ impl Subscription {
         if std::mem::take(&mut self.is_of_other_run) {
             return Some(lost(api, None, self.subscriber.lost(), 0));
         }
-        let hub = api.daemon().hub();
+        let hub = &api.parts().hub;
         loop {
             match self.subscriber.next_delivery(hub)? {
                 Delivery::Lost { count, last } => {
@@ -225,7 +225,7 @@ pub(super) async fn stream(
 
 /// Tells all subscribers when there is something in the hub. Ends when the hub's bell does.
 pub(super) async fn pump(api: Api, bell: tokio::net::UnixStream) {
-    let hub = api.daemon().hub();
+    let hub = &api.parts().hub;
     let mut rung = [0; 64];
     loop {
         let seen = hub.stored();

@@ -16,6 +16,7 @@
 //! | `handlers` | from a question to an answer |
 //! | `convert` | the daemon's values as the JSON types of `thalweg-api` |
 //! | `events` | events as server-sent events |
+//! | `parts` | what it answers from: parts of the daemon |
 //! | `server` | the API, listening |
 //! | `open_api`, `reference` | the same list as documents |
 
@@ -23,6 +24,7 @@ pub mod convert;
 pub mod events;
 mod handlers;
 pub mod open_api;
+mod parts;
 pub mod reference;
 pub mod routes;
 mod server;
@@ -32,10 +34,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+pub use parts::Parts;
 pub use server::{ApiError, Server};
 
 use super::access::Limits;
-use super::daemon::Daemon;
 use super::http::{Counters, Counts};
 use super::log::Log;
 
@@ -48,7 +50,7 @@ pub struct Api(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    daemon: Daemon,
+    parts: Parts,
     most_subscribers: u64,
     subscribers: AtomicU64,
     log: Option<Log>,
@@ -76,10 +78,10 @@ pub struct ApiCounts {
 pub struct SubscriberPass(Api);
 
 impl Api {
-    /// An API of a daemon, not yet listening.
-    pub fn new(daemon: Daemon, limits: &Limits, log: Option<Log>) -> Api {
+    /// An API of these parts of a daemon, not yet listening.
+    pub fn new(parts: Parts, limits: &Limits, log: Option<Log>) -> Api {
         Api(Arc::new(Shared {
-            daemon,
+            parts,
             most_subscribers: limits.subscribers,
             subscribers: AtomicU64::new(0),
             log,
@@ -89,14 +91,14 @@ impl Api {
         }))
     }
 
-    /// The daemon.
-    pub fn daemon(&self) -> &Daemon {
-        &self.0.daemon
+    /// What it answers from.
+    pub fn parts(&self) -> &Parts {
+        &self.0.parts
     }
 
     /// What tells this run of the daemon from others: when it was started.
     pub fn run(&self) -> u64 {
-        self.0.daemon.started().0
+        self.0.parts.started.0
     }
 
     /// What was answered and refused so far.

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::{Api, events, routes};
+use super::{Api, Parts, events, routes};
 use crate::serve::access::{Access, AccessOptions};
-use crate::serve::daemon::Daemon;
 use crate::serve::http::{self, ServerError};
 use crate::serve::hub::BellError;
 use crate::serve::log::Log;
@@ -54,14 +53,14 @@ impl Server {
     /// # Errors
     /// If it cannot listen there.
     pub fn start(
-        daemon: Daemon,
+        parts: Parts,
         access: Arc<Access>,
         options: &AccessOptions,
         log: Option<Log>,
     ) -> Result<Server, ApiError> {
-        let api = Api::new(daemon, &options.limits, log);
+        let api = Api::new(parts, &options.limits, log);
         let (counters, teller) = (Arc::clone(api.counters()), api.clone());
-        let bell = api.daemon().hub().listen()?;
+        let bell = api.parts().hub.listen()?;
         let tell = move || {
             tokio::spawn(events::pump(teller, tokio::net::UnixStream::from_std(bell)?));
             Ok(())

@@ -3,6 +3,7 @@
 //! | file | what it has |
 //! |---|---|
 //! | `handle` | how others ask a collector: its mailbox |
+//! | `list` | the collectors that there are |
 //! | `state` | what a collector is doing |
 //! | `latency` | how long events take, in buckets |
 //! | `tallies` | what is counted, as long as the daemon has a collector of the name |
@@ -19,6 +20,7 @@ mod fleet;
 pub mod handle;
 mod herald;
 pub mod latency;
+mod list;
 pub(crate) mod outlets;
 mod source;
 pub mod state;
@@ -35,6 +37,7 @@ pub use handle::{
     TaskAnswer, TasksBoard, TasksReport,
 };
 pub use latency::{Latency, LatencyHistogram};
+pub use list::CollectorList;
 pub use source::SourceError;
 pub(crate) use source::foretell;
 pub use state::CollectorState;

@@ -18,13 +18,11 @@
 //! | `driver` | what drives the loop, and carries its commands out |
 //! | `actuators`, `openflow` | how decisions are carried out |
 //! | `desk` | what it knows and has done, for whoever asks; pins, and freezing it |
-//! | `names` | what its numbers are called |
 
 mod actuators;
 mod clock;
 mod desk;
 mod driver;
-mod names;
 mod notices;
 mod openflow;
 mod remotes;
@@ -35,9 +33,10 @@ use std::thread::JoinHandle;
 
 use thiserror::Error;
 
+use super::names;
+pub use super::names::Names;
 pub use desk::{ControlError, ControlReport, Desk, Way, WaysReport};
 pub(crate) use driver::Driver;
-pub use names::Names;
 pub(crate) use notices::{Ear, Notice};
 pub use thalweg_control::act::openflow::SwitchesReport;
 pub use thalweg_control::control_loop::{ActionOutcome, ActionReport};
@@ -144,7 +143,12 @@ impl Control {
 }
 
 impl Prepared {
-    /// Shows it to whoever asks, and begins. It ends when all collectors have.
+    /// The controller, for whoever asks it.
+    pub(crate) fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// Begins. It ends when all collectors have.
     ///
     /// # Errors
     /// If the system has no more threads, or no port to listen at.
@@ -159,7 +163,7 @@ impl Prepared {
     /// As of [`start`](Self::start).
     pub(crate) fn begin(mut self, daemon: &Daemon) -> std::io::Result<Driver> {
         self.driver.begin().map_err(std::io::Error::other)?;
-        daemon.set_control(self.control);
+        daemon.network_versions().set_steered();
         if let Some(ear) = &self.ear_of_remotes {
             self.remotes.listen(daemon, ear)?;
         }

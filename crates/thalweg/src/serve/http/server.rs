@@ -209,8 +209,7 @@ async fn converse(
     let caller = Caller { peer: peer.ip(), admitted, handshake };
     let answer = service_fn(|mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(caller.clone());
-        let answering = shared.router.call(request);
-        answering
+        shared.router.call(request)
     });
     let conversation = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -84,18 +84,18 @@ fn each_link(snapshot: &Snapshot, out: &mut Samples<'_>, read: impl Fn(&LinkRepo
 pub const METRICS: &[Metric] = &[
     // The daemon.
     gauge("thalweg_build_info", &["version"], "Always 1; the label is the program's version.", |s, out| {
-        out.put(&[s.daemon.version()], 1);
+        out.put(&[s.parts.version()], 1);
     }),
     gauge(
         "thalweg_start_time_seconds",
         &[],
         "When the daemon was started, since 1970-01-01 UTC.",
         |s, out| {
-            out.put(&[], s.daemon.started().0 as f64 / 1e9);
+            out.put(&[], s.parts.started.0 as f64 / 1e9);
         },
     ),
     gauge("thalweg_topology_version", &[], "Version of the network that is in force.", |s, out| {
-        if let Some(versions) = s.daemon.network() {
+        if let Some(versions) = s.parts.network.versions() {
             out.put(&[], versions.newest().number);
         }
     }),
@@ -430,7 +430,7 @@ pub const METRICS: &[Metric] = &[
     ),
     // The emulation.
     counter("thalweg_emulated_seconds_total", &[], "Time emulated, if a network is.", |s, out| {
-        if let Some(emulation) = s.daemon.emulation() {
+        if let Some(emulation) = s.parts.network.emulation() {
             out.put(&[], emulation.now().0 as f64 / 1e9);
         }
     }),
@@ -439,19 +439,19 @@ pub const METRICS: &[Metric] = &[
         &[],
         "Time of the clock that the emulation did not keep up with.",
         |s, out| {
-            if let Some(emulation) = s.daemon.emulation() {
+            if let Some(emulation) = s.parts.network.emulation() {
                 out.put(&[], emulation.behind().0 as f64 / 1e9);
             }
         },
     ),
     // The controller.
     gauge("thalweg_control_frozen", &[], "1 if the controller only watches, else 0.", |s, out| {
-        if let Some(control) = s.daemon.control() {
+        if let Some(control) = &s.parts.control {
             out.put(&[], u8::from(control.desk().report().is_frozen));
         }
     }),
     gauge("thalweg_control_pins", &[], "Pairs of hosts that are pinned to an address.", |s, out| {
-        if let Some(control) = s.daemon.control() {
+        if let Some(control) = &s.parts.control {
             out.put(&[], control.desk().report().pins.len());
         }
     }),
@@ -460,13 +460,13 @@ pub const METRICS: &[Metric] = &[
         &[],
         "Hosts of which several actions in a row had no effect.",
         |s, out| {
-            if let Some(control) = s.daemon.control() {
+            if let Some(control) = &s.parts.control {
                 out.put(&[], control.desk().report().unresponsive.len());
             }
         },
     ),
     counter("thalweg_control_notices_total", &[], "What collectors told the controller.", |s, out| {
-        if let Some(control) = s.daemon.control() {
+        if let Some(control) = &s.parts.control {
             out.put(&[], control.notices());
         }
     }),
@@ -475,7 +475,7 @@ pub const METRICS: &[Metric] = &[
         &[],
         "What collectors told the controller and it had no room for.",
         |s, out| {
-            if let Some(control) = s.daemon.control() {
+            if let Some(control) = &s.parts.control {
                 out.put(&[], control.notices_lost());
             }
         },
@@ -485,7 +485,7 @@ pub const METRICS: &[Metric] = &[
         &["verdict"],
         "Decisions, by whether flows go another way, stay, are left alone since they were moved a moment ago, or are pinned.",
         |s, out| {
-            if let Some(control) = s.daemon.control() {
+            if let Some(control) = &s.parts.control {
                 let decided = control.desk().report().counters.decisions;
                 for (verdict, count) in ["goes", "stays", "settles", "pinned"].into_iter().zip(decided) {
                     out.put(&[verdict], count);
@@ -500,7 +500,7 @@ pub const METRICS: &[Metric] = &[
          those whose effect nobody saw in time, `superseded` those that another overtook; not begun are those `refused` by the \
          actuator, `crowded` out by others, and `withheld` since the controller is frozen or on a dry run.",
         |s, out| {
-            if let Some(control) = s.daemon.control() {
+            if let Some(control) = &s.parts.control {
                 let counters = control.desk().report().counters;
                 out.put(&["begun"], counters.begun);
                 out.put(&["confirmed"], counters.confirmed);
@@ -518,7 +518,9 @@ pub const METRICS: &[Metric] = &[
         "Switches that are told by OpenFlow: `settled` have the entries that they are to have, `unsettled` have not, or are not \
          connected.",
         |s, out| {
-            if let Some(switches) = s.daemon.control().and_then(|control| control.desk().report().switches) {
+            if let Some(switches) =
+                s.parts.control.as_ref().and_then(|control| control.desk().report().switches)
+            {
                 out.put(&["settled"], switches.settled);
                 out.put(&["unsettled"], switches.unsettled);
             }
@@ -529,7 +531,9 @@ pub const METRICS: &[Metric] = &[
         &["change"],
         "Flow entries that switches were told to have (`written`) and not to have (`removed`) by OpenFlow.",
         |s, out| {
-            if let Some(switches) = s.daemon.control().and_then(|control| control.desk().report().switches) {
+            if let Some(switches) =
+                s.parts.control.as_ref().and_then(|control| control.desk().report().switches)
+            {
                 out.put(&["written"], switches.counters.written);
                 out.put(&["removed"], switches.counters.removed);
             }
@@ -541,7 +545,9 @@ pub const METRICS: &[Metric] = &[
         "Batches of flow-mods: `done` were carried out, `failed` refused, not answered in time, or not sent. After one that \
          failed the switch is asked what it has.",
         |s, out| {
-            if let Some(switches) = s.daemon.control().and_then(|control| control.desk().report().switches) {
+            if let Some(switches) =
+                s.parts.control.as_ref().and_then(|control| control.desk().report().switches)
+            {
                 out.put(&["done"], switches.counters.done);
                 out.put(&["failed"], switches.counters.failed);
             }
@@ -552,7 +558,7 @@ pub const METRICS: &[Metric] = &[
         &[],
         "From a decision to the first packet with the new address that a collector saw, in packet time.",
         |s, out| {
-            if let Some(control) = s.daemon.control() {
+            if let Some(control) = &s.parts.control {
                 out.put_latency(&[], &control.effect_latency());
             }
         },
@@ -593,7 +599,7 @@ pub const METRICS: &[Metric] = &[
         }
     }),
     counter("thalweg_sample_files_total", &[], "Files of samples written.", |s, out| {
-        out.put(&[], s.daemon.dumps().counters().written);
+        out.put(&[], s.parts.dumps.counters().written);
     }),
     counter(
         "thalweg_samples_lost_total",
@@ -602,7 +608,7 @@ pub const METRICS: &[Metric] = &[
          copied, `failed` dumps that failed, `held_back` dumps that would have come too soon after another, `crowded` dumps \
          for which too many waited already, or that the end of the daemon was faster than.",
         |s, out| {
-            let dumps = s.daemon.dumps().counters();
+            let dumps = s.parts.dumps.counters();
             out.put(&["overwritten"], dumps.overwritten);
             out.put(&["failed"], dumps.failed);
             out.put(&["held_back"], dumps.held_back);
@@ -611,13 +617,13 @@ pub const METRICS: &[Metric] = &[
     ),
     // Events and subscribers.
     counter("thalweg_events_total", &[], "Events told, of any kind.", |s, out| {
-        out.put(&[], s.daemon.hub().last_id());
+        out.put(&[], s.parts.hub.last_id());
     }),
     counter(
         "thalweg_subscriber_events_lost_total",
         &[],
         "Events that were overwritten before a subscriber had read them, once for each subscriber.",
-        |s, out| out.put(&[], s.daemon.hub().lost()),
+        |s, out| out.put(&[], s.parts.hub.lost()),
     ),
     gauge("thalweg_subscribers", &[], "Subscribers to events.", |s, out| out.put(&[], s.api.subscribers)),
     // The API.

@@ -16,9 +16,9 @@ use super::labels::Labels;
 use super::names::{self, Stem};
 use super::options::{CaptureFormat, SampleOptions, Trigger};
 use super::{pcap, pcapng};
-use crate::serve::collectors::CollectorHandle;
 use crate::serve::collectors::outlets::Wish;
-use crate::serve::daemon::Daemon;
+use crate::serve::collectors::{CollectorHandle, CollectorList};
+use crate::serve::network::Network;
 
 /// Least time between two dumps that somebody asks for: each copies and writes as much as a ring holds.
 const LEAST_SPACING: Duration = Duration::from_millis(100);
@@ -104,6 +104,9 @@ pub enum DumpError {
 /// How samples are written, and what came of it so far.
 #[derive(Debug)]
 pub struct Dumps {
+    collectors: CollectorList,
+    /// What names the ports in files.
+    network: Network,
     options: Mutex<SampleOptions>,
     /// When samples were written last because somebody asked; held while they are.
     last: Mutex<Option<Instant>>,
@@ -130,9 +133,11 @@ pub struct DumpCounters {
 }
 
 impl Dumps {
-    /// Nothing was written yet.
-    pub fn new(options: SampleOptions) -> Dumps {
+    /// Nothing was written yet of these collectors, which are in this network.
+    pub fn new(options: SampleOptions, collectors: CollectorList, network: Network) -> Dumps {
         Dumps {
+            collectors,
+            network,
             options: Mutex::new(options),
             last: Mutex::default(),
             written: AtomicU64::new(0),
@@ -169,9 +174,7 @@ impl Dumps {
     pub(crate) fn note_crowded(&self, wishes: u64) {
         self.crowded.fetch_add(wishes, Ordering::Relaxed);
     }
-}
 
-impl Daemon {
     /// Writes the last samples of one collector, or of all that keep some, to the configured folder. Returns when the
     /// files are there; one dump is written at a time.
     ///
@@ -179,13 +182,12 @@ impl Daemon {
     /// If there is no folder, no such collector, or a file cannot be written.
     pub fn dump(&self, request: &DumpRequest) -> Result<Vec<DumpedFile>, DumpError> {
         let result = self.dump_uncounted(request);
-        let dumps = self.dumps();
         match &result {
             Ok(files) => {
-                dumps.written.fetch_add(files.len() as u64, Ordering::Relaxed);
+                self.written.fetch_add(files.len() as u64, Ordering::Relaxed);
             }
             Err(DumpError::Unwritten { .. }) => {
-                dumps.failed.fetch_add(1, Ordering::Relaxed);
+                self.failed.fetch_add(1, Ordering::Relaxed);
             }
             Err(_) => {}
         }
@@ -193,9 +195,9 @@ impl Daemon {
     }
 
     fn dump_uncounted(&self, request: &DumpRequest) -> Result<Vec<DumpedFile>, DumpError> {
-        let options = self.dumps().options();
+        let options = self.options();
         let folder = options.folder.as_deref().ok_or(DumpError::NoFolder)?;
-        let mut last = self.dumps().last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if request.cause == Cause::Request {
             let since = last.map_or(Duration::MAX, |last| last.elapsed());
             if since < LEAST_SPACING {
@@ -207,7 +209,9 @@ impl Daemon {
             .map_err(|source| DumpError::Unwritten { path: folder.to_owned(), source })?;
         let collectors = match &request.collector {
             Some(name) => vec![self.keeping(name)?],
-            None => self.collectors().into_iter().filter(|collector| collector.samples().is_some()).collect(),
+            None => {
+                self.collectors.all().into_iter().filter(|collector| collector.samples().is_some()).collect()
+            }
         };
         let format = request.format.unwrap_or(options.format);
         let mut files = Vec::new();
@@ -225,14 +229,14 @@ impl Daemon {
     pub fn samples_of(&self, collector: &str, most: u64) -> Result<Dumped, DumpError> {
         let collector = self.keeping(collector)?;
         let (samples, snap_length) = self.copy(&collector, most);
-        let network = self.network();
+        let network = self.network.versions();
         let labels = Labels::new(&collector.description().switch, network.as_deref());
         let bytes = pcapng::encode(&samples, &labels, snap_length);
         Ok(Dumped { bytes, packets: samples.len() as u64, overwritten: samples.overwritten })
     }
 
     fn keeping(&self, name: &str) -> Result<CollectorHandle, DumpError> {
-        let collector = self.collector(name).ok_or_else(|| DumpError::NoCollector(name.to_owned()))?;
+        let collector = self.collectors.named(name).ok_or_else(|| DumpError::NoCollector(name.to_owned()))?;
         match collector.samples() {
             Some(_) => Ok(collector),
             None => Err(DumpError::NotKept(name.to_owned())),
@@ -242,7 +246,7 @@ impl Daemon {
     fn copy(&self, collector: &CollectorHandle, most: u64) -> (Samples, u32) {
         let Some(ring) = collector.samples() else { return Default::default() };
         let samples = ring.copy(most);
-        self.dumps().overwritten.fetch_add(samples.overwritten, Ordering::Relaxed);
+        self.overwritten.fetch_add(samples.overwritten, Ordering::Relaxed);
         (samples, ring.snap_length())
     }
 
@@ -254,7 +258,7 @@ impl Daemon {
         cause: Cause,
     ) -> Result<Vec<DumpedFile>, DumpError> {
         let (samples, snap_length) = self.copy(collector, u64::MAX);
-        let network = self.network();
+        let network = self.network.versions();
         let labels = Labels::new(&collector.description().switch, network.as_deref());
         let last = samples.iter().last().map(|frame| frame.time).unwrap_or_default();
         let unwritten = |source| DumpError::Unwritten { path: folder.to_owned(), source };
@@ -300,7 +304,7 @@ fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Writes samples when somebody wishes, until all collectors have gone or `is_over` says so.
-pub(crate) fn write_on_wishes(daemon: &Daemon, wishes: &Receiver<Wish>, is_over: impl Fn() -> bool) {
+pub(crate) fn write_on_wishes(dumps: &Dumps, wishes: &Receiver<Wish>, is_over: impl Fn() -> bool) {
     let mut last: BTreeMap<String, Instant> = BTreeMap::new();
     while !is_over() {
         let (collector, cause) = match wishes.recv_timeout(NAP) {
@@ -309,16 +313,16 @@ pub(crate) fn write_on_wishes(daemon: &Daemon, wishes: &Receiver<Wish>, is_over:
             Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => return,
         };
-        let options = daemon.dumps().options();
+        let options = dumps.options();
         if let Some(collector) = &collector {
             if last.get(collector).is_some_and(|last| last.elapsed() < options.spacing) {
-                daemon.dumps().held_back.fetch_add(1, Ordering::Relaxed);
+                dumps.held_back.fetch_add(1, Ordering::Relaxed);
                 continue;
             }
             last.insert(collector.clone(), Instant::now());
             std::thread::sleep(options.after);
         }
-        match daemon.dump(&DumpRequest { collector, format: None, cause }) {
+        match dumps.dump(&DumpRequest { collector, format: None, cause }) {
             Ok(files) => {
                 for DumpedFile { collector, path, packets, .. } in files {
                     tracing::info!(collector, path = %path.display(), packets, "samples written");
@@ -332,5 +336,5 @@ pub(crate) fn write_on_wishes(daemon: &Daemon, wishes: &Receiver<Wish>, is_over:
             Err(error) => tracing::warn!("{error}"),
         }
     }
-    daemon.dumps().note_crowded(wishes.try_iter().count() as u64);
+    dumps.note_crowded(wishes.try_iter().count() as u64);
 }

@@ -39,7 +39,7 @@ fn a_pcapng_dump_has_an_interface_for_each_port_and_tells_both_ports_of_each_pac
     let folder = tempfile::tempdir().unwrap();
     let (daemon, _fleet, handle) = measured(folder.path());
     assert_eq!(handle.samples().unwrap().written(), FRAMES);
-    let files = daemon.dump(&request(CaptureFormat::Pcapng)).unwrap();
+    let files = daemon.dumps().dump(&request(CaptureFormat::Pcapng)).unwrap();
     let [file] = &files[..] else { panic!("{files:?}") };
     assert_eq!((file.packets, file.overwritten), (FRAMES, 0));
     assert!(file.path.to_str().unwrap().ends_with("-signal.pcapng"));
@@ -81,7 +81,7 @@ fn a_pcapng_dump_has_an_interface_for_each_port_and_tells_both_ports_of_each_pac
 fn pcap_dumps_have_a_file_for_each_port_and_no_packet_twice() {
     let folder = tempfile::tempdir().unwrap();
     let (daemon, _fleet, _) = measured(folder.path());
-    let files = daemon.dump(&request(CaptureFormat::Pcap)).unwrap();
+    let files = daemon.dumps().dump(&request(CaptureFormat::Pcap)).unwrap();
     assert_eq!(files.len(), 5);
     assert_eq!(files.iter().map(|file| file.packets).sum::<u64>(), FRAMES);
     for file in &files {
@@ -116,21 +116,21 @@ fn what_cannot_be_written_is_said_and_requests_are_limited() {
     let folder = tempfile::tempdir().unwrap();
     let (daemon, _fleet, _) = measured(folder.path());
     let of = |name: &str, cause| DumpRequest { collector: Some(name.to_owned()), format: None, cause };
-    let error = daemon.dump(&of("b", Cause::Signal)).unwrap_err();
+    let error = daemon.dumps().dump(&of("b", Cause::Signal)).unwrap_err();
     assert!(matches!(error, DumpError::NoCollector(_)), "{error}");
-    daemon.dump(&of("a", Cause::Request)).unwrap();
-    let error = daemon.dump(&of("a", Cause::Request)).unwrap_err();
+    daemon.dumps().dump(&of("a", Cause::Request)).unwrap();
+    let error = daemon.dumps().dump(&of("a", Cause::Request)).unwrap_err();
     assert!(matches!(error, DumpError::TooSoon { .. }), "{error}");
     assert_eq!(daemon.dumps().counters().written, 1);
-    let dumped = daemon.samples_of("a", 10).unwrap();
+    let dumped = daemon.dumps().samples_of("a", 10).unwrap();
     assert_eq!((dumped.packets, dumped.overwritten), (10, 0));
 
     fs::write(folder.path().join("file"), "").unwrap();
     let folder = Some(folder.path().join("file/folder"));
     daemon.dumps().set_options(SampleOptions { folder, ..SampleOptions::default() });
-    let error = daemon.dump(&of("a", Cause::Signal)).unwrap_err();
+    let error = daemon.dumps().dump(&of("a", Cause::Signal)).unwrap_err();
     assert!(matches!(error, DumpError::Unwritten { .. }), "{error}");
     assert_eq!(daemon.dumps().counters().failed, 1);
     daemon.dumps().set_options(SampleOptions::default());
-    assert!(matches!(daemon.dump(&of("a", Cause::Signal)), Err(DumpError::NoFolder)));
+    assert!(matches!(daemon.dumps().dump(&of("a", Cause::Signal)), Err(DumpError::NoFolder)));
 }

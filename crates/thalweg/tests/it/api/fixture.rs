@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use thalweg::serve::access::{Access, AccessOptions};
-use thalweg::serve::api::Server;
+use thalweg::serve::api::{Parts, Server};
 use thalweg::serve::collectors::CollectorState;
 use thalweg::serve::daemon::Daemon;
 use thalweg::serve::event::{Event, EventKind};
@@ -66,7 +66,17 @@ impl Fixture {
         }
         daemon.set_collectors(handles);
         let access = Arc::new(Access::new(&options).unwrap());
-        let server = Server::start(daemon.clone(), Arc::clone(&access), &options, None).unwrap();
+        let parts = Parts {
+            started: daemon.started(),
+            hub: Arc::clone(daemon.hub()),
+            collectors: daemon.collector_list().clone(),
+            network: daemon.network_versions().clone(),
+            dumps: Arc::clone(daemon.dumps()),
+            life: daemon.life().clone(),
+            control: None,
+            handed_on: None,
+        };
+        let server = Server::start(parts, Arc::clone(&access), &options, None).unwrap();
         let scheme = if options.tls_key.is_some() { "https" } else { "http" };
         let client = Client::new(format!("{scheme}://{}", server.address()));
         Fixture { daemon, server, client, access, options, is_over, threads }

@@ -11,7 +11,7 @@ use crate::serve::http::output::Json;
 pub(in crate::serve::api) fn all(api: &Api) -> Result<Json<Collectors>, Problem> {
     let patience = Patience::new();
     let (mut answered, mut collectors) = (Vec::new(), Vec::new());
-    for handle in api.daemon().collectors() {
+    for handle in api.parts().collectors.all() {
         let counters = handle.counters(patience.left());
         answered.push(convert::answered(&handle, &counters));
         collectors.push(convert::collector(&handle, counters.ok().map(|asked| asked.value).as_ref()));

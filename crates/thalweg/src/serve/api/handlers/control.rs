@@ -99,7 +99,7 @@ pub(in crate::serve::api) fn freeze(
 
 fn controller(api: &Api) -> Result<&control::Control, Problem> {
     let missing = || Problem::new(Code::NotFound, "there is no [control] in the configuration");
-    api.daemon().control().ok_or_else(missing)
+    api.parts().control.as_ref().ok_or_else(missing)
 }
 
 fn wrong(error: &ControlError) -> Problem {

@@ -71,10 +71,10 @@ pub(in crate::serve::api) fn subscribe(
     let is_of_other_run = after.is_some_and(|after| after.run.is_some_and(|run| run != api.run()));
     let after = match after {
         // All that is left of this run is news.
-        Some(_) if is_of_other_run => Some(api.daemon().hub().oldest_id() - 1),
+        Some(_) if is_of_other_run => Some(api.parts().hub.oldest_id() - 1),
         after => after.map(|after| after.id),
     };
-    let subscriber = api.daemon().hub().subscribe(after);
+    let subscriber = api.parts().hub.subscribe(after);
     let subscription = Subscription { filter, subscriber, is_of_other_run, _pass: pass };
     Ok(EventStream { api: api.clone(), subscription })
 }

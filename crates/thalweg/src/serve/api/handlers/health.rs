@@ -5,10 +5,10 @@ use thalweg_api::Health;
 use thalweg_api::problem::Problem;
 
 use crate::serve::api::Api;
-use crate::serve::daemon::Readiness;
 use crate::serve::http::input::Content;
 use crate::serve::http::output::{Json, Output};
 use crate::serve::http::reply::Reply;
+use crate::serve::life::Readiness;
 
 /// Whether it does what it is for, in the status and in words.
 pub(in crate::serve::api) struct Ready {
@@ -35,7 +35,7 @@ pub(in crate::serve::api) fn alive(api: &Api) -> Result<Json<Health>, Problem> {
 
 /// `GET /readyz`
 pub(in crate::serve::api) fn ready(api: &Api) -> Result<Ready, Problem> {
-    let (status, text) = match api.daemon().readiness() {
+    let (status, text) = match api.parts().life.readiness() {
         Readiness::Ready => (200, "ok"),
         Readiness::Starting => (503, "starting"),
         Readiness::Stopping => (503, "stopping"),
@@ -44,11 +44,11 @@ pub(in crate::serve::api) fn ready(api: &Api) -> Result<Ready, Problem> {
 }
 
 fn health(api: &Api, status: &'static str) -> Health {
-    let daemon = api.daemon();
+    let parts = api.parts();
     Health {
         status: status.into(),
-        name: daemon.name().into(),
-        version: daemon.version().into(),
-        started: daemon.started().into(),
+        name: "thalweg".into(),
+        version: parts.version().into(),
+        started: parts.started.into(),
     }
 }

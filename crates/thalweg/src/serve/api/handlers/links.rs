@@ -27,7 +27,7 @@ pub(in crate::serve::api) fn all(
     api: &Api,
     Query(OfCollector { collector }): Query<OfCollector>,
 ) -> Result<Json<Links>, Problem> {
-    let network = api.daemon().network();
+    let network = api.parts().network.versions();
     let network = network.as_ref().map(|versions| &*versions.newest().state);
     let patience = Patience::new();
     let (mut answered, mut links) = (Vec::new(), Vec::new());
@@ -57,7 +57,7 @@ pub(in crate::serve::api) fn flows(
     if watching.is_empty() {
         return Err(Problem::new(Code::NotFound, format!("no collector watches a switch {:?}", link.switch)));
     }
-    if let Some(network) = api.daemon().network() {
+    if let Some(network) = api.parts().network.versions() {
         check_port(&network.newest().state, &link)?;
     }
     let side = convert::side(&link);

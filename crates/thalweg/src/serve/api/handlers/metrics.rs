@@ -10,6 +10,6 @@ use crate::serve::metrics::{self, METRICS, Snapshot};
 /// `GET /metrics`
 pub(in crate::serve::api) fn get(api: &Api) -> Result<MetricsText, Problem> {
     let patience = Patience::new();
-    let snapshot = Snapshot::take(api.daemon(), &api.counts(), || patience.left());
+    let snapshot = Snapshot::take(api.parts(), &api.counts(), || patience.left());
     Ok(MetricsText(metrics::exposition(METRICS, &snapshot)))
 }

@@ -69,8 +69,8 @@ impl Patience {
 
 /// The collectors that a request is about: that of this name, or all.
 fn asked(api: &Api, name: Option<&str>) -> Result<Vec<CollectorHandle>, Problem> {
-    let Some(name) = name else { return Ok(api.daemon().collectors()) };
-    match api.daemon().collector(name) {
+    let Some(name) = name else { return Ok(api.parts().collectors.all()) };
+    match api.parts().collectors.named(name) {
         Some(collector) => Ok(vec![collector]),
         None => Err(Problem::new(Code::NotFound, format!("there is no collector {name:?}"))),
     }

@@ -58,7 +58,7 @@ pub(in crate::serve::api) fn post(
         return stream(api, collector.as_deref()).map(OneOf::Other);
     }
     let format = format.map(|Parsed(format)| format);
-    let files = api.daemon().dump(&DumpRequest { collector, format, cause: Cause::Request })?;
+    let files = api.parts().dumps.dump(&DumpRequest { collector, format, cause: Cause::Request })?;
     Ok(OneOf::Usual(Json(Samples { files: files.iter().map(convert::sample_file).collect() })))
 }
 
@@ -83,7 +83,7 @@ fn stream(api: &Api, collector: Option<&str>) -> Result<CaptureFile, Problem> {
         Problem::new(Code::TooManyRequests, "samples are being sent to somebody else")
             .retry_after(NEXT_CAPTURE)
     })?;
-    let dumped = api.daemon().samples_of(collector, u64::MAX)?;
+    let dumped = api.parts().dumps.samples_of(collector, u64::MAX)?;
     Ok(CaptureFile(Bytes::from_owner(Held { bytes: dumped.bytes, _pass: pass })))
 }
 
@@ -105,12 +105,11 @@ impl From<DumpError> for Problem {
 mod tests {
     use super::*;
     use crate::serve::access::Limits;
-    use crate::serve::daemon::Daemon;
-    use crate::serve::hub::Hub;
+    use crate::serve::api::parts::tests::parts;
 
     #[test]
     fn one_capture_file_is_in_memory_until_it_is_sent_and_others_wait() {
-        let api = Api::new(Daemon::new(None, Hub::default()), &Limits::default(), None);
+        let api = Api::new(parts(), &Limits::default(), None);
         let status = || {
             let wanted = Wanted { collector: Some("tor0".to_owned()), format: None };
             post(&api, Query(wanted), Accept(Some(PCAPNG.to_owned()))).unwrap_err().status

@@ -6,6 +6,7 @@ use thalweg_api::problem::{BodyError, Code, Problem};
 use thalweg_api::{NewTopology, Topology};
 use thalweg_network::NetworkState;
 use thalweg_network::topology::file::TopologyFileError;
+use thalweg_wire::Nanos;
 
 use crate::serve::api::{Api, convert};
 use crate::serve::http::input::{Accept, Content, Input};
@@ -52,7 +53,7 @@ pub(in crate::serve::api) fn get(
     api: &Api,
     accept: Accept,
 ) -> Result<OneOf<Json<Topology>, TomlNetwork>, Problem> {
-    let Some(versions) = api.daemon().network() else {
+    let Some(versions) = api.parts().network.versions() else {
         return Err(Problem::new(Code::NotFound, "no topology is configured, and none has been put here"));
     };
     let newest = versions.newest();
@@ -78,7 +79,11 @@ pub(in crate::serve::api) fn put(api: &Api, given: GivenNetwork) -> Result<Json<
         }
     };
     let state = state.map_err(|error| wrong(&error))?;
-    let change = api.daemon().set_network(state).map_err(|error| Problem::new(Code::Conflict, error))?;
+    let change = api
+        .parts()
+        .network
+        .announce(state, Nanos::ZERO)
+        .map_err(|error| Problem::new(Code::Conflict, error))?;
     tracing::info!(version = change.version, "a new version of the network, by the API");
     Ok(Json(convert::new_topology(&change)))
 }
