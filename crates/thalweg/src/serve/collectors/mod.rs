@@ -15,6 +15,7 @@
 
 mod backoff;
 mod core;
+mod exchange;
 mod fleet;
 pub mod handle;
 mod herald;
@@ -28,7 +29,7 @@ pub(in crate::serve) mod tests;
 mod windows;
 mod worker;
 
-pub use self::core::{Exchange, ReconfigureError};
+pub use self::exchange::{Exchange, ReconfigureError};
 pub use fleet::{Fleet, Ready, StartError};
 pub use handle::{
     AskError, Asked, CollectorCounters, CollectorHandle, Description, FlowChunk, Mailbox, Question,
