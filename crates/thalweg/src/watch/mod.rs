@@ -5,6 +5,7 @@
 pub(crate) mod json;
 pub mod live_view;
 mod report;
+mod row;
 mod run;
 mod tasks;
 

@@ -10,6 +10,7 @@ use thalweg_records::handoff::Ledger;
 use thalweg_wire::parse::Malformed;
 use thalweg_wire::{BitRate, Nanos};
 
+use super::row::row;
 use super::tasks;
 use crate::figures::grouped;
 use thalweg_watch::MeterCounters;
@@ -270,8 +271,4 @@ fn not_handed_on(ledger: &Ledger) -> Vec<(u64, String)> {
         lines.push((store.in_spool, format!("rows of flows that wait in the spool for room{error}")));
     }
     lines
-}
-
-pub(super) fn row(out: &mut impl Write, name: &str, value: impl Display) -> io::Result<()> {
-    writeln!(out, "  {name:<12} {value}")
 }

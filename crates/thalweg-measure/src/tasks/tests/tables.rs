@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::*;
 use crate::tasks::{Cell, Field, Headline, LAYOUTS, Table, Word};
 
-const ALL: &str = "heavy:1%:src,heavy:1%:dst:bytes,change:10s>0.1%,distinct:src,entropy:dst,spread:dst>10,moments,hhh:1%";
+const ALL: &str = "heavy:1%:src,heavy:1%:dst:bytes,change:10s>0.1%:src,distinct:src,entropy:dst,spread:dst>10,moments,hhh:1%";
 
 fn tables() -> Vec<Table> {
     let mut packets = traffic(4_000, BEGIN * SECOND, 10 * SECOND, 3);

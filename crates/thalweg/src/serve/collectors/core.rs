@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use thalweg_measure::collector::{Collector, CollectorError, Output};
+use thalweg_measure::collector::{Collector, Output};
 use thalweg_measure::meter::flow_table::FlowTableCounters;
 use thalweg_measure::meter::intake::Intake;
 use thalweg_measure::meter::record::EndReason;
@@ -15,8 +15,8 @@ use thalweg_measure::samples::SampleWriter;
 use thalweg_network::Versions;
 use thalweg_wire::parse::Parser;
 use thalweg_wire::{Batch, HashSeed, Packet, SourceCounters, Timestamp};
-use thiserror::Error;
 
+use super::exchange::{Exchange, ReconfigureError};
 use super::handle::{Asked, CollectorCounters, FlowChunk, Mailbox, Question, answer};
 use super::herald::Herald;
 use super::state::CollectorState;
@@ -30,42 +30,6 @@ use crate::serve::event::EventKind;
 /// Packets between two looks at what they gave rise to: events are told after at most so many, about 2 us at ten million
 /// packets a second.
 pub(super) const CHUNK: usize = 16;
-
-/// Why a collector cannot do something else from now on.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum ReconfigureError {
-    /// It does not fit into the network.
-    #[error(transparent)]
-    Options(#[from] OptionsError),
-    /// It cannot be made.
-    #[error(transparent)]
-    Collector(#[from] CollectorError),
-}
-
-/// A collector, ready to measure as a configuration says.
-#[derive(Debug)]
-pub struct Exchange {
-    pub(super) config: Arc<CollectorConfig>,
-    /// The network that it was made for.
-    pub(super) network: Option<Arc<Versions>>,
-    pub(super) collector: Collector,
-}
-
-impl Exchange {
-    /// Makes one. Takes as long as its flow table is large.
-    ///
-    /// # Errors
-    /// If the collector does not fit into the network, or into memory.
-    pub fn new(
-        config: Arc<CollectorConfig>,
-        network: Option<Arc<Versions>>,
-    ) -> Result<Exchange, ReconfigureError> {
-        let options = config.options(network.as_ref().map(|versions| &*versions.newest().state))?;
-        let collector = Collector::new(options, network.clone())?;
-        Ok(Exchange { config, network, collector })
-    }
-}
 
 /// All that a collector's thread measures with.
 pub(super) struct Core {

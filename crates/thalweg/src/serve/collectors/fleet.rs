@@ -9,7 +9,8 @@ use std::time::Duration;
 use thalweg_measure::samples::{SampleRing, SampleRingError};
 use thiserror::Error;
 
-use super::core::{Core, Exchange, ReconfigureError};
+use super::core::Core;
+use super::exchange::{Exchange, ReconfigureError};
 use super::handle::{AskError, CollectorHandle, Description};
 use super::herald::Herald;
 use super::outlets::Outlets;

@@ -23,7 +23,7 @@ use thalweg_sketch::Estimate;
 use thalweg_wire::{Bytes, FlowKey, SourceCounters, Timestamp};
 use thiserror::Error;
 
-use super::core::Exchange;
+use super::exchange::Exchange;
 use super::latency::Latency;
 use super::state::CollectorState;
 use super::tallies::{RecordsLost, Tallies};

@@ -16,6 +16,7 @@
 
 mod backoff;
 mod core;
+mod exchange;
 mod fleet;
 pub mod handle;
 mod herald;
@@ -30,7 +31,7 @@ pub(in crate::serve) mod tests;
 mod windows;
 mod worker;
 
-pub use self::core::{Exchange, ReconfigureError};
+pub use self::exchange::{Exchange, ReconfigureError};
 pub use fleet::{Fleet, Ready, StartError};
 pub use handle::{
     AskError, Asked, CollectorCounters, CollectorHandle, Description, FlowChunk, Mailbox, Question,

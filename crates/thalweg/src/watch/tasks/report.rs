@@ -7,7 +7,7 @@ use thalweg_wire::{Nanos, Timestamp};
 
 use crate::answers::text::{aside, words};
 use crate::figures::{bound_in_words, bounds, grouped, number, percent};
-use crate::watch::report::row;
+use crate::watch::row::row;
 use thalweg_watch::tasks::{Answer, Finished, Health, TaskLedger};
 
 /// Writes what was measured, and in how much memory.
