@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use thalweg_control::Pair;
-use thalweg_control::act::Actuator;
+use thalweg_actuators::Actuator;
 use thalweg_control::control_loop::{ActionOutcome, ActionReport, Command, Input, Records};
 use thalweg_control::controller::UNRESPONSIVE;
 use thalweg_control::decide::{Decision, Observed, Verdict};

@@ -39,7 +39,7 @@ pub use desk::{ControlError, ControlReport, Desk, Way, WaysReport};
 pub(crate) use driver::Driver;
 pub use names::Names;
 pub(crate) use notices::{Ear, Notice};
-pub use thalweg_control::act::openflow::SwitchesReport;
+pub use thalweg_actuators::openflow::SwitchesReport;
 pub use thalweg_control::control_loop::{ActionOutcome, ActionReport};
 
 use super::collectors::{Latency, LatencyHistogram};

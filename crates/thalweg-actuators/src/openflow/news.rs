@@ -9,7 +9,7 @@ use thalweg_wire::openflow::DatapathId;
 
 use super::event::{DownReason, Failure};
 use super::handshake::HandshakeError;
-use crate::act::ActionId;
+use crate::ActionId;
 
 /// What has happened to the switches of a fabric.
 #[derive(Clone, Debug, PartialEq, Eq)]
