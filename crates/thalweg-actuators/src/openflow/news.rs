@@ -7,8 +7,8 @@ use thalweg_network::{Node, RouterId, Topology};
 use thalweg_wire::Nanos;
 use thalweg_wire::openflow::DatapathId;
 
-use super::event::{DownReason, Failure};
 use super::handshake::HandshakeError;
+use super::outcome::{DownReason, Failure};
 use crate::ActionId;
 
 /// What has happened to the switches of a fabric.
