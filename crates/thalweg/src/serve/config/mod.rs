@@ -87,6 +87,17 @@ pub struct ProcessConfig {
     pub user: Option<String>,
     /// Whether to keep what opening an interface needs.
     pub keep_capabilities: bool,
+    /// Where collectors and the control loop run.
+    pub threads: Threads,
+}
+
+/// Where collectors and the control loop run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    /// Each collector has a thread, and so has the control loop.
+    PerCollector,
+    /// All on one: no thread waits for another to wake up.
+    One,
 }
 
 /// What is known of the network.
@@ -151,6 +162,7 @@ impl Config {
         let state = network.state.as_ref().map(|(_, state)| &**state);
         let control = control::read(document, state, &mut problems);
         let access = access(document, &mut problems);
+        let threads = threads(document, &collectors, &mut problems);
         let api = document.entry(&API);
         let config = Config {
             file: document.file.clone(),
@@ -160,6 +172,7 @@ impl Config {
             process: ProcessConfig {
                 user: document.entry(&PROCESS).text("user").map(str::to_owned),
                 keep_capabilities: document.entry(&PROCESS).boolean("keep_capabilities").expect(SURE),
+                threads,
             },
             network,
             emulation,
@@ -180,6 +193,27 @@ impl Config {
         let (_, state) = self.network.state.as_ref()?;
         Some(Versions::new(Arc::clone(state)).with_settle(self.network.settle))
     }
+}
+
+fn threads(document: &Document, collectors: &[Arc<CollectorConfig>], problems: &mut Vec<Problem>) -> Threads {
+    let entry = document.entry(&PROCESS);
+    if entry.text("threads").expect(SURE) == "per_collector" {
+        return Threads::PerCollector;
+    }
+    let can_share = |collector: &CollectorConfig| match collector.source {
+        SourceConfig::Interface { .. } => true,
+        SourceConfig::Port { .. } => collector.filter.is_none(),
+        _ => false,
+    };
+    if let Some(other) = collectors.iter().find(|collector| !can_share(collector)) {
+        let reason = format!(
+            "collector {} would keep the others waiting: \"one\" goes with interfaces, and with ports of [emulate] without a \
+             filter",
+            other.name
+        );
+        problems.push(entry.refuse("threads", reason));
+    }
+    Threads::One
 }
 
 fn network(document: &Document) -> Result<NetworkConfig, ConfigError> {

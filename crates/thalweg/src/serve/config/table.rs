@@ -142,6 +142,13 @@ pub static PROCESS: Section = Section {
              CAP_IPC_LOCK. They are kept only if there is an interface in the file. Without them a live source that has failed \
              cannot be opened again, and a SIGHUP that adds or changes one is refused.",
         ),
+        key(
+            "threads",
+            Name(threads),
+            Value("per_collector"),
+            "Where collectors and the control loop run. On one thread a reroute follows from a packet without waiting for another \
+             thread to wake up: for few packets, and least delay. For interfaces, and ports of `[emulate]`.",
+        ),
     ],
 };
 
@@ -638,6 +645,13 @@ fn levels() -> Vec<Choice> {
         ("warn", "what fails and is tried again, and what is lost"),
         ("info", "what begins and ends"),
         ("debug", "what is done on the way"),
+    ]
+}
+
+fn threads() -> Vec<Choice> {
+    vec![
+        ("per_collector", "each collector has a thread, and so has the control loop"),
+        ("one", "all collectors and the control loop share one"),
     ]
 }
 
