@@ -1,4 +1,4 @@
-//! Steering: which flow goes which way, and the means to send it there (Rasley et al., "Planck", SIGCOMM 2014, sections 3.3,
+//! Steering: which flow goes which way; no I/O, no threads, no clock (Rasley et al., "Planck", SIGCOMM 2014, sections 3.3,
 //! 4.1 and 6.2).
 //!
 //! | module | what it has |
@@ -8,13 +8,11 @@
 //! | [`notices`] | from what collectors tell to what deciders are told |
 //! | [`decide`] | which pair goes which way; pure |
 //! | [`action`] | what is to be done to a pair |
-//! | [`act`] | carrying it out: by ARP, by OpenFlow, or by saying so |
 //! | [`controller`] | which pair is to go where, and what came of it |
 //! | [`control_loop`] | all of it as one loop without I/O: inputs and time in, commands out |
 
 #![forbid(unsafe_code)]
 
-pub mod act;
 pub mod action;
 pub mod control_loop;
 pub mod controller;

@@ -6,10 +6,10 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use thalweg_actuators::openflow::{Config, Fabric, Member};
+use thalweg_actuators::{Action, ActionId, Actuator};
 use thalweg_capture::live::{LiveOptions, LiveSource};
 use thalweg_control::Pair;
-use thalweg_control::act::openflow::{Config, Fabric, Member};
-use thalweg_control::act::{Action, ActionId, Actuator};
 use thalweg_lab::{Lab, LabError, Plan, Plane, Removed, shortest_path_tables};
 use thalweg_network::{EndpointId, LinkState, NetworkState, RouterId};
 use thalweg_wire::openflow::{DatapathId, PortNumber};

@@ -9,8 +9,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use thalweg_actuators::Actuator;
 use thalweg_control::Pair;
-use thalweg_control::act::Actuator;
 use thalweg_control::control_loop::{
     Command, ControlLoop, ControlOptions, Input, Installation, RouteCounters, RouteOptions,
 };

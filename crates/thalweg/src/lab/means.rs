@@ -3,11 +3,11 @@
 use std::io;
 use std::sync::Arc;
 
+use thalweg_actuators::arp::{Arp, Frames};
+use thalweg_actuators::openflow::Fabric;
+use thalweg_actuators::{ActError, Action, Actuator};
 use thalweg_capture::live::{FrameSender, LiveError};
 use thalweg_control::Pair;
-use thalweg_control::act::arp::{Arp, Frames};
-use thalweg_control::act::openflow::Fabric;
-use thalweg_control::act::{ActError, Action, Actuator};
 use thalweg_lab::{Lab, Plane};
 use thalweg_network::{EndpointId, NetworkState};
 use thalweg_wire::{Nanos, Timestamp};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use thalweg_control::act::openflow::{Config, Fabric, Member, News};
+use thalweg_actuators::openflow::{Config, Fabric, Member, News};
 use thalweg_lab::{DEFAULT_ADDRESSES, Lab, LabError, OpenFlowSwitch, shortest_path_tables};
 use thalweg_network::{LinkState, NetworkState};
 use thalweg_wire::openflow::{DatapathId, PortNumber};

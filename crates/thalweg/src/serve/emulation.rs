@@ -262,6 +262,11 @@ pub struct EmulatedPort {
 }
 
 impl EmulatedPort {
+    /// Whether the next batch comes without waiting.
+    pub fn is_ready(&self) -> bool {
+        !self.outlet.is_empty() || self.is_over.load(Ordering::Acquire)
+    }
+
     /// The time up to which everything has been handed on, as of the last batch.
     pub fn clock(&self) -> impl Fn() -> Timestamp + use<> {
         let until = Arc::clone(&self.until);

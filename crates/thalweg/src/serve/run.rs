@@ -23,8 +23,8 @@ use thalweg_records::handoff::Handoff;
 use super::access::Access;
 use super::api::{Parts, Server};
 use super::collectors::outlets::{Outlets, Wish};
-use super::collectors::{Fleet, Ready};
-use super::config::Config;
+use super::collectors::{Fleet, Ready, SharedThread};
+use super::config::{Config, Threads};
 use super::control::Control;
 use super::daemon::{Daemon, Readiness, wall_clock};
 use super::emulation::Emulation;
@@ -113,10 +113,21 @@ pub fn run(path: &Path) -> anyhow::Result<()> {
         control: prepared.as_ref().map(|prepared| prepared.control().clone()),
         handed_on,
     };
-    let mut fleet = Fleet::new(daemon.clone(), outlets);
+    let mut fleet = match config.process.threads {
+        Threads::PerCollector => Fleet::new(daemon.clone(), outlets),
+        Threads::One => {
+            let shared = SharedThread::start().context("cannot start the thread of all collectors")?;
+            writers.push(shared.1);
+            Fleet::sharing(daemon.clone(), outlets, shared.0)
+        }
+    };
     fleet.start(ready)?;
     if let Some(prepared) = prepared {
-        writers.push(prepared.start(&daemon).context("cannot start the controller")?);
+        let failed = "cannot start the controller";
+        match config.process.threads {
+            Threads::PerCollector => writers.push(prepared.start(&daemon).context(failed)?),
+            Threads::One => fleet.steer(prepared.begin(&daemon).context(failed)?),
+        }
     }
     if let Some(emulation) = daemon.emulation() {
         writers.push(emulation.start()?);

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crossbeam_channel::Receiver;
 use thalweg_measure::samples::{SampleRing, SampleRingError};
 use thiserror::Error;
 
@@ -14,10 +15,12 @@ use super::exchange::{Exchange, ReconfigureError};
 use super::handle::{AskError, CollectorHandle, Description};
 use super::herald::Herald;
 use super::outlets::Outlets;
+use super::shared_thread::SharedThread;
 use super::source::{Opened, SourceError};
 use super::tallies::Tallies;
 use super::worker::Worker;
 use crate::serve::config::CollectorConfig;
+use crate::serve::control::Driver;
 use crate::serve::daemon::Daemon;
 
 /// How long a collector may take to do something else.
@@ -28,6 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub struct Fleet {
     daemon: Daemon,
     outlets: Outlets,
+    /// Where all collectors run; else each has a thread of its own.
+    shared: Option<SharedThread>,
     running: Vec<Running>,
     /// By name: those that run, and those that ran until a reload that is under way.
     tallies: BTreeMap<Arc<str>, Arc<Tallies>>,
@@ -41,7 +46,16 @@ struct Running {
     /// Tells what flow tables have left behind that another has replaced.
     herald: Herald,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<Thread>,
+}
+
+/// Where a collector runs.
+#[derive(Debug)]
+enum Thread {
+    /// On a thread of its own.
+    Own(JoinHandle<()>),
+    /// On that of all collectors; disconnected when it has ended.
+    Shared(Receiver<()>),
 }
 
 /// A collector whose source somebody has tried to open.
@@ -97,7 +111,21 @@ impl Ready {
 impl Fleet {
     /// No collectors.
     pub(crate) fn new(daemon: Daemon, outlets: Outlets) -> Fleet {
-        Fleet { daemon, outlets, running: Vec::new(), tallies: BTreeMap::new() }
+        Fleet { daemon, outlets, shared: None, running: Vec::new(), tallies: BTreeMap::new() }
+    }
+
+    /// The same, with all collectors on one thread.
+    pub(crate) fn sharing(daemon: Daemon, outlets: Outlets, thread: SharedThread) -> Fleet {
+        let mut fleet = Fleet::new(daemon, outlets);
+        fleet.shared = Some(thread);
+        fleet
+    }
+
+    /// Has the thread of all collectors drive the control loop. Nothing if there is no such thread.
+    pub(crate) fn steer(&self, driver: Driver) {
+        if let Some(shared) = &self.shared {
+            shared.steer(driver);
+        }
     }
 
     /// Starts collectors, beside those there are.
@@ -157,6 +185,7 @@ impl Fleet {
         }
         self.running.drain(..).for_each(|mut running| running.stop());
         self.outlets = Outlets::default();
+        self.shared = None;
     }
 
     fn show(&self) {
@@ -184,11 +213,16 @@ impl Fleet {
         let (handle, mailbox) = CollectorHandle::with_tallies(description, samples, tallies);
         let core = Core::new(exchange, self.daemon.clone(), mailbox, herald.clone(), writer);
         let worker = Worker { core, stop: Arc::clone(&stop) };
-        let thread = std::thread::Builder::new()
-            // The kernel keeps 15 bytes.
-            .name(format!("c {}", config.name))
-            .spawn(move || worker.run(opened))
-            .map_err(|source| StartError::Thread { collector: collector(), source })?;
+        let thread = match &self.shared {
+            Some(shared) => Thread::Shared(shared.join(worker, opened)),
+            None => {
+                // The kernel keeps 15 bytes.
+                let thread = std::thread::Builder::new().name(format!("c {}", config.name));
+                let thread = thread.spawn(move || worker.run(opened));
+                let failed = |source| StartError::Thread { collector: collector(), source };
+                Thread::Own(thread.map_err(failed)?)
+            }
+        };
         Ok(Running { config, handle, herald, stop, thread: Some(thread) })
     }
 }
@@ -252,10 +286,15 @@ impl Running {
 
     fn stop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!(collector = self.handle.name(), "its thread has panicked");
+        match self.thread.take() {
+            Some(Thread::Own(thread)) => {
+                if thread.join().is_err() {
+                    tracing::error!(collector = self.handle.name(), "its thread has panicked");
+                }
+            }
+            // Nothing is ever sent: it ends by being disconnected.
+            Some(Thread::Shared(ended)) => drop(ended.recv()),
+            None => {}
         }
     }
 }

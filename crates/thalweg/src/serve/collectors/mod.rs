@@ -11,6 +11,7 @@
 //! | `core` | what is done with packets, and how questions are answered |
 //! | `windows` | tasks, and the thread that evaluates them |
 //! | `worker` | the thread: reading, failing, beginning again; `backoff` says when |
+//! | `shared_thread` | several of them on one thread, with the control loop |
 //! | `herald` | tells what is found; `outlets` go to the threads that write |
 //! | `fleet` | all collectors: started, changed, stopped |
 
@@ -23,6 +24,7 @@ mod herald;
 pub mod latency;
 mod list;
 pub(crate) mod outlets;
+mod shared_thread;
 mod source;
 pub mod state;
 pub mod tallies;
@@ -39,6 +41,7 @@ pub use handle::{
 };
 pub use latency::{Latency, LatencyHistogram};
 pub use list::CollectorList;
+pub(crate) use shared_thread::SharedThread;
 pub use source::SourceError;
 pub(crate) use source::foretell;
 pub use state::CollectorState;

@@ -61,6 +61,9 @@ pub enum SourceError {
     /// Of an experiment that runs.
     #[error(transparent)]
     Feed(#[from] thalweg_experiment::mirror::port::FeedError),
+    /// It cannot say whether packets wait, and so would keep others waiting.
+    #[error("threads = \"one\" goes with interfaces and unfiltered ports of [emulate]")]
+    NotShareable,
     /// The daemon's emulation has no such monitor port; it was started with another configuration.
     #[error("the emulation of this daemon has no monitor port at {0:?}: start the daemon anew")]
     NoPort(String),
@@ -175,6 +178,11 @@ impl Input {
             None => Input::File(file),
             Some(expression) => Input::FilteredFile(Filtered::new(file, expression)?),
         })
+    }
+
+    /// Whether the next batch comes without waiting. An interface is asked, and comes back empty after 100 ms.
+    pub(super) fn is_ready(&self) -> bool {
+        true
     }
 
     /// Whether it is an interface that is down.

@@ -22,7 +22,7 @@ use thalweg_watch::Pace;
 
 /// How late an interface that is silent is against the clock, beyond what the kernel may gather packets for: what its
 /// timers are late by.
-const SILENCE_MARGIN: Nanos = Nanos::from_millis(20);
+pub(super) const SILENCE_MARGIN: Nanos = Nanos::from_millis(20);
 
 /// How often the source's counters are read.
 const COUNTING_INTERVAL: Duration = Duration::from_millis(200);
@@ -97,7 +97,7 @@ impl Worker {
         self.core.set_state(CollectorState::Stopped);
     }
 
-    fn is_stopped(&self) -> bool {
+    pub(super) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
@@ -229,7 +229,12 @@ impl Worker {
     /// Measures a batch chunk by chunk, when each is due; `arrived` is when it came, of a live source. Says whether to go
     /// on.
     #[inline]
-    fn measure(&mut self, batch: &Batch<'_>, mut pace: Option<&mut Pace>, arrived: Option<Instant>) -> bool {
+    pub(super) fn measure(
+        &mut self,
+        batch: &Batch<'_>,
+        mut pace: Option<&mut Pace>,
+        arrived: Option<Instant>,
+    ) -> bool {
         let mut frames = batch.frames;
         while let Some(first) = frames.first() {
             let mut chunk = frames.len().min(CHUNK);
@@ -267,7 +272,7 @@ impl Worker {
 }
 
 /// The time up to which nothing will come any more of a source that is silent: of an interface.
-fn clock_in_silence(source: &SourceConfig) -> impl Fn() -> Option<Timestamp> + use<> {
+pub(super) fn clock_in_silence(source: &SourceConfig) -> impl Fn() -> Option<Timestamp> + use<> {
     let margin = match *source {
         SourceConfig::Interface { block_timeout, .. } => {
             Some(SILENCE_MARGIN.saturating_add(Nanos(2 * block_timeout.0)))
@@ -278,7 +283,7 @@ fn clock_in_silence(source: &SourceConfig) -> impl Fn() -> Option<Timestamp> + u
 }
 
 /// What a panic said.
-fn words_of(panic: &(dyn Any + Send)) -> String {
+pub(super) fn words_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic".to_owned())
 }

@@ -45,6 +45,7 @@ use super::emulation::EmulationConfig;
 use super::log::LogOptions;
 use super::samples::{SampleOptions, Trigger};
 use links::LinkSelection;
+pub use table::Threads;
 use table::{Api, Collector, Control, Log, Network, Process, RULE, Records, Rule, SCHEMA, Samples};
 use thalweg_config::{Document, Problem, Typed};
 
@@ -87,6 +88,8 @@ pub struct ProcessConfig {
     pub user: Option<String>,
     /// Whether to keep what opening an interface needs.
     pub keep_capabilities: bool,
+    /// Where collectors and the control loop run.
+    pub threads: Threads,
 }
 
 /// What is known of the network.
@@ -152,6 +155,7 @@ impl Config {
         let control = control::read(document, state, &mut problems);
         let access = access(document, &mut problems);
         let (process, records) = (document.one::<Process>(), document.one::<Records>());
+        check_threads(&process, &collectors, &mut problems);
         let config = Config {
             file: document.file.clone(),
             access,
@@ -160,6 +164,7 @@ impl Config {
             process: ProcessConfig {
                 user: process.user.clone(),
                 keep_capabilities: process.keep_capabilities,
+                threads: process.threads,
             },
             network,
             emulation,
@@ -179,6 +184,27 @@ impl Config {
     pub fn versions(&self) -> Option<Versions> {
         let (_, state) = self.network.state.as_ref()?;
         Some(Versions::new(Arc::clone(state)).with_settle(self.network.settle))
+    }
+}
+
+fn check_threads(
+    process: &Typed<'_, Process>,
+    collectors: &[Arc<CollectorConfig>],
+    problems: &mut Vec<Problem>,
+) {
+    let can_share = |collector: &CollectorConfig| match collector.source {
+        SourceConfig::Interface { .. } => true,
+        SourceConfig::Port { .. } => collector.filter.is_none(),
+        _ => false,
+    };
+    let other = collectors.iter().find(|collector| !can_share(collector));
+    if let (Threads::One, Some(other)) = (process.threads, other) {
+        let reason = format!(
+            "collector {} would keep the others waiting: \"one\" goes with interfaces, and with ports of [emulate] without a \
+             filter",
+            other.name
+        );
+        problems.push(process.refuse(Process::threads, reason));
     }
 }
 

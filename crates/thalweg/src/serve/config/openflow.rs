@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use thalweg_control::act::openflow::Member;
+use thalweg_actuators::openflow::Member;
 use thalweg_network::{NetworkState, Node};
 use thalweg_wire::openflow::{DatapathId, PortNumber};
 

@@ -79,6 +79,10 @@ section! {
         /// live source that has failed cannot be opened again, and a SIGHUP that adds or changes one is
         /// refused.
         keep_capabilities: bool [Boolean] default "true",
+        /// Where collectors and the control loop run. On one thread a reroute follows from a packet without
+        /// waiting for another thread to wake up: for few packets, and least delay. For interfaces, and ports
+        /// of `[emulate]`.
+        threads: Threads [one_of::<Threads>()] default "per_collector",
     }
 }
 
@@ -366,6 +370,16 @@ choices! {
         Arp = "arp",
         /// its first switch writes another address over its destination's; sets the routes of all switches
         OpenFlow = "openflow",
+    }
+}
+
+choices! {
+    /// Where collectors and the control loop run.
+    pub enum Threads {
+        /// each collector has a thread, and so has the control loop
+        PerCollector = "per_collector",
+        /// all on one: no thread waits for another to wake up
+        One = "one",
     }
 }
 

@@ -210,3 +210,14 @@ fn switches_that_speak_openflow_are_named_all_of_them() {
         assert!(message.contains(expected), "{expected} is not in {message}");
     }
 }
+
+#[test]
+fn files_do_not_share_a_thread_with_interfaces() {
+    let parse = |source: &str| {
+        let text = format!("[process]\nthreads = \"one\"\n[[collector]]\nname = \"a\"\n{source}\n");
+        Config::parse(&text, "t.toml", Path::new("")).map(|config| config.process.threads)
+    };
+    assert_eq!(parse("interface = \"eth0\"").unwrap(), Threads::One);
+    let refused = parse("file = \"a.pcap\"").unwrap_err().to_string();
+    assert!(refused.contains("threads: collector a would keep the others waiting"), "{refused}");
+}

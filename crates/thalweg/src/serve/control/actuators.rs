@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
+use thalweg_actuators::arp::{Arp, Frames};
+use thalweg_actuators::log::Log;
+use thalweg_actuators::{ActError, Action, Actuator};
 use thalweg_capture::live::FrameSender;
-use thalweg_control::act::arp::{Arp, Frames};
-use thalweg_control::act::log::Log;
-use thalweg_control::act::{ActError, Action, Actuator};
 use thalweg_network::{EndpointId, NetworkState, Topology};
 
 use super::StartError;

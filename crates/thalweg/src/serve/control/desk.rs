@@ -4,11 +4,13 @@
 //! is sent.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
+use crossbeam_channel::{Receiver, Sender, bounded};
 use thalweg_control::Pair;
 use thalweg_control::control_loop::{
-    ActionReport, ControlLoop, ControlOptions, Input, Installation, RouteOptions,
+    ActionReport, Command, ControlLoop, ControlOptions, Input, Installation, RouteOptions,
 };
 use thalweg_control::controller::ControllerCounters;
 use thalweg_control::decide::Decision;
@@ -23,8 +25,17 @@ use super::clock::Clock;
 use super::names::Names;
 use crate::serve::config::{ActuatorConfig, ControlConfig};
 
+/// How long a user waits at most until what they want is under way.
+const PATIENCE: Duration = Duration::from_millis(100);
+
 /// What the controller knows and has done.
-pub struct Desk(Mutex<Work>);
+pub struct Desk {
+    work: Mutex<Work>,
+    /// Told when commands have been carried out.
+    carried_out: Condvar,
+    /// Wakes the driver.
+    wake: Sender<()>,
+}
 
 /// The control loop, and what is kept beside it.
 pub(super) struct Work {
@@ -33,6 +44,8 @@ pub(super) struct Work {
     pub(super) names: Arc<Names>,
     /// How switches do, if they are told by OpenFlow.
     pub(super) switches: Option<SwitchesReport>,
+    /// What users wanted so far, and how much of it has been carried out.
+    wishes: [u64; 2],
 }
 
 /// How the controller does.
@@ -117,7 +130,7 @@ pub enum ControlError {
 }
 
 impl Desk {
-    /// A control loop as configured, over this network.
+    /// A control loop as configured, over this network; and what wakes its driver.
     ///
     /// # Errors
     /// If the network can have no routes as configured.
@@ -125,14 +138,47 @@ impl Desk {
         config: &ControlConfig,
         network: &Arc<NetworkState>,
         clock: Clock,
-    ) -> Result<Desk, StateError> {
+    ) -> Result<(Desk, Receiver<()>), StateError> {
         let control = ControlLoop::new(options(config), network, config.decider.decider(), clock.now())?;
         let names = Arc::new(Names::of(control.controller().paths()));
-        Ok(Desk(Mutex::new(Work { control, clock, names, switches: None })))
+        let (wake, woken) = bounded(1);
+        let work = Mutex::new(Work { control, clock, names, switches: None, wishes: [0; 2] });
+        Ok((Desk { work, carried_out: Condvar::new(), wake }, woken))
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Work> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next command; if there is none, all that users wanted is under way.
+    pub(super) fn next_command(&self) -> Option<Command> {
+        let mut work = self.lock();
+        let command = work.control.next_command();
+        let [wanted, done] = work.wishes;
+        if command.is_none() && done < wanted {
+            work.wishes = [wanted; 2];
+            self.carried_out.notify_all();
+        }
+        command
+    }
+
+    /// Tells the loop what a user wants, and waits until that is under way, though not for long. The lock is not held
+    /// meanwhile.
+    fn wish(&self, mut work: MutexGuard<'_, Work>, input: Input) {
+        work.tell(input);
+        work.wishes[0] += 1;
+        let wish = work.wishes[0];
+        // It is being woken already if there is no room.
+        let _ = self.wake.try_send(());
+        let until = Instant::now() + PATIENCE;
+        while work.wishes[1] < wish {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let waited = self.carried_out.wait_timeout(work, left);
+            work = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 
     /// How the controller does.
@@ -193,7 +239,7 @@ impl Desk {
     /// # Errors
     /// If there are no such hosts, or the address does not lead there.
     pub fn pin(&self, source: &str, destination: &str, address: u8) -> Result<(), ControlError> {
-        let mut work = self.lock();
+        let work = self.lock();
         let pair = work.pair(source, destination)?;
         let mut paths = work.control.controller().paths().clone();
         if paths.of(pair, address).is_none() {
@@ -204,7 +250,7 @@ impl Desk {
                 highest: paths.addresses().saturating_sub(1),
             });
         }
-        work.tell(Input::Pin { pair, address });
+        self.wish(work, Input::Pin { pair, address });
         Ok(())
     }
 

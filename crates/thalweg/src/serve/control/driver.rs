@@ -3,21 +3,20 @@
 //!
 //! Nothing is sent to a host, a switch or a collector while the [`Desk`](super::desk::Desk) is locked.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError};
-use thalweg_control::Pair;
-use thalweg_control::act::Actuator;
+use crossbeam_channel::Receiver;
+use thalweg_actuators::Actuator;
 use thalweg_control::control_loop::{ActionOutcome, ActionReport, Command, Input, Records};
 use thalweg_control::controller::UNRESPONSIVE;
-use thalweg_control::decide::{Decision, Observed, Verdict};
+use thalweg_control::decide::{Decision, Verdict};
 use thalweg_measure::collector::Observation;
-use thalweg_network::{EndpointId, NetworkState, Node, RouterId, Topology};
-use thalweg_wire::{BitRate, Nanos, Timestamp};
+use thalweg_network::{EndpointId, Node, RouterId};
+use thalweg_wire::{Nanos, Timestamp};
 
 use super::Control;
+use super::asks::{Answer, Ask, Asks};
 use super::desk::Work;
 use super::names::Names;
 use super::notices::Notice;
@@ -31,9 +30,6 @@ pub(super) const TICK: Duration = Duration::from_millis(5);
 /// Notices that are dealt with before time is looked at again.
 const AT_ONCE: usize = 64;
 
-/// How long all flows are waited for when they are polled.
-const POLL_PATIENCE: Duration = Duration::from_millis(500);
-
 /// The name under which the controller tells of what it does, as collectors have theirs.
 const NAME: &str = "control";
 
@@ -44,8 +40,14 @@ pub(crate) struct Driver {
     actuator: Box<dyn Actuator>,
     remotes: Remotes,
     notices: Receiver<Notice>,
+    /// A user wants something.
+    woken: Receiver<()>,
+    /// Asks collectors; none before it has begun.
+    asks: Option<Asks>,
     /// The version of the network that is steered, or was made by the loop.
     version: u64,
+    /// Collectors are being told of routes that the loop has made: the version is another soon.
+    announces: bool,
     name: Arc<str>,
 }
 
@@ -56,35 +58,68 @@ impl Driver {
         actuator: Box<dyn Actuator>,
         remotes: Remotes,
         notices: Receiver<Notice>,
+        woken: Receiver<()>,
     ) -> Driver {
-        Driver { control, daemon, actuator, remotes, notices, version: 0, name: NAME.into() }
+        Driver {
+            control,
+            daemon,
+            actuator,
+            remotes,
+            notices,
+            woken,
+            asks: None,
+            version: 0,
+            announces: false,
+            name: NAME.into(),
+        }
     }
 
     /// Meets whoever is to carry decisions out.
     ///
     /// # Errors
-    /// In words, if that cannot be.
-    pub(super) fn begin(&mut self) -> Result<(), String> {
-        self.actuator.begin()
+    /// If that cannot be.
+    pub(super) fn begin(&mut self) -> std::io::Result<()> {
+        self.actuator.begin().map_err(std::io::Error::other)?;
+        self.asks = Some(Asks::start(self.daemon.clone(), self.remotes.clone())?);
+        Ok(())
     }
 
     /// Steers on this thread until nobody reports anything any more.
     pub(super) fn run(mut self) {
         self.start();
-        loop {
-            match self.notices.recv_timeout(TICK) {
-                Ok(notice) => self.hear(notice),
-                // Whoever listens to others may do so long after the last collector here has ended.
-                Err(RecvTimeoutError::Timeout) if self.remotes.are_there() && self.daemon.is_stopping() => {
-                    break;
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
-            }
+        while self.wait(TICK) {
             self.take();
             self.tick();
         }
         self.finish();
+    }
+
+    /// Waits until there is something to do, for so long at most. Says whether anybody may still report something.
+    pub(crate) fn wait(&mut self, patience: Duration) -> bool {
+        enum Woken {
+            Notice(Notice),
+            Answer(Answer),
+            User,
+            Nobody,
+            Ended,
+        }
+        let never = crossbeam_channel::never();
+        let answers = self.asks.as_ref().map_or(&never, Asks::answers);
+        let woken = crossbeam_channel::select! {
+            recv(self.notices) -> notice => notice.map_or(Woken::Ended, Woken::Notice),
+            recv(answers) -> answer => answer.map_or(Woken::Ended, Woken::Answer),
+            recv(self.woken) -> _ => Woken::User,
+            default(patience) => Woken::Nobody,
+        };
+        match woken {
+            Woken::Notice(notice) => self.hear(notice),
+            Woken::Answer(answer) => self.take_answer(answer),
+            Woken::User => {}
+            // Whoever listens to others may do so long after the last collector here has ended.
+            Woken::Nobody => return !(self.remotes.are_there() && self.daemon.is_stopping()),
+            Woken::Ended => return false,
+        }
+        true
     }
 
     /// Begins to steer.
@@ -101,6 +136,23 @@ impl Driver {
                 Ok(notice) => self.hear(notice),
                 Err(_) => break,
             }
+        }
+        while let Some(answer) = self.asks.as_ref().and_then(|asks| asks.answers().try_recv().ok()) {
+            self.take_answer(answer);
+        }
+    }
+
+    fn take_answer(&mut self, answer: Answer) {
+        if !matches!(answer.input, Input::Flows(_)) {
+            self.announces = false;
+        }
+        self.version = answer.version.unwrap_or(self.version);
+        self.tell(answer.input);
+    }
+
+    fn ask(&self, ask: Ask) {
+        if let Some(asks) = &self.asks {
+            asks.put(ask);
         }
     }
 
@@ -158,7 +210,7 @@ impl Driver {
     /// Carries out all commands, and tells what became of them.
     fn carry_out(&mut self) {
         loop {
-            let Some(command) = self.control.desk().lock().control.next_command() else { return };
+            let Some(command) = self.control.desk().next_command() else { return };
             if let Some(answer) = self.carry_out_one(command) {
                 self.control.desk().lock().tell(answer);
             }
@@ -183,8 +235,16 @@ impl Driver {
                 self.observe(routers, observation);
                 None
             }
-            Command::PollFlows => Some(Input::Flows(self.all_flows())),
-            Command::Announce { state, ahead } => Some(self.announce(state, ahead)),
+            Command::PollFlows => {
+                let state = Arc::clone(self.control.desk().lock().control.state());
+                self.ask(Ask::Flows(state));
+                None
+            }
+            Command::Announce { state, ahead } => {
+                self.announces = true;
+                self.ask(Ask::Announce(state, ahead));
+                None
+            }
             Command::Install(state) => Some(match self.actuator.install(&state) {
                 Ok(()) => Input::Installed,
                 Err(error) => Input::InstallFailed(format!("routes are not set: {error}")),
@@ -198,23 +258,11 @@ impl Driver {
         }
     }
 
-    /// Tells collectors of routes.
-    fn announce(&mut self, state: Arc<NetworkState>, ahead: Nanos) -> Input {
-        match self.daemon.announce_network(Arc::clone(&state), ahead) {
-            Ok(change) => {
-                self.version = change.version;
-                for (collector, reason) in change.unconfirmed {
-                    tracing::warn!(collector, "has not taken up the routes yet: {reason}");
-                }
-                self.remotes.push(&state);
-                Input::Announced(change.from)
-            }
-            Err(error) => Input::AnnounceFailed(format!("routes stay as they are: {error}")),
-        }
-    }
-
     /// Takes up another network, if somebody else has given the daemon one.
     fn follow_network(&mut self) {
+        if self.announces {
+            return;
+        }
         let Some(versions) = self.daemon.network() else { return };
         let newest = versions.newest();
         if newest.number == self.version {
@@ -236,13 +284,6 @@ impl Driver {
                 let _ = collector.observe(observation);
             }
         }
-    }
-
-    /// All traffic there is, as the switches see it where it begins, or wherever it is seen if nobody looks there.
-    /// Collectors that do not answer in time are left out.
-    fn all_flows(&self) -> Vec<Observed> {
-        let state = Arc::clone(self.control.desk().lock().control.state());
-        all_flows(&self.daemon, state.topology())
     }
 
     /// Tells subscribers and the log; decisions to stay are only kept.
@@ -316,36 +357,6 @@ fn input(work: &mut Work, notice: Notice) -> Option<Input> {
             Some(Input::Arrival(report))
         }
     }
-}
-
-/// All traffic there is, as the switches see it where it begins, or wherever it is seen if nobody looks there. Collectors
-/// that do not answer in time are left out.
-fn all_flows(daemon: &Daemon, topology: &Topology) -> Vec<Observed> {
-    // By pair: whether it was seen where it begins, and how.
-    let mut found: BTreeMap<Pair, (bool, Observed)> = BTreeMap::new();
-    for collector in daemon.collectors() {
-        let Some(Node::Router(router)) = topology.node_named(&collector.description().switch) else {
-            continue;
-        };
-        let mut here: BTreeMap<Pair, Observed> = BTreeMap::new();
-        let answered = collector.flows(POLL_PATIENCE, |report| {
-            let Some(known) = report.rate.filter(|known| known.rate.value > 0.0) else { return };
-            let Some((pair, address)) = Pair::of(topology, &known.ethernet) else { return };
-            let seen = here.entry(pair).or_insert(Observed { pair, address, rate: BitRate(0) });
-            seen.rate.0 += known.rate.value as u64;
-        });
-        if let Err(error) = answered {
-            tracing::warn!(collector = collector.name(), "was not polled: {error}");
-        }
-        for (pair, observed) in here {
-            let is_first = topology.router_of(pair.source) == router;
-            let better = found.get(&pair).is_none_or(|(was_first, _)| is_first && !was_first);
-            if better {
-                found.insert(pair, (is_first, observed));
-            }
-        }
-    }
-    found.into_values().map(|(_, observed)| observed).collect()
 }
 
 /// `h0 > h8 goes by address 2, not 0: expects 948 Mbit/s, not 474 Mbit/s; edge0:p2:out is congested`

@@ -16,10 +16,12 @@
 //! | `notices` | from collectors to the controller |
 //! | `remotes` | from collectors of other daemons |
 //! | `driver` | what drives the loop, and carries its commands out |
+//! | `asks` | what collectors are asked and told, and has to be waited for |
 //! | `actuators`, `openflow` | how decisions are carried out |
 //! | `desk` | what it knows and has done, for whoever asks; pins, and freezing it |
 
 mod actuators;
+mod asks;
 mod clock;
 mod desk;
 mod driver;
@@ -38,7 +40,7 @@ pub use super::names::Names;
 pub use desk::{ControlError, ControlReport, Desk, Way, WaysReport};
 pub(crate) use driver::Driver;
 pub(crate) use notices::{Ear, Notice};
-pub use thalweg_control::act::openflow::SwitchesReport;
+pub use thalweg_actuators::openflow::SwitchesReport;
 pub use thalweg_control::control_loop::{ActionOutcome, ActionReport};
 
 use super::collectors::{Latency, LatencyHistogram};
@@ -103,7 +105,7 @@ impl Control {
         let actuator = actuators::make(config, &state, daemon)?;
         let remotes = remotes::Remotes::new(&config.remotes)?;
         let clock = clock::Clock::of(daemon, remotes.are_there());
-        let desk = Desk::new(config, &state, clock)?;
+        let (desk, woken) = Desk::new(config, &state, clock)?;
         let control = Control(Arc::new(Shared {
             config: config.clone(),
             desk,
@@ -111,7 +113,7 @@ impl Control {
             notices: ear.told(),
             lost: ear.lost(),
         }));
-        let driver = Driver::new(control.clone(), daemon.clone(), actuator, remotes.clone(), notices);
+        let driver = Driver::new(control.clone(), daemon.clone(), actuator, remotes.clone(), notices, woken);
         let ear_of_remotes = remotes.are_there().then(|| ear.clone());
         Ok((Prepared { control, driver, remotes, ear_of_remotes }, ear))
     }
@@ -162,7 +164,7 @@ impl Prepared {
     /// # Errors
     /// As of [`start`](Self::start).
     pub(crate) fn begin(mut self, daemon: &Daemon) -> std::io::Result<Driver> {
-        self.driver.begin().map_err(std::io::Error::other)?;
+        self.driver.begin()?;
         daemon.network_versions().set_steered();
         if let Some(ear) = &self.ear_of_remotes {
             self.remotes.listen(daemon, ear)?;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use thalweg_actuators::openflow::{Config, Fabric, News, OpenFlowError, SwitchesReport, Tls, TlsError};
+use thalweg_actuators::{ActError, Action, Actuator};
 use thalweg_control::Pair;
-use thalweg_control::act::openflow::{Config, Fabric, News, OpenFlowError, SwitchesReport, Tls, TlsError};
-use thalweg_control::act::{ActError, Action, Actuator};
 use thalweg_network::{NetworkState, Topology};
 use thalweg_wire::Timestamp;
 

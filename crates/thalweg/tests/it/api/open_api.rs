@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use thalweg::serve::api::routes;
 use thalweg::serve::control::{ActionOutcome, ActionReport};
 use thalweg_control::Pair;
-use thalweg_control::act::{Action, ActionId};
+use thalweg_control::action::{Action, ActionId};
 use thalweg_control::decide::{Alternative, Cause, Decision, Verdict};
 use thalweg_control::routes::LinkNumber;
 use thalweg_network::EndpointId;

@@ -80,6 +80,21 @@ fn flows_that_collide_are_sent_another_way_and_are_seen_there() {
 }
 
 #[test]
+fn collectors_and_control_loop_can_share_one_thread() {
+    let mut serve = steering("[process]\nthreads = \"one\"\n");
+    serve.wait("some were rerouted", |serve| count(serve, "confirmed") >= 5);
+    let control = serve.get("/v1/control").unwrap();
+    assert_eq!((&control["has_routes"], &control["counts"]["notices_lost"]), (&json!(true), &json!(0)));
+    assert_eq!(serve.get("/v1/topology").unwrap()["version"], 2, "collectors know of the routes");
+    let (status, control) = send(&serve, "PUT", "/v1/control/pins/h0/h8", &json!({"address": 3}));
+    assert_eq!((status, &control["pins"][0]["address"]), (200, &json!(3)), "{control}");
+    assert!(!serve.get("/v1/flows").unwrap()["flows"].as_array().unwrap().is_empty(), "they answer");
+    serve.signal("-TERM");
+    assert_eq!(serve.ended(), Some(0), "{}", serve.log());
+    assert!(serve.log().contains("steered: "), "{}", serve.log());
+}
+
+#[test]
 fn a_frozen_controller_only_watches_and_what_is_pinned_goes_all_the_same() {
     let serve = steering("dry_run = false\n");
     assert_eq!(send(&serve, "PUT", "/v1/control/frozen", &json!({"frozen": true})).0, 200);

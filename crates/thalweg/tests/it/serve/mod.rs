@@ -3,7 +3,7 @@
 mod control;
 mod interfaces;
 mod openflow;
-#[path = "../../../../thalweg-control/tests/openflow_ovs/ovs.rs"]
+#[path = "../../../../thalweg-actuators/tests/openflow_ovs/ovs.rs"]
 #[allow(dead_code, reason = "not every user of this file needs all of it")]
 mod ovs;
 mod slow;

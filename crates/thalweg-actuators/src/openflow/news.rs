@@ -7,9 +7,9 @@ use thalweg_network::{Node, RouterId, Topology};
 use thalweg_wire::Nanos;
 use thalweg_wire::openflow::DatapathId;
 
-use super::event::{DownReason, Failure};
 use super::handshake::HandshakeError;
-use crate::act::ActionId;
+use super::outcome::{DownReason, Failure};
+use crate::ActionId;
 
 /// What has happened to the switches of a fabric.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,7 +20,7 @@ use thalweg_wire::openflow::{
 };
 
 use super::config::ReadBack;
-use crate::routes::{Change, Rule};
+use thalweg_control::routes::{Change, Rule};
 
 /// Our cookies: `tw` in the first two bytes.
 pub const COOKIES: ReadBack = ReadBack { cookie: 0x7477 << 48, mask: 0xffff << 48 };

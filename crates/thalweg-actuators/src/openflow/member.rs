@@ -8,10 +8,10 @@ use thalweg_wire::openflow::{Body, Xid};
 use thalweg_wire::{Nanos, Timestamp};
 
 use super::entries;
-use super::event::{Failure, Outcome};
-use super::switch::{FlowsAnswer, SendError, Switch};
-use crate::act::ActionId;
-use crate::pair::Pair;
+use super::outcome::{Failure, Outcome, SendError};
+use super::switch::{FlowsAnswer, Switch};
+use crate::ActionId;
+use thalweg_control::Pair;
 
 /// A connection that is up.
 pub(super) struct Link {

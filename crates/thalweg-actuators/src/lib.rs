@@ -9,6 +9,8 @@
 //! An action has a number, a deadline and an outcome. That it was sent says little: it has been effective when a collector sees
 //! a packet with the new address, and the control loop waits for that.
 
+#![forbid(unsafe_code)]
+
 pub mod arp;
 pub mod log;
 pub mod openflow;
@@ -17,9 +19,9 @@ use thalweg_network::NetworkState;
 use thalweg_wire::Timestamp;
 use thiserror::Error;
 
-pub use crate::action::{Action, ActionId};
-use crate::pair::Pair;
 use openflow::SwitchesReport;
+use thalweg_control::Pair;
+pub use thalweg_control::action::{Action, ActionId};
 
 /// Why an action could not even be begun.
 #[derive(Debug, Error)]

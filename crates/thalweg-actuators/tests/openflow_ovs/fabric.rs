@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use thalweg_actuators::openflow::{Config, Fabric, Member, News, entries};
+use thalweg_actuators::{Action, ActionId, Actuator};
 use thalweg_control::Pair;
-use thalweg_control::act::openflow::{Config, Fabric, Member, News, entries};
-use thalweg_control::act::{Action, ActionId, Actuator};
 use thalweg_network::routing::{TreeOptions, spanning_trees};
 use thalweg_network::topology::shapes::{Tiers, leaf_spine};
 use thalweg_network::{EndpointId, Forwarding, LinkState, NetworkState, PortIndex, RouterId};

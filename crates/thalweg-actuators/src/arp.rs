@@ -22,7 +22,7 @@ use thalweg_network::{EndpointId, MacAddress, Topology};
 use thalweg_wire::{Nanos, Timestamp};
 
 use super::{ActError, Action, Actuator};
-use crate::pair::Pair;
+use thalweg_control::Pair;
 
 /// Length of an Ethernet frame with an ARP packet for IPv4 in it; the network interface pads it.
 pub const FRAME_BYTES: usize = 14 + 28;
@@ -157,7 +157,7 @@ mod tests {
     use thalweg_network::topology::shapes::rack;
 
     use super::*;
-    use crate::act::ActionId;
+    use crate::ActionId;
 
     const SOURCE: EndpointId = EndpointId(0);
     const PAIR: Pair = Pair { source: SOURCE, destination: EndpointId(1) };

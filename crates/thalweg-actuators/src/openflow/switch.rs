@@ -9,34 +9,19 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use thalweg_wire::openflow::multipart::{
     FlowFilter, FlowStats, GroupDescription, PortFilter, PortStats, Reply, Request,
 };
-use thalweg_wire::openflow::{Body, DatapathId, EncodeError, PortNumber, Xid};
+use thalweg_wire::openflow::{Body, DatapathId, PortNumber, Xid};
 use thalweg_wire::{Nanos, Timestamp};
 use thiserror::Error;
 
 use super::clock::Clock;
 use super::connection::{Connection, Waiter};
-use super::event::{Failure, Outcome};
+use super::outcome::{Failure, Outcome, SendError};
 
 /// One connection to a switch. Cheap to clone; stays when the connection ends, and then refuses everything.
 #[derive(Clone)]
 pub struct Switch {
     datapath: DatapathId,
     connection: Arc<Connection>,
-}
-
-/// Why something was not sent.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SendError {
-    /// The connection has ended.
-    #[error("the switch is not connected any more")]
-    Down,
-    /// There are [`super::Config::max_unanswered`] batches and questions without an answer.
-    #[error("too many batches without an answer")]
-    Full,
-    /// A message cannot be encoded. Nothing was sent.
-    #[error(transparent)]
-    Encode(EncodeError),
 }
 
 /// Why a question has no answer.
@@ -78,7 +63,7 @@ impl Switch {
     /// When nothing was sent.
     pub fn send_batch(&self, messages: &[Body], within: Nanos) -> Result<Ticket, SendError> {
         let (outcomes, outcome) = crossbeam_channel::bounded(1);
-        let clock = self.connection.shared.clock;
+        let clock = self.connection.context.clock;
         let sent = clock.now();
         let xid = self.send_batch_to(messages, within, outcomes)?;
         Ok(Ticket { xid, outcome, clock, sent, deadline: sent + within })

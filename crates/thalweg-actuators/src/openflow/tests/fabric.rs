@@ -12,10 +12,10 @@ use thalweg_wire::openflow::{Action, Instruction, MatchField};
 
 use super::keeping::{Keeping, Table};
 use super::*;
-use crate::Pair;
-use crate::act::{self, ActionId, Actuator};
-use crate::routes::Rules;
-use crate::routes::walk::astray;
+use crate::{self as act, ActionId, Actuator};
+use thalweg_control::Pair;
+use thalweg_control::routes::Rules;
+use thalweg_control::routes::walk::astray;
 
 const ADDRESSES: u8 = 2;
 /// h0 is at leaf0, h3 at leaf1.
@@ -137,7 +137,7 @@ impl Network {
                 if let entries::Read::Ours(entries::Place::Route(address), rule) =
                     entries::read(&flow, Some(PortNumber(9)))
                 {
-                    rules.apply(&crate::routes::Change { router, address, rule: Some(rule) });
+                    rules.apply(&thalweg_control::routes::Change { router, address, rule: Some(rule) });
                 }
             }
         }

@@ -2,35 +2,29 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crossbeam_channel::Sender;
 use thalweg_wire::openflow::multipart::{MultipartReply, Reply};
 use thalweg_wire::openflow::{
-    Body, DatapathId, DecodeError, ErrorMessage, Message, SwitchFeatures, Xid, first_message,
+    Body, DatapathId, DecodeError, ErrorMessage, Message, PacketIn, SwitchFeatures, Xid, first_message,
 };
 use thalweg_wire::{Nanos, Timestamp};
 
-use super::event::{DownReason, Event, Failure, Outcome};
+use super::context::{Context, Said};
 use super::handshake::{FIRST_XID, Handshake, HandshakeError, Known, Progress, incompatible};
 use super::keep_alive::{KeepAlive, Verdict};
-use super::link::Link;
-use super::switch::SendError;
-use super::switches::Shared;
+use super::link::{Link, lock};
+use super::outcome::{DownReason, Failure, Outcome, SendError};
 use super::unanswered::{Entry, Unanswered};
 
 /// Capacity that the vector of what is sent keeps.
 const KEPT_CAPACITY: usize = 1 << 20;
 
-/// Locks, whatever became of who held the lock before: what is behind these locks is whole after every statement.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// A connection, for as long as anybody knows of it.
 pub(super) struct Connection {
     pub(super) peer: SocketAddr,
-    pub(super) shared: Arc<Shared>,
+    pub(super) context: Arc<Context>,
     link: Link,
     /// Its lock is held while it is written.
     outgoing: Mutex<Outgoing>,
@@ -85,16 +79,16 @@ impl Inbox {
 
 impl Connection {
     pub(super) fn new(
-        shared: Arc<Shared>,
+        context: Arc<Context>,
         stream: TcpStream,
         peer: SocketAddr,
         tls: Option<rustls::Connection>,
     ) -> io::Result<Arc<Connection>> {
-        let link = Link::new(stream, tls, shared.config.write_timeout)?;
-        let unanswered = Unanswered::new(shared.config.max_unanswered);
+        let link = Link::new(stream, tls, context.config.write_timeout)?;
+        let unanswered = Unanswered::new(context.config.max_unanswered);
         Ok(Arc::new(Connection {
             peer,
-            shared,
+            context,
             link,
             outgoing: Mutex::new(Outgoing { next_xid: FIRST_XID.0, bytes: Vec::new() }),
             unanswered: Mutex::new(Some(unanswered)),
@@ -105,13 +99,13 @@ impl Connection {
     /// Goes through the handshake.
     pub(super) fn come_up(&self, inbox: &mut Inbox) -> Result<(SwitchFeatures, Known), HandshakeError> {
         let broken = |error: io::Error| HandshakeError::Broken(error.to_string());
-        let config = &self.shared.config;
-        let deadline = self.shared.clock.now() + config.handshake_timeout;
+        let config = &self.context.config;
+        let deadline = self.context.clock.now() + config.handshake_timeout;
         let (hello, mut handshake) = Handshake::begin(config);
         self.say(&[hello]).map_err(broken)?;
         loop {
             while let Some(bytes) = inbox.next().map_err(HandshakeError::Unreadable)? {
-                self.shared.counting.received.add(1);
+                self.context.counting.received.add(1);
                 let version = bytes[0];
                 let message = match Message::decode(bytes).map_err(HandshakeError::Unreadable)? {
                     Message { xid, body: Body::EchoRequest(data) } => {
@@ -119,7 +113,7 @@ impl Connection {
                         continue;
                     }
                     Message { body: Body::PacketIn(_), .. } => {
-                        self.shared.counting.packet_ins_dropped.add(1);
+                        self.context.counting.packet_ins_dropped.add(1);
                         continue;
                     }
                     message => message,
@@ -137,10 +131,10 @@ impl Connection {
                     }
                 }
             }
-            if self.shared.is_stopping() {
+            if self.context.is_stopping() {
                 return Err(HandshakeError::Stopped);
             }
-            if self.shared.clock.now() >= deadline {
+            if self.context.clock.now() >= deadline {
                 return Err(HandshakeError::TimedOut);
             }
             if inbox.fill(&self.link).map_err(broken)? == Some(0) {
@@ -157,9 +151,9 @@ impl Connection {
     }
 
     fn serve_until(&self, datapath: DatapathId, inbox: &mut Inbox) -> DownReason {
-        let (clock, config) = (self.shared.clock, &self.shared.config);
+        let (clock, config) = (self.context.clock, &self.context.config);
         let mut alive = KeepAlive::new(config.echo_interval, config.echo_timeout, clock.now());
-        while !self.shared.is_stopping() {
+        while !self.context.is_stopping() {
             loop {
                 match inbox.next() {
                     Ok(Some(bytes)) => self.take(datapath, bytes),
@@ -187,12 +181,12 @@ impl Connection {
 
     /// Takes one message.
     fn take(&self, datapath: DatapathId, bytes: &[u8]) {
-        self.shared.counting.received.add(1);
+        self.context.counting.received.add(1);
         match Message::decode(bytes) {
             Ok(message) => self.hear(datapath, message),
             Err(error) => {
-                self.shared.counting.unreadable.add(1);
-                self.shared.tell(Event::Unreadable { datapath, error });
+                self.context.counting.unreadable.add(1);
+                self.hears(datapath, Said::Unreadable(error));
             }
         }
     }
@@ -203,9 +197,9 @@ impl Connection {
         match body {
             // If it cannot be sent, reading says why.
             Body::EchoRequest(data) => drop(self.say(&[Message { xid, body: Body::EchoReply(data) }])),
-            Body::PacketIn(packet) => self.shared.offer_packet(Event::PacketIn { datapath, packet }),
-            Body::PortStatus(status) => self.shared.tell(Event::PortStatus { datapath, status }),
-            Body::FlowRemoved(flow) => self.shared.tell(Event::FlowRemoved { datapath, flow }),
+            Body::PacketIn(packet) => self.offer_packet(datapath, packet),
+            Body::PortStatus(status) => self.hears(datapath, Said::PortStatus(status)),
+            Body::FlowRemoved(flow) => self.hears(datapath, Said::FlowRemoved(flow)),
             Body::BarrierReply => self.complete(xid),
             Body::MultipartReply(part) => self.gather(xid, part),
             Body::Error(error) => self.refuse(datapath, xid, error),
@@ -214,26 +208,36 @@ impl Connection {
         }
     }
 
+    fn hears(&self, datapath: DatapathId, said: Said) {
+        self.context.listener.hear(datapath, said);
+    }
+
+    fn offer_packet(&self, datapath: DatapathId, packet: PacketIn) {
+        if !self.context.listener.offer_packet(datapath, packet) {
+            self.context.counting.packet_ins_dropped.add(1);
+        }
+    }
+
     fn with_unanswered<T>(&self, f: impl FnOnce(&mut Unanswered<Waiter>) -> T) -> Option<T> {
         lock(&self.unanswered).as_mut().map(f)
     }
 
     fn complete(&self, xid: Xid) {
-        let now = self.shared.clock.now();
+        let now = self.context.clock.now();
         match self.with_unanswered(|unanswered| unanswered.take(xid)).flatten() {
             Some(entry) => {
                 let took = entry.took(now);
                 if let Some(waiter) = entry.waiter {
-                    self.shared.counting.done.add(1);
+                    self.context.counting.done.add(1);
                     self.resolve(waiter, xid, took, Ok(()));
                 }
             }
-            None => self.shared.counting.unexpected_answers.add(1),
+            None => self.context.counting.unexpected_answers.add(1),
         }
     }
 
     fn gather(&self, xid: Xid, part: MultipartReply) {
-        let limit = self.shared.config.max_answer_parts;
+        let limit = self.context.config.max_answer_parts;
         let answered = self.with_unanswered(|unanswered| {
             let Some(Waiter::Question(_, parts)) = unanswered.answered(xid)?.waiter.as_mut() else {
                 return None;
@@ -246,7 +250,7 @@ impl Connection {
             Some(is_over.then(|| (unanswered.take(xid).expect("found above"), is_too_long)))
         });
         match answered.flatten() {
-            None => self.shared.counting.unexpected_answers.add(1),
+            None => self.context.counting.unexpected_answers.add(1),
             Some(None) => {}
             Some(Some((Entry { waiter: Some(Waiter::Question(answer, parts)), .. }, is_too_long))) => {
                 // Who asked may have given up.
@@ -257,7 +261,7 @@ impl Connection {
     }
 
     fn refuse(&self, datapath: DatapathId, xid: Xid, error: ErrorMessage) {
-        let now = self.shared.clock.now();
+        let now = self.context.clock.now();
         let found = self.with_unanswered(|unanswered| {
             let (entry, position) = unanswered.with_message(xid)?;
             let waiter = entry.waiter.take()?;
@@ -269,10 +273,10 @@ impl Connection {
         });
         match found.flatten() {
             Some((waiter, last, took, position)) => {
-                self.shared.counting.refusals.add(1);
+                self.context.counting.refusals.add(1);
                 self.resolve(waiter, last, took, Err(Failure::Refused { position, xid, error }));
             }
-            None => self.shared.tell(Event::Error { datapath, xid, error }),
+            None => self.hears(datapath, Said::Error { xid, error }),
         }
     }
 
@@ -286,7 +290,7 @@ impl Connection {
             let took = entry.took(now);
             if let Some(waiter) = entry.waiter {
                 if *failure == Failure::Late {
-                    self.shared.counting.late.add(1);
+                    self.context.counting.late.add(1);
                 }
                 self.resolve(waiter, entry.last, took, Err(failure.clone()));
             }
@@ -298,7 +302,7 @@ impl Connection {
         match waiter {
             Waiter::Batch(outcomes) => {
                 if outcomes.try_send(Outcome { xid, result, took }).is_err() {
-                    self.shared.counting.outcomes_dropped.add(1);
+                    self.context.counting.outcomes_dropped.add(1);
                 }
             }
             Waiter::Question(answer, parts) => {
@@ -319,7 +323,7 @@ impl Connection {
         bodies: impl Iterator<Item = &'a Body>,
         waiting: Option<(Waiter, Nanos)>,
     ) -> Result<Xid, SendError> {
-        let sent = self.shared.clock.now();
+        let sent = self.context.clock.now();
         let mut outgoing = lock(&self.outgoing);
         let first = outgoing.next_xid;
         let mut count = 0;
@@ -375,7 +379,7 @@ impl Connection {
     fn write(&self, bytes: &[u8], messages: u64) -> io::Result<()> {
         let written = self.link.write(bytes);
         match &written {
-            Ok(()) => self.shared.counting.sent.add(messages),
+            Ok(()) => self.context.counting.sent.add(messages),
             Err(error) => self.close(DownReason::Broken(error.to_string())),
         }
         written
@@ -392,6 +396,6 @@ impl Connection {
         self.link.shut_down();
         let unanswered = lock(&self.unanswered).take();
         let entries = unanswered.map(|mut unanswered| unanswered.take_all());
-        self.fail(entries.unwrap_or_default(), self.shared.clock.now(), &Failure::Down);
+        self.fail(entries.unwrap_or_default(), self.context.clock.now(), &Failure::Down);
     }
 }

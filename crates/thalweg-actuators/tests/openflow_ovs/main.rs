@@ -13,7 +13,7 @@ use std::time::Duration;
 use crossbeam_channel::Receiver;
 use ovs::{BRIDGE, Ovs};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
-use thalweg_control::act::openflow::{
+use thalweg_actuators::openflow::{
     BackOff, Config, DownReason, Event, Failure, HandshakeError, ReadBack, Switches, Tls, Up,
 };
 use thalweg_wire::openflow::multipart::FlowFilter;

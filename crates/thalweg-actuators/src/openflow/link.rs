@@ -2,19 +2,22 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustls::Connection as TlsConnection;
 use thalweg_wire::Nanos;
-
-use super::connection::lock;
 
 /// Longest that a read waits, so that its thread can see to other things.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Bytes taken from the kernel at once.
 const CHUNK: usize = 16 << 10;
+
+/// Locks, whatever became of who held the lock before: what is behind these locks is whole after every statement.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Both directions of a connection.
 pub(super) struct Link {

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use ovs::Ovs;
-use thalweg_control::act::openflow::{Config, Event, Switches};
+use thalweg_actuators::openflow::{Config, Event, Switches};
 use thalweg_wire::openflow::{Action, Body, FlowMod, Instruction, Match, MatchField, PortNumber};
 use thalweg_wire::{MacAddress, Nanos};
 

@@ -33,9 +33,9 @@ use super::event::Event;
 use super::member::{Link, Move, Stock, Told};
 use super::news::News;
 use super::switches::Switches;
-use crate::act::{ActError, Action, Actuator};
-use crate::pair::Pair;
-use crate::routes::{Rule, Rules};
+use crate::{ActError, Action, Actuator};
+use thalweg_control::Pair;
+use thalweg_control::routes::{Rule, Rules};
 
 /// Longest that a switch may take to carry out a batch of routes, or to say what it has.
 const WITHIN: Nanos = Nanos::from_secs(5);
@@ -234,7 +234,7 @@ impl Fabric {
         for flow in flows {
             match entries::read(flow, state.monitor) {
                 Read::Ours(Place::Route(address), rule) => {
-                    routes.apply(&crate::routes::Change { router, address, rule: Some(rule) });
+                    routes.apply(&thalweg_control::routes::Change { router, address, rule: Some(rule) });
                 }
                 Read::Ours(place, rule) => {
                     state.steering.insert(place, rule);
@@ -303,7 +303,7 @@ impl Fabric {
         *counter += 1;
         match (entry.place, entry.rule) {
             (Place::Route(address), rule) => {
-                self.installed.apply(&crate::routes::Change { router, address, rule });
+                self.installed.apply(&thalweg_control::routes::Change { router, address, rule });
             }
             (place, rule) => {
                 let steering = &mut self.members.get_mut(&router).expect("a member").steering;

@@ -9,18 +9,21 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, TrySendError};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
 use rustls::pki_types::ServerName;
-use thalweg_wire::openflow::{DatapathId, SwitchFeatures};
+use thalweg_wire::openflow::{DatapathId, PacketIn, SwitchFeatures};
 use thiserror::Error;
 
 use super::back_off::Waits;
 use super::clock::Clock;
 use super::config::Config;
-use super::connection::{Connection, Inbox, lock};
+use super::connection::{Connection, Inbox};
+use super::context::{Context, Listener, Said};
 use super::counters::{Counters, Counting};
-use super::event::{DownReason, Event, Up};
+use super::event::{Event, Up};
 use super::handshake::{HandshakeError, Known};
+use super::link::lock;
+use super::outcome::DownReason;
 use super::switch::Switch;
 use super::tls::{Tls, TlsError, server_name};
 
@@ -56,13 +59,9 @@ pub struct Switches {
 }
 
 /// What all threads share.
-pub(super) struct Shared {
-    pub(super) config: Config,
-    pub(super) clock: Clock,
-    pub(super) counting: Counting,
-    events: Sender<Event>,
-    /// Disconnected when all is to stop.
-    stop: Receiver<Infallible>,
+struct Shared {
+    context: Arc<Context>,
+    outbox: Outbox,
     up: Mutex<BTreeMap<DatapathId, Arc<Connection>>>,
     /// Held while it is told that a switch is up or down, so that this is told in the order in which it happens. Nobody
     /// who takes events needs it.
@@ -76,12 +75,17 @@ impl Switches {
     pub fn new(config: Config) -> (Switches, Receiver<Event>) {
         let (events, taken) = crossbeam_channel::bounded(config.max_events);
         let (running, stop) = crossbeam_channel::bounded(0);
-        let shared = Shared {
+        let outbox = Outbox { events, stop: stop.clone() };
+        let context = Context {
             config,
             clock: Clock::start(),
             counting: Counting::default(),
-            events,
             stop,
+            listener: Box::new(outbox.clone()),
+        };
+        let shared = Shared {
+            context: Arc::new(context),
+            outbox,
             up: Mutex::default(),
             announcing: Mutex::default(),
             connections: AtomicUsize::new(0),
@@ -135,7 +139,7 @@ impl Switches {
 
     /// What has come to pass so far.
     pub fn counters(&self) -> Counters {
-        self.shared.counting.read()
+        self.shared.context.counting.read()
     }
 }
 
@@ -156,30 +160,44 @@ impl Drop for Switches {
     }
 }
 
-impl Shared {
-    /// Whether all is to stop.
-    pub(super) fn is_stopping(&self) -> bool {
-        self.stop.try_recv() == Err(TryRecvError::Disconnected)
-    }
+/// Where events are put.
+#[derive(Clone)]
+struct Outbox {
+    events: Sender<Event>,
+    /// Disconnected when all is to stop.
+    stop: Receiver<Infallible>,
+}
 
-    /// Waits, and says whether to go on.
-    fn wait(&self, time: Duration) -> bool {
-        self.stop.recv_timeout(time) == Err(RecvTimeoutError::Timeout)
-    }
-
+impl Outbox {
     /// Tells an event, and waits until there is room for it.
-    pub(super) fn tell(&self, event: Event) {
+    fn tell(&self, event: Event) {
         crossbeam_channel::select! {
             send(self.events, event) -> _ => {} // Perhaps nobody wants to know.
             recv(self.stop) -> _ => {}
         }
     }
+}
 
-    /// Tells of a packet, if there is room.
-    pub(super) fn offer_packet(&self, event: Event) {
-        if let Err(TrySendError::Full(_)) = self.events.try_send(event) {
-            self.counting.packet_ins_dropped.add(1);
-        }
+impl Listener for Outbox {
+    fn hear(&self, datapath: DatapathId, said: Said) {
+        self.tell(match said {
+            Said::PortStatus(status) => Event::PortStatus { datapath, status },
+            Said::FlowRemoved(flow) => Event::FlowRemoved { datapath, flow },
+            Said::Error { xid, error } => Event::Error { datapath, xid, error },
+            Said::Unreadable(error) => Event::Unreadable { datapath, error },
+        });
+    }
+
+    fn offer_packet(&self, datapath: DatapathId, packet: PacketIn) -> bool {
+        let offered = self.events.try_send(Event::PacketIn { datapath, packet });
+        !matches!(offered, Err(TrySendError::Full(_)))
+    }
+}
+
+impl Shared {
+    /// Waits, and says whether to go on.
+    fn wait(&self, time: Duration) -> bool {
+        self.context.stop.recv_timeout(time) == Err(RecvTimeoutError::Timeout)
     }
 
     fn spawn(&self, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
@@ -205,12 +223,12 @@ impl Shared {
                         shared.run(stream, peer, tls);
                     };
                     if self.spawn(run).is_err() {
-                        self.counting.accept_failures.add(1);
+                        self.context.counting.accept_failures.add(1);
                     }
                 }
                 Err(error) => {
                     if error.kind() != io::ErrorKind::WouldBlock {
-                        self.counting.accept_failures.add(1);
+                        self.context.counting.accept_failures.add(1);
                     }
                     if !self.wait(ACCEPT_INTERVAL) {
                         return;
@@ -225,8 +243,8 @@ impl Shared {
         address: SocketAddr,
         tls: Option<&(Tls, ServerName<'static>)>,
     ) {
-        let mut waits = Waits::new(self.config.back_off);
-        let timeout = Duration::from(self.config.handshake_timeout).max(Duration::from_millis(1));
+        let mut waits = Waits::new(self.context.config.back_off);
+        let timeout = Duration::from(self.context.config.handshake_timeout).max(Duration::from_millis(1));
         loop {
             let connected = TcpStream::connect_timeout(&address, timeout).map_err(|error| error.to_string());
             let connected = connected.and_then(|stream| {
@@ -250,11 +268,11 @@ impl Shared {
     /// Runs a connection to its end, and says whether it was up.
     fn run(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, tls: Option<rustls::Connection>) -> bool {
         let place = Place::take(&self);
-        if place.number > self.config.max_connections {
+        if place.number > self.context.config.max_connections {
             self.refuse(peer, HandshakeError::TooMany);
             return false;
         }
-        let connection = match Connection::new(Arc::clone(&self), stream, peer, tls) {
+        let connection = match Connection::new(Arc::clone(&self.context), stream, peer, tls) {
             Ok(connection) => connection,
             Err(error) => {
                 self.refuse(peer, HandshakeError::Broken(error.to_string()));
@@ -289,8 +307,8 @@ impl Shared {
     }
 
     fn refuse(&self, peer: SocketAddr, error: HandshakeError) {
-        self.counting.refused.add(1);
-        self.tell(Event::Refused { peer, error });
+        self.context.counting.refused.add(1);
+        self.outbox.tell(Event::Refused { peer, error });
     }
 
     /// The newest connection of a switch counts: it would not have begun another one if the one before were well.
@@ -299,10 +317,10 @@ impl Shared {
         let _announcing = lock(&self.announcing);
         if let Some(before) = lock(&self.up).insert(datapath, Arc::clone(connection)) {
             before.close(DownReason::Replaced);
-            self.tell(Event::Down { datapath, reason: DownReason::Replaced });
+            self.outbox.tell(Event::Down { datapath, reason: DownReason::Replaced });
         }
-        self.counting.up.add(1);
-        self.tell(Event::Up(Box::new(up)));
+        self.context.counting.up.add(1);
+        self.outbox.tell(Event::Up(Box::new(up)));
     }
 
     /// Nothing if it has been replaced, which was told then.
@@ -314,7 +332,7 @@ impl Shared {
             is_current && up.remove(&datapath).is_some()
         };
         if was_current {
-            self.tell(Event::Down { datapath, reason });
+            self.outbox.tell(Event::Down { datapath, reason });
         }
     }
 }
