@@ -19,7 +19,7 @@ pub fn check(data: &[u8]) {
                 Experiment::parse(&printed, NAME).unwrap_or_else(|error| panic!("{error}\n{printed}"));
             assert_eq!(printed, again.print());
         }
-        Err(error @ ExperimentError::Wrong { .. }) => {
+        Err(error @ ExperimentError::Wrong(_)) => {
             let last_line = text.split('\n').count();
             let message = error.to_string();
             assert!(!message.is_empty());
@@ -36,5 +36,5 @@ pub fn check(data: &[u8]) {
 
 /// The line that says how many more problems there are.
 fn is_rest(line: &str) -> bool {
-    line.starts_with("and ") && line.ends_with(" more")
+    line.starts_with(&format!("{NAME}: and ")) && line.ends_with(" more")
 }

@@ -1,10 +1,11 @@
 //! One key set from outside, by its path: `workload.load`, `scheme`, or `load` where only one section has it.
 
 use super::error::{DocumentError, Place, ProblemKind};
-use super::key::Section;
+use super::given::Given;
 use super::parse::wrong_value;
-use super::text::{Hint, Name, Words, nearest};
-use super::{Document, Written};
+use super::section::Section;
+use super::text::{Hint, Name, Words};
+use super::{Document, Key};
 
 impl Document {
     /// Sets what `path` names to `value`. `flag` is what was typed, for messages.
@@ -27,10 +28,11 @@ impl Document {
                 refusal.get_or_insert_with(|| schema.unknown_key(target.section, chosen, target.name));
                 continue;
             };
-            if !key.kind.accepts(value) {
-                return Err(wrong(wrong_value(key, value, Some(value), false)));
+            let given = Given::from_text(key.form(), value);
+            if !(key.accepts)(&given) {
+                return Err(wrong(wrong_value(key, value, Some(&given), false)));
             }
-            entry.values.push(Written { key, text: value.to_owned(), place: place.clone() });
+            entry.set(key, given, place.clone());
             is_set = true;
         }
         if !is_set {
@@ -44,6 +46,17 @@ impl Document {
         Ok(())
     }
 
+    /// Sets a key of a section of which there is one to a value that it accepts, by its flag.
+    ///
+    /// # Panics
+    /// If there is no such section in this kind of document.
+    pub fn set_by_flag(&mut self, section: &'static Section, key: &'static Key, value: &str, flag: &str) {
+        let entry = self.entries.iter_mut().find(|entry| std::ptr::eq(entry.section, section));
+        let entry = entry.expect("each section that does not repeat is there");
+        entry.set(key, Given::from_text(key.form(), value), Place::Flag(flag.to_owned()));
+        self.settle();
+    }
+
     fn resolve<'p>(&self, path: &'p str) -> Result<Target<'p>, ProblemKind> {
         let named = |name: &str| {
             self.schema.sections.iter().copied().find(|section| !name.is_empty() && section.name == name)
@@ -52,7 +65,7 @@ impl Document {
         match (parts.next().unwrap_or_default(), parts.next(), parts.next()) {
             (section, Some(key), last) => {
                 let section = named(section).ok_or_else(|| {
-                    let hint = nearest(section, self.schema.named());
+                    let hint = Hint::nearest(section, self.schema.named());
                     ProblemKind::UnknownSection { name: Name(section.to_owned()), hint }
                 })?;
                 Ok(match last {
@@ -60,10 +73,12 @@ impl Document {
                     None => Target { section, chosen: None, name: key },
                 })
             }
-            (name, None, _) => match named(name).and_then(|section| Some((section, section.selector?))) {
-                Some((section, selector)) => Ok(Target { section, chosen: None, name: selector }),
-                None => self.short(name),
-            },
+            (name, None, _) => {
+                match named(name).and_then(|section| Some((section, section.selector_name()?))) {
+                    Some((section, selector)) => Ok(Target { section, chosen: None, name: selector }),
+                    None => self.short(name),
+                }
+            }
         }
     }
 
@@ -87,9 +102,9 @@ impl Document {
             ([], _) => {
                 let selectors =
                     sections.iter().filter(|section| section.selector.is_some()).map(|section| section.name);
-                let keys = sections.iter().flat_map(|section| section.keys).map(|key| key.name);
-                let hint: Hint = nearest(name, keys.chain(selectors));
-                Err(ProblemKind::UnknownKey { name: Name(name.to_owned()), hint })
+                let keys = sections.iter().flat_map(|section| section.keys()).map(|key| key.name);
+                let hint = Hint::nearest(name, keys.chain(selectors));
+                Err(ProblemKind::UnknownKey { name: Name(name.to_owned()), of: None, hint })
             }
             (several, []) | (_, several) => {
                 let choices = several.iter().map(path).collect();
@@ -109,6 +124,6 @@ struct Target<'p> {
 impl Document {
     /// Whether a path names what a section selects by.
     pub fn is_selector(&self, path: &str) -> bool {
-        self.resolve(path).is_ok_and(|target| target.section.selector == Some(target.name))
+        self.resolve(path).is_ok_and(|target| target.section.selector_name() == Some(target.name))
     }
 }

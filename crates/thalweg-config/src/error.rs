@@ -1,4 +1,4 @@
-//! What can be wrong with a document.
+//! What can be wrong with a file.
 
 use std::fmt;
 use std::io;
@@ -7,14 +7,14 @@ use thiserror::Error;
 
 use super::text::{Hint, Name, Words};
 
-/// Most problems that are told of one file.
-const MOST_TOLD: usize = 32;
+/// Most problems that are reported of one file.
+const MOST_REPORTED: usize = 32;
 
-/// Why a document is refused.
+/// Why a file is refused.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DocumentError {
-    /// Its file could not be read.
+    /// It could not be read.
     #[error("cannot read the {what} file {file}")]
     Unreadable {
         /// What kind of file.
@@ -24,14 +24,9 @@ pub enum DocumentError {
         /// The system's answer.
         source: io::Error,
     },
-    /// It was read, and is wrong. Shown a line a problem, `FILE:LINE: what`.
-    #[error("{}", listed(file, problems))]
-    Wrong {
-        /// Name of the file.
-        file: String,
-        /// Everything that is wrong with it, in the order of lines; at least one.
-        problems: Vec<Problem>,
-    },
+    /// It was read, and is wrong.
+    #[error(transparent)]
+    Wrong(#[from] Problems),
     /// A key that is set from outside is wrong.
     #[error("{flag}: {kind}")]
     Override {
@@ -40,6 +35,19 @@ pub enum DocumentError {
         /// What is wrong with it.
         kind: ProblemKind,
     },
+}
+
+/// What is wrong with a file. Shown a line a problem, `FILE:LINE: what`.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{}", listed(self))]
+#[non_exhaustive]
+pub struct Problems {
+    /// Name of the file.
+    pub file: String,
+    /// The first problems, in the order of lines; at least one.
+    pub problems: Vec<Problem>,
+    /// How many more problems there are.
+    pub omitted: usize,
 }
 
 /// One thing that is wrong.
@@ -70,6 +78,12 @@ pub enum ProblemKind {
         /// The parser's message.
         message: Words,
     },
+    /// Not JSON, or a key that is there twice; nothing else was looked at.
+    #[error("not valid JSON: {message}")]
+    JsonSyntax {
+        /// The parser's message.
+        message: Words,
+    },
     /// No such section.
     #[error("unknown section {name}{hint}")]
     UnknownSection {
@@ -79,10 +93,12 @@ pub enum ProblemKind {
         hint: Hint,
     },
     /// No such key in this section, or in any.
-    #[error("unknown key {name}{hint}")]
+    #[error("unknown key {name}{}{hint}", of.map(|of| format!(" of {of}")).unwrap_or_default())]
     UnknownKey {
         /// What was written.
         name: Name,
+        /// The section, in files that may be JSON, where lines alone do not show it.
+        of: Option<&'static str>,
         /// What may have been meant.
         hint: Hint,
     },
@@ -101,6 +117,22 @@ pub enum ProblemKind {
         section: &'static str,
         /// As it is to be written.
         heading: String,
+    },
+    /// A section of which there may be several is written otherwise, in a file that may be JSON.
+    #[error("{section} is a list: write [[{section}]] on a line of its own for each, and its keys below it")]
+    NotAList {
+        /// Its name.
+        section: &'static str,
+    },
+    /// More sections of one name than there may be.
+    #[error("there are {count} {heading}: {most} are the most")]
+    TooMany {
+        /// The section.
+        heading: String,
+        /// How many there are.
+        count: usize,
+        /// How many there may be.
+        most: usize,
     },
     /// A key that must be there and is not.
     #[error("{heading} has no {key}: expected {expected}")]
@@ -144,6 +176,26 @@ pub enum ProblemKind {
     },
 }
 
+impl Problems {
+    /// Those of a file, which are put in order.
+    pub(crate) fn new(file: &str, mut problems: Vec<Problem>) -> Problems {
+        problems.sort_by(|a, b| a.place.cmp(&b.place));
+        let omitted = problems.len().saturating_sub(MOST_REPORTED);
+        problems.truncate(MOST_REPORTED);
+        Problems { file: file.to_owned(), problems, omitted }
+    }
+}
+
+impl Problem {
+    /// The line of the file, from 1; `None` if it is about the command line.
+    pub fn line(&self) -> Option<usize> {
+        match self.place {
+            Place::Line(line) => Some(line),
+            Place::Flag(_) => None,
+        }
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
@@ -153,14 +205,15 @@ impl fmt::Display for Problem {
     }
 }
 
-fn listed(file: &str, problems: &[Problem]) -> String {
+fn listed(error: &Problems) -> String {
+    let Problems { file, problems, omitted } = error;
     let of_file = |problem: &Problem| match problem.place {
         Place::Line(_) => format!("{file}:{problem}"),
         Place::Flag(_) => problem.to_string(),
     };
-    let mut lines: Vec<String> = problems.iter().take(MOST_TOLD).map(of_file).collect();
-    if problems.len() > MOST_TOLD {
-        lines.push(format!("and {} more", problems.len() - MOST_TOLD));
+    let mut lines: Vec<String> = problems.iter().map(of_file).collect();
+    if *omitted > 0 {
+        lines.push(format!("{file}: and {omitted} more"));
     }
     lines.join("\n")
 }

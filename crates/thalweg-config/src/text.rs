@@ -2,11 +2,7 @@
 
 use std::fmt;
 
-/// Longest name for which a near one is searched: searching takes time in proportion.
-const LONGEST_GUESSED: usize = 64;
-
-/// Least similarity of a name to one that is suggested for it, 0 to 1 (Jaro and Winkler's).
-const LEAST_SIMILARITY: f64 = 0.75;
+pub use thalweg_wire::nearest::nearest;
 
 /// Text from the file, shown shortened and without control characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,9 +19,16 @@ pub enum Hint {
     /// Nothing known comes near.
     Nothing,
     /// A known name is written much the same.
-    Nearest(&'static str),
+    Nearest(String),
     /// The key exists, in another section.
     BelongsIn(&'static str),
+}
+
+impl Hint {
+    /// The known name that is most like `name`, if one is much like it.
+    pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Hint {
+        nearest(name, known).map_or(Hint::Nothing, |known| Hint::Nearest(known.to_owned()))
+    }
 }
 
 impl fmt::Display for Name {
@@ -59,23 +62,4 @@ impl fmt::Display for Hint {
             Hint::BelongsIn(section) => write!(f, "; it belongs in [{section}]"),
         }
     }
-}
-
-/// The known name that is most like `name`, if one is much like it.
-pub fn nearest(name: &str, known: impl Iterator<Item = &'static str>) -> Hint {
-    if name.len() > LONGEST_GUESSED {
-        return Hint::Nothing;
-    }
-    let name = name.to_lowercase().replace('-', "_");
-    known
-        .map(|known| (known, similarity(&name, known)))
-        .filter(|&(_, similarity)| similarity >= LEAST_SIMILARITY)
-        .max_by(|(_, a), (_, b)| a.total_cmp(b))
-        .map_or(Hint::Nothing, |(known, _)| Hint::Nearest(known))
-}
-
-/// 0 to 1. Jaro and Winkler's knows little of names of three letters; two of them that change places are one slip.
-fn similarity(name: &str, known: &str) -> f64 {
-    let swapped = name.len() > 2 && name.len() == known.len() && strsim::osa_distance(name, known) == 1;
-    strsim::jaro_winkler(name, known).max(if swapped { LEAST_SIMILARITY } else { 0.0 })
 }

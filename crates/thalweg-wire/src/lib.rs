@@ -10,6 +10,7 @@ pub mod flow_export;
 pub mod flow_key;
 pub mod link_type;
 pub mod mac_address;
+pub mod nearest;
 pub mod openflow;
 pub mod packet;
 pub mod parse;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 
 use anyhow::Context;
-use thalweg_experiment::experiment::table::TOP;
+use thalweg_experiment::experiment::table::Top;
 use thalweg_experiment::results::Results;
 use thalweg_plot::bars::{Arrangement, Bars};
 use thalweg_plot::figure::{self, ALONE, Legend};
@@ -183,9 +183,8 @@ fn ns3(study: &Study<'_>) -> anyhow::Result<(String, Vec<Crosscheck>)> {
 /// As long as ours.
 fn span(study: &Study<'_>, file: &str) -> anyhow::Result<Span> {
     let experiment = study.experiment(file)?;
-    let top = experiment.entry(&TOP);
-    let seconds = |key| top.time(key).unwrap_or_default().as_secs_f64();
-    Ok(Span { seconds: seconds("duration"), warm_up: seconds("warm_up") })
+    let Top { duration, warm_up, .. } = experiment.one::<Top>().into_value();
+    Ok(Span { seconds: duration.as_secs_f64(), warm_up: warm_up.as_secs_f64() })
 }
 
 fn with_columns(first: &[&str]) -> Table {

@@ -25,7 +25,7 @@ use std::thread::available_parallelism;
 
 use anyhow::Context;
 use thalweg_experiment::Experiment;
-use thalweg_experiment::experiment::table::{TOP, WORKLOAD};
+use thalweg_experiment::experiment::table::{Limits, Top, Workload};
 use thalweg_experiment::results::{FlowRow, LinkUse, Results, SweepRun};
 use thalweg_experiment::sweep::{Axis, Sweep};
 
@@ -51,10 +51,9 @@ impl Study<'_> {
     fn experiment(&self, file: &str) -> anyhow::Result<Experiment> {
         let mut experiment = Experiment::load(&self.folder.join(file))?;
         if let Some(seconds) = self.seconds {
-            let top = experiment.entry(&TOP);
-            let duration = top.time("duration").context("an experiment has a duration")?.as_secs_f64();
-            let warm_up = top.time("warm_up").unwrap_or_default().as_secs_f64();
-            let until = experiment.all(&WORKLOAD).find_map(|workload| workload.time("until"));
+            let Top { duration, warm_up, .. } = experiment.one::<Top>().into_value();
+            let (duration, warm_up) = (duration.as_secs_f64(), warm_up.as_secs_f64());
+            let until = experiment.all::<Workload>().find_map(|workload| workload.keys::<Limits>().until);
             let in_proportion = |time: f64| format!("{:.0}ns", time * seconds / duration * 1e9);
             experiment.set("duration", &in_proportion(duration), "--seconds")?;
             experiment.set("warm_up", &in_proportion(warm_up), "--seconds")?;

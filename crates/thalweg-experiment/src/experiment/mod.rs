@@ -17,14 +17,13 @@ use std::ops::{Deref, DerefMut};
 use std::path::Path;
 
 pub use print::reference;
-use table::{SCHEME, SECTIONS, TRANSPORT};
+use table::{SECTIONS, Scheme, TRANSPORT};
 
-use thalweg_config::Document;
-use thalweg_config::key::{Schema, Section};
-pub use thalweg_config::{DocumentError as ExperimentError, Entry, Place, Problem, ProblemKind, key};
+use thalweg_config::{Declared, Document, Schema, Section};
+pub use thalweg_config::{DocumentError as ExperimentError, Entry, Place, Problem, ProblemKind};
 
 /// What an experiment file may say.
-pub static SCHEMA: Schema = Schema { what: "experiment", sections: &SECTIONS, otherwise };
+pub static SCHEMA: Schema = Schema { otherwise, ..Schema::new("experiment", &SECTIONS) };
 
 /// What an experiment file says.
 #[derive(Clone, Debug)]
@@ -67,7 +66,7 @@ fn otherwise(experiment: &Document, section: &'static Section) -> &'static str {
     if !std::ptr::eq(section, &TRANSPORT) {
         return "";
     }
-    match experiment.entry(&SCHEME).chosen() {
+    match experiment.chosen(Scheme::section()) {
         "dctcp" | "hull" => "dctcp",
         "pfabric" => "pfabric",
         _ => "cubic",

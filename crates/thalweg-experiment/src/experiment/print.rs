@@ -1,7 +1,7 @@
 //! The reference of experiment files.
 
 use super::SCHEMA;
-use thalweg_config as document;
+use thalweg_config::reference as reference_of;
 
 const INTRODUCTION: &str = "\
 # Experiment file
@@ -43,5 +43,5 @@ sizes = \"1MB\"
 
 /// `docs/reference/experiment-file.md`.
 pub fn reference() -> String {
-    document::reference(&SCHEMA, INTRODUCTION)
+    reference_of(&SCHEMA, INTRODUCTION)
 }

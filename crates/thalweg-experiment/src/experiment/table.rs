@@ -1,811 +1,677 @@
-//! The table of everything that an experiment file may say. It drives the reading of files, the printed experiment,
-//! sweeps, and the reference.
+//! The sections that an experiment file may have, each declared once. Their types, the reading of files, the printed
+//! experiment, sweeps, the reference and the JSON Schema come from here.
 
+use thalweg_config::kind::{Amount, Boolean, Delay, Number, Rate, Share, Text, Texts, Time, Whole, one_of};
+use thalweg_config::{Section, choices, keys, section};
 use thalweg_emulator::hosts::Algorithm;
 use thalweg_emulator::schemes::SCHEMES;
+use thalweg_emulator::workloads::Named;
 use thalweg_emulator::workloads::open_loop::SENDERS;
 use thalweg_emulator::workloads::patterns::PATTERNS;
-use thalweg_network::topology::shapes::SHAPES;
-
-use super::key::{Choice, Default, Key, Kind, Section};
-
-use Default::{Needed, Value, Words};
-use Kind::{Amount, Boolean, Delay, Name, Number, Rate, Share, Text, Texts, Time, Whole};
+use thalweg_network::topology::shapes::Shape;
+use thalweg_wire::{BitRate, Bytes, Nanos};
 
 /// The sections, in the order of a printed experiment; the first is that of the keys above all others.
 pub static SECTIONS: [&Section; 10] =
     [&TOP, &TOPOLOGY, &SCHEME, &ROUTING, &TRANSPORT, &WORKLOAD, &PACKETS, &MEASURE, &MIRROR, &FAILURE];
 
-/// Keys above all sections.
-pub static TOP: Section = Section {
-    name: "",
-    about: "The experiment as a whole. These keys stand above all sections.",
-    repeats: false,
-    selector: None,
-    keys: &[
-        key("name", Text("a name"), Words("the file's name"), "What reports and files call it."),
-        key(
-            "seed",
-            Whole(0, u64::MAX),
-            Value("1"),
-            "Everything random comes of it: the same seed gives the same bytes.",
-        ),
-        key("duration", Time, Needed, "Time that is emulated."),
-        key(
-            "warm_up",
-            Delay,
-            Value("0ns"),
-            "How much of it passes before anything counts: what the table shows, and flows that begin, are after it. \
-             Files have all of it.",
-        ),
-    ],
-};
+section! {
+    /// The experiment as a whole. These keys stand above all sections.
+    pub struct Top in TOP = "" {
+        /// What reports and files call it.
+        name: String [Text("a name")] or "the file's name",
+        /// Everything random comes of it: the same seed gives the same bytes.
+        seed: u64 [Whole(0, u64::MAX)] default "1",
+        /// Time that is emulated.
+        duration: Nanos [Time] needed,
+        /// How much of it passes before anything counts: what the table shows, and flows that begin, are
+        /// after it. Files have all of it.
+        warm_up: Nanos [Delay] default "0ns",
+    }
+}
 
-/// Who is attached to whom.
-pub static TOPOLOGY: Section = Section {
-    name: "topology",
-    about: "Who is attached to whom, and by which links.",
-    repeats: false,
-    selector: Some("shape"),
-    keys: &[
-        key("shape", Name(shapes), Value("rack"), "What the network looks like."),
-        of(&["racks", "isolated_racks"], "racks", SIZE, Value("2"), "How many racks there are."),
-        of(
-            &["rack", "racks", "isolated_racks", "dumbbell", "leaf_spine"],
-            "endpoints",
-            SIZE,
-            Value("32"),
-            "Endpoints of each rack. The default is that of Flexplane's racks.",
-        ),
-        of(&["leaf_spine"], "leaves", SIZE, Value("4"), "How many racks there are."),
-        of(&["leaf_spine"], "spines", SIZE, Value("2"), "Switches that connect the racks."),
-        of(
-            &["fat_tree"],
-            "k",
-            SIZE,
-            Value("4"),
-            "Ports of each switch, an even number: there are k^3/4 endpoints.",
-        ),
-        of(BUILT, "rate", Rate, Value("10gbps"), "Rate of the endpoints' links."),
-        of(
-            BUILT,
-            "delay",
-            Delay,
-            Value("1us"),
-            "Delay of the endpoints' links: propagation, and what a switch takes. The default is that of 20 m and a fast \
-             switch.",
-        ),
-        of(
-            CONNECTED,
-            "uplink_rate",
-            Rate,
-            Words("that of the endpoints' links"),
-            "Rate of the links between routers.",
-        ),
-        of(
-            CONNECTED,
-            "uplink_delay",
-            Delay,
-            Words("that of the endpoints' links"),
-            "Delay of the links between routers.",
-        ),
-        of(
-            &["file"],
-            "file",
-            Text("the name of a topology file"),
-            Needed,
-            "A file with routers, endpoints and links, named from the folder of the experiment's.",
-        ),
-        key(
-            "mtu",
-            Whole(576, 9_216),
-            Value("1500"),
-            "Bytes of the longest IP packet. With 38 bytes of Ethernet framing it takes one slot on the fastest endpoint's \
-             link.",
-        ),
-    ],
-};
+keys! {
+    /// Of shapes with racks that are alike.
+    pub struct RackCount {
+        /// How many racks there are.
+        racks: u32 [SIZE] default "2",
+    }
+}
 
-/// How routers manage their queues.
-pub static SCHEME: Section = Section {
-    name: "scheme",
-    about: "How routers manage their queues. Keys for a scheme that a sweep chooses stand in a section of their own, as \
-            [scheme.hull].",
-    repeats: false,
-    selector: Some("name"),
-    keys: &[
-        key("name", Name(schemes), Value("droptail"), "The scheme of all routers."),
-        of(
-            &["droptail", "red", "red-ecn", "dctcp", "hull", "pie"],
-            "buffer",
-            BUFFER,
-            Value("1024"),
-            "Packets that a port has room for. The default is that of Flexplane, section 5.1.",
-        ),
-        of(
-            &["priority", "drr"],
-            "buffer",
-            BUFFER,
-            Value("1024"),
-            "Packets that each queue of a port has room for. The default is that of Flexplane, section 5.1.",
-        ),
-        of(
-            &["pfabric"],
-            "buffer",
-            Whole(1, 4_096),
-            Value("36"),
-            "Packets that a port has room for: about twice the bandwidth-delay product (pFabric, section 4.2).",
-        ),
-        of(
-            &["fq_codel"],
-            "buffer",
-            Whole(1, 32_768),
-            Value("10240"),
-            "Packets that a port has room for, in all its queues (RFC 8290, section 5.2.3).",
-        ),
-        of(
-            &["red", "red-ecn"],
-            "min_threshold",
-            Whole(0, MAX_BUFFER),
-            Value("150"),
-            "Average length, in packets, below which nothing is dropped (Flexplane, section 5.1).",
-        ),
-        of(
-            &["red", "red-ecn"],
-            "max_threshold",
-            Whole(1, MAX_BUFFER),
-            Value("300"),
-            "Average length, in packets, from which on everything is dropped (Flexplane, section 5.1).",
-        ),
-        of(
-            &["red", "red-ecn"],
-            "max_probability",
-            PROBABILITY,
-            Value("0.1"),
-            "Probability of a drop or mark just below the upper threshold (Flexplane, section 5.1).",
-        ),
-        of(
-            &["red", "red-ecn"],
-            "weight",
-            Whole(0, 16),
-            Value("5"),
-            "The average's weight as a negative power of two: 5 is 1/32 (Flexplane, section 5.1).",
-        ),
-        of(
-            &["red", "red-ecn"],
-            "gentle",
-            Boolean,
-            Value("false"),
-            "Whether the probability goes up to 1 between the upper threshold and twice that.",
-        ),
-        of(
-            &["dctcp"],
-            "threshold",
-            Whole(0, MAX_BUFFER),
-            Value("65"),
-            "K: packets in a queue from which on arrivals are marked; 65 is for 10 Gbit/s (DCTCP, section 3.4).",
-        ),
-        of(
-            &["hull"],
-            "threshold",
-            Amount,
-            Value("15000B"),
-            "Length of a phantom queue beyond which packets are marked (Flexplane, section 5.2, for 10 Gbit/s; HULL itself \
-             has 1 kB at 1 Gbit/s).",
-        ),
-        of(
-            &["hull"],
-            "gamma",
-            PROBABILITY,
-            Value("0.95"),
-            "Share of the link's rate at which phantom queues drain (HULL, section 6).",
-        ),
-        of(
-            &["priority"],
-            "queues",
-            QUEUES,
-            Value("64"),
-            "Queues at a port; DSCP 0 is the most urgent (Flexplane, section 4).",
-        ),
-        of(
-            &["drr"],
-            "queues",
-            QUEUES,
-            Value("64"),
-            "Queues at a port, for flows by a hash (Flexplane, section 4).",
-        ),
-        of(
-            &["drr"],
-            "quantum",
-            Amount,
-            Value("1538B"),
-            "What a turn adds, framing included: no less than the longest packet.",
-        ),
-        of(
-            &["fq_codel"],
-            "quantum",
-            Amount,
-            Value("1538B"),
-            "What a turn adds, framing included: a full-size packet (RFC 8290, section 5.2.4).",
-        ),
-        of(
-            &["fq_codel"],
-            "flows",
-            Whole(1, 65_536),
-            Value("1024"),
-            "Flow queues at a port (RFC 8290, section 5.2.5).",
-        ),
-        of(
-            &["fq_codel"],
-            "target",
-            Time,
-            Value("5ms"),
-            "Wait that is acceptable (RFC 8290, section 5.2.2); 50us suits a data centre.",
-        ),
-        of(
-            &["fq_codel"],
-            "interval",
-            Time,
-            Value("100ms"),
-            "Time in which a packet must have waited for less: about the longest round trip (RFC 8290, section 5.2.1); 1ms \
-             suits a data centre.",
-        ),
-        of(
-            &["fq_codel"],
-            "ecn",
-            Boolean,
-            Value("true"),
-            "Whether ECN-capable packets are marked in the place of drops (RFC 8290, section 5.2.6).",
-        ),
-        of(
-            &["pie"],
-            "target",
-            Time,
-            Value("15ms"),
-            "Delay that is wanted, QDELAY_REF (RFC 8033, section 4.2).",
-        ),
-        of(
-            &["pie"],
-            "update",
-            Time,
-            Value("15ms"),
-            "Time between updates, T_UPDATE (RFC 8033, section 4.2).",
-        ),
-        of(
-            &["pie"],
-            "alpha",
-            POSITIVE,
-            Value("0.125"),
-            "Gain on the distance from the target, per second (RFC 8033, section 4.2).",
-        ),
-        of(
-            &["pie"],
-            "beta",
-            POSITIVE,
-            Value("1.25"),
-            "Gain on the change of the delay, per second (RFC 8033, section 4.2).",
-        ),
-        of(
-            &["pie"],
-            "max_burst",
-            Delay,
-            Value("150ms"),
-            "Length of a burst that is let through, MAX_BURST (RFC 8033, section 4.4).",
-        ),
-        of(
-            &["pie"],
-            "ecn",
-            Boolean,
-            Value("false"),
-            "Whether ECN-capable packets are marked in the place of drops.",
-        ),
-        of(
-            &["pie"],
-            "ecn_threshold",
-            Share,
-            Value("0.1"),
-            "Drop probability beyond which packets are dropped all the same, mark_ecnth (RFC 8033, section 5.1).",
-        ),
-    ],
-};
+keys! {
+    /// Of shapes with racks.
+    pub struct RackSize {
+        /// Endpoints of each rack. The default is that of Flexplane's racks.
+        endpoints: u32 [SIZE] default "32",
+    }
+}
 
-/// How routers find the way.
-pub static ROUTING: Section = Section {
-    name: "routing",
-    about: "How routers choose among shortest paths.",
-    repeats: false,
-    selector: None,
-    keys: &[key("balance", Name(balances), Value("ecmp"), "By what they choose.")],
-};
+keys! {
+    /// Of leaf-spine networks.
+    pub struct LeafSpine {
+        /// How many racks there are.
+        leaves: u32 [SIZE] default "4",
+        /// Switches that connect the racks.
+        spines: u32 [SIZE] default "2",
+    }
+}
 
-/// How endpoints send flows.
-pub static TRANSPORT: Section = Section {
-    name: "transport",
-    about: "How endpoints send flows. Where no transport is named, keys of all of them may stand; else keys for one that \
-            a sweep chooses stand in a section of their own, as [transport.dctcp].",
-    repeats: false,
-    selector: Some("name"),
-    keys: &[
-        key(
-            "name",
-            Name(transports),
-            Words("what goes with the scheme: dctcp with dctcp and hull, pfabric with pfabric, else cubic"),
-            "Congestion control, or pFabric's minimal transport.",
-        ),
-        of(
-            &["new_reno", "cubic", "cubic_hystart", "h_tcp"],
-            "ecn",
-            Boolean,
-            Words("true if the scheme marks"),
-            "Whether data are ECN-capable and the receiver echoes marks (RFC 3168). DCTCP does so in any case.",
-        ),
-        of(
-            TCP,
-            "initial_window",
-            Whole(1, 1_000),
-            Value("10"),
-            "Initial window in segments (RFC 6928, section 2).",
-        ),
-        of(
-            TCP,
-            "min_rto",
-            Time,
-            Value("200ms"),
-            "Least retransmission timeout. The default is that of Linux; data centres that tune for incast set 1 to 10 ms.",
-        ),
-        of(
-            TCP,
-            "initial_rto",
-            Time,
-            Value("1s"),
-            "Retransmission timeout before the first measurement (RFC 6298, rule 2.1).",
-        ),
-        of(TCP, "max_rto", Time, Value("1min"), "Longest retransmission timeout (RFC 6298, rule 2.5)."),
-        of(
-            TCP,
-            "ack_every",
-            Whole(1, 64),
-            Value("2"),
-            "Full-size segments that one acknowledgement answers (RFC 5681, section 4.2).",
-        ),
-        of(
-            TCP,
-            "ack_timeout",
-            Time,
-            Value("40ms"),
-            "How long an acknowledgement may wait. The default is the least that Linux waits.",
-        ),
-        of(
-            TCP,
-            "tolerates_reordering",
-            Boolean,
-            Value("true"),
-            "Whether recovery is undone when what it took for lost was only late (RFC 3522 and 4015), as Linux does it.",
-        ),
-        of(
-            &["pfabric"],
-            "window",
-            Amount,
-            Words("a bandwidth-delay product of the longest path"),
-            "Window of a flow that begins, and the largest (pFabric, section 4.3).",
-        ),
-        of(
-            &["pfabric"],
-            "rto",
-            Time,
-            Words("three round trips of the longest path without queues"),
-            "Timeout of all flows (pFabric, section 4.3).",
-        ),
-        of(
-            &["pfabric"],
-            "probe_after",
-            Whole(1, 1_000),
-            Value("5"),
-            "Timeouts in a row after which a flow only probes (pFabric, section 4.3).",
-        ),
-        key(
-            "stack_delay",
-            Delay,
-            Value("10us"),
-            "How long a segment that has arrived waits for the host's kernel. With the default a round trip through an idle \
-             rack takes some 25 us at 10 Gbit/s.",
-        ),
-        key(
-            "receive_window",
-            Amount,
-            Value("6MiB"),
-            "What a receiver holds of a flow. The default is the most that Linux gives by itself.",
-        ),
-        key(
-            "max_flows",
-            Whole(1, 1 << 24),
-            Value("1048576"),
-            "Flows under way at the same time; more are refused, and counted.",
-        ),
-    ],
-};
+keys! {
+    /// Of fat trees.
+    pub struct FatTree {
+        /// Ports of each switch, an even number: there are k^3/4 endpoints.
+        k: u32 [SIZE] default "4",
+    }
+}
 
-/// Flows.
-pub static WORKLOAD: Section = Section {
-    name: "workload",
-    about: "Flows that endpoints begin. There may be several workloads, whose flows are merged in order of time.\n\n\
-            Endpoints are named as the topology has them, \"h0\", or as a range of them with both ends, \"h0..h3\".",
-    repeats: true,
-    selector: Some("pattern"),
-    keys: &[
-        key("pattern", Name(patterns), Needed, "Who sends to whom."),
-        of(
-            &["all_to_all", "rpc", "incast", "stride", "shuffle", "random_bijection", "random", "staggered"],
-            "sizes",
-            Texts(
-                "\"web_search\", another published distribution, the name of a file, an amount as \"10MB\", or \"forever\"",
-            ),
-            Needed,
-            "Bytes of the flows: a published distribution (see thalweg emulate --list), a file of them with lines \
-             BYTES,PROBABILITY, an amount, or forever. Several, each \"WEIGHT SIZES\" or \"WEIGHT SIZES dscp N\", are a \
-             mixture: [\"0.8 1500B dscp 0\", \"0.2 10MB dscp 1\"].",
-        ),
-        of(
-            &["all_to_all", "rpc"],
-            "load",
-            LOAD,
-            Needed,
-            "What hosts or clients receive on average, payload alone, as a share of their links' rate.",
-        ),
-        of(
-            &["all_to_all", "rpc"],
-            "spacing",
-            Name(spacings),
-            Value("poisson"),
-            "How requests are spaced over time.",
-        ),
-        of(&["rpc"], "clients", ENDPOINTS, Needed, "Endpoints that request."),
-        of(&["rpc"], "servers", ENDPOINTS, Words("all that are no clients"), "Endpoints that answer."),
-        of(
-            &["rpc"],
-            "fan_in",
-            Whole(1, 65_535),
-            Value("1"),
-            "Servers that each request asks at once; each answers with a flow.",
-        ),
-        of(
-            &["all_to_all", "stride", "shuffle", "random_bijection", "random", "staggered"],
-            "hosts",
-            ENDPOINTS,
-            Words("all"),
-            "Endpoints that take part.",
-        ),
-        of(
-            &["incast", "persistent"],
-            "receiver",
-            Text("the name of an endpoint"),
-            Value("h0"),
-            "The endpoint that all send to.",
-        ),
-        of(
-            &["incast", "persistent"],
-            "senders",
-            ENDPOINTS,
-            Words("all but the receiver"),
-            "Endpoints that send to it.",
-        ),
-        of(
-            &["incast"],
-            "rounds",
-            Whole(1, u64::MAX),
-            Words("until the end"),
-            "Rounds; each begins when all flows of the one before are done.",
-        ),
-        of(&["incast"], "pause", Delay, Value("0ns"), "Time between rounds."),
-        of(
-            &["stride"],
-            "stride",
-            Whole(1, 65_535),
-            Words("half of the hosts"),
-            "Host i sends to host i + stride, counted round.",
-        ),
-        of(
-            &["shuffle"],
-            "at_once",
-            Whole(1, 65_535),
-            Value("2"),
-            "Flows that each host sends at a time (Planck, section 7.1).",
-        ),
-        of(
-            &["staggered"],
-            "hosts_per_edge",
-            Whole(2, 65_535),
-            Value("2"),
-            "Hosts under one edge switch, which follow one another.",
-        ),
-        of(
-            &["staggered"],
-            "hosts_per_pod",
-            Whole(3, 65_535),
-            Value("4"),
-            "Hosts in one pod, a multiple of those.",
-        ),
-        of(
-            &["staggered"],
-            "edge",
-            Share,
-            Value("0.5"),
-            "Probability that a flow stays under its edge switch.",
-        ),
-        of(
-            &["staggered"],
-            "pod",
-            Share,
-            Value("0.3"),
-            "Probability that it goes to another edge switch of its pod.",
-        ),
-        of(
-            &["stride", "random_bijection", "random", "staggered", "persistent"],
-            "apart",
-            Delay,
-            Value("0ns"),
-            "How much later than the one before each flow begins.",
-        ),
-        of(
-            &["file"],
-            "file",
-            Text("the name of a file of flows"),
-            Needed,
-            "A CSV file, START,SOURCE,DESTINATION,BYTES and perhaps ,DSCP on each line, named from the folder of the \
-             experiment's.",
-        ),
-        of(NOT_FROM_FILE, "from", Delay, Value("0ns"), "When the first flow may begin."),
-        key("until", Time, Words("the end"), "From when on no flow begins."),
-        key("flows", Whole(1, u64::MAX), Words("no limit"), "Most flows that begin."),
-        of(
-            &["all_to_all", "rpc", "incast", "stride", "shuffle", "random_bijection", "random", "staggered"],
-            "dscp",
-            Whole(0, 63),
-            Value("0"),
-            "Differentiated services code point of the packets; what sizes says goes first.",
-        ),
-    ],
-};
+keys! {
+    /// Of shapes that are built, not read.
+    pub struct AccessLinks {
+        /// Rate of the endpoints' links.
+        rate: BitRate [Rate] default "10gbps",
+        /// Delay of the endpoints' links: propagation, and what a switch takes. The default is that of 20 m
+        /// and a fast switch.
+        delay: Nanos [Delay] default "1us",
+    }
+}
 
-/// Packets that nobody acknowledges.
-pub static PACKETS: Section = Section {
-    name: "packets",
-    about: "Packets that endpoints send whatever becomes of them, without transport.",
-    repeats: true,
-    selector: Some("sender"),
-    keys: &[
-        key("sender", Name(senders), Needed, "How packets are spaced over time."),
-        key(
-            "load",
-            LOAD,
-            Needed,
-            "What each endpoint sends, framing included, as a share of its link's rate.",
-        ),
-        key(
-            "lengths",
-            Texts("\"64B\", or several as \"0.5 64B\""),
-            Words("full-size packets"),
-            "Bytes of the packets on a link, framing included. Several, each \"WEIGHT LENGTH\", are a mixture.",
-        ),
-        key("destinations", Name(destinations), Value("uniform"), "Whom each endpoint sends to."),
-        key(
-            "leaving",
-            Share,
-            Words("whatever an even draw gives"),
-            "Share of packets that leave their rack, if destinations are uniform.",
-        ),
-        key("dscp", Whole(0, 63), Value("0"), "Differentiated services code point of the packets."),
-        key("ecn", Boolean, Value("false"), "Whether packets are ECN-capable."),
-        of(
-            &["bursts"],
-            "hurst",
-            Number(0.499_999, 0.999_999),
-            Value("0.8"),
-            "Hurst parameter: 0.5 is no long-range dependence.",
-        ),
-        of(&["bursts"], "burst", Time, Value("100us"), "Mean length of a burst."),
-        of(
-            &["bursts"],
-            "burst_rate",
-            LOAD,
-            Value("0.1"),
-            "Rate of a burst, as a share of the endpoint's link.",
-        ),
-    ],
-};
+keys! {
+    /// Of shapes with links between routers.
+    pub struct Uplinks {
+        /// Rate of the links between routers.
+        uplink_rate: BitRate [Rate] or "that of the endpoints' links",
+        /// Delay of the links between routers.
+        uplink_delay: Nanos [Delay] or "that of the endpoints' links",
+    }
+}
 
-/// What is written down.
-pub static MEASURE: Section = Section {
-    name: "measure",
-    about: "What is written down as the emulation runs.",
-    repeats: false,
-    selector: None,
-    keys: &[
-        key(
-            "queue_interval",
-            Time,
-            Words("a thousandth of the duration, or longer if there are many ports"),
-            "How often queues are looked at.",
-        ),
-        key(
-            "link_interval",
-            Time,
-            Words("a hundredth of the duration, or longer if there are many links"),
-            "Over how long what links carry is added up.",
-        ),
-        key(
-            "ports",
-            Texts("\"tor0 > h3\" (the port of tor0 that leads to h3), or \"tor0\" (all its ports)"),
-            Words("all of all routers"),
-            "Ports whose queues are looked at.",
-        ),
-    ],
-};
+keys! {
+    /// Of topologies that are read.
+    pub struct TopologyFile {
+        /// A file with routers, endpoints and links, named from the folder of the experiment's.
+        file: String [Text("the name of a topology file")] needed,
+    }
+}
 
-/// Ports whose packets are copied.
-pub static MIRROR: Section = Section {
-    name: "mirror",
-    about: "A monitor port of a router: it sends a copy of what other ports send, as far as its rate and its buffer go \
-            (Planck, section 3.1). With --out the copies are in mirror-ROUTER.pcapng, with true headers. There may be one a \
-            router.",
-    repeats: true,
-    selector: None,
-    keys: &[
-        key("router", Text("the name of a router"), Needed, "The router."),
-        key(
-            "ports",
-            Texts("names of what ports lead to, as \"h3\""),
-            Words("all"),
-            "Ports whose packets are copied.",
-        ),
-        key("rate", Rate, Words("that of the fastest endpoint's link"), "Rate of the monitor port."),
-        key(
-            "buffer",
-            Amount,
-            Value("1MiB"),
-            "What may wait for it; what finds no room is dropped, and counted.",
-        ),
-    ],
-};
+keys! {
+    /// Of all topologies.
+    pub struct Packet {
+        /// Bytes of the longest IP packet. With 38 bytes of Ethernet framing it takes one slot on the fastest
+        /// endpoint's link.
+        mtu: u16 [Whole(576, 9_216)] default "1500",
+    }
+}
 
-/// Links that fail.
-pub static FAILURE: Section = Section {
-    name: "failure",
-    about: "A link that fails: what is on it, and what waits for it, is lost. There may be several.",
-    repeats: true,
-    selector: None,
-    keys: &[
-        key(
-            "link",
-            Texts("the names of its two ends, as [\"edge0\", \"agg0\"]"),
-            Needed,
-            "The two ends of the link.",
-        ),
-        key("at", Delay, Needed, "When it fails."),
-        key("repair", Delay, Words("it is not repaired"), "When it is up again."),
-        key("reroute_after", Delay, Value("0ns"), "How long after either routers know."),
-    ],
-};
+section! {
+    /// Who is attached to whom, and by which links.
+    pub enum Topology in TOPOLOGY = "topology" {
+        /// What the network looks like.
+        select shape [shape_summary] default "rack",
+        groups { RackCount, RackSize, LeafSpine, FatTree, AccessLinks, Uplinks, TopologyFile, Packet }
+        Rack = "rack" (RackSize, AccessLinks),
+        Racks = "racks" (RackCount, RackSize, AccessLinks, Uplinks),
+        IsolatedRacks = "isolated_racks" (RackCount, RackSize, AccessLinks),
+        Dumbbell = "dumbbell" (RackSize, AccessLinks, Uplinks),
+        LeafSpine = "leaf_spine" (RackSize, LeafSpine, AccessLinks, Uplinks),
+        FatTree = "fat_tree" (FatTree, AccessLinks, Uplinks),
+        File = "file" (TopologyFile),
+    }
+}
 
-const SIZE: Kind = Whole(1, 65_535);
+keys! {
+    /// Of schemes with one queue a port.
+    pub struct PortBuffer {
+        /// Packets that a port has room for. The default is that of Flexplane, section 5.1.
+        buffer: u32 [BUFFER] default "1024",
+    }
+}
+
+keys! {
+    /// Of schemes with several queues a port, each with room of its own.
+    pub struct QueueBuffer {
+        /// Packets that each queue of a port has room for. The default is that of Flexplane, section 5.1.
+        buffer: u32 [BUFFER] default "1024",
+    }
+}
+
+keys! {
+    /// Of pFabric.
+    pub struct PFabricBuffer {
+        /// Packets that a port has room for: about twice the bandwidth-delay product (pFabric, section 4.2).
+        buffer: u32 [Whole(1, 4_096)] default "36",
+    }
+}
+
+keys! {
+    /// Of FQ-CoDel: its room.
+    pub struct FqCodelBuffer {
+        /// Packets that a port has room for, in all its queues (RFC 8290, section 5.2.3).
+        buffer: u32 [Whole(1, 32_768)] default "10240",
+    }
+}
+
+keys! {
+    /// Of random early detection.
+    pub struct Red {
+        /// Average length, in packets, below which nothing is dropped (Flexplane, section 5.1).
+        min_threshold: u32 [Whole(0, MAX_BUFFER)] default "150",
+        /// Average length, in packets, from which on everything is dropped (Flexplane, section 5.1).
+        max_threshold: u32 [Whole(1, MAX_BUFFER)] default "300",
+        /// Probability of a drop or mark just below the upper threshold (Flexplane, section 5.1).
+        max_probability: f64 [PROBABILITY] default "0.1",
+        /// The average's weight as a negative power of two: 5 is 1/32 (Flexplane, section 5.1).
+        weight: u8 [Whole(0, 16)] default "5",
+        /// Whether the probability goes up to 1 between the upper threshold and twice that.
+        gentle: bool [Boolean] default "false",
+    }
+}
+
+keys! {
+    /// Of DCTCP.
+    pub struct Dctcp {
+        /// K: packets in a queue from which on arrivals are marked; 65 is for 10 Gbit/s (DCTCP, section 3.4).
+        threshold: u32 [Whole(0, MAX_BUFFER)] default "65",
+    }
+}
+
+keys! {
+    /// Of HULL.
+    pub struct Hull {
+        /// Length of a phantom queue beyond which packets are marked (Flexplane, section 5.2, for 10 Gbit/s;
+        /// HULL itself has 1 kB at 1 Gbit/s).
+        threshold: Bytes [Amount] default "15000B",
+        /// Share of the link's rate at which phantom queues drain (HULL, section 6).
+        gamma: f64 [PROBABILITY] default "0.95",
+    }
+}
+
+keys! {
+    /// Of strict priorities.
+    pub struct PriorityQueues {
+        /// Queues at a port; DSCP 0 is the most urgent (Flexplane, section 4).
+        queues: u8 [QUEUES] default "64",
+    }
+}
+
+keys! {
+    /// Of deficit round robin.
+    pub struct DrrQueues {
+        /// Queues at a port, for flows by a hash (Flexplane, section 4).
+        queues: u8 [QUEUES] default "64",
+        /// What a turn adds, framing included: no less than the longest packet.
+        quantum: Bytes [Amount] default "1538B",
+    }
+}
+
+keys! {
+    /// Of FQ-CoDel.
+    pub struct FqCodel {
+        /// What a turn adds, framing included: a full-size packet (RFC 8290, section 5.2.4).
+        quantum: Bytes [Amount] default "1538B",
+        /// Flow queues at a port (RFC 8290, section 5.2.5).
+        flows: u32 [Whole(1, 65_536)] default "1024",
+        /// Wait that is acceptable (RFC 8290, section 5.2.2); 50us suits a data centre.
+        target: Nanos [Time] default "5ms",
+        /// Time in which a packet must have waited for less: about the longest round trip (RFC 8290, section
+        /// 5.2.1); 1ms suits a data centre.
+        interval: Nanos [Time] default "100ms",
+        /// Whether ECN-capable packets are marked in the place of drops (RFC 8290, section 5.2.6).
+        ecn: bool [Boolean] default "true",
+    }
+}
+
+keys! {
+    /// Of PIE.
+    pub struct Pie {
+        /// Delay that is wanted, QDELAY_REF (RFC 8033, section 4.2).
+        target: Nanos [Time] default "15ms",
+        /// Time between updates, T_UPDATE (RFC 8033, section 4.2).
+        update: Nanos [Time] default "15ms",
+        /// Gain on the distance from the target, per second (RFC 8033, section 4.2).
+        alpha: f64 [POSITIVE] default "0.125",
+        /// Gain on the change of the delay, per second (RFC 8033, section 4.2).
+        beta: f64 [POSITIVE] default "1.25",
+        /// Length of a burst that is let through, MAX_BURST (RFC 8033, section 4.4).
+        max_burst: Nanos [Delay] default "150ms",
+        /// Whether ECN-capable packets are marked in the place of drops.
+        ecn: bool [Boolean] default "false",
+        /// Drop probability beyond which packets are dropped all the same, mark_ecnth (RFC 8033, section
+        /// 5.1).
+        ecn_threshold: f64 [Share] default "0.1",
+    }
+}
+
+section! {
+    /// How routers manage their queues. Keys for a scheme that a sweep chooses stand in a section of their
+    /// own, as [scheme.hull].
+    pub enum Scheme in SCHEME = "scheme" {
+        /// The scheme of all routers.
+        select name [scheme_summary] default "droptail",
+        groups { PortBuffer, QueueBuffer, PFabricBuffer, FqCodelBuffer, Red, Dctcp, Hull, PriorityQueues, DrrQueues, FqCodel, Pie }
+        DropTail = "droptail" (PortBuffer),
+        Red = "red" (PortBuffer, Red),
+        RedEcn = "red-ecn" (PortBuffer, Red),
+        Dctcp = "dctcp" (PortBuffer, Dctcp),
+        Priority = "priority" (QueueBuffer, PriorityQueues),
+        Drr = "drr" (QueueBuffer, DrrQueues),
+        Hull = "hull" (PortBuffer, Hull),
+        PFabric = "pfabric" (PFabricBuffer),
+        Pie = "pie" (PortBuffer, Pie),
+        FqCodel = "fq_codel" (FqCodelBuffer, FqCodel),
+    }
+}
+
+section! {
+    /// How routers choose among shortest paths.
+    pub struct Routing in ROUTING = "routing" {
+        /// By what they choose.
+        balance: BalanceName [one_of::<BalanceName>()] default "ecmp",
+    }
+}
+
+keys! {
+    /// Of congestion control that can do without ECN.
+    pub struct Ecn {
+        /// Whether data are ECN-capable and the receiver echoes marks (RFC 3168). DCTCP does so in any case.
+        ecn: bool [Boolean] or "true if the scheme marks",
+    }
+}
+
+keys! {
+    /// Of TCP.
+    pub struct Tcp {
+        /// Initial window in segments (RFC 6928, section 2).
+        initial_window: u32 [Whole(1, 1_000)] default "10",
+        /// Least retransmission timeout. The default is that of Linux; data centres that tune for incast set
+        /// 1 to 10 ms.
+        min_rto: Nanos [Time] default "200ms",
+        /// Retransmission timeout before the first measurement (RFC 6298, rule 2.1).
+        initial_rto: Nanos [Time] default "1s",
+        /// Longest retransmission timeout (RFC 6298, rule 2.5).
+        max_rto: Nanos [Time] default "1min",
+        /// Full-size segments that one acknowledgement answers (RFC 5681, section 4.2).
+        ack_every: u32 [Whole(1, 64)] default "2",
+        /// How long an acknowledgement may wait. The default is the least that Linux waits.
+        ack_timeout: Nanos [Time] default "40ms",
+        /// Whether recovery is undone when what it took for lost was only late (RFC 3522 and 4015), as Linux
+        /// does it.
+        tolerates_reordering: bool [Boolean] default "true",
+    }
+}
+
+keys! {
+    /// Of pFabric's minimal transport.
+    pub struct PFabricTransport {
+        /// Window of a flow that begins, and the largest (pFabric, section 4.3).
+        window: Bytes [Amount] or "a bandwidth-delay product of the longest path",
+        /// Timeout of all flows (pFabric, section 4.3).
+        rto: Nanos [Time] or "three round trips of the longest path without queues",
+        /// Timeouts in a row after which a flow only probes (pFabric, section 4.3).
+        probe_after: u32 [Whole(1, 1_000)] default "5",
+    }
+}
+
+keys! {
+    /// Of all transports.
+    pub struct Hosts {
+        /// How long a segment that has arrived waits for the host's kernel. With the default a round trip
+        /// through an idle rack takes some 25 us at 10 Gbit/s.
+        stack_delay: Nanos [Delay] default "10us",
+        /// What a receiver holds of a flow. The default is the most that Linux gives by itself.
+        receive_window: Bytes [Amount] default "6MiB",
+        /// Flows under way at the same time; more are refused, and counted.
+        max_flows: u32 [Whole(1, 1 << 24)] default "1048576",
+    }
+}
+
+section! {
+    /// How endpoints send flows. Where no transport is named, keys of all of them may stand; else keys for
+    /// one that a sweep chooses stand in a section of their own, as [transport.dctcp].
+    pub enum Transport in TRANSPORT = "transport" {
+        /// Congestion control, or pFabric's minimal transport.
+        select name [transport_summary] or "what goes with the scheme: dctcp with dctcp and hull, pfabric with pfabric, else cubic",
+        groups { Ecn, Tcp, PFabricTransport, Hosts }
+        NewReno = "new_reno" (Ecn, Tcp),
+        Cubic = "cubic" (Ecn, Tcp),
+        CubicHyStart = "cubic_hystart" (Ecn, Tcp),
+        Dctcp = "dctcp" (Tcp),
+        HTcp = "h_tcp" (Ecn, Tcp),
+        PFabric = "pfabric" (PFabricTransport),
+    }
+}
+
+keys! {
+    /// Of patterns whose flows have sizes.
+    pub struct FlowSizes {
+        /// Bytes of the flows: a published distribution (see thalweg emulate --list), a file of them with
+        /// lines BYTES,PROBABILITY, an amount, or forever. Several, each "WEIGHT SIZES" or "WEIGHT SIZES dscp
+        /// N", are a mixture: ["0.8 1500B dscp 0", "0.2 10MB dscp 1"].
+        sizes: Vec<String> [Texts( "\"web_search\", another published distribution, the name of a file, an amount as \"10MB\", or \"forever\"", )] needed,
+    }
+}
+
+keys! {
+    /// Of patterns that send at a load.
+    pub struct Load {
+        /// What hosts or clients receive on average, payload alone, as a share of their links' rate.
+        load: f64 [LOAD] needed,
+        /// How requests are spaced over time.
+        spacing: SpacingName [one_of::<SpacingName>()] default "poisson",
+    }
+}
+
+keys! {
+    /// Of requests to servers.
+    pub struct Requests {
+        /// Endpoints that request.
+        clients: Vec<String> [ENDPOINTS] needed,
+        /// Endpoints that answer.
+        servers: Vec<String> [ENDPOINTS] or "all that are no clients",
+        /// Servers that each request asks at once; each answers with a flow.
+        fan_in: usize [Whole(1, 65_535)] default "1",
+    }
+}
+
+keys! {
+    /// Of patterns in which all hosts may take part.
+    pub struct Participants {
+        /// Endpoints that take part.
+        hosts: Vec<String> [ENDPOINTS] or "all",
+    }
+}
+
+keys! {
+    /// Of patterns in which all send to one.
+    pub struct ToOne {
+        /// The endpoint that all send to.
+        receiver: String [Text("the name of an endpoint")] default "h0",
+        /// Endpoints that send to it.
+        senders: Vec<String> [ENDPOINTS] or "all but the receiver",
+    }
+}
+
+keys! {
+    /// Of incast.
+    pub struct Rounds {
+        /// Rounds; each begins when all flows of the one before are done.
+        rounds: u64 [Whole(1, u64::MAX)] or "until the end",
+        /// Time between rounds.
+        pause: Nanos [Delay] default "0ns",
+    }
+}
+
+keys! {
+    /// Of strides.
+    pub struct Stride {
+        /// Host i sends to host i + stride, counted round.
+        stride: usize [Whole(1, 65_535)] or "half of the hosts",
+    }
+}
+
+keys! {
+    /// Of shuffles.
+    pub struct Shuffle {
+        /// Flows that each host sends at a time (Planck, section 7.1).
+        at_once: usize [Whole(1, 65_535)] default "2",
+    }
+}
+
+keys! {
+    /// Of staggered flows.
+    pub struct Stages {
+        /// Hosts under one edge switch, which follow one another.
+        hosts_per_edge: usize [Whole(2, 65_535)] default "2",
+        /// Hosts in one pod, a multiple of those.
+        hosts_per_pod: usize [Whole(3, 65_535)] default "4",
+        /// Probability that a flow stays under its edge switch.
+        edge: f64 [Share] default "0.5",
+        /// Probability that it goes to another edge switch of its pod.
+        pod: f64 [Share] default "0.3",
+    }
+}
+
+keys! {
+    /// Of patterns with a flow for each host.
+    pub struct Apart {
+        /// How much later than the one before each flow begins.
+        apart: Nanos [Delay] default "0ns",
+    }
+}
+
+keys! {
+    /// Of flows that are read.
+    pub struct FlowFile {
+        /// A CSV file, START,SOURCE,DESTINATION,BYTES and perhaps ,DSCP on each line, named from the folder
+        /// of the experiment's.
+        file: String [Text("the name of a file of flows")] needed,
+    }
+}
+
+keys! {
+    /// Of flows that are not read.
+    pub struct Start {
+        /// When the first flow may begin.
+        from: Nanos [Delay] default "0ns",
+    }
+}
+
+keys! {
+    /// Of all workloads.
+    pub struct Limits {
+        /// From when on no flow begins.
+        until: Nanos [Time] or "the end",
+        /// Most flows that begin.
+        flows: u64 [Whole(1, u64::MAX)] or "no limit",
+    }
+}
+
+keys! {
+    /// Of patterns whose flows have sizes: how urgent they are.
+    pub struct CodePoint {
+        /// Differentiated services code point of the packets; what sizes says goes first.
+        dscp: u8 [Whole(0, 63)] default "0",
+    }
+}
+
+section! {
+    /// Flows that endpoints begin. There may be several workloads, whose flows are merged in order of time.
+    ///
+    /// Endpoints are named as the topology has them, "h0", or as a range of them with both ends, "h0..h3".
+    pub enum Workload in WORKLOAD = ["workload"] {
+        /// Who sends to whom.
+        select pattern [pattern_summary] needed,
+        groups { FlowSizes, Load, Requests, Participants, ToOne, Rounds, Stride, Shuffle, Stages, Apart, FlowFile, Start, Limits, CodePoint }
+        AllToAll = "all_to_all" (FlowSizes, Load, Participants, Start, CodePoint),
+        Rpc = "rpc" (FlowSizes, Load, Requests, Start, CodePoint),
+        Incast = "incast" (FlowSizes, ToOne, Rounds, Start, CodePoint),
+        Stride = "stride" (FlowSizes, Participants, Stride, Apart, Start, CodePoint),
+        Shuffle = "shuffle" (FlowSizes, Participants, Shuffle, Start, CodePoint),
+        RandomBijection = "random_bijection" (FlowSizes, Participants, Apart, Start, CodePoint),
+        Random = "random" (FlowSizes, Participants, Apart, Start, CodePoint),
+        Staggered = "staggered" (FlowSizes, Participants, Stages, Apart, Start, CodePoint),
+        Persistent = "persistent" (ToOne, Apart, Start),
+        File = "file" (FlowFile),
+    }
+}
+
+keys! {
+    /// Of all senders of packets.
+    pub struct OpenLoop {
+        /// What each endpoint sends, framing included, as a share of its link's rate.
+        load: f64 [LOAD] needed,
+        /// Bytes of the packets on a link, framing included. Several, each "WEIGHT LENGTH", are a mixture.
+        lengths: Vec<String> [Texts("\"64B\", or several as \"0.5 64B\"")] or "full-size packets",
+        /// Whom each endpoint sends to.
+        destinations: DestinationsName [one_of::<DestinationsName>()] default "uniform",
+        /// Share of packets that leave their rack, if destinations are uniform.
+        leaving: f64 [Share] or "whatever an even draw gives",
+        /// Differentiated services code point of the packets.
+        dscp: u8 [Whole(0, 63)] default "0",
+        /// Whether packets are ECN-capable.
+        ecn: bool [Boolean] default "false",
+    }
+}
+
+keys! {
+    /// Of bursts.
+    pub struct BurstLengths {
+        /// Hurst parameter: 0.5 is no long-range dependence.
+        hurst: f64 [Number(0.499_999, 0.999_999)] default "0.8",
+        /// Mean length of a burst.
+        burst: Nanos [Time] default "100us",
+        /// Rate of a burst, as a share of the endpoint's link.
+        burst_rate: f64 [LOAD] default "0.1",
+    }
+}
+
+section! {
+    /// Packets that endpoints send whatever becomes of them, without transport.
+    pub enum Packets in PACKETS = ["packets"] {
+        /// How packets are spaced over time.
+        select sender [sender_summary] needed,
+        groups { OpenLoop, BurstLengths }
+        Poisson = "poisson" (),
+        Constant = "constant" (),
+        Bursts = "bursts" (BurstLengths),
+    }
+}
+
+section! {
+    /// What is written down as the emulation runs.
+    pub struct Measure in MEASURE = "measure" {
+        /// How often queues are looked at.
+        queue_interval: Nanos [Time] or "a thousandth of the duration, or longer if there are many ports",
+        /// Over how long what links carry is added up.
+        link_interval: Nanos [Time] or "a hundredth of the duration, or longer if there are many links",
+        /// Ports whose queues are looked at.
+        ports: Vec<String> [Texts("\"tor0 > h3\" (the port of tor0 that leads to h3), or \"tor0\" (all its ports)")] or "all of all routers",
+    }
+}
+
+section! {
+    /// A monitor port of a router: it sends a copy of what other ports send, as far as its rate and its
+    /// buffer go (Planck, section 3.1). With --out the copies are in mirror-ROUTER.pcapng, with true headers.
+    /// There may be one a router.
+    pub struct Mirror in MIRROR = ["mirror"] {
+        /// The router.
+        router: String [Text("the name of a router")] needed,
+        /// Ports whose packets are copied.
+        ports: Vec<String> [Texts("names of what ports lead to, as \"h3\"")] or "all",
+        /// Rate of the monitor port.
+        rate: BitRate [Rate] or "that of the fastest endpoint's link",
+        /// What may wait for it; what finds no room is dropped, and counted.
+        buffer: Bytes [Amount] default "1MiB",
+    }
+}
+
+section! {
+    /// A link that fails: what is on it, and what waits for it, is lost. There may be several.
+    pub struct Failure in FAILURE = ["failure"] {
+        /// The two ends of the link.
+        link: Vec<String> [Texts("the names of its two ends, as [\"edge0\", \"agg0\"]")] needed,
+        /// When it fails.
+        at: Nanos [Delay] needed,
+        /// When it is up again.
+        repair: Nanos [Delay] or "it is not repaired",
+        /// How long after either routers know.
+        reroute_after: Nanos [Delay] default "0ns",
+    }
+}
+
+const SIZE: Whole = Whole(1, 65_535);
 const MAX_BUFFER: u64 = 1 << 20;
-const BUFFER: Kind = Whole(1, MAX_BUFFER);
-const QUEUES: Kind = Whole(1, 64);
-const PROBABILITY: Kind = Number(0.0, 1.0);
-const POSITIVE: Kind = Number(0.0, f64::INFINITY);
-const LOAD: Kind = Number(0.0, thalweg_emulator::workloads::MAX_LOAD);
-const ENDPOINTS: Kind = Texts("names of endpoints, as \"h0\" or \"h0..h3\"");
+const BUFFER: Whole = Whole(1, MAX_BUFFER);
+const QUEUES: Whole = Whole(1, 64);
+const PROBABILITY: Number = Number(0.0, 1.0);
+const POSITIVE: Number = Number(0.0, f64::INFINITY);
+const LOAD: Number = Number(0.0, thalweg_emulator::workloads::MAX_LOAD);
+const ENDPOINTS: Texts = Texts("names of endpoints, as \"h0\" or \"h0..h3\"");
 
-/// Shapes that are built, not read.
-const BUILT: &[&str] = &["rack", "racks", "isolated_racks", "dumbbell", "leaf_spine", "fat_tree"];
-/// Those of them with links between routers.
-const CONNECTED: &[&str] = &["racks", "dumbbell", "leaf_spine", "fat_tree"];
-const TCP: &[&str] = &["new_reno", "cubic", "cubic_hystart", "dctcp", "h_tcp"];
-const NOT_FROM_FILE: &[&str] = &[
-    "all_to_all",
-    "rpc",
-    "incast",
-    "stride",
-    "shuffle",
-    "random_bijection",
-    "random",
-    "staggered",
-    "persistent",
-];
-
-const fn key(name: &'static str, kind: Kind, default: Default, meaning: &'static str) -> Key {
-    of(&[], name, kind, default, meaning)
+choices! {
+    /// How routers choose among paths.
+    pub enum BalanceName {
+        /// by a hash of the flow, so that a flow keeps to its path (RFC 2992)
+        Ecmp = "ecmp",
+        /// at random for each packet
+        Spray = "spray",
+    }
 }
 
-const fn of(
-    of: &'static [&'static str],
-    name: &'static str,
-    kind: Kind,
-    default: Default,
-    meaning: &'static str,
-) -> Key {
-    Key { name, kind, default, of, meaning }
+choices! {
+    /// How requests are spaced over time.
+    pub enum SpacingName {
+        /// a Poisson process
+        Poisson = "poisson",
+        /// evenly
+        Constant = "constant",
+    }
 }
 
-fn shapes() -> Vec<Choice> {
-    let shapes = SHAPES.iter().map(|shape| (shape.name, shape.summary));
-    shapes.chain([("file", "from a file of routers, endpoints and links")]).collect()
+choices! {
+    /// Whom endpoints send packets to.
+    pub enum DestinationsName {
+        /// any other, drawn evenly for each packet
+        Uniform = "uniform",
+        /// each to one other, all to different ones
+        Permutation = "permutation",
+    }
 }
 
-fn schemes() -> Vec<Choice> {
-    SCHEMES.iter().map(|scheme| (scheme.name, scheme.summary)).collect()
+fn shape_summary(name: &str) -> &'static str {
+    Shape::named(name).map_or("from a file of routers, endpoints and links", |shape| shape.summary)
 }
 
-fn balances() -> Vec<Choice> {
-    vec![
-        ("ecmp", "by a hash of the flow, so that a flow keeps to its path (RFC 2992)"),
-        ("spray", "at random for each packet"),
-    ]
+fn scheme_summary(name: &str) -> &'static str {
+    SCHEMES.iter().find(|scheme| scheme.name == name).map_or("", |scheme| scheme.summary)
 }
 
-/// Transports, by the names that experiments use.
-pub fn transports() -> Vec<Choice> {
-    let summary = |algorithm| match algorithm {
-        Algorithm::NewReno => "TCP NewReno (RFC 5681, 6582)",
-        Algorithm::Cubic => "TCP CUBIC (RFC 9438)",
-        Algorithm::CubicHyStart => "TCP CUBIC with HyStart++ (RFC 9438, 9406)",
-        Algorithm::Dctcp => "Data Center TCP (RFC 8257)",
-        Algorithm::HTcp => "H-TCP (Leith and Shorten, draft-leith-tcp-htcp-06)",
-        _ => "TCP",
-    };
-    let tcp = Algorithm::ALL.iter().map(|&algorithm| (algorithm.name(), summary(algorithm)));
-    tcp.chain([("pfabric", "pFabric's minimal transport (SIGCOMM 2013, section 4.3)")]).collect()
+fn transport_summary(name: &str) -> &'static str {
+    match Algorithm::ALL.into_iter().find(|algorithm| algorithm.name() == name) {
+        Some(Algorithm::NewReno) => "TCP NewReno (RFC 5681, 6582)",
+        Some(Algorithm::Cubic) => "TCP CUBIC (RFC 9438)",
+        Some(Algorithm::CubicHyStart) => "TCP CUBIC with HyStart++ (RFC 9438, 9406)",
+        Some(Algorithm::Dctcp) => "Data Center TCP (RFC 8257)",
+        Some(Algorithm::HTcp) => "H-TCP (Leith and Shorten, draft-leith-tcp-htcp-06)",
+        Some(_) => "TCP",
+        None => "pFabric's minimal transport (SIGCOMM 2013, section 4.3)",
+    }
 }
 
-fn patterns() -> Vec<Choice> {
-    PATTERNS.iter().map(|pattern| (pattern.name, pattern.summary)).collect()
+fn pattern_summary(name: &str) -> &'static str {
+    summary(PATTERNS, name)
 }
 
-fn senders() -> Vec<Choice> {
-    SENDERS.iter().map(|sender| (sender.name, sender.summary)).collect()
+fn sender_summary(name: &str) -> &'static str {
+    summary(SENDERS, name)
 }
 
-fn spacings() -> Vec<Choice> {
-    vec![("poisson", "a Poisson process"), ("constant", "evenly")]
-}
-
-fn destinations() -> Vec<Choice> {
-    vec![
-        ("uniform", "any other, drawn evenly for each packet"),
-        ("permutation", "each to one other, all to different ones"),
-    ]
+fn summary(known: &'static [Named], name: &str) -> &'static str {
+    known.iter().find(|known| known.name == name).map_or("", |known| known.summary)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::SCHEMA;
     use super::*;
 
     #[test]
     fn defaults_are_accepted_and_every_key_says_what_it_means() {
-        for key in SECTIONS.iter().flat_map(|section| section.keys) {
-            if let Value(text) = key.default {
-                assert!(key.kind.accepts(text), "{}: {text}", key.name);
-            }
-            assert!(key.meaning.len() > 10 && key.meaning.ends_with('.'), "{}", key.name);
-            assert_ne!(key.kind.expected(), "");
-        }
+        SCHEMA.check();
     }
 
     #[test]
-    fn a_name_means_one_thing_for_each_that_can_be_selected() {
+    fn what_can_be_selected_is_what_there_is() {
+        let names =
+            |section: &Section| -> Vec<&str> { section.choices().iter().map(|(name, _)| *name).collect() };
+        let shapes = thalweg_network::topology::shapes::SHAPES.iter().map(|shape| shape.name);
+        assert!(names(&TOPOLOGY).into_iter().eq(shapes.chain(["file"])));
+        assert!(names(&SCHEME).into_iter().eq(SCHEMES.iter().map(|scheme| scheme.name)));
+        assert!(names(&WORKLOAD).into_iter().eq(PATTERNS.iter().map(|pattern| pattern.name)));
+        assert!(names(&PACKETS).into_iter().eq(SENDERS.iter().map(|sender| sender.name)));
+        let algorithms = Algorithm::ALL.iter().map(|algorithm| algorithm.name());
+        assert!(names(&TRANSPORT).into_iter().eq(algorithms.chain(["pfabric"])));
         for section in SECTIONS {
-            let choices = section.selector().map_or(vec![("", "")], |selector| selector.kind.choices());
-            for (chosen, _) in &choices {
-                let mut names: Vec<&str> =
-                    section.keys.iter().filter(|key| key.matters_to(chosen)).map(|key| key.name).collect();
-                let count = names.len();
-                names.sort_unstable();
-                names.dedup();
-                assert_eq!(names.len(), count, "[{}] with {chosen}", section.name);
-            }
-            for name in section.keys.iter().flat_map(|key| key.of) {
-                assert!(choices.iter().any(|(chosen, _)| chosen == name), "[{}]: {name}", section.name);
-            }
+            assert!(section.choices().iter().all(|(_, summary)| !summary.is_empty()), "{}", section.name);
         }
     }
 }

@@ -1,4 +1,6 @@
-use super::table::{SCHEME, TOPOLOGY, TRANSPORT, WORKLOAD};
+use super::table::{
+    Dctcp, FatTree, FlowSizes, Hull, PFabricBuffer, PortBuffer, Scheme, Tcp, Topology, Transport, Workload,
+};
 use super::*;
 use thalweg_wire::{Bytes, Nanos};
 
@@ -17,8 +19,8 @@ fn refused(text: &str, expected: &[&str]) {
 /// What an experiment says, but for the lines that say it.
 fn meaning(experiment: &Experiment) -> Vec<(String, Vec<(&'static str, String)>)> {
     let said = |entry: &Entry| {
-        let keys = entry.section.keys.iter().filter(|key| key.matters_to(entry.chosen()));
-        let values = keys.filter_map(|key| Some((key.name, entry.text(key.name)?.to_owned())));
+        let keys = entry.section.keys_of(entry.chosen());
+        let values = keys.filter_map(|key| Some((key.name, entry.given(key)?.text().into_owned())));
         (format!("{} {}", entry.section.name, entry.chosen()), values.collect())
     };
     experiment.entries().iter().map(said).collect()
@@ -114,21 +116,24 @@ fn keys_wait_in_a_section_of_their_own_until_they_are_selected() {
     let mut experiment = parse(&format!(
         "duration = \"1s\"\n[scheme]\nbuffer = 99\n[scheme.hull]\nthreshold = \"3KB\"\n[scheme.dctcp]\nthreshold = 20\n{FLOWS}"
     ));
-    assert_eq!(experiment.entry(&SCHEME).chosen(), "droptail");
+    let scheme = |experiment: &Experiment| experiment.one::<Scheme>().into_value();
+    assert_eq!(scheme(&experiment), Scheme::DropTail(PortBuffer { buffer: 99 }));
     experiment.set("scheme", "dctcp", "--sweep").unwrap();
-    assert_eq!(experiment.entry(&SCHEME).whole("threshold"), Some(20u32));
-    assert_eq!(experiment.entry(&SCHEME).whole("buffer"), Some(99u32), "what all of them have stays");
+    let dctcp = Scheme::Dctcp(PortBuffer { buffer: 99 }, Dctcp { threshold: 20 });
+    assert_eq!(scheme(&experiment), dctcp, "what all of them have stays");
     experiment.set("scheme", "hull", "--sweep").unwrap();
-    assert_eq!(experiment.entry(&SCHEME).amount("threshold"), Some(Bytes(3_000)));
+    let Scheme::Hull(_, Hull { threshold, .. }) = scheme(&experiment) else { panic!("hull is selected") };
+    assert_eq!(threshold, Bytes(3_000));
     experiment.set("scheme", "pfabric", "--sweep").unwrap();
-    assert_eq!(experiment.entry(&SCHEME).whole("buffer"), Some(36u32), "its buffer means something else");
+    let other = Scheme::PFabric(PFabricBuffer { buffer: 36 });
+    assert_eq!(scheme(&experiment), other, "its buffer means something else");
 }
 
 #[test]
 fn the_transport_goes_with_the_scheme_unless_it_is_named() {
     let of = |scheme: &str, rest: &str| {
         let experiment = parse(&format!("duration = \"1s\"\n[scheme]\nname = \"{scheme}\"\n{rest}{FLOWS}"));
-        experiment.entry(&TRANSPORT).chosen().to_owned()
+        experiment.one::<Transport>().entry.chosen().to_owned()
     };
     assert_eq!(
         ["droptail", "dctcp", "hull", "pfabric"].map(|it| of(it, "")),
@@ -143,7 +148,10 @@ fn keys_of_any_transport_may_stand_where_none_is_named() {
         format!("duration = \"1s\"\n[scheme]\nname = \"pfabric\"\n[transport]\nmin_rto = \"7ms\"\n{FLOWS}");
     let mut experiment = parse(&text);
     experiment.set("scheme", "dctcp", "--sweep").unwrap();
-    assert_eq!(experiment.entry(&TRANSPORT).time("min_rto"), Some(Nanos::from_millis(7)));
+    let Transport::Dctcp(Tcp { min_rto, .. }) = experiment.one::<Transport>().into_value() else {
+        panic!("it goes with the scheme")
+    };
+    assert_eq!(min_rto, Nanos::from_millis(7));
     let named = text.replace("min_rto", "name = \"pfabric\"\nmin_rto");
     refused(
         &named,
@@ -160,10 +168,14 @@ fn a_key_is_set_by_its_path_or_its_name_alone_if_that_is_clear() {
     {
         experiment.set(path, value, "--sweep").unwrap();
     }
-    assert_eq!(experiment.entry(&TOPOLOGY).whole("k"), Some(6u32));
-    assert!(experiment.all(&WORKLOAD).all(|entry| entry.text("sizes") == Some("2MB")));
+    assert!(matches!(*experiment.one::<Topology>(), Topology::FatTree(FatTree { k: 6 }, ..)));
+    let sizes = |workload: &Workload| match workload {
+        Workload::Incast(FlowSizes { sizes }, ..) => sizes.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert!(experiment.all::<Workload>().all(|workload| sizes(&workload) == ["2MB"]));
     experiment.set("scheme", "red", "--sweep").unwrap();
-    assert_eq!(experiment.entry(&SCHEME).whole("weight"), Some(3u32));
+    assert!(matches!(&*experiment.one::<Scheme>(), Scheme::Red(_, red) if red.weight == 3));
 }
 
 #[test]

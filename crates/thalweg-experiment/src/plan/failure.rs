@@ -1,11 +1,12 @@
 //! `[[failure]]`.
 
+use thalweg_config::Typed;
 use thalweg_network::{LinkId, Topology};
 use thalweg_wire::{Nanos, Timestamp};
 
-use super::SURE;
 use super::network::node;
-use crate::experiment::{Entry, Problem};
+use crate::experiment::Problem;
+use crate::experiment::table::Failure;
 
 /// Something that happens to the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,13 +32,13 @@ pub enum Happening {
 ///
 /// # Errors
 /// If there is no such link, or it is repaired before it fails.
-pub(super) fn events(entry: &Entry, topology: &Topology) -> Result<Vec<Event>, Problem> {
+pub(super) fn events(entry: &Typed<'_, Failure>, topology: &Topology) -> Result<Vec<Event>, Problem> {
     let link = link(entry, topology)?;
-    let at = |key| entry.time(key).map(|time| Timestamp(time.0));
-    let (fails, repair) = (at("at").expect(SURE), at("repair"));
-    let delay: Nanos = entry.time("reroute_after").expect(SURE);
+    let at = |time: Nanos| Timestamp(time.0);
+    let (fails, repair) = (at(entry.at), entry.repair.map(at));
+    let delay = entry.reroute_after;
     if repair.is_some_and(|repair| repair <= fails) {
-        return Err(entry.refuse("repair", "it must come after the failure"));
+        return Err(entry.refuse(Failure::repair, "it must come after the failure"));
     }
     let event = |at, happening| Event { at, happening };
     let mut events = vec![event(fails, Happening::Fails(link)), event(fails + delay, Happening::IsKnown)];
@@ -53,12 +54,11 @@ pub(super) fn in_order(mut events: Vec<Event>) -> Vec<Event> {
     events
 }
 
-fn link(entry: &Entry, topology: &Topology) -> Result<LinkId, Problem> {
-    let names = entry.texts("link").expect(SURE);
-    let &[a, b] = names.as_slice() else {
-        return Err(entry.refuse("link", "expected two names, as in [\"edge0\", \"agg0\"]"));
+fn link(entry: &Typed<'_, Failure>, topology: &Topology) -> Result<LinkId, Problem> {
+    let [a, b] = entry.link.as_slice() else {
+        return Err(entry.refuse(Failure::link, "expected two names, as in [\"edge0\", \"agg0\"]"));
     };
-    let refuse = |reason: String| entry.refuse("link", reason);
+    let refuse = |reason: String| entry.refuse(Failure::link, reason);
     let (a_node, b_node) = (node(topology, a).map_err(refuse)?, node(topology, b).map_err(refuse)?);
     let found = topology.links().iter().position(|link| {
         let ends = link.ends.map(|end| end.node);

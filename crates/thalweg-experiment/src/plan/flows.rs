@@ -1,6 +1,6 @@
 //! `[[workload]]`.
 
-use thalweg_config::{Hint, nearest};
+use thalweg_config::{Hint, Typed};
 use thalweg_emulator::workloads::arrivals::Spacing;
 use thalweg_emulator::workloads::compose::Limited;
 use thalweg_emulator::workloads::patterns::{
@@ -11,113 +11,120 @@ use thalweg_emulator::workloads::{FOR_EVER, Workload, WorkloadError};
 use thalweg_network::EndpointId;
 use thalweg_wire::{BitRate, Bytes, Timestamp};
 
+use super::Stage;
 use super::network::{endpoint, endpoints};
-use super::{SURE, Stage};
-use crate::experiment::{Entry, Problem};
+use crate::experiment::Problem;
+use crate::experiment::table;
+use crate::experiment::table::{
+    Apart, CodePoint, FlowFile, Limits, Load, Participants, Requests, SpacingName, Start, ToOne,
+    Workload as Described,
+};
+
+/// A `[[workload]]` with its lines.
+type Entry<'e> = Typed<'e, Described>;
 
 /// The flows of a workload; `index` tells it from others.
 ///
 /// # Errors
 /// If there can be no such workload.
 pub(super) fn workload(
-    entry: &Entry,
+    entry: &Entry<'_>,
     index: u64,
     stage: &Stage<'_>,
 ) -> Result<Box<dyn Workload + Send>, Problem> {
     let flows = pattern(entry, index, stage)?;
-    let most = entry.whole("flows").unwrap_or(u64::MAX);
-    let until = entry.time("until").map_or(stage.until, |until| Timestamp(until.0).min(stage.until));
-    Ok(Box::new(Limited::new(flows, most, until)))
+    let Limits { until, flows: most } = entry.keys();
+    let until = until.map_or(stage.until, |until| Timestamp(until.0).min(stage.until));
+    Ok(Box::new(Limited::new(flows, most.unwrap_or(u64::MAX), until)))
 }
 
-fn pattern(entry: &Entry, index: u64, stage: &Stage<'_>) -> Result<Box<dyn Workload + Send>, Problem> {
+fn pattern(entry: &Entry<'_>, index: u64, stage: &Stage<'_>) -> Result<Box<dyn Workload + Send>, Problem> {
     let seed = stage.seed;
-    let from = || Timestamp(entry.time("from").expect(SURE).0);
-    let each = || {
-        Ok(Each {
-            sizes: sizes(entry, stage)?,
-            at: from(),
-            apart: entry.time("apart").expect(SURE),
-            seed,
-            index,
-        })
+    let at = |start: &Start| Timestamp(start.from.0);
+    let sizes = |of: &table::FlowSizes, code_point: &CodePoint| sizes(entry, of, code_point, stage);
+    let each = |of: &table::FlowSizes, apart: &Apart, start: &Start, code_point: &CodePoint| {
+        let sizes = sizes(of, code_point)?;
+        Ok(Each { sizes, at: at(start), apart: apart.apart, seed, index })
     };
-    let hosts = || some_endpoints(entry, "hosts", stage).map(|hosts| hosts.unwrap_or_else(|| all(stage)));
+    let named = |key, names: &Option<Vec<String>>| some_endpoints(entry, key, names.as_deref(), stage);
+    let hosts = |some: &Participants| {
+        named(Participants::hosts, &some.hosts).map(|hosts| hosts.unwrap_or_else(|| all(stage)))
+    };
     let refused = |error: WorkloadError| refusal(entry, &error);
-    Ok(match entry.chosen() {
-        "all_to_all" => {
-            let hosts = hosts()?;
-            let options = rpc_options(entry, index, &hosts, from(), stage)?;
+    Ok(match &**entry {
+        Described::AllToAll(of, load, some, start, code_point) => {
+            let hosts = hosts(some)?;
+            let options = rpc_options(load, sizes(of, code_point)?, index, &hosts, at(start), stage);
             Box::new(Rpc::all_to_all(&hosts, options).map_err(refused)?)
         }
-        "rpc" => {
-            let clients = some_endpoints(entry, "clients", stage)?.expect(SURE);
-            let servers = some_endpoints(entry, "servers", stage)?
+        Described::Rpc(of, load, Requests { clients, servers, fan_in }, start, code_point) => {
+            let clients = endpoints(stage.topology, clients)
+                .map_err(|reason| entry.refuse(Requests::clients, reason))?;
+            let servers = named(Requests::servers, servers)?
                 .unwrap_or_else(|| all(stage).into_iter().filter(|host| !clients.contains(host)).collect());
-            let options = RpcOptions {
-                fan_in: entry.whole("fan_in").expect(SURE),
-                ..rpc_options(entry, index, &clients, from(), stage)?
-            };
+            let options = rpc_options(load, sizes(of, code_point)?, index, &clients, at(start), stage);
+            let options = RpcOptions { fan_in: *fan_in, ..options };
             Box::new(Rpc::new(&clients, &servers, options).map_err(refused)?)
         }
-        "incast" => {
-            let (senders, receiver) = to_one(entry, stage)?;
+        Described::Incast(of, to_one, rounds, start, code_point) => {
+            let (senders, receiver) = sends_to_one(entry, to_one, stage)?;
             let options = IncastOptions {
-                sizes: sizes(entry, stage)?,
-                rounds: entry.whole("rounds").unwrap_or(u64::MAX),
-                from: from(),
-                pause: entry.time("pause").expect(SURE),
+                sizes: sizes(of, code_point)?,
+                rounds: rounds.rounds.unwrap_or(u64::MAX),
+                from: at(start),
+                pause: rounds.pause,
                 seed,
                 index,
             };
             Box::new(Incast::new(&senders, receiver, options).map_err(refused)?)
         }
-        "persistent" => {
-            let (senders, receiver) = to_one(entry, stage)?;
-            let apart = entry.time("apart").expect(SURE);
-            Box::new(Schedule::persistent(&senders, receiver, from(), apart).map_err(refused)?)
+        Described::Persistent(to_one, apart, start) => {
+            let (senders, receiver) = sends_to_one(entry, to_one, stage)?;
+            Box::new(Schedule::persistent(&senders, receiver, at(start), apart.apart).map_err(refused)?)
         }
-        "shuffle" => {
-            let at_once = entry.whole("at_once").expect(SURE);
-            let options = ShuffleOptions { sizes: sizes(entry, stage)?, at_once, from: from(), seed, index };
-            Box::new(Shuffle::new(&hosts()?, options).map_err(refused)?)
+        Described::Shuffle(of, some, shuffle, start, code_point) => {
+            let sizes = sizes(of, code_point)?;
+            let options = ShuffleOptions { sizes, at_once: shuffle.at_once, from: at(start), seed, index };
+            Box::new(Shuffle::new(&hosts(some)?, options).map_err(refused)?)
         }
-        "stride" => {
-            let hosts = hosts()?;
-            let stride = entry.whole("stride").unwrap_or(hosts.len() / 2);
-            Box::new(Schedule::stride(&hosts, stride, &each()?).map_err(refused)?)
+        Described::Stride(of, some, stride, apart, start, code_point) => {
+            let hosts = hosts(some)?;
+            let stride = stride.stride.unwrap_or(hosts.len() / 2);
+            let each = each(of, apart, start, code_point)?;
+            Box::new(Schedule::stride(&hosts, stride, &each).map_err(refused)?)
         }
-        "random_bijection" => Box::new(Schedule::random_bijection(&hosts()?, &each()?).map_err(refused)?),
-        "random" => Box::new(Schedule::random(&hosts()?, &each()?).map_err(refused)?),
-        "staggered" => {
-            let staggered = Staggered {
-                hosts_per_edge: entry.whole("hosts_per_edge").expect(SURE),
-                hosts_per_pod: entry.whole("hosts_per_pod").expect(SURE),
-                edge: entry.number("edge").expect(SURE),
-                pod: entry.number("pod").expect(SURE),
-            };
-            Box::new(Schedule::staggered(&hosts()?, staggered, &each()?).map_err(refused)?)
+        Described::RandomBijection(of, some, apart, start, code_point) => {
+            let (hosts, each) = (hosts(some)?, each(of, apart, start, code_point)?);
+            Box::new(Schedule::random_bijection(&hosts, &each).map_err(refused)?)
         }
-        "file" => Box::new(from_file(entry, stage)?),
-        other => unreachable!("{other} is no pattern of the list (tested below)"),
+        Described::Random(of, some, apart, start, code_point) => {
+            let (hosts, each) = (hosts(some)?, each(of, apart, start, code_point)?);
+            Box::new(Schedule::random(&hosts, &each).map_err(refused)?)
+        }
+        Described::Staggered(of, some, stages, apart, start, code_point) => {
+            let &table::Stages { hosts_per_edge, hosts_per_pod, edge, pod } = stages;
+            let staggered = Staggered { hosts_per_edge, hosts_per_pod, edge, pod };
+            let (hosts, each) = (hosts(some)?, each(of, apart, start, code_point)?);
+            Box::new(Schedule::staggered(&hosts, staggered, &each).map_err(refused)?)
+        }
+        Described::File(file) => Box::new(from_file(entry, file, stage)?),
     })
 }
 
 fn rpc_options(
-    entry: &Entry,
+    load: &Load,
+    sizes: FlowSizes,
     index: u64,
     receivers: &[EndpointId],
     from: Timestamp,
     stage: &Stage<'_>,
-) -> Result<RpcOptions, Problem> {
-    let spacing = match entry.text("spacing") {
-        Some("constant") => Spacing::Constant,
-        _ => Spacing::Poisson,
+) -> RpcOptions {
+    let spacing = match load.spacing {
+        SpacingName::Constant => Spacing::Constant,
+        SpacingName::Poisson => Spacing::Poisson,
     };
-    let load = entry.number("load").expect(SURE);
-    let sizes = sizes(entry, stage)?;
-    Ok(RpcOptions {
-        load,
+    RpcOptions {
+        load: load.load,
         rate: mean_rate(receivers, stage),
         sizes,
         fan_in: 1,
@@ -125,7 +132,7 @@ fn rpc_options(
         from,
         seed: stage.seed,
         index,
-    })
+    }
 }
 
 /// Mean rate of the links of some endpoints, so that a load is a share of what all of them can receive.
@@ -137,21 +144,25 @@ fn mean_rate(endpoints: &[EndpointId], stage: &Stage<'_>) -> BitRate {
     BitRate(sum.checked_div(endpoints.len() as u128).unwrap_or_default() as u64)
 }
 
-fn to_one(entry: &Entry, stage: &Stage<'_>) -> Result<(Vec<EndpointId>, EndpointId), Problem> {
-    let name = entry.text("receiver").expect(SURE);
-    let receiver = endpoint(stage.topology, name).map_err(|reason| entry.refuse("receiver", reason))?;
-    let senders = some_endpoints(entry, "senders", stage)?;
+fn sends_to_one(
+    entry: &Entry<'_>,
+    to_one: &ToOne,
+    stage: &Stage<'_>,
+) -> Result<(Vec<EndpointId>, EndpointId), Problem> {
+    let receiver =
+        endpoint(stage.topology, &to_one.receiver).map_err(|reason| entry.refuse(ToOne::receiver, reason))?;
+    let senders = some_endpoints(entry, ToOne::senders, to_one.senders.as_deref(), stage)?;
     let others = || all(stage).into_iter().filter(|&host| host != receiver).collect();
     Ok((senders.unwrap_or_else(others), receiver))
 }
 
 fn some_endpoints(
-    entry: &Entry,
+    entry: &Entry<'_>,
     key: &'static str,
+    names: Option<&[String]>,
     stage: &Stage<'_>,
 ) -> Result<Option<Vec<EndpointId>>, Problem> {
-    let names = entry.texts(key);
-    let found = names.map(|names| endpoints(stage.topology, &names)).transpose();
+    let found = names.map(|names| endpoints(stage.topology, names)).transpose();
     found.map_err(|reason| entry.refuse(key, reason))
 }
 
@@ -159,19 +170,26 @@ fn all(stage: &Stage<'_>) -> Vec<EndpointId> {
     stage.topology.endpoint_ids().collect()
 }
 
-fn from_file(entry: &Entry, stage: &Stage<'_>) -> Result<Schedule, Problem> {
-    let file = entry.text("file").expect(SURE);
+fn from_file(
+    entry: &Entry<'_>,
+    FlowFile { file }: &FlowFile,
+    stage: &Stage<'_>,
+) -> Result<Schedule, Problem> {
+    let refuse = |reason: String| entry.refuse(FlowFile::file, reason);
     let text = std::fs::read_to_string(stage.experiment.folder.join(file))
-        .map_err(|error| entry.refuse("file", format!("cannot read {file}: {error}")))?;
+        .map_err(|error| refuse(format!("cannot read {file}: {error}")))?;
     let flows = Schedule::from_text(&text, stage.topology.endpoints().len());
-    flows.map_err(|error| entry.refuse("file", format!("{file}: {error}")))
+    flows.map_err(|error| refuse(format!("{file}: {error}")))
 }
 
-fn sizes(entry: &Entry, stage: &Stage<'_>) -> Result<FlowSizes, Problem> {
-    let refuse = |reason| entry.refuse("sizes", reason);
-    let dscp = entry.whole("dscp").expect(SURE);
-    let texts = entry.texts("sizes").expect(SURE);
-    let classes = texts.into_iter().map(|text| size_class(text, dscp, stage).map_err(refuse));
+fn sizes(
+    entry: &Entry<'_>,
+    of: &table::FlowSizes,
+    code_point: &CodePoint,
+    stage: &Stage<'_>,
+) -> Result<FlowSizes, Problem> {
+    let refuse = |reason| entry.refuse(table::FlowSizes::sizes, reason);
+    let classes = of.sizes.iter().map(|text| size_class(text, code_point.dscp, stage).map_err(refuse));
     let classes = classes.collect::<Result<Vec<_>, _>>()?;
     FlowSizes::mixed(classes).map_err(|error| refuse(error.to_string()))
 }
@@ -207,7 +225,7 @@ fn sizes_named(name: &str, stage: &Stage<'_>) -> Result<Sizes, String> {
     let path = stage.experiment.folder.join(name);
     let text = std::fs::read_to_string(&path).map_err(|error| {
         let known = PUBLISHED.iter().map(|published| published.named.name).chain(["forever"]);
-        match nearest(name, known) {
+        match Hint::nearest(name, known) {
             Hint::Nothing => {
                 format!("{name} is no published distribution, and cannot be read as a file: {error}")
             }
@@ -218,14 +236,16 @@ fn sizes_named(name: &str, stage: &Stage<'_>) -> Result<Sizes, String> {
 }
 
 /// The key that an error is about.
-fn refusal(entry: &Entry, error: &WorkloadError) -> Problem {
+fn refusal(entry: &Entry<'_>, error: &WorkloadError) -> Problem {
     let key = match error {
-        WorkloadError::Load(_) | WorkloadError::Rate => "load",
-        WorkloadError::Endless | WorkloadError::Empty(_) | WorkloadError::Weight(_) => "sizes",
-        WorkloadError::FanIn { .. } => "fan_in",
-        WorkloadError::Stride { .. } => "stride",
-        WorkloadError::Dscp(_) => "dscp",
-        _ => "pattern",
+        WorkloadError::Load(_) | WorkloadError::Rate => Load::load,
+        WorkloadError::Endless | WorkloadError::Empty(_) | WorkloadError::Weight(_) => {
+            table::FlowSizes::sizes
+        }
+        WorkloadError::FanIn { .. } => Requests::fan_in,
+        WorkloadError::Stride { .. } => table::Stride::stride,
+        WorkloadError::Dscp(_) => CodePoint::dscp,
+        _ => Described::pattern,
     };
     entry.refuse(key, error.to_string())
 }

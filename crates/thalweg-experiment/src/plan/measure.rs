@@ -1,11 +1,13 @@
 //! `[measure]`.
 
+use thalweg_config::Typed;
 use thalweg_network::{PortIndex, RouterId};
 use thalweg_wire::Nanos;
 
 use super::Stage;
 use super::network::ports;
-use crate::experiment::{Entry, Problem};
+use crate::experiment::Problem;
+use crate::experiment::table;
 
 /// Most samples of queues, and most intervals of links: they are kept until the end.
 const MOST_ROWS: u64 = 1 << 21;
@@ -25,29 +27,35 @@ pub struct Measure {
 ///
 /// # Errors
 /// If a port is not there, or there would be too many rows.
-pub(super) fn measure(entry: &Entry, duration: Nanos, stage: &Stage<'_>) -> Result<Measure, Problem> {
+pub(super) fn measure(
+    entry: &Typed<'_, table::Measure>,
+    duration: Nanos,
+    stage: &Stage<'_>,
+) -> Result<Measure, Problem> {
     let topology = stage.topology;
     let all = || {
         topology
             .router_ids()
             .flat_map(|router| (0..topology.ports(router) as u16).map(move |port| (router, PortIndex(port))))
     };
-    let ports = match entry.texts("ports") {
-        Some(names) => ports(topology, &names).map_err(|reason| entry.refuse("ports", reason))?,
+    let ports = match &entry.ports {
+        Some(names) => {
+            ports(topology, names).map_err(|reason| entry.refuse(table::Measure::ports, reason))?
+        }
         None => all().collect(),
     };
     let slots = stage.clock.slots_in(duration);
     let directions = 2 * topology.links().len() as u64;
     let interval =
-        |key: &'static str, parts: u64, series: u64| {
+        |key: &'static str, given: Option<Nanos>, parts: u64, series: u64| {
             let most = (MOST_ROWS / series.max(1)).max(1);
-            let interval = match entry.time(key) {
+            let interval = match given {
                 Some(interval) => stage.clock.slots_in(interval),
                 None => slots.div_ceil(parts.min(most)),
             }
             .max(1);
             let rows = (slots / interval).saturating_mul(series);
-            match rows > MOST_ROWS && entry.is_set(key) {
+            match rows > MOST_ROWS && given.is_some() {
             true => Err(entry.refuse(key, format!(
                 "it gives {rows} rows, more than {MOST_ROWS}: a longer interval is needed, or fewer ports"
             ))),
@@ -55,8 +63,13 @@ pub(super) fn measure(entry: &Entry, duration: Nanos, stage: &Stage<'_>) -> Resu
         }
         };
     Ok(Measure {
-        queue_slots: interval("queue_interval", 1_000, ports.len() as u64)?,
-        link_slots: interval("link_interval", 100, directions)?,
+        queue_slots: interval(
+            table::Measure::queue_interval,
+            entry.queue_interval,
+            1_000,
+            ports.len() as u64,
+        )?,
+        link_slots: interval(table::Measure::link_interval, entry.link_interval, 100, directions)?,
         ports,
     })
 }

@@ -1,30 +1,31 @@
 //! `[[mirror]]`.
 
+use thalweg_config::Typed;
 use thalweg_emulator::ports::monitor::Monitor;
 use thalweg_network::{Node, PortIndex};
 
+use super::Stage;
 use super::network::{node, ports};
-use super::{SURE, Stage};
-use crate::experiment::{Entry, Problem};
+use crate::experiment::Problem;
+use crate::experiment::table::Mirror;
 
 /// A monitor port.
 ///
 /// # Errors
 /// If the router or a port is not there.
-pub(super) fn monitor(entry: &Entry, stage: &Stage<'_>) -> Result<Monitor, Problem> {
+pub(super) fn monitor(entry: &Typed<'_, Mirror>, stage: &Stage<'_>) -> Result<Monitor, Problem> {
     let topology = stage.topology;
-    let name = entry.text("router").expect(SURE);
-    let router = match node(topology, name).map_err(|reason| entry.refuse("router", reason))? {
+    let name = &entry.router;
+    let router = match node(topology, name).map_err(|reason| entry.refuse(Mirror::router, reason))? {
         Node::Router(router) => router,
         Node::Endpoint(_) => {
-            return Err(entry.refuse("router", format!("{name} is an endpoint: expected a router")));
+            return Err(entry.refuse(Mirror::router, format!("{name} is an endpoint: expected a router")));
         }
     };
-    let mirrored = match entry.texts("ports") {
+    let mirrored = match &entry.ports {
         Some(peers) => {
             let full: Vec<String> = peers.iter().map(|peer| format!("{name} > {peer}")).collect();
-            let full: Vec<&str> = full.iter().map(String::as_str).collect();
-            let found = ports(topology, &full).map_err(|reason| entry.refuse("ports", reason))?;
+            let found = ports(topology, &full).map_err(|reason| entry.refuse(Mirror::ports, reason))?;
             found.into_iter().map(|(_, port)| port).collect()
         }
         None => (0..topology.ports(router) as u16).map(PortIndex).collect(),
@@ -32,7 +33,7 @@ pub(super) fn monitor(entry: &Entry, stage: &Stage<'_>) -> Result<Monitor, Probl
     Ok(Monitor {
         router,
         ports: mirrored,
-        rate: entry.rate("rate").unwrap_or(stage.clock.rate),
-        buffer: entry.amount("buffer").expect(SURE),
+        rate: entry.rate.unwrap_or(stage.clock.rate),
+        buffer: entry.buffer,
     })
 }

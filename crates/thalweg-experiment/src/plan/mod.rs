@@ -30,9 +30,7 @@ use thalweg_wire::{Nanos, Timestamp};
 pub use failure::{Event, Happening};
 pub use measure::Measure;
 
-use super::experiment::table::{
-    FAILURE, MEASURE, MIRROR, PACKETS, ROUTING, SCHEME, TOP, TOPOLOGY, TRANSPORT, WORKLOAD,
-};
+use super::experiment::table::{self, BalanceName, Packet, Routing, Top};
 use super::experiment::{Experiment, ExperimentError, Problem};
 
 /// An experiment, ready to run.
@@ -86,43 +84,45 @@ impl Plan {
     }
 
     fn build(experiment: &Experiment, problems: &mut Problems) -> Option<Plan> {
-        let top = experiment.entry(&TOP);
-        let (topology_entry, transport_entry) = (experiment.entry(&TOPOLOGY), experiment.entry(&TRANSPORT));
-        let (duration, warm_up) = (top.time("duration")?, top.time("warm_up")?);
+        let top = experiment.one::<Top>();
+        let topology_entry = experiment.one::<table::Topology>();
+        let transport_entry = experiment.one::<table::Transport>();
+        let (duration, warm_up) = (top.duration, top.warm_up);
         if warm_up >= duration {
-            problems.0.push(top.refuse("warm_up", "it must be shorter than the duration"));
+            problems.0.push(top.refuse(Top::warm_up, "it must be shorter than the duration"));
         }
-        let scheme = problems.keep(scheme::scheme(experiment.entry(&SCHEME)));
-        let topology = problems.keep(network::topology(experiment, topology_entry))?;
-        let mtu = topology_entry.whole("mtu")?;
+        let scheme = problems.keep(scheme::scheme(&experiment.one::<table::Scheme>()));
+        let topology = problems.keep(network::topology(experiment, &topology_entry))?;
+        let Packet { mtu } = topology_entry.keys();
         let stage = Stage {
             experiment,
             topology: &topology,
             clock: Blueprint::new(&topology, mtu, 0).clock,
-            seed: top.whole("seed")?,
+            seed: top.seed,
             until: Timestamp(duration.0),
         };
         let hosts = scheme
             .as_ref()
-            .and_then(|scheme| problems.keep(transport::hosts(transport_entry, scheme, mtu, &stage)));
-        let workloads = experiment.all(&WORKLOAD).enumerate();
+            .and_then(|scheme| problems.keep(transport::hosts(&transport_entry, scheme, mtu, &stage)));
+        let workloads = experiment.all::<table::Workload>().enumerate();
         let flows: Vec<_> = workloads
-            .filter_map(|(index, entry)| problems.keep(flows::workload(entry, index as u64, &stage)))
+            .filter_map(|(index, entry)| problems.keep(flows::workload(&entry, index as u64, &stage)))
             .collect();
         let mut packets = Vec::new();
-        for (index, entry) in experiment.all(&PACKETS).enumerate() {
-            packets.extend(problems.keep(packets::senders(entry, index as u64, &stage)).unwrap_or_default());
+        for (index, entry) in experiment.all::<table::Packets>().enumerate() {
+            packets.extend(problems.keep(packets::senders(&entry, index as u64, &stage)).unwrap_or_default());
         }
         if flows.is_empty() && packets.is_empty() && problems.0.is_empty() {
             problems.0.push(top.refuse("", "nothing is sent: a [[workload]] or [[packets]] is needed"));
         }
-        let measure = problems.keep(measure::measure(experiment.entry(&MEASURE), duration, &stage));
+        let measure = problems.keep(measure::measure(&experiment.one::<table::Measure>(), duration, &stage));
         let monitors: Vec<Monitor> = experiment
-            .all(&MIRROR)
-            .filter_map(|entry| problems.keep(mirror::monitor(entry, &stage)))
+            .all::<table::Mirror>()
+            .filter_map(|entry| problems.keep(mirror::monitor(&entry, &stage)))
             .collect();
-        let events =
-            experiment.all(&FAILURE).filter_map(|entry| problems.keep(failure::events(entry, &topology)));
+        let events = experiment
+            .all::<table::Failure>()
+            .filter_map(|entry| problems.keep(failure::events(&entry, &topology)));
         let events = failure::in_order(events.flatten().collect());
         let (scheme, hosts, measure) = (scheme?, hosts?, measure?);
         let plan = Plan {
@@ -130,14 +130,14 @@ impl Plan {
             seed: stage.seed,
             duration,
             warm_up,
-            topology_name: network::topology_name(topology_entry),
+            topology_name: network::topology_name(&topology_entry),
             mtu,
-            balance: match experiment.entry(&ROUTING).text("balance") {
-                Some("spray") => Balance::Spray,
-                _ => Balance::Ecmp,
+            balance: match experiment.one::<Routing>().balance {
+                BalanceName::Spray => Balance::Spray,
+                BalanceName::Ecmp => Balance::Ecmp,
             },
             scheme,
-            transport_name: transport_entry.chosen().to_owned(),
+            transport_name: transport_entry.entry.chosen().to_owned(),
             hosts,
             flows,
             packets,
@@ -179,6 +179,3 @@ impl Problems {
         result.map_err(|problem| self.0.push(problem)).ok()
     }
 }
-
-/// A key that [`Experiment`] has made sure of: it is set, or has a default.
-const SURE: &str = "a key that must be set, or has a default";

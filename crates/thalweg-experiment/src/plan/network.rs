@@ -2,25 +2,30 @@
 
 use std::path::Path;
 
+use thalweg_config::{Hint, Typed};
 use thalweg_network::topology::shapes::{Shape, Tiers};
 use thalweg_network::{EndpointId, LinkSpec, Node, PortIndex, RouterId, Topology};
 
-use super::SURE;
-use crate::experiment::table::TOP;
-use crate::experiment::{Entry, Experiment, Problem};
+use crate::experiment::table::{
+    self, AccessLinks, FatTree, LeafSpine, RackCount, RackSize, Top, TopologyFile, Uplinks,
+};
+use crate::experiment::{Experiment, Problem};
 
 /// Name of the experiment.
 pub(super) fn name_of(experiment: &Experiment) -> String {
     let stem = || Path::new(&experiment.file).file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    experiment.entry(&TOP).text("name").map_or_else(stem, str::to_owned)
+    experiment.one::<Top>().name.clone().unwrap_or_else(stem)
 }
 
 /// Name of the topology: that of its shape with its sizes, or of its file.
-pub(super) fn topology_name(entry: &Entry) -> String {
-    let Some(shape) = Shape::named(entry.chosen()) else {
-        return entry.text("file").unwrap_or_default().to_owned();
+pub(super) fn topology_name(entry: &Typed<'_, table::Topology>) -> String {
+    let (Some(shape), Some((sizes, _))) = (Shape::named(entry.entry.chosen()), built(entry)) else {
+        return match &**entry {
+            table::Topology::File(TopologyFile { file }) => file.clone(),
+            _ => String::new(),
+        };
     };
-    let sizes = shape.sizes.iter().map(|size| format!("{size} {}", entry.text(size).unwrap_or_default()));
+    let sizes = shape.sizes.iter().zip(sizes).map(|(name, size)| format!("{name} {size}"));
     let sizes: Vec<String> = sizes.collect();
     format!("{} ({})", shape.name, sizes.join(", "))
 }
@@ -29,35 +34,65 @@ pub(super) fn topology_name(entry: &Entry) -> String {
 ///
 /// # Errors
 /// If a file cannot be read or is wrong, or there is no network of these sizes.
-pub(super) fn topology(experiment: &Experiment, entry: &Entry) -> Result<Topology, Problem> {
-    let Some(shape) = Shape::named(entry.chosen()) else {
-        return from_file(experiment, entry);
+pub(super) fn topology(
+    experiment: &Experiment,
+    entry: &Typed<'_, table::Topology>,
+) -> Result<Topology, Problem> {
+    if let table::Topology::File(TopologyFile { file }) = &**entry {
+        return from_file(experiment, entry, file);
+    }
+    let refuse = |reason: String| entry.refuse(table::Topology::shape, reason);
+    let (Some(shape), Some((sizes, tiers))) = (Shape::named(entry.entry.chosen()), built(entry)) else {
+        return Err(refuse("there is no such shape".to_owned()));
     };
-    let access = LinkSpec { rate: entry.rate("rate").expect(SURE), delay: entry.time("delay").expect(SURE) };
-    let uplink = match shape.name {
-        "rack" | "isolated_racks" => access,
-        _ => LinkSpec {
-            rate: entry.rate("uplink_rate").unwrap_or(access.rate),
-            delay: entry.time("uplink_delay").unwrap_or(access.delay),
-        },
-    };
-    let sizes: Vec<u32> = shape.sizes.iter().map(|size| entry.whole(size).expect(SURE)).collect();
-    shape.build(&sizes, Tiers { access, uplink }).map_err(|error| entry.refuse("shape", error.to_string()))
+    shape.build(&sizes, tiers).map_err(|error| refuse(error.to_string()))
 }
 
-fn from_file(experiment: &Experiment, entry: &Entry) -> Result<Topology, Problem> {
-    let file = entry.text("file").expect(SURE);
-    let path = experiment.folder.join(file);
-    let text = std::fs::read_to_string(&path)
-        .map_err(|error| entry.refuse("file", format!("cannot read {file}: {error}")))?;
-    Topology::from_toml(&text, file).map_err(|error| entry.refuse("file", error.to_string()))
+/// Sizes and links of a shape that is built, the sizes in the order in which it takes them.
+fn built(topology: &table::Topology) -> Option<(Vec<u32>, Tiers)> {
+    use table::Topology as Of;
+    let alike = |&AccessLinks { rate, delay }: &AccessLinks| {
+        let access = LinkSpec { rate, delay };
+        Tiers { access, uplink: access }
+    };
+    let tiers = |access: &AccessLinks, uplinks: &Uplinks| {
+        let Tiers { access, .. } = alike(access);
+        let rate = uplinks.uplink_rate.unwrap_or(access.rate);
+        Tiers { access, uplink: LinkSpec { rate, delay: uplinks.uplink_delay.unwrap_or(access.delay) } }
+    };
+    Some(match topology {
+        Of::Rack(RackSize { endpoints }, links) => (vec![*endpoints], alike(links)),
+        Of::Racks(RackCount { racks }, RackSize { endpoints }, links, uplinks) => {
+            (vec![*racks, *endpoints], tiers(links, uplinks))
+        }
+        Of::IsolatedRacks(RackCount { racks }, RackSize { endpoints }, links) => {
+            (vec![*racks, *endpoints], alike(links))
+        }
+        Of::Dumbbell(RackSize { endpoints }, links, uplinks) => (vec![*endpoints], tiers(links, uplinks)),
+        Of::LeafSpine(RackSize { endpoints }, LeafSpine { leaves, spines }, links, uplinks) => {
+            (vec![*leaves, *spines, *endpoints], tiers(links, uplinks))
+        }
+        Of::FatTree(FatTree { k }, links, uplinks) => (vec![*k], tiers(links, uplinks)),
+        Of::File(_) => return None,
+    })
+}
+
+fn from_file(
+    experiment: &Experiment,
+    entry: &Typed<'_, table::Topology>,
+    file: &str,
+) -> Result<Topology, Problem> {
+    let refuse = |reason: String| entry.refuse(TopologyFile::file, reason);
+    let text = std::fs::read_to_string(experiment.folder.join(file))
+        .map_err(|error| refuse(format!("cannot read {file}: {error}")))?;
+    Topology::from_toml(&text, file).map_err(|error| refuse(error.to_string()))
 }
 
 /// Endpoints by name: `h0`, or `h0..h3` with both ends.
 ///
 /// # Errors
 /// Says which name is none, and the nearest that is one.
-pub(super) fn endpoints(topology: &Topology, names: &[&str]) -> Result<Vec<EndpointId>, String> {
+pub(super) fn endpoints(topology: &Topology, names: &[String]) -> Result<Vec<EndpointId>, String> {
     let mut endpoints = Vec::new();
     for name in names {
         match name.split_once("..") {
@@ -104,13 +139,16 @@ pub(super) fn node(topology: &Topology, name: &str) -> Result<Node, String> {
 ///
 /// # Errors
 /// Says which name is none.
-pub(super) fn ports(topology: &Topology, names: &[&str]) -> Result<Vec<(RouterId, PortIndex)>, String> {
+pub(super) fn ports(
+    topology: &Topology,
+    names: &[impl AsRef<str>],
+) -> Result<Vec<(RouterId, PortIndex)>, String> {
     let router = |name: &str| match node(topology, name)? {
         Node::Router(router) => Ok(router),
         Node::Endpoint(_) => Err(format!("{name} is an endpoint: expected a router")),
     };
     let mut ports = Vec::new();
-    for name in names {
+    for name in names.iter().map(AsRef::as_ref) {
         match name.split_once('>') {
             Some((from, to)) => {
                 let (from, to) = (router(from.trim())?, node(topology, to.trim())?);
@@ -136,14 +174,7 @@ pub(super) fn ports(topology: &Topology, names: &[&str]) -> Result<Vec<(RouterId
     Ok(ports)
 }
 
-/// Most names that are compared with one that is not known.
-const MOST_COMPARED: usize = 4_096;
-
-fn unknown<'a>(name: &str, what: &str, known: impl Iterator<Item = &'a str>) -> String {
-    let similarity = |known: &str| strsim::jaro_winkler(name, known);
-    let nearest = known.take(MOST_COMPARED).min_by(|a, b| similarity(b).total_cmp(&similarity(a)));
-    match nearest.filter(|nearest| name.len() <= 64 && similarity(nearest) >= 0.75) {
-        Some(nearest) => format!("there is no {what} {name}; did you mean {nearest}?"),
-        None => format!("there is no {what} {name}"),
-    }
+/// Of names that are equally near the first one is suggested.
+fn unknown<'a>(name: &str, what: &str, known: impl DoubleEndedIterator<Item = &'a str>) -> String {
+    format!("there is no {what} {name}{}", Hint::nearest(name, known.rev()))
 }

@@ -1,5 +1,6 @@
 //! `[[packets]]`.
 
+use thalweg_config::Typed;
 use thalweg_emulator::Ecn;
 use thalweg_emulator::workloads::open_loop::{
     BurstSenders, Bursts, ConstantSenders, Destinations, PacketKind, PacketMix, PacketWorkload,
@@ -9,25 +10,27 @@ use thalweg_emulator::workloads::{WorkloadError, random};
 use thalweg_network::EndpointId;
 use thalweg_wire::{BitRate, Bytes};
 
-use super::{SURE, Stage};
-use crate::experiment::{Entry, Problem};
+use super::Stage;
+use crate::experiment::Problem;
+use crate::experiment::table::{BurstLengths, DestinationsName, OpenLoop, Packets};
 
 /// The senders of all racks; `index` tells this workload from others.
 ///
 /// # Errors
 /// If there can be no such senders.
 pub(super) fn senders(
-    entry: &Entry,
+    entry: &Typed<'_, Packets>,
     index: u64,
     stage: &Stage<'_>,
 ) -> Result<Vec<Box<dyn PacketWorkload>>, Problem> {
-    let mix = mix(entry, stage)?;
+    let keys: OpenLoop = entry.keys();
+    let mix = mix(entry, &keys, stage)?;
     let refused = |error: WorkloadError| {
         let key = match error {
-            WorkloadError::Hurst(_) => "hurst",
-            WorkloadError::Bursts { .. } => "burst",
-            WorkloadError::Share { .. } => "leaving",
-            _ => "load",
+            WorkloadError::Hurst(_) => BurstLengths::hurst,
+            WorkloadError::Bursts { .. } => BurstLengths::burst,
+            WorkloadError::Share { .. } => OpenLoop::leaving,
+            _ => OpenLoop::load,
         };
         entry.refuse(key, error.to_string())
     };
@@ -38,8 +41,8 @@ pub(super) fn senders(
             first,
             endpoints,
             network: stage.topology.endpoints().len(),
-            destinations: destinations(entry),
-            load: entry.number("load").expect(SURE),
+            destinations: destinations(&keys),
+            load: keys.load,
             slot_bytes: slot_bytes(rate, stage),
             mix: mix.clone(),
             seed,
@@ -49,16 +52,19 @@ pub(super) fn senders(
     racks.collect()
 }
 
-fn sender(entry: &Entry, rack: &Rack, stage: &Stage<'_>) -> Result<Box<dyn PacketWorkload>, WorkloadError> {
-    Ok(match entry.chosen() {
-        "poisson" => Box::new(PoissonSenders::new(rack)?),
-        "constant" => Box::new(ConstantSenders::new(rack)?),
-        "bursts" => {
-            let mean = entry.time("burst").expect(SURE).as_secs_f64() / stage.clock.seconds();
-            let (hurst, rate) = (entry.number("hurst").expect(SURE), entry.number("burst_rate").expect(SURE));
-            Box::new(BurstSenders::new(rack, Bursts { hurst, mean_slots: mean, rate })?)
+fn sender(
+    packets: &Packets,
+    rack: &Rack,
+    stage: &Stage<'_>,
+) -> Result<Box<dyn PacketWorkload>, WorkloadError> {
+    Ok(match packets {
+        Packets::Poisson() => Box::new(PoissonSenders::new(rack)?),
+        Packets::Constant() => Box::new(ConstantSenders::new(rack)?),
+        Packets::Bursts(BurstLengths { hurst, burst, burst_rate }) => {
+            let mean_slots = burst.as_secs_f64() / stage.clock.seconds();
+            let bursts = Bursts { hurst: *hurst, mean_slots, rate: *burst_rate };
+            Box::new(BurstSenders::new(rack, bursts)?)
         }
-        other => unreachable!("{other} is no sender of the list (tested below)"),
     })
 }
 
@@ -79,29 +85,30 @@ fn slot_bytes(rate: BitRate, stage: &Stage<'_>) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-fn destinations(entry: &Entry) -> Destinations {
-    match (entry.text("destinations"), entry.number("leaving")) {
-        (Some("permutation"), _) => Destinations::Permutation,
-        (_, Some(leaving)) => Destinations::Leaving(leaving),
-        _ => Destinations::Uniform,
+fn destinations(keys: &OpenLoop) -> Destinations {
+    match (keys.destinations, keys.leaving) {
+        (DestinationsName::Permutation, _) => Destinations::Permutation,
+        (DestinationsName::Uniform, Some(leaving)) => Destinations::Leaving(leaving),
+        (DestinationsName::Uniform, None) => Destinations::Uniform,
     }
 }
 
-fn mix(entry: &Entry, stage: &Stage<'_>) -> Result<PacketMix, Problem> {
-    let dscp: u8 = entry.whole("dscp").expect(SURE);
-    let ecn = if entry.boolean("ecn").expect(SURE) { Ecn::Capable0 } else { Ecn::NotCapable };
+fn mix(entry: &Typed<'_, Packets>, keys: &OpenLoop, stage: &Stage<'_>) -> Result<PacketMix, Problem> {
+    let refuse = |reason: String| entry.refuse(OpenLoop::lengths, reason);
+    let dscp = keys.dscp;
+    let ecn = if keys.ecn { Ecn::Capable0 } else { Ecn::NotCapable };
     let kind = |length| PacketKind { traffic_class: dscp << 2 | ecn as u8, ..PacketKind::of_length(length) };
-    let kinds = match entry.texts("lengths") {
+    let kinds = match &keys.lengths {
         None => vec![(kind(stage.clock.slot_bytes as u16), 1.0)],
         Some(texts) => {
-            let kinds = texts.into_iter().map(|text| {
+            let kinds = texts.iter().map(|text| {
                 let (weight, length) = weighted(text, stage)?;
                 Ok((kind(length), weight))
             });
-            kinds.collect::<Result<Vec<_>, String>>().map_err(|reason| entry.refuse("lengths", reason))?
+            kinds.collect::<Result<Vec<_>, String>>().map_err(refuse)?
         }
     };
-    PacketMix::mixed(&kinds).map_err(|error| entry.refuse("lengths", error.to_string()))
+    PacketMix::mixed(&kinds).map_err(|error| refuse(error.to_string()))
 }
 
 /// `LENGTH`, `WEIGHT LENGTH`.

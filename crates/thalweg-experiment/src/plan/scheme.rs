@@ -1,5 +1,6 @@
 //! `[scheme]`.
 
+use thalweg_config::Typed;
 use thalweg_emulator::schemes::dctcp::DctcpConfig;
 use thalweg_emulator::schemes::drop_tail::DropTailConfig;
 use thalweg_emulator::schemes::drr::DrrConfig;
@@ -10,61 +11,64 @@ use thalweg_emulator::schemes::pie::PieConfig;
 use thalweg_emulator::schemes::priority::PriorityConfig;
 use thalweg_emulator::schemes::red::RedConfig;
 use thalweg_emulator::schemes::{Scheme, SchemeError};
+use thalweg_wire::Bytes;
 
-use super::SURE;
-use crate::experiment::{Entry, Problem};
+use crate::experiment::Problem;
+use crate::experiment::table;
 
 /// The scheme.
 ///
 /// # Errors
 /// If settings contradict each other.
-pub(super) fn scheme(entry: &Entry) -> Result<Scheme, Problem> {
-    let buffer = || entry.whole("buffer").expect(SURE);
-    let whole = |name| entry.whole(name).expect(SURE);
-    let bytes = |name| u32::try_from(entry.amount(name).expect(SURE).0).unwrap_or(u32::MAX);
-    let time = |name| entry.time(name).expect(SURE);
-    let number = |name| entry.number(name).expect(SURE);
-    let is = |name| entry.boolean(name).expect(SURE);
-    let queues = || entry.whole("queues").expect(SURE);
-    let scheme = match entry.chosen() {
-        "droptail" => Scheme::DropTail(DropTailConfig { buffer: buffer() }),
-        name @ ("red" | "red-ecn") => Scheme::Red(RedConfig {
-            min_threshold: whole("min_threshold"),
-            max_threshold: whole("max_threshold"),
-            max_probability: number("max_probability"),
-            weight: entry.whole("weight").expect(SURE),
-            gentle: is("gentle"),
-            ecn: name == "red-ecn",
-            buffer: buffer(),
+pub(super) fn scheme(entry: &Typed<'_, table::Scheme>) -> Result<Scheme, Problem> {
+    let red = |room: &table::PortBuffer, red: &table::Red, ecn| {
+        Scheme::Red(RedConfig {
+            min_threshold: red.min_threshold,
+            max_threshold: red.max_threshold,
+            max_probability: red.max_probability,
+            weight: red.weight,
+            gentle: red.gentle,
+            ecn,
+            buffer: room.buffer,
+        })
+    };
+    let scheme = match &**entry {
+        table::Scheme::DropTail(room) => Scheme::DropTail(DropTailConfig { buffer: room.buffer }),
+        table::Scheme::Red(room, keys) => red(room, keys, false),
+        table::Scheme::RedEcn(room, keys) => red(room, keys, true),
+        table::Scheme::Dctcp(room, dctcp) => {
+            Scheme::Dctcp(DctcpConfig { threshold: dctcp.threshold, buffer: room.buffer })
+        }
+        table::Scheme::Priority(room, priority) => {
+            Scheme::Priority(PriorityConfig { queues: priority.queues, buffer: room.buffer })
+        }
+        table::Scheme::Drr(room, drr) => {
+            Scheme::Drr(DrrConfig { queues: drr.queues, quantum: whole(drr.quantum), buffer: room.buffer })
+        }
+        table::Scheme::Hull(room, hull) => Scheme::Hull(HullConfig {
+            gamma: hull.gamma,
+            threshold: whole(hull.threshold),
+            buffer: room.buffer,
         }),
-        "dctcp" => Scheme::Dctcp(DctcpConfig { threshold: whole("threshold"), buffer: buffer() }),
-        "priority" => Scheme::Priority(PriorityConfig { queues: queues(), buffer: buffer() }),
-        "drr" => Scheme::Drr(DrrConfig { queues: queues(), quantum: bytes("quantum"), buffer: buffer() }),
-        "hull" => Scheme::Hull(HullConfig {
-            gamma: number("gamma"),
-            threshold: bytes("threshold"),
-            buffer: buffer(),
+        table::Scheme::PFabric(room) => Scheme::PFabric(PFabricConfig { buffer: room.buffer }),
+        table::Scheme::Pie(room, pie) => Scheme::Pie(PieConfig {
+            target: pie.target,
+            update: pie.update,
+            alpha: pie.alpha,
+            beta: pie.beta,
+            max_burst: pie.max_burst,
+            ecn: pie.ecn,
+            ecn_threshold: pie.ecn_threshold,
+            buffer: room.buffer,
         }),
-        "pfabric" => Scheme::PFabric(PFabricConfig { buffer: buffer() }),
-        "pie" => Scheme::Pie(PieConfig {
-            target: time("target"),
-            update: time("update"),
-            alpha: number("alpha"),
-            beta: number("beta"),
-            max_burst: time("max_burst"),
-            ecn: is("ecn"),
-            ecn_threshold: number("ecn_threshold"),
-            buffer: buffer(),
+        table::Scheme::FqCodel(room, codel) => Scheme::FqCodel(FqCodelConfig {
+            flows: codel.flows,
+            quantum: whole(codel.quantum),
+            target: codel.target,
+            interval: codel.interval,
+            ecn: codel.ecn,
+            buffer: room.buffer,
         }),
-        "fq_codel" => Scheme::FqCodel(FqCodelConfig {
-            flows: whole("flows"),
-            quantum: bytes("quantum"),
-            target: time("target"),
-            interval: time("interval"),
-            ecn: is("ecn"),
-            buffer: buffer(),
-        }),
-        other => unreachable!("{other} is no scheme of the list (tested below)"),
     };
     match scheme.validate() {
         Ok(()) => Ok(scheme),
@@ -73,6 +77,11 @@ pub(super) fn scheme(entry: &Entry) -> Result<Scheme, Problem> {
         }
         Err(error) => Err(entry.refuse("name", error.to_string())),
     }
+}
+
+/// An amount in 32 bits: one beyond is as good as none.
+fn whole(amount: Bytes) -> u32 {
+    u32::try_from(amount.0).unwrap_or(u32::MAX)
 }
 
 /// Whether a scheme marks packets.
@@ -92,14 +101,13 @@ mod tests {
 
     use super::*;
     use crate::experiment::Experiment;
-    use crate::experiment::table::SCHEME;
 
     #[test]
     fn the_table_has_the_defaults_of_every_scheme() {
         for listed in &SCHEMES {
             let text = format!("duration = \"1s\"\n[scheme]\nname = \"{}\"\n", listed.name);
             let experiment = Experiment::parse(&text, "test").unwrap();
-            let built = scheme(experiment.entry(&SCHEME)).unwrap();
+            let built = scheme(&experiment.one::<table::Scheme>()).unwrap();
             assert_eq!(Some(built), Scheme::default_of(listed.name));
         }
     }

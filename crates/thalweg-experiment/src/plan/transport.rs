@@ -1,5 +1,6 @@
 //! `[transport]`.
 
+use thalweg_config::Typed;
 use thalweg_emulator::Slot;
 use thalweg_emulator::hosts::{
     AckPolicy, Algorithm, HostConfig, HostConfigError, PFabricConfig, RtoConfig, TcpConfig, Transport,
@@ -9,10 +10,10 @@ use thalweg_network::routing::{NextHops, path};
 use thalweg_network::{LinkId, LinkState};
 use thalweg_wire::{BitRate, Nanos};
 
+use super::Stage;
 use super::scheme::marks;
-use super::{SURE, Stage};
-use crate::experiment::table::MIRROR;
-use crate::experiment::{Entry, Problem};
+use crate::experiment::Problem;
+use crate::experiment::table::{self, Hosts, MIRROR};
 
 /// Bytes of Ethernet framing.
 const FRAMING: u64 = thalweg_emulator::packet::FRAMING as u64;
@@ -26,70 +27,69 @@ const SHORTEST: u64 = thalweg_emulator::packet::SHORTEST as u64;
 /// # Errors
 /// If settings contradict each other.
 pub(super) fn hosts(
-    entry: &Entry,
+    entry: &Typed<'_, table::Transport>,
     scheme: &Scheme,
     mtu: u16,
     stage: &Stage<'_>,
 ) -> Result<HostConfig, Problem> {
-    let stack_delay = entry.time("stack_delay").expect(SURE);
-    let transport = match entry.chosen() {
-        "pfabric" => Transport::PFabric(p_fabric(entry, mtu, stack_delay, stage)),
-        name => Transport::Tcp(tcp(entry, algorithm(name), scheme)),
+    let Hosts { stack_delay, receive_window, max_flows } = entry.keys();
+    let with_ecn = |algorithm, ecn: &table::Ecn, keys| {
+        Transport::Tcp(tcp(keys, algorithm, ecn.ecn.unwrap_or(marks(scheme))))
+    };
+    let transport = match &**entry {
+        table::Transport::PFabric(keys) => Transport::PFabric(p_fabric(keys, mtu, stack_delay, stage)),
+        // DCTCP has no such key: it is ECN-capable in any case.
+        table::Transport::Dctcp(keys) => Transport::Tcp(tcp(keys, Algorithm::Dctcp, false)),
+        table::Transport::NewReno(ecn, keys) => with_ecn(Algorithm::NewReno, ecn, keys),
+        table::Transport::Cubic(ecn, keys) => with_ecn(Algorithm::Cubic, ecn, keys),
+        table::Transport::CubicHyStart(ecn, keys) => with_ecn(Algorithm::CubicHyStart, ecn, keys),
+        table::Transport::HTcp(ecn, keys) => with_ecn(Algorithm::HTcp, ecn, keys),
     };
     let config = HostConfig {
         mtu,
-        receive_window: u32::try_from(entry.amount("receive_window").expect(SURE).0).unwrap_or(u32::MAX),
+        receive_window: u32::try_from(receive_window.0).unwrap_or(u32::MAX),
         interface_backlog: 2 * (u32::from(mtu) + FRAMING as u32),
         stack_delay,
-        max_flows: entry.whole("max_flows").expect(SURE),
-        segment_history: if stage.experiment.all(&MIRROR).next().is_some() { MIRRORED_LATE } else { 0 },
+        max_flows,
+        segment_history: if stage.experiment.has(&MIRROR) { MIRRORED_LATE } else { 0 },
         seed: stage.seed,
         ..HostConfig::with(transport)
     };
     config.validate().map_err(|error| {
         let key = match error {
-            HostConfigError::ReceiveWindow { .. } => "receive_window",
-            HostConfigError::Rto { .. } => "min_rto",
-            _ => "name",
+            HostConfigError::ReceiveWindow { .. } => Hosts::receive_window,
+            HostConfigError::Rto { .. } => table::Tcp::min_rto,
+            _ => table::Transport::name,
         };
         entry.refuse(key, error.to_string())
     })?;
     Ok(config)
 }
 
-fn algorithm(name: &str) -> Algorithm {
-    let algorithm = Algorithm::ALL.into_iter().find(|algorithm| algorithm.name() == name);
-    algorithm.expect("the table lists the algorithms that there are")
-}
-
-fn tcp(entry: &Entry, algorithm: Algorithm, scheme: &Scheme) -> TcpConfig {
-    // DCTCP has no such key: it is ECN-capable in any case.
-    let ecn = algorithm != Algorithm::Dctcp && entry.boolean("ecn").unwrap_or(marks(scheme));
+fn tcp(keys: &table::Tcp, algorithm: Algorithm, ecn: bool) -> TcpConfig {
     TcpConfig {
         algorithm,
         ecn,
-        initial_window: entry.whole("initial_window").expect(SURE),
-        rto: RtoConfig {
-            initial: entry.time("initial_rto").expect(SURE),
-            min: entry.time("min_rto").expect(SURE),
-            max: entry.time("max_rto").expect(SURE),
-        },
-        ack: AckPolicy {
-            every: entry.whole("ack_every").expect(SURE),
-            timeout: entry.time("ack_timeout").expect(SURE),
-        },
-        tolerates_reordering: entry.boolean("tolerates_reordering").expect(SURE),
+        initial_window: keys.initial_window,
+        rto: RtoConfig { initial: keys.initial_rto, min: keys.min_rto, max: keys.max_rto },
+        ack: AckPolicy { every: keys.ack_every, timeout: keys.ack_timeout },
+        tolerates_reordering: keys.tolerates_reordering,
     }
 }
 
-fn p_fabric(entry: &Entry, mtu: u16, stack_delay: Nanos, stage: &Stage<'_>) -> PFabricConfig {
+fn p_fabric(
+    keys: &table::PFabricTransport,
+    mtu: u16,
+    stack_delay: Nanos,
+    stage: &Stage<'_>,
+) -> PFabricConfig {
     let (rate, round_trip) = longest_path(mtu, stack_delay, stage);
     let of_path = PFabricConfig::for_path(rate, round_trip);
-    let window = entry.amount("window").map(|window| u32::try_from(window.0).unwrap_or(u32::MAX));
+    let window = keys.window.map(|window| u32::try_from(window.0).unwrap_or(u32::MAX));
     PFabricConfig {
         window: window.unwrap_or(of_path.window.max(u32::from(mtu))),
-        rto: entry.time("rto").unwrap_or(of_path.rto),
-        probe_after: entry.whole("probe_after").expect(SURE),
+        rto: keys.rto.unwrap_or(of_path.rto),
+        probe_after: keys.probe_after,
     }
 }
 

@@ -32,8 +32,9 @@ use anyhow::Context;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::config::key::KEYS;
-use crate::config::value::Form;
+use thalweg_config::Form;
+
+use crate::config::settings::keys;
 use exit_code::{ExitCode, is_broken_pipe};
 
 /// Finds where the traffic of a network runs strongest, within milliseconds.
@@ -109,9 +110,9 @@ fn command() -> clap::Command {
 
 /// Adds the default of what can also be set by the configuration file.
 fn with_default(flag: clap::Arg) -> clap::Arg {
-    match KEYS.iter().find(|key| flag.get_id() == key.name) {
+    match keys().find(|(_, key)| flag.get_id() == key.name) {
         // Flags that stand alone are off by default, and everybody knows.
-        Some(key) if key.form() != Form::Boolean => {
+        Some((_, key)) if key.form() != Form::Boolean => {
             let default = format!("[default: {}]", key.default_in_words());
             let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
             let meaning = key.meaning();

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::config::Request;
-use crate::config::settings::{Settings, ShowChoice};
 
 fn request(arguments: &[&str]) -> Result<Request, clap::Error> {
     let arguments = ["thalweg", "watch"].iter().chain(arguments);
@@ -26,29 +25,34 @@ fn nothing_is_set_that_was_not_typed() {
 
 #[test]
 fn every_flag_sets_its_key() {
-    for key in &KEYS {
-        let defaults = Settings::defaults();
+    for (_, key) in keys() {
+        let flag = key.flag_name().unwrap();
         let (text, flag) = match key.name {
             // Their flags say the opposite.
-            "promiscuous" | "table" => ("true".to_owned(), format!("{}=false", key.flag())),
+            "promiscuous" | "table" => ("true".to_owned(), format!("{flag}=false")),
             _ => {
-                let text = key.get(&defaults).unwrap_or_else(|| key.sample.to_owned());
-                (text.clone(), format!("{}={text}", key.flag()))
+                let given = key.default_value().map(|given| given.text().into_owned());
+                let text = given.unwrap_or_else(|| key.extra.sample.to_owned());
+                (text.clone(), format!("{flag}={text}"))
             }
         };
-        let settings = request(&[&flag, "-"]).unwrap().settings;
-        assert_eq!(key.get(&settings), Some(text), "{flag}");
-        assert_eq!(KEYS.iter().filter(|key| key.get(&settings).is_some()).count(), 1, "{flag}");
+        let flags = request(&[&flag, "-"]).unwrap().flags;
+        assert_eq!(flags.get(key.name), Some(&*text), "{flag}");
+        assert_eq!(flags.len(), 1, "{flag}");
     }
 }
 
 #[test]
 fn shorthands_set_what_they_stand_for() {
-    assert_eq!(request(&["--json", "-"]).unwrap().settings.output.show, Some(ShowChoice::Json));
-    assert_eq!(request(&["--summary", "-"]).unwrap().settings.output.show, Some(ShowChoice::Summary));
-    assert_eq!(request(&["--flows", "-"]).unwrap().settings.output.flows, Some(true));
-    assert_eq!(request(&["--peel-tunnels", "-"]).unwrap().settings.input.peel_tunnels, Some(true));
-    assert_eq!(request(&["--no-promiscuous", "eth0"]).unwrap().settings.live.promiscuous, Some(false));
+    for (flag, key, value) in [
+        ("--json", "show", "json"),
+        ("--summary", "show", "summary"),
+        ("--flows", "flows", "true"),
+        ("--peel-tunnels", "peel_tunnels", "true"),
+        ("--no-promiscuous", "promiscuous", "false"),
+    ] {
+        assert_eq!(request(&[flag, "-"]).unwrap().flags.get(key), Some(value), "{flag}");
+    }
     assert_eq!(request(&["--replay", "-"]).unwrap().replay, Some(1.0));
     assert_eq!(request(&["--replay=0.5", "-"]).unwrap().replay, Some(0.5));
 }
@@ -70,7 +74,7 @@ fn help_names_every_default() {
     let help = command().find_subcommand_mut("watch").unwrap().render_help().to_string();
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let help = words(&help);
-    for key in KEYS.iter().filter(|key| key.form() != Form::Boolean) {
+    for (_, key) in keys().filter(|(_, key)| key.form() != Form::Boolean) {
         let default = format!("[default: {}]", key.default_in_words());
         assert!(help.contains(&default), "{key:?}: {default}");
     }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::exit_code::ExitCode;
-use crate::config::settings::{Settings, ShowChoice};
-use crate::config::{self, Config, Request};
+use crate::config::settings::{Output, ShowChoice};
+use crate::config::{self, Config, Flags, Request};
 use crate::watch;
 
 /// Measure packets, and show the strongest flows.
@@ -48,7 +48,7 @@ pub(super) struct WatchArgs {
     replay: Option<f64>,
 
     #[command(flatten)]
-    settings: Settings,
+    flags: Flags,
 }
 
 impl WatchArgs {
@@ -64,14 +64,14 @@ impl WatchArgs {
 
     /// Shorthands written out.
     pub(super) fn request(self) -> Request {
-        let mut settings = self.settings;
+        let mut flags = self.flags;
         if self.json {
-            settings.output.show = Some(ShowChoice::Json);
+            flags.set(Output::show, ShowChoice::Json.name());
         }
         if self.summary {
-            settings.output.show = Some(ShowChoice::Summary);
+            flags.set(Output::show, ShowChoice::Summary.name());
         }
-        Request { sources: self.sources, replay: self.replay, settings }
+        Request { sources: self.sources, replay: self.replay, flags }
     }
 }
 

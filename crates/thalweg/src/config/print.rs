@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use super::key::{KEYS, Key, SECTIONS, Section};
-use super::settings::Settings;
-use thalweg_config::REFERENCE_WIDTH;
 use thalweg_config::paragraph::wrapped;
+use thalweg_config::{Key, reference as reference_of};
+
+use super::settings::SCHEMA;
 
 /// Width of the printed file.
 const WIDTH: usize = 100;
@@ -18,9 +18,9 @@ pub fn default_file() -> String {
          Times are written \"200us\", \"100ms\", \"1.5s\", \"30min\"; rates \"800kbps\", \"50mbps\", \"1.5gbps\"; \
          amounts \"600B\", \"1.5GB\" (decimal), \"64MiB\" (binary).",
     );
-    for section in SECTIONS {
-        let _ = write!(file, "\n\n{}[{}]\n", comment(section.about), section.name);
-        for key in keys_of(section) {
+    for section in SCHEMA.sections {
+        let _ = write!(file, "\n\n{}[{}]\n", comment(&section.about()), section.name);
+        for key in section.keys() {
             let _ = write!(file, "\n{}{}\n", comment(&explained(key)), assignment(key));
         }
     }
@@ -52,27 +52,13 @@ refused.
 
 /// `docs/reference/configuration.md`.
 pub fn reference() -> String {
-    let mut page = INTRODUCTION.to_owned();
-    for section in SECTIONS {
-        let _ = write!(page, "\n## `[{}]`\n\n{}", section.name, prose(section.about));
-        for key in keys_of(section) {
-            let _ = write!(page, "\n### `{}`\n\n{}", key.name, prose(&explained(key)));
-            let facts =
-                format!("Expects {}. Default: {}. Flag: {}.", key.expected(), default(key), flag(key));
-            let _ = write!(page, "\n{}", prose(&facts));
-        }
-    }
-    page
-}
-
-fn keys_of(section: &Section) -> impl Iterator<Item = &'static Key> {
-    KEYS.iter().filter(move |key| key.section == section)
+    reference_of(&SCHEMA, INTRODUCTION)
 }
 
 /// Meaning, and the choices if it is one.
 fn explained(key: &Key) -> String {
     let mut text = key.meaning();
-    for (index, (name, meaning)) in key.choices().into_iter().enumerate() {
+    for (index, (name, meaning)) in key.kind.choices().into_iter().enumerate() {
         let _ = write!(text, "{}- {name}: {meaning}", if index == 0 { "\n\n" } else { "\n" });
     }
     text
@@ -80,38 +66,18 @@ fn explained(key: &Key) -> String {
 
 /// `key = value`, as a comment if there is no default value.
 fn assignment(key: &Key) -> String {
-    match key.get(&Settings::defaults()) {
-        Some(value) => format!("{} = {}", key.name, key.form().in_toml(&value)),
+    match key.default_value() {
+        Some(given) => format!("{} = {}", key.name, given.in_toml(key.form())),
         None => format!(
             "# By default {}. As an example:\n# {} = {}",
             key.default_in_words(),
             key.name,
-            key.form().in_toml(key.sample)
+            key.form().in_toml(key.extra.sample)
         ),
-    }
-}
-
-fn default(key: &Key) -> String {
-    match key.get(&Settings::defaults()) {
-        Some(value) => format!("`{}`", key.form().in_toml(&value)),
-        None => key.default_in_words(),
-    }
-}
-
-fn flag(key: &Key) -> String {
-    match key.name {
-        "show" => "`--show`, or `--json`, `--summary`".to_owned(),
-        _ => format!("`{}`", key.flag()),
     }
 }
 
 /// Each line behind a `#`.
 fn comment(text: &str) -> String {
     text.lines().map(|paragraph| wrapped(paragraph, "# ", "# ", WIDTH)).collect()
-}
-
-/// A paragraph a line to Markdown.
-fn prose(text: &str) -> String {
-    let indent = |paragraph: &str| if paragraph.starts_with("- ") { "  " } else { "" };
-    text.lines().map(|paragraph| wrapped(paragraph, "", indent(paragraph), REFERENCE_WIDTH)).collect()
 }

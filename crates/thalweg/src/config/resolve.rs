@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use thalweg_capture::live::{LiveError, LiveOptions};
+use thalweg_config::{Document, Place, Typed};
 use thalweg_measure::detect::CheetahThreshold;
 use thalweg_measure::detect::cfinf::CfinfParameters;
 use thalweg_measure::meter::flow_table::FlowTableOptions;
@@ -13,28 +14,40 @@ use thalweg_wire::Bytes;
 use thalweg_wire::flow_export::encode::ipfix::{self, Times};
 use thiserror::Error;
 
-use super::key::{KEYS, Key, merge};
-use super::parse::Config;
-use super::settings::{DetectorName, Settings, ShowChoice, TimesName};
-use super::value::Value;
+use super::settings::{
+    Detection, DetectorName, Export, FlowTable, Input, Live, Output, ShowChoice, Tasks, TimesName, keys,
+};
+use super::value::written;
+use super::{Config, Flags};
 use crate::watch::options::{Detector, Show, WatchOptions};
 
 /// Keys that only one detector looks at.
-const SLIDING_WINDOW_ONLY: [&str; 1] = ["tracks"];
-const CFINF_ONLY: [&str; 4] =
-    ["packet_length_threshold", "sampling_probability", "flow_cache_entries", "protocol_filter"];
+const SLIDING_WINDOW_ONLY: [&str; 1] = [Detection::tracks];
+const CFINF_ONLY: [&str; 4] = [
+    Detection::packet_length_threshold,
+    Detection::sampling_probability,
+    Detection::flow_cache_entries,
+    Detection::protocol_filter,
+];
 /// Keys that every detector looks at, but not `none`.
-const DETECTORS_ONLY: [&str; 2] = ["flight_duration", "rate_threshold"];
+const DETECTORS_ONLY: [&str; 2] = [Detection::flight_duration, Detection::rate_threshold];
 
 /// Keys that only the flow table and its detectors look at.
-const TABLE_ONLY: [&str; 6] =
-    ["flows", "detector", "flow_capacity", "idle_timeout", "active_timeout", "linger"];
+const TABLE_ONLY: [&str; 6] = [
+    Output::flows,
+    Detection::detector,
+    FlowTable::flow_capacity,
+    FlowTable::idle_timeout,
+    FlowTable::active_timeout,
+    FlowTable::linger,
+];
 /// Keys that need flows, and nothing else.
-const FLOWS_ONLY: [&str; 2] = ["ipfix", "records"];
+const FLOWS_ONLY: [&str; 2] = [Export::ipfix, Export::records];
 /// Keys that only the exporter looks at.
-const IPFIX_ONLY: [&str; 2] = ["ipfix_times", "ipfix_authority"];
+const IPFIX_ONLY: [&str; 2] = [Export::ipfix_times, Export::ipfix_authority];
 /// Keys that only measurement tasks look at.
-const TASKS_ONLY: [&str; 5] = ["memory", "window", "keep_windows", "sampling", "save_states"];
+const TASKS_ONLY: [&str; 5] =
+    [Tasks::memory, Tasks::window, Tasks::keep_windows, Tasks::sampling, Tasks::save_states];
 
 /// What was typed.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,7 +57,7 @@ pub struct Request {
     /// Pace of a replay.
     pub replay: Option<f64>,
     /// Flags that have a key in the configuration file.
-    pub settings: Settings,
+    pub flags: Flags,
 }
 
 /// Where a value comes from.
@@ -111,36 +124,52 @@ pub fn resolve(
     config: &Config,
     stdout_is_terminal: bool,
 ) -> Result<WatchOptions, OptionsError> {
-    let set = merge(&merge(&request.settings, &config.settings), &Settings::defaults());
-    let resolution = Resolution { typed: &request.settings, config, set };
+    let set = request.flags.over(&config.0);
+    let resolution = Resolution {
+        typed: &request.flags,
+        output: set.one(),
+        input: set.one(),
+        tasks: set.one(),
+        export: set.one(),
+        detection: set.one(),
+        flow_table: set.one(),
+        live: set.one(),
+        document: &set,
+    };
     resolution.refuse_flags_without_effect()?;
     Ok(WatchOptions {
         sources: request.sources.clone(),
         show: resolution.show(stdout_is_terminal)?,
         replay: request.replay,
-        workers: resolution.set.input.workers.map(Into::into),
-        filter: resolution.set.input.filter.clone(),
-        peel_tunnels: sure(resolution.set.input.peel_tunnels),
-        duration: resolution.set.input.duration,
+        workers: resolution.input.workers.map(Into::into),
+        filter: resolution.input.filter.clone(),
+        peel_tunnels: resolution.input.peel_tunnels,
+        duration: resolution.input.duration,
         flow_table: resolution.flow_table()?,
         threshold: resolution.threshold()?,
         tasks: resolution.tasks()?,
-        table: sure(resolution.set.tasks.table),
-        save_states: resolution.set.tasks.save_states.clone().map(Into::into),
+        table: resolution.tasks.table,
+        save_states: resolution.tasks.save_states.clone().map(Into::into),
         export: resolution.export()?,
         records: resolution.records(),
         detector: resolution.detector()?,
         live: resolution.live()?,
-        seed: resolution.set.input.seed,
-        top: sure(resolution.set.output.top).get(),
+        seed: resolution.input.seed,
+        top: resolution.output.top.get(),
     })
 }
 
+/// Flags over file over defaults.
 struct Resolution<'a> {
-    typed: &'a Settings,
-    config: &'a Config,
-    /// With a value wherever there is a default.
-    set: Settings,
+    typed: &'a Flags,
+    document: &'a Document,
+    output: Typed<'a, Output>,
+    input: Typed<'a, Input>,
+    tasks: Typed<'a, Tasks>,
+    export: Typed<'a, Export>,
+    detection: Typed<'a, Detection>,
+    flow_table: Typed<'a, FlowTable>,
+    live: Typed<'a, Live>,
 }
 
 impl Resolution<'_> {
@@ -157,10 +186,10 @@ impl Resolution<'_> {
             self.refuse_typed(&IPFIX_ONLY, needs)?;
             return self.refuse_typed(&DETECTORS_ONLY, needs);
         }
-        if self.set.export.ipfix.is_none() {
+        if self.export.ipfix.is_none() {
             self.refuse_typed(&IPFIX_ONLY, "flows that are sent (--ipfix)")?;
         }
-        let detector = sure(self.set.detection.detector);
+        let detector = self.detection.detector;
         if detector != DetectorName::SlidingWindow {
             self.refuse_typed(&SLIDING_WINDOW_ONLY, "the detector sliding-window")?;
         }
@@ -170,32 +199,32 @@ impl Resolution<'_> {
         if detector == DetectorName::None {
             self.refuse_typed(&DETECTORS_ONLY, "the detectors sliding-window and cfinf")?;
         }
-        if self.typed.output.flows == Some(true) && sure(self.set.output.show) != ShowChoice::Json {
-            self.refuse_typed(&["flows"], "JSON output (--json)")?;
+        if self.typed.get(Output::flows) == Some("true") && self.output.show != ShowChoice::Json {
+            self.refuse_typed(&[Output::flows], "JSON output (--json)")?;
         }
         Ok(())
     }
 
     fn has_tasks(&self) -> bool {
-        self.set.tasks.tasks.as_ref().is_some_and(|tasks| !tasks.0.is_empty())
+        self.tasks.tasks.as_ref().is_some_and(|tasks| !tasks.0.is_empty())
     }
 
     fn has_table(&self) -> bool {
-        sure(self.set.tasks.table)
+        self.tasks.table
     }
 
     fn refuse_typed(&self, names: &[&str], needs: &'static str) -> Result<(), OptionsError> {
-        match named(names).find(|key| key.get(self.typed).is_some()) {
-            Some(key) => Err(OptionsError::NoEffect { flag: key.flag(), needs }),
+        match keys().find(|(_, key)| names.contains(&key.name) && self.typed.get(key.name).is_some()) {
+            Some((_, key)) => Err(OptionsError::NoEffect { flag: flag_of(key.name), needs }),
             None => Ok(()),
         }
     }
 
     fn show(&self, stdout_is_terminal: bool) -> Result<Show, OptionsError> {
-        match sure(self.set.output.show) {
-            ShowChoice::Json => Ok(Show::Json { flows: self.has_table() && sure(self.set.output.flows) }),
+        match self.output.show {
+            ShowChoice::Json => Ok(Show::Json { flows: self.has_table() && self.output.flows }),
             ShowChoice::LiveView if !stdout_is_terminal => {
-                Err(self.out_of_range(&["show"], "the live view needs a terminal as standard output"))
+                Err(self.out_of_range(&[Output::show], "the live view needs a terminal as standard output"))
             }
             ShowChoice::Summary => Ok(Show::Summary),
             ShowChoice::Auto if !stdout_is_terminal => Ok(Show::Summary),
@@ -205,21 +234,21 @@ impl Resolution<'_> {
 
     /// What is sent where, if there are flows at all.
     fn export(&self) -> Result<Option<ExportOptions>, OptionsError> {
-        let set = &self.set.export;
+        let set = &self.export;
         let Some(destination) = set.ipfix.clone().filter(|_| self.has_table()) else { return Ok(None) };
         let tls =
             set.ipfix_authority.as_ref().map(|file| TlsFiles { authority: file.into(), identity: None });
         match (destination.transport, &tls) {
             (Transport::Tls, None) => {
-                return Err(self.out_of_range(&["ipfix"], "TLS needs --ipfix-authority"));
+                return Err(self.out_of_range(&[Export::ipfix], "TLS needs --ipfix-authority"));
             }
             (Transport::Udp | Transport::Tcp, Some(_)) => {
                 let reason = "certificates are for tls:// only";
-                return Err(self.out_of_range(&["ipfix_authority", "ipfix"], reason));
+                return Err(self.out_of_range(&[Export::ipfix_authority, Export::ipfix], reason));
             }
             _ => {}
         }
-        let times = match sure(set.ipfix_times) {
+        let times = match set.ipfix_times {
             TimesName::Microseconds => Times::Microseconds,
             TimesName::Milliseconds => Times::Milliseconds,
         };
@@ -228,15 +257,15 @@ impl Resolution<'_> {
     }
 
     fn records(&self) -> Option<PathBuf> {
-        self.set.export.records.as_ref().filter(|_| self.has_table()).map(PathBuf::from)
+        self.export.records.as_ref().filter(|_| self.has_table()).map(PathBuf::from)
     }
 
     fn threshold(&self) -> Result<CheetahThreshold, OptionsError> {
         let threshold = CheetahThreshold {
-            flight_duration: sure(self.set.detection.flight_duration),
-            rate_threshold: sure(self.set.detection.rate_threshold),
+            flight_duration: self.detection.flight_duration,
+            rate_threshold: self.detection.rate_threshold,
         };
-        let wrong = |error| self.out_of_range(&["flight_duration", "rate_threshold"], error);
+        let wrong = |error| self.out_of_range(&DETECTORS_ONLY, error);
         threshold.validate().map_err(wrong)?;
         Ok(threshold)
     }
@@ -246,19 +275,21 @@ impl Resolution<'_> {
         if !self.has_tasks() {
             return match self.has_table() {
                 true => Ok(None),
-                false => Err(self
-                    .out_of_range(&["table"], "without it there is nothing left to measure (add --tasks)")),
+                false => Err(self.out_of_range(
+                    &[Tasks::table],
+                    "without it there is nothing left to measure (add --tasks)",
+                )),
             };
         }
-        let set = &self.set.tasks;
+        let set = &self.tasks;
         let options = TasksOptions {
             tasks: set.tasks.clone().unwrap_or_default().0,
-            memory: sure(set.memory),
-            window: sure(set.window),
-            kept_windows: sure(set.keep_windows).get(),
-            sampling: sure(set.sampling),
+            memory: set.memory,
+            window: set.window,
+            kept_windows: set.keep_windows.get(),
+            sampling: set.sampling,
             seed: 0,
-            workers: self.set.input.workers.map_or(1, Into::into),
+            workers: self.input.workers.map_or(1, Into::into),
         };
         match Plan::new(options.clone()) {
             Ok(_) => Ok(Some(options)),
@@ -267,50 +298,50 @@ impl Resolution<'_> {
     }
 
     fn detector(&self) -> Result<Detector, OptionsError> {
-        let set = &self.set.detection;
+        let set = &self.detection;
         if !self.has_table() {
             return Ok(Detector::None);
         }
-        Ok(match sure(set.detector) {
-            DetectorName::SlidingWindow => Detector::SlidingWindow { tracks: sure(set.tracks).get() },
+        Ok(match set.detector {
+            DetectorName::SlidingWindow => Detector::SlidingWindow { tracks: set.tracks.get() },
             DetectorName::Cfinf => Detector::Cfinf(CfinfParameters {
                 threshold: self.threshold()?,
                 packet_length_threshold: self
-                    .whole(set.packet_length_threshold, "packet_length_threshold")?,
-                sampling_probability: sure(set.sampling_probability).0,
-                dropped_protocols: sure(set.protocol_filter.clone()).0,
-                flow_cache_entries: sure(set.flow_cache_entries).0,
+                    .whole(set.packet_length_threshold, Detection::packet_length_threshold)?,
+                sampling_probability: set.sampling_probability.0,
+                dropped_protocols: set.protocol_filter.0.clone(),
+                flow_cache_entries: set.flow_cache_entries,
             }),
             DetectorName::None => Detector::None,
         })
     }
 
     fn flow_table(&self) -> Result<FlowTableOptions, OptionsError> {
-        let set = &self.set.flow_table;
+        let set = &self.flow_table;
         let options = FlowTableOptions {
-            capacity: sure(set.flow_capacity).0,
-            idle_timeout: sure(set.idle_timeout),
-            active_timeout: sure(set.active_timeout),
-            linger: sure(set.linger),
+            capacity: set.flow_capacity,
+            idle_timeout: set.idle_timeout,
+            active_timeout: set.active_timeout,
+            linger: set.linger,
         };
         // The flow table hosts the sliding windows, and they end with the flow.
-        let flight_duration = sure(self.set.detection.flight_duration);
-        let slides = self.has_table() && sure(self.set.detection.detector) == DetectorName::SlidingWindow;
+        let flight_duration = self.detection.flight_duration;
+        let slides = self.has_table() && self.detection.detector == DetectorName::SlidingWindow;
         if slides && options.idle_timeout < flight_duration {
-            let (idle, flight) = (options.idle_timeout.write(), flight_duration.write());
+            let (idle, flight) = (written(options.idle_timeout), written(flight_duration));
             let reason = format!("a flow is to be kept for {idle} but watched for {flight}");
-            return Err(self.out_of_range(&["idle_timeout", "flight_duration"], reason));
+            return Err(self.out_of_range(&[FlowTable::idle_timeout, Detection::flight_duration], reason));
         }
         Ok(options)
     }
 
     fn live(&self) -> Result<LiveOptions, OptionsError> {
-        let set = &self.set.live;
+        let set = &self.live;
         let options = LiveOptions {
-            snap_length: self.whole(set.snap_length, "snap_length")?,
-            ring_size: sure(set.ring_size),
-            block_timeout: sure(set.block_timeout),
-            promiscuous: sure(set.promiscuous),
+            snap_length: self.whole(set.snap_length, Live::snap_length)?,
+            ring_size: set.ring_size,
+            block_timeout: set.block_timeout,
+            promiscuous: set.promiscuous,
             ..LiveOptions::new("")
         };
         options.validate().map_err(|error| match &error {
@@ -324,46 +355,43 @@ impl Resolution<'_> {
     }
 
     /// A length that has to fit 32 bits, as all lengths of packets do.
-    fn whole(&self, length: Option<Bytes>, name: &str) -> Result<u32, OptionsError> {
+    fn whole(&self, length: Bytes, name: &str) -> Result<u32, OptionsError> {
         let wrong = |_| self.out_of_range(&[name], format!("expected at most {} bytes", u32::MAX));
-        u32::try_from(sure(length).0).map_err(wrong)
+        u32::try_from(length.0).map_err(wrong)
     }
 
     fn out_of_range(&self, names: &[&str], reason: impl ToString) -> OptionsError {
         // In the order of the names, which is that of the reason.
-        let keys = names.iter().flat_map(|name| named(std::slice::from_ref(name)));
-        OptionsError::OutOfRange {
-            origins: keys.map(|key| self.origin(key)).collect(),
-            reason: reason.to_string(),
-        }
+        let origins = names.iter().filter_map(|name| self.origin(name)).collect();
+        OptionsError::OutOfRange { origins, reason: reason.to_string() }
     }
 
-    fn origin(&self, key: &Key) -> Origin {
-        if key.get(self.typed).is_some() {
-            return Origin::Flag(key.flag());
-        }
-        match self.config.line_of(key.name) {
-            Some(line) => Origin::File { file: self.config.file.clone(), line, key: key.name },
-            None => Origin::Default(key.flag()),
-        }
+    /// Where the value of a key comes from; `None` if there is no such key.
+    fn origin(&self, name: &str) -> Option<Origin> {
+        let (section, key) = keys().find(|(_, key)| key.name == name)?;
+        let entry = self.document.entries().iter().find(|entry| std::ptr::eq(entry.section, section))?;
+        Some(match entry.place_of(name) {
+            Some(Place::Flag(flag)) => Origin::Flag(flag.clone()),
+            Some(&Place::Line(line)) => {
+                Origin::File { file: self.document.file.clone(), line, key: key.name }
+            }
+            None => Origin::Default(flag_of(key.name)),
+        })
     }
+}
+
+/// The flag of a key.
+fn flag_of(name: &str) -> String {
+    let flag = keys().find(|(_, key)| key.name == name).and_then(|(_, key)| key.flag_name());
+    flag.unwrap_or_default()
 }
 
 /// The keys that are to blame.
 fn names_in(error: &PlanError) -> &'static [&'static str] {
     match error {
-        PlanError::Memory { .. } => &["memory"],
-        PlanError::Period { .. } => &["tasks", "window"],
-        PlanError::ShortWindow { .. } => &["window"],
-        _ => &["tasks"],
+        PlanError::Memory { .. } => &[Tasks::memory],
+        PlanError::Period { .. } => &[Tasks::tasks, Tasks::window],
+        PlanError::ShortWindow { .. } => &[Tasks::window],
+        _ => &[Tasks::tasks],
     }
-}
-
-fn named(names: &[&str]) -> impl Iterator<Item = &'static Key> {
-    KEYS.iter().filter(|key| names.contains(&key.name))
-}
-
-/// A value that has a default.
-fn sure<T>(value: Option<T>) -> T {
-    value.expect("defaults were merged in")
 }

@@ -1,14 +1,14 @@
 //! What files and flags come to, and what is said of wrong ones.
 
 use proptest::prelude::*;
+use thalweg_config::{Form, Given, Key};
 use thalweg_measure::detect::CheetahThreshold;
 use thalweg_measure::detect::cfinf::CfinfParameters;
 use thalweg_measure::meter::flow_table::FlowTableOptions;
 use thalweg_measure::tasks::{TaskList, TasksOptions};
 use thalweg_wire::{BitRate, Bytes, Nanos, Protocol};
 
-use super::key::{KEYS, Key, merge};
-use super::settings::{DetectorName, Settings};
+use super::settings::{Detection, DetectorName};
 use super::*;
 use crate::watch::options::{Detector, Show, WatchOptions};
 
@@ -29,14 +29,21 @@ fn resolution_refused(text: &str) -> String {
     resolved(text).unwrap_err().to_string()
 }
 
-/// Settings from lines `key = text`, as flags would set them.
+/// What is typed, from pairs of a key and its value.
 fn typed(pairs: &[(&str, &str)]) -> Request {
-    let mut settings = Settings::default();
+    let mut flags = Flags::default();
     for (name, text) in pairs {
-        let key = KEYS.iter().find(|key| key.name == *name).unwrap();
-        assert!(key.set(&mut settings, text), "{name} = {text}");
+        let (_, key) = keys().find(|(_, key)| key.name == *name).unwrap();
+        assert!((key.accepts)(&Given::from_text(key.form(), text)), "{name} = {text}");
+        flags.set(key.name, *text);
     }
-    Request { settings, ..Request::default() }
+    Request { flags, ..Request::default() }
+}
+
+/// What a key says, in text, be it its default.
+fn said(document: &Document, key: &'static Key) -> Option<String> {
+    let entry = document.entries().iter().find(|entry| entry.section.has(key.name))?;
+    entry.given(key).map(|given| given.text().into_owned())
 }
 
 /// Two values that a key may have.
@@ -54,8 +61,8 @@ fn samples(key: &Key) -> [&'static str; 2] {
         "ipfix" => ["udp://10.0.0.1:4739", "tcp://[::1]:4739"],
         "ipfix_times" => ["microseconds", "milliseconds"],
         _ => match key.form() {
-            value::Form::Boolean => ["true", "false"],
-            value::Form::Integer => ["1", "77"],
+            Form::Boolean => ["true", "false"],
+            Form::Integer => ["1", "77"],
             _ => ["20ms", "3s"],
         },
     }
@@ -197,12 +204,17 @@ fn wrong_tasks_are_refused_with_what_was_probably_meant() {
 #[test]
 fn the_default_file_sets_every_default_and_its_examples_are_valid() {
     let file = default_file();
-    assert_eq!(merge(&parsed(&file).settings, &Settings::default()), Settings::defaults());
+    let config = parsed(&file);
+    for (_, key) in keys() {
+        let set = config.0.entries().iter().any(|entry| entry.is_set(key.name));
+        assert_eq!(set, key.default_value().is_some(), "{key:?}");
+        assert_eq!(said(&config.0, key), said(&Config::default().0, key), "{key:?}");
+    }
     let mut uncommented = file.clone();
-    for key in KEYS.iter().filter(|key| key.get(&Settings::defaults()).is_none()) {
+    for (_, key) in keys().filter(|(_, key)| key.default_value().is_none()) {
         uncommented = uncommented.replace(&format!("# {} = ", key.name), &format!("{} = ", key.name));
     }
-    assert_eq!(parsed(&uncommented).key_count(), KEYS.len());
+    assert_eq!(parsed(&uncommented).key_count(), keys().count());
 }
 
 #[test]
@@ -325,11 +337,10 @@ fn a_flag_without_effect_is_refused_but_a_key_waits() {
     ] {
         let request = typed(&[(name, text)]);
         let error = resolve(&request, &parsed(file), true).unwrap_err();
-        let flag = KEYS.iter().find(|key| key.name == name).unwrap().flag();
-        assert_eq!(error, OptionsError::NoEffect { flag, needs });
+        let (section, key) = keys().find(|(_, key)| key.name == name).unwrap();
+        assert_eq!(error, OptionsError::NoEffect { flag: key.flag_name().unwrap(), needs });
 
-        let key = KEYS.iter().find(|key| key.name == name).unwrap();
-        let line = format!("{}.{name} = {}", key.section.name, key.form().in_toml(text));
+        let line = format!("{}.{name} = {}", section.name, key.form().in_toml(text));
         assert!(resolve(&Request::default(), &parsed(&format!("{file}\n{line}")), true).is_ok(), "{line}");
     }
     let json = typed(&[("flows", "true")]);
@@ -339,29 +350,31 @@ fn a_flag_without_effect_is_refused_but_a_key_waits() {
     );
     let cfinf = typed(&[("flow_cache_entries", "7"), ("detector", "cfinf")]);
     assert!(resolve(&cfinf, &parsed("detection.tracks = 5"), true).is_ok());
-    assert_eq!(cfinf.settings.detection.detector, Some(DetectorName::Cfinf));
+    let cfinf = cfinf.flags.over(&Config::default().0).one::<Detection>().into_value();
+    assert_eq!(cfinf.detector, DetectorName::Cfinf);
 }
 
 /// Which of a key's samples is set: neither, the first, the second.
 fn choices() -> impl Strategy<Value = Vec<Option<bool>>> {
-    proptest::collection::vec(proptest::option::of(any::<bool>()), KEYS.len())
+    proptest::collection::vec(proptest::option::of(any::<bool>()), keys().count())
 }
 
 fn chosen(choices: &[Option<bool>]) -> impl Iterator<Item = (&'static Key, &'static str)> {
-    KEYS.iter().zip(choices).filter_map(|(key, choice)| Some((key, samples(key)[usize::from((*choice)?)])))
+    let keys = keys().map(|(_, key)| key).zip(choices);
+    keys.filter_map(|(key, choice)| Some((key, samples(key)[usize::from((*choice)?)])))
 }
 
 fn file_of(choices: &[Option<bool>]) -> String {
+    let section = |key: &Key| keys().find(|(_, other)| *other == key).map_or("", |(section, _)| section.name);
     chosen(choices)
-        .map(|(key, text)| format!("{}.{} = {}\n", key.section.name, key.name, key.form().in_toml(text)))
+        .map(|(key, text)| format!("{}.{} = {}\n", section(key), key.name, key.form().in_toml(text)))
         .collect()
 }
 
 /// Pieces of which configuration files are made, and some of which they are not.
 fn piece() -> impl Strategy<Value = String> {
-    let known: Vec<String> = KEYS
-        .iter()
-        .flat_map(|key| [key.name.to_owned(), format!("[{}]", key.section.name)])
+    let known: Vec<String> = keys()
+        .flat_map(|(section, key)| [key.name.to_owned(), format!("[{}]", section.name)])
         .chain(
             ["=", "\n", "'1s'", "\"", "5", "true", "[", "]", "{", "}", ".", ",", "#", "1e9"]
                 .map(String::from),
@@ -376,19 +389,13 @@ proptest! {
         let config = parsed(&file_of(&in_file));
         let pairs: Vec<_> = chosen(&in_flags).map(|(key, text)| (key.name, text)).collect();
         let request = typed(&pairs);
-        let defaults = Settings::defaults();
-        let merged = merge(&merge(&request.settings, &config.settings), &defaults);
-        for ((key, in_file), in_flags) in KEYS.iter().zip(&in_file).zip(&in_flags) {
+        let merged = request.flags.over(&config.0);
+        for (((_, key), in_file), in_flags) in keys().zip(&in_file).zip(&in_flags) {
             let expected = match in_flags.or(*in_file) {
-                // Samples are written in other units than values are printed in.
-                Some(choice) => {
-                    let mut alone = Settings::default();
-                    prop_assert!(key.set(&mut alone, samples(key)[usize::from(choice)]));
-                    key.get(&alone)
-                }
-                None => key.get(&defaults),
+                Some(choice) => Some(samples(key)[usize::from(choice)].to_owned()),
+                None => said(&Config::default().0, key),
             };
-            prop_assert_eq!(key.get(&merged), expected, "{:?}", key);
+            prop_assert_eq!(said(&merged, key), expected, "{:?}", key);
         }
         // Whatever is set, the answer is options or an error.
         let _ = resolve(&request, &config, true);
@@ -399,10 +406,11 @@ proptest! {
         let text = pieces.concat();
         match Config::parse(&text, "lab.toml") {
             Ok(config) => { let _ = resolve(&Request::default(), &config, false); }
-            Err(ConfigError::Wrong { problems, .. }) => {
-                prop_assert!(!problems.is_empty());
+            Err(ConfigError::Wrong(wrong)) => {
+                prop_assert!(!wrong.problems.is_empty());
                 let last = 1 + text.bytes().filter(|&byte| byte == b'\n').count();
-                prop_assert!(problems.iter().all(|problem| (1..=last).contains(&problem.line)));
+                let lines = wrong.problems.iter().map(|problem| problem.line().unwrap());
+                prop_assert!(lines.into_iter().all(|line| (1..=last).contains(&line)));
             }
             Err(error) => prop_assert!(false, "{}", error),
         }

@@ -2,23 +2,24 @@
 
 use std::fmt::Write;
 
+use thalweg_config::kind::Choice;
 use thalweg_emulator::workloads::sizes::PUBLISHED;
-use thalweg_experiment::experiment::key::{Choice, Section};
 use thalweg_experiment::experiment::table::{PACKETS, ROUTING, SCHEME, TOPOLOGY, TRANSPORT, WORKLOAD};
 
 /// A page with each choice on a line.
 pub fn list() -> String {
     let mut page = String::new();
-    let balances = ROUTING.keys[0].kind.choices();
-    let sizes = PUBLISHED.iter().map(|published| (published.named.name, published.named.summary)).collect();
+    let balances = ROUTING.keys().flat_map(|key| key.kind.choices()).collect();
+    let sizes = PUBLISHED.iter().map(|published| (published.named.name, published.named.summary.to_owned()));
+    let sizes: Vec<Choice> = sizes.collect();
     let parts = [
-        ("Topologies", "[topology] shape", choices(&TOPOLOGY)),
-        ("Schemes", "[scheme] name", choices(&SCHEME)),
+        ("Topologies", "[topology] shape", TOPOLOGY.choices()),
+        ("Schemes", "[scheme] name", SCHEME.choices()),
         ("Routing", "[routing] balance", balances),
-        ("Transports", "[transport] name", choices(&TRANSPORT)),
-        ("Patterns of flows", "[[workload]] pattern", choices(&WORKLOAD)),
+        ("Transports", "[transport] name", TRANSPORT.choices()),
+        ("Patterns of flows", "[[workload]] pattern", WORKLOAD.choices()),
         ("Sizes of flows", "[[workload]] sizes", sizes),
-        ("Packets without transport", "[[packets]] sender", choices(&PACKETS)),
+        ("Packets without transport", "[[packets]] sender", PACKETS.choices()),
     ];
     let widest =
         parts.iter().flat_map(|(_, _, choices)| choices).map(|(name, _)| name.len()).max().unwrap_or(0);
@@ -29,8 +30,4 @@ pub fn list() -> String {
         }
     }
     page
-}
-
-fn choices(section: &'static Section) -> Vec<Choice> {
-    section.selector().map(|selector| selector.kind.choices()).unwrap_or_default()
 }

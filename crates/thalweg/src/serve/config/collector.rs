@@ -12,13 +12,15 @@ use thalweg_measure::rates::BurstOptions;
 use thalweg_measure::samples::{SampleRing, SampleRingOptions};
 use thalweg_measure::tasks::{Plan, TaskList, TasksOptions};
 use thalweg_network::{NetworkState, Node, RouterId};
+use thalweg_wire::nearest::nearest;
 use thalweg_wire::{Bytes, LinkType, Nanos};
 use thiserror::Error;
 
+use super::RuleConfig;
 use super::links::{LinkSelection, LinkSelectionError};
-use super::{RuleConfig, SURE};
+use super::table::{BackendName, Collector};
 use crate::serve::emulation::EmulationConfig;
-use thalweg_config::{Document, Entry, Problem};
+use thalweg_config::{Document, Problem, Typed};
 
 /// What one collector is to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -154,8 +156,8 @@ impl OptionsError {
     /// The key at fault.
     pub(super) fn key(&self) -> &'static str {
         match self {
-            OptionsError::NoSwitch { .. } => "switch",
-            OptionsError::Refused { .. } => "name",
+            OptionsError::NoSwitch { .. } => Collector::switch,
+            OptionsError::Refused { .. } => Collector::name,
             OptionsError::Links { .. } => "",
         }
     }
@@ -233,13 +235,8 @@ impl CollectorConfig {
             return Ok(router);
         }
         let names = topology.routers().iter().map(|router| router.name.as_str());
-        let similar = names.map(|name| (strsim::jaro_winkler(name, &self.switch), name));
-        let nearest =
-            similar.filter(|(similarity, _)| *similarity >= 0.75).max_by(|a, b| a.0.total_cmp(&b.0));
-        Err(OptionsError::NoSwitch {
-            switch: self.switch.to_string(),
-            nearest: nearest.map(|(_, name)| name.to_owned()),
-        })
+        let nearest = nearest(&self.switch, names).map(str::to_owned);
+        Err(OptionsError::NoSwitch { switch: self.switch.to_string(), nearest })
     }
 
     /// Gap and longest burst: as configured, else as suits the fastest link of the switch.
@@ -279,7 +276,7 @@ impl RuleConfig {
 
 /// Reads the one of this name, which may be one of several that a section stands for; `None` if its source is wrong.
 pub(super) fn read(
-    entry: &Entry,
+    entry: &Typed<'_, Collector>,
     name: &str,
     document: &Document,
     emulation: Option<&EmulationConfig>,
@@ -287,7 +284,7 @@ pub(super) fn read(
     problems: &mut Vec<Problem>,
 ) -> Option<CollectorConfig> {
     let name: Arc<str> = name.into();
-    let switch: Arc<str> = entry.text("switch").unwrap_or(&name).into();
+    let switch: Arc<str> = entry.switch.as_deref().unwrap_or(&name).into();
     let source = source(entry, &document.folder, &switch, emulation, problems)?;
     let port = emulation.filter(|_| matches!(source, SourceConfig::Port { .. }));
     let port = port.and_then(|emulation| emulation.ports.iter().find(|(of, _)| *of == switch));
@@ -298,55 +295,52 @@ pub(super) fn read(
     if rules.len() > CollectorOptions::MAX_RULES {
         let reason =
             format!("{} rules are about it: {} are the most", rules.len(), CollectorOptions::MAX_RULES);
-        problems.push(entry.refuse("name", reason));
+        problems.push(entry.refuse(Collector::name, reason));
     }
-    let time = |key| entry.time(key).expect(SURE);
     let flow_table = FlowTableOptions {
-        capacity: u32::try_from(entry.whole::<u64>("flow_capacity").expect(SURE)).unwrap_or(1 << 31),
-        idle_timeout: time("idle_timeout"),
-        active_timeout: time("active_timeout"),
+        capacity: entry.flow_capacity,
+        idle_timeout: entry.idle_timeout,
+        active_timeout: entry.active_timeout,
         ..FlowTableOptions::default()
     };
-    let threshold = CheetahThreshold {
-        flight_duration: time("flight_duration"),
-        rate_threshold: entry.rate("rate_threshold").expect(SURE),
-    };
-    let threshold = entry.boolean("cheetahs").expect(SURE).then_some(threshold);
+    let threshold =
+        CheetahThreshold { flight_duration: entry.flight_duration, rate_threshold: entry.rate_threshold };
+    let threshold = entry.cheetahs.then_some(threshold);
     if let Some(threshold) = threshold {
         if let Err(error) = threshold.validate() {
-            problems.push(entry.refuse("flight_duration", error.to_string()));
+            problems.push(entry.refuse(Collector::flight_duration, error.to_string()));
         }
         if threshold.flight_duration > flow_table.idle_timeout {
-            let (key, reason) = match entry.is_set("idle_timeout") {
+            let (key, reason) = match entry.is_set(Collector::idle_timeout) {
                 true => (
-                    "idle_timeout",
+                    Collector::idle_timeout,
                     format!("it must be at least flight_duration, {}", threshold.flight_duration),
                 ),
                 false => (
-                    "flight_duration",
+                    Collector::flight_duration,
                     format!("it must be at most idle_timeout, {}", flow_table.idle_timeout),
                 ),
             };
             problems.push(entry.refuse(key, reason));
         }
     }
-    let filter = entry.text("filter").map(str::to_owned);
+    let filter = entry.filter.clone();
     // The link type is known with the source only; what is wrong on Ethernet is wrong everywhere.
     let compiled = filter.as_deref().map(|filter| Filter::compile(filter, LinkType::Ethernet, 0));
     if let Some(Err(error)) = compiled {
-        problems.push(entry.refuse("filter", error.to_string()));
+        problems.push(entry.refuse(Collector::filter, error.to_string()));
     }
     Some(CollectorConfig {
         filter,
-        peel_tunnels: entry.boolean("peel_tunnels").expect(SURE),
+        peel_tunnels: entry.peel_tunnels,
         // What the emulation has is known.
         monitor: monitor(entry, problems).or(port.map(|&(_, port)| port)),
-        gap: entry.time("gap"),
-        longest_burst: entry.time("longest_burst"),
-        smoothing: time("smoothing"),
+        gap: entry.gap,
+        longest_burst: entry.longest_burst,
+        smoothing: entry.smoothing,
         flow_table,
         threshold,
-        tracks: entry.whole("tracks").expect(SURE),
+        tracks: entry.tracks,
         tasks: tasks(entry, &source, problems),
         samples: samples(entry, problems),
         rules,
@@ -358,65 +352,76 @@ pub(super) fn read(
 
 /// The one of three ways in which packets come; without any, that of the daemon's emulation.
 fn source(
-    entry: &Entry,
+    entry: &Typed<'_, Collector>,
     folder: &Path,
     switch: &str,
     emulation: Option<&EmulationConfig>,
     problems: &mut Vec<Problem>,
 ) -> Option<SourceConfig> {
-    let ways = ["interface", "file", "emulate"];
-    let set: Vec<&'static str> = ways.into_iter().filter(|way| entry.is_set(way)).collect();
+    let ways = [
+        (Collector::interface, &entry.interface),
+        (Collector::file, &entry.file),
+        (Collector::emulate, &entry.emulate),
+    ];
+    let set: Vec<_> = ways.into_iter().filter_map(|(way, value)| Some((way, value.as_ref()?))).collect();
     if let ([], Some(emulation)) = (&set[..], emulation) {
         return port(entry, switch, emulation, problems);
     }
-    let [way] = set[..] else {
+    let [(way, value)] = set[..] else {
+        let set: Vec<&'static str> = set.iter().map(|(way, _)| *way).collect();
         let reason = match set[..] {
             [] => "expected one of interface, file and emulate".to_owned(),
             _ => format!("it has {}: only one can be", set.join(" and ")),
         };
-        problems.push(entry.refuse(set.get(1).copied().unwrap_or("name"), reason));
+        problems.push(entry.refuse(set.get(1).copied().unwrap_or(Collector::name), reason));
         return None;
     };
     let others: [(&'static str, &[&str]); 6] = [
-        ("backend", &["interface"]),
-        ("busy_poll", &["interface"]),
-        ("ring_size", &["interface"]),
-        ("block_timeout", &["interface"]),
-        ("speed", &["file", "emulate"]),
-        ("mirror", &["emulate"]),
+        (Collector::backend, &[Collector::interface]),
+        (Collector::busy_poll, &[Collector::interface]),
+        (Collector::ring_size, &[Collector::interface]),
+        (Collector::block_timeout, &[Collector::interface]),
+        (Collector::speed, &[Collector::file, Collector::emulate]),
+        (Collector::mirror, &[Collector::emulate]),
     ];
     for (key, of) in others.into_iter().filter(|(key, of)| entry.is_set(key) && !of.contains(&way)) {
         problems.push(entry.refuse(key, format!("it goes with {}, not with {way}", of.join(" or "))));
     }
-    let speed = entry.number("speed");
-    let value = entry.text(way).expect(SURE);
+    let speed = entry.speed;
     Some(match way {
-        "interface" => SourceConfig::Interface {
+        Collector::interface => SourceConfig::Interface {
             name: value.to_owned(),
-            backend: match entry.text("backend") {
-                Some("af_packet") => Some(Backend::AfPacket),
-                Some("af_xdp") => Some(Backend::AfXdp),
-                _ => None,
+            backend: match entry.backend {
+                BackendName::AfPacket => Some(Backend::AfPacket),
+                BackendName::AfXdp => Some(Backend::AfXdp),
+                BackendName::Auto => None,
             },
-            busy_poll: entry.boolean("busy_poll").expect(SURE),
-            ring_size: entry.amount("ring_size").expect(SURE),
-            block_timeout: entry.time("block_timeout").expect(SURE),
+            busy_poll: entry.busy_poll,
+            ring_size: entry.ring_size,
+            block_timeout: entry.block_timeout,
         },
-        "file" if value == "-" => SourceConfig::File { path: value.into(), speed },
-        "file" => SourceConfig::File { path: folder.join(value), speed },
+        Collector::file if value == "-" => SourceConfig::File { path: value.into(), speed },
+        Collector::file => SourceConfig::File { path: folder.join(value), speed },
         _ => SourceConfig::Emulation {
             experiment: folder.join(value),
-            mirror: entry.text("mirror").unwrap_or(switch).to_owned(),
+            mirror: entry.mirror.as_deref().unwrap_or(switch).to_owned(),
             speed,
         },
     })
 }
 
 /// Keys of `[[collector]]` that say how packets come, beside those that say from where.
-const OF_SOURCES: [&str; 6] = ["backend", "busy_poll", "ring_size", "block_timeout", "speed", "mirror"];
+const OF_SOURCES: [&str; 6] = [
+    Collector::backend,
+    Collector::busy_poll,
+    Collector::ring_size,
+    Collector::block_timeout,
+    Collector::speed,
+    Collector::mirror,
+];
 
 fn port(
-    entry: &Entry,
+    entry: &Typed<'_, Collector>,
     switch: &str,
     emulation: &EmulationConfig,
     problems: &mut Vec<Problem>,
@@ -426,46 +431,52 @@ fn port(
     }
     if !emulation.ports.iter().any(|(of, _)| **of == *switch) {
         let reason = format!("the experiment of [emulate] has no [[mirror]] of router {switch:?}");
-        problems.push(entry.refuse("switch", reason));
+        problems.push(entry.refuse(Collector::switch, reason));
         return None;
     }
     Some(SourceConfig::Port { experiment: emulation.path.clone() })
 }
 
-fn monitor(entry: &Entry, problems: &mut Vec<Problem>) -> Option<MonitorPort> {
-    match (entry.rate("monitor_rate"), entry.amount("monitor_buffer")) {
+fn monitor(entry: &Typed<'_, Collector>, problems: &mut Vec<Problem>) -> Option<MonitorPort> {
+    match (entry.monitor_rate, entry.monitor_buffer) {
         (Some(rate), Some(buffer)) => Some(MonitorPort { rate, buffer }),
         (None, None) => None,
         (Some(_), None) => {
-            problems.push(entry.refuse("monitor_rate", "it says something only with monitor_buffer"));
+            problems
+                .push(entry.refuse(Collector::monitor_rate, "it says something only with monitor_buffer"));
             None
         }
         (None, Some(_)) => {
-            problems.push(entry.refuse("monitor_buffer", "it says something only with monitor_rate"));
+            problems
+                .push(entry.refuse(Collector::monitor_buffer, "it says something only with monitor_rate"));
             None
         }
     }
 }
 
-fn tasks(entry: &Entry, source: &SourceConfig, problems: &mut Vec<Problem>) -> Option<TasksOptions> {
-    let TaskList(tasks) = match entry.text("tasks")?.parse() {
+fn tasks(
+    entry: &Typed<'_, Collector>,
+    source: &SourceConfig,
+    problems: &mut Vec<Problem>,
+) -> Option<TasksOptions> {
+    let TaskList(tasks) = match entry.tasks.as_ref()?.join(",").parse() {
         Ok(tasks) => tasks,
         Err(error) => {
             let error: thalweg_measure::tasks::ParseTaskError = error;
-            problems.push(entry.refuse("tasks", error.to_string()));
+            problems.push(entry.refuse(Collector::tasks, error.to_string()));
             return None;
         }
     };
     let options = TasksOptions {
         tasks,
-        memory: entry.amount("task_memory").expect(SURE),
-        window: entry.time("window").expect(SURE),
+        memory: entry.task_memory,
+        window: entry.window,
         // Of a file the same answers each time; of an interface nobody is to know what collides.
         seed: if source.is_live() { random_seed() } else { 0 },
         ..TasksOptions::default()
     };
     if let Err(error) = Plan::new(options.clone()) {
-        problems.push(entry.refuse("tasks", error.to_string()));
+        problems.push(entry.refuse(Collector::tasks, error.to_string()));
     }
     Some(options)
 }
@@ -478,16 +489,13 @@ fn random_seed() -> u64 {
     *SEED.get_or_init(|| RandomState::new().build_hasher().finish())
 }
 
-fn samples(entry: &Entry, problems: &mut Vec<Problem>) -> Option<SampleRingOptions> {
-    let options = SampleRingOptions {
-        bytes: entry.amount("sample_ring").expect(SURE),
-        snap_length: entry.whole("sample_length").expect(SURE),
-    };
-    if !entry.boolean("keep_samples").expect(SURE) {
+fn samples(entry: &Typed<'_, Collector>, problems: &mut Vec<Problem>) -> Option<SampleRingOptions> {
+    let options = SampleRingOptions { bytes: entry.sample_ring, snap_length: entry.sample_length };
+    if !entry.keep_samples {
         return None;
     }
     if options.bytes < SampleRing::least_bytes(options.snap_length) {
-        problems.push(entry.refuse("sample_ring", "it holds less than two samples"));
+        problems.push(entry.refuse(Collector::sample_ring, "it holds less than two samples"));
     }
     Some(options)
 }

@@ -11,11 +11,10 @@ use thalweg_network::routing::TreeOptions;
 use thalweg_network::{NetworkState, Node};
 use thalweg_wire::Nanos;
 
-use super::SURE;
 use super::openflow::{self, OpenFlowConfig};
-use super::table::{CONTROL, EMULATE};
+use super::table::{ActuatorName, Control, DeciderName, Emulate};
 use crate::client::ClientOptions;
-use thalweg_config::{Document, Entry, Problem};
+use thalweg_config::{Document, Problem, Typed};
 
 /// What the controller is to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,113 +107,118 @@ pub(super) fn read(
     network: Option<&NetworkState>,
     problems: &mut Vec<Problem>,
 ) -> Option<ControlConfig> {
-    let entry = document.entry(&CONTROL);
-    let time = |key| entry.time(key).expect(SURE);
-    let decider = match entry.text("decider")? {
-        "greedy" => DeciderConfig::Greedy(GreedyOptions {
-            timeout: time("timeout"),
-            gain: entry.number("gain").expect(SURE),
-            settle: time("settle"),
+    let entry = document.one::<Control>();
+    let decider = match entry.decider? {
+        DeciderName::Greedy => DeciderConfig::Greedy(GreedyOptions {
+            timeout: entry.timeout,
+            gain: entry.gain,
+            settle: entry.settle,
             ..GreedyOptions::default()
         }),
-        "first_fit" => DeciderConfig::FirstFit(time("interval")),
-        _ => DeciderConfig::Static,
+        DeciderName::FirstFit => DeciderConfig::FirstFit(entry.interval),
+        DeciderName::Static => DeciderConfig::Static,
     };
     let Some(network) = network else {
-        problems.push(entry.refuse("decider", "it needs a topology: [network], or [emulate]"));
+        problems.push(entry.refuse(Control::decider, "it needs a topology: [network], or [emulate]"));
         return None;
     };
     let defaults = ControllerOptions::default();
-    let options = ControllerOptions {
-        patience: time("patience"),
-        dry_run: entry.boolean("dry_run").expect(SURE),
-        ..defaults
-    };
-    let addresses: u8 = entry.whole("addresses").expect(SURE);
-    let trees = TreeOptions { addresses, seed: entry.whole("seed").expect(SURE) };
-    let actuator = actuator(document, entry, network, problems)?;
-    let remotes = remotes(document, entry, decider, problems)?;
-    Some(ControlConfig { decider, actuator, options, trees, settle_routes: time("settle_routes"), remotes })
+    let options = ControllerOptions { patience: entry.patience, dry_run: entry.dry_run, ..defaults };
+    let trees = TreeOptions { addresses: entry.addresses, seed: entry.seed };
+    let actuator = actuator(document, &entry, network, problems)?;
+    let remotes = remotes(document, &entry, decider, problems)?;
+    Some(ControlConfig { decider, actuator, options, trees, settle_routes: entry.settle_routes, remotes })
 }
 
 /// Other daemons; `None` if something is wrong.
 fn remotes(
     document: &Document,
-    entry: &Entry,
+    entry: &Typed<'_, Control>,
     decider: DeciderConfig,
     problems: &mut Vec<Problem>,
 ) -> Option<Vec<ClientOptions>> {
     let before = problems.len();
-    let file = |key| entry.text(key).map(|file| document.folder.join(file));
-    let apis = entry.texts("remotes").unwrap_or_default();
-    let remotes: Vec<ClientOptions> = apis
-        .into_iter()
+    let file = |file: &Option<String>| file.as_ref().map(|file| document.folder.join(file));
+    let remotes: Vec<ClientOptions> = entry
+        .remotes
+        .iter()
+        .flatten()
         .map(|api| ClientOptions {
-            token_file: file("remote_token_file"),
-            ca: file("remote_ca").filter(|_| api.starts_with("https://")),
+            token_file: file(&entry.remote_token_file),
+            ca: file(&entry.remote_ca).filter(|_| api.starts_with("https://")),
             ..ClientOptions::at(api)
         })
         .collect();
     if let Some(wrong) = remotes.iter().find(|remote| remote.base().is_none()) {
         let reason = format!("{:?} is not the address of an API: expected http://HOST:PORT", wrong.api);
-        problems.push(entry.refuse("remotes", reason));
+        problems.push(entry.refuse(Control::remotes, reason));
     }
     if remotes.is_empty() {
-        if let Some(key) = ["remote_token_file", "remote_ca"].into_iter().find(|key| entry.is_set(key)) {
+        if let Some(key) =
+            [Control::remote_token_file, Control::remote_ca].into_iter().find(|key| entry.is_set(key))
+        {
             problems.push(entry.refuse(key, "there are no remotes"));
         }
     } else if matches!(decider, DeciderConfig::FirstFit(_)) {
         let reason = "first_fit looks at all flows of collectors here; remotes tell of congestion only";
-        problems.push(entry.refuse("remotes", reason));
+        problems.push(entry.refuse(Control::remotes, reason));
     }
     (problems.len() == before).then_some(remotes)
 }
 
 fn actuator(
     document: &Document,
-    entry: &Entry,
+    entry: &Typed<'_, Control>,
     network: &NetworkState,
     problems: &mut Vec<Problem>,
 ) -> Option<ActuatorConfig> {
-    let name = entry.text("actuator").expect(SURE);
+    let (actuator, name) = (entry.actuator, entry.actuator.name());
     let mut refuse = |key, reason: &str| {
         problems.push(entry.refuse(key, reason));
         None
     };
-    let is_emulated = document.entry(&EMULATE).is_set("file");
-    if let Some(key) = ["interfaces", "refresh"].into_iter().find(|key| entry.is_set(key) && name != "arp") {
+    let is_emulated = document.one::<Emulate>().file.is_some();
+    let set = |keys: &[&'static str]| keys.iter().copied().find(|key| entry.is_set(key));
+    let of_arp = set(&[Control::interfaces, Control::refresh]).filter(|_| actuator != ActuatorName::Arp);
+    if let Some(key) = of_arp {
         return refuse(key, &format!("it goes with arp, not with {name}"));
     }
-    if let Some(key) = openflow::KEYS.into_iter().find(|key| entry.is_set(key) && name != "openflow") {
+    if let Some(key) = set(&openflow::KEYS).filter(|_| actuator != ActuatorName::OpenFlow) {
         return refuse(key, &format!("it goes with openflow, not with {name}"));
     }
-    match name {
-        "log" => Some(ActuatorConfig::Log),
-        "emulated" if is_emulated => Some(ActuatorConfig::Emulated),
-        "emulated" => refuse("actuator", "nothing is emulated: [emulate] is needed"),
-        _ if is_emulated => refuse("actuator", "the network is emulated: expected emulated or log"),
-        "openflow" => openflow::read(document, entry, network, problems).map(ActuatorConfig::OpenFlow),
-        _ => arp(entry, network, problems),
+    match actuator {
+        ActuatorName::Log => Some(ActuatorConfig::Log),
+        ActuatorName::Emulated if is_emulated => Some(ActuatorConfig::Emulated),
+        ActuatorName::Emulated => refuse(Control::actuator, "nothing is emulated: [emulate] is needed"),
+        _ if is_emulated => refuse(Control::actuator, "the network is emulated: expected emulated or log"),
+        ActuatorName::OpenFlow => {
+            openflow::read(document, entry, network, problems).map(ActuatorConfig::OpenFlow)
+        }
+        ActuatorName::Arp => arp(entry, network, problems),
     }
 }
 
-fn arp(entry: &Entry, network: &NetworkState, problems: &mut Vec<Problem>) -> Option<ActuatorConfig> {
+fn arp(
+    entry: &Typed<'_, Control>,
+    network: &NetworkState,
+    problems: &mut Vec<Problem>,
+) -> Option<ActuatorConfig> {
     let (mut interface, mut interfaces) = (None, BTreeMap::new());
-    for text in entry.texts("interfaces").unwrap_or_default() {
+    for text in entry.interfaces.iter().flatten() {
         match text.split_once(' ').map(|(host, name)| (host, name.trim())) {
             None => interface = Some(text.to_owned()),
             Some((host, name)) => {
                 if !matches!(network.topology().node_named(host), Some(Node::Endpoint(_))) {
                     let reason = format!("there is no host {host:?} in the topology");
-                    problems.push(entry.refuse("interfaces", reason));
+                    problems.push(entry.refuse(Control::interfaces, reason));
                 }
                 interfaces.insert(host.to_owned(), name.to_owned());
             }
         }
     }
     if interface.is_none() && interfaces.is_empty() {
-        problems.push(entry.refuse("interfaces", "arp needs an interface"));
+        problems.push(entry.refuse(Control::interfaces, "arp needs an interface"));
         return None;
     }
-    Some(ActuatorConfig::Arp { interfaces, interface, refresh: entry.time("refresh").expect(SURE) })
+    Some(ActuatorConfig::Arp { interfaces, interface, refresh: entry.refresh })
 }

@@ -7,8 +7,9 @@ use thalweg_records::handoff::HandoffOptions;
 use thalweg_records::store::StoreOptions;
 use thalweg_wire::flow_export::encode::ipfix::{self, Times};
 
-use super::SURE;
-use thalweg_config::{Document, Entry, Problem};
+use super::table::Records;
+use crate::config::settings::TimesName;
+use thalweg_config::{Document, Problem, Typed};
 
 /// Begins the names of Parquet files.
 const FILES_BEGIN_WITH: &str = "serve";
@@ -37,40 +38,47 @@ impl HandoffConfig {
     }
 }
 
-pub(super) fn read(document: &Document, entry: &Entry, problems: &mut Vec<Problem>) -> HandoffConfig {
-    let file = |key| entry.text(key).map(|file| document.folder.join(file));
-    let export = entry.text("ipfix").and_then(|text| match text.parse() {
+pub(super) fn read(
+    document: &Document,
+    entry: &Typed<'_, Records>,
+    problems: &mut Vec<Problem>,
+) -> HandoffConfig {
+    let file = |file: &Option<String>| file.as_ref().map(|file| document.folder.join(file));
+    let export = entry.ipfix.as_ref().and_then(|text| match text.parse() {
         Ok(destination) => Some(ExportOptions::new(destination)),
         Err(error) => {
-            problems.push(entry.refuse("ipfix", format!("{error}")));
+            problems.push(entry.refuse(Records::ipfix, format!("{error}")));
             None
         }
     });
-    let identity = match (file("ipfix_certificate"), file("ipfix_key")) {
+    let identity = match (file(&entry.ipfix_certificate), file(&entry.ipfix_key)) {
         (Some(certificate), Some(key)) => Some((certificate, key)),
         (None, None) => None,
         _ => {
-            let key = if entry.is_set("ipfix_key") { "ipfix_key" } else { "ipfix_certificate" };
+            let has_key = entry.ipfix_key.is_some();
+            let key = if has_key { Records::ipfix_key } else { Records::ipfix_certificate };
             problems.push(entry.refuse(key, "ipfix_certificate and ipfix_key go together"));
             None
         }
     };
-    let tls = file("ipfix_authority").map(|authority| TlsFiles { authority, identity });
+    let tls = file(&entry.ipfix_authority).map(|authority| TlsFiles { authority, identity });
     let export = export.map(|export| {
-        let times = match entry.text("ipfix_times").expect(SURE) {
-            "milliseconds" => Times::Milliseconds,
-            _ => Times::Microseconds,
+        let times = match entry.ipfix_times {
+            TimesName::Milliseconds => Times::Milliseconds,
+            TimesName::Microseconds => Times::Microseconds,
         };
         ExportOptions { tls, ipfix: ipfix::Options { times, ..export.ipfix }, ..export }
     });
     if let Some(ExportOptions { destination, tls, .. }) = &export {
         match (destination.transport, tls) {
-            (Transport::Tls, None) => problems.push(entry.refuse("ipfix", "TLS needs ipfix_authority")),
+            (Transport::Tls, None) => {
+                problems.push(entry.refuse(Records::ipfix, "TLS needs ipfix_authority"))
+            }
             (Transport::Udp | Transport::Tcp, Some(_)) => {
-                problems.push(entry.refuse("ipfix_authority", "certificates are for tls:// only"));
+                problems.push(entry.refuse(Records::ipfix_authority, "certificates are for tls:// only"));
             }
             _ => {}
         }
     }
-    HandoffConfig { export, folder: file("folder") }
+    HandoffConfig { export, folder: file(&entry.folder) }
 }

@@ -45,8 +45,8 @@ use super::emulation::EmulationConfig;
 use super::log::LogOptions;
 use super::samples::{SampleOptions, Trigger};
 use links::LinkSelection;
-use table::{API, COLLECTOR, CONTROL, LOG, NETWORK, PROCESS, RECORDS, RULE, SAMPLES, SCHEMA};
-use thalweg_config::{Document, Entry, Problem};
+use table::{Api, Collector, Control, Log, Network, Process, RULE, Records, Rule, SCHEMA, Samples};
+use thalweg_config::{Document, Problem, Typed};
 
 /// Most collectors: each is a thread.
 const MOST_COLLECTORS: usize = 256;
@@ -142,7 +142,7 @@ impl Config {
         let emulation = emulation::read(document, &mut problems)?.map(|(emulation, state)| {
             if network.state.replace((emulation.path.clone(), state)).is_some() {
                 let reason = "the network is that of [emulate]";
-                problems.push(document.entry(&NETWORK).refuse("topology", reason));
+                problems.push(document.one::<Network>().refuse(Network::topology, reason));
             }
             emulation
         });
@@ -151,23 +151,23 @@ impl Config {
         let state = network.state.as_ref().map(|(_, state)| &**state);
         let control = control::read(document, state, &mut problems);
         let access = access(document, &mut problems);
-        let api = document.entry(&API);
+        let (process, records) = (document.one::<Process>(), document.one::<Records>());
         let config = Config {
             file: document.file.clone(),
             access,
-            event_backlog: api.whole("event_backlog").expect(SURE),
-            log: log(document.entry(&LOG)),
+            event_backlog: document.one::<Api>().event_backlog,
+            log: log(&document.one()),
             process: ProcessConfig {
-                user: document.entry(&PROCESS).text("user").map(str::to_owned),
-                keep_capabilities: document.entry(&PROCESS).boolean("keep_capabilities").expect(SURE),
+                user: process.user.clone(),
+                keep_capabilities: process.keep_capabilities,
             },
             network,
             emulation,
             control,
             collectors,
             samples: samples(document, &mut problems),
-            records: document.entry(&RECORDS).text("file").map(|file| document.folder.join(file)),
-            handoff: handoff::read(document, document.entry(&RECORDS), &mut problems),
+            records: records.file.as_ref().map(|file| document.folder.join(file)),
+            handoff: handoff::read(document, &records, &mut problems),
         };
         match problems.is_empty() {
             true => Ok(config),
@@ -183,13 +183,12 @@ impl Config {
 }
 
 fn network(document: &Document) -> Result<NetworkConfig, ConfigError> {
-    let entry = document.entry(&NETWORK);
-    let settle = entry.time("settle").expect(SURE);
-    let state = entry.text("topology").map(|file| {
+    let entry = document.one::<Network>();
+    let state = entry.topology.as_ref().map(|file| {
         let path = document.folder.join(file);
         load_state(&path).map(|state| (path, Arc::new(state)))
     });
-    Ok(NetworkConfig { state: state.transpose()?, settle })
+    Ok(NetworkConfig { state: state.transpose()?, settle: entry.settle })
 }
 
 /// Reads what is known of a network, in JSON if the file's name says so, else in TOML.
@@ -212,37 +211,38 @@ fn rules(
     problems: &mut Vec<Problem>,
 ) -> Vec<RuleConfig> {
     let mut rules = Vec::new();
-    for entry in document.all(&RULE) {
-        let links = entry.texts("links").expect(SURE).into_iter().map(str::parse::<LinkSelection>);
+    for entry in document.all::<Rule>() {
+        let links = entry.links.iter().map(|links| links.parse::<LinkSelection>());
         let rule = RuleConfig {
             links: match links.collect() {
                 Ok(links) => links,
                 Err(error) => {
-                    problems.push(entry.refuse("links", error.to_string()));
+                    problems.push(entry.refuse(Rule::links, error.to_string()));
                     continue;
                 }
             },
-            collectors: entry.texts("collectors").map(|names| names.into_iter().map(str::to_owned).collect()),
-            upper: entry.number("upper").expect(SURE),
-            lower: entry.number("lower").expect(SURE),
-            spacing: entry.time("spacing").expect(SURE),
-            repeat: entry.time("repeat").expect(SURE),
-            flows: entry.whole("flows").expect(SURE),
+            collectors: entry.collectors.clone(),
+            upper: entry.upper,
+            lower: entry.lower,
+            spacing: entry.spacing,
+            repeat: entry.repeat,
+            flows: entry.flows,
         };
         if rule.lower > rule.upper {
             let reason = format!("it must not be above upper, which is {}", rule.upper);
-            problems.push(entry.refuse("lower", reason));
+            problems.push(entry.refuse(Rule::lower, reason));
         }
         for name in rule.collectors.iter().flatten() {
-            let is_called_so =
-                |collector: &Entry| names(collector, emulation).iter().any(|other| other == name);
-            if !document.all(&COLLECTOR).any(is_called_so) {
-                problems.push(entry.refuse("collectors", format!("there is no collector {name}")));
+            let is_called_so = |collector: Typed<'_, Collector>| {
+                names(&collector, emulation).iter().any(|other| other == name)
+            };
+            if !document.all::<Collector>().any(is_called_so) {
+                problems.push(entry.refuse(Rule::collectors, format!("there is no collector {name}")));
             }
         }
         rules.push(rule);
     }
-    if document.all(&RULE).next().is_none() {
+    if !document.has(&RULE) {
         rules.push(RuleConfig::default());
     }
     rules
@@ -265,12 +265,12 @@ fn collectors(
 ) -> Vec<Arc<CollectorConfig>> {
     let state = network.state.as_ref().map(|(_, state)| &**state);
     let mut collectors: Vec<Arc<CollectorConfig>> = Vec::new();
-    for entry in document.all(&COLLECTOR) {
-        for name in names(entry, emulation) {
+    for entry in document.all::<Collector>() {
+        for name in names(&entry, emulation) {
             let before = problems.len();
-            let collector = collector::read(entry, &name, document, emulation, rules, problems);
+            let collector = collector::read(&entry, &name, document, emulation, rules, problems);
             if let Some(collector) = collector {
-                check_apart(entry, &collector, &collectors, problems);
+                check_apart(&entry, &collector, &collectors, problems);
                 match collector.options(state) {
                     Ok(_) => collectors.push(Arc::new(collector)),
                     Err(error) => problems.push(entry.refuse(error.key(), error.to_string())),
@@ -282,14 +282,14 @@ fn collectors(
             }
         }
     }
-    match document.all(&COLLECTOR).map(|entry| names(entry, emulation).len()).sum() {
+    match document.all::<Collector>().map(|entry| names(&entry, emulation).len()).sum() {
         // A controller may listen to others only.
-        0 if document.entry(&CONTROL).is_set("remotes") => {}
+        0 if document.one::<Control>().remotes.is_some() => {}
         0 => problems
-            .push(document.entry(&NETWORK).refuse("", "nothing is measured: a [[collector]] is needed")),
+            .push(document.one::<Network>().refuse("", "nothing is measured: a [[collector]] is needed")),
         many if many > MOST_COLLECTORS => {
             let reason = format!("{many} collectors: {MOST_COLLECTORS} are the most");
-            problems.push(document.entry(&NETWORK).refuse("", reason));
+            problems.push(document.one::<Network>().refuse("", reason));
         }
         _ => {}
     }
@@ -297,8 +297,8 @@ fn collectors(
 }
 
 /// Names of the collectors that a section stands for.
-fn names(entry: &Entry, emulation: Option<&EmulationConfig>) -> Vec<String> {
-    match (entry.text("name").expect(SURE), emulation) {
+fn names(entry: &Collector, emulation: Option<&EmulationConfig>) -> Vec<String> {
+    match (entry.name.as_str(), emulation) {
         ("*", Some(emulation)) => emulation.ports.iter().map(|(switch, _)| switch.to_string()).collect(),
         (name, _) => vec![name.to_owned()],
     }
@@ -307,45 +307,44 @@ fn names(entry: &Entry, emulation: Option<&EmulationConfig>) -> Vec<String> {
 /// No two collectors have the same name, or read the same emulated monitor port, each of which would miss what the other
 /// gets.
 fn check_apart(
-    entry: &Entry,
+    entry: &Typed<'_, Collector>,
     collector: &CollectorConfig,
     others: &[Arc<CollectorConfig>],
     problems: &mut Vec<Problem>,
 ) {
     if others.iter().any(|other| other.name == collector.name) {
-        problems.push(entry.refuse("name", format!("two collectors are called {}", collector.name)));
+        problems.push(entry.refuse(Collector::name, format!("two collectors are called {}", collector.name)));
     }
     let reads_the_same =
         |other: &Arc<CollectorConfig>| other.source == collector.source && other.switch == collector.switch;
     if matches!(collector.source, SourceConfig::Port { .. }) && others.iter().any(reads_the_same) {
         let reason = format!("another collector reads the monitor port of {}", collector.switch);
-        problems.push(entry.refuse("switch", reason));
+        problems.push(entry.refuse(Collector::switch, reason));
     }
 }
 
 fn access(document: &Document, problems: &mut Vec<Problem>) -> AccessOptions {
-    let entry = document.entry(&API);
-    let file = |key| entry.text(key).map(|file| document.folder.join(file));
-    let listen = entry.text("listen").expect(SURE).parse::<SocketAddr>().unwrap_or_else(|_| {
-        problems.push(entry.refuse("listen", "expected an address and a port, such as 127.0.0.1:9477"));
+    let entry = document.one::<Api>();
+    let file = |file: &Option<String>| file.as_ref().map(|file| document.folder.join(file));
+    let listen = entry.listen.parse::<SocketAddr>().unwrap_or_else(|_| {
+        problems.push(entry.refuse(Api::listen, "expected an address and a port, such as 127.0.0.1:9477"));
         AccessOptions::default().listen
     });
-    let time = |key| entry.time(key).expect(SURE).into();
     let options = AccessOptions {
         listen,
-        token_file: file("token_file"),
-        tls_certificate: file("tls_certificate"),
-        tls_key: file("tls_key"),
-        client_ca: file("client_ca"),
-        hosts: entry.texts("hosts").unwrap_or_default().into_iter().map(str::to_owned).collect(),
+        token_file: file(&entry.token_file),
+        tls_certificate: file(&entry.tls_certificate),
+        tls_key: file(&entry.tls_key),
+        client_ca: file(&entry.client_ca),
+        hosts: entry.hosts.clone().unwrap_or_default(),
         limits: Limits {
-            body_bytes: entry.amount("max_body").expect(SURE).0,
-            header_timeout: time("header_timeout"),
-            request_timeout: time("request_timeout"),
-            requests_per_second: entry.whole("requests_per_second").expect(SURE),
-            request_burst: entry.whole("request_burst").expect(SURE),
-            connections: entry.whole("max_connections").expect(SURE),
-            subscribers: entry.whole("max_subscribers").expect(SURE),
+            body_bytes: entry.max_body.0,
+            header_timeout: entry.header_timeout.into(),
+            request_timeout: entry.request_timeout.into(),
+            requests_per_second: entry.requests_per_second,
+            request_burst: entry.request_burst,
+            connections: entry.max_connections,
+            subscribers: entry.max_subscribers,
         },
     };
     if let Err(error) = options.check() {
@@ -354,39 +353,32 @@ fn access(document: &Document, problems: &mut Vec<Problem>) -> AccessOptions {
     options
 }
 
-fn log(entry: &Entry) -> LogOptions {
-    LogOptions {
-        level: entry.text("level").and_then(|level| level.parse().ok()).expect(SURE),
-        format: entry.text("format").and_then(|format| format.parse().ok()).expect(SURE),
-        lines_per_second: entry.whole("lines_per_second").expect(SURE),
-    }
+fn log(entry: &Typed<'_, Log>) -> LogOptions {
+    LogOptions { level: entry.level, format: entry.format, lines_per_second: entry.lines_per_second }
 }
 
 fn samples(document: &Document, problems: &mut Vec<Problem>) -> SampleOptions {
-    let entry = document.entry(&SAMPLES);
+    let entry = document.one::<Samples>();
     let mut triggers = Vec::new();
-    for name in entry.texts("on_event").unwrap_or_default() {
+    for name in entry.on_event.iter().flatten() {
         match Trigger::ALL.iter().find(|trigger| trigger.name() == name) {
             Some(trigger) => triggers.push(*trigger),
             None => problems.push(entry.refuse(
-                "on_event",
+                Samples::on_event,
                 format!("{name} is nothing that happens: expected some of congestion, relief, cheetah"),
             )),
         }
     }
-    let folder = entry.text("folder").map(|folder| document.folder.join(folder));
+    let folder = entry.folder.as_ref().map(|folder| document.folder.join(folder));
     if folder.is_none() && !triggers.is_empty() {
-        problems.push(entry.refuse("on_event", "it needs a folder for the files"));
+        problems.push(entry.refuse(Samples::on_event, "it needs a folder for the files"));
     }
     SampleOptions {
         folder,
-        format: entry.text("format").and_then(|format| format.parse().ok()).expect(SURE),
+        format: entry.format,
         triggers,
-        spacing: entry.time("spacing").expect(SURE).into(),
-        keep: entry.whole("keep").expect(SURE),
-        after: entry.time("after").expect(SURE).into(),
+        spacing: entry.spacing.into(),
+        keep: entry.keep,
+        after: entry.after.into(),
     }
 }
-
-/// A key that [`Document`] has made sure of: it is set, or has a default.
-const SURE: &str = "a key that must be set, or has a default";

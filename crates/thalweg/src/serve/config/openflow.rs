@@ -8,16 +8,18 @@ use thalweg_control::act::openflow::Member;
 use thalweg_network::{NetworkState, Node};
 use thalweg_wire::openflow::{DatapathId, PortNumber};
 
-use thalweg_config::{Document, Entry, Problem};
+use thalweg_config::{Document, Problem, Typed};
+
+use super::table::Control;
 
 /// Keys that go with no other actuator.
 pub(super) const KEYS: [&str; 6] = [
-    "switches",
-    "openflow_listen",
-    "openflow_connect",
-    "openflow_certificate",
-    "openflow_key",
-    "openflow_ca",
+    Control::switches,
+    Control::openflow_listen,
+    Control::openflow_connect,
+    Control::openflow_certificate,
+    Control::openflow_key,
+    Control::openflow_ca,
 ];
 
 /// How switches are spoken to.
@@ -47,39 +49,42 @@ pub struct TlsFiles {
 /// Reads it; `None` if something is wrong.
 pub(super) fn read(
     document: &Document,
-    entry: &Entry,
+    entry: &Typed<'_, Control>,
     network: &NetworkState,
     problems: &mut Vec<Problem>,
 ) -> Option<OpenFlowConfig> {
     let before = problems.len();
     let members = members(entry, network, problems);
-    let listen = entry.text("openflow_listen").and_then(|text| {
-        let refused = || entry.refuse("openflow_listen", format!("{text:?} is no address with a port"));
+    let listen = entry.openflow_listen.as_ref().and_then(|text| {
+        let refused =
+            || entry.refuse(Control::openflow_listen, format!("{text:?} is no address with a port"));
         text.parse().map_err(|_| problems.push(refused())).ok()
     });
-    let connect: Vec<(SocketAddr, String)> = entry
-        .texts("openflow_connect")
-        .unwrap_or_default()
-        .into_iter()
-        .filter_map(|text| {
-            let (address, name) =
-                text.split_once(' ').map_or((text, None), |(a, name)| (a, Some(name.trim())));
-            match address.parse::<SocketAddr>() {
-                Ok(address) => Some((address, name.map_or(address.ip().to_string(), str::to_owned))),
-                Err(_) => {
-                    problems.push(
-                        entry.refuse("openflow_connect", format!("{address:?} is no address with a port")),
-                    );
-                    None
+    let connect: Vec<(SocketAddr, String)> =
+        entry
+            .openflow_connect
+            .iter()
+            .flatten()
+            .filter_map(|text| {
+                let (address, name) =
+                    text.split_once(' ').map_or((text.as_str(), None), |(a, name)| (a, Some(name.trim())));
+                match address.parse::<SocketAddr>() {
+                    Ok(address) => Some((address, name.map_or(address.ip().to_string(), str::to_owned))),
+                    Err(_) => {
+                        problems.push(entry.refuse(
+                            Control::openflow_connect,
+                            format!("{address:?} is no address with a port"),
+                        ));
+                        None
+                    }
                 }
-            }
-        })
-        .collect();
+            })
+            .collect();
     if listen.is_none() && connect.is_empty() && problems.len() == before {
-        problems.push(entry.refuse("actuator", "openflow needs openflow_listen, or openflow_connect"));
+        problems.push(entry.refuse(Control::actuator, "openflow needs openflow_listen, or openflow_connect"));
     }
-    let file = |key| entry.text(key).map(|file| document.folder.join(file));
-    let files = [file("openflow_certificate"), file("openflow_key"), file("openflow_ca")];
+    let file = |file: &Option<String>| file.as_ref().map(|file| document.folder.join(file));
+    let files = [&entry.openflow_certificate, &entry.openflow_key, &entry.openflow_ca].map(file);
     let tls = match files {
         [Some(certificate), Some(key), Some(authority)] => Some(TlsFiles { certificate, key, authority }),
         [None, None, None] => None,
@@ -94,11 +99,11 @@ pub(super) fn read(
 }
 
 /// A line for each switch: `leaf0 1`, `leaf0 0000005457000001 5`.
-fn members(entry: &Entry, network: &NetworkState, problems: &mut Vec<Problem>) -> Vec<Member> {
+fn members(entry: &Typed<'_, Control>, network: &NetworkState, problems: &mut Vec<Problem>) -> Vec<Member> {
     let topology = network.topology();
     let mut members: Vec<Member> = Vec::new();
-    for text in entry.texts("switches").unwrap_or_default() {
-        let mut refuse = |reason: String| problems.push(entry.refuse("switches", reason));
+    for text in entry.switches.iter().flatten() {
+        let mut refuse = |reason: String| problems.push(entry.refuse(Control::switches, reason));
         let words: Vec<&str> = text.split_whitespace().collect();
         let (name, datapath, monitor) = match words.as_slice() {
             [name, datapath] => (name, datapath, None),
@@ -133,8 +138,9 @@ fn members(entry: &Entry, network: &NetworkState, problems: &mut Vec<Problem>) -
     let is_missing = |router| !members.iter().any(|member| member.router == router);
     if let Some(router) = topology.router_ids().find(|&router| is_missing(router)) {
         let name = topology.name(Node::Router(router));
-        problems
-            .push(entry.refuse("switches", format!("no datapath ID for {name}: openflow needs all of them")));
+        problems.push(
+            entry.refuse(Control::switches, format!("no datapath ID for {name}: openflow needs all of them")),
+        );
     }
     members
 }

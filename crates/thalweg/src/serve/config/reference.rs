@@ -3,9 +3,8 @@
 use std::fmt::Write;
 
 use super::table::SCHEMA;
-use thalweg_config as document;
-use thalweg_config::key::{Default, Key};
 use thalweg_config::paragraph::wrapped;
+use thalweg_config::{Default, Key, reference as reference_of};
 
 const INTRODUCTION: &str = "\
 # Configuration of the daemon
@@ -39,7 +38,7 @@ interface = \"eth1\"
 
 /// `docs/reference/daemon-configuration.md`.
 pub fn reference() -> String {
-    document::reference(&SCHEMA, INTRODUCTION)
+    reference_of(&SCHEMA, INTRODUCTION)
 }
 
 /// Width of comments in the printed file.
@@ -50,18 +49,18 @@ pub fn default_file() -> String {
     let mut text =
         "# What `thalweg serve -c FILE` is to do. A key with # in front is at its default.\n".to_owned();
     for section in SCHEMA.sections {
-        let _ = write!(text, "\n{}", wrapped(section.about, "# ", "# ", WIDTH));
+        let _ = write!(text, "\n{}", wrapped(&section.about(), "# ", "# ", WIDTH));
         let off = if section.repeats && section.name != "collector" { "# " } else { "" };
         let _ = writeln!(text, "{off}{}", section.heading());
-        for key in section.keys {
-            let _ = write!(text, "\n{}{}", wrapped(key.meaning, "# ", "# ", WIDTH), line(key));
+        for key in section.keys() {
+            let _ = write!(text, "\n{}{}", wrapped(&key.meaning(), "# ", "# ", WIDTH), line(key));
         }
     }
     text
 }
 
 fn line(key: &Key) -> String {
-    let form = key.kind.form();
+    let form = key.form();
     match (key.name, key.default) {
         ("name", _) => "name = \"tor0\"\n".to_owned(),
         ("interface", _) => "interface = \"eth1\"\n".to_owned(),

@@ -1,0 +1,238 @@
+//! A file as a tree of values, each with its place in the text. TOML and JSON give the same tree, so that whoever reads
+//! it need not know which of them it was.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+use super::error::ProblemKind;
+use super::given::{Form, Given};
+use super::text::Words;
+
+/// How deep a file is nested at most; what is deeper is read as [`Kind::Other`]. No section has more than 3 levels.
+const MAX_DEPTH: usize = 8;
+
+/// How a file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// TOML 1.0.
+    Toml,
+    /// RFC 8259.
+    Json,
+}
+
+/// A value and where it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) span: Range<usize>,
+    pub(crate) kind: Kind,
+}
+
+/// What a value is.
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    Text(String),
+    /// In decimal.
+    Integer(String),
+    Float(String),
+    Boolean(bool),
+    List(Vec<Node>),
+    Table(Table),
+    /// What no key has: dates, null, what is nested too deep.
+    Other,
+}
+
+/// Keys with their values, each key once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table(pub(crate) Vec<(KeyName, Node)>);
+
+/// A key and where it is.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyName {
+    pub(crate) text: String,
+    pub(crate) span: Range<usize>,
+}
+
+/// What is wrong with a text that is not of its format, and where.
+pub(crate) type SyntaxError = (Range<usize>, ProblemKind);
+
+impl Table {
+    /// Reads a text.
+    pub(crate) fn parse(text: &str, format: Format) -> Result<Table, SyntaxError> {
+        match format {
+            Format::Toml => parse_toml(text),
+            Format::Json => parse_json(text),
+        }
+    }
+}
+
+impl Node {
+    /// The value in this form, and where the elements of a list are; `None` if it is of another form.
+    pub(crate) fn given(&self, form: Form) -> Option<(Given, Vec<Range<usize>>)> {
+        let one = |text: String| Some((Given::One(text), Vec::new()));
+        match (&self.kind, form) {
+            (Kind::Text(text), Form::Text | Form::Quantity) => one(text.clone()),
+            (Kind::Integer(number), Form::Integer | Form::Number | Form::Quantity) => one(number.clone()),
+            (Kind::Float(number), Form::Number) => one(number.clone()),
+            (Kind::Boolean(value), Form::Boolean) => one(value.to_string()),
+            (Kind::Text(text), Form::Texts) => Some((Given::from_text(form, text), Vec::new())),
+            (Kind::List(elements), Form::List | Form::Texts) => {
+                let element = |element: &Node| match &element.kind {
+                    Kind::Text(text) => Some((text.clone(), element.span.clone())),
+                    _ => None,
+                };
+                let elements = elements.iter().map(element).collect::<Option<Vec<_>>>()?;
+                let (texts, spans) = elements.into_iter().unzip();
+                Some((Given::Several(texts), spans))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn parse_toml(text: &str) -> Result<Table, SyntaxError> {
+    match DeTable::parse(text) {
+        Ok(document) => Ok(toml_table(document.get_ref())),
+        Err(error) => {
+            let message = Words(error.message().replace('\n', "; "));
+            Err((error.span().unwrap_or_default(), ProblemKind::Syntax { message }))
+        }
+    }
+}
+
+fn toml_table(table: &DeTable<'_>) -> Table {
+    let pair = |(key, value): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)| {
+        (KeyName { text: key.get_ref().to_string(), span: key.span() }, toml_value(value))
+    };
+    Table(table.iter().map(pair).collect())
+}
+
+fn toml_value(value: &Spanned<DeValue<'_>>) -> Node {
+    let kind = match value.get_ref() {
+        DeValue::String(text) => Kind::Text(text.to_string()),
+        DeValue::Integer(integer) => i128::from_str_radix(integer.as_str(), integer.radix())
+            .map_or(Kind::Other, |number| Kind::Integer(number.to_string())),
+        DeValue::Float(number) => Kind::Float(number.as_str().to_owned()),
+        DeValue::Boolean(boolean) => Kind::Boolean(*boolean),
+        DeValue::Array(elements) => Kind::List(elements.iter().map(toml_value).collect()),
+        DeValue::Table(table) => Kind::Table(toml_table(table)),
+        DeValue::Datetime(_) => Kind::Other,
+    };
+    Node { span: value.span(), kind }
+}
+
+fn parse_json(text: &str) -> Result<Table, SyntaxError> {
+    let whole = serde_json::from_str(text).map_err(|error| json_error(text, &error))?;
+    match json_value(text, whole, 0)? {
+        Node { kind: Kind::Table(table), .. } => Ok(table),
+        Node { span, .. } => {
+            Err((span, ProblemKind::JsonSyntax { message: Words("expected an object, { ... }".to_owned()) }))
+        }
+    }
+}
+
+/// The tree of a value that is part of `text`. The values within a list or an object are slices of the text until they
+/// are read in their turn, which is how their places are known; each is scanned once a level.
+fn json_value(text: &str, raw: &RawValue, depth: usize) -> Result<Node, SyntaxError> {
+    let start = raw.get().as_ptr() as usize - text.as_ptr() as usize;
+    let span = start..start + raw.get().len();
+    // The value was found sound as a whole, but for what its strings stand for.
+    let wrong = |error: serde_json::Error| {
+        (span.clone(), ProblemKind::JsonSyntax { message: Words(without_place(&error)) })
+    };
+    let kind = match raw.get().as_bytes()[0] {
+        b'"' => Kind::Text(serde_json::from_str(raw.get()).map_err(wrong)?),
+        b't' => Kind::Boolean(true),
+        b'f' => Kind::Boolean(false),
+        b'[' | b'{' if depth == MAX_DEPTH => Kind::Other,
+        b'[' => {
+            let elements: Vec<&RawValue> = serde_json::from_str(raw.get()).map_err(wrong)?;
+            let elements = elements.into_iter().map(|element| json_value(text, element, depth + 1));
+            Kind::List(elements.collect::<Result<_, _>>()?)
+        }
+        b'{' => {
+            let Pairs(pairs) = serde_json::from_str(raw.get()).map_err(wrong)?;
+            Kind::Table(json_table(text, start, pairs, depth)?)
+        }
+        b'n' => Kind::Other,
+        _ => number(raw.get()),
+    };
+    Ok(Node { span, kind })
+}
+
+fn json_table(
+    text: &str,
+    mut after: usize,
+    pairs: Vec<(String, &RawValue)>,
+    depth: usize,
+) -> Result<Table, SyntaxError> {
+    let mut known = BTreeSet::new();
+    let mut table = Table::default();
+    for (key, raw) in pairs {
+        let value = json_value(text, raw, depth + 1)?;
+        // Between two values is nothing in quotes but the key.
+        let before = &text[after..value.span.start];
+        let quote = after + before.find('"').unwrap_or_default();
+        let span = quote..after + before.rfind('"').map_or(before.len(), |end| end + 1);
+        after = value.span.end;
+        if !known.insert(key.clone()) {
+            let message = Words(format!("duplicate key {key:?}"));
+            return Err((span, ProblemKind::JsonSyntax { message }));
+        }
+        table.0.push((KeyName { text: key, span }, value));
+    }
+    Ok(table)
+}
+
+/// The keys and values of a JSON object in their order.
+struct Pairs<'t>(Vec<(String, &'t RawValue)>);
+
+impl<'t> Deserialize<'t> for Pairs<'t> {
+    fn deserialize<D: Deserializer<'t>>(deserializer: D) -> Result<Self, D::Error> {
+        struct InOrder;
+        impl<'t> Visitor<'t> for InOrder {
+            type Value = Pairs<'t>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'t>>(self, mut map: A) -> Result<Pairs<'t>, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+        deserializer.deserialize_map(InOrder)
+    }
+}
+
+fn json_error(text: &str, error: &serde_json::Error) -> SyntaxError {
+    let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
+    let at = lines.map(str::len).sum::<usize>();
+    (at..at, ProblemKind::JsonSyntax { message: Words(without_place(error)) })
+}
+
+/// A number of JSON's grammar; an integer beyond 128 bits is a fraction.
+fn number(text: &str) -> Kind {
+    match text.parse::<i128>() {
+        Ok(number) => Kind::Integer(number.to_string()),
+        Err(_) => Kind::Float(text.to_owned()),
+    }
+}
+
+/// The message without the line and column at its end, of which the line is said in its own place.
+fn without_place(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    match message.rfind(" at line ") {
+        Some(end) => message[..end].to_owned(),
+        None => message,
+    }
+}
