@@ -1,9 +1,8 @@
 //! `[[failure]]`.
 
+use thalweg_config::Typed;
 use thalweg_network::{LinkId, Topology};
 use thalweg_wire::{Nanos, Timestamp};
-
-use thalweg_config::Typed;
 
 use super::network::node;
 use crate::experiment::Problem;

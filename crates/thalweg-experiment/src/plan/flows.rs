@@ -1,6 +1,6 @@
 //! `[[workload]]`.
 
-use thalweg_config::{Hint, nearest};
+use thalweg_config::{Hint, Typed};
 use thalweg_emulator::workloads::arrivals::Spacing;
 use thalweg_emulator::workloads::compose::Limited;
 use thalweg_emulator::workloads::patterns::{
@@ -10,8 +10,6 @@ use thalweg_emulator::workloads::sizes::{FlowSizes, PUBLISHED, SizeClass, SizeDi
 use thalweg_emulator::workloads::{FOR_EVER, Workload, WorkloadError};
 use thalweg_network::EndpointId;
 use thalweg_wire::{BitRate, Bytes, Timestamp};
-
-use thalweg_config::{Hint, Typed};
 
 use super::Stage;
 use super::network::{endpoint, endpoints};

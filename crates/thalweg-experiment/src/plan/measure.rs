@@ -1,12 +1,11 @@
 //! `[measure]`.
 
+use thalweg_config::Typed;
 use thalweg_network::{PortIndex, RouterId};
 use thalweg_wire::Nanos;
 
 use super::Stage;
 use super::network::ports;
-use thalweg_config::Typed;
-
 use crate::experiment::Problem;
 use crate::experiment::table;
 

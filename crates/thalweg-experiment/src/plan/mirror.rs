@@ -1,9 +1,8 @@
 //! `[[mirror]]`.
 
+use thalweg_config::Typed;
 use thalweg_emulator::ports::monitor::Monitor;
 use thalweg_network::{Node, PortIndex};
-
-use thalweg_config::Typed;
 
 use super::Stage;
 use super::network::{node, ports};

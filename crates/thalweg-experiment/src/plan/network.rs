@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
+use thalweg_config::{Hint, Typed};
 use thalweg_network::topology::shapes::{Shape, Tiers};
 use thalweg_network::{EndpointId, LinkSpec, Node, PortIndex, RouterId, Topology};
-
-use thalweg_config::{Hint, Typed};
 
 use crate::experiment::table::{
     self, AccessLinks, FatTree, LeafSpine, RackCount, RackSize, Top, TopologyFile, Uplinks,

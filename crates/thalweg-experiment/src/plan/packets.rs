@@ -1,5 +1,6 @@
 //! `[[packets]]`.
 
+use thalweg_config::Typed;
 use thalweg_emulator::Ecn;
 use thalweg_emulator::workloads::open_loop::{
     BurstSenders, Bursts, ConstantSenders, Destinations, PacketKind, PacketMix, PacketWorkload,
@@ -8,8 +9,6 @@ use thalweg_emulator::workloads::open_loop::{
 use thalweg_emulator::workloads::{WorkloadError, random};
 use thalweg_network::EndpointId;
 use thalweg_wire::{BitRate, Bytes};
-
-use thalweg_config::Typed;
 
 use super::Stage;
 use crate::experiment::Problem;

@@ -1,5 +1,6 @@
 //! `[scheme]`.
 
+use thalweg_config::Typed;
 use thalweg_emulator::schemes::dctcp::DctcpConfig;
 use thalweg_emulator::schemes::drop_tail::DropTailConfig;
 use thalweg_emulator::schemes::drr::DrrConfig;
@@ -10,8 +11,6 @@ use thalweg_emulator::schemes::pie::PieConfig;
 use thalweg_emulator::schemes::priority::PriorityConfig;
 use thalweg_emulator::schemes::red::RedConfig;
 use thalweg_emulator::schemes::{Scheme, SchemeError};
-
-use thalweg_config::Typed;
 use thalweg_wire::Bytes;
 
 use crate::experiment::Problem;

@@ -1,5 +1,6 @@
 //! `[transport]`.
 
+use thalweg_config::Typed;
 use thalweg_emulator::Slot;
 use thalweg_emulator::hosts::{
     AckPolicy, Algorithm, HostConfig, HostConfigError, PFabricConfig, RtoConfig, TcpConfig, Transport,
@@ -8,8 +9,6 @@ use thalweg_emulator::schemes::Scheme;
 use thalweg_network::routing::{NextHops, path};
 use thalweg_network::{LinkId, LinkState};
 use thalweg_wire::{BitRate, Nanos};
-
-use thalweg_config::Typed;
 
 use super::Stage;
 use super::scheme::marks;

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use thalweg_emulator::workloads::sizes::PUBLISHED;
 use thalweg_config::kind::Choice;
+use thalweg_emulator::workloads::sizes::PUBLISHED;
 use thalweg_experiment::experiment::table::{PACKETS, ROUTING, SCHEME, TOPOLOGY, TRANSPORT, WORKLOAD};
 
 /// A page with each choice on a line.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use thalweg_config::{Document, Problem, Typed};
 use thalweg_emulator::router::Balance;
 use thalweg_experiment::{Experiment, Plan};
 use thalweg_measure::collector::MonitorPort;
@@ -10,7 +11,6 @@ use thalweg_network::{Forwarding, LinkState, NetworkState, Node};
 use super::ConfigError;
 use super::table::Emulate;
 use crate::serve::emulation::EmulationConfig;
-use thalweg_config::{Document, Problem, Typed};
 
 /// Reads it; also gives the network that is emulated. `None` if there is none.
 ///
