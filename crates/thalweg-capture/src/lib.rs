@@ -9,7 +9,6 @@ pub mod file;
 pub mod filter;
 pub mod live;
 pub mod privileges;
-mod socket;
 pub mod xdp;
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use std::io;
 
-use crate::socket::Socket;
+use thalweg_linux::socket::Socket;
 
 /// Bytes of `struct nlmsghdr`.
 const HEADER_LENGTH: usize = 16;

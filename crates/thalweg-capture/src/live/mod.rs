@@ -54,7 +54,7 @@ pub use prompt::PromptSource;
 pub use sender::FrameSender;
 
 use crate::filter::{Filter, Instruction};
-use crate::socket::Readiness;
+use thalweg_linux::socket::Readiness;
 use block::read_block;
 use ring::Ring;
 use socket::PacketSocket;

@@ -28,7 +28,7 @@ use super::slots::Slots;
 use super::socket::PacketSocket;
 use super::{LiveOptions, PATIENCE, interface, kernel_program};
 use crate::filter::Filter;
-use crate::socket::check;
+use thalweg_linux::socket::check;
 
 /// Most frames of a batch.
 const LARGEST_BATCH: usize = 64;

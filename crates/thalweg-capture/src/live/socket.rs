@@ -10,7 +10,7 @@ use std::os::fd::RawFd;
 use thalweg_wire::Nanos;
 
 use crate::filter::Instruction;
-use crate::socket::{Plain, Readiness, Socket};
+use thalweg_linux::socket::{Plain, Readiness, Socket};
 
 /// ETHTOOL_GCHANNELS of ethtool.h: how many queues are in use.
 const ETHTOOL_GET_CHANNELS: u32 = 0x3c;

@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_int};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-use crate::socket::check;
+use thalweg_linux::socket::check;
 
 /// Commands of `enum bpf_cmd`.
 const MAP_CREATE: c_int = 0;

@@ -58,7 +58,7 @@ pub use options::{BusyPoll, XdpMode, XdpOptions};
 use crate::filter::Filter;
 use crate::live::socket::PacketSocket;
 use crate::live::{LinkState, LiveError, PATIENCE, error, interface};
-use crate::socket::Readiness;
+use thalweg_linux::socket::Readiness;
 use redirect::{Attachment, Redirect};
 pub(crate) use socket::{XdpSocket, locked_memory_limit};
 use umem::Umem;

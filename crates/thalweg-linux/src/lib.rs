@@ -1,0 +1,3 @@
+//! The interfaces of the Linux kernel that Thalweg uses, each behind one safe wrapper.
+
+pub mod socket;
