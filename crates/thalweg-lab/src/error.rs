@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use thalweg_linux::NamespaceError;
 use thalweg_network::routing::NextHopsError;
 use thiserror::Error;
 
@@ -143,5 +144,14 @@ impl LabError {
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> LabError {
         LabError::Ebpf { what: what.into(), source: source.into() }
+    }
+}
+
+impl From<NamespaceError> for LabError {
+    fn from(error: NamespaceError) -> LabError {
+        match error {
+            NamespaceError::Run { name, program, source } => LabError::Exec { host: name, program, source },
+            NamespaceError::Step { name, what, source } => LabError::Namespace { name, what, source },
+        }
     }
 }

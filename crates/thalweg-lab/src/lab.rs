@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::process::{Child, Command};
 
 use nix::unistd::geteuid;
+use thalweg_linux::namespace::{self, Namespace};
 use thalweg_network::topology::Node;
 use thalweg_network::{EndpointId, PortIndex, RouterId, Topology};
 
 use crate::ebpf::{self, Maps, SwitchCounters, Tables};
 use crate::error::LabError;
 use crate::layout::{self, Layout};
-use crate::namespace::{self, Namespace};
 use crate::netlink::Netlink;
 use crate::ovs::{self, OpenFlowSwitch, Ovs};
 use crate::plan::{FABRIC, Plan, PlanError, Plane, Prefix};
@@ -148,7 +148,7 @@ impl Lab {
     /// If there is no such host, or the command cannot be started.
     pub fn exec(&self, host: &str, command: &mut Command) -> Result<Child, LabError> {
         match self.topology().node_named(host) {
-            Some(Node::Endpoint(endpoint)) => self.host(endpoint).spawn(command),
+            Some(Node::Endpoint(endpoint)) => Ok(self.host(endpoint).spawn(command)?),
             _ => Err(LabError::UnknownHost { name: host.to_owned() }),
         }
     }
@@ -325,7 +325,7 @@ fn namespaces(plan: &Plan) -> impl Iterator<Item = Namespace> + '_ {
 /// Removes what there is of a lab. The record goes last: it says what is still to be restored.
 fn remove(prefix: &Prefix) -> Result<Removed, LabError> {
     let mut removed = Removed::default();
-    for namespace in namespace::with_prefix(prefix)? {
+    for namespace in namespace::with_prefix(prefix.as_str())? {
         // A name with nothing behind it has no processes to look for.
         removed.processes += namespace.kill_processes()?;
         namespace.delete()?;

@@ -65,7 +65,6 @@ mod error;
 pub mod headroom;
 mod lab;
 mod layout;
-mod namespace;
 mod netlink;
 mod ovs;
 mod plan;
@@ -79,7 +78,7 @@ pub use ebpf::{Drops, Installed, SwitchCounters, TableEntry, TableError, Tables}
 pub use error::LabError;
 pub use headroom::{Headroom, Verdict};
 pub use lab::{Lab, Removed};
-pub use namespace::Namespace;
+pub use thalweg_linux::{Namespace, NamespaceError};
 pub use ovs::OpenFlowSwitch;
 pub use plan::{
     DEFAULT_RATE, MAX_BUFFER, MAX_PORTS, MAX_RATE, MIN_RATE, MTU_RANGE, Plan, PlanError, Plane, Prefix,

@@ -15,11 +15,11 @@ use rtnetlink::packet_route::link::{
 use rtnetlink::packet_route::tc::{TcAttribute, TcMessage};
 use rtnetlink::packet_route::{RouteNetlinkMessage, address, route};
 use rtnetlink::{Error, Handle, new_connection};
+use thalweg_linux::Namespace;
 use thalweg_network::MacAddress;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::error::LabError;
-use crate::namespace::Namespace;
 
 /// The loopback interface of every namespace.
 const LOOPBACK: u32 = 1;

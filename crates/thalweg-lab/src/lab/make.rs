@@ -7,6 +7,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use thalweg_linux::Namespace;
 use thalweg_network::EndpointId;
 use thalweg_network::topology::Node;
 use thalweg_wire::{BitRate, Bytes, Nanos};
@@ -15,7 +16,6 @@ use super::{Lab, Switching, host};
 use crate::ebpf::{self, Maps};
 use crate::error::LabError;
 use crate::layout::{self, HOST_INTERFACE, Layout, Peer};
-use crate::namespace::Namespace;
 use crate::netlink::{Netlink, VethEnd};
 use crate::ovs::{self, Ovs};
 use crate::plan::{FABRIC, Plan, Plane};
