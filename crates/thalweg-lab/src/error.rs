@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use thalweg_linux::NamespaceError;
+use thalweg_linux::{NamespaceError, NetlinkError};
 use thalweg_network::routing::NextHopsError;
 use thiserror::Error;
 
@@ -80,13 +80,8 @@ pub enum LabError {
         source: io::Error,
     },
     /// The kernel refused a request about interfaces or queues.
-    #[error("cannot {what}: {source}")]
-    Netlink {
-        /// What was asked.
-        what: String,
-        /// What it said.
-        source: rtnetlink::Error,
-    },
+    #[error(transparent)]
+    Netlink(#[from] NetlinkError),
     /// A kernel parameter could not be read or written.
     #[error("kernel parameter {path}: {source}")]
     Sysctl {

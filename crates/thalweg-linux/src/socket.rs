@@ -131,6 +131,20 @@ impl AsRawFd for Socket {
     }
 }
 
+/// Waits until there is something to read at any of these sockets, for `patience` (rounded up to milliseconds) at most.
+/// Says whether there is, or something is wrong with one; a signal ends the wait, too.
+pub fn wait_for_any(descriptors: impl IntoIterator<Item = RawFd>, patience: Nanos) -> io::Result<bool> {
+    let request = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut requests: Vec<libc::pollfd> = descriptors.into_iter().map(request).collect();
+    let timeout_ms = patience.0.div_ceil(1_000_000) as c_int;
+    // SAFETY: the pointer is to that many requests.
+    let ready = unsafe { libc::poll(requests.as_mut_ptr(), requests.len() as libc::nfds_t, timeout_ms) };
+    match check(ready) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+        answer => answer.map(|()| ready > 0),
+    }
+}
+
 /// Types of which any bytes are a value.
 ///
 /// # Safety
