@@ -56,7 +56,7 @@ pub static SECTIONS: [&Section; 7] = [&OUTPUT, &INPUT, &TASKS, &EXPORT, &DETECTI
 
 /// Everything that can be set, by section.
 #[rustfmt::skip]
-pub static KEYS: [Key; 35] = [
+pub static KEYS: [Key; 36] = [
     key(&OUTPUT, "show", &At(|s| &mut s.output.show)),
     key(&OUTPUT, "flows", &At(|s| &mut s.output.flows)),
     key(&OUTPUT, "top", &At(|s| &mut s.output.top)),
@@ -90,6 +90,7 @@ pub static KEYS: [Key; 35] = [
     key(&FLOW_TABLE, "idle_timeout", &At(|s| &mut s.flow_table.idle_timeout)),
     key(&FLOW_TABLE, "active_timeout", &At(|s| &mut s.flow_table.active_timeout)),
     key(&FLOW_TABLE, "linger", &At(|s| &mut s.flow_table.linger)),
+    key(&LIVE, "backend", &At(|s| &mut s.live.backend)),
     key(&LIVE, "snap_length", &At(|s| &mut s.live.snap_length)),
     key(&LIVE, "ring_size", &At(|s| &mut s.live.ring_size)),
     key(&LIVE, "block_timeout", &At(|s| &mut s.live.block_timeout)),

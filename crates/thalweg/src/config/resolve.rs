@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use thalweg_capture::backend::Backend;
 use thalweg_capture::live::{LiveError, LiveOptions};
 use thalweg_measure::detect::CheetahThreshold;
 use thalweg_measure::detect::cfinf::CfinfParameters;
@@ -15,7 +16,7 @@ use thiserror::Error;
 
 use super::key::{KEYS, Key, merge};
 use super::parse::Config;
-use super::settings::{DetectorName, Settings, ShowChoice, TimesName};
+use super::settings::{BackendName, DetectorName, Settings, ShowChoice, TimesName};
 use super::value::Value;
 use crate::watch::options::{Detector, Show, WatchOptions};
 
@@ -131,6 +132,7 @@ pub fn resolve(
         records: resolution.records(),
         detector: resolution.detector()?,
         live: resolution.live()?,
+        backend: resolution.backend(),
         seed: resolution.set.input.seed,
         top: sure(resolution.set.output.top).get(),
     })
@@ -321,6 +323,15 @@ impl Resolution<'_> {
             _ => self.out_of_range(&[], error),
         })?;
         Ok(options)
+    }
+
+    fn backend(&self) -> Option<Backend> {
+        match sure(self.set.live.backend) {
+            BackendName::Auto => None,
+            BackendName::AfPacket => Some(Backend::AfPacket),
+            BackendName::AfXdp => Some(Backend::AfXdp),
+            BackendName::Prompt => Some(Backend::Prompt),
+        }
     }
 
     /// A length that has to fit 32 bits, as all lengths of packets do.

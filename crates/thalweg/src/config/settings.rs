@@ -71,6 +71,21 @@ pub enum DetectorName {
     None,
 }
 
+/// How packets come from an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BackendName {
+    /// AF_XDP on an interface that carries nothing else, af_packet otherwise
+    Auto,
+    /// A tap: the host's own network stack goes on as before
+    #[value(name = "af_packet")]
+    AfPacket,
+    /// Faster: takes packets away from the host, whose own network stack no longer receives them
+    #[value(name = "af_xdp")]
+    AfXdp,
+    /// A tap that hands over each packet as soon as it comes: least delay, for few packets
+    Prompt,
+}
+
 /// In what unit IPFIX tells times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TimesName {
@@ -317,6 +332,13 @@ pub struct FlowTableSettings {
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 #[command(next_help_heading = "Live capture")]
 pub struct LiveSettings {
+    /// How packets come from an interface.
+    ///
+    /// The default leaves the host its packets. af_xdp takes them away from it: do not use it on an interface that this
+    /// host, or you, are reached through.
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub backend: Option<BackendName>,
+
     /// Bytes kept of each packet, from the link header on.
     ///
     /// From 64 to 261888. The default holds the headers of TCP over IPv6 in a tunnel over IPv6, with TCP options
@@ -394,6 +416,7 @@ impl Settings {
                 linger: Some(table.linger),
             },
             live: LiveSettings {
+                backend: Some(BackendName::AfPacket),
                 snap_length: Some(Bytes(live.snap_length.into())),
                 ring_size: Some(live.ring_size),
                 block_timeout: Some(live.block_timeout),

@@ -10,7 +10,7 @@ use thalweg_measure::tasks::{Sampling, TaskList};
 use thalweg_records::export::Destination;
 use thalweg_wire::{BitRate, Bytes, Nanos, Protocol};
 
-use super::settings::{DetectorName, ShowChoice, TimesName};
+use super::settings::{BackendName, DetectorName, ShowChoice, TimesName};
 
 /// Most flows that a table or a cache can hold: what 32-bit slot numbers can tell apart, with room for marks.
 const MAX_FLOWS: u32 = 1 << 31;
@@ -341,6 +341,22 @@ impl Value for TimesName {
 
     fn expected() -> String {
         one_of::<TimesName>()
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        ValueEnum::from_str(text, false).ok()
+    }
+
+    fn write(&self) -> String {
+        name_of(self)
+    }
+}
+
+impl Value for BackendName {
+    const FORM: Form = Form::Text;
+
+    fn expected() -> String {
+        one_of::<BackendName>()
     }
 
     fn read(text: &str) -> Option<Self> {

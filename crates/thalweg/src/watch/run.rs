@@ -62,7 +62,10 @@ pub enum Outcome {
 /// happens to a source later is told in the report and by [`Outcome::CutShort`].
 pub fn run(options: &WatchOptions) -> anyhow::Result<Outcome> {
     let seed = options.seed.unwrap_or_else(random_seed);
-    let inputs = Inputs::open(options)?;
+    let (inputs, notices) = Inputs::open(options)?;
+    for notice in notices {
+        eprintln!("thalweg: {notice}");
+    }
     let mut plan = Plan::new(inputs, options, seed)?;
     if plan.live {
         drop_privileges().context("cannot give up the privileges that capturing needed")?;

@@ -396,6 +396,7 @@ fn source(
             backend: match entry.text("backend") {
                 Some("af_packet") => Some(Backend::AfPacket),
                 Some("af_xdp") => Some(Backend::AfXdp),
+                Some("prompt") => Some(Backend::Prompt),
                 _ => None,
             },
             busy_poll: entry.boolean("busy_poll").expect(SURE),
