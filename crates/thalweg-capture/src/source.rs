@@ -140,9 +140,9 @@ pub fn wait_any<'a>(
     for source in sources {
         descriptors.push(match source {
             AnySource::File(_) | AnySource::FilteredFile(_) => return Ok(true),
-            AnySource::Packet(source) => source.give_back(),
-            AnySource::Prompt(source) => source.give_back(),
-            AnySource::Xdp(source) => source.give_back(),
+            AnySource::Packet(source) => source.release_batch(),
+            AnySource::Prompt(source) => source.release_batch(),
+            AnySource::Xdp(source) => source.release_batch(),
         });
     }
     wait_for_any(descriptors, patience)

@@ -29,13 +29,13 @@ struct Channels {
 
 impl Socket {
     /// A socket for questions alone, which needs no capability.
-    pub fn for_questions() -> io::Result<Socket> {
+    pub fn for_ioctls() -> io::Result<Socket> {
         Socket::open(libc::AF_INET, libc::SOCK_DGRAM, 0)
     }
 
     /// The index of the interface `name`; ENODEV if there is none.
     pub fn interface_index(&self, name: &str) -> io::Result<i32> {
-        let answer = self.ask_plainly(libc::SIOCGIFINDEX as _, request_for(name)?)?;
+        let answer = self.ioctl(libc::SIOCGIFINDEX as _, request_for(name)?)?;
         // SAFETY: SIOCGIFINDEX fills this field.
         Ok(unsafe { answer.ifr_ifru.ifru_ifindex })
     }
@@ -44,21 +44,21 @@ impl Socket {
     pub fn interface_name(&self, index: i32) -> io::Result<String> {
         let mut request = request_for("")?;
         request.ifr_ifru.ifru_ifindex = index;
-        let answer = self.ask_plainly(libc::SIOCGIFNAME as _, request)?;
+        let answer = self.ioctl(libc::SIOCGIFNAME as _, request)?;
         let name: Vec<u8> = answer.ifr_name.iter().map(|&c| c as u8).take_while(|&c| c != 0).collect();
         Ok(String::from_utf8_lossy(&name).into_owned())
     }
 
     /// The `IFF_` flags of the interface `name`.
     pub fn interface_flags(&self, name: &str) -> io::Result<c_int> {
-        let answer = self.ask_plainly(libc::SIOCGIFFLAGS as _, request_for(name)?)?;
+        let answer = self.ioctl(libc::SIOCGIFFLAGS as _, request_for(name)?)?;
         // SAFETY: SIOCGIFFLAGS fills this field.
         Ok(c_int::from(unsafe { answer.ifr_ifru.ifru_flags }))
     }
 
     /// The `ARPHRD_` type of the interface `name`.
     pub fn hardware_type(&self, name: &str) -> io::Result<u16> {
-        let answer = self.ask_plainly(libc::SIOCGIFHWADDR as _, request_for(name)?)?;
+        let answer = self.ioctl(libc::SIOCGIFHWADDR as _, request_for(name)?)?;
         // SAFETY: SIOCGIFHWADDR fills this field.
         Ok(unsafe { answer.ifr_ifru.ifru_hwaddr }.sa_family)
     }
@@ -76,7 +76,7 @@ impl Socket {
         }
     }
 
-    fn ask_plainly(&self, what: libc::Ioctl, request: libc::ifreq) -> io::Result<libc::ifreq> {
+    fn ioctl(&self, what: libc::Ioctl, request: libc::ifreq) -> io::Result<libc::ifreq> {
         // SAFETY: each of the requests above reads and writes one `ifreq`, and no pointer in it.
         unsafe { self.ask(what, request) }
     }

@@ -26,7 +26,7 @@ pub(super) fn look_up(name: &str) -> io::Result<Option<Link>> {
     let Some(this) = listed.iter().find(|listed| listed.name == name) else { return Ok(None) };
     Ok(Some(Link {
         is_ethernet: this.hardware_type == libc::ARPHRD_ETHER,
-        has_address: netlink.has_given_address(this.index).map_err(kernel)?,
+        has_address: netlink.has_configured_address(this.index).map_err(kernel)?,
         master: this.master.map(|index| name_of(index, &listed)),
         upper: listed.iter().find(|other| other.is_built_on(this)).map(|other| other.name.clone()),
         has_xdp: this.has_xdp,

@@ -138,7 +138,7 @@ fn too_many_queues(spec: &InterfaceSpec) -> Option<u32> {
 
 /// `None` if there is no such interface.
 fn queue_count(spec: &InterfaceSpec) -> Option<u32> {
-    Socket::for_questions().and_then(|socket| socket.receive_queue_count(spec.name())).ok()
+    Socket::for_ioctls().and_then(|socket| socket.receive_queue_count(spec.name())).ok()
 }
 
 #[cfg(test)]

@@ -180,7 +180,7 @@ impl LiveSource {
     }
 
     /// Gives the last batch back, so that the descriptor that is returned can be waited for.
-    pub(crate) fn give_back(&mut self) -> RawFd {
+    pub(crate) fn release_batch(&mut self) -> RawFd {
         self.ring.release();
         self.frames.clear();
         self.socket.raw()

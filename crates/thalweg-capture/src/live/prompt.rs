@@ -135,7 +135,7 @@ impl PromptSource {
 
     /// Gives the last batch back, so that the descriptor that is returned can be waited for: to the kernel a slot that
     /// is held has a frame to be read.
-    pub(crate) fn give_back(&mut self) -> RawFd {
+    pub(crate) fn release_batch(&mut self) -> RawFd {
         self.slots.release();
         self.frames.clear();
         self.socket.raw()
@@ -208,7 +208,7 @@ pub fn wait_any<'a>(
     sources: impl IntoIterator<Item = &'a mut PromptSource>,
     patience: Nanos,
 ) -> io::Result<bool> {
-    wait_for_any(sources.into_iter().map(PromptSource::give_back), patience)
+    wait_for_any(sources.into_iter().map(PromptSource::release_batch), patience)
 }
 
 /// The frame in a slot that begins at `at`, and the tag that was taken off it.

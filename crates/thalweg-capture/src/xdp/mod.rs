@@ -181,7 +181,7 @@ impl XdpSource {
     }
 
     /// Gives the last batch back, so that the descriptor that is returned can be waited for.
-    pub(crate) fn give_back(&mut self) -> RawFd {
+    pub(crate) fn release_batch(&mut self) -> RawFd {
         self.umem.give_back();
         self.frames.clear();
         self.socket.raw()

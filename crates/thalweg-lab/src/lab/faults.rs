@@ -50,7 +50,7 @@ impl Lab {
     /// If the lab is gone.
     pub fn links(&self) -> Result<LinkState, LabError> {
         let carrying =
-            self.parts.netlink.interfaces()?.into_iter().filter(|interface| interface.carries_frames);
+            self.parts.netlink.interfaces()?.into_iter().filter(|interface| interface.is_operational);
         let up: Vec<u32> = carrying.map(|interface| interface.index).collect();
         let mut links = LinkState::new(self.topology());
         for (link, _) in (0..).map(LinkId).zip(self.topology().links()) {

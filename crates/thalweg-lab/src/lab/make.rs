@@ -214,7 +214,7 @@ pub(super) fn wait_for_links(
     let mut waiting: BTreeSet<u32> = interfaces.collect();
     let (waits, pause) = LINK_WAITS;
     for _ in 0..waits {
-        for interface in fabric.interfaces()?.iter().filter(|interface| interface.carries_frames) {
+        for interface in fabric.interfaces()?.iter().filter(|interface| interface.is_operational) {
             waiting.remove(&interface.index);
         }
         if waiting.is_empty() {

@@ -33,7 +33,7 @@ pub struct Object<'a> {
     licence: &'a str,
 }
 
-/// What an object file has become in the kernel.
+/// A loaded object file: the program and its maps.
 #[derive(Debug)]
 pub struct Loaded {
     /// The program.

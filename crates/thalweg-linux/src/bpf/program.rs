@@ -16,7 +16,7 @@ const ATTACH_TYPE_XDP: u32 = 37;
 /// Room for what the verifier says of a program that it refuses.
 const LOG_LENGTH: usize = 1 << 20;
 
-/// Lines of the verifier's last words that an error has.
+/// Most lines of the end of the log that an error carries.
 const LOG_LINES: usize = 12;
 
 /// What a program is for (`enum bpf_prog_type`).

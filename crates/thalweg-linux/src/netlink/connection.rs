@@ -9,11 +9,11 @@ use crate::socket::Socket;
 /// Largest answer that the kernel sends at once (`NLMSG_GOODSIZE` is less).
 const LARGEST_MESSAGE: usize = 64 << 10;
 
-/// Options of netlink(7): errors come with the kernel's words, and without what they are about.
+/// Options of netlink(7): errors carry an explanation, and not the whole request.
 const NETLINK_CAP_ACK: i32 = 10;
 const NETLINK_EXT_ACK: i32 = 11;
 
-/// A flag of an error that has attributes behind it, and the one that has the kernel's words (linux/netlink.h).
+/// A flag of an error that has attributes behind it, and the one that has the explanation (linux/netlink.h).
 const NLM_F_ACK_TLVS: u16 = 0x200;
 const NLMSGERR_ATTR_MSG: u16 = 1;
 
@@ -34,8 +34,8 @@ struct Exchange {
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) source: io::Error,
-    /// The kernel's own words, if it had any.
-    pub(crate) words: Option<String>,
+    /// The kernel's explanation, if it gave one.
+    pub(crate) message: Option<String>,
 }
 
 impl Connection {
@@ -101,13 +101,13 @@ fn outcome(payload: &[u8], flags: u16) -> Result<(), Refusal> {
     }
     // Behind the number comes the header of the request.
     let attributes = payload.get(4 + HEADER_LENGTH..).filter(|_| flags & NLM_F_ACK_TLVS != 0);
-    let words = attributes.and_then(|attributes| find(attributes, NLMSGERR_ATTR_MSG)).map(text);
-    Err(Refusal { source: io::Error::from_raw_os_error(-number), words })
+    let message = attributes.and_then(|attributes| find(attributes, NLMSGERR_ATTR_MSG)).map(text);
+    Err(Refusal { source: io::Error::from_raw_os_error(-number), message })
 }
 
 impl From<io::Error> for Refusal {
     fn from(source: io::Error) -> Refusal {
-        Refusal { source, words: None }
+        Refusal { source, message: None }
     }
 }
 

@@ -29,7 +29,7 @@ pub struct Interface {
     /// Whether it has an XDP program.
     pub has_xdp: bool,
     /// Whether it is up and has a carrier.
-    pub carries_frames: bool,
+    pub is_operational: bool,
     /// What has passed it.
     pub traffic: Traffic,
 }
@@ -63,7 +63,7 @@ impl Interface {
                 libc::IFLA_LINK => interface.lower = u32_at(value, 0),
                 // Then the index is another namespace's.
                 libc::IFLA_LINK_NETNSID => is_elsewhere = true,
-                libc::IFLA_OPERSTATE => interface.carries_frames = value.first() == Some(&OPERATIONAL),
+                libc::IFLA_OPERSTATE => interface.is_operational = value.first() == Some(&OPERATIONAL),
                 libc::IFLA_STATS64 => interface.traffic = Traffic::read(value).unwrap_or_default(),
                 libc::IFLA_LINKINFO => {
                     interface.kind = find(value, libc::IFLA_INFO_KIND).map_or_else(String::new, text);

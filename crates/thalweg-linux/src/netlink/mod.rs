@@ -36,16 +36,16 @@ pub struct Netlink {
     connection: Connection,
 }
 
-/// What the kernel refused.
+/// An operation that the kernel refused.
 #[derive(Debug, Error)]
-#[error("cannot {what}: {source}{}", words.as_ref().map_or_else(String::new, |words| format!(" ({words})")))]
+#[error("cannot {operation}: {source}{}", message.as_ref().map_or_else(String::new, |text| format!(" ({text})")))]
 pub struct NetlinkError {
-    /// What was asked for, to be read after "cannot".
-    pub what: String,
-    /// What it said.
+    /// The operation, to be read after "cannot".
+    pub operation: String,
+    /// The kernel's error.
     pub source: io::Error,
-    /// Its own words, if it had any.
-    pub words: Option<String>,
+    /// The kernel's explanation, if it gave one.
+    pub message: Option<String>,
 }
 
 /// One end of a veth pair.
@@ -106,7 +106,8 @@ impl Netlink {
         let what = || format!("find {name}");
         let answers = self.ask(request, 0, what)?;
         let found = answers.iter().find_map(|answer| Interface::read(&answer.payload));
-        let missing = || NetlinkError { what: what(), source: io::ErrorKind::NotFound.into(), words: None };
+        let missing =
+            || NetlinkError { operation: what(), source: io::ErrorKind::NotFound.into(), message: None };
         Ok(found.ok_or_else(missing)?.index)
     }
 
@@ -114,7 +115,7 @@ impl Netlink {
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn has_given_address(&self, interface: u32) -> Result<bool, NetlinkError> {
+    pub fn has_configured_address(&self, interface: u32) -> Result<bool, NetlinkError> {
         let request = Request::new(libc::RTM_GETADDR, &[0; ADDRESS_LENGTH]);
         let answers = self.list(request, || "list addresses".to_owned())?;
         Ok(answers.iter().any(|answer| is_address_of(&answer.payload, interface)))
@@ -207,8 +208,8 @@ impl Netlink {
     }
 }
 
-fn refused(Refusal { source, words }: Refusal, what: String) -> NetlinkError {
-    NetlinkError { what, source, words }
+fn refused(Refusal { source, message }: Refusal, operation: String) -> NetlinkError {
+    NetlinkError { operation, source, message }
 }
 
 impl VethEnd<'_> {

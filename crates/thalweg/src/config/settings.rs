@@ -71,18 +71,18 @@ pub enum DetectorName {
     None,
 }
 
-/// How packets come from an interface.
+/// Capture backend of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum BackendName {
-    /// AF_XDP on an interface that carries nothing else, af_packet otherwise
+    /// af_xdp if the host itself does not use the interface, else af_packet
     Auto,
-    /// A tap: the host's own network stack goes on as before
+    /// Captures copies: the host's own network stack is not affected
     #[value(name = "af_packet")]
     AfPacket,
-    /// Faster: takes packets away from the host, whose own network stack no longer receives them
+    /// Fastest: the host's own network stack no longer receives the packets
     #[value(name = "af_xdp")]
     AfXdp,
-    /// A tap that hands over each packet as soon as it comes: least delay, for few packets
+    /// As af_packet, but each packet is delivered immediately: lowest delay, for low packet rates
     Prompt,
 }
 
@@ -332,10 +332,10 @@ pub struct FlowTableSettings {
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 #[command(next_help_heading = "Live capture")]
 pub struct LiveSettings {
-    /// How packets come from an interface.
+    /// Capture backend of interfaces.
     ///
-    /// The default leaves the host its packets. af_xdp takes them away from it: do not use it on an interface that this
-    /// host, or you, are reached through.
+    /// af_xdp takes incoming packets away from the host: do not use it on an interface that the host needs, such as the one
+    /// that you are logged in through.
     #[arg(long, value_enum, value_name = "NAME")]
     pub backend: Option<BackendName>,
 

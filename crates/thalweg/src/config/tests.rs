@@ -53,6 +53,7 @@ fn samples(key: &Key) -> [&'static str; 2] {
         "sampling" => ["1/16", "correct"],
         "ipfix" => ["udp://10.0.0.1:4739", "tcp://[::1]:4739"],
         "ipfix_times" => ["microseconds", "milliseconds"],
+        "backend" => ["af_xdp", "prompt"],
         _ => match key.form() {
             value::Form::Boolean => ["true", "false"],
             value::Form::Integer => ["1", "77"],

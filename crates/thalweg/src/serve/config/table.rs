@@ -683,7 +683,10 @@ fn backends() -> Vec<Choice> {
         ),
         ("af_packet", "a ring shared with the kernel, beside the host's own stack"),
         ("af_xdp", "in front of the host's own stack, which gets no packets any more"),
-        ("prompt", "as af_packet, with each packet as soon as it comes: least delay, for few packets"),
+        (
+            "prompt",
+            "as af_packet, but each packet is delivered immediately: lowest delay, for low packet rates",
+        ),
     ]
 }
 
