@@ -8,6 +8,7 @@ use thalweg_bench::{
     collector, detectors, emulator, experiments, flood, hash_map_meter, meters, scaling, sketches, stages,
     tasks,
 };
+use thalweg_capture::backend::Backend;
 use thalweg_capture::live::LiveOptions;
 use thalweg_measure::detect::CheetahThreshold;
 use thalweg_measure::meter::flow_table::FlowTableOptions;
@@ -100,6 +101,7 @@ fn watch_options(file: PathBuf) -> WatchOptions {
         export: None,
         records: None,
         live: LiveOptions::new(""),
+        backend: Some(Backend::AfPacket),
         seed: None,
         top: 10,
     }

@@ -1,16 +1,43 @@
 //! Packet sources behind the one trait of `thalweg-wire`: capture files and live interfaces, what filters their
 //! frames, and how the privileges that capturing needs are given up.
 //!
-//! The home of `unsafe`: memory-mapped files, rings shared with the kernel, system calls and libpcap, each
-//! behind a small safe type.
+//! [`open`](open()) opens all of them, whatever the backend, in another network namespace where asked:
+//!
+//! ```no_run
+//! use thalweg_capture::{InterfaceSpec, Opened, Spec, open};
+//! use thalweg_capture::backend::Backend;
+//! use thalweg_capture::live::LiveOptions;
+//! use thalweg_wire::Source;
+//!
+//! let port = InterfaceSpec { backend: Some(Backend::Prompt), ..InterfaceSpec::new(LiveOptions::new("eth1")) };
+//! for spec in [Spec::file("trace.pcap"), port.into()] {
+//!     let Opened { mut sources, choice } = open(&spec)?;
+//!     println!("{}", choice.map_or_else(|| "a file".to_owned(), |choice| choice.reason));
+//!     let batch = sources[0].next_batch()?;
+//! }
+//! # Ok::<(), thalweg_capture::CaptureError>(())
+//! ```
+//!
+//! A home of `unsafe`: memory-mapped files, rings shared with the kernel and libpcap, each behind a small safe type.
 
 pub mod backend;
+mod choice;
+mod error;
 pub mod file;
 pub mod filter;
 pub mod live;
+mod open;
 pub mod privileges;
-mod socket;
+mod source;
+mod spec;
 pub mod xdp;
+
+pub use choice::{Choice, choose};
+pub use error::CaptureError;
+pub use open::{Opened, open};
+pub use source::{AnySource, wait_any};
+pub use spec::{InterfaceSpec, Readers, Spec};
+pub use thalweg_linux::Namespace;
 
 #[cfg(test)]
 #[path = "../tests/it/skip.rs"]

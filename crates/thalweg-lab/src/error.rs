@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use thalweg_linux::{NamespaceError, NetlinkError};
 use thalweg_network::routing::NextHopsError;
 use thiserror::Error;
 
@@ -77,13 +78,8 @@ pub enum LabError {
         source: io::Error,
     },
     /// The kernel refused a request about interfaces or queues.
-    #[error("cannot {what}: {source}")]
-    Netlink {
-        /// What was asked.
-        what: String,
-        /// What it said.
-        source: rtnetlink::Error,
-    },
+    #[error(transparent)]
+    Netlink(#[from] NetlinkError),
     /// A kernel parameter could not be read or written.
     #[error("kernel parameter {path}: {source}")]
     Sysctl {
@@ -141,5 +137,14 @@ impl LabError {
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> LabError {
         LabError::Ebpf { what: what.into(), source: source.into() }
+    }
+}
+
+impl From<NamespaceError> for LabError {
+    fn from(error: NamespaceError) -> LabError {
+        match error {
+            NamespaceError::Run { name, program, source } => LabError::Exec { host: name, program, source },
+            NamespaceError::Step { name, what, source } => LabError::Namespace { name, what, source },
+        }
     }
 }

@@ -65,8 +65,6 @@ mod error;
 pub mod headroom;
 mod lab;
 mod layout;
-mod namespace;
-mod netlink;
 mod ovs;
 mod plan;
 mod record;
@@ -79,11 +77,11 @@ pub use ebpf::{Drops, Installed, SwitchCounters, TableEntry, TableError, Tables}
 pub use error::LabError;
 pub use headroom::{Headroom, Verdict};
 pub use lab::{Lab, Removed};
-pub use namespace::Namespace;
 pub use ovs::OpenFlowSwitch;
 pub use plan::{
     DEFAULT_RATE, MAX_BUFFER, MAX_PORTS, MAX_RATE, MIN_RATE, MTU_RANGE, Plan, PlanError, Plane, Prefix,
 };
 pub use routes::{DEFAULT_ADDRESSES, shortest_path_tables};
-pub use shaper::QueueCounters;
 pub use status::{HostStatus, PortStatus, Status, SwitchStatus, link_name};
+pub use thalweg_linux::tc::QueueCounters;
+pub use thalweg_linux::{Namespace, NamespaceError};

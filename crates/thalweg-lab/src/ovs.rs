@@ -20,12 +20,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use thalweg_linux::Namespace;
 use thalweg_network::topology::Endpoint;
 use thalweg_network::{MacAddress, RouterId, Topology};
 
 use crate::error::LabError;
 use crate::layout::{self, HOST_INTERFACE, Layout};
-use crate::namespace::Namespace;
 use crate::plan::Prefix;
 use crate::record;
 

@@ -2,12 +2,12 @@
 
 use std::net::Ipv4Addr;
 
+use thalweg_linux::tc::QueueCounters;
 use thalweg_network::{EndpointId, LinkId, MacAddress, PortIndex, RouterId, Topology};
 use thalweg_wire::BitRate;
 
 use crate::ebpf::SwitchCounters;
 use crate::plan::{Plane, Prefix};
-use crate::shaper::QueueCounters;
 
 /// A lab at one time. Counters are not all read at the same instant; each is exact.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use thalweg_linux::Namespace;
 
 use crate::error::LabError;
-use crate::namespace::Namespace;
 
 const FOLDER: &str = "/proc/sys";
 

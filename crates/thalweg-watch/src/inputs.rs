@@ -3,16 +3,19 @@
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-use thalweg_capture::file::{FileError, FileSource};
-use thalweg_capture::filter::{Filter, FilterError, Filtered, FilteredError};
-use thalweg_capture::live::{LinkState, LiveError, LiveOptions, LiveSource};
-use thalweg_wire::{Batch, LinkType, Progress, Source, SourceCounters};
+use thalweg_capture::backend::Backend;
+use thalweg_capture::live::LiveOptions;
+use thalweg_capture::{AnySource, CaptureError, InterfaceSpec, Opened, Readers, Spec, open};
+use thalweg_wire::{Batch, Progress, Source, SourceCounters};
 use thiserror::Error;
 
 use crate::options::WatchOptions;
 
 /// Name endings that say file, where there is no such file.
 const FILE_ENDINGS: [&str; 8] = [".pcap", ".pcapng", ".cap", ".dmp", ".gz", ".zst", ".ntar", ".trace"];
+
+/// What nothing is said about: it leaves the host its packets.
+const DEFAULT_BACKEND: Option<Backend> = Some(Backend::AfPacket);
 
 /// Everything that packets come from, open.
 #[derive(Debug)]
@@ -30,26 +33,13 @@ pub(crate) struct Input {
     source: AnySource,
 }
 
-#[derive(Debug)]
-enum AnySource {
-    File(FileSource),
-    FilteredFile(Filtered<FileSource>),
-    Live(LiveSource),
-}
-
 /// Why a source could not be opened, or could not go on.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum InputError {
     /// A capture file.
     #[error(transparent)]
-    File(#[from] FileError),
-    /// An interface.
-    #[error(transparent)]
-    Live(#[from] LiveError),
-    /// The capture filter.
-    #[error(transparent)]
-    Filter(#[from] FilterError),
+    Capture(#[from] CaptureError),
     /// Files and interfaces together.
     #[error("files and interfaces cannot be watched together: {file} is a file, {interface} an interface")]
     Mixed {
@@ -67,42 +57,44 @@ pub enum InputError {
 }
 
 impl Inputs {
-    /// Opens all sources. Interfaces get a ring for each worker.
+    /// Opens all sources. Interfaces get a ring for each worker. Also gives what there is to say about the backend of
+    /// each interface, if it is not the default.
     ///
     /// # Errors
     /// If one cannot be opened, or files and interfaces are mixed.
-    pub(crate) fn open(options: &WatchOptions) -> Result<Inputs, InputError> {
+    pub(crate) fn open(options: &WatchOptions) -> Result<(Inputs, Vec<String>), InputError> {
         let (files, interfaces): (Vec<&String>, Vec<&String>) =
             options.sources.iter().partition(|name| names_a_file(name));
         if let ([file, ..], [interface, ..]) = (files.as_slice(), interfaces.as_slice()) {
             return Err(InputError::Mixed { file: file.to_string(), interface: interface.to_string() });
         }
         if interfaces.is_empty() {
-            if let Some(expression) = &options.filter {
-                // A file's own link type is known with its first frame only; what is wrong on Ethernet is wrong
-                // everywhere, and is better said before anything is read.
-                Filter::compile(expression, LinkType::Ethernet, 0)?;
-            }
             let open = |name: &&String| Input::open_file(name, options.filter.as_deref());
-            return Ok(Inputs::Files(files.iter().map(open).collect::<Result<_, _>>()?));
+            let inputs = files.iter().map(open).collect::<Result<_, _>>()?;
+            return Ok((Inputs::Files(inputs), Vec::new()));
         }
         if let (Some(_), [interface, ..]) = (options.replay, interfaces.as_slice()) {
             return Err(InputError::Replay { interface: interface.to_string() });
         }
         let workers = workers_each(options.workers, interfaces.len());
-        let mut rings = Vec::new();
+        let (mut rings, mut notices) = (Vec::new(), Vec::new());
         for name in interfaces {
             let live = LiveOptions {
                 interface: name.clone(),
                 filter: options.filter.clone(),
                 ..options.live.clone()
             };
-            let group = LiveSource::open_group(&live, workers)?;
-            rings.extend(
-                group.into_iter().map(|ring| Input { name: name.clone(), source: AnySource::Live(ring) }),
-            );
+            let spec = InterfaceSpec {
+                backend: options.backend,
+                readers: Readers::Workers(workers),
+                ..InterfaceSpec::new(live)
+            };
+            let Opened { sources, choice } = open(&spec.into())?;
+            let choice = choice.filter(|_| options.backend != DEFAULT_BACKEND);
+            notices.extend(choice.map(|choice| format!("{name}: {}", choice.reason)));
+            rings.extend(sources.into_iter().map(|source| Input { name: name.clone(), source }));
         }
-        Ok(Inputs::Rings(rings))
+        Ok((Inputs::Rings(rings), notices))
     }
 }
 
@@ -124,53 +116,35 @@ fn names_a_file(name: &str) -> bool {
 
 impl Input {
     fn open_file(name: &str, filter: Option<&str>) -> Result<Input, InputError> {
-        let file = FileSource::open(Path::new(name))?;
-        let source = match filter {
-            None => AnySource::File(file),
-            Some(expression) => AnySource::FilteredFile(Filtered::new(file, expression)?),
-        };
-        let name = if name == "-" { "standard input" } else { name };
-        Ok(Input { name: name.to_owned(), source })
+        let mut opened = open(&Spec::File { path: name.into(), filter: filter.map(str::to_owned) })?;
+        let source = opened.sources.pop().expect("a file has one source");
+        Ok(Input { name: source.name().to_owned(), source })
     }
 
     /// Whether packets come as they happen, by the clock of this machine.
     pub(crate) fn is_live(&self) -> bool {
-        matches!(self.source, AnySource::Live(_))
+        self.source.is_live()
     }
 
     /// Whether it is an interface that is down.
     pub(crate) fn is_down(&self) -> bool {
-        matches!(&self.source, AnySource::Live(live) if live.link_state() == LinkState::Down)
+        self.source.is_down()
     }
 }
 
 impl Source for Input {
     type Error = InputError;
 
+    #[inline]
     fn next_batch(&mut self) -> Result<Option<Batch<'_>>, InputError> {
-        match &mut self.source {
-            AnySource::File(file) => Ok(file.next_batch()?),
-            AnySource::FilteredFile(file) => file.next_batch().map_err(|error| match error {
-                FilteredError::Source(error) => InputError::File(error),
-                FilteredError::Filter(error) => InputError::Filter(error),
-            }),
-            AnySource::Live(live) => Ok(live.next_batch()?),
-        }
+        Ok(self.source.next_batch()?)
     }
 
     fn counters(&mut self) -> SourceCounters {
-        match &mut self.source {
-            AnySource::File(file) => file.counters(),
-            AnySource::FilteredFile(file) => file.counters(),
-            AnySource::Live(live) => live.counters(),
-        }
+        self.source.counters()
     }
 
     fn progress(&self) -> Option<Progress> {
-        match &self.source {
-            AnySource::File(file) => file.progress(),
-            AnySource::FilteredFile(file) => file.progress(),
-            AnySource::Live(live) => live.progress(),
-        }
+        self.source.progress()
     }
 }

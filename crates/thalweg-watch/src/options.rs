@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use thalweg_capture::backend::Backend;
 use thalweg_capture::live::LiveOptions;
 use thalweg_measure::detect::CheetahThreshold;
 use thalweg_measure::detect::cfinf::CfinfParameters;
@@ -45,6 +46,8 @@ pub struct WatchOptions {
     pub records: Option<PathBuf>,
     /// Live capture; its interface name and filter are filled in from the above.
     pub live: LiveOptions,
+    /// How packets come from interfaces; `None` to choose. Default AF_PACKET.
+    pub backend: Option<Backend>,
     /// Seed of hashes and sampling. Default from the system, once a run; results do not depend on it, except
     /// where `S` samples, and those of tasks.
     pub seed: Option<u64>,

@@ -33,6 +33,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// What is to run: sources open, memory allocated, nothing started.
 pub struct Watch {
     inputs: Inputs,
+    notices: Vec<String>,
     /// One for each metering thread; `None` without a flow table.
     meters: Vec<Option<Meter>>,
     tasks: Option<Plan>,
@@ -54,7 +55,7 @@ impl Watch {
     /// # Errors
     /// If a source cannot be opened, memory does not suffice, an option is out of range.
     pub fn open(options: &WatchOptions, seed: u64, clock: Clock) -> Result<Watch, WatchError> {
-        let inputs = Inputs::open(options)?;
+        let (inputs, notices) = Inputs::open(options)?;
         let (live, workers) = match &inputs {
             Inputs::Files(_) => (false, options.workers.unwrap_or(1).max(1)),
             Inputs::Rings(rings) => (true, rings.len()),
@@ -67,7 +68,21 @@ impl Watch {
         let parser = Parser { peel_tunnels: options.peel_tunnels };
         let (saving, handing) = (None, None);
         let (duration, top) = (options.duration, options.top);
-        Ok(Watch { inputs, meters, tasks, saving, handing, parser, seed, pace, duration, top, live, clock })
+        Ok(Watch {
+            inputs,
+            notices,
+            meters,
+            tasks,
+            saving,
+            handing,
+            parser,
+            seed,
+            pace,
+            duration,
+            top,
+            live,
+            clock,
+        })
     }
 
     /// Makes ready what is written besides what is shown: states in a folder, flows handed on. It is written as the
@@ -81,6 +96,11 @@ impl Watch {
         }
         self.handing = Handing::start(options, self.live, self.clock)?;
         Ok(())
+    }
+
+    /// How packets of interfaces are captured, where that is not the default: a line for each.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
     }
 
     /// Whether packets come as they happen, by the clock of this machine.

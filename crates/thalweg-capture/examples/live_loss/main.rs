@@ -16,15 +16,15 @@ mod generator;
 
 use std::error::Error;
 use std::fs::File;
-use std::num::NonZeroUsize;
 use std::os::fd::AsRawFd;
 use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use thalweg_capture::backend::{AnySource, Backend};
+use thalweg_capture::backend::Backend;
 use thalweg_capture::live::LiveOptions;
-use thalweg_capture::xdp::{BusyPoll, XdpMode, XdpOptions};
+use thalweg_capture::xdp::{BusyPoll, XdpMode};
+use thalweg_capture::{InterfaceSpec, open};
 use thalweg_wire::{Source, SourceCounters};
 
 /// Namespaces of the receiver, with interface `receiver`, and of the sender, with interface `sender`.
@@ -68,17 +68,20 @@ fn main() -> Result<ExitCode, Failure> {
         "{:24} {:>10} {:>10} {:>10} {:>8} {:>8} {:>8} {:>9} {:>8}",
         "receiver", "sent/s", "sent", "received", "dropped", "before", "missing", "loss", "ns each"
     );
-    let native = XdpOptions { mode: Some(XdpMode::Native), ..XdpOptions::new("receiver") };
-    let busy = XdpOptions { busy_poll: Some(BusyPoll::default()), ..native.clone() };
-    let generic = XdpOptions { mode: Some(XdpMode::Generic), ..native.clone() };
+    let through = |backend, xdp_mode, busy_poll| InterfaceSpec {
+        backend: Some(backend),
+        xdp_mode: Some(xdp_mode),
+        busy_poll,
+        ..InterfaceSpec::new(LiveOptions::new("receiver"))
+    };
     let mut all_accounted = true;
-    for (name, backend, xdp) in [
-        ("TPACKET_V3", Backend::AfPacket, &native),
-        ("AF_XDP native", Backend::AfXdp, &native),
-        ("AF_XDP native, busy poll", Backend::AfXdp, &busy),
-        ("AF_XDP generic", Backend::AfXdp, &generic),
+    for (name, spec) in [
+        ("TPACKET_V3", through(Backend::AfPacket, XdpMode::Native, None)),
+        ("AF_XDP native", through(Backend::AfXdp, XdpMode::Native, None)),
+        ("AF_XDP native, busy poll", through(Backend::AfXdp, XdpMode::Native, Some(BusyPoll::default()))),
+        ("AF_XDP generic", through(Backend::AfXdp, XdpMode::Generic, None)),
     ] {
-        let outcome = run(backend, xdp, load)?;
+        let outcome = run(&spec, load)?;
         all_accounted &= print(name, &outcome);
     }
     Ok(if all_accounted { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -99,17 +102,15 @@ fn print(name: &str, outcome: &Outcome) -> bool {
     missing == 0
 }
 
-fn run(backend: Backend, xdp: &XdpOptions, load: Load) -> Result<Outcome, Failure> {
+fn run(spec: &InterfaceSpec, load: Load) -> Result<Outcome, Failure> {
     let _network = Network::make()?;
-    let packet = LiveOptions::new("receiver");
     let is_sent = AtomicBool::new(false);
     let is_ready = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let receiver = scope.spawn(|| {
             enter(RECEIVER)?;
             take_frames_without_a_program("receiver")?;
-            let (mut group, _) = AnySource::open_group(&packet, xdp, NonZeroUsize::MIN, Some(backend))?;
-            let mut source = group.pop().ok_or("no source")?;
+            let mut source = open(&spec.clone().into())?.sources.pop().ok_or("no source")?;
             let before = dropped_by_interfaces()?;
             pin(1);
             is_ready.store(true, Ordering::Release);
@@ -126,7 +127,7 @@ fn run(backend: Backend, xdp: &XdpOptions, load: Load) -> Result<Outcome, Failur
             let processor_time = processor_time() - start;
             let counters = source.counters();
             let mut before_the_source = dropped_by_interfaces()? - before;
-            if backend == Backend::AfXdp && xdp.mode == Some(XdpMode::Native) {
+            if spec.backend == Some(Backend::AfXdp) && spec.xdp_mode == Some(XdpMode::Native) {
                 // The driver counts what AF_XDP refused as dropped, too.
                 before_the_source = before_the_source.saturating_sub(counters.kernel_drops);
             }

@@ -6,7 +6,7 @@ use thalweg_wire::LinkType;
 use thalweg_wire::capture_file::FormatError;
 use thiserror::Error;
 
-use super::Compression;
+use super::compression::Compression;
 
 /// Why a capture file could not be read, or not to its end. Offsets count the unpacked bytes.
 #[derive(Debug, Error)]

@@ -37,7 +37,7 @@ pub use self::compression::Compression;
 pub use self::error::FileError;
 use self::mapped::Mapped;
 use self::patience::Patient;
-use self::stream::Stream;
+use self::stream::{Fill, Stream};
 
 /// Frames a batch: enough to overlap the memory misses of a flow table, few enough for the frames' headers to
 /// stay in the first-level cache.
@@ -67,15 +67,6 @@ pub struct FileSource {
 enum Input {
     Mapped(Mapped),
     Stream(Stream),
-}
-
-/// What trying to get more bytes came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fill {
-    More,
-    /// Nothing arrived for a while, but it may yet.
-    NotYet,
-    End,
 }
 
 /// What looking for frames came to.
@@ -154,6 +145,11 @@ impl FileSource {
             ended: false,
             frames_handed_on: 0,
         }
+    }
+
+    /// The name that messages have for it.
+    pub fn name(&self) -> &str {
+        &self.file
     }
 
     /// Which format the file has, once its first bytes are known.

@@ -7,11 +7,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use thalweg_wire::Progress;
 
-use super::compression::Unpacker;
-use super::{Compression, FileError, Fill};
+use super::compression::{Compression, Unpacker};
+use super::error::FileError;
 
 /// Size of the buffer until a record does not fit: some batches, within the second-level cache.
 const BUFFER: usize = 256 << 10;
+
+/// What trying to get more bytes came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fill {
+    More,
+    /// Nothing arrived for a while, but it may yet.
+    NotYet,
+    End,
+}
 
 /// A buffer over a reader: filled at its end, consumed at its start. What is left of a record moves to the
 /// front before more is read; that is less than a record a fill.

@@ -8,7 +8,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use libloading::Library;
 
-use super::{FilterError, Instruction};
+use super::error::FilterError;
+use super::instruction::Instruction;
 
 /// Names of the shared library: Debian and its children, then the name that libpcap itself installs, then the
 /// link that comes with its headers.

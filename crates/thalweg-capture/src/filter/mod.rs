@@ -13,62 +13,27 @@
 //!
 //! Cost: tens of microseconds to compile, a few nanoseconds a frame to run.
 
+mod error;
 mod filtered;
+mod instruction;
 mod libpcap;
 
+pub use error::FilterError;
 pub use filtered::{Filtered, FilteredError};
+pub use instruction::Instruction;
 
 use thalweg_wire::LinkType;
-use thiserror::Error;
 
 use libpcap::Libpcap;
 
 /// Most bytes of a frame that a program written for files may accept; libpcap's own limit.
 pub const UNLIMITED_SNAP_LENGTH: u32 = 262_144;
 
-/// One instruction of the classic Berkeley packet filter, laid out as the kernel and libpcap lay it out.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Instruction {
-    /// What to do.
-    pub code: u16,
-    /// Instructions to skip if the comparison holds.
-    pub jump_true: u8,
-    /// Instructions to skip if it does not.
-    pub jump_false: u8,
-    /// The operand.
-    pub k: u32,
-}
-
 /// A compiled capture filter.
 #[derive(Clone, Debug)]
 pub struct Filter {
     program: Vec<Instruction>,
     libpcap: &'static Libpcap,
-}
-
-/// Why a capture filter cannot be used.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FilterError {
-    /// libpcap could not be loaded.
-    #[error(
-        "capture filters need libpcap, which could not be loaded ({reason}); install it (Debian: libpcap0.8)"
-    )]
-    NoLibpcap {
-        /// The loader's message.
-        reason: String,
-    },
-    /// libpcap refuses the expression.
-    #[error("capture filter `{expression}` for {link_type} frames: {reason}")]
-    Expression {
-        /// What was typed.
-        expression: String,
-        /// What the frames begin with.
-        link_type: LinkType,
-        /// libpcap's message.
-        reason: String,
-    },
 }
 
 impl Filter {

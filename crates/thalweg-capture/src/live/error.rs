@@ -57,6 +57,17 @@ pub enum LiveError {
         /// The interface.
         interface: String,
     },
+    /// AF_XDP has a socket for each receive queue, and one source was asked for.
+    #[error(
+        "`{interface}` has {queue_count} receive queues, and a collector reads one through AF_XDP: \
+         `ethtool -L {interface} combined 1` makes it one, or use backend = \"af_packet\""
+    )]
+    SeveralQueues {
+        /// The interface.
+        interface: String,
+        /// How many.
+        queue_count: u32,
+    },
     /// The user may not lock as much memory as the frames need.
     #[error(
         "the frames of `{interface}` need {needed} of locked memory, more than this user may lock: raise the limit \

@@ -3,11 +3,11 @@
 
 use std::io;
 
+use thalweg_linux::netdevice::interface_names;
 use thalweg_wire::LinkType;
 
-use super::LinkState;
 use super::error::LiveError;
-use super::socket::{PacketSocket, interface_names};
+use super::socket::PacketSocket;
 
 /// Device types of if_arp.h whose frames begin with an IP header, no header of their own before it: the
 /// capture type is then raw IP. Tunnels that do build a header build the outer IP header, which reads as well.
@@ -25,9 +25,20 @@ const RAW_IP: [u16; 8] = [
 /// Names further than this from every interface are not taken for a slip of the finger.
 const LEAST_SIMILARITY: f64 = 0.6;
 
+/// Whether the watched interface carries packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkState {
+    /// It is up.
+    Up,
+    /// It was taken down (`ip link set NAME down`), or was never up; packets flow again when it comes up.
+    Down,
+    /// It was deleted, or moved to another network namespace; what is left in the ring is still handed on.
+    Gone,
+}
+
 /// The index of the interface `name`.
 pub(crate) fn index_of(socket: &PacketSocket, name: &str) -> Result<i32, LiveError> {
-    socket.interface_index(name).map_err(|source| match source.raw_os_error() {
+    socket.socket().interface_index(name).map_err(|source| match source.raw_os_error() {
         Some(libc::ENODEV) => no_such_interface(name),
         _ => LiveError::Kernel { interface: name.to_owned(), step: "look up the interface", source },
     })
@@ -44,7 +55,7 @@ fn no_such_interface(name: &str) -> LiveError {
 /// What frames of the interface `name` begin with.
 pub(crate) fn link_type_of(socket: &PacketSocket, name: &str) -> Result<LinkType, LiveError> {
     let interface = || name.to_owned();
-    match socket.hardware_type(name) {
+    match socket.socket().hardware_type(name) {
         Ok(libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK) => Ok(LinkType::Ethernet),
         Ok(raw_ip) if RAW_IP.contains(&raw_ip) => Ok(LinkType::RawIp),
         Ok(hardware_type) => Err(LiveError::UnsupportedLink { interface: interface(), hardware_type }),
@@ -58,16 +69,31 @@ pub(crate) fn link_type_of(socket: &PacketSocket, name: &str) -> Result<LinkType
 
 /// Whether frames of the interface `name` go out and come in again.
 pub(crate) fn is_loopback(socket: &PacketSocket, name: &str) -> io::Result<bool> {
-    Ok(socket.interface_flags(name)? & libc::IFF_LOOPBACK != 0)
+    Ok(socket.socket().interface_flags(name)? & libc::IFF_LOOPBACK != 0)
 }
 
 /// The state of the interface that the socket is bound to, whatever its name is by now.
 pub(crate) fn state_of(socket: &PacketSocket) -> LinkState {
     // The kernel unbinds a socket (index -1) when its interface leaves the namespace.
     let Ok(index @ 1..) = socket.bound_index() else { return LinkState::Gone };
-    match socket.interface_name(index).and_then(|name| socket.interface_flags(&name)) {
+    match socket.socket().interface_name(index).and_then(|name| socket.socket().interface_flags(&name)) {
         Ok(flags) if flags & libc::IFF_UP != 0 => LinkState::Up,
         Ok(_) => LinkState::Down,
         Err(_) => LinkState::Gone,
     }
+}
+
+/// Has a bound socket join the fanout group `id`, or a new one; returns the group's id.
+pub(crate) fn join_group(
+    socket: &PacketSocket,
+    name: &str,
+    state: LinkState,
+    id: Option<u16>,
+) -> Result<u16, LiveError> {
+    let joined = is_loopback(socket, name).and_then(|loopback| socket.join_fanout(id, loopback));
+    joined.map_err(|source| match (source.raw_os_error(), state) {
+        // Before Linux 6.13 only a socket on an interface that is up can join.
+        (Some(libc::EINVAL), LinkState::Down) => LiveError::InterfaceDown { name: name.to_owned() },
+        _ => LiveError::Kernel { interface: name.to_owned(), step: "join the fanout group", source },
+    })
 }

@@ -36,45 +36,35 @@
 mod block;
 pub(crate) mod error;
 pub(crate) mod interface;
+mod kernel_filter;
 pub(crate) mod options;
 pub mod prompt;
 mod ring;
 pub mod sender;
 mod slots;
 pub(crate) mod socket;
+mod vlan_tag;
 
 use std::io;
 use std::num::NonZeroUsize;
+use std::os::fd::RawFd;
 
+use thalweg_linux::socket::Readiness;
 use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Nanos, Source, SourceCounters};
 
 pub use error::LiveError;
+pub use interface::LinkState;
 pub use options::LiveOptions;
 pub use prompt::PromptSource;
 pub use sender::FrameSender;
 
-use crate::filter::{Filter, Instruction};
-use crate::socket::Readiness;
+use crate::filter::Filter;
 use block::read_block;
+use kernel_filter::{REFUSE_ALL, kernel_program};
+use options::PATIENCE;
 use ring::Ring;
 use socket::PacketSocket;
-
-/// How long to wait for a block before an empty batch says that nothing came.
-pub(crate) const PATIENCE: Nanos = Nanos::from_millis(100);
-
-/// Refuses every frame: nothing is to enter a ring before all of its group are ready.
-const REFUSE_ALL: [Instruction; 1] = [return_instruction(0)];
-
-/// Whether the watched interface carries packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LinkState {
-    /// It is up.
-    Up,
-    /// It was taken down (`ip link set NAME down`), or was never up; packets flow again when it comes up.
-    Down,
-    /// It was deleted, or moved to another network namespace; what is left in the ring is still handed on.
-    Gone,
-}
+use vlan_tag::VLAN_TAG_LENGTH;
 
 /// A source of the packets that pass a network interface.
 #[derive(Debug)]
@@ -113,7 +103,9 @@ impl LiveSource {
         for _ in 0..workers.get() {
             let source = LiveSource::open_refusing_all(options)?;
             if workers.get() > 1 {
-                fanout_id = Some(source.join_group(fanout_id)?);
+                let joined =
+                    interface::join_group(&source.socket, source.name(), source.link_state, fanout_id);
+                fanout_id = Some(joined?);
             }
             group.push(source);
         }
@@ -136,7 +128,7 @@ impl LiveSource {
 
         socket.attach_filter(&REFUSE_ALL).map_err(at("attach a filter"))?;
         socket.use_tpacket_v3().map_err(at("choose TPACKET_V3"))?;
-        socket.reserve(block::VLAN_TAG_LENGTH as u32).map_err(at("reserve room for a VLAN tag"))?;
+        socket.reserve(VLAN_TAG_LENGTH as u32).map_err(at("reserve room for a VLAN tag"))?;
         let ring = Ring::map(&socket, options.geometry()).map_err(at("allocate the ring"))?;
         if interface::is_loopback(&socket, name).map_err(at("read the interface's flags"))? {
             socket.ignore_outgoing().map_err(at("ignore outgoing copies"))?;
@@ -160,19 +152,6 @@ impl LiveSource {
         Ok(source)
     }
 
-    /// Joins the fanout group `id`, or a new one; returns its id.
-    fn join_group(&self, id: Option<u16>) -> Result<u16, LiveError> {
-        let loopback = interface::is_loopback(&self.socket, self.name());
-        let joined = loopback.and_then(|loopback| self.socket.join_fanout(id, loopback));
-        joined.map_err(|source| match (source.raw_os_error(), self.link_state) {
-            // Before Linux 6.13 only a socket on an interface that is up can join.
-            (Some(libc::EINVAL), LinkState::Down) => {
-                LiveError::InterfaceDown { name: self.name().to_owned() }
-            }
-            _ => self.failed("join the fanout group", source),
-        })
-    }
-
     /// Lets frames in.
     fn start(&self) -> Result<(), LiveError> {
         let program = kernel_program(self.filter.as_ref(), self.interface.snap_length);
@@ -193,6 +172,18 @@ impl LiveSource {
     /// noted within about 100 ms.
     pub fn link_state(&self) -> LinkState {
         self.link_state
+    }
+
+    /// Whether a block waits beyond the last batch: the next one comes without waiting.
+    pub fn is_ready(&self) -> bool {
+        self.ring.has_more()
+    }
+
+    /// Gives the last batch back, so that the descriptor that is returned can be waited for.
+    pub(crate) fn release_batch(&mut self) -> RawFd {
+        self.ring.release();
+        self.frames.clear();
+        self.socket.raw()
     }
 
     /// Waits until a block is ready, for the patience at most.
@@ -251,32 +242,4 @@ impl Source for LiveSource {
         }
         self.counters
     }
-}
-
-/// What the kernel runs on each frame: tagged frames pass, for the kernel holds their tag beside the frame
-/// where the expression would not find it; others are judged by the filter. Frames that pass are cut to
-/// the snap length, which the programs return.
-fn kernel_program(filter: Option<&Filter>, snap_length: u32) -> Vec<Instruction> {
-    const LOAD_TAG_PRESENT: Instruction = Instruction {
-        code: (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16,
-        jump_true: 0,
-        jump_false: 0,
-        k: (libc::SKF_AD_OFF + libc::SKF_AD_VLAN_TAG_PRESENT) as u32,
-    };
-    const SKIP_ONE_IF_ZERO: Instruction = Instruction {
-        code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
-        jump_true: 1,
-        jump_false: 0,
-        k: 0,
-    };
-    let accept = return_instruction(snap_length);
-    let Some(filter) = filter else { return vec![accept] };
-    let mut program = vec![LOAD_TAG_PRESENT, SKIP_ONE_IF_ZERO, accept];
-    program.extend_from_slice(filter.program());
-    program
-}
-
-/// Accepts `length` bytes of the frame; 0 refuses it.
-const fn return_instruction(length: u32) -> Instruction {
-    Instruction { code: (libc::BPF_RET | libc::BPF_K) as u16, jump_true: 0, jump_false: 0, k: length }
 }

@@ -5,6 +5,9 @@ use thalweg_wire::{Bytes, Nanos};
 use super::error::LiveError;
 use super::ring::Geometry;
 
+/// How long to wait for a block before an empty batch says that nothing came.
+pub(crate) const PATIENCE: Nanos = Nanos::from_millis(100);
+
 /// How to capture from an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveOptions {

@@ -8,27 +8,29 @@
 //!
 //! **Several interfaces** are served by one thread: [`wait_any`] waits for all of them.
 //!
-//! **What is seen** is as with [`LiveSource`](super::LiveSource), but for VLAN tags: those that the kernel took off stay
-//! off. **What is lost is counted**: frames that find no free slot ([`SourceCounters::kernel_drops`]).
+//! **What is seen**, and how **filters** and **several workers** work, is as with [`LiveSource`](super::LiveSource). **What is
+//! lost is counted**: frames that find no free slot ([`SourceCounters::kernel_drops`]).
 //!
 //! Needs CAP_NET_RAW while opening and nothing afterwards. Memory: the ring; a slot is the snap length and 128 bytes,
 //! rounded up to a power of two.
 
-#![expect(unsafe_code, reason = "system calls that take pointers")]
-
-use std::ffi::c_int;
 use std::io;
 use std::mem::offset_of;
+use std::num::NonZeroUsize;
+use std::os::fd::RawFd;
 
 use libc::tpacket2_hdr;
-use thalweg_wire::{Batch, FrameRef, Interface, Nanos, Source, SourceCounters, Timestamp};
+use thalweg_linux::socket::{Readiness, wait_for_any};
+use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Nanos, Source, SourceCounters, Timestamp};
 
 use super::error::LiveError;
+use super::interface::{self, LinkState};
+use super::kernel_filter::{REFUSE_ALL, kernel_program};
+use super::options::{LiveOptions, PATIENCE};
 use super::slots::Slots;
 use super::socket::PacketSocket;
-use super::{LiveOptions, PATIENCE, interface, kernel_program};
+use super::vlan_tag::{Tag, VLAN_TAG_LENGTH};
 use crate::filter::Filter;
-use crate::socket::check;
 
 /// Most frames of a batch.
 const LARGEST_BATCH: usize = 64;
@@ -39,6 +41,9 @@ pub struct PromptSource {
     slots: Slots,
     socket: PacketSocket,
     interface: Interface,
+    link_state: LinkState,
+    /// Asked about tagged frames, which the kernel lets pass.
+    filter: Option<Filter>,
     frames: Vec<FrameRef>,
     counters: SourceCounters,
 }
@@ -49,7 +54,39 @@ impl PromptSource {
     /// # Errors
     /// See [`LiveError`].
     pub fn open(options: &LiveOptions) -> Result<PromptSource, LiveError> {
+        let mut group = PromptSource::open_group(options, NonZeroUsize::MIN)?;
+        Ok(group.pop().expect("a group of one has one source"))
+    }
+
+    /// Opens an interface for `workers` sources that share its packets, as
+    /// [`LiveSource::open_group`](super::LiveSource::open_group) does.
+    ///
+    /// # Errors
+    /// See [`LiveError`].
+    pub fn open_group(options: &LiveOptions, workers: NonZeroUsize) -> Result<Vec<PromptSource>, LiveError> {
         options.validate()?;
+        let mut group: Vec<PromptSource> = Vec::with_capacity(workers.get());
+        let mut fanout_id = None;
+        for _ in 0..workers.get() {
+            let source = PromptSource::open_refusing_all(options)?;
+            if workers.get() > 1 {
+                let joined =
+                    interface::join_group(&source.socket, source.name(), source.link_state, fanout_id);
+                fanout_id = Some(joined?);
+            }
+            group.push(source);
+        }
+        // As there: none takes a frame until all have joined.
+        for source in &group {
+            let program = kernel_program(source.filter.as_ref(), source.interface.snap_length);
+            let attached = source.socket.attach_filter(&program);
+            attached.map_err(|error| source.failed("attach the capture filter", error))?;
+        }
+        Ok(group)
+    }
+
+    /// Everything but letting frames in.
+    fn open_refusing_all(options: &LiveOptions) -> Result<PromptSource, LiveError> {
         let name = &options.interface;
         let at = |step| move |source| LiveError::Kernel { interface: name.clone(), step, source };
         let socket = PacketSocket::open().map_err(|source| LiveError::from_open(name, source))?;
@@ -58,9 +95,9 @@ impl PromptSource {
         let snap_length = options.snap_length;
         let filter = options.filter.as_deref();
         let filter = filter.map(|text| Filter::compile(text, link_type, snap_length)).transpose()?;
-        let program = kernel_program(filter.as_ref(), snap_length);
-        socket.attach_filter(&program).map_err(at("attach the capture filter"))?;
+        socket.attach_filter(&REFUSE_ALL).map_err(at("attach a filter"))?;
         socket.use_tpacket_v2().map_err(at("choose TPACKET_V2"))?;
+        socket.reserve(VLAN_TAG_LENGTH as u32).map_err(at("reserve room for a VLAN tag"))?;
         let slots = Slots::map(&socket, options.ring_size.0, snap_length).map_err(at("allocate the ring"))?;
         if interface::is_loopback(&socket, name).map_err(at("read the interface's flags"))? {
             socket.ignore_outgoing().map_err(at("ignore outgoing copies"))?;
@@ -69,9 +106,10 @@ impl PromptSource {
         if options.promiscuous {
             socket.enter_promiscuous_mode(index).map_err(at("enter promiscuous mode"))?;
         }
+        let link_state = interface::state_of(&socket);
         let interface = Interface { name: Some(name.clone()), link_type, snap_length };
         let (frames, counters) = (Vec::with_capacity(LARGEST_BATCH), SourceCounters::default());
-        Ok(PromptSource { slots, socket, interface, frames, counters })
+        Ok(PromptSource { slots, socket, interface, link_state, filter, frames, counters })
     }
 
     /// The interface's name when it was opened.
@@ -79,9 +117,46 @@ impl PromptSource {
         self.interface.name.as_deref().unwrap_or_default()
     }
 
+    /// What its frames begin with.
+    pub fn link_type(&self) -> LinkType {
+        self.interface.link_type
+    }
+
+    /// Whether packets can arrive, as of the last call of [`next_batch`](Source::next_batch); a change is
+    /// noted within about 100 ms.
+    pub fn link_state(&self) -> LinkState {
+        self.link_state
+    }
+
     /// Whether a frame waits beyond the last batch: the next one comes without waiting.
     pub fn is_ready(&self) -> bool {
         self.slots.is_ready()
+    }
+
+    /// Gives the last batch back, so that the descriptor that is returned can be waited for: to the kernel a slot that
+    /// is held has a frame to be read.
+    pub(crate) fn release_batch(&mut self) -> RawFd {
+        self.slots.release();
+        self.frames.clear();
+        self.socket.raw()
+    }
+
+    /// Waits until a frame is there, for the patience at most.
+    fn wait_for_frame(&mut self) -> Result<(), LiveError> {
+        let was_gone = self.link_state == LinkState::Gone;
+        let readiness =
+            self.socket.wait(PATIENCE).map_err(|source| self.failed("wait for packets", source))?;
+        if readiness != Readiness::Ready || self.link_state != LinkState::Up {
+            self.link_state = interface::state_of(&self.socket);
+        }
+        if was_gone && readiness == Readiness::Nothing {
+            return Err(LiveError::InterfaceGone { name: self.name().to_owned() });
+        }
+        Ok(())
+    }
+
+    fn failed(&self, step: &'static str, source: io::Error) -> LiveError {
+        LiveError::Kernel { interface: self.name().to_owned(), step, source }
     }
 }
 
@@ -89,22 +164,28 @@ impl Source for PromptSource {
     type Error = LiveError;
 
     /// The frames that wait, 64 at most; see [`Source::next_batch`]. Waits for one if there is none, and comes back
-    /// empty after about 100 ms.
+    /// empty after about 100 ms, when a signal arrived, and when the interface went down.
     fn next_batch(&mut self) -> Result<Option<Batch<'_>>, LiveError> {
         self.slots.release();
         self.frames.clear();
         if !self.slots.is_ready() {
-            let gone = |source| LiveError::Kernel {
-                interface: self.name().to_owned(),
-                step: "wait for packets",
-                source,
-            };
-            self.socket.wait(PATIENCE).map_err(gone)?;
+            self.wait_for_frame()?;
         }
         let slot_size = self.slots.slot_size();
         let bytes = self.slots.hold(LARGEST_BATCH);
-        let slots = bytes.chunks_exact(slot_size).enumerate();
-        self.frames.extend(slots.map(|(number, slot)| frame(slot, number * slot_size)));
+        for at in (0..bytes.len()).step_by(slot_size) {
+            let (mut frame, tag) = read_slot(&bytes[at..at + slot_size], at);
+            if let Some(tag) = tag.filter(|_| self.interface.link_type == LinkType::Ethernet) {
+                tag.restore(bytes, &mut frame, self.interface.snap_length);
+                let captured = &bytes[frame.offset..][..frame.captured_length as usize];
+                if self.filter.as_ref().is_some_and(|filter| !filter.matches(captured, frame.original_length))
+                {
+                    self.counters.filtered += 1;
+                    continue;
+                }
+            }
+            self.frames.push(frame);
+        }
         self.counters.frames += self.frames.len() as u64;
         Ok(Some(Batch { bytes, frames: &self.frames, interfaces: std::slice::from_ref(&self.interface) }))
     }
@@ -127,35 +208,25 @@ pub fn wait_any<'a>(
     sources: impl IntoIterator<Item = &'a mut PromptSource>,
     patience: Nanos,
 ) -> io::Result<bool> {
-    let request = |source: &mut PromptSource| {
-        // To the kernel a slot that is held has a frame to be read.
-        source.slots.release();
-        source.frames.clear();
-        libc::pollfd { fd: source.socket.raw(), events: libc::POLLIN, revents: 0 }
-    };
-    let mut requests: Vec<libc::pollfd> = sources.into_iter().map(request).collect();
-    let timeout_ms = patience.0.div_ceil(1_000_000) as c_int;
-    // SAFETY: the pointer is to that many requests.
-    let ready = unsafe { libc::poll(requests.as_mut_ptr(), requests.len() as libc::nfds_t, timeout_ms) };
-    match check(ready) {
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
-        answer => answer.map(|()| ready > 0),
-    }
+    wait_for_any(sources.into_iter().map(PromptSource::release_batch), patience)
 }
 
-/// The frame in a slot that begins at `at`.
-fn frame(slot: &[u8], at: usize) -> FrameRef {
-    let word = |place: usize| u32::from_ne_bytes(*slot[place..].first_chunk().expect("a whole header"));
-    let mac =
-        u16::from_ne_bytes(*slot[offset_of!(tpacket2_hdr, tp_mac)..].first_chunk().expect("a whole header"));
-    FrameRef {
+/// The frame in a slot that begins at `at`, and the tag that was taken off it.
+fn read_slot(slot: &[u8], at: usize) -> (FrameRef, Option<Tag>) {
+    // One bounds check for all fields.
+    let header: &[u8; size_of::<tpacket2_hdr>()] = slot.first_chunk().expect("a whole header");
+    let word = |place: usize| u32::from_ne_bytes(*header[place..].first_chunk().expect("four bytes"));
+    let half = |place: usize| u16::from_ne_bytes(*header[place..].first_chunk().expect("two bytes"));
+    let frame = FrameRef {
         time: Timestamp::new(
             u64::from(word(offset_of!(tpacket2_hdr, tp_sec))),
             word(offset_of!(tpacket2_hdr, tp_nsec)),
         ),
-        offset: at + usize::from(mac),
+        offset: at + usize::from(half(offset_of!(tpacket2_hdr, tp_mac))),
         captured_length: word(offset_of!(tpacket2_hdr, tp_snaplen)),
         original_length: word(offset_of!(tpacket2_hdr, tp_len)),
         interface: 0,
-    }
+    };
+    let (tpid, tci) = (offset_of!(tpacket2_hdr, tp_vlan_tpid), offset_of!(tpacket2_hdr, tp_vlan_tci));
+    (frame, Tag::of(word(offset_of!(tpacket2_hdr, tp_status)), half(tpid), half(tci)))
 }

@@ -70,6 +70,13 @@ impl Ring {
         self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
     }
 
+    /// Whether a block is ours beyond the one that is held.
+    #[inline]
+    pub(super) fn has_more(&self) -> bool {
+        let next = (self.current + usize::from(self.is_held)) % self.block_count;
+        self.status_of(next).load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
+    }
+
     /// The next block, if it is ours. It stays ours until [`release`](Self::release).
     #[inline]
     pub(super) fn hold(&mut self) -> Option<&mut [u8]> {
@@ -91,14 +98,23 @@ impl Ring {
     }
 
     fn status(&self) -> &AtomicU32 {
+        self.status_of(self.current)
+    }
+
+    fn status_of(&self, block: usize) -> &AtomicU32 {
         // SAFETY: the status word lies within the block and is aligned as the kernel aligns it; the kernel
         // too accesses it as a whole.
-        unsafe { AtomicU32::from_ptr(self.block().as_ptr().add(STATUS).cast()) }
+        unsafe { AtomicU32::from_ptr(self.block_at(block).as_ptr().add(STATUS).cast()) }
     }
 
     fn block(&self) -> NonNull<u8> {
-        // SAFETY: `current` is less than the number of blocks.
-        unsafe { self.base.add(self.current * self.block_size) }
+        self.block_at(self.current)
+    }
+
+    fn block_at(&self, block: usize) -> NonNull<u8> {
+        debug_assert!(block < self.block_count);
+        // SAFETY: the block is one of the ring's.
+        unsafe { self.base.add(block * self.block_size) }
     }
 }
 

@@ -64,12 +64,13 @@ impl Slots {
 
     /// The slots that are ours, at most `most` and none beyond the end of the ring, one after the other. They stay ours
     /// until [`release`](Self::release).
-    pub(super) fn hold(&mut self, most: usize) -> &[u8] {
+    pub(super) fn hold(&mut self, most: usize) -> &mut [u8] {
         let last = self.count.min(self.current + most);
         self.held = (self.current..last).take_while(|&slot| self.is_ours(slot)).count();
+        let (first, length) = (self.slot(self.current).as_ptr(), self.held * self.slot_size);
         // SAFETY: these slots lie within the mapping, the kernel does not touch them while they are ours, and nobody
-        // else here writes to them, since the slice borrows the ring.
-        unsafe { std::slice::from_raw_parts(self.slot(self.current).as_ptr(), self.held * self.slot_size) }
+        // else here does, since the slice borrows the ring exclusively.
+        unsafe { std::slice::from_raw_parts_mut(first, length) }
     }
 
     /// Gives the slots that are held back to the kernel.

@@ -9,7 +9,7 @@
 //!
 //! **Frames are taken away.** What comes in through the interface no longer reaches this host's own network stack, nor
 //! a bridge that the interface is a port of: this is for ports that bring nothing but a mirror's packets.
-//! [`crate::backend`] chooses so.
+//! [`crate::choose`] chooses so.
 //!
 //! **What is seen.** Incoming frames alone, each as the driver received it, before GRO. A network card that takes VLAN
 //! tags off frames does so before: switch that off where tags matter (`ethtool -K eth0 rxvlan off`). A frame that does
@@ -39,7 +39,6 @@
 //! last source of the group, or with the process, however that ends. Memory: [`XdpOptions::memory_size`] for each
 //! queue, which is not swapped, and 24 bytes a chunk for the rings.
 
-mod bpf;
 mod options;
 mod redirect;
 mod ring;
@@ -47,18 +46,20 @@ mod socket;
 mod umem;
 
 use std::io;
+use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use thalweg_linux::socket::Readiness;
 use thalweg_wire::{Batch, Bytes, FrameRef, Interface, LinkType, Source, SourceCounters, Timestamp};
 
 pub use options::{BusyPoll, XdpMode, XdpOptions};
 
 use crate::filter::Filter;
+use crate::live::options::PATIENCE;
 use crate::live::socket::PacketSocket;
-use crate::live::{LinkState, LiveError, PATIENCE, error, interface};
-use crate::socket::Readiness;
+use crate::live::{LinkState, LiveError, error, interface};
 use redirect::{Attachment, Redirect};
 pub(crate) use socket::{XdpSocket, locked_memory_limit};
 use umem::Umem;
@@ -110,7 +111,7 @@ impl XdpSource {
         if interface::link_type_of(&watch, name)? != LinkType::Ethernet {
             return Err(LiveError::NotEthernet { interface: name.clone() });
         }
-        let queue_count = watch.receive_queue_count(name).map_err(at("count the receive queues"))?;
+        let queue_count = watch.socket().receive_queue_count(name).map_err(at("count the receive queues"))?;
         let filter = options.filter.as_deref();
         let filter = filter.map(|text| Filter::compile(text, LinkType::Ethernet, 0)).transpose()?;
 
@@ -172,6 +173,18 @@ impl XdpSource {
     /// noted within about 100 ms.
     pub fn link_state(&self) -> LinkState {
         self.link_state
+    }
+
+    /// Whether a frame waits beyond the last batch: the next one comes without waiting.
+    pub fn is_ready(&self) -> bool {
+        self.umem.is_ready()
+    }
+
+    /// Gives the last batch back, so that the descriptor that is returned can be waited for.
+    pub(crate) fn release_batch(&mut self) -> RawFd {
+        self.umem.give_back();
+        self.frames.clear();
+        self.socket.raw()
     }
 
     /// Waits until a frame is there, for the patience at most.

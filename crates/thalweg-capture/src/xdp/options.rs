@@ -2,9 +2,11 @@
 
 use thalweg_wire::{Bytes, Nanos};
 
-use super::umem::CHUNK_HEADROOM;
 use crate::live::options::check;
 use crate::live::{LiveError, LiveOptions};
+
+/// Bytes that the kernel leaves free at the start of each chunk (XDP_PACKET_HEADROOM of bpf.h).
+const CHUNK_HEADROOM: u32 = 256;
 
 /// Where in the kernel the program takes frames from the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,14 +9,21 @@
 //! A frame of a queue that has no socket goes the way it would have gone without the program.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd as _;
 
-use super::XdpMode;
-use super::bpf::{self, Instruction};
+use thalweg_linux::bpf::{AnyMap, Instruction, Link, MapKind, MapShape, Program, ProgramKind};
+
+use super::options::XdpMode;
 use super::socket::XdpSocket;
 
 /// Name of the program, as `ip link` and bpftool show it.
 const PROGRAM_NAME: &str = "thalweg";
+
+/// Name of the map, as bpftool shows it.
+const MAP_NAME: &str = "sockets";
+
+/// Licence of the program.
+const LICENCE: &str = "Apache-2.0";
 
 /// XDP_FLAGS_SKB_MODE of if_link.h.
 const FLAG_GENERIC: u32 = 1 << 1;
@@ -26,8 +33,8 @@ const FLAG_NATIVE: u32 = 1 << 2;
 /// The sockets of an interface's queues and the program that feeds them.
 #[derive(Debug)]
 pub(super) struct Redirect {
-    sockets: OwnedFd,
-    program: OwnedFd,
+    sockets: AnyMap,
+    program: Program,
 }
 
 /// An attached program. Detached when dropped, and when the process ends in whatever way.
@@ -35,20 +42,28 @@ pub(super) struct Redirect {
 pub(super) struct Attachment {
     mode: XdpMode,
     /// Keeps the program, which keeps the map.
-    link: OwnedFd,
+    link: Link,
 }
 
 impl Redirect {
     /// Loads the program for an interface of `queue_count` queues.
     pub(super) fn load(queue_count: u32) -> io::Result<Redirect> {
-        let sockets = bpf::create_socket_map(queue_count)?;
-        let program = bpf::load_xdp_program(PROGRAM_NAME, &program(sockets.as_raw_fd()))?;
-        Ok(Redirect { sockets, program })
+        let shape = MapShape {
+            kind: MapKind::XdpSockets,
+            key_size: 4,
+            value_size: 4,
+            max_entries: queue_count,
+            flags: 0,
+        };
+        let sockets = AnyMap::create(MAP_NAME, shape)?;
+        let instructions = program(sockets.as_raw_fd());
+        let program = Program::load(ProgramKind::Xdp, PROGRAM_NAME, LICENCE, &instructions);
+        Ok(Redirect { sockets, program: program.map_err(|error| error.source)? })
     }
 
     /// Gives frames of `queue` to a socket that is bound to it.
     pub(super) fn put(&self, queue: u32, socket: &XdpSocket) -> io::Result<()> {
-        bpf::put_socket(&self.sockets, queue, socket.raw())
+        self.sockets.put_descriptor(queue, socket.raw())
     }
 
     /// Attaches the program in a mode.
@@ -57,7 +72,7 @@ impl Redirect {
             XdpMode::Native => FLAG_NATIVE,
             XdpMode::Generic => FLAG_GENERIC,
         };
-        Ok(Attachment { mode, link: bpf::create_link(&self.program, index, flag)? })
+        Ok(Attachment { mode, link: self.program.attach_xdp(index, flag)? })
     }
 }
 
@@ -72,7 +87,7 @@ impl Drop for Attachment {
     /// closing it is not enough for the interface to be free at once.
     fn drop(&mut self) {
         // Where the kernel does not allow it without privileges, closing will have to do.
-        let _ = bpf::detach_link(&self.link);
+        let _ = self.link.detach();
     }
 }
 

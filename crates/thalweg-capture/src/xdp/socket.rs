@@ -5,10 +5,10 @@
 use std::io;
 use std::os::fd::RawFd;
 
+use thalweg_linux::socket::{Plain, Readiness, Socket, check};
 use thalweg_wire::{Bytes, Nanos};
 
 use super::options::BusyPoll;
-use crate::socket::{Plain, Readiness, Socket, check};
 
 /// The completion ring, which is about sending: the kernel wants one, and nothing is ever in it.
 const COMPLETION_RING_LENGTH: u32 = 1;

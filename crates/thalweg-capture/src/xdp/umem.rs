@@ -17,9 +17,6 @@ use memmap2::{Advice, MmapMut, MmapRaw};
 use super::ring::{FillRing, RxRing};
 use super::socket::XdpSocket;
 
-/// Bytes that the kernel leaves free at the start of each chunk (XDP_PACKET_HEADROOM of bpf.h).
-pub(super) const CHUNK_HEADROOM: u32 = 256;
-
 /// The memory of one socket, and both rings.
 #[derive(Debug)]
 pub(super) struct Umem {

@@ -1,7 +1,9 @@
 //! What the switch program counts, port by port.
 
-use aya::maps::{Map, MapData, MapError, PerCpuArray, PerCpuValues};
+use std::io;
+
 use bytemuck::{Pod, Zeroable, must_cast};
+use thalweg_linux::bpf::{AnyMap, PerProcessorMap};
 use thalweg_network::RouterId;
 
 use crate::layout::Layout;
@@ -25,7 +27,11 @@ struct Counters {
     malformed: u64,
 }
 
+/// Numbers in it.
 const COUNTERS: usize = size_of::<Counters>() / size_of::<u64>();
+
+/// By the number of the port's interface.
+type CounterMap = PerProcessorMap<{ size_of::<u32>() }, { size_of::<Counters>() }>;
 
 /// What a switch has done with the frames of one of its ports. Bytes are those of whole frames, without preamble and
 /// check sequence.
@@ -75,12 +81,13 @@ impl Drops {
 }
 
 /// The counters of all ports, in the order of the layout.
-pub(super) fn read(map: Map, layout: &Layout) -> Result<Vec<SwitchCounters>, MapError> {
-    let counters: PerCpuArray<MapData, [u64; COUNTERS]> = PerCpuArray::try_from(map)?;
+pub(super) fn read(map: AnyMap, layout: &Layout) -> io::Result<Vec<SwitchCounters>> {
+    let counters = CounterMap::try_from(map)?;
     let of_port = |port: &crate::layout::Port| {
         let mut sum = [0; COUNTERS];
-        for of_processor in counters.get(&port.interface, 0)?.iter() {
-            sum.iter_mut().zip(of_processor).for_each(|(sum, value)| *sum += value);
+        for of_processor in counters.get(&port.interface.to_ne_bytes())?.unwrap_or_default() {
+            let (values, _) = of_processor.as_chunks();
+            sum.iter_mut().zip(values).for_each(|(sum, value)| *sum += u64::from_ne_bytes(*value));
         }
         Ok(must_cast::<_, Counters>(sum).into())
     };
@@ -88,13 +95,13 @@ pub(super) fn read(map: Map, layout: &Layout) -> Result<Vec<SwitchCounters>, Map
 }
 
 /// Has the ports of a switch count from zero again.
-pub(super) fn reset(map: Map, layout: &Layout, router: RouterId) -> Result<(), MapError> {
-    let mut counters: PerCpuArray<MapData, [u64; COUNTERS]> = PerCpuArray::try_from(map)?;
-    for port in layout.ports_of(router) {
-        let zeros: Vec<_> = counters.get(&port.interface, 0)?.iter().map(|_| [0; COUNTERS]).collect();
-        counters.set(port.interface, PerCpuValues::try_from(zeros)?, 0)?;
-    }
-    Ok(())
+pub(super) fn reset(map: AnyMap, layout: &Layout, router: RouterId) -> io::Result<()> {
+    let mut counters = CounterMap::try_from(map)?;
+    let zeros = [0; size_of::<Counters>()];
+    layout
+        .ports_of(router)
+        .iter()
+        .try_for_each(|port| counters.set_all(&port.interface.to_ne_bytes(), &zeros))
 }
 
 impl From<Counters> for SwitchCounters {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use aya::maps::{HashMap, Map, MapData, MapError};
 use bytemuck::{Pod, Zeroable, must_cast};
+use thalweg_linux::bpf::{AnyMap, Map};
 use thalweg_network::{Forwarding, MacAddress, PortIndex, RouterId, Topology};
 use thiserror::Error;
 
@@ -76,7 +76,7 @@ pub enum TableError {
     Map {
         /// What it said.
         #[from]
-        source: MapError,
+        source: io::Error,
     },
 }
 
@@ -98,8 +98,11 @@ struct Route {
     rewrites: u32,
 }
 
-type Key = [u8; size_of::<Destination>()];
-type Value = [u8; size_of::<Route>()];
+const KEY: usize = size_of::<Destination>();
+const VALUE: usize = size_of::<Route>();
+
+type Key = [u8; KEY];
+type Value = [u8; VALUE];
 
 /// The tables of a lab's switches. A change is in force with the next packet, and takes about a microsecond; each entry
 /// changes at once, several do not change together.
@@ -107,14 +110,14 @@ type Value = [u8; size_of::<Route>()];
 /// It works as long as the lab is up, in any thread and any namespace. There may be several; each sees what the others
 /// have written.
 pub struct Tables {
-    map: HashMap<MapData, Key, Value>,
+    map: Map<KEY, VALUE>,
     layout: Layout,
     topology: Arc<Topology>,
 }
 
 impl Tables {
-    pub(super) fn new(map: Map, layout: &Layout, topology: &Arc<Topology>) -> Result<Tables, MapError> {
-        Ok(Tables { map: HashMap::try_from(map)?, layout: layout.clone(), topology: topology.clone() })
+    pub(super) fn new(map: AnyMap, layout: &Layout, topology: &Arc<Topology>) -> io::Result<Tables> {
+        Ok(Tables { map: Map::try_from(map)?, layout: layout.clone(), topology: topology.clone() })
     }
 
     /// Writes an entry, in place of one for the same address.
@@ -123,10 +126,8 @@ impl Tables {
     /// If there is no such port, the address is no host's, or there is no room. The table is unchanged.
     pub fn set(&mut self, entry: &TableEntry) -> Result<(), TableError> {
         let (key, value) = self.encode(entry)?;
-        match self.map.insert(key, value, 0) {
-            Err(MapError::SyscallError(error))
-                if error.io_error.kind() == io::ErrorKind::ArgumentListTooLong =>
-            {
+        match self.map.set(&key, &value) {
+            Err(error) if error.kind() == io::ErrorKind::ArgumentListTooLong => {
                 Err(TableError::Full { capacity: capacity(&self.topology) })
             }
             written => Ok(written?),
@@ -149,11 +150,7 @@ impl Tables {
     /// # Errors
     /// If the kernel refuses.
     pub fn remove(&mut self, router: RouterId, mac: MacAddress) -> Result<bool, TableError> {
-        match self.map.remove(&key(router, mac)) {
-            Ok(()) => Ok(true),
-            Err(error) if is_missing(&error) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+        Ok(self.map.remove(&key(router, mac))?)
     }
 
     /// Removes all entries of a switch, and says how many there were.
@@ -172,11 +169,7 @@ impl Tables {
     /// If the kernel refuses.
     pub fn get(&self, router: RouterId, mac: MacAddress) -> Result<Option<TableEntry>, TableError> {
         let key = key(router, mac);
-        match self.map.get(&key, 0) {
-            Ok(value) => Ok(Some(decode(key, value))),
-            Err(error) if is_missing(&error) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        Ok(self.map.get(&key)?.map(|value| decode(key, value)))
     }
 
     /// All entries, by switch and address. While somebody writes, an entry may be missing or come from either time.
@@ -184,8 +177,8 @@ impl Tables {
     /// # Errors
     /// If the kernel refuses.
     pub fn entries(&self) -> Result<Vec<TableEntry>, TableError> {
-        let entries = self.map.iter().map(|item| item.map(|(key, value)| decode(key, value)));
-        let mut entries: Vec<TableEntry> = entries.collect::<Result<_, _>>()?;
+        let entries = self.map.entries()?.into_iter().map(|(key, value)| decode(key, value));
+        let mut entries: Vec<TableEntry> = entries.collect();
         entries.sort_unstable();
         Ok(entries)
     }
@@ -268,15 +261,6 @@ fn decode(key: Key, value: Value) -> TableEntry {
         mac: MacAddress(destination.mac),
         port: PortIndex(route.port),
         rewrite: (route.rewrites != 0).then_some(MacAddress(route.mac)),
-    }
-}
-
-/// Whether there is no such entry.
-fn is_missing(error: &MapError) -> bool {
-    match error {
-        MapError::KeyNotFound => true,
-        MapError::SyscallError(error) => error.io_error.kind() == io::ErrorKind::NotFound,
-        _ => false,
     }
 }
 

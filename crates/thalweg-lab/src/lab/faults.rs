@@ -49,7 +49,9 @@ impl Lab {
     /// # Errors
     /// If the lab is gone.
     pub fn links(&self) -> Result<LinkState, LabError> {
-        let up = self.netlink.interfaces_up()?;
+        let carrying =
+            self.parts.netlink.interfaces()?.into_iter().filter(|interface| interface.is_operational);
+        let up: Vec<u32> = carrying.map(|interface| interface.index).collect();
         let mut links = LinkState::new(self.topology());
         for (link, _) in (0..).map(LinkId).zip(self.topology().links()) {
             if !self.interfaces_of(link).iter().all(|interface| up.contains(interface)) {
@@ -67,8 +69,8 @@ impl Lab {
         let (interfaces, maps, mut tables) = (self.interfaces_around(router)?, self.maps()?, self.tables()?);
         self.set_interfaces(&interfaces, false)?;
         tables.clear(router).map_err(|error| LabError::ebpf("empty a table", error))?;
-        maps.reset_counters(&self.layout, router)?;
-        maps.set_mirror(&self.layout, router, true)
+        maps.reset_counters(&self.parts.layout, router)?;
+        maps.set_mirror(&self.parts.layout, router, true)
     }
 
     /// Gives a switch its power back: its links carry frames again. What it is to do with them nobody has told it yet.
@@ -104,7 +106,7 @@ impl Lab {
     fn interfaces_of(&self, link: LinkId) -> Vec<u32> {
         let ends = self.topology().links().get(link.index()).map(|link| link.ends);
         let interface = |end: Attachment| match end.node {
-            Node::Router(router) => self.layout.interface(router, end.port),
+            Node::Router(router) => self.parts.layout.interface(router, end.port),
             Node::Endpoint(_) => None,
         };
         ends.into_iter().flatten().filter_map(interface).collect()
@@ -115,13 +117,13 @@ impl Lab {
         if router.index() >= self.topology().routers().len() {
             return Err(LabError::UnknownSwitch { name: router.to_string() });
         }
-        Ok(around(&self.layout, router))
+        Ok(around(&self.parts.layout, router))
     }
 
     /// Sets interfaces up, and waits until they carry frames; or down.
     fn set_interfaces(&self, interfaces: &[u32], is_up: bool) -> Result<(), LabError> {
-        interfaces.iter().try_for_each(|&interface| self.netlink.set_up(interface, is_up))?;
-        if is_up { make::wait_for_links(interfaces.iter().copied(), &self.netlink) } else { Ok(()) }
+        interfaces.iter().try_for_each(|&interface| self.parts.netlink.set_up(interface, is_up))?;
+        if is_up { make::wait_for_links(interfaces.iter().copied(), &self.parts.netlink) } else { Ok(()) }
     }
 }
 

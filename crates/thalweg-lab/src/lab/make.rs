@@ -7,16 +7,16 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use thalweg_linux::Namespace;
+use thalweg_linux::netlink::{Netlink, VethEnd};
 use thalweg_network::EndpointId;
 use thalweg_network::topology::Node;
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
-use super::{Lab, Switching, host};
+use super::parts::{Parts, Switching, host};
 use crate::ebpf::{self, Maps};
 use crate::error::LabError;
 use crate::layout::{self, HOST_INTERFACE, Layout, Peer};
-use crate::namespace::Namespace;
-use crate::netlink::{Netlink, VethEnd};
 use crate::ovs::{self, Ovs};
 use crate::plan::{FABRIC, Plan, Plane};
 use crate::record::Record;
@@ -39,7 +39,7 @@ const LEAST_TCP_QUEUE: Bytes = Bytes(4_608);
 const LINK_WAITS: (u32, Duration) = (2_500, Duration::from_millis(2));
 
 /// Makes a lab where there is none.
-pub(super) fn make(plan: &Plan) -> Result<Lab, LabError> {
+pub(super) fn make(plan: &Plan) -> Result<Parts, LabError> {
     let changed = match &plan.congestion_control {
         Some(name) => Changed::to_allow(name)?,
         None => None,
@@ -50,7 +50,7 @@ pub(super) fn make(plan: &Plan) -> Result<Lab, LabError> {
 
     let layout = Layout::new(plan);
     let fabric = make_fabric(plan)?;
-    let netlink = Netlink::open(&fabric)?;
+    let netlink = Netlink::open_within(&fabric)?;
     for endpoint in plan.topology.endpoint_ids() {
         make_host(plan, &layout, endpoint, &netlink)?;
     }
@@ -64,16 +64,17 @@ pub(super) fn make(plan: &Plan) -> Result<Lab, LabError> {
         }
         Plane::Ovs => make_bridges(plan, &layout, &fabric, &netlink)?,
     };
-    let lab = Lab { plan: plan.clone(), layout, fabric, netlink, switching };
-    if plan.plane == Plane::Ebpf {
+    if let Switching::Ebpf(maps) = &switching {
         let forwarding = match &plan.forwarding {
             Some(forwarding) => forwarding.clone(),
             None => shortest_path_tables(&plan.topology, DEFAULT_ADDRESSES)?,
         };
-        lab.tables()?.install(&forwarding).map_err(|error| LabError::ebpf("install the tables", error))?;
+        maps.tables(&layout, &plan.topology)?
+            .install(&forwarding)
+            .map_err(|error| LabError::ebpf("install the tables", error))?;
     }
-    wait_for_links(awaited(&lab.layout), &lab.netlink)?;
-    Ok(lab)
+    wait_for_links(awaited(&layout), &netlink)?;
+    Ok(Parts { layout, fabric, netlink, switching })
 }
 
 fn make_bridges(
@@ -131,14 +132,14 @@ fn make_host(plan: &Plan, layout: &Layout, endpoint: EndpointId, fabric: &Netlin
     fabric.add_veth(&end, &peer)?;
     fabric.set_up(port.interface, true)?;
 
-    let netlink = Netlink::open(&namespace)?;
+    let netlink = Netlink::open_within(&namespace)?;
     netlink.set_loopback_up()?;
     let interface = netlink.interface(HOST_INTERFACE)?;
     let rate = layout.host_rates[endpoint.index()];
-    netlink.set_queue(shaper::shaper(interface, rate, HOST_BUFFER, plan.mtu))?;
+    netlink.set_token_bucket(interface, &shaper::shaper(rate, HOST_BUFFER, plan.mtu))?;
     set_parameters(plan, &namespace, rate)?;
     netlink.set_up(interface, true)?;
-    netlink.add_only_address(interface, known.ip)
+    Ok(netlink.add_only_address(interface, known.ip)?)
 }
 
 /// Sets the parameters of a host's network stack.
@@ -167,7 +168,8 @@ fn make_links(plan: &Plan, layout: &Layout, fabric: &Netlink) -> Result<(), LabE
         }
     }
     for port in &layout.ports {
-        fabric.set_queue(shaper::shaper(port.interface, port.rate, plan.port_buffer, plan.mtu))?;
+        let bucket = shaper::shaper(port.rate, plan.port_buffer, plan.mtu);
+        fabric.set_token_bucket(port.interface, &bucket)?;
     }
     Ok(())
 }
@@ -186,7 +188,8 @@ fn make_monitors(plan: &Plan, layout: &Layout, fabric: &Netlink) -> Result<(), L
         let mirror = end(monitor.mirror, layout::mirror_name(monitor.router), "mirror");
         let collector = end(monitor.monitor, layout::monitor_name(monitor.router), "monitor");
         fabric.add_veth(&mirror, &collector)?;
-        fabric.set_queue(shaper::shaper(monitor.mirror, monitor.rate, plan.monitor_buffer, plan.mtu))?;
+        let bucket = shaper::shaper(monitor.rate, plan.monitor_buffer, plan.mtu);
+        fabric.set_token_bucket(monitor.mirror, &bucket)?;
         [monitor.mirror, monitor.monitor].iter().try_for_each(|&end| fabric.set_up(end, true))?;
     }
     Ok(())
@@ -211,8 +214,8 @@ pub(super) fn wait_for_links(
     let mut waiting: BTreeSet<u32> = interfaces.collect();
     let (waits, pause) = LINK_WAITS;
     for _ in 0..waits {
-        for interface in fabric.interfaces_up()? {
-            waiting.remove(&interface);
+        for interface in fabric.interfaces()?.iter().filter(|interface| interface.is_operational) {
+            waiting.remove(&interface.index);
         }
         if waiting.is_empty() {
             return Ok(());

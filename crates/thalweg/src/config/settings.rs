@@ -48,6 +48,20 @@ choices! {
 }
 
 choices! {
+    /// Capture backend of an interface.
+    pub enum BackendName {
+        /// af_xdp if the host itself does not use the interface, else af_packet
+        Auto = "auto",
+        /// Captures copies: the host's own network stack is not affected
+        AfPacket = "af_packet",
+        /// Fastest: the host's own network stack no longer receives the packets
+        AfXdp = "af_xdp",
+        /// As af_packet, but each packet is delivered immediately: lowest delay, for low packet rates
+        Prompt = "prompt",
+    }
+}
+
+choices! {
     /// In what unit IPFIX tells times.
     pub enum TimesName {
         /// flowStartMicroseconds and flowEndMicroseconds
@@ -233,6 +247,11 @@ section! {
 section! {
     /// Capture from interfaces.
     pub struct Live in LIVE = "live" {
+        /// Capture backend of interfaces.
+        ///
+        /// af_xdp takes incoming packets away from the host: do not use it on an interface that the host needs, such as
+        /// the one that you are logged in through.
+        backend: BackendName [one_of::<BackendName>()] default "af_packet" with flag("NAME"),
         /// Bytes kept of each packet, from the link header on.
         ///
         /// From 64 to 261888. The default holds the headers of TCP over IPv6 in a tunnel over IPv6, with TCP options

@@ -60,6 +60,7 @@ fn samples(key: &Key) -> [&'static str; 2] {
         "sampling" => ["1/16", "correct"],
         "ipfix" => ["udp://10.0.0.1:4739", "tcp://[::1]:4739"],
         "ipfix_times" => ["microseconds", "milliseconds"],
+        "backend" => ["af_xdp", "prompt"],
         _ => match key.form() {
             Form::Boolean => ["true", "false"],
             Form::Integer => ["1", "77"],
@@ -76,6 +77,7 @@ fn without_flags_and_file_everything_is_at_the_default_of_the_part_it_is_for() {
     assert_eq!(options.threshold, CheetahThreshold::default());
     assert_eq!(options.detector, Detector::SlidingWindow { tracks: 32_768 });
     assert_eq!(options.live, thalweg_capture::live::LiveOptions::new(""));
+    assert_eq!(options.backend, Some(thalweg_capture::backend::Backend::AfPacket));
     assert_eq!((options.top, options.workers, options.seed), (10, None, None));
     let Detector::Cfinf(cfinf) = resolved("[detection]\ndetector = 'cfinf'").unwrap().detector else {
         panic!("another detector");

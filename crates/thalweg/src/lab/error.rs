@@ -3,7 +3,7 @@
 use std::io;
 
 use thalweg_capture::live::LiveError;
-use thalweg_lab::{LabError, TableError};
+use thalweg_lab::{LabError, NamespaceError, TableError};
 use thalweg_measure::collector::CollectorError;
 use thalweg_network::state::StateError;
 use thalweg_network::topology::file::TopologyFileError;
@@ -84,4 +84,10 @@ pub enum ScenarioError {
     /// A signal ended it.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl From<NamespaceError> for ScenarioError {
+    fn from(error: NamespaceError) -> ScenarioError {
+        LabError::from(error).into()
+    }
 }

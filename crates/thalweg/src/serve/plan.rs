@@ -86,13 +86,9 @@ fn how(source: &SourceConfig) -> String {
         None => "as fast as possible".to_owned(),
     };
     match source {
-        SourceConfig::Interface { name, backend, .. } => {
+        SourceConfig::Interface { name, .. } => {
             let is_there = Path::new("/sys/class/net").join(name).exists();
-            format!(
-                "{}{}",
-                foretell(name, *backend),
-                if is_there { "" } else { "; there is no such interface now" }
-            )
+            format!("{}{}", foretell(source), if is_there { "" } else { "; there is no such interface now" })
         }
         SourceConfig::Port { .. } => "emulated with the others".to_owned(),
         SourceConfig::File { path, speed } if path == Path::new("-") => pace(speed),

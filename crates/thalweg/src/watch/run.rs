@@ -46,6 +46,9 @@ pub enum Outcome {
 pub fn run(options: &WatchOptions) -> anyhow::Result<Outcome> {
     let seed = options.seed.unwrap_or_else(random_seed);
     let mut watch = Watch::open(options, seed, Clock { wall: wall_clock, steady: Instant::now })?;
+    for notice in watch.notices() {
+        eprintln!("thalweg: {notice}");
+    }
     if watch.is_live() {
         drop_privileges().context("cannot give up the privileges that capturing needed")?;
     }

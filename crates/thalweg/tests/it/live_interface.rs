@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
-use crate::live::{Link, Watch};
+use crate::live::{Link, SENDER, Watch};
 use crate::program::{self, Run, THALWEG, number, root, watch};
 
 const PING: [(&str, &str); 1] = [("ping", "-V")];
@@ -91,6 +91,48 @@ fn nothing_is_left_of_the_privileges_while_it_watches() {
     }
     assert!(thread_count >= 2, "the workers run");
     assert_eq!(watch.interrupt().code, Some(0));
+}
+
+#[test]
+fn another_backend_is_used_where_asked_and_is_told() {
+    const NAME: &str = "another_backend_is_used_where_asked_and_is_told";
+    for (backend, told) in [
+        ("prompt", "prompt AF_PACKET, as asked for"),
+        ("auto", "has an IP address, and AF_XDP would take its packets away"),
+    ] {
+        let Some(link) = Link::set_up(NAME, &PING) else { return };
+        let watch = Watch::start(&link, &["--workers", "2", "--backend", backend]);
+        link.ping_until_answered();
+        sleep(Duration::from_millis(300));
+        let ended = watch.interrupt();
+        assert_eq!(ended.code, Some(0));
+        let name = format!("thalweg: {}: ", link.interface);
+        assert!(ended.told.starts_with(&name) && ended.told.contains(told), "{}", ended.told);
+        let answered = ended
+            .of_type("flow")
+            .filter(is_ping)
+            .any(|record| number(record, "packets") == 1 && number(record, "reverse_packets") == 1);
+        assert!(answered, "{backend}: {:#?}", ended.lines);
+    }
+}
+
+#[test]
+fn af_xdp_takes_packets_away_from_the_host_and_says_so() {
+    const NAME: &str = "af_xdp_takes_packets_away_from_the_host_and_says_so";
+    let Some(link) = Link::set_up(NAME, &PING) else { return };
+    let watch = Watch::start(&link, &["--backend", "af_xdp"]);
+    // The sender no longer answers ARP requests either.
+    let peer = link.interface.replace('s', "r");
+    let neighbour = ["neighbour", "replace", SENDER, "lladdr", "02:00:00:00:00:01", "dev", &peer];
+    assert!(link.at_receiver("ip").args(neighbour).status().unwrap().success());
+    let ping = link.at_receiver("ping").args(["-c", "3", "-i", "0.2", "-W", "1", SENDER]).output().unwrap();
+    assert!(!ping.status.success(), "nobody is to answer");
+    let ended = watch.interrupt();
+    assert_eq!(ended.code, Some(0));
+    assert!(ended.told.contains("AF_XDP, as asked for"), "{}", ended.told);
+    assert!(ended.told.contains("what comes in no longer reaches it"), "{}", ended.told);
+    let echo = ended.of_type("flow").find(is_ping).expect("a flow of pings");
+    assert_eq!((number(echo, "packets"), number(echo, "reverse_packets")), (3, 0));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 #![expect(unsafe_code, reason = "setns(2), and frames written to a packet socket")]
 
 mod network;
+mod open;
 mod prompt;
 mod xdp;
 
@@ -34,7 +35,7 @@ struct Seen {
 }
 
 /// Everything that arrives until nothing has for `batches` batches in a row.
-fn read_until_idle(source: &mut impl Source<Error = LiveError>, batches: usize) -> Vec<Seen> {
+fn read_until_idle(source: &mut impl Source<Error: std::fmt::Debug>, batches: usize) -> Vec<Seen> {
     let (mut seen, mut idle) = (Vec::new(), 0);
     while idle < batches {
         let batch = source.next_batch().unwrap().unwrap();

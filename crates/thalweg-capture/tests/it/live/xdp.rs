@@ -5,9 +5,10 @@ use std::num::NonZeroUsize;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use thalweg_capture::backend::{AnySource, Backend, choose};
-use thalweg_capture::live::{LinkState, LiveError};
+use thalweg_capture::backend::Backend;
+use thalweg_capture::live::{LinkState, LiveError, LiveOptions};
 use thalweg_capture::xdp::{BusyPoll, LARGEST_BATCH, XdpMode, XdpOptions, XdpSource};
+use thalweg_capture::{AnySource, CaptureError, Choice, InterfaceSpec, Opened, Readers, open};
 use thalweg_wire::{Bytes, LinkType, Source};
 
 use super::network::{Network, READER, SENDER, has_capabilities_only, in_namespace};
@@ -39,7 +40,7 @@ impl Network {
     }
 
     /// Takes the addresses off `twl0`: a port that nothing lives on.
-    fn make_monitor_port(&self) {
+    pub(crate) fn make_monitor_port(&self) {
         self.ip_reader(&["address", "flush", "dev", "twl0"]);
     }
 }
@@ -355,7 +356,7 @@ fn a_lack_of_capabilities_or_of_locked_memory_is_explained() {
         assert!(matches!(error, LiveError::LockedMemory { needed: Bytes(0x4000_0000), .. }), "{error}");
         let little = XdpOptions { memory_size: Bytes(1 << 20), ..xdp(XdpMode::Native) };
         XdpSource::open_group(&little).unwrap();
-        let choice = choose("twl0", None);
+        let choice = choose(None);
         assert_eq!(choice.backend, Backend::AfPacket);
         assert!(choice.reason.contains("locked memory"), "{}", choice.reason);
 
@@ -363,7 +364,7 @@ fn a_lack_of_capabilities_or_of_locked_memory_is_explained() {
         let error = XdpSource::open_group(&little).unwrap_err();
         assert!(matches!(error, LiveError::NoXdpPermission { .. }), "{error}");
         assert!(error.to_string().contains("cap_bpf"), "{error}");
-        let choice = choose("twl0", None);
+        let choice = choose(None);
         assert_eq!(choice.reason, "AF_PACKET, since AF_XDP needs the capability CAP_NET_ADMIN");
     });
 }
@@ -372,21 +373,21 @@ fn a_lack_of_capabilities_or_of_locked_memory_is_explained() {
 fn af_xdp_is_chosen_only_where_nothing_lives_on_the_interface() {
     let Some(network) = Network::new() else { return };
     let reason_against = |expected: &str| {
-        let choice = network.in_reader(|| choose("twl0", None));
+        let choice = network.in_reader(|| choose(None));
         assert_eq!(choice.backend, Backend::AfPacket, "{}", choice.reason);
         assert!(choice.reason.contains(expected), "{}", choice.reason);
     };
     reason_against("has an IP address, and AF_XDP would take its packets away");
-    let choice = network.in_reader(|| choose("twl0", Some(Backend::AfXdp)));
+    let choice = network.in_reader(|| choose(Some(Backend::AfXdp)));
     assert_eq!(choice.backend, Backend::AfXdp);
     assert!(choice.reason.contains("no longer reaches it"), "{}", choice.reason);
 
     network.make_monitor_port();
     network.enable_ipv6_at_reader();
-    let choice = network.in_reader(|| choose("twl0", None));
+    let choice = network.in_reader(|| choose(None));
     assert_eq!(choice.backend, Backend::AfXdp, "{}", choice.reason);
     assert_eq!(choice.reason, "AF_XDP, since nothing of this host lives on `twl0`");
-    assert_eq!(network.in_reader(|| choose("twl0", Some(Backend::AfXdp))).reason, "AF_XDP, as asked for");
+    assert_eq!(network.in_reader(|| choose(Some(Backend::AfXdp))).reason, "AF_XDP, as asked for");
 
     network.ip_reader(&["link", "add", "link", "twl0", "name", "twl-up", "type", "macvlan"]);
     reason_against("carries `twl-up`");
@@ -398,50 +399,65 @@ fn af_xdp_is_chosen_only_where_nothing_lives_on_the_interface() {
     let capture = network.open_xdp(&xdp(XdpMode::Generic));
     reason_against("another XDP program is attached");
     drop(capture);
-    assert_eq!(network.in_reader(|| choose("twl0", None)).backend, Backend::AfXdp);
+    assert_eq!(network.in_reader(|| choose(None)).backend, Backend::AfXdp);
+}
+
+/// What is chosen for `twl0`, in the calling thread's namespace.
+fn choose(backend: Option<Backend>) -> Choice {
+    let options = LiveOptions::new("twl0");
+    thalweg_capture::choose(&InterfaceSpec { backend, ..InterfaceSpec::new(options) }).unwrap()
 }
 
 #[test]
 fn one_type_holds_either_source() {
     let Some(network) = Network::new() else { return };
     let two = NonZeroUsize::new(2).unwrap();
-    let open = |wanted, xdp_options: &XdpOptions| {
-        network.in_reader(|| AnySource::open_group(&options("twl0"), xdp_options, two, wanted)).unwrap()
+    let spec = |backend, xdp_mode| InterfaceSpec {
+        backend,
+        readers: Readers::Workers(two),
+        xdp_mode,
+        ..InterfaceSpec::new(options("twl0"))
     };
-    let any_mode = XdpOptions { mode: None, ..xdp(XdpMode::Native) };
+    let open = |wanted, xdp_mode| {
+        let opened = network.in_reader(|| open(&spec(wanted, xdp_mode).into())).unwrap();
+        let Opened { sources, choice } = opened;
+        (sources, choice.unwrap())
+    };
+    let any_mode = None;
     let see = |mut group: Vec<AnySource>| {
         network.send_udp_many(SENDER, 5000, READER, 6000, 10, 5);
         group.iter_mut().map(|source| read_until_idle(source, 2).len()).sum::<usize>()
     };
     for (wanted, source_count) in [(Backend::AfPacket, 2), (Backend::AfXdp, 1)] {
-        let (group, choice) = open(Some(wanted), &any_mode);
+        let (group, choice) = open(Some(wanted), any_mode);
         assert_eq!((group.len(), choice.backend), (source_count, wanted));
-        assert!(group.iter().all(|source| source.backend() == wanted));
-        assert_eq!((group[0].name(), group[0].link_type()), ("twl0", LinkType::Ethernet));
+        assert!(group.iter().all(|source| source.backend() == Some(wanted)));
+        assert_eq!((group[0].name(), group[0].link_type()), ("twl0", Some(LinkType::Ethernet)));
         assert_eq!((see(group), wanted), (5, wanted));
     }
-    assert_eq!(open(None, &any_mode).1.backend, Backend::AfPacket, "it has an address");
+    assert_eq!(open(None, any_mode).1.backend, Backend::AfPacket, "it has an address");
 
     network.make_monitor_port();
-    let (group, choice) = open(None, &any_mode);
+    let (group, choice) = open(None, any_mode);
     assert_eq!(choice.backend, Backend::AfXdp);
-    assert_eq!(group[0].link_state(), LinkState::Up);
+    assert_eq!(group[0].link_state(), Some(LinkState::Up));
     // Frames of the interface that the first group has taken go to nobody else.
     drop(group);
 
     // No driver takes frames of this length natively.
     network.ip_reader(&["link", "set", "twl0", "mtu", "9000"]);
     network.ip_sender(&["link", "set", "twl1", "mtu", "9000"]);
-    let (group, choice) = open(None, &xdp(XdpMode::Native));
-    assert!(group.iter().all(|source| source.backend() == Backend::AfPacket));
+    let (group, choice) = open(None, Some(XdpMode::Native));
+    assert!(group.iter().all(|source| source.backend() == Some(Backend::AfPacket)));
     assert!(
         choice.reason.starts_with("AF_PACKET, since AF_XDP does not work: `twl0`: cannot"),
         "{}",
         choice.reason
     );
-    let bad = XdpOptions { snap_length: 1, ..any_mode };
-    let refused = network.in_reader(|| AnySource::open_group(&options("twl0"), &bad, two, None));
-    assert!(matches!(refused, Err(LiveError::BadOption { .. })));
+    let short = LiveOptions { snap_length: 1, ..options("twl0") };
+    let bad = InterfaceSpec { options: short, ..spec(None, None) };
+    let refused = network.in_reader(|| thalweg_capture::open(&bad.clone().into()));
+    assert!(matches!(refused, Err(CaptureError::Live(LiveError::BadOption { .. }))));
 }
 
 /// Calls `next_batch` until the link is in `state`.

@@ -12,10 +12,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use thalweg_capture::AnySource;
 use thalweg_wire::{Nanos, Source, Timestamp};
 
 use super::backoff::Backoff;
-use super::source::{Input, OpenSource, Opened, SourceError};
+use super::source::{OpenSource, Opened, SourceError};
 use super::state::CollectorState;
 use super::worker::{SILENCE_MARGIN, Worker, clock_in_silence, words_of};
 use crate::serve::control::Driver;
@@ -223,7 +224,7 @@ fn shareable(worker: &Worker, source: OpenSource) -> Result<Box<dyn Shareable>, 
     match source {
         OpenSource::Input(input) => {
             let clock = clock_in_silence(&worker.core.config().source);
-            Ok(Box::new(Shared { source: *input, is_ready: Input::is_ready, is_down: Input::is_down, clock }))
+            Ok(Box::new(Shared { source: *input, is_ready: AnySource::is_ready, is_down: AnySource::is_down, clock }))
         }
         OpenSource::Port(port) if worker.core.config().filter.is_none() => {
             let until = port.clock();

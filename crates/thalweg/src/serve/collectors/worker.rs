@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use thalweg_capture::AnySource;
+use thalweg_capture::backend::Backend;
 use thalweg_capture::filter::{Filtered, FilteredError};
 use thalweg_experiment::Plan;
 use thalweg_experiment::mirror::port::MirrorPort;
@@ -14,7 +16,7 @@ use thalweg_wire::{Batch, FrameRef, Nanos, Source, Timestamp};
 
 use super::backoff::Backoff;
 use super::core::{CHUNK, Core};
-use super::source::{Input, OpenSource, Opened, SourceError};
+use super::source::{OpenSource, Opened, SourceError};
 use super::state::CollectorState;
 use crate::serve::config::SourceConfig;
 use crate::serve::daemon::wall_clock;
@@ -133,7 +135,7 @@ impl Worker {
         let result = catch_unwind(AssertUnwindSafe(|| match source {
             OpenSource::Input(input) => {
                 let clock = clock_in_silence(&self.core.config().source);
-                self.read(*input, Input::is_down, clock)
+                self.read(*input, AnySource::is_down, clock)
             }
             OpenSource::Emulation(plan) => self.emulate(*plan),
             OpenSource::Port(port) => {
@@ -274,6 +276,8 @@ impl Worker {
 /// The time up to which nothing will come any more of a source that is silent: of an interface.
 pub(super) fn clock_in_silence(source: &SourceConfig) -> impl Fn() -> Option<Timestamp> + use<> {
     let margin = match *source {
+        // Nothing is gathered.
+        SourceConfig::Interface { backend: Some(Backend::Prompt), .. } => Some(SILENCE_MARGIN),
         SourceConfig::Interface { block_timeout, .. } => {
             Some(SILENCE_MARGIN.saturating_add(Nanos(2 * block_timeout.0)))
         }

@@ -394,6 +394,7 @@ fn source(
             backend: match entry.backend {
                 BackendName::AfPacket => Some(Backend::AfPacket),
                 BackendName::AfXdp => Some(Backend::AfXdp),
+                BackendName::Prompt => Some(Backend::Prompt),
                 BackendName::Auto => None,
             },
             busy_poll: entry.busy_poll,

@@ -392,6 +392,8 @@ choices! {
         AfPacket = "af_packet",
         /// in front of the host's own stack, which gets no packets any more
         AfXdp = "af_xdp",
+        /// as af_packet, but each packet is delivered immediately: lowest delay, for low packet rates
+        Prompt = "prompt",
     }
 }
 

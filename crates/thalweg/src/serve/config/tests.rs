@@ -46,7 +46,7 @@ fn every_mistake_is_told_with_its_line() {
         &[
             "t.toml:2: unknown key listne; did you mean listen?",
             "t.toml:3: unknown section [colector]; did you mean collector?",
-            "t.toml:6: backend is \"ebpf\": expected one of auto, af_packet, af_xdp, in quotes",
+            "t.toml:6: backend is \"ebpf\": expected one of auto, af_packet, af_xdp, prompt, in quotes",
             "t.toml:7: speed is \"fast\": expected a number above 0",
         ],
     );

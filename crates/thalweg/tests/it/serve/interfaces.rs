@@ -92,3 +92,18 @@ fn of_an_interface_with_several_queues_all_are_read_or_none() {
         );
     }
 }
+
+#[test]
+fn a_collector_gets_each_packet_as_soon_as_it_comes_where_asked() {
+    const NAME: &str = "a_collector_gets_each_packet_as_soon_as_it_comes_where_asked";
+    let Some(link) = Link::set_up(NAME, &[]) else { return };
+    let mut serve = Serve::new(&[&on("a", &link.interface), "backend = \"prompt\"\n"].concat());
+    let mut check = link.at_sender(THALWEG);
+    check.args(["check", "-c", "thalweg.toml"]).current_dir(serve.folder.path());
+    let check = String::from_utf8(check.output().unwrap().stdout).unwrap();
+    assert!(check.contains("prompt AF_PACKET, as asked for"), "{check}");
+    start_at(&mut serve, &link);
+    serve.wait("it reads", |serve| serve.log().contains("reads: prompt AF_PACKET, as asked for"));
+    serve.signal("-TERM");
+    assert_eq!(serve.ended(), Some(0), "{}", serve.log());
+}

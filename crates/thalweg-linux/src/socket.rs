@@ -1,5 +1,5 @@
 //! A socket of any family: the system calls that packet sockets, XDP sockets and netlink share, each behind a safe
-//! function.
+//! function. Errors are those of the kernel.
 
 #![expect(unsafe_code, reason = "system calls that take pointers")]
 
@@ -12,7 +12,7 @@ use thalweg_wire::Nanos;
 
 /// What a wait ended with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Readiness {
+pub enum Readiness {
     /// There is something to read.
     Ready,
     /// Nothing came in time.
@@ -23,12 +23,13 @@ pub(crate) enum Readiness {
 
 /// An open socket, closed when dropped.
 #[derive(Debug)]
-pub(crate) struct Socket {
+pub struct Socket {
     descriptor: OwnedFd,
 }
 
 impl Socket {
-    pub(crate) fn open(family: c_int, kind: c_int, protocol: c_int) -> io::Result<Socket> {
+    /// Opens a socket as socket(2) does; it is closed when another program is executed.
+    pub fn open(family: c_int, kind: c_int, protocol: c_int) -> io::Result<Socket> {
         // SAFETY: takes numbers only.
         let descriptor = unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol) };
         check(descriptor)?;
@@ -37,14 +38,14 @@ impl Socket {
     }
 
     /// Binds to an address of the socket's family, which `T` must be.
-    pub(crate) fn bind<T>(&self, address: &T) -> io::Result<()> {
+    pub fn bind<T>(&self, address: &T) -> io::Result<()> {
         let length = size_of::<T>() as libc::socklen_t;
         // SAFETY: the pointer is to that many bytes, which the kernel reads.
         check(unsafe { libc::bind(self.raw(), std::ptr::from_ref(address).cast(), length) })
     }
 
     /// The address that the socket is bound to.
-    pub(crate) fn address<T: Plain>(&self) -> io::Result<T> {
+    pub fn address<T: Plain>(&self) -> io::Result<T> {
         let mut address = T::zero();
         let mut length = size_of::<T>() as libc::socklen_t;
         // SAFETY: the kernel writes at most `length` bytes to the address, and any bytes are a value of it.
@@ -53,7 +54,7 @@ impl Socket {
     }
 
     /// Sets an option, whose value must be laid out as the kernel expects it.
-    pub(crate) fn set<T>(&self, level: c_int, option: c_int, value: &T) -> io::Result<()> {
+    pub fn set<T>(&self, level: c_int, option: c_int, value: &T) -> io::Result<()> {
         let length = size_of::<T>() as libc::socklen_t;
         let value = std::ptr::from_ref(value).cast::<c_void>();
         // SAFETY: the pointer is to that many bytes, which the kernel reads.
@@ -61,7 +62,7 @@ impl Socket {
     }
 
     /// Reads an option.
-    pub(crate) fn get<T: Plain>(&self, level: c_int, option: c_int) -> io::Result<T> {
+    pub fn get<T: Plain>(&self, level: c_int, option: c_int) -> io::Result<T> {
         let mut value = T::zero();
         let mut length = size_of::<T>() as libc::socklen_t;
         // SAFETY: the kernel writes at most `length` bytes, and any bytes are a value of a plain type.
@@ -74,14 +75,14 @@ impl Socket {
     /// # Safety
     /// `what` must be a request that reads and writes one `ifreq`; what pointers in it point to must be as
     /// the request demands.
-    pub(crate) unsafe fn ask(&self, what: libc::Ioctl, mut request: libc::ifreq) -> io::Result<libc::ifreq> {
+    pub unsafe fn ask(&self, what: libc::Ioctl, mut request: libc::ifreq) -> io::Result<libc::ifreq> {
         // SAFETY: as the caller promises.
         check(unsafe { libc::ioctl(self.raw(), what, &mut request) })?;
         Ok(request)
     }
 
     /// Waits until there is something to read, for `patience` (rounded up to milliseconds) at most.
-    pub(crate) fn wait(&self, patience: Nanos) -> io::Result<Readiness> {
+    pub fn wait(&self, patience: Nanos) -> io::Result<Readiness> {
         let mut request = libc::pollfd { fd: self.raw(), events: libc::POLLIN, revents: 0 };
         let timeout_ms = patience.0.div_ceil(1_000_000) as c_int;
         // SAFETY: the pointer is to one request.
@@ -105,20 +106,21 @@ impl Socket {
     }
 
     /// Sends one message.
-    pub(crate) fn send(&self, message: &[u8]) -> io::Result<()> {
+    pub fn send(&self, message: &[u8]) -> io::Result<()> {
         // SAFETY: the pointer is to that many bytes, which the kernel reads.
         let sent = unsafe { libc::send(self.raw(), message.as_ptr().cast(), message.len(), 0) };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
     /// Receives one message into `room`, with `flags` of recv(2); returns its length.
-    pub(crate) fn receive(&self, room: &mut [u8], flags: c_int) -> io::Result<usize> {
+    pub fn receive(&self, room: &mut [u8], flags: c_int) -> io::Result<usize> {
         // SAFETY: the kernel writes at most that many bytes.
         let received = unsafe { libc::recv(self.raw(), room.as_mut_ptr().cast(), room.len(), flags) };
         usize::try_from(received).map_err(|_| io::Error::last_os_error())
     }
 
-    pub(crate) fn raw(&self) -> RawFd {
+    /// The descriptor; it stays open as long as the socket.
+    pub fn raw(&self) -> RawFd {
         self.descriptor.as_raw_fd()
     }
 }
@@ -129,11 +131,25 @@ impl AsRawFd for Socket {
     }
 }
 
+/// Waits until there is something to read at any of these sockets, for `patience` (rounded up to milliseconds) at most.
+/// Says whether there is, or something is wrong with one; a signal ends the wait, too.
+pub fn wait_for_any(descriptors: impl IntoIterator<Item = RawFd>, patience: Nanos) -> io::Result<bool> {
+    let request = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut requests: Vec<libc::pollfd> = descriptors.into_iter().map(request).collect();
+    let timeout_ms = patience.0.div_ceil(1_000_000) as c_int;
+    // SAFETY: the pointer is to that many requests.
+    let ready = unsafe { libc::poll(requests.as_mut_ptr(), requests.len() as libc::nfds_t, timeout_ms) };
+    match check(ready) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+        answer => answer.map(|()| ready > 0),
+    }
+}
+
 /// Types of which any bytes are a value.
 ///
 /// # Safety
 /// Integers, and structures of nothing but integers.
-pub(crate) unsafe trait Plain: Sized {
+pub unsafe trait Plain: Sized {
     /// The value that all-zero bytes are.
     fn zero() -> Self {
         // SAFETY: all-zero bytes are a value of a plain type.
@@ -161,6 +177,6 @@ unsafe impl Plain for libc::xdp_mmap_offsets {}
 unsafe impl Plain for libc::xdp_statistics {}
 
 /// The error that a system call left behind, if its status says that there is one.
-pub(crate) fn check(status: c_int) -> io::Result<()> {
+pub fn check(status: c_int) -> io::Result<()> {
     if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -2,42 +2,34 @@
 
 mod faults;
 mod make;
+mod parts;
 
 use std::collections::BTreeMap;
 use std::process::{Child, Command};
 
 use nix::unistd::geteuid;
+use thalweg_linux::namespace::{self, Namespace};
+use thalweg_linux::netlink::{Netlink, Traffic};
+use thalweg_linux::tc::QueueCounters;
 use thalweg_network::topology::Node;
 use thalweg_network::{EndpointId, PortIndex, RouterId, Topology};
 
 use crate::ebpf::{self, Maps, SwitchCounters, Tables};
 use crate::error::LabError;
 use crate::layout::{self, Layout};
-use crate::namespace::{self, Namespace};
-use crate::netlink::Netlink;
 use crate::ovs::{self, OpenFlowSwitch, Ovs};
-use crate::plan::{FABRIC, Plan, PlanError, Plane, Prefix};
+use crate::plan::{Plan, PlanError, Plane, Prefix};
 use crate::record::{self, Record};
-use crate::shaper::{self, QueueCounters};
 use crate::status::{HostStatus, PortStatus, Status, SwitchStatus, link_name};
 use crate::sysctl::{self, Changed};
+use parts::{Parts, Switching, fabric, host, namespaces};
 
 /// A lab that is up. It belongs to no process: dropping this leaves it as it is.
 ///
-/// Its methods wait for the kernel, and it holds a socket with an event loop of its own: asynchronous code is to use and
-/// to drop it on a thread for work that waits.
+/// Its methods wait for the kernel: asynchronous code is to use it on a thread for work that waits.
 pub struct Lab {
     plan: Plan,
-    layout: Layout,
-    fabric: Namespace,
-    netlink: Netlink,
-    switching: Switching,
-}
-
-/// What forwards.
-enum Switching {
-    Ebpf(Maps),
-    Ovs(Ovs),
+    parts: Parts,
 }
 
 /// What [`Lab::down`] has removed.
@@ -60,10 +52,11 @@ impl Lab {
         check_means(&plan)?;
         let _lock = record::lock()?;
         remove(&plan.prefix)?;
-        make::make(&plan).inspect_err(|_| {
+        let parts = make::make(&plan).inspect_err(|_| {
             // The first error is the one to report; what stays behind goes with the next attempt.
             let _ = remove(&plan.prefix);
-        })
+        })?;
+        Ok(Lab { plan, parts })
     }
 
     /// Finds a lab that is up.
@@ -82,7 +75,7 @@ impl Lab {
             return Err(LabError::NotRoot);
         }
         let (layout, fabric) = (Layout::new(&plan), fabric(&plan.prefix));
-        let netlink = Netlink::open(&fabric)?;
+        let netlink = Netlink::open_within(&fabric)?;
         let switching = match plan.plane {
             Plane::Ebpf => Maps::find(&netlink, &layout)?
                 .map(Switching::Ebpf)
@@ -91,7 +84,7 @@ impl Lab {
                 .map(Switching::Ovs)
                 .ok_or_else(|| not_up("Open vSwitch has ended".to_owned()))?,
         };
-        Ok(Lab { plan, layout, fabric, netlink, switching })
+        Ok(Lab { plan, parts: Parts { layout, fabric, netlink, switching } })
     }
 
     /// Removes the lab of this prefix, or what is left of it: kills the processes in its namespaces, removes these with
@@ -119,7 +112,7 @@ impl Lab {
 
     /// The namespace of the switches, where the monitor ports' copies arrive too.
     pub fn fabric(&self) -> &Namespace {
-        &self.fabric
+        &self.parts.fabric
     }
 
     /// The namespace of a host.
@@ -133,13 +126,13 @@ impl Lab {
     /// The interface of a port, in the namespace of the switches: what is sent from there arrives at the other end
     /// of the link. `None` if there is no such port.
     pub fn port_interface(&self, router: RouterId, port: PortIndex) -> Option<String> {
-        self.layout.interface(router, port).map(|_| layout::port_name(router, port))
+        self.parts.layout.interface(router, port).map(|_| layout::port_name(router, port))
     }
 
     /// The interface where copies of what a switch forwards arrive, in the namespace of the switches. `None` if there
     /// is no such switch.
     pub fn monitor_interface(&self, router: RouterId) -> Option<String> {
-        self.layout.monitors.get(router.index()).map(|_| layout::monitor_name(router))
+        self.parts.layout.monitors.get(router.index()).map(|_| layout::monitor_name(router))
     }
 
     /// Starts a command on the host of this name.
@@ -148,7 +141,7 @@ impl Lab {
     /// If there is no such host, or the command cannot be started.
     pub fn exec(&self, host: &str, command: &mut Command) -> Result<Child, LabError> {
         match self.topology().node_named(host) {
-            Some(Node::Endpoint(endpoint)) => self.host(endpoint).spawn(command),
+            Some(Node::Endpoint(endpoint)) => Ok(self.host(endpoint).spawn(command)?),
             _ => Err(LabError::UnknownHost { name: host.to_owned() }),
         }
     }
@@ -158,12 +151,12 @@ impl Lab {
     /// # Errors
     /// If the lab is gone.
     pub fn tables(&self) -> Result<Tables, LabError> {
-        self.maps()?.tables(&self.layout, &self.plan.topology)
+        self.maps()?.tables(&self.parts.layout, &self.plan.topology)
     }
 
     /// How its switches are spoken to by OpenFlow, by router; none if they are eBPF programs.
     pub fn openflow(&self) -> Vec<OpenFlowSwitch> {
-        match self.switching {
+        match self.parts.switching {
             Switching::Ebpf(_) => Vec::new(),
             Switching::Ovs(_) => {
                 let topology = self.topology();
@@ -173,7 +166,7 @@ impl Lab {
     }
 
     fn maps(&self) -> Result<&Maps, LabError> {
-        match &self.switching {
+        match &self.parts.switching {
             Switching::Ebpf(maps) => Ok(maps),
             Switching::Ovs(_) => Err(LabError::NotEbpf),
         }
@@ -185,7 +178,7 @@ impl Lab {
     /// # Errors
     /// If the lab is gone.
     pub fn set_mirror(&self, router: RouterId, is_on: bool) -> Result<(), LabError> {
-        self.maps()?.set_mirror(&self.layout, router, is_on)
+        self.maps()?.set_mirror(&self.parts.layout, router, is_on)
     }
 
     /// What the lab is and has counted.
@@ -193,13 +186,12 @@ impl Lab {
     /// # Errors
     /// If the lab is gone.
     pub fn status(&self) -> Result<Status, LabError> {
-        let queues: BTreeMap<u32, QueueCounters> =
-            self.netlink.queues()?.iter().filter_map(shaper::queue_counters).collect();
+        let queues = self.parts.netlink.queue_counters()?;
         let queue = |interface: u32| queues.get(&interface).copied().unwrap_or_default();
         let (entries, counters) = self.switched(&queues)?;
-        let mut ports = self.layout.ports.iter().zip(counters).peekable();
-        let mut switches = Vec::with_capacity(self.layout.monitors.len());
-        for monitor in &self.layout.monitors {
+        let mut ports = self.parts.layout.ports.iter().zip(counters).peekable();
+        let mut switches = Vec::with_capacity(self.parts.layout.monitors.len());
+        for monitor in &self.parts.layout.monitors {
             let mut of_switch = Vec::new();
             while let Some((port, switch)) = ports.next_if(|(port, _)| port.router == monitor.router) {
                 of_switch.push(PortStatus {
@@ -226,7 +218,7 @@ impl Lab {
         Ok(Status {
             prefix: self.plan.prefix.clone(),
             plane: self.plan.plane,
-            fabric: self.fabric.name().to_owned(),
+            fabric: self.parts.fabric.name().to_owned(),
             hosts: hosts.collect::<Result<_, _>>()?,
             switches,
             links_down,
@@ -238,17 +230,19 @@ impl Lab {
         &self,
         queues: &BTreeMap<u32, QueueCounters>,
     ) -> Result<(Vec<usize>, Vec<SwitchCounters>), LabError> {
-        match &self.switching {
+        match &self.parts.switching {
             Switching::Ebpf(maps) => {
-                let mut entries = vec![0; self.layout.monitors.len()];
+                let mut entries = vec![0; self.parts.layout.monitors.len()];
                 let all = self.tables()?.entries();
                 for entry in all.map_err(|error| LabError::ebpf("read the tables", error))? {
                     entries[entry.router.index()] += 1;
                 }
-                Ok((entries, maps.counters(&self.layout)?))
+                Ok((entries, maps.counters(&self.parts.layout)?))
             }
             Switching::Ovs(ovs) => {
-                let traffic = self.netlink.traffic()?;
+                let interfaces = self.parts.netlink.interfaces()?.into_iter();
+                let traffic: BTreeMap<u32, Traffic> =
+                    interfaces.map(|interface| (interface.index, interface.traffic)).collect();
                 let counters = |port: &layout::Port| {
                     let passed = traffic.get(&port.interface).copied().unwrap_or_default();
                     let dropped = queues.get(&port.interface).map_or(0, |queue| queue.dropped_packets);
@@ -262,7 +256,7 @@ impl Lab {
                 };
                 let topology = self.topology();
                 let entries = topology.router_ids().map(|router| ovs.entries(router, topology));
-                let counters = self.layout.ports.iter().map(counters).collect();
+                let counters = self.parts.layout.ports.iter().map(counters).collect();
                 Ok((entries.collect::<Result<_, _>>()?, counters))
             }
         }
@@ -270,8 +264,8 @@ impl Lab {
 
     /// Whether a switch copies what it forwards. Of switches of Open vSwitch that is up to whoever installs routes.
     fn is_mirrored(&self, router: RouterId) -> Result<bool, LabError> {
-        match &self.switching {
-            Switching::Ebpf(maps) => maps.is_mirrored(&self.layout, router),
+        match &self.parts.switching {
+            Switching::Ebpf(maps) => maps.is_mirrored(&self.parts.layout, router),
             Switching::Ovs(_) => Ok(true),
         }
     }
@@ -285,7 +279,7 @@ impl Lab {
             namespace: namespace.name().to_owned(),
             mac: host.mac,
             ip: host.ip,
-            rate: self.layout.host_rates[endpoint.index()],
+            rate: self.parts.layout.host_rates[endpoint.index()],
         })
     }
 }
@@ -308,24 +302,10 @@ fn check_means(plan: &Plan) -> Result<(), LabError> {
     }
 }
 
-fn fabric(prefix: &Prefix) -> Namespace {
-    Namespace::named(prefix.name(FABRIC))
-}
-
-fn host(plan: &Plan, endpoint: EndpointId) -> Namespace {
-    Namespace::named(plan.prefix.name(&plan.topology.endpoints()[endpoint.index()].name))
-}
-
-/// All namespaces of a lab.
-fn namespaces(plan: &Plan) -> impl Iterator<Item = Namespace> + '_ {
-    let hosts = plan.topology.endpoint_ids().map(|endpoint| host(plan, endpoint));
-    std::iter::once(fabric(&plan.prefix)).chain(hosts)
-}
-
 /// Removes what there is of a lab. The record goes last: it says what is still to be restored.
 fn remove(prefix: &Prefix) -> Result<Removed, LabError> {
     let mut removed = Removed::default();
-    for namespace in namespace::with_prefix(prefix)? {
+    for namespace in namespace::with_prefix(prefix.as_str())? {
         // A name with nothing behind it has no processes to look for.
         removed.processes += namespace.kill_processes()?;
         namespace.delete()?;

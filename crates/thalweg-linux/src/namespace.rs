@@ -13,15 +13,38 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-
-use crate::error::LabError;
-use crate::plan::Prefix;
+use thiserror::Error;
 
 /// Where the names are, for `ip netns` as for us.
 const FOLDER: &str = "/run/netns";
 
 /// How often, and how long each time, to wait for processes that were killed: 2 s in all.
 const KILL_WAITS: (u32, Duration) = (200, Duration::from_millis(10));
+
+/// What could not be done with a namespace.
+#[derive(Debug, Error)]
+pub enum NamespaceError {
+    /// It could not be made, entered, looked into or removed.
+    #[error("network namespace {name:?}: cannot {what}: {source}")]
+    Step {
+        /// Its name.
+        name: String,
+        /// What was to be done.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A command could not be started in it.
+    #[error("network namespace {name:?}: cannot run {program:?}: {source}")]
+    Run {
+        /// Its name.
+        name: String,
+        /// What.
+        program: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
 
 /// A network namespace that has a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,9 +53,10 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// The namespace of this name, whether there is one or not.
-    pub(crate) fn named(name: String) -> Namespace {
-        Namespace { name }
+    /// The namespace of this name, whether there is one or not. An absolute path is that of a file that stands for a
+    /// namespace, such as `/proc/1/ns/net`.
+    pub fn named(name: impl Into<String>) -> Namespace {
+        Namespace { name: name.into() }
     }
 
     /// Its name: `ip netns exec NAME` enters it.
@@ -46,12 +70,15 @@ impl Namespace {
     }
 
     /// Whether it is there.
-    pub(crate) fn exists(&self) -> bool {
+    pub fn exists(&self) -> bool {
         self.path().exists()
     }
 
     /// Makes it. The kernel keeps it as long as its file is mounted, whoever ends.
-    pub(crate) fn create(name: String) -> Result<Namespace, LabError> {
+    ///
+    /// # Errors
+    /// If the name is taken, or this process may not.
+    pub fn create(name: String) -> Result<Namespace, NamespaceError> {
         let namespace = Namespace { name };
         namespace.make().map_err(|source| namespace.error("make it", source))?;
         Ok(namespace)
@@ -74,7 +101,10 @@ impl Namespace {
     }
 
     /// Takes its name away. It ends with what is left in it: interfaces at once, processes when they end.
-    pub(crate) fn delete(&self) -> Result<(), LabError> {
+    ///
+    /// # Errors
+    /// If there is none of this name, or this process may not.
+    pub fn delete(&self) -> Result<(), NamespaceError> {
         let path = self.path();
         let unmounted = match umount2(&path, MntFlags::MNT_DETACH) {
             // The name was left behind with nothing mounted: a crash between the two steps of making it.
@@ -91,7 +121,7 @@ impl Namespace {
     ///
     /// # Panics
     /// If `work` does.
-    pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
+    pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, NamespaceError> {
         let enter = || -> io::Result<T> {
             setns(File::open(self.path())?, CloneFlags::CLONE_NEWNET)?;
             Ok(work())
@@ -103,15 +133,18 @@ impl Namespace {
     ///
     /// # Errors
     /// If the namespace cannot be entered, or the command not started.
-    pub fn spawn(&self, command: &mut Command) -> Result<Child, LabError> {
+    pub fn spawn(&self, command: &mut Command) -> Result<Child, NamespaceError> {
         let program = command.get_program().to_string_lossy().into_owned();
-        let host = self.name.clone();
+        let name = self.name.clone();
         // The child is one of the thread that starts it, and so in its namespace.
-        self.within(|| command.spawn())?.map_err(|source| LabError::Exec { host, program, source })
+        self.within(|| command.spawn())?.map_err(|source| NamespaceError::Run { name, program, source })
     }
 
     /// The processes in it, by their main thread; those that end meanwhile may be missing.
-    pub fn processes(&self) -> Result<Vec<u32>, LabError> {
+    ///
+    /// # Errors
+    /// If there is no such namespace.
+    pub fn processes(&self) -> Result<Vec<u32>, NamespaceError> {
         let find = || -> io::Result<Vec<u32>> {
             let own = identity(&self.path())?;
             let mut processes = Vec::new();
@@ -132,8 +165,11 @@ impl Namespace {
     }
 
     /// Kills the processes in it, and waits until they are gone; the caller is spared. Gives how many there were.
-    pub(crate) fn kill_processes(&self) -> Result<usize, LabError> {
-        let others = || -> Result<Vec<u32>, LabError> {
+    ///
+    /// # Errors
+    /// If they cannot be found, or do not end within 2 s.
+    pub fn kill_processes(&self) -> Result<usize, NamespaceError> {
+        let others = || -> Result<Vec<u32>, NamespaceError> {
             let all = self.processes()?.into_iter();
             Ok(all.filter(|&number| number != std::process::id()).collect())
         };
@@ -154,14 +190,17 @@ impl Namespace {
         Err(self.error("end its processes", io::ErrorKind::TimedOut.into()))
     }
 
-    fn error(&self, what: &'static str, source: io::Error) -> LabError {
-        LabError::Namespace { name: self.name.clone(), what, source }
+    pub(crate) fn error(&self, what: &'static str, source: io::Error) -> NamespaceError {
+        NamespaceError::Step { name: self.name.clone(), what, source }
     }
 }
 
 /// The namespaces whose names begin with the prefix, in order.
-pub(crate) fn with_prefix(prefix: &Prefix) -> Result<Vec<Namespace>, LabError> {
-    let error = |source| LabError::Namespace { name: format!("{prefix}*"), what: "look for any", source };
+///
+/// # Errors
+/// If they cannot be listed.
+pub fn with_prefix(prefix: &str) -> Result<Vec<Namespace>, NamespaceError> {
+    let error = |source| NamespaceError::Step { name: format!("{prefix}*"), what: "look for any", source };
     let entries = match fs::read_dir(FOLDER) {
         Ok(entries) => entries,
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -170,7 +209,7 @@ pub(crate) fn with_prefix(prefix: &Prefix) -> Result<Vec<Namespace>, LabError> {
     let mut namespaces = Vec::new();
     for entry in entries {
         if let Ok(name) = entry.map_err(error)?.file_name().into_string()
-            && name.starts_with(prefix.as_str())
+            && name.starts_with(prefix)
         {
             namespaces.push(Namespace { name });
         }

@@ -8,17 +8,8 @@ use std::mem::offset_of;
 use libc::{tpacket_block_desc, tpacket_hdr_v1, tpacket_hdr_variant1, tpacket3_hdr};
 use thalweg_wire::{FrameRef, Interface, LinkType, Timestamp};
 
+use super::vlan_tag::Tag;
 use crate::filter::Filter;
-
-/// Bytes of an 802.1Q tag: protocol identifier and control information. As many must lie free before each
-/// frame.
-pub(super) const VLAN_TAG_LENGTH: usize = 4;
-
-/// Destination and source address, which come before the tag.
-const ADDRESSES_LENGTH: usize = 12;
-
-/// 802.1Q; what a tag is if the kernel does not say.
-const ETHERTYPE_VLAN: u16 = 0x8100;
 
 /// Appends the frames of `block` to `frames`, in their order, each with its VLAN tag restored. `filter` is
 /// asked about those that had one; returns how many it refused.
@@ -40,8 +31,8 @@ pub(super) fn read_block(
         let header = Header::read(block, at);
         let mut frame = header.frame(at);
         at += header.next_offset;
-        if header.has_tag() && interface.link_type == LinkType::Ethernet {
-            restore_tag(block, &mut frame, &header, interface.snap_length);
+        if let Some(tag) = header.tag().filter(|_| interface.link_type == LinkType::Ethernet) {
+            tag.restore(block, &mut frame, interface.snap_length);
             let bytes = &block[frame.offset..][..frame.captured_length as usize];
             if filter.is_some_and(|filter| !filter.matches(bytes, frame.original_length)) {
                 refused_count += 1;
@@ -100,30 +91,11 @@ impl Header {
         }
     }
 
-    /// Whether a tag was taken off the frame.
+    /// The tag that was taken off the frame.
     #[inline]
-    fn has_tag(&self) -> bool {
-        self.status & libc::TP_STATUS_VLAN_VALID != 0
+    fn tag(&self) -> Option<Tag> {
+        Tag::of(self.status, self.vlan_tpid, self.vlan_tci)
     }
-}
-
-/// Puts the tag back where it was: moves the addresses down into the room that was reserved before the frame,
-/// and writes the tag behind them. The frame then is four bytes longer, in so far as the snap length allows.
-/// A frame of which not even the addresses were captured stays as it is.
-fn restore_tag(block: &mut [u8], frame: &mut FrameRef, header: &Header, snap_length: u32) {
-    if (frame.captured_length as usize) < ADDRESSES_LENGTH {
-        return;
-    }
-    let addresses = frame.offset..frame.offset + ADDRESSES_LENGTH;
-    frame.offset -= VLAN_TAG_LENGTH;
-    block.copy_within(addresses, frame.offset);
-    let has_tpid = header.status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
-    let tpid = if has_tpid { header.vlan_tpid } else { ETHERTYPE_VLAN };
-    let tag = &mut block[frame.offset + ADDRESSES_LENGTH..][..VLAN_TAG_LENGTH];
-    tag[..2].copy_from_slice(&tpid.to_be_bytes());
-    tag[2..].copy_from_slice(&header.vlan_tci.to_be_bytes());
-    frame.captured_length = (frame.captured_length + VLAN_TAG_LENGTH as u32).min(snap_length);
-    frame.original_length += VLAN_TAG_LENGTH as u32;
 }
 
 #[inline]

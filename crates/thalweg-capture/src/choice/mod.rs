@@ -1,33 +1,21 @@
-//! Which of the kernel's two ways to packets an interface is captured in, and one source for both.
+//! Which backend an interface is captured through, if nobody asks for one.
 //!
 //! [AF_PACKET](crate::live) taps an interface and leaves it as it is. [AF_XDP](crate::xdp) is faster, and takes what
 //! comes in away from the host. So AF_XDP is chosen for a port that nobody else can want anything from, and only if
 //! everything it needs is there; for all others it has to be asked for.
 
 mod link;
-mod source;
-
-use std::fmt;
-use std::str::FromStr;
 
 use caps::{CapSet, Capability};
+use thalweg_linux::socket::Socket;
 use thalweg_wire::Bytes;
-use thiserror::Error;
 
-pub use source::AnySource;
-
-use crate::live::socket::PacketSocket;
-use crate::xdp::{XdpOptions, XdpSocket};
+use crate::backend::Backend;
+use crate::error::CaptureError;
+use crate::live::LiveError;
+use crate::spec::{InterfaceSpec, Readers};
+use crate::xdp::XdpSocket;
 use link::Link;
-
-/// A way to the packets of an interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Backend {
-    /// A tap: the host's network stack goes on as before.
-    AfPacket,
-    /// Past the network stack, which no longer gets what comes in.
-    AfXdp,
-}
 
 /// How an interface is captured, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,49 +26,51 @@ pub struct Choice {
     pub reason: String,
 }
 
-/// Chooses how to capture from `interface`, with the defaults of [`XdpOptions`]: as `wanted`, or if nothing is wanted,
-/// through AF_XDP if all of this holds, and else through AF_PACKET:
+/// Chooses how to capture from an interface: as the spec asks, or if it asks for nothing, through AF_XDP if all of this
+/// holds, and else through AF_PACKET:
 ///
 /// - nothing of this host lives on the interface: it has no address but an IPv6 address of its own making, is no port
 ///   of a bridge, bond or switch, and no interface of this network namespace is built on it;
 /// - it is of Ethernet, and no other XDP program is attached;
 /// - the kernel knows AF_XDP, and the process has CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF (or CAP_SYS_ADMIN), and may lock
-///   as much memory as the frames of all receive queues need.
+///   as much memory as the frames of all receive queues need;
+/// - it has one receive queue, if one source is to read it.
 ///
-/// When AF_XDP is wanted on an interface that something lives on, the reason warns of that.
-pub fn choose(interface: &str, wanted: Option<Backend>) -> Choice {
-    choose_with(&XdpOptions::new(interface), wanted)
+/// When AF_XDP is asked for on an interface that something lives on, the reason warns of that.
+///
+/// # Errors
+/// If AF_XDP is asked for with one source on an interface of several receive queues, or the interface's namespace cannot
+/// be entered.
+pub fn choose(spec: &InterfaceSpec) -> Result<Choice, CaptureError> {
+    Ok(spec.within(|| choose_here(spec))??)
 }
 
-/// As [`choose`], for capturing with these options.
-pub(crate) fn choose_with(options: &XdpOptions, wanted: Option<Backend>) -> Choice {
-    let name = &options.interface;
-    match wanted {
-        Some(Backend::AfPacket) => {
-            Choice { backend: Backend::AfPacket, reason: "AF_PACKET, as asked for".to_owned() }
-        }
+/// As [`choose`], in the calling thread's network namespace.
+pub(crate) fn choose_here(spec: &InterfaceSpec) -> Result<Choice, LiveError> {
+    let name = spec.name();
+    let choice = |backend, reason| Ok(Choice { backend, reason });
+    match spec.backend {
         Some(Backend::AfXdp) => {
+            if let Some(queue_count) = too_many_queues(spec) {
+                return Err(LiveError::SeveralQueues { interface: name.to_owned(), queue_count });
+            }
             let dweller = link::look_up(name).ok().flatten().and_then(|link| dweller(&link));
             let warning = dweller.map_or_else(String::new, |dweller| {
                 format!("; `{name}` {dweller}, and what comes in no longer reaches it")
             });
-            Choice { backend: Backend::AfXdp, reason: format!("AF_XDP, as asked for{warning}") }
+            choice(Backend::AfXdp, format!("AF_XDP, as asked for{warning}"))
         }
-        None => match hindrance(options) {
-            Some(hindrance) => {
-                Choice { backend: Backend::AfPacket, reason: format!("AF_PACKET, since {hindrance}") }
-            }
-            None => Choice {
-                backend: Backend::AfXdp,
-                reason: format!("AF_XDP, since nothing of this host lives on `{name}`"),
-            },
+        Some(tap) => choice(tap, format!("{tap}, as asked for")),
+        None => match hindrance(spec) {
+            Some(hindrance) => choice(Backend::AfPacket, format!("AF_PACKET, since {hindrance}")),
+            None => choice(Backend::AfXdp, format!("AF_XDP, since nothing of this host lives on `{name}`")),
         },
     }
 }
 
 /// The first thing that speaks against AF_XDP, to be read after "since".
-fn hindrance(options: &XdpOptions) -> Option<String> {
-    let name = &options.interface;
+fn hindrance(spec: &InterfaceSpec) -> Option<String> {
+    let name = spec.name();
     let link = match link::look_up(name) {
         Ok(Some(link)) => link,
         Ok(None) => return Some(format!("there is no interface `{name}` to look at")),
@@ -95,7 +85,10 @@ fn hindrance(options: &XdpOptions) -> Option<String> {
     if link.has_xdp {
         return Some(format!("another XDP program is attached to `{name}`"));
     }
-    missing_permission().or_else(|| missing_memory(options))
+    missing_permission().or_else(|| missing_memory(spec)).or_else(|| {
+        let queue_count = too_many_queues(spec)?;
+        Some(format!("`{name}` has {queue_count} receive queues, and AF_XDP would need one socket each"))
+    })
 }
 
 /// What of this host lives on an interface, to be read after its name.
@@ -124,49 +117,36 @@ fn missing_permission() -> Option<String> {
 }
 
 /// Locked memory is counted against a limit unless the process may lock what it likes.
-fn missing_memory(options: &XdpOptions) -> Option<String> {
+fn missing_memory(spec: &InterfaceSpec) -> Option<String> {
     if caps::has_cap(None, CapSet::Effective, Capability::CAP_IPC_LOCK).unwrap_or(false) {
         return None;
     }
-    let queue_count = PacketSocket::open().and_then(|s| s.receive_queue_count(&options.interface)).ok()?;
-    let needed = Bytes(options.memory_of_a_queue().0 * u64::from(queue_count));
+    let options = spec.xdp_options();
+    // What is wrong with the options is told when the interface is opened.
+    options.validate().ok()?;
+    let needed = Bytes(options.memory_of_a_queue().0 * u64::from(queue_count(spec)?));
     let limit = crate::xdp::locked_memory_limit();
     (needed > limit).then(|| {
         format!("its frames need {needed} of locked memory, and the limit is {limit} without CAP_IPC_LOCK")
     })
 }
 
-/// `AF_PACKET` or `AF_XDP`, as in the kernel's documentation.
-impl fmt::Display for Backend {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Backend::AfPacket => "AF_PACKET",
-            Backend::AfXdp => "AF_XDP",
-        })
-    }
+/// How many receive queues there are, if that is more than the one that one source reads.
+fn too_many_queues(spec: &InterfaceSpec) -> Option<u32> {
+    queue_count(spec).filter(|&count| spec.readers == Readers::One && count > 1)
 }
 
-/// Why the name of a backend could not be read.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-#[error("expected `af_packet` or `af_xdp`")]
-pub struct ParseBackendError;
-
-impl FromStr for Backend {
-    type Err = ParseBackendError;
-
-    /// Reads `af_packet` and `af_xdp`, as configurations write them.
-    fn from_str(text: &str) -> Result<Backend, ParseBackendError> {
-        match text {
-            "af_packet" => Ok(Backend::AfPacket),
-            "af_xdp" => Ok(Backend::AfXdp),
-            _ => Err(ParseBackendError),
-        }
-    }
+/// `None` if there is no such interface.
+fn queue_count(spec: &InterfaceSpec) -> Option<u32> {
+    Socket::for_ioctls().and_then(|socket| socket.receive_queue_count(spec.name())).ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use thalweg_linux::Namespace;
+
     use super::*;
+    use crate::live::LiveOptions;
 
     #[test]
     fn what_lives_on_an_interface_is_told() {
@@ -180,6 +160,11 @@ mod tests {
         assert_eq!(dweller(&Link { upper: Some("eth0.5".into()), ..port }).unwrap(), "carries `eth0.5`");
     }
 
+    fn choose(interface: &str, backend: Option<Backend>) -> Choice {
+        let options = LiveOptions::new(interface);
+        super::choose(&InterfaceSpec { backend, ..InterfaceSpec::new(options) }).unwrap()
+    }
+
     #[test]
     fn an_interface_that_is_not_there_is_left_to_af_packet_to_complain_of() {
         let choice = choose("no-such-one", None);
@@ -189,7 +174,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_is_chosen() {
-        for backend in [Backend::AfPacket, Backend::AfXdp] {
+        for backend in [Backend::AfPacket, Backend::AfXdp, Backend::Prompt] {
             let choice = choose("lo", Some(backend));
             assert_eq!(choice.backend, backend);
             assert!(choice.reason.starts_with(&format!("{backend}, as asked for")), "{}", choice.reason);
@@ -197,9 +182,10 @@ mod tests {
     }
 
     #[test]
-    fn names_in_configurations_are_read() {
-        assert_eq!("af_packet".parse(), Ok(Backend::AfPacket));
-        assert_eq!("af_xdp".parse(), Ok(Backend::AfXdp));
-        assert_eq!("AF-XDP".parse::<Backend>(), Err(ParseBackendError));
+    fn a_namespace_that_is_not_there_is_an_error() {
+        let options = LiveOptions::new("lo");
+        let namespace = Some(Namespace::named("no-such-namespace"));
+        let error = super::choose(&InterfaceSpec { namespace, ..InterfaceSpec::new(options) }).unwrap_err();
+        assert!(error.to_string().contains("\"no-such-namespace\": cannot enter it"), "{error}");
     }
 }

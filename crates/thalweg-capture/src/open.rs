@@ -1,0 +1,88 @@
+//! The one way to open packets: a file, or an interface through any backend.
+
+use std::path::Path;
+
+use thalweg_wire::LinkType;
+
+use crate::backend::Backend;
+use crate::choice::{self, Choice};
+use crate::error::CaptureError;
+use crate::file::FileSource;
+use crate::filter::{Filter, Filtered};
+use crate::live::{LiveError, LiveSource, PromptSource};
+use crate::source::AnySource;
+use crate::spec::{InterfaceSpec, Readers, Spec};
+use crate::xdp::XdpSource;
+
+/// What has been opened.
+#[derive(Debug)]
+pub struct Opened {
+    /// The sources: one, unless [`Readers::Workers`] of an interface share its packets.
+    pub sources: Vec<AnySource>,
+    /// Through which backend an interface is captured, and why; `None` for a file.
+    pub choice: Option<Choice>,
+}
+
+/// Opens what `spec` names. Frames of an interface are captured from this moment on.
+///
+/// If no backend is asked for and AF_XDP is chosen but does not work after all, AF_PACKET is opened instead; the choice says
+/// why.
+///
+/// # Errors
+/// See [`CaptureError`]. A filter that is wrong for Ethernet is refused at once, also for a file whose link type is
+/// known only with its first frame.
+pub fn open(spec: &Spec) -> Result<Opened, CaptureError> {
+    match spec {
+        Spec::File { path, filter } => {
+            Ok(Opened { sources: vec![open_file(path, filter.as_deref())?], choice: None })
+        }
+        Spec::Interface(spec) => {
+            let (sources, choice) = spec.within(|| open_interface(spec))??;
+            Ok(Opened { sources, choice: Some(choice) })
+        }
+    }
+}
+
+fn open_file(path: &Path, filter: Option<&str>) -> Result<AnySource, CaptureError> {
+    let Some(expression) = filter else { return Ok(AnySource::File(FileSource::open(path)?)) };
+    // What is wrong on Ethernet is wrong everywhere, and is better said before anything is read.
+    Filter::compile(expression, LinkType::Ethernet, 0)?;
+    Ok(AnySource::FilteredFile(Filtered::new(FileSource::open(path)?, expression)?))
+}
+
+/// Opens an interface of the calling thread's network namespace.
+fn open_interface(spec: &InterfaceSpec) -> Result<(Vec<AnySource>, Choice), LiveError> {
+    let choice = choice::choose_here(spec)?;
+    match choice.backend {
+        Backend::AfPacket => Ok((open_rings(spec)?, choice)),
+        Backend::Prompt => {
+            let group = PromptSource::open_group(&spec.options, spec.workers())?;
+            Ok((group.into_iter().map(AnySource::Prompt).collect(), choice))
+        }
+        Backend::AfXdp => match open_xdp(spec) {
+            Ok(sources) => Ok((sources, choice)),
+            // What is wrong with the options is wrong whatever the kernel can do.
+            Err(error @ (LiveError::BadOption { .. } | LiveError::Filter(_))) => Err(error),
+            Err(error) if spec.backend.is_some() => Err(error),
+            Err(error) => {
+                let reason = format!("AF_PACKET, since AF_XDP does not work: {error}");
+                Ok((open_rings(spec)?, Choice { backend: Backend::AfPacket, reason }))
+            }
+        },
+    }
+}
+
+fn open_rings(spec: &InterfaceSpec) -> Result<Vec<AnySource>, LiveError> {
+    let group = LiveSource::open_group(&spec.options, spec.workers())?;
+    Ok(group.into_iter().map(AnySource::Packet).collect())
+}
+
+fn open_xdp(spec: &InterfaceSpec) -> Result<Vec<AnySource>, LiveError> {
+    let group = XdpSource::open_group(&spec.xdp_options())?;
+    if spec.readers == Readers::One && group.len() > 1 {
+        // There were fewer when the backend was chosen.
+        let interface = spec.name().to_owned();
+        return Err(LiveError::SeveralQueues { interface, queue_count: group.len() as u32 });
+    }
+    Ok(group.into_iter().map(AnySource::Xdp).collect())
+}

@@ -1,0 +1,149 @@
+//! One source for files and for every backend.
+
+use std::io;
+
+use thalweg_linux::socket::wait_for_any;
+use thalweg_wire::{Batch, LinkType, Nanos, Progress, Source, SourceCounters};
+
+use crate::backend::Backend;
+use crate::error::CaptureError;
+use crate::file::FileSource;
+use crate::filter::Filtered;
+use crate::live::{LinkState, LiveSource, PromptSource};
+use crate::xdp::XdpSource;
+
+/// A source of any kind. Which it is, is asked once a batch.
+#[derive(Debug)]
+pub enum AnySource {
+    /// A capture file.
+    File(FileSource),
+    /// A capture file behind a filter.
+    FilteredFile(Filtered<FileSource>),
+    /// An interface through AF_PACKET.
+    Packet(LiveSource),
+    /// An interface through AF_PACKET, each frame as soon as it comes.
+    Prompt(PromptSource),
+    /// An interface through AF_XDP.
+    Xdp(XdpSource),
+}
+
+impl AnySource {
+    /// Through which backend an interface is captured; `None` for a file.
+    pub fn backend(&self) -> Option<Backend> {
+        match self {
+            AnySource::File(_) | AnySource::FilteredFile(_) => None,
+            AnySource::Packet(_) => Some(Backend::AfPacket),
+            AnySource::Prompt(_) => Some(Backend::Prompt),
+            AnySource::Xdp(_) => Some(Backend::AfXdp),
+        }
+    }
+
+    /// The interface's name when it was opened, or the file's.
+    pub fn name(&self) -> &str {
+        match self {
+            AnySource::File(file) => file.name(),
+            AnySource::FilteredFile(file) => file.source().name(),
+            AnySource::Packet(source) => source.name(),
+            AnySource::Prompt(source) => source.name(),
+            AnySource::Xdp(source) => source.name(),
+        }
+    }
+
+    /// What an interface's frames begin with; a file may have frames of several kinds.
+    pub fn link_type(&self) -> Option<LinkType> {
+        match self {
+            AnySource::File(_) | AnySource::FilteredFile(_) => None,
+            AnySource::Packet(source) => Some(source.link_type()),
+            AnySource::Prompt(source) => Some(source.link_type()),
+            AnySource::Xdp(_) => Some(LinkType::Ethernet),
+        }
+    }
+
+    /// Whether packets can arrive at an interface, as of the last call of [`next_batch`](Source::next_batch); `None` for
+    /// a file.
+    pub fn link_state(&self) -> Option<LinkState> {
+        match self {
+            AnySource::File(_) | AnySource::FilteredFile(_) => None,
+            AnySource::Packet(source) => Some(source.link_state()),
+            AnySource::Prompt(source) => Some(source.link_state()),
+            AnySource::Xdp(source) => Some(source.link_state()),
+        }
+    }
+
+    /// Whether packets come as they happen, by the clock of this machine.
+    pub fn is_live(&self) -> bool {
+        self.backend().is_some()
+    }
+
+    /// Whether it is an interface that is down.
+    pub fn is_down(&self) -> bool {
+        self.link_state() == Some(LinkState::Down)
+    }
+
+    /// Whether frames wait beyond the last batch: the next one comes without waiting. Always, of a file.
+    #[inline]
+    pub fn is_ready(&self) -> bool {
+        match self {
+            AnySource::File(_) | AnySource::FilteredFile(_) => true,
+            AnySource::Packet(source) => source.is_ready(),
+            AnySource::Prompt(source) => source.is_ready(),
+            AnySource::Xdp(source) => source.is_ready(),
+        }
+    }
+}
+
+impl Source for AnySource {
+    type Error = CaptureError;
+
+    #[inline]
+    fn next_batch(&mut self) -> Result<Option<Batch<'_>>, CaptureError> {
+        match self {
+            AnySource::File(file) => Ok(file.next_batch()?),
+            AnySource::FilteredFile(file) => Ok(file.next_batch()?),
+            AnySource::Packet(source) => Ok(source.next_batch()?),
+            AnySource::Prompt(source) => Ok(source.next_batch()?),
+            AnySource::Xdp(source) => Ok(source.next_batch()?),
+        }
+    }
+
+    fn counters(&mut self) -> SourceCounters {
+        match self {
+            AnySource::File(file) => file.counters(),
+            AnySource::FilteredFile(file) => file.counters(),
+            AnySource::Packet(source) => source.counters(),
+            AnySource::Prompt(source) => source.counters(),
+            AnySource::Xdp(source) => source.counters(),
+        }
+    }
+
+    fn progress(&self) -> Option<Progress> {
+        match self {
+            AnySource::File(file) => file.progress(),
+            AnySource::FilteredFile(file) => file.progress(),
+            AnySource::Packet(source) => source.progress(),
+            AnySource::Prompt(source) => source.progress(),
+            AnySource::Xdp(source) => source.progress(),
+        }
+    }
+}
+
+/// Gives the last batches of these back, and waits until frames wait at any of them, for `patience` (rounded up to
+/// milliseconds) at most. Says whether any do; a signal ends the wait, too. So one thread reads several interfaces.
+///
+/// # Errors
+/// What the kernel says.
+pub fn wait_any<'a>(
+    sources: impl IntoIterator<Item = &'a mut AnySource>,
+    patience: Nanos,
+) -> io::Result<bool> {
+    let mut descriptors = Vec::new();
+    for source in sources {
+        descriptors.push(match source {
+            AnySource::File(_) | AnySource::FilteredFile(_) => return Ok(true),
+            AnySource::Packet(source) => source.release_batch(),
+            AnySource::Prompt(source) => source.release_batch(),
+            AnySource::Xdp(source) => source.release_batch(),
+        });
+    }
+    wait_for_any(descriptors, patience)
+}

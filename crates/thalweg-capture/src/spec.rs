@@ -1,0 +1,122 @@
+//! What to capture, and how: the one argument of [`open`](crate::open()).
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use thalweg_linux::{Namespace, NamespaceError};
+use thalweg_wire::Bytes;
+
+use crate::backend::Backend;
+use crate::live::LiveOptions;
+use crate::xdp::{BusyPoll, XdpMode, XdpOptions};
+
+/// What to capture, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Spec {
+    /// A capture file.
+    File {
+        /// Its path; `-` is standard input.
+        path: PathBuf,
+        /// A capture filter in tcpdump's language ([`crate::filter`]).
+        filter: Option<String>,
+    },
+    /// A network interface.
+    Interface(InterfaceSpec),
+}
+
+/// How to capture from a network interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterfaceSpec {
+    /// Its name, what to keep of frames, and the memory for those that wait, whatever the backend. Blocks are
+    /// AF_PACKET's alone.
+    pub options: LiveOptions,
+    /// The network namespace that the interface is in. Default `None`: that of the calling thread. Sources stay there,
+    /// whichever thread reads them.
+    pub namespace: Option<Namespace>,
+    /// Which backend. Default `None`: AF_XDP if nothing of this host lives on the interface, else AF_PACKET, as
+    /// [`choose`](crate::choose) says.
+    pub backend: Option<Backend>,
+    /// How many sources share the packets. Default [`Readers::One`].
+    pub readers: Readers,
+    /// Where AF_XDP takes frames from the interface. Default `None`: natively, else generically.
+    pub xdp_mode: Option<XdpMode>,
+    /// Room for one frame with AF_XDP: 2048 or 4096 bytes. Default 2048.
+    pub chunk_size: Bytes,
+    /// Whether reads through AF_XDP process the receive queue themselves. Default `None`: the kernel does.
+    pub busy_poll: Option<BusyPoll>,
+}
+
+/// How many sources share the packets of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readers {
+    /// One. AF_XDP then needs an interface with one receive queue.
+    One,
+    /// This many through AF_PACKET; through AF_XDP one for each receive queue, however many workers there are.
+    Workers(NonZeroUsize),
+}
+
+impl Spec {
+    /// A capture file without a filter.
+    pub fn file(path: impl Into<PathBuf>) -> Spec {
+        Spec::File { path: path.into(), filter: None }
+    }
+
+    /// An interface, with the defaults of [`InterfaceSpec`].
+    pub fn interface(name: impl Into<String>) -> Spec {
+        Spec::Interface(InterfaceSpec::new(LiveOptions::new(name)))
+    }
+}
+
+impl InterfaceSpec {
+    /// The defaults for the interface of `options`.
+    pub fn new(options: LiveOptions) -> InterfaceSpec {
+        let xdp = XdpOptions::new("");
+        InterfaceSpec {
+            options,
+            namespace: None,
+            backend: None,
+            readers: Readers::One,
+            xdp_mode: xdp.mode,
+            chunk_size: xdp.chunk_size,
+            busy_poll: xdp.busy_poll,
+        }
+    }
+
+    /// The interface's name.
+    pub fn name(&self) -> &str {
+        &self.options.interface
+    }
+
+    /// How many sources through AF_PACKET.
+    pub(crate) fn workers(&self) -> NonZeroUsize {
+        match self.readers {
+            Readers::One => NonZeroUsize::MIN,
+            Readers::Workers(workers) => workers,
+        }
+    }
+
+    /// The same through AF_XDP.
+    pub(crate) fn xdp_options(&self) -> XdpOptions {
+        XdpOptions {
+            memory_size: self.options.ring_size,
+            chunk_size: self.chunk_size,
+            mode: self.xdp_mode,
+            busy_poll: self.busy_poll,
+            ..XdpOptions::from(&self.options)
+        }
+    }
+
+    /// Runs `work` in the interface's network namespace.
+    pub(crate) fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, NamespaceError> {
+        match &self.namespace {
+            None => Ok(work()),
+            Some(namespace) => namespace.within(work),
+        }
+    }
+}
+
+impl From<InterfaceSpec> for Spec {
+    fn from(spec: InterfaceSpec) -> Spec {
+        Spec::Interface(spec)
+    }
+}

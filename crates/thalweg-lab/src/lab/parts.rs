@@ -1,0 +1,37 @@
+//! What a lab consists of, beside its plan.
+
+use thalweg_linux::{Namespace, Netlink};
+use thalweg_network::EndpointId;
+
+use crate::ebpf::Maps;
+use crate::layout::Layout;
+use crate::ovs::Ovs;
+use crate::plan::{FABRIC, Plan, Prefix};
+
+/// What a lab consists of, beside its plan.
+pub(super) struct Parts {
+    pub(super) layout: Layout,
+    pub(super) fabric: Namespace,
+    pub(super) netlink: Netlink,
+    pub(super) switching: Switching,
+}
+
+/// What forwards.
+pub(super) enum Switching {
+    Ebpf(Maps),
+    Ovs(Ovs),
+}
+
+pub(super) fn fabric(prefix: &Prefix) -> Namespace {
+    Namespace::named(prefix.name(FABRIC))
+}
+
+pub(super) fn host(plan: &Plan, endpoint: EndpointId) -> Namespace {
+    Namespace::named(plan.prefix.name(&plan.topology.endpoints()[endpoint.index()].name))
+}
+
+/// All namespaces of a lab.
+pub(super) fn namespaces(plan: &Plan) -> impl Iterator<Item = Namespace> + '_ {
+    let hosts = plan.topology.endpoint_ids().map(|endpoint| host(plan, endpoint));
+    std::iter::once(fabric(&plan.prefix)).chain(hosts)
+}

@@ -1,0 +1,326 @@
+//! The commands of bpf(2), each behind a typed function. Structures and numbers are those of linux/bpf.h.
+
+#![expect(unsafe_code, reason = "a system call that takes pointers")]
+
+use std::ffi::{CStr, c_int};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use super::instruction::Instruction;
+use crate::socket::check;
+
+/// Commands of `enum bpf_cmd`.
+const MAP_CREATE: c_int = 0;
+const MAP_LOOKUP_ELEMENT: c_int = 1;
+const MAP_UPDATE_ELEMENT: c_int = 2;
+const MAP_DELETE_ELEMENT: c_int = 3;
+const MAP_GET_NEXT_KEY: c_int = 4;
+const PROGRAM_LOAD: c_int = 5;
+const PROGRAM_GET_FD_BY_ID: c_int = 13;
+const MAP_GET_FD_BY_ID: c_int = 14;
+const OBJECT_GET_INFO_BY_FD: c_int = 15;
+const LINK_CREATE: c_int = 28;
+const LINK_DETACH: c_int = 34;
+
+/// Bytes of a name, the NUL at its end included (`BPF_OBJ_NAME_LEN`).
+const NAME_LENGTH: usize = 16;
+
+/// For BPF_MAP_CREATE.
+#[repr(C)]
+struct MapCreate {
+    map_type: u32,
+    key_size: u32,
+    value_size: u32,
+    max_entries: u32,
+    map_flags: u32,
+    inner_map: u32,
+    numa_node: u32,
+    name: [u8; NAME_LENGTH],
+}
+
+/// For BPF_MAP_LOOKUP_ELEM, BPF_MAP_UPDATE_ELEM, BPF_MAP_DELETE_ELEM and, with the next key as value,
+/// BPF_MAP_GET_NEXT_KEY.
+#[repr(C)]
+struct MapElement {
+    map: u32,
+    padding: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+/// For BPF_PROG_LOAD; the rest of what it may have stays zero.
+#[repr(C)]
+struct ProgramLoad {
+    program_type: u32,
+    instruction_count: u32,
+    instructions: u64,
+    licence: u64,
+    log_level: u32,
+    log_size: u32,
+    log: u64,
+    kernel_version: u32,
+    flags: u32,
+    name: [u8; NAME_LENGTH],
+    interface_index: u32,
+    expected_attach_type: u32,
+}
+
+/// For BPF_PROG_GET_FD_BY_ID and BPF_MAP_GET_FD_BY_ID.
+#[repr(C)]
+struct ById {
+    id: u32,
+    next_id: u32,
+    open_flags: u32,
+}
+
+/// For BPF_OBJ_GET_INFO_BY_FD.
+#[repr(C)]
+struct InfoByDescriptor {
+    descriptor: u32,
+    length: u32,
+    info: u64,
+}
+
+/// For BPF_LINK_CREATE.
+#[repr(C)]
+struct LinkCreate {
+    program: u32,
+    interface_index: u32,
+    attach_type: u32,
+    flags: u32,
+}
+
+/// The first fields of `struct bpf_map_info`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct MapInfo {
+    pub(super) map_type: u32,
+    pub(super) id: u32,
+    pub(super) key_size: u32,
+    pub(super) value_size: u32,
+    pub(super) max_entries: u32,
+    pub(super) map_flags: u32,
+    pub(super) name: [u8; NAME_LENGTH],
+}
+
+/// The first fields of `struct bpf_prog_info`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct ProgramInfo {
+    program_type: u32,
+    id: u32,
+    tag: [u8; 8],
+    jited_length: u32,
+    translated_length: u32,
+    jited: u64,
+    translated: u64,
+    load_time: u64,
+    user: u32,
+    map_count: u32,
+    map_ids: u64,
+}
+
+/// What a program is to be loaded as.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LoadRequest<'a> {
+    pub(super) program_type: u32,
+    pub(super) expected_attach_type: u32,
+    pub(super) name: &'a str,
+    pub(super) licence: &'a CStr,
+    pub(super) instructions: &'a [Instruction],
+}
+
+/// Makes a map.
+pub(super) fn create_map(
+    map_type: u32,
+    name: &str,
+    [key_size, value_size, max_entries, map_flags]: [u32; 4],
+) -> io::Result<OwnedFd> {
+    let name = padded(name);
+    let attributes = MapCreate {
+        map_type,
+        key_size,
+        value_size,
+        max_entries,
+        map_flags,
+        inner_map: 0,
+        numa_node: 0,
+        name,
+    };
+    // SAFETY: the attributes of this command, without pointers.
+    unsafe { bpf_for_descriptor(MAP_CREATE, &attributes) }
+}
+
+/// Reads the value of a key.
+///
+/// # Safety
+/// `key` and `value` must be as long as the map's keys and values; of a map by processor, `value` as long as the values
+/// of all possible processors, each rounded up to eight bytes.
+pub(super) unsafe fn look_up(map: &OwnedFd, key: &[u8], value: &mut [u8]) -> io::Result<()> {
+    // SAFETY: the attributes of this command; key and value are as long as the map's.
+    unsafe { element(MAP_LOOKUP_ELEMENT, map, key.as_ptr(), value.as_mut_ptr()) }
+}
+
+/// Writes the value of a key.
+///
+/// # Safety
+/// As of [`look_up`].
+pub(super) unsafe fn update(map: &OwnedFd, key: &[u8], value: &[u8]) -> io::Result<()> {
+    // SAFETY: the attributes of this command; key and value are as long as the map's, and the kernel only reads them.
+    unsafe { element(MAP_UPDATE_ELEMENT, map, key.as_ptr(), value.as_ptr().cast_mut()) }
+}
+
+/// Removes a key.
+///
+/// # Safety
+/// `key` must be as long as the map's keys.
+pub(super) unsafe fn remove(map: &OwnedFd, key: &[u8]) -> io::Result<()> {
+    // SAFETY: the attributes of this command; the key is as long as the map's.
+    unsafe { element(MAP_DELETE_ELEMENT, map, key.as_ptr(), std::ptr::null_mut()) }
+}
+
+/// Gives the key behind another, or the first one.
+///
+/// # Safety
+/// Both must be as long as the map's keys.
+pub(super) unsafe fn next_key(map: &OwnedFd, key: Option<&[u8]>, next: &mut [u8]) -> io::Result<()> {
+    let key = key.map_or(std::ptr::null(), <[u8]>::as_ptr);
+    // SAFETY: the attributes of this command; both keys are as long as the map's.
+    unsafe { element(MAP_GET_NEXT_KEY, map, key, next.as_mut_ptr()) }
+}
+
+/// Loads a program; what the verifier has to say goes into `log`, unless that is empty.
+pub(super) fn load_program(request: LoadRequest<'_>, log: &mut [u8]) -> io::Result<OwnedFd> {
+    let LoadRequest { program_type, expected_attach_type, name, licence, instructions } = request;
+    let attributes = ProgramLoad {
+        program_type,
+        instruction_count: instructions.len() as u32,
+        instructions: instructions.as_ptr() as u64,
+        licence: licence.as_ptr() as u64,
+        log_level: u32::from(!log.is_empty()),
+        log_size: log.len() as u32,
+        log: if log.is_empty() { 0 } else { log.as_mut_ptr() as u64 },
+        kernel_version: 0,
+        flags: 0,
+        name: padded(name),
+        interface_index: 0,
+        expected_attach_type,
+    };
+    // SAFETY: the attributes of this command; program and log are as long as said, the licence a C string.
+    unsafe { bpf_for_descriptor(PROGRAM_LOAD, &attributes) }
+}
+
+/// Opens the program of this number.
+pub(super) fn program_by_id(id: u32) -> io::Result<OwnedFd> {
+    let attributes = ById { id, next_id: 0, open_flags: 0 };
+    // SAFETY: the attributes of this command, without pointers.
+    unsafe { bpf_for_descriptor(PROGRAM_GET_FD_BY_ID, &attributes) }
+}
+
+/// Opens the map of this number.
+pub(super) fn map_by_id(id: u32) -> io::Result<OwnedFd> {
+    let attributes = ById { id, next_id: 0, open_flags: 0 };
+    // SAFETY: the attributes of this command, without pointers.
+    unsafe { bpf_for_descriptor(MAP_GET_FD_BY_ID, &attributes) }
+}
+
+/// What the kernel knows of a map.
+pub(super) fn map_info(map: &OwnedFd) -> io::Result<MapInfo> {
+    let mut info = MapInfo::default();
+    // SAFETY: integers only, of which any bytes are a value, laid out as the kernel's.
+    unsafe { get_info(map, &mut info) }?;
+    Ok(info)
+}
+
+/// The numbers of the maps that a program uses.
+pub(super) fn maps_of_program(program: &OwnedFd) -> io::Result<Vec<u32>> {
+    let mut info = ProgramInfo::default();
+    // SAFETY: integers only, of which any bytes are a value, laid out as the kernel's; there is room for no map, so
+    // that the kernel writes none.
+    unsafe { get_info(program, &mut info) }?;
+    let mut ids = vec![0; info.map_count as usize];
+    let mut info =
+        ProgramInfo { map_count: info.map_count, map_ids: ids.as_mut_ptr() as u64, ..ProgramInfo::default() };
+    // SAFETY: as above; there is room for as many maps as said.
+    unsafe { get_info(program, &mut info) }?;
+    Ok(ids)
+}
+
+/// Attaches a program to an interface for as long as the link that is returned is open, in this process or another.
+pub(super) fn create_link(
+    program: &OwnedFd,
+    interface_index: i32,
+    attach_type: u32,
+    flags: u32,
+) -> io::Result<OwnedFd> {
+    let attributes = LinkCreate {
+        program: program.as_raw_fd() as u32,
+        interface_index: interface_index as u32,
+        attach_type,
+        flags,
+    };
+    // SAFETY: the attributes of this command, without pointers.
+    unsafe { bpf_for_descriptor(LINK_CREATE, &attributes) }
+}
+
+/// Detaches the program at once, though another process may have the link open as well.
+pub(super) fn detach_link(link: &OwnedFd) -> io::Result<()> {
+    let attributes = link.as_raw_fd() as u32;
+    // SAFETY: the attributes of this command, a descriptor alone.
+    unsafe { bpf(LINK_DETACH, &attributes) }.map(drop)
+}
+
+/// # Safety
+/// `key` and `value` must be as `command` demands of this map.
+unsafe fn element(command: c_int, map: &OwnedFd, key: *const u8, value: *mut u8) -> io::Result<()> {
+    let attributes = MapElement {
+        map: map.as_raw_fd() as u32,
+        padding: 0,
+        key: key as u64,
+        value: value as u64,
+        flags: 0,
+    };
+    // SAFETY: the attributes of these commands; the rest is as the caller promises.
+    unsafe { bpf(command, &attributes) }.map(drop)
+}
+
+/// # Safety
+/// Any bytes must be a value of `T`, which must be laid out as the kernel's structure for this descriptor.
+unsafe fn get_info<T>(descriptor: &OwnedFd, info: &mut T) -> io::Result<()> {
+    let attributes = InfoByDescriptor {
+        descriptor: descriptor.as_raw_fd() as u32,
+        length: size_of::<T>() as u32,
+        info: std::ptr::from_mut(info) as u64,
+    };
+    // SAFETY: the attributes of this command; the kernel writes no more than the length.
+    unsafe { bpf(OBJECT_GET_INFO_BY_FD, &attributes) }.map(drop)
+}
+
+/// # Safety
+/// As of [`bpf`], for a command that opens something.
+unsafe fn bpf_for_descriptor<T>(command: c_int, attributes: &T) -> io::Result<OwnedFd> {
+    // SAFETY: as the caller promises.
+    let descriptor = unsafe { bpf(command, attributes) }?;
+    // SAFETY: the descriptor is open and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+/// # Safety
+/// `attributes` must be laid out as `command` demands, and what it points to be as it says.
+unsafe fn bpf<T>(command: c_int, attributes: &T) -> io::Result<RawFd> {
+    let length = size_of::<T>();
+    // SAFETY: the kernel reads `length` bytes, and the rest is as the caller promises.
+    let answer = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attributes), length) };
+    let answer = answer as c_int;
+    check(answer)?;
+    Ok(answer)
+}
+
+/// A name as the kernel takes it: cut to 15 bytes.
+fn padded(name: &str) -> [u8; NAME_LENGTH] {
+    let mut padded = [0; NAME_LENGTH];
+    let length = name.len().min(NAME_LENGTH - 1);
+    padded[..length].copy_from_slice(&name.as_bytes()[..length]);
+    padded
+}

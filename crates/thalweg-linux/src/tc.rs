@@ -1,0 +1,216 @@
+//! Queues and programs at interfaces: traffic control (tc(8)), by requests of [`Netlink`].
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+
+use thalweg_wire::{BitRate, Bytes};
+
+use crate::netlink::message::{Request, find, u32_at, u64_at};
+use crate::netlink::{Netlink, NetlinkError};
+
+/// Bytes of `struct tcmsg`: family, interface, handle, parent, info.
+const HEADER_LENGTH: usize = 20;
+
+/// Handles (linux/pkt_sched.h): the root, what hangs on `clsact`, and its hook of incoming packets.
+const ROOT: u32 = 0xffff_ffff;
+const CLSACT: u32 = 0xffff_fff1;
+const CLSACT_HANDLE: u32 = 0xffff_0000;
+const INGRESS: u32 = 0xffff_fff2;
+
+/// Handle of a token bucket: 1:0.
+const BUCKET_HANDLE: u32 = 1 << 16;
+
+/// ETH_P_ALL in network byte order, and priority 1 above it, as `tcm_info` has them.
+const FIRST_OF_ALL_PROTOCOLS: u32 = 1 << 16 | (libc::ETH_P_ALL as u16).to_be() as u32;
+
+/// Attributes of TCA_OPTIONS of tbf (linux/pkt_sched.h).
+const TCA_TBF_PARMS: u16 = 1;
+const TCA_TBF_BURST: u16 = 6;
+
+/// TC_LINKLAYER_ETHERNET (linux/pkt_sched.h): the kernel works out times itself, without a table of ours.
+const LINK_LAYER_ETHERNET: u8 = 1;
+
+/// Attributes of TCA_OPTIONS of a filter that is a program (linux/pkt_cls.h), and its flag: what the program returns is
+/// what happens.
+const TCA_BPF_FD: u16 = 6;
+const TCA_BPF_NAME: u16 = 7;
+const TCA_BPF_FLAGS: u16 = 8;
+const TCA_BPF_ID: u16 = 11;
+const DIRECT_ACTION: u32 = 1;
+
+/// Attributes of TCA_STATS2 (linux/gen_stats.h).
+const TCA_STATS_BASIC: u16 = 1;
+const TCA_STATS_QUEUE: u16 = 3;
+
+/// A queue that sends no faster than a rate: a token bucket filter (tc-tbf(8)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenBucket {
+    /// What it sends, headers included; below 2^32 bytes a second.
+    pub rate: BitRate,
+    /// Data that may pass at once after a pause.
+    pub burst: Bytes,
+    /// Data that may wait; what is more is dropped.
+    pub limit: Bytes,
+}
+
+/// What a queue has let through, and what it has not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueCounters {
+    /// Frames sent. Wraps at 2^32, as in the kernel.
+    pub sent_packets: u64,
+    /// Their bytes, without preamble and check sequence.
+    pub sent_bytes: u64,
+    /// Frames dropped, for the queue was full. Wraps at 2^32, too.
+    pub dropped_packets: u64,
+    /// Bytes waiting now.
+    pub backlog: Bytes,
+}
+
+impl Netlink {
+    /// Puts a token bucket in front of an interface, in place of the queue that is there.
+    ///
+    /// # Errors
+    /// If there is no such interface, or this process may not.
+    pub fn set_token_bucket(&self, interface: u32, bucket: &TokenBucket) -> Result<(), NetlinkError> {
+        let mut request = queue_request(libc::RTM_NEWQDISC, interface, BUCKET_HANDLE, ROOT, 0);
+        request.text(libc::TCA_KIND, "tbf");
+        request.nested(libc::TCA_OPTIONS, |request| {
+            request.attribute(TCA_TBF_PARMS, &bucket.parameters());
+            request.number(TCA_TBF_BURST, u32::try_from(bucket.burst.0).unwrap_or(u32::MAX));
+        });
+        self.set_queue(request, interface)
+    }
+
+    /// Puts the hook in place that programs for incoming packets hang on.
+    ///
+    /// # Errors
+    /// If there is no such interface, or this process may not.
+    pub fn add_ingress_hook(&self, interface: u32) -> Result<(), NetlinkError> {
+        let mut request = queue_request(libc::RTM_NEWQDISC, interface, CLSACT_HANDLE, CLSACT, 0);
+        request.text(libc::TCA_KIND, "clsact");
+        self.set_queue(request, interface)
+    }
+
+    /// Has a program (of kind [`Classifier`](crate::bpf::ProgramKind::Classifier)) decide what becomes of packets that come
+    /// in by an interface, which needs the [hook](Self::add_ingress_hook). The interface keeps the program.
+    ///
+    /// # Errors
+    /// If there is another program, or this process may not.
+    pub fn add_ingress_program(
+        &self,
+        interface: u32,
+        program: BorrowedFd<'_>,
+        name: &str,
+    ) -> Result<(), NetlinkError> {
+        let mut request = queue_request(libc::RTM_NEWTFILTER, interface, 0, INGRESS, FIRST_OF_ALL_PROTOCOLS);
+        request.text(libc::TCA_KIND, "bpf");
+        request.nested(libc::TCA_OPTIONS, |request| {
+            request.number(TCA_BPF_FD, program.as_raw_fd() as u32);
+            request.text(TCA_BPF_NAME, name);
+            request.number(TCA_BPF_FLAGS, DIRECT_ACTION);
+        });
+        self.create(request, || format!("put a program at interface {interface}"))
+    }
+
+    /// The number of the program that incoming packets of an interface pass, if they pass one.
+    ///
+    /// # Errors
+    /// If there is no such interface.
+    pub fn ingress_program(&self, interface: u32) -> Result<Option<u32>, NetlinkError> {
+        let request = queue_request(libc::RTM_GETTFILTER, interface, 0, INGRESS, 0);
+        let answers = self.list(request, || format!("list programs at interface {interface}"))?;
+        let program = |payload: &[u8]| {
+            let options = find(payload.get(HEADER_LENGTH..)?, libc::TCA_OPTIONS)?;
+            u32_at(find(options, TCA_BPF_ID)?, 0)
+        };
+        Ok(answers.iter().find_map(|answer| program(&answer.payload)))
+    }
+
+    /// What the queues at the roots of all interfaces have counted, by the interfaces' kernel numbers.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn queue_counters(&self) -> Result<BTreeMap<u32, QueueCounters>, NetlinkError> {
+        let request = queue_request(libc::RTM_GETQDISC, 0, 0, 0, 0);
+        let answers = self.list(request, || "list queues".to_owned())?;
+        let is_queue = |kind: u16| kind == libc::RTM_NEWQDISC;
+        let queues = answers.iter().filter(|answer| is_queue(answer.kind));
+        Ok(queues.filter_map(|answer| QueueCounters::read(&answer.payload)).collect())
+    }
+
+    fn set_queue(&self, request: Request, interface: u32) -> Result<(), NetlinkError> {
+        let flags = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
+        self.ask(request, flags, || format!("put a queue at interface {interface}")).map(drop)
+    }
+}
+
+fn queue_request(kind: u16, interface: u32, handle: u32, parent: u32, info: u32) -> Request {
+    let mut header = [0; HEADER_LENGTH];
+    for (place, word) in header[4..].chunks_exact_mut(4).zip([interface, handle, parent, info]) {
+        place.copy_from_slice(&word.to_ne_bytes());
+    }
+    Request::new(kind, &header)
+}
+
+impl TokenBucket {
+    /// `struct tc_tbf_qopt` (linux/pkt_sched.h): two rates, then limit, bucket and longest packet. The peak rate is none,
+    /// and the bucket is said in bytes by an attribute of its own.
+    fn parameters(&self) -> [u8; 36] {
+        let mut bytes = [0; 36];
+        bytes[1] = LINK_LAYER_ETHERNET;
+        let bytes_per_second = u32::try_from(self.rate.0 / 8).unwrap_or(u32::MAX);
+        bytes[8..12].copy_from_slice(&bytes_per_second.to_ne_bytes());
+        bytes[24..28].copy_from_slice(&u32::try_from(self.limit.0).unwrap_or(u32::MAX).to_ne_bytes());
+        bytes
+    }
+}
+
+impl QueueCounters {
+    /// The interface of a queue and what it has counted, if it is at the root of the interface.
+    fn read(message: &[u8]) -> Option<(u32, QueueCounters)> {
+        if u32_at(message, 12)? != ROOT {
+            return None;
+        }
+        let mut counters = QueueCounters::default();
+        if let Some(statistics) = find(message.get(HEADER_LENGTH..)?, libc::TCA_STATS2) {
+            // `struct gnet_stats_basic`: bytes, packets.
+            if let Some(basic) = find(statistics, TCA_STATS_BASIC) {
+                counters.sent_bytes = u64_at(basic, 0)?;
+                counters.sent_packets = u64::from(u32_at(basic, 8)?);
+            }
+            // `struct gnet_stats_queue`: packets and bytes that wait, drops.
+            if let Some(queue) = find(statistics, TCA_STATS_QUEUE) {
+                counters.backlog = Bytes(u64::from(u32_at(queue, 4)?));
+                counters.dropped_packets = u64::from(u32_at(queue, 8)?);
+            }
+        }
+        Some((u32_at(message, 4)?, counters))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_parameters_are_where_the_kernel_reads_them() {
+        let parameters = |rate, limit| {
+            TokenBucket { rate: BitRate(rate), burst: Bytes(0), limit: Bytes(limit) }.parameters()
+        };
+        let bytes = parameters(100_000_000, 62_500);
+        let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());
+        assert_eq!((bytes[1], word(8), word(24)), (1, 12_500_000, 62_500));
+        assert!(bytes[12..24].iter().all(|&byte| byte == 0), "no peak rate");
+        let fast = parameters(100_000_000_000, 1 << 40);
+        assert_eq!((&fast[8..12], &fast[24..28]), ([255; 4].as_slice(), [255; 4].as_slice()));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            QueueCounters::read(&bytes);
+        }
+    }
+}
