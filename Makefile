@@ -17,6 +17,7 @@ run: ## build, and steer an emulated network for half a minute, reroutes shown a
 	@scripts/setup.sh run
 	@echo '==> build the release binary'
 	@cargo build --release -p thalweg
+	@scripts/symbols.sh $(THALWEG)
 	@scripts/run.sh $(THALWEG)
 	@echo
 	@echo 'To go on looking:                 $(THALWEG) serve -c examples/steering/thalweg.toml'
@@ -45,6 +46,7 @@ bench: ## measure speed and error against peers
 	@scripts/python.sh bench
 	@echo '==> build the release binary'
 	@cargo build --release -p thalweg
+	@scripts/symbols.sh $(THALWEG)
 	@echo '==> bench/run.sh'
 	@bench/run.sh
 

@@ -55,6 +55,7 @@ echo "$PWD/python" >"$(.venv/bin/python -c 'import sysconfig; print(sysconfig.ge
 case $1 in
   run | bench)
     step cargo build --release -p thalweg -p thalweg-python
+    scripts/symbols.sh "${CARGO_TARGET_DIR:-target}/release/thalweg"
     install_module release
     ;;
   wheel) (cd python && step ../.venv/bin/maturin build --release --out ../target/wheels) ;;
