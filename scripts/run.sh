@@ -25,9 +25,9 @@ EOT
 # shellcheck disable=SC2016 # these are awk's fields
 readable='
   !/^[0-9][0-9][0-9][0-9]-/ || / ERROR / { print; fflush(); next }
-  / thalweg::serve::control::steering: / {
+  / thalweg::serve::control::driver: / {
     time = "  " substr($1, 12, 11) "  "
-    sub(/^.*steering: /, "")
+    sub(/^.*driver: /, "")
     if (sub(/^steered: /, "")) time = "\n"
     print time $0
     fflush()
