@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::flow_bytes::FlowBytes;
 use super::flow_name::FlowName;
-use super::nearest::nearest;
+use thalweg_wire::nearest::nearest;
 
 /// Which fields of a packet name what it is counted for.
 ///

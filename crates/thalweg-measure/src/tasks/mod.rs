@@ -56,7 +56,6 @@ pub mod windows;
 
 mod answer;
 mod counting;
-mod nearest;
 mod periods;
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use super::{Share, TaskSpec, Weight};
 use crate::tasks::key::{KeyDefinition, ParseKeyError, Side, hint};
-use crate::tasks::nearest::nearest;
+use thalweg_wire::nearest::nearest;
 
 const NAMES: [&str; 7] = ["heavy", "change", "distinct", "entropy", "spread", "moments", "hhh"];
 
