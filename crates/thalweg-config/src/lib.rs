@@ -43,7 +43,7 @@ pub use json_schema::json_schema;
 pub use print::{REFERENCE_WIDTH, key_reference, reference};
 pub use section::{Default, Group, Key, Schema, Section, Selector};
 pub use text::{Hint, Name, Words};
-pub use tree::Format;
+pub use tree::{Format, names_in};
 
 use kind::Reads;
 

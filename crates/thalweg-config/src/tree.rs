@@ -236,3 +236,17 @@ fn without_place(error: &serde_json::Error) -> String {
         None => message,
     }
 }
+
+/// Names of the sections and keys that a text begins with, by which its kind can be told; of a text with errors of syntax
+/// those that stand in brackets on lines of their own.
+pub fn names_in(text: &str, format: Format) -> Vec<String> {
+    if let Ok(Table(pairs)) = Table::parse(text, format) {
+        return pairs.into_iter().map(|(name, _)| name.text).collect();
+    }
+    let heading = |line: &str| {
+        let name = line.trim().strip_prefix('[')?.trim_start_matches('[');
+        let end = name.find(['.', ']'])?;
+        Some(name[..end].trim().to_owned())
+    };
+    text.lines().filter_map(heading).collect()
+}

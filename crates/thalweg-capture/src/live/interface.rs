@@ -5,6 +5,7 @@ use std::io;
 
 use thalweg_linux::netdevice::interface_names;
 use thalweg_wire::LinkType;
+use thalweg_wire::nearest::nearest;
 
 use super::error::LiveError;
 use super::socket::PacketSocket;
@@ -21,9 +22,6 @@ const RAW_IP: [u16; 8] = [
     823, // ARPHRD_IP6GRE
     519, // ARPHRD_RAWIP: cellular modems
 ];
-
-/// Names further than this from every interface are not taken for a slip of the finger.
-const LEAST_SIMILARITY: f64 = 0.6;
 
 /// Whether the watched interface carries packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,9 +44,7 @@ pub(crate) fn index_of(socket: &PacketSocket, name: &str) -> Result<i32, LiveErr
 
 fn no_such_interface(name: &str) -> LiveError {
     let existing = interface_names();
-    let similarity = |candidate: &String| strsim::jaro_winkler(name, candidate);
-    let nearest = existing.iter().max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
-    let nearest = nearest.filter(|candidate| similarity(candidate) >= LEAST_SIMILARITY).cloned();
+    let nearest = nearest(name, existing.iter().map(String::as_str)).map(str::to_owned);
     LiveError::NoSuchInterface { name: name.to_owned(), nearest, existing }
 }
 

@@ -4,7 +4,6 @@ use thalweg_wire::Nanos;
 use thiserror::Error;
 
 use super::key::ParseKeyError;
-use super::nearest::hint;
 use super::weight::Share;
 
 /// Why a task could not be read.
@@ -115,4 +114,9 @@ pub(super) fn period_text(period: Nanos) -> String {
         Some((size, unit)) => format!("{}{unit}", period.0 / size),
         None => format!("{}ns", period.0),
     }
+}
+
+/// `(did you mean heavy?)`, for an error; nothing if there is no guess.
+pub(super) fn hint(nearest: Option<&str>) -> String {
+    nearest.map_or_else(String::new, |name| format!(" (did you mean {name}?)"))
 }

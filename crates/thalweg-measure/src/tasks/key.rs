@@ -10,8 +10,9 @@ use thiserror::Error;
 
 use super::flow_bytes::FlowBytes;
 use super::flow_name::FlowName;
-use super::nearest::{hint, nearest};
+use super::fields::hint;
 use super::prefix::{PrefixLengths, Side};
+use thalweg_wire::nearest::nearest;
 
 /// Which fields of a packet name what it is counted for.
 ///

@@ -62,7 +62,6 @@ pub mod windows;
 mod answer;
 mod counting;
 mod kind;
-mod nearest;
 mod periods;
 #[cfg(test)]
 mod tests;

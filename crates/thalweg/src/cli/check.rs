@@ -1,26 +1,47 @@
 //! `thalweg check`.
 
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use clap::Args;
+use thalweg_config::Format;
+use thalweg_network::{NetworkState, Topology};
+use thiserror::Error;
 
-use crate::serve::config::{self, Config};
-use crate::serve::plan;
+use super::file_kind::FileKind;
+use crate::config::{self, Request};
+use crate::emulate::{Experiment, Plan};
+use crate::serve;
 
-/// Check the file of the daemon, and say what it would do.
+/// Check a file, and say what it would do.
 ///
-/// Names everything that is wrong with it, and with the topology, tokens and certificates that it names. If nothing is,
-/// says in a line for each collector where packets come from, how and why so, and which rules there are.
+/// Recognises configurations of serve and watch, experiments, topologies and states of networks. Names everything that is
+/// wrong with the file, and with the topology, tokens and certificates that it names; an interface that does not exist is
+/// wrong too. If nothing is wrong, says what would be done with it.
 #[derive(Args, Debug)]
 pub(super) struct CheckArgs {
     /// The file.
-    #[arg(short, long, value_name = "FILE", required_unless_present = "default")]
+    #[arg(value_name = "FILE", required_unless_present_any = ["config", "default"])]
+    file: Option<PathBuf>,
+
+    /// Kind of the file, if it is not to be recognised.
+    #[arg(long, value_enum, value_name = "KIND", requires = "file")]
+    kind: Option<FileKind>,
+
+    /// Check a configuration of serve, before it starts: an interface may be missing still.
+    #[arg(short, long, value_name = "FILE", conflicts_with = "file")]
     config: Option<PathBuf>,
 
-    /// Print a file to begin with instead, every key in it with its meaning and its default.
-    #[arg(long, conflicts_with = "config")]
+    /// Print a configuration of serve to begin with, every key in it with its meaning and its default.
+    #[arg(long, conflicts_with_all = ["config", "file"])]
     default: bool,
 }
+
+/// What is wrong with a file, a line a problem.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub(super) struct CheckError(String);
 
 impl CheckArgs {
     /// Does it.
@@ -28,15 +49,168 @@ impl CheckArgs {
     /// # Errors
     /// What is wrong with the file.
     pub(super) fn run(self) -> anyhow::Result<()> {
-        let path = match &self.config {
-            Some(path) if !self.default => path.as_path(),
-            _ => return super::print(config::default_file()),
-        };
-        super::print(describe(path)?)
+        match (&self.file, &self.config) {
+            (Some(file), _) => super::print(check(file, self.kind)?),
+            (None, Some(path)) => super::print(serve::plan::describe(&serve::config::Config::load(path)?)?),
+            (None, None) => super::print(serve::config::default_file()),
+        }
     }
 }
 
-fn describe(path: &Path) -> anyhow::Result<String> {
-    let config = Config::load(path)?;
-    plan::describe(&config)
+/// What a file is, and what would be done with it.
+fn check(path: &Path, kind: Option<FileKind>) -> anyhow::Result<String> {
+    let file = path.display().to_string();
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {file}"))?;
+    let is_json = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
+    let format = if is_json { Format::Json } else { Format::Toml };
+    let unknown = || {
+        let kinds = FileKind::TRIED.map(FileKind::title).join(", ");
+        CheckError(format!("{file}: no section of a known kind of file: expected {kinds} (or say --kind)"))
+    };
+    let kind = kind.or_else(|| FileKind::of(&text, format)).ok_or_else(unknown)?;
+    let described = match kind {
+        FileKind::Daemon => daemon(path)?,
+        FileKind::Watch => watch(path)?,
+        FileKind::Experiment => experiment(path)?,
+        FileKind::Topology => {
+            let topology = match format {
+                Format::Toml => Topology::from_toml(&text, &file),
+                Format::Json => Topology::from_json(&text, &file),
+            };
+            let topology = topology.map_err(|error| CheckError(error.to_string()))?;
+            format!("{file}: no mistakes\n{}", sizes(&topology))
+        }
+        FileKind::State => {
+            let state = match format {
+                Format::Toml => NetworkState::from_toml(&text, &file),
+                Format::Json => NetworkState::from_json(&text, &file),
+            };
+            network_state(&file, &state.map_err(|error| CheckError(error.to_string()))?)
+        }
+    };
+    Ok(format!("{file}: {}\n{described}", kind.title()))
+}
+
+/// Everything that is wrong, in the file and in what it names.
+fn daemon(path: &Path) -> anyhow::Result<String> {
+    match serve::config::Config::load_strictly(path) {
+        Ok(config) => serve::plan::describe(&config).map_err(|error| CheckError(format!("{error:#}")).into()),
+        Err(errors) => {
+            let errors: Vec<String> =
+                errors.into_iter().map(|error| super::told(&anyhow::Error::new(error))).collect();
+            Err(CheckError(errors.join("\n")).into())
+        }
+    }
+}
+
+fn watch(path: &Path) -> anyhow::Result<String> {
+    let config = config::Config::load(path)?;
+    // As if on a terminal: a file that asks for the live view is right.
+    config::resolve(&Request::default(), &config, true)?;
+    Ok(format!("{}: no mistakes; keys set: {}\n", path.display(), config.key_count()))
+}
+
+fn experiment(path: &Path) -> anyhow::Result<String> {
+    let experiment = Experiment::load(path)?;
+    let plan = Plan::new(&experiment)?;
+    let mut text = format!("{}: no mistakes\n", path.display());
+    let _ =
+        writeln!(text, "emulates {} of {}, scheme {}", plan.duration, plan.topology_name, plan.scheme.name());
+    text.push_str(&sizes(&plan.topology));
+    let (workloads, packets) = (plan.flows.len(), plan.packets.len());
+    let _ = writeln!(
+        text,
+        "traffic: {workloads} workload(s) by {}, {packets} sender(s) of packets; {} monitor port(s), {} event(s) of links",
+        plan.transport_name,
+        plan.monitors.len(),
+        plan.events.len()
+    );
+    Ok(text)
+}
+
+fn network_state(file: &str, state: &NetworkState) -> String {
+    let mut text = format!("{file}: no mistakes\n{}", sizes(state.topology()));
+    let by = match state.forwarding().seed() {
+        Some(seed) => format!("equal-cost paths with seed {seed}"),
+        None => "tables".to_owned(),
+    };
+    let entries = state.forwarding().entries(state.topology()).count();
+    let _ = writeln!(
+        text,
+        "forwarding: by {by}; {entries} table entries; {} links down",
+        state.links().failed().count()
+    );
+    text
+}
+
+fn sizes(topology: &Topology) -> String {
+    format!(
+        "network: {} switches, {} hosts, {} links\n",
+        topology.routers().len(),
+        topology.endpoints().len(),
+        topology.links().len()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::exit_code::ExitCode;
+
+    fn written(name: &str, text: &str) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        (folder, path)
+    }
+
+    #[track_caller]
+    fn refused(name: &str, text: &str) -> String {
+        let (folder, path) = written(name, text);
+        let error = check(&path, None).unwrap_err();
+        assert_eq!(ExitCode::of(&error), ExitCode::Usage, "{error}");
+        error.to_string().replace(&format!("{}/", folder.path().display()), "")
+    }
+
+    #[test]
+    fn every_kind_of_file_is_recognised_and_described() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        for (file, expected) in [
+            ("collector/thalweg.toml", "configuration of thalweg serve\n"),
+            ("collector/experiment.toml", "experiment of thalweg emulate\n"),
+            ("collector/topology.toml", "topology and state of a network\n"),
+        ] {
+            let said = check(&root.join(file), None).unwrap();
+            assert!(said.contains(expected) && said.contains("no mistakes"), "{said}");
+        }
+        let (_folder, path) = written("lab.toml", &config::default_file());
+        assert!(check(&path, None).unwrap().contains("configuration of thalweg watch"));
+        let network =
+            "{\"router\": [{\"name\": \"a\"}], \"endpoint\": [{\"name\": \"h\", \"router\": \"a\"}]}";
+        let (_folder, path) = written("net.json", network);
+        assert!(check(&path, None).unwrap().contains("network: 1 switches, 1 hosts, 1 links"));
+    }
+
+    #[test]
+    fn everything_wrong_is_told_at_once_interfaces_that_are_not_there_included() {
+        let text = "[api]\nlistne = '127.0.0.1:1'\n[[collector]]\nname = 'a'\ninterface = 'no-such0'\n\
+                    [[collector]]\nname = 'a'\ninterface = 'lo'\n";
+        let expected = "t.toml:2: unknown key listne; did you mean listen?\nt.toml:5: interface: there is no interface no-such0 here";
+        assert_eq!(refused("t.toml", text), expected);
+        let expected = "t.toml:3: interface: there is no interface no-such0 here\nt.toml:5: name: two collectors are called a";
+        assert_eq!(refused("t.toml", &text.replace("[api]\nlistne = '127.0.0.1:1'\n", "")), expected);
+        let missing =
+            "[network]\ntopology = 'none.toml'\n[[collector]]\nname = 'a'\ninterface = 'no-such0'\n";
+        let message = refused("t.toml", missing);
+        assert!(
+            message.contains("no interface no-such0")
+                && message.contains("cannot read the topology file none.toml"),
+            "{message}"
+        );
+        assert!(
+            refused("x.toml", "duration = '1s'\n[scheme]\nname = 'dctp'\n").contains("did you mean dctcp?")
+        );
+        assert!(refused("n.toml", "[[router]]\nnam = 'a'\n").starts_with("n.toml:1: router has no name"));
+        assert!(refused("e.toml", "a = 1\n").starts_with("e.toml: no section of a known kind of file"));
+    }
 }

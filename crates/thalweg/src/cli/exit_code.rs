@@ -58,6 +58,7 @@ impl ExitCode {
                 || cause.is::<SynthOptionsError>()
                 || cause.is::<thalweg_synth::records::OptionsError>()
                 || cause.is::<ExperimentError>()
+                || cause.is::<super::check::CheckError>()
                 || cause.is::<SweepError>()
                 || cause.is::<serve::config::ConfigError>()
                 || cause.is::<serve::access::AccessError>()

@@ -19,11 +19,12 @@ pub(super) struct CompletionsArgs {
 }
 
 /// Commands that have a page; of a command's own commands those of its page and theirs joined by `-`.
-const PAGES: [&str; 12] = [
+const PAGES: [&str; 13] = [
     "watch",
     "collect",
     "serve",
     "check",
+    "schema",
     "sketch",
     "sketch-show",
     "sketch-merge",

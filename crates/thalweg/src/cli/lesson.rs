@@ -202,6 +202,14 @@ const LAB: [Example; 5] = [
     },
 ];
 
+const SCHEMA: [Example; 2] = [
+    Example { about: "For the daemon's file", command: "thalweg schema daemon > daemon.schema.json" },
+    Example {
+        about: "Checked as it is written, by an editor with taplo",
+        command: "sed -i '1i #:schema ./daemon.schema.json' thalweg.toml",
+    },
+];
+
 const CONFIG: [Example; 2] = [
     Example { about: "A file to edit", command: "thalweg config > lab.toml" },
     Example { about: "Whether it is right", command: "thalweg config --check lab.toml" },
@@ -215,6 +223,7 @@ pub(super) fn examples(command: Option<&str>) -> &'static [Example] {
         Some("collect") => &COLLECT,
         Some("serve") => &SERVE,
         Some("check") => &CHECK,
+        Some("schema") => &SCHEMA,
         Some("top") => &TOP,
         Some("emulate") => &EMULATE,
         Some("sketch") => &SKETCH,

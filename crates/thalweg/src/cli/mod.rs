@@ -2,8 +2,9 @@
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `watch`, `collect`, `serve`, `check`, `top`, `emulate`, `flows`, `sketch`, `synth`, `lab`, `settings_file` | a command's arguments, and what they are turned into |
+//! | `watch`, `collect`, `serve`, `check`, `schema`, `top`, `emulate`, `flows`, `sketch`, `synth`, `lab`, `settings_file` | a command's arguments, and what they are turned into |
 //! | `generated` | `completions` and `man`, made from the same arguments |
+//! | `file_kind` | the kinds of files that are read, and which of them a file is |
 //! | `lesson` | the examples and exit codes at the end of `--help`, of the man pages and of the reference |
 //! | `reference` | the reference page |
 //! | `version` | what `--version` prints |
@@ -13,12 +14,14 @@ mod check;
 mod collect;
 mod emulate;
 pub mod exit_code;
+mod file_kind;
 mod flows;
 mod generated;
 #[cfg(target_os = "linux")]
 mod lab;
 mod lesson;
 pub mod reference;
+mod schema;
 mod serve;
 mod settings_file;
 mod sketch;
@@ -56,6 +59,7 @@ enum Command {
     Collect(Box<collect::CollectArgs>),
     Serve(serve::ServeArgs),
     Check(check::CheckArgs),
+    Schema(schema::SchemaArgs),
     Top(top::TopArgs),
     Emulate(Box<emulate::EmulateArgs>),
     Sketch(sketch::SketchArgs),
@@ -89,6 +93,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Collect(args) => args.run(),
         Command::Serve(args) => args.run().map(|()| ExitCode::Complete),
         Command::Check(args) => args.run().map(|()| ExitCode::Complete),
+        Command::Schema(args) => args.run().map(|()| ExitCode::Complete),
         Command::Top(args) => args.run().map(|()| ExitCode::Complete),
         Command::Emulate(args) => args.run().map(|()| ExitCode::Complete),
         Command::Sketch(args) => args.run().map(|()| ExitCode::Complete),

@@ -35,6 +35,11 @@ fn the_page_about_the_configuration_of_the_daemon_is_that_of_the_program() {
 }
 
 #[test]
+fn the_page_about_topology_files_is_that_of_the_program() {
+    check("topology-file.md", &thalweg_network::topology::file::reference());
+}
+
+#[test]
 fn the_exit_codes_page_is_that_of_the_program() {
     check("exit-codes.md", &cli::exit_code::reference());
 }

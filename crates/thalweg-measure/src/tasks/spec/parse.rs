@@ -1,9 +1,10 @@
 //! Reading a task: its name, what it cannot do without, and then what it may have, in any order.
 
+use thalweg_wire::nearest::nearest;
+
 use crate::tasks::fields::{Fields, ParseTaskError};
 use crate::tasks::key::KeyDefinition;
 use crate::tasks::kinds::{LAYOUTS, PARSE, TaskSpec};
-use crate::tasks::nearest::nearest;
 use crate::tasks::weight::Weight;
 
 /// The names of all kinds.

@@ -7,6 +7,7 @@
 //! | `emulation` | `[emulate]` |
 //! | `control` | `[control]` |
 //! | `handoff` | what `[records]` says of flows that are sent, and kept |
+//! | `interfaces` | which interfaces of the file are not there |
 //! | `links` | which links a `[[rule]]` is about |
 //! | `error` | what can be wrong |
 //! | `reference` | the reference, and a file to begin with |
@@ -19,6 +20,7 @@ pub mod control;
 mod emulation;
 mod error;
 mod handoff;
+mod interfaces;
 pub mod links;
 mod openflow;
 mod reference;
@@ -47,7 +49,7 @@ use super::samples::{SampleOptions, Trigger};
 use links::LinkSelection;
 pub use table::Threads;
 use table::{Api, Collector, Control, Log, Network, Process, RULE, Records, Rule, SCHEMA, Samples};
-use thalweg_config::{Document, Problem, Typed};
+use thalweg_config::{Document, DocumentError, Format, Problem, Typed};
 
 /// Most collectors: each is a thread.
 const MOST_COLLECTORS: usize = 256;
@@ -127,6 +129,37 @@ impl Config {
     /// With everything that is wrong.
     pub fn load(path: &Path) -> Result<Config, ConfigError> {
         Config::new(&Document::load(&SCHEMA, path)?)
+    }
+
+    /// Reads a file as [`Config::load`] does, and looks whether the interfaces that it names are there.
+    ///
+    /// # Errors
+    /// With everything that is wrong.
+    pub fn load_strictly(path: &Path) -> Result<Config, Vec<ConfigError>> {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|source| {
+            vec![DocumentError::Unreadable { what: SCHEMA.what, file: file.clone(), source }.into()]
+        })?;
+        let (mut document, mut problems) = Document::read(&SCHEMA, &text, &file, Format::Toml)
+            .map_err(|wrong| vec![DocumentError::Wrong(wrong).into()])?;
+        path.parent().unwrap_or(Path::new("")).clone_into(&mut document.folder);
+        let is_sound = problems.is_empty();
+        problems.extend(interfaces::missing(&document));
+        let config = match is_sound.then(|| Config::new(&document)) {
+            Some(Err(ConfigError::Document(DocumentError::Wrong(wrong)))) => {
+                problems.extend(wrong.problems);
+                None
+            }
+            // What is wrong is in another file.
+            Some(Err(other)) if problems.is_empty() => return Err(vec![other]),
+            Some(Err(other)) => return Err(vec![document.error(problems).into(), other]),
+            Some(Ok(config)) => Some(config),
+            None => None,
+        };
+        match config {
+            Some(config) if problems.is_empty() => Ok(config),
+            _ => Err(vec![document.error(problems).into()]),
+        }
     }
 
     /// Reads the text of a file; `file` is its name for messages, and other files are named from `folder`.
