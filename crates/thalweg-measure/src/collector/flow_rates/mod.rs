@@ -7,20 +7,19 @@
 //! **Time** is that of packets. All that time does, it does when a packet passes the end of a [`TICK`], so that results
 //! depend on packets and not on how they were put into batches.
 
+mod counters;
+mod crossings;
 mod measure;
+mod ports;
 
 use std::sync::Arc;
 
-use thalweg_network::inference::{Case, Certainty, Inference};
 use thalweg_network::versions::Versions;
 use thalweg_network::{PortIndex, RouterId};
 use thalweg_sketch::Estimate;
-use thalweg_wire::{
-    BitRate, Direction, EthernetAddresses, FlowKey, MacAddress, Nanos, Packet, PacketNotes, Protocol,
-    Timestamp,
-};
+use thalweg_wire::{Direction, EthernetAddresses, FlowKey, MacAddress, Nanos, Packet, Timestamp};
 
-use super::links::{self, Links, Told, index_of};
+use super::links::{self, Links, index_of};
 use super::members::Members;
 use super::options::{CollectorOptions, MonitorPort};
 use super::report::{AddressChange, LinkReport, LinkSide, Way};
@@ -31,7 +30,10 @@ use crate::rates::bounds::Bounds;
 use crate::rates::burst::{Sampled, Scene, Span, TURNED_BACK, Track};
 use crate::rates::sampling::SamplingRatio;
 use crate::rates::{Basis, BurstOptions};
+pub use counters::RateCounters;
+pub(super) use crossings::{Crossed, Named};
 use measure::Measured;
+use ports::capacities;
 
 /// How often time is looked at: flows that have become idle, rules that wait.
 pub(super) const TICK: Nanos = Nanos::from_micros(250);
@@ -65,76 +67,6 @@ mod flag {
     pub(super) const CASE: u32 = 16;
     /// There is something to count.
     pub(super) const UNUSUAL: u32 = AMBIGUOUS | FORGOTTEN | u32::MAX << CASE;
-}
-
-/// What samples came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RateCounters {
-    /// Samples looked at.
-    pub samples: u64,
-    /// Spans that gave a rate.
-    pub estimates: u64,
-    /// Samples of ranges that had been seen: sent again.
-    pub repeated: u64,
-    /// Samples that came after later ones, and that had not been seen.
-    pub late: u64,
-    /// Spans so long that sequence numbers may have gone round; their samples were counted instead.
-    pub wrapped: u64,
-    /// Spans that would make a flow faster than any link, and gave no rate.
-    pub implausible: u64,
-    /// Samples whose ports may be others, since forwarding had just changed.
-    pub ambiguous: u64,
-    /// Samples so old that the forwarding state of their time has been forgotten.
-    pub forgotten: u64,
-    /// Samples by what could be inferred of their ports, in the order of [`Case::ALL`]; the first, for which all
-    /// could, is not counted. Nothing is counted without a network.
-    pub cases: [u64; Case::COUNT],
-}
-
-impl std::ops::AddAssign for RateCounters {
-    fn add_assign(&mut self, other: RateCounters) {
-        let RateCounters {
-            samples,
-            estimates,
-            repeated,
-            late,
-            wrapped,
-            implausible,
-            ambiguous,
-            forgotten,
-            cases,
-        } = other;
-        self.samples += samples;
-        self.estimates += estimates;
-        self.repeated += repeated;
-        self.late += late;
-        self.wrapped += wrapped;
-        self.implausible += implausible;
-        self.ambiguous += ambiguous;
-        self.forgotten += forgotten;
-        for (case, others) in self.cases.iter_mut().zip(cases) {
-            *case += others;
-        }
-    }
-}
-
-/// A rule's finding, with the rates as they were then.
-#[derive(Clone, Debug)]
-pub(super) struct Crossed {
-    pub(super) told: Told,
-    pub(super) link: LinkReport,
-    pub(super) version: u64,
-    pub(super) time: Timestamp,
-    /// Flows on the link, the fastest first.
-    pub(super) flows: Vec<Named>,
-}
-
-/// A flow in an event. Its key is filled in by who knows the flow table, before the flow ends.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Named {
-    pub(super) track: u32,
-    pub(super) key: Option<FlowKey>,
-    pub(super) rated: Rated,
 }
 
 /// A rate as a track has it.
@@ -483,104 +415,6 @@ impl FlowRates {
         }
     }
 
-    /// Asks a link's rules what they have to tell.
-    #[cold]
-    fn ask(&mut self, link: usize, now: Timestamp) {
-        while let Some(told) = self.links.ask(link, now) {
-            self.tell(link, told, now);
-        }
-    }
-
-    fn tell(&mut self, link: usize, told: Told, now: Timestamp) {
-        let mut largest = std::mem::take(&mut self.largest);
-        largest.clear();
-        let mut rate = Estimate::exact(0.0);
-        self.each_member(link, |number, track| {
-            rate = links::sum(rate, track.bounds.of(track.rate));
-            largest.push((track.rate, number));
-        });
-        let fastest_first = |a: &(u64, u32), b: &(u64, u32)| b.cmp(a);
-        let named = self.named[told.rule].min(largest.len());
-        if named < largest.len() {
-            largest.select_nth_unstable_by(named, fastest_first);
-            largest.truncate(named);
-        }
-        for &(_, track) in &largest {
-            prefetch(&self.tracks[track as usize]);
-        }
-        largest.sort_unstable_by(fastest_first);
-        let flows = largest.iter();
-        let flows =
-            flows.filter_map(|&(_, track)| Some(Named { track, key: None, rated: self.rated(track)? }));
-        let crossed = Crossed {
-            told,
-            link: self.links.report(link, now, rate, self.members.count(link)),
-            version: self.network.as_ref().map_or(0, |network| network.phase(now).newest),
-            time: now,
-            flows: flows.collect(),
-        };
-        self.crossed.push(crossed);
-        self.largest = largest;
-    }
-
-    /// A direction has other addresses than before, or they may mean something else by now.
-    #[cold]
-    fn infer(&mut self, number: u32, packet: &Packet) {
-        let now = packet.time;
-        // ECMP has hashed the outer header of a tunnel, which is not known any more.
-        let is_peeled = packet.notes.contains(PacketNotes::PEELED);
-        let key = if is_peeled { FlowKey::v4(0, 0, 0, 0, Protocol::TCP) } else { packet.key };
-        let network = self.network.as_ref();
-        let inferred = network.map(|network| network.infer(self.router, &packet.ethernet, &key, now));
-        let (ports, case) = inferred.map_or_else(Default::default, |it| (it.ports, it.case.index() as u32));
-        let certainty = inferred.map_or(Certainty::Certain, |Inference { certainty, .. }| certainty);
-        let links = self.links.len() / 2;
-        let name =
-            |port: Option<PortIndex>| port.filter(|port| port.index() < links).map_or(0, |port| port.0 + 1);
-        let (input, output) = (name(ports.input), name(ports.output));
-        let era = self.era;
-        let way = &mut self.tracks[number as usize].way;
-        let EthernetAddresses { destination, source } = packet.ethernet;
-        let before = addresses(way.ethernet);
-        if before != packet.ethernet && way.ethernet != [0; 12] {
-            let (key, from, to, time) = (packet.key, before, packet.ethernet, now);
-            self.address_changes.push(AddressChange { key, from, to, time });
-        }
-        way.ethernet[..6].copy_from_slice(&destination.0);
-        way.ethernet[6..].copy_from_slice(&source.0);
-        way.version = era;
-        way.flags &= ((1 << flag::CASE) - 1) & !(flag::AMBIGUOUS | flag::FORGOTTEN);
-        way.flags |= case << flag::CASE;
-        way.flags |= match certainty {
-            Certainty::Ambiguous => flag::AMBIGUOUS,
-            Certainty::Forgotten => flag::FORGOTTEN,
-            _ => 0,
-        };
-        if [way.input, way.output] != [input, output] {
-            self.set_ports(number, [input, output], now);
-        }
-    }
-
-    /// Packets from now on may go other ways.
-    #[cold]
-    fn turn_era(&mut self, now: Timestamp) {
-        self.era += 1;
-        let network = self.network.as_deref();
-        let changes = network.into_iter().flat_map(|network| {
-            network.iter().flat_map(|version| [version.from, version.from + network.settle()])
-        });
-        self.era_ends = changes.filter(|change| *change > now).min().unwrap_or(Timestamp(u64::MAX));
-    }
-
-    #[cold]
-    fn note_unusual(&mut self, flags: u32) {
-        self.counters.ambiguous += u64::from(flags & flag::AMBIGUOUS != 0);
-        self.counters.forgotten += u64::from(flags & flag::FORGOTTEN != 0);
-        if flags >> flag::CASE != 0 {
-            self.counters.cases[(flags >> flag::CASE) as usize] += 1;
-        }
-    }
-
     /// The ports of a direction, input first.
     pub(super) fn ports(track: &Track) -> [Option<PortIndex>; 2] {
         [track.way.input, track.way.output].map(|port| port.checked_sub(1).map(PortIndex))
@@ -645,17 +479,6 @@ pub(super) fn track_of(slot: u32, direction: Direction) -> u32 {
 /// The slot and the direction at a place.
 pub(super) fn slot_of(track: u32) -> (u32, Direction) {
     (track / 2, [Direction::Forward, Direction::Reverse][track as usize % 2])
-}
-
-/// The directions of all ports of a switch have these capacities; none if the network does not know the switch.
-fn capacities(network: Option<&Versions>, router: RouterId) -> Vec<BitRate> {
-    let Some(network) = network else { return Vec::new() };
-    let topology = network.newest().state.topology();
-    if router.index() >= topology.routers().len() {
-        return Vec::new();
-    }
-    let ports = (0..topology.ports(router) as u16).map(PortIndex);
-    ports.map(|port| topology.links()[topology.link_at(router, port).index()].rate).collect()
 }
 
 /// Where a direction comes in and where it goes out.

@@ -43,7 +43,7 @@ fn windows_without_packets_are_reported_as_stretches() {
             TaskValue::Spread(spread) => assert!(spread.keys.is_empty()),
             TaskValue::Moments(moments) => assert_eq!((moments.l1, moments.l2.value), (0, 0.0)),
             TaskValue::Hierarchy(hierarchy) => assert!(hierarchy.prefixes.is_empty()),
-            TaskValue::Change(_) => panic!("nobody asked"),
+            other => panic!("nobody asked for {other:?}"),
         }
     }
     // Three are kept, and none older than three windows.
