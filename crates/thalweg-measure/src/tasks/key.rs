@@ -8,9 +8,9 @@ use thalweg_sketch::Key;
 use thalweg_wire::{FlowKey, Protocol};
 use thiserror::Error;
 
+use super::fields::hint;
 use super::flow_bytes::FlowBytes;
 use super::flow_name::FlowName;
-use super::fields::hint;
 use super::prefix::{PrefixLengths, Side};
 use thalweg_wire::nearest::nearest;
 

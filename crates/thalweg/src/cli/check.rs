@@ -11,8 +11,8 @@ use thiserror::Error;
 
 use super::file_kind::FileKind;
 use crate::config::{self, Request};
-use crate::emulate::{Experiment, Plan};
 use crate::serve;
+use thalweg_experiment::{Experiment, Plan};
 
 /// Check a file, and say what it would do.
 ///

@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use thalweg_config::{Format, Schema, names_in};
 use thalweg_network::topology::file::sections;
 
-use crate::{config, emulate, serve};
+use crate::{config, serve};
 
 /// A kind of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -31,7 +31,7 @@ impl FileKind {
         match self {
             FileKind::Daemon => &serve::config::table::SCHEMA,
             FileKind::Watch => &config::settings::SCHEMA,
-            FileKind::Experiment => &emulate::experiment::SCHEMA,
+            FileKind::Experiment => &thalweg_experiment::experiment::SCHEMA,
             FileKind::Topology => &sections::TOPOLOGY,
             FileKind::State => &sections::STATE,
         }

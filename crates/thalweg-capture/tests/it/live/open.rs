@@ -14,8 +14,8 @@ use thalweg_capture::{
 };
 use thalweg_wire::{LinkType, Nanos, Source};
 
-use crate::network::{Network, READER, SENDER, has_capabilities_only};
-use crate::{options, read_until_idle};
+use super::network::{Network, READER, SENDER, has_capabilities_only};
+use super::{options, read_until_idle};
 
 const BACKENDS: [Backend; 3] = [Backend::AfPacket, Backend::Prompt, Backend::AfXdp];
 const TAPS: [Backend; 2] = [Backend::AfPacket, Backend::Prompt];

@@ -224,7 +224,12 @@ fn shareable(worker: &Worker, source: OpenSource) -> Result<Box<dyn Shareable>, 
     match source {
         OpenSource::Input(input) => {
             let clock = clock_in_silence(&worker.core.config().source);
-            Ok(Box::new(Shared { source: *input, is_ready: AnySource::is_ready, is_down: AnySource::is_down, clock }))
+            Ok(Box::new(Shared {
+                source: *input,
+                is_ready: AnySource::is_ready,
+                is_down: AnySource::is_down,
+                clock,
+            }))
         }
         OpenSource::Port(port) if worker.core.config().filter.is_none() => {
             let until = port.clock();
