@@ -5,7 +5,7 @@ use std::ops::Range;
 use libm::{exp10, floor, log10};
 use plotters::coord::ranged1d::{KeyPointHint, KeyPointWeight, NoDefaultFormatting, Ranged, ValueFormatter};
 
-use crate::frame::CHARACTER;
+use crate::page::CHARACTER;
 use crate::quantity::{number, percent};
 
 /// Ticks of a linear axis, about.

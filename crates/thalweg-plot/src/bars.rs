@@ -4,9 +4,9 @@ use plotters::prelude::*;
 
 use crate::axis::{Axis, Scale};
 use crate::error::DrawError;
-use crate::figure::{Plot, Sample};
-use crate::frame::{ABOVE, BELOW, CHARACTER, Frame, GAP, Grid, LEFT, RIGHT};
-use crate::page::{Area, style};
+use crate::figure::Plot;
+use crate::frame::{ABOVE, BELOW, Frame, GAP, Grid, LEFT, RIGHT};
+use crate::page::{Area, CHARACTER, Sample, style};
 
 /// Share of the room of a name or number that its bars take.
 const FILLED: f64 = 0.8;

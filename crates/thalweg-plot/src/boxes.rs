@@ -4,9 +4,9 @@ use plotters::prelude::*;
 
 use crate::axis::{Axis, Scale};
 use crate::error::DrawError;
-use crate::figure::{Plot, Sample};
+use crate::figure::Plot;
 use crate::frame::{Frame, Grid, LEFT, RIGHT};
-use crate::page::{Area, HPos, INK, TEXT, style, write};
+use crate::page::{Area, HPos, INK, Sample, TEXT, style, write};
 use crate::quantity::number;
 
 /// Half the width of a box, in places.

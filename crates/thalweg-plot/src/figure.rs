@@ -1,8 +1,7 @@
 //! A page of plots that share their series and the legend.
 
 use crate::error::DrawError;
-use crate::frame::CHARACTER;
-use crate::page::{Area, GREY, HPos, Heading, INK, TEXT, page, sample, shortened, write};
+use crate::page::{Area, CHARACTER, GREY, HPos, Heading, INK, Sample, TEXT, page, sample, shortened, write};
 
 /// Panels that are wider stand one below the other.
 const WIDE: u32 = 640;
@@ -29,17 +28,6 @@ pub trait Plot {
     /// # Errors
     /// If the plotting library cannot draw it.
     fn draw(&self, area: &Area<'_>) -> Result<(), DrawError>;
-}
-
-/// What stands for a series in a legend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sample {
-    /// A piece of a line.
-    Line,
-    /// A piece of a line with a dot.
-    MarkedLine,
-    /// A piece of a bar.
-    Bar,
 }
 
 /// The names of series, in the order of their styles.

@@ -16,8 +16,6 @@ pub(crate) const ABOVE: u32 = 32;
 pub(crate) const RIGHT: u32 = 22;
 /// Below everything.
 pub(crate) const GAP: u32 = 10;
-/// About what a character of a label takes.
-pub(crate) const CHARACTER: u32 = 8;
 
 /// A chart ready for its contents.
 pub(crate) type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Axis, Axis>>;

@@ -1,8 +1,7 @@
 //! A legend that is a table: the name of each series, and what it comes to.
 
 use crate::error::DrawError;
-use crate::figure::Sample;
-use crate::page::{Area, GREY, HPos, INK, TEXT, sample, write};
+use crate::page::{Area, GREY, HPos, INK, Sample, TEXT, sample, write};
 
 /// Height of a row.
 const ROW: u32 = 24;

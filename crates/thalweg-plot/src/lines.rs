@@ -2,8 +2,7 @@
 
 use crate::axis::Axis;
 use crate::error::DrawError;
-use crate::figure::Sample;
-use crate::page::{HPos, Heading, INK, TEXT, page, sample, write};
+use crate::page::{HPos, Heading, INK, Sample, TEXT, page, sample, write};
 use crate::panel::{Line, Panel};
 use crate::quantity::number;
 

@@ -6,7 +6,6 @@ pub(crate) use plotters::style::text_anchor::HPos;
 use plotters::style::text_anchor::{Pos, VPos};
 
 use crate::error::DrawError;
-use crate::figure::Sample;
 
 /// A part of a page.
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -19,8 +18,9 @@ pub(crate) const TEXT: u32 = 15;
 pub(crate) const TITLE: u32 = 17;
 /// Height of the two lines above everything, and of the space below them.
 const HEADING: u32 = 68;
-/// About what a character of a title takes.
-const CHARACTER: u32 = 10;
+/// About what a character of a label takes, and one of a title.
+pub(crate) const CHARACTER: u32 = 8;
+const TITLE_CHARACTER: u32 = 10;
 /// Around everything.
 const MARGIN: i32 = 16;
 /// Of what is read first.
@@ -46,6 +46,17 @@ const COLOURS: [RGBColor; 7] = [
 /// The colour of a line, and whether its marks are hollow: they are once all colours have been used.
 pub(crate) fn style(line: usize) -> (RGBColor, bool) {
     (COLOURS[line % COLOURS.len()], line / COLOURS.len() % 2 == 1)
+}
+
+/// What stands for a series in a legend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sample {
+    /// A piece of a line.
+    Line,
+    /// A piece of a line with a dot.
+    MarkedLine,
+    /// A piece of a bar.
+    Bar,
 }
 
 /// What a page is called.
@@ -78,7 +89,7 @@ pub fn page(
         write(
             &head,
             (MARGIN, 26),
-            &shortened(&heading.title, (width / CHARACTER) as usize),
+            &shortened(&heading.title, (width / TITLE_CHARACTER) as usize),
             23,
             INK,
             HPos::Left,

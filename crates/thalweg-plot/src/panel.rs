@@ -4,9 +4,9 @@ use plotters::prelude::*;
 
 use crate::axis::{Axis, Scale};
 use crate::error::DrawError;
-use crate::figure::{Plot, Sample};
+use crate::figure::Plot;
 use crate::frame::{Chart, Frame, Grid, LEFT, RIGHT};
-use crate::page::{Area, mark, style};
+use crate::page::{Area, Sample, mark, style};
 use crate::quantity::number;
 use crate::thin::thinned;
 

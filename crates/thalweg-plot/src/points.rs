@@ -4,9 +4,9 @@ use plotters::prelude::*;
 
 use crate::axis::{Axis, Scale};
 use crate::error::DrawError;
-use crate::figure::{Plot, Sample};
-use crate::frame::{CHARACTER, Frame, Grid, LEFT};
-use crate::page::{Area, HPos, INK, TEXT, style, write};
+use crate::figure::Plot;
+use crate::frame::{Frame, Grid, LEFT};
+use crate::page::{Area, CHARACTER, HPos, INK, Sample, TEXT, style, write};
 use crate::quantity::number;
 
 /// Height of a line of names.

@@ -300,13 +300,14 @@ fn draw(path: &Path, samples: &Samples, places: &[String], methods: &[String]) -
     let lines = |measure| samples.lines(STREAM, measure, places, methods);
     let error = "relative error";
     let panel = |title: &str, y: &str, scale: Scale, lines: Vec<Vec<f64>>| {
-        Panel::over_names(format!("{title} ({y})"), "memory (KiB)", places, scale, &lines)
+        let title = if y.is_empty() { title.to_owned() } else { format!("{title} ({y})") };
+        Panel::over_names(title, "memory (KiB)", places, scale, &lines)
     };
     let panels = [
         panel(MEASURES[0].1, error, Scale::LOGARITHMIC.in_percent(), lines("heavy, top 100")),
-        panel(MEASURES[2].1, "recall", Scale::LINEAR.in_percent(), lines("heavy, recall")),
+        panel(MEASURES[2].1, "", Scale::LINEAR.in_percent(), lines("heavy, recall")),
         panel("Error of changes", error, Scale::LOGARITHMIC.in_percent(), lines("change, error")),
-        panel("Recall of changes", "recall", Scale::LINEAR.in_percent(), lines("change, recall")),
+        panel("Recall of changes", "", Scale::LINEAR.in_percent(), lines("change, recall")),
         panel(MEASURES[7].1, error, Scale::LOGARITHMIC.in_percent(), lines("distinct")),
         panel(MEASURES[8].1, error, Scale::LOGARITHMIC.in_percent(), lines("entropy")),
     ];
