@@ -181,7 +181,7 @@ fn ns3(study: &Study<'_>) -> anyhow::Result<(String, Vec<Crosscheck>)> {
 /// As long as ours.
 fn span(study: &Study<'_>, file: &str) -> anyhow::Result<Span> {
     let experiment = study.experiment(file)?;
-    let Top { duration, warm_up, .. } = experiment.one().into_value();
+    let Top { duration, warm_up, .. } = experiment.one::<Top>().into_value();
     Ok(Span { seconds: duration.as_secs_f64(), warm_up: warm_up.as_secs_f64() })
 }
 

@@ -51,7 +51,7 @@ impl Study<'_> {
     fn experiment(&self, file: &str) -> anyhow::Result<Experiment> {
         let mut experiment = Experiment::load(&self.folder.join(file))?;
         if let Some(seconds) = self.seconds {
-            let Top { duration, warm_up, .. } = experiment.one().into_value();
+            let Top { duration, warm_up, .. } = experiment.one::<Top>().into_value();
             let (duration, warm_up) = (duration.as_secs_f64(), warm_up.as_secs_f64());
             let until = experiment.all::<Workload>().find_map(|workload| workload.keys::<Limits>().until);
             let in_proportion = |time: f64| format!("{:.0}ns", time * seconds / duration * 1e9);
