@@ -10,9 +10,9 @@ use std::io::BufWriter;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
-use thalweg_synth::records::{Generator, Options};
 use thalweg_records::store::StoreOptions;
 use thalweg_records::store::parquet::FileWriter;
+use thalweg_synth::records::{Generator, Options};
 use thalweg_wire::Timestamp;
 use thalweg_wire::flow_export::RecordBatch;
 use thalweg_wire::flow_export::encode::{Messages, netflow9};

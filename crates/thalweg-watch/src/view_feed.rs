@@ -9,8 +9,7 @@ use crate::ledger::History;
 use crate::message::{InputView, MeteringView, ReadingView, View};
 use crate::meter::MeterCounters;
 use crate::snapshot::{
-    CheetahRow, Counter, Query, RateSample, Severity, Snapshot, SourceRow, SourceState, TaskRow,
-    TasksView,
+    CheetahRow, Counter, Query, RateSample, Severity, Snapshot, SourceRow, SourceState, TaskRow, TasksView,
 };
 use crate::tasks::{TaskHistory, TaskLedger};
 use crate::totals::Totals;

@@ -84,10 +84,8 @@ fn answer(layout: &Layout, generator: &mut SchemaGenerator) -> Value {
     required.insert(0, "kind".into());
     if let Some(keys) = &layout.keys {
         let items = key_type(keys, generator);
-        properties.insert(
-            "keys".to_owned(),
-            json!({"description": keys.order, "type": "array", "items": items}),
-        );
+        properties
+            .insert("keys".to_owned(), json!({"description": keys.order, "type": "array", "items": items}));
         required.push("keys".into());
     }
     json!({
@@ -122,7 +120,11 @@ fn key_type(keys: &KeyLayout, generator: &mut SchemaGenerator) -> Value {
 }
 
 /// Adds the fields; those that are always there are given back.
-fn fields(fields: &[Field], properties: &mut Map<String, Value>, generator: &mut SchemaGenerator) -> Vec<Value> {
+fn fields(
+    fields: &[Field],
+    properties: &mut Map<String, Value>,
+    generator: &mut SchemaGenerator,
+) -> Vec<Value> {
     let mut required = Vec::new();
     for field in fields {
         let of_kind = match field.kind {
