@@ -59,6 +59,11 @@ fn section_schema(section: &Section) -> Value {
             let description = format!("Keys for when {choice} is selected: {summary}.");
             let mut waiting = object(&[], own);
             waiting["description"] = json!(description);
+            // A key may be called as a choice is: `file` of the shape `file`.
+            let waiting = match properties.remove(choice) {
+                Some(key) => json!({ "anyOf": [key, waiting] }),
+                None => waiting,
+            };
             properties.insert(choice.to_owned(), waiting);
         }
     }
@@ -83,7 +88,8 @@ fn condition(section: &Section, choice: &str) -> Value {
         is_selected["required"] = json!([selector.key.name]);
     }
     let mut properties = Map::new();
-    for key in section.keys() {
+    let choices = section.choices();
+    for key in section.keys().filter(|key| choices.iter().all(|(choice, _)| *choice != key.name)) {
         let schema = section.key(key.name, choice).map_or(json!(false), |key| key.kind.schema());
         properties.insert(key.name.to_owned(), schema);
     }
