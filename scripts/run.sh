@@ -25,7 +25,7 @@ EOT
 # shellcheck disable=SC2016 # these are awk's fields
 readable='
   !/^[0-9][0-9][0-9][0-9]-/ || / ERROR / { print; fflush(); next }
-  / thalweg::serve::control::driver: / {
+  / thalweg_daemon::control::driver: / {
     time = "  " substr($1, 12, 11) "  "
     sub(/^.*driver: /, "")
     if (sub(/^steered: /, "")) time = "\n"

@@ -16,6 +16,7 @@
 //! | [`message`] | what workers tell |
 //! | `run`, `handing` | the main thread; flows handed on as IPFIX or Parquet |
 //! | [`totals`], [`ledger`] | the whole of a run |
+//! | [`json`] | flows and answers as JSON |
 //! | [`snapshot`], `view_feed` | how everything stands at one moment, and what is asked for |
 
 mod clock;
@@ -24,6 +25,7 @@ pub mod flow_filter;
 mod handing;
 mod heard;
 mod inputs;
+pub mod json;
 pub mod ledger;
 pub mod message;
 mod meter;

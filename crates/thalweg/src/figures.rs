@@ -5,7 +5,7 @@ use thalweg_api::Rate;
 use thalweg_sketch::{Bound, Estimate};
 use thalweg_wire::Timestamp;
 
-use crate::serve::api::convert;
+use thalweg_daemon::api::convert;
 
 /// A number with its thousands set apart by commas.
 pub(crate) fn grouped(number: u64) -> String {

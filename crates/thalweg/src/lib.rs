@@ -8,7 +8,6 @@ pub mod emulate;
 mod figures;
 #[cfg(target_os = "linux")]
 pub mod lab;
-pub mod serve;
 pub mod sketch;
 mod terminal;
 pub mod top;

@@ -1,5 +1,4 @@
-//! What measurement tasks say, written for each medium from the one table that all kinds share
-//! ([`thalweg_measure::tasks::Table`]).
+//! What measurement tasks say, for people: written from the one table that all kinds share
+//! ([`thalweg_measure::tasks::Table`]). As JSON: `thalweg_watch::json`.
 
-pub(crate) mod json;
 pub(crate) mod text;

@@ -11,7 +11,6 @@ use thiserror::Error;
 
 use super::file_kind::FileKind;
 use crate::config::{self, Request};
-use crate::serve;
 use thalweg_experiment::{Experiment, Plan};
 
 /// Check a file, and say what it would do.
@@ -51,8 +50,10 @@ impl CheckArgs {
     pub(super) fn run(self) -> anyhow::Result<()> {
         match (&self.file, &self.config) {
             (Some(file), _) => super::print(check(file, self.kind)?),
-            (None, Some(path)) => super::print(serve::plan::describe(&serve::config::Config::load(path)?)?),
-            (None, None) => super::print(serve::config::default_file()),
+            (None, Some(path)) => {
+                super::print(thalweg_daemon::plan::describe(&thalweg_daemon::config::Config::load(path)?)?)
+            }
+            (None, None) => super::print(thalweg_daemon::config::default_file()),
         }
     }
 }
@@ -93,8 +94,10 @@ fn check(path: &Path, kind: Option<FileKind>) -> anyhow::Result<String> {
 
 /// Everything that is wrong, in the file and in what it names.
 fn daemon(path: &Path) -> anyhow::Result<String> {
-    match serve::config::Config::load_strictly(path) {
-        Ok(config) => serve::plan::describe(&config).map_err(|error| CheckError(format!("{error:#}")).into()),
+    match thalweg_daemon::config::Config::load_strictly(path) {
+        Ok(config) => {
+            thalweg_daemon::plan::describe(&config).map_err(|error| CheckError(format!("{error:#}")).into())
+        }
         Err(errors) => {
             let errors: Vec<String> =
                 errors.into_iter().map(|error| super::told(&anyhow::Error::new(error))).collect();

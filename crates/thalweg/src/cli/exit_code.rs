@@ -12,7 +12,6 @@ use thalweg_records::store::StoreError;
 
 use crate::collect::RequestError;
 use crate::config::{ConfigError, OptionsError};
-use crate::serve;
 use crate::watch::Outcome;
 use thalweg_synth::trace::SynthOptionsError;
 
@@ -60,8 +59,8 @@ impl ExitCode {
                 || cause.is::<ExperimentError>()
                 || cause.is::<super::check::CheckError>()
                 || cause.is::<SweepError>()
-                || cause.is::<serve::config::ConfigError>()
-                || cause.is::<serve::access::AccessError>()
+                || cause.is::<thalweg_daemon::config::ConfigError>()
+                || cause.is::<thalweg_daemon::access::AccessError>()
                 || cause.is::<ClientError>()
                 || cause.is::<RequestError>()
                 || matches!(

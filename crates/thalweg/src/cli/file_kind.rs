@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use thalweg_config::{Format, Schema, names_in};
 use thalweg_network::topology::file::sections;
 
-use crate::{config, serve};
+use crate::config;
 
 /// A kind of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -29,7 +29,7 @@ impl FileKind {
     /// What files of it may say.
     pub(super) fn schema(self) -> &'static Schema {
         match self {
-            FileKind::Daemon => &serve::config::table::SCHEMA,
+            FileKind::Daemon => &thalweg_daemon::config::table::SCHEMA,
             FileKind::Watch => &config::settings::SCHEMA,
             FileKind::Experiment => &thalweg_experiment::experiment::SCHEMA,
             FileKind::Topology => &sections::TOPOLOGY,

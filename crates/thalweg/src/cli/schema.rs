@@ -126,7 +126,7 @@ for document in wrong:
                 files.iter().map(|file| std::fs::read_to_string(root.join(file)).unwrap()).collect();
             let wrong: &[&str] = match kind {
                 FileKind::Daemon => {
-                    right.push(crate::serve::config::default_file());
+                    right.push(thalweg_daemon::config::default_file());
                     &[
                         "[[collector]]\nname = 'a'\nbackend = 'ebpf'\n",
                         "[[collector]]\ninterface = 'e'\n",

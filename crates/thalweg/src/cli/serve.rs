@@ -4,8 +4,6 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::serve;
-
 /// Measure flows and links from mirror ports, as a daemon.
 ///
 /// Reads packets from the monitor ports of switches, estimates the rate of every flow and the utilisation of every link
@@ -24,6 +22,6 @@ impl ServeArgs {
     /// # Errors
     /// If the file is wrong, or the daemon cannot start.
     pub(super) fn run(self) -> anyhow::Result<()> {
-        serve::run(&self.config)
+        thalweg_daemon::run(&self.config)
     }
 }

@@ -8,11 +8,11 @@ use thalweg_records::collect::{ExporterReport, Report, SocketReport, StreamRepor
 use thalweg_records::kafka;
 use thalweg_records::store::Statistics;
 
-use crate::serve::access::{Access, Limits};
-use crate::serve::http::output::MetricsText;
-use crate::serve::http::route::{Method, Operation, Routes};
-use crate::serve::http::{self, Counters, ServerError};
-use crate::serve::metrics::{Kind, Metric, Samples, exposition, rows};
+use thalweg_daemon::access::{Access, Limits};
+use thalweg_daemon::http::output::MetricsText;
+use thalweg_daemon::http::route::{Method, Operation, Routes};
+use thalweg_daemon::http::{self, Counters, ServerError};
+use thalweg_daemon::metrics::{Kind, Metric, Samples, exposition, rows};
 
 /// Labels of what is counted by exporter.
 const EXPORTER: &[&str] = &["exporter", "format", "domain"];

@@ -6,6 +6,7 @@ use std::num::NonZeroUsize;
 use thalweg_config::kind::{Boolean, Time, Whole, of, one_of, parsed};
 use thalweg_config::section::flag;
 use thalweg_config::{Key, Schema, Section, choices, section};
+pub use thalweg_daemon::config::table::TimesName;
 use thalweg_measure::tasks::{Sampling, TaskList};
 use thalweg_records::export::Destination;
 use thalweg_wire::{BitRate, Bytes, Nanos};
@@ -58,16 +59,6 @@ choices! {
         AfXdp = "af_xdp",
         /// As af_packet, but each packet is delivered immediately: lowest delay, for low packet rates
         Prompt = "prompt",
-    }
-}
-
-choices! {
-    /// In what unit IPFIX tells times.
-    pub enum TimesName {
-        /// flowStartMicroseconds and flowEndMicroseconds
-        Microseconds = "microseconds",
-        /// flowStartMilliseconds and flowEndMilliseconds, for collectors that know no others
-        Milliseconds = "milliseconds",
     }
 }
 

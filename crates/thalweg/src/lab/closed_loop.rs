@@ -29,7 +29,7 @@ use super::means::{By, Means};
 use super::monitors::{Listener, Monitors, frame_time};
 use super::switches::Switches;
 use super::trace::{Moved, Told, Trace};
-use crate::serve::daemon::wall_clock;
+use thalweg_daemon::daemon::wall_clock;
 
 /// How long it sleeps when nothing comes: orders wait as long.
 const PATIENCE: Nanos = Nanos::from_millis(5);

@@ -27,7 +27,7 @@ use thalweg_wire::parse::Parser;
 use thalweg_wire::{BitRate, Bytes, HashSeed, Nanos, Packet, Source, SourceCounters, Timestamp};
 
 use super::error::ScenarioError;
-use crate::serve::daemon::wall_clock;
+use thalweg_daemon::daemon::wall_clock;
 
 /// Between two turns that found something: what a frame waits at most beyond the wake-up.
 const NAP: Duration = Duration::from_micros(50);

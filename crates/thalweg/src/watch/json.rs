@@ -4,15 +4,15 @@ use serde::Serialize;
 pub(super) use thalweg_api::FlowName as Flow;
 use thalweg_measure::detect::{Cheetah, CheetahEnd, Finding};
 use thalweg_measure::meter::intake::Tally;
-use thalweg_measure::meter::record::{EndReason, FlowRecord};
+use thalweg_measure::meter::record::EndReason;
 use thalweg_records::export::{Destination, Reason, Tallies};
 use thalweg_records::store::Statistics;
-use thalweg_wire::TcpFlags;
 use thalweg_wire::parse::Malformed;
 
 use super::tasks::json::{TasksSummary, WindowLine};
 use thalweg_watch::MeterCounters;
 use thalweg_watch::Totals;
+use thalweg_watch::json::FlowLine;
 
 /// One line.
 #[derive(Debug, Serialize)]
@@ -42,22 +42,6 @@ pub(super) struct CheetahEndLine {
     last_ns: u64,
     packets: u64,
     bytes: u64,
-}
-
-#[derive(Debug, Serialize)]
-pub(crate) struct FlowLine {
-    flow: Flow,
-    first_ns: u64,
-    last_ns: u64,
-    packets: u64,
-    bytes: u64,
-    reverse_packets: u64,
-    reverse_bytes: u64,
-    tcp_flags: u8,
-    reverse_tcp_flags: u8,
-    cheetah: bool,
-    reverse_cheetah: bool,
-    end_reason: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -184,27 +168,6 @@ impl From<&CheetahEnd> for CheetahEndLine {
             last_ns: end.last.0,
             packets: end.packets,
             bytes: end.bytes.0,
-        }
-    }
-}
-
-impl From<&FlowRecord> for FlowLine {
-    fn from(record: &FlowRecord) -> FlowLine {
-        let TcpFlags(tcp_flags) = record.forward.tcp_flags;
-        let TcpFlags(reverse_tcp_flags) = record.reverse.tcp_flags;
-        FlowLine {
-            flow: Flow::from(&record.key),
-            first_ns: record.first.0,
-            last_ns: record.last.0,
-            packets: record.forward.packets,
-            bytes: record.forward.bytes.0,
-            reverse_packets: record.reverse.packets,
-            reverse_bytes: record.reverse.bytes.0,
-            tcp_flags,
-            reverse_tcp_flags,
-            cheetah: record.forward.cheetah,
-            reverse_cheetah: record.reverse.cheetah,
-            end_reason: record.end_reason.name(),
         }
     }
 }

@@ -16,12 +16,13 @@ use thalweg_watch::options::{Show, WatchOptions};
 use thalweg_watch::{Clock, Heard, Message, Totals, ViewFeed, Wants, Watch};
 use thalweg_wire::Timestamp;
 
-use super::json::{FlowLine, Line, Summary};
+use super::json::{Line, Summary};
 use super::live_view::{LiveView, Query, Theme};
 use super::report;
 use super::tasks::json::WindowLine;
 use crate::figures::grouped;
 use crate::terminal;
+use thalweg_watch::json::FlowLine;
 
 /// Snapshots that a slow terminal may be behind.
 const SNAPSHOTS_IN_FLIGHT: usize = 2;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::Value;
-use thalweg::serve::metrics::{Kind, METRICS};
+use thalweg_daemon::metrics::{Kind, METRICS};
 
 fn dashboard() -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/grafana/thalweg.json");
@@ -42,7 +42,7 @@ fn every_metric_of_the_dashboard_exists_with_its_labels() {
     expressions(&dashboard(), &mut found);
     assert!(found.len() > 20, "{found:?}");
     for (name, rest) in found.iter().flat_map(|expression| metrics_in(expression)) {
-        let is_of = |metric: &&thalweg::serve::metrics::Metric| match metric.kind {
+        let is_of = |metric: &&thalweg_daemon::metrics::Metric| match metric.kind {
             Kind::Histogram => name == format!("{}_bucket", metric.name),
             _ => name == metric.name,
         };

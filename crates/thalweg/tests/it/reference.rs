@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use thalweg::{cli, collect, config, serve};
+use thalweg::{cli, collect, config};
 
 fn check(page: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(page);
@@ -31,7 +31,7 @@ fn the_configuration_page_is_that_of_the_program() {
 
 #[test]
 fn the_page_about_the_configuration_of_the_daemon_is_that_of_the_program() {
-    check("daemon-configuration.md", &serve::config::reference());
+    check("daemon-configuration.md", &thalweg_daemon::config::reference());
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn the_page_about_experiment_files_is_that_of_the_program() {
 
 #[test]
 fn the_page_about_the_http_api_is_that_of_the_program() {
-    check("http-api.md", &serve::api::reference::reference());
+    check("http-api.md", &thalweg_daemon::api::reference::reference());
 }
 
 #[test]
@@ -66,5 +66,5 @@ fn the_page_about_the_collectors_metrics_is_that_of_the_program() {
 
 #[test]
 fn the_page_about_metrics_is_that_of_the_program() {
-    check("metrics.md", &serve::metrics::reference());
+    check("metrics.md", &thalweg_daemon::metrics::reference());
 }

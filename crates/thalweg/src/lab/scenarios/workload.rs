@@ -36,7 +36,7 @@ use crate::lab::closed_loop::ClosedLoop;
 use crate::lab::error::ScenarioError;
 use crate::lab::session::{Session, Spare, trees};
 use crate::lab::streams::transfer;
-use crate::serve::daemon::wall_clock;
+use thalweg_daemon::daemon::wall_clock;
 
 /// Addresses of a host: one for each core switch.
 const ADDRESSES: u8 = 4;

@@ -5,9 +5,9 @@ use thalweg_measure::tasks::{TaskResult, WindowReport};
 use thalweg_sketch::Estimate;
 use thalweg_wire::{FlowKey, Timestamp};
 
-use crate::answers::json::{Style, TableJson};
 use crate::figures::Number;
 use crate::watch::json::Flow;
+use thalweg_watch::json::answer::{Style, TableJson};
 use thalweg_watch::tasks::{Finished, Health, TaskLedger};
 
 /// A window, or several.

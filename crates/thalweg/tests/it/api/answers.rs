@@ -1,8 +1,8 @@
 //! What is answered to what is asked.
 
 use serde_json::Value;
-use thalweg::serve::api::routes;
-use thalweg::serve::http::route::Method;
+use thalweg_daemon::api::routes;
+use thalweg_daemon::http::route::Method;
 
 use crate::api::fixture::Fixture;
 
@@ -83,7 +83,7 @@ fn cheetahs_are_the_flows_that_are_cheetahs() {
 
 #[test]
 fn a_collector_that_does_not_answer_is_named_and_others_answer() {
-    use thalweg::serve::collectors::{CollectorHandle, Description};
+    use thalweg_daemon::collectors::{CollectorHandle, Description};
 
     let fixture = Fixture::new();
     let description =

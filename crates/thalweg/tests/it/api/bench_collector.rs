@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use thalweg::serve::collectors::handle::answer;
-use thalweg::serve::collectors::{
+use thalweg_daemon::collectors::handle::answer;
+use thalweg_daemon::collectors::{
     CollectorCounters, CollectorHandle, Description, FlowChunk, Mailbox, Question, TaskAnswer, TasksReport,
 };
 use thalweg_measure::collector::{Counters, FlowRate, FlowReport, LinkReport, LinkSide, Way};

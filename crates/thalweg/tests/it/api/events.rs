@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use thalweg::serve::hub::Hub;
+use thalweg_daemon::hub::Hub;
 
 use crate::api::client::PATIENCE;
 use crate::api::fixture::{Fixture, event};
@@ -67,8 +67,8 @@ fn filters_choose_types_links_and_collectors() {
     for (switch, port) in [("tor0", 0), ("tor0", 1), ("tor1", 1)] {
         hub.publish(event(switch, port));
     }
-    let kind = thalweg::serve::event::EventKind::State(thalweg::serve::collectors::CollectorState::Ended);
-    hub.publish(thalweg::serve::event::Event { kind, ..event("tor0", 0) });
+    let kind = thalweg_daemon::event::EventKind::State(thalweg_daemon::collectors::CollectorState::Ended);
+    hub.publish(thalweg_daemon::event::Event { kind, ..event("tor0", 0) });
     assert_eq!(of_link.numbers(1), [2]);
     assert_eq!(of_collector.numbers(1), [3]);
     assert_eq!(of_kind.numbers(1), [4]);

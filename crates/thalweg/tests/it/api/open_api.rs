@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use thalweg::serve::api::routes;
-use thalweg::serve::control::{ActionOutcome, ActionReport};
 use thalweg_control::Pair;
 use thalweg_control::action::{Action, ActionId};
 use thalweg_control::decide::{Alternative, Cause, Decision, Verdict};
 use thalweg_control::routes::LinkNumber;
+use thalweg_daemon::api::routes;
+use thalweg_daemon::control::{ActionOutcome, ActionReport};
 use thalweg_network::EndpointId;
 use thalweg_wire::{BitRate, Nanos, Timestamp};
 
@@ -137,8 +137,8 @@ fn every_problem_is_what_the_document_says() {
 
 #[test]
 fn every_event_is_what_the_document_says() {
-    use thalweg::serve::collectors::CollectorState;
-    use thalweg::serve::event::EventKind;
+    use thalweg_daemon::collectors::CollectorState;
+    use thalweg_daemon::event::EventKind;
     use thalweg_measure::collector::AddressChange;
     use thalweg_measure::detect::{Cheetah, CheetahEnd, Finding};
     use thalweg_wire::{Bytes, EthernetAddresses, MacAddress};
@@ -179,7 +179,7 @@ fn every_event_is_what_the_document_says() {
         fixture
             .daemon
             .hub()
-            .publish(thalweg::serve::event::Event { kind, ..crate::api::fixture::event("tor0", 3) });
+            .publish(thalweg_daemon::event::Event { kind, ..crate::api::fixture::event("tor0", 3) });
     }
     let types: Vec<_> = (0..9)
         .map(|_| {

@@ -3,7 +3,7 @@
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use thalweg::serve::access::AccessOptions;
+use thalweg_daemon::access::AccessOptions;
 
 use crate::api::fixture::Fixture;
 

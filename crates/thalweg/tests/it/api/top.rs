@@ -174,7 +174,7 @@ fn no_event_is_missed_or_told_twice_when_the_connection_is_lost_even_before_the_
 
 #[test]
 fn a_slow_view_is_told_what_it_lost() {
-    use thalweg::serve::hub::Hub;
+    use thalweg_daemon::hub::Hub;
     let fixture = Fixture::with_hub(Hub::new(8), |_| {});
     let feed = feed(&fixture.client.base);
     next(&feed, |news| matches!(news, News::Subscribed).then_some(()));

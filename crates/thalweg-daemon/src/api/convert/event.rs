@@ -1,0 +1,98 @@
+//! What is told without being asked.
+
+use thalweg_api::{CrossingName, Event, EventBody, FlowName};
+use thalweg_measure::collector::{AddressChange, Crossing, LinkEvent};
+use thalweg_measure::detect::{Cheetah, CheetahEnd, Finding};
+
+use super::{flow_rate, link_name, rate};
+use crate::event::EventKind;
+use crate::{event, hub};
+
+fn crossing_name(crossing: Crossing) -> CrossingName {
+    match crossing {
+        Crossing::Upwards => CrossingName::Upwards,
+        Crossing::Downwards => CrossingName::Downwards,
+        Crossing::Remains => CrossingName::Remains,
+    }
+}
+
+/// Which way a threshold was crossed.
+pub fn crossing(name: CrossingName) -> Crossing {
+    match name {
+        CrossingName::Upwards => Crossing::Upwards,
+        CrossingName::Downwards => Crossing::Downwards,
+        CrossingName::Remains => Crossing::Remains,
+    }
+}
+
+/// An event, as subscribers read it.
+pub fn event(published: &hub::Published) -> Event {
+    let event::Event { collector, switch, time, emitted, kind } = &published.event;
+    Event {
+        id: published.id,
+        collector: collector.to_string(),
+        switch: switch.to_string(),
+        moment: (*time).into(),
+        emitted: (*emitted).into(),
+        body: body(kind, switch),
+    }
+}
+
+fn body(kind: &EventKind, switch: &str) -> EventBody {
+    match kind {
+        EventKind::Link(event) => link(event, switch),
+        EventKind::AddressChange(change) => address_change(change),
+        EventKind::Cheetah(Finding::Began(cheetah)) => began(cheetah),
+        EventKind::Cheetah(Finding::Ended(end)) => ended(end),
+        EventKind::State(state) => EventBody::Collector { state: super::state(state) },
+        EventKind::Decision(decision, names) => super::decision(decision, names).into(),
+        EventKind::Action(report, names) => super::action(report, names).into(),
+    }
+}
+
+fn link(event: &LinkEvent, switch: &str) -> EventBody {
+    EventBody::Link {
+        link: link_name(switch, event.link.side).to_string(),
+        crossing: crossing_name(event.crossing),
+        threshold: event.threshold,
+        rule: event.rule,
+        capacity_bps: event.link.capacity.0,
+        rate_bps: rate(event.link.rate),
+        smoothed_bps: event.link.smoothed,
+        utilisation: event.link.utilisation,
+        version: event.version,
+        flows: event.flows.iter().map(flow_rate).collect(),
+        flows_left_out: event.flows_left_out,
+    }
+}
+
+fn address_change(change: &AddressChange) -> EventBody {
+    EventBody::AddressChange {
+        flow: FlowName::from(&change.key),
+        key: change.key.to_string(),
+        from: change.from.destination.to_string(),
+        to: change.to.destination.to_string(),
+        source: change.to.source.to_string(),
+    }
+}
+
+fn began(cheetah: &Cheetah) -> EventBody {
+    EventBody::Cheetah {
+        flow: FlowName::from(&cheetah.key),
+        key: cheetah.key.to_string(),
+        first: cheetah.first.into(),
+        flight_rate_bps: cheetah.rate.0,
+        bytes: cheetah.bytes.0,
+    }
+}
+
+fn ended(end: &CheetahEnd) -> EventBody {
+    EventBody::CheetahEnd {
+        flow: FlowName::from(&end.key),
+        key: end.key.to_string(),
+        first: end.first.into(),
+        last: end.last.into(),
+        packets: end.packets,
+        bytes: end.bytes.0,
+    }
+}

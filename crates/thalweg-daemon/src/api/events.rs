@@ -1,0 +1,266 @@
+//! Events as server-sent events (HTML Standard, section 9.2).
+//!
+//! ```text
+//! id: 18f3a2c4d5e6f708-42
+//! event: link
+//! data: {"id":42,"collector":"tor0",...}
+//! ```
+//!
+//! The `id` is the run of the daemon and the event's number, so that who resumes after the daemon was started anew is not
+//! taken for someone who has read events that it never saw.
+
+use std::fmt::{self, Write};
+use std::str::FromStr;
+use std::time::Duration;
+
+use hyper::body::Bytes;
+use thalweg_api::{EventBody, LinkName, Lost};
+use thalweg_measure::detect::Finding;
+use thiserror::Error;
+
+use super::{Api, SubscriberPass, convert};
+use crate::event::{Event, EventKind};
+use crate::http::Admission;
+use crate::http::reply::Pieces;
+use crate::hub::{Delivery, Published, Subscriber};
+
+/// Server-sent events (HTML Standard, section 9.2).
+pub const EVENT_STREAM: &str = "text/event-stream";
+
+/// How long nothing is said before a comment shows that the connection is still there.
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// What is said then.
+pub(super) const COMMENT: &[u8] = b": still here\n\n";
+
+/// A subscriber, and what it wants to know.
+#[derive(Debug)]
+pub struct Subscription {
+    pub(super) filter: EventFilter,
+    pub(super) subscriber: Subscriber,
+    /// Events of an earlier run of the daemon that it may have missed are told first.
+    pub(super) is_of_other_run: bool,
+    /// One of the places there are for subscribers.
+    pub(super) _pass: SubscriberPass,
+}
+
+/// Which events a subscriber wants.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventFilter {
+    /// Their types; all if there is none.
+    pub kinds: Option<Kinds>,
+    /// Their link.
+    pub link: Option<LinkName>,
+    /// Their collector.
+    pub collector: Option<String>,
+}
+
+/// Types of events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kinds(Vec<&'static str>);
+
+/// A word that is no type of event.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{word:?} is no type of event: there are {known}", word = .0, known = EventBody::TYPES.join(", "))]
+pub struct ParseKindsError(String);
+
+/// Where a subscriber goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventId {
+    /// The run of the daemon, if it says so.
+    pub run: Option<u64>,
+    /// The event's number.
+    pub id: u64,
+}
+
+/// Text that is no `id` of an event.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("not the id of an event: expected a number, or RUN-NUMBER as events have it")]
+pub struct ParseEventIdError;
+
+impl FromStr for Kinds {
+    type Err = ParseKindsError;
+
+    fn from_str(text: &str) -> Result<Self, ParseKindsError> {
+        let known = |word: &str| {
+            let mut types = EventBody::TYPES.into_iter();
+            types.find(|name| *name == word).ok_or_else(|| ParseKindsError(word.chars().take(64).collect()))
+        };
+        text.split(',').map(known).collect::<Result<_, _>>().map(Kinds)
+    }
+}
+
+impl FromStr for EventId {
+    type Err = ParseEventIdError;
+
+    fn from_str(text: &str) -> Result<Self, ParseEventIdError> {
+        let number = |digits: &str| digits.parse().map_err(|_| ParseEventIdError);
+        match text.split_once('-') {
+            None => Ok(EventId { run: None, id: number(text)? }),
+            Some((run, id)) => {
+                let run = u64::from_str_radix(run, 16).map_err(|_| ParseEventIdError)?;
+                Ok(EventId { run: Some(run), id: number(id)? })
+            }
+        }
+    }
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.run {
+            Some(run) => write!(f, "{run:016x}-{}", self.id),
+            None => write!(f, "{}", self.id),
+        }
+    }
+}
+
+impl EventFilter {
+    /// Whether an event is wanted.
+    pub fn wants(&self, event: &Event) -> bool {
+        self.kinds.as_ref().is_none_or(|kinds| kinds.0.contains(&type_of(&event.kind)))
+            && self.collector.as_ref().is_none_or(|name| **name == *event.collector)
+            && self.link.as_ref().is_none_or(|link| is_of(event, link))
+    }
+}
+
+fn type_of(kind: &EventKind) -> &'static str {
+    let [link, address_change, cheetah, cheetah_end, collector, decision, action] = EventBody::TYPES;
+    match kind {
+        EventKind::Link(_) => link,
+        EventKind::AddressChange(_) => address_change,
+        EventKind::Cheetah(Finding::Began(_)) => cheetah,
+        EventKind::Cheetah(Finding::Ended(_)) => cheetah_end,
+        EventKind::State(_) => collector,
+        EventKind::Decision(..) => decision,
+        EventKind::Action(..) => action,
+    }
+}
+
+fn is_of(event: &Event, link: &LinkName) -> bool {
+    match &event.kind {
+        EventKind::Link(told) => *link.switch == *event.switch && convert::side(link) == told.link.side,
+        _ => false,
+    }
+}
+
+impl Subscription {
+    /// An `id` without an event, so that who loses the connection before the first event knows what to resume from. Not for
+    /// who comes from another run of the daemon, and is to be told so first.
+    fn position(&self, api: &Api) -> Option<Bytes> {
+        let id = EventId { run: Some(api.run()), id: self.subscriber.position() };
+        (!self.is_of_other_run).then(|| format!("id: {id}\n\n").into())
+    }
+
+    /// Text of the next event that is wanted, or of what was lost, if there is any.
+    pub(super) fn next_text(&mut self, api: &Api) -> Option<Bytes> {
+        if std::mem::take(&mut self.is_of_other_run) {
+            return Some(lost(api, None, self.subscriber.lost(), 0));
+        }
+        let hub = &api.parts().hub;
+        loop {
+            match self.subscriber.next_delivery(hub)? {
+                Delivery::Lost { count, last } => {
+                    return Some(lost(api, Some(count), self.subscriber.lost(), last));
+                }
+                Delivery::Event(published) if self.filter.wants(&published.event) => {
+                    return Some(published.text(|published| text(api, published)));
+                }
+                Delivery::Event(_) => {}
+            }
+        }
+    }
+}
+
+fn text(api: &Api, published: &Published) -> Bytes {
+    frame(api, published.id, type_of(&published.event.kind), &convert::event(published))
+}
+
+fn lost(api: &Api, count: Option<u64>, total: u64, last: u64) -> Bytes {
+    frame(api, last, "lost", &Lost { kind: "lost".into(), count, total, last })
+}
+
+fn frame(api: &Api, id: u64, kind: &str, data: &impl serde::Serialize) -> Bytes {
+    let id = EventId { run: Some(api.run()), id };
+    let mut text = String::new();
+    // Our own types can be written as JSON, which has no line breaks.
+    let data = serde_json::to_string(data).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"));
+    let _ = write!(text, "id: {id}\nevent: {kind}\ndata: {data}\n\n");
+    text.into()
+}
+
+/// Gives a subscriber its events until it goes, one piece of text at a time: who reads slowly is waited for here, and
+/// nowhere else. Who would not be let in any more gets no further event.
+pub(super) async fn stream(
+    api: Api,
+    mut subscription: Subscription,
+    mut admission: Admission,
+    mut out: Pieces,
+) {
+    let mut news = api.news().subscribe();
+    if let Some(position) = subscription.position(&api)
+        && out.send_data(position).await.is_err()
+    {
+        return;
+    }
+    loop {
+        // Before looking, so that what comes meanwhile is news again.
+        news.mark_unchanged();
+        while let Some(text) = subscription.next_text(&api) {
+            if !admission.holds() || out.send_data(text).await.is_err() {
+                return;
+            }
+        }
+        if !admission.holds() {
+            return;
+        }
+        let is_gone = match tokio::time::timeout(KEEP_ALIVE, news.changed()).await {
+            Ok(news) => news.is_err(),
+            Err(_) => out.send_data(Bytes::from_static(COMMENT)).await.is_err(),
+        };
+        if is_gone {
+            return;
+        }
+    }
+}
+
+/// Tells all subscribers when there is something in the hub. Ends when the hub's bell does.
+pub(super) async fn pump(api: Api, bell: tokio::net::UnixStream) {
+    let hub = &api.parts().hub;
+    let mut rung = [0; 64];
+    loop {
+        let seen = hub.stored();
+        api.news().send_replace(seen);
+        if !hub.will_sleep(seen) {
+            // Others have their turn: this is one thread.
+            tokio::task::yield_now().await;
+            continue;
+        }
+        if bell.readable().await.is_err() {
+            return;
+        }
+        while matches!(bell.try_read(&mut rung), Ok(1..)) {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_an_event_reads_back_as_itself() {
+        for id in [EventId { run: None, id: 7 }, EventId { run: Some(0x18f3), id: u64::MAX }] {
+            assert_eq!(id.to_string().parse(), Ok(id));
+        }
+        for text in ["", "-", "x-1", "1-x", "1-2-3", "-1", "1.5"] {
+            assert_eq!(text.parse::<EventId>(), Err(ParseEventIdError), "{text}");
+        }
+    }
+
+    #[test]
+    fn types_of_events_are_read_from_a_list_and_others_are_refused() {
+        assert_eq!("link,cheetah_end".parse(), Ok(Kinds(vec!["link", "cheetah_end"])));
+        for text in ["", "links", "link,", "link, cheetah"] {
+            assert!(text.parse::<Kinds>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Subscribers to events.
+
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::Deserialize;
+use thalweg_api::problem::{Code, Problem};
+use thalweg_api::{Event, LinkName};
+
+use crate::api::Api;
+use crate::api::events::{self, EVENT_STREAM, EventFilter, EventId, Kinds, Subscription};
+use crate::http::input::{Content, LastEventId, Query};
+use crate::http::output::Output;
+use crate::http::parameters::Parsed;
+use crate::http::reply::{Reply, Writer};
+
+/// Which events, and from where on.
+#[derive(Deserialize, JsonSchema)]
+pub(in crate::api) struct Wanted {
+    /// Only events of these types, separated by commas: link, address_change, cheetah, cheetah_end, collector, decision,
+    /// action.
+    #[schemars(example = &"link,collector")]
+    kind: Option<Parsed<Kinds>>,
+    /// Only events of this link: SWITCH:pPORT:WAY.
+    #[schemars(example = &"tor0:p3:out")]
+    link: Option<Parsed<LinkName>>,
+    /// Only of the collector of this name.
+    #[schemars(example = &"tor0")]
+    collector: Option<String>,
+    /// Begin with what came after the event of this `id`, as far as it is kept; `Last-Event-ID` does the same. Without
+    /// either, with what comes from now on.
+    #[schemars(example = &"0")]
+    after: Option<Parsed<EventId>>,
+}
+
+/// Events, as they come.
+pub(in crate::api) struct EventStream {
+    api: Api,
+    subscription: Subscription,
+}
+
+impl Output for EventStream {
+    fn contents(generator: &mut SchemaGenerator) -> Vec<Content> {
+        vec![Content { media_type: EVENT_STREAM, schema: generator.subschema_for::<Event>() }]
+    }
+
+    fn into_reply(self) -> Result<Reply, Problem> {
+        let EventStream { api, subscription } = self;
+        let writer =
+            Writer::new(move |admission, pieces| events::stream(api, subscription, admission, pieces));
+        Ok(Reply::Stream { media_type: EVENT_STREAM, writer })
+    }
+}
+
+/// `GET /v1/events`
+pub(in crate::api) fn subscribe(
+    api: &Api,
+    Query(wanted): Query<Wanted>,
+    LastEventId(last): LastEventId,
+) -> Result<EventStream, Problem> {
+    let filter = EventFilter {
+        kinds: wanted.kind.map(|Parsed(kinds)| kinds),
+        link: wanted.link.map(|Parsed(link)| link),
+        collector: wanted.collector,
+    };
+    let after = after(last.as_deref(), wanted.after)?;
+    let pass = api.subscriber_pass().ok_or_else(|| {
+        Problem::new(
+            Code::TooManySubscribers,
+            "there are as many subscribers as there may be (api.max_subscribers)",
+        )
+    })?;
+    let is_of_other_run = after.is_some_and(|after| after.run.is_some_and(|run| run != api.run()));
+    let after = match after {
+        // All that is left of this run is news.
+        Some(_) if is_of_other_run => Some(api.parts().hub.oldest_id() - 1),
+        after => after.map(|after| after.id),
+    };
+    let subscriber = api.parts().hub.subscribe(after);
+    let subscription = Subscription { filter, subscriber, is_of_other_run, _pass: pass };
+    Ok(EventStream { api: api.clone(), subscription })
+}
+
+/// Where to go on: by the header, which a browser that reconnects sends, or by the query.
+fn after(header: Option<&str>, query: Option<Parsed<EventId>>) -> Result<Option<EventId>, Problem> {
+    match header {
+        // A browser's header is newer than the address that it was given once.
+        Some(header) => {
+            let id = header
+                .parse()
+                .map_err(|error| Problem::new(Code::BadParameter, format!("Last-Event-ID: {error}")));
+            id.map(Some)
+        }
+        None => Ok(query.map(|Parsed(id)| id)),
+    }
+}

@@ -1,0 +1,92 @@
+//! Links, and the flows on them.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use thalweg_api::problem::{Code, Problem};
+use thalweg_api::{Flows, LinkName, Links};
+use thalweg_measure::collector::{FlowReport, LinkSide, Way};
+use thalweg_network::{Attachment, NetworkState, Node};
+
+use super::flows::Fastest;
+use super::{OfCollector, Patience, TopOfCollector, asked, check_answered};
+use crate::api::{Api, convert};
+use crate::http::input::{Path, Query};
+use crate::http::output::Json;
+use crate::http::parameters::Parsed;
+
+/// One direction of a link.
+#[derive(Deserialize, JsonSchema)]
+pub(in crate::api) struct OnLink {
+    /// Name of the link: SWITCH:pPORT:WAY.
+    #[schemars(example = &"tor0:p3:out")]
+    link: Parsed<LinkName>,
+}
+
+/// `GET /v1/links`
+pub(in crate::api) fn all(
+    api: &Api,
+    Query(OfCollector { collector }): Query<OfCollector>,
+) -> Result<Json<Links>, Problem> {
+    let network = api.parts().network.versions();
+    let network = network.as_ref().map(|versions| &*versions.newest().state);
+    let patience = Patience::new();
+    let (mut answered, mut links) = (Vec::new(), Vec::new());
+    for collector in asked(api, collector.as_deref())? {
+        let switch = &collector.description().switch;
+        let answer = collector.links(patience.left());
+        answered.push(convert::answered(&collector, &answer));
+        links.extend(answer.into_iter().flat_map(|asked| asked.value).map(|report| {
+            let peer = network.and_then(|network| peer(network, switch, report.side));
+            convert::link(&report, collector.name(), switch, peer)
+        }));
+    }
+    check_answered(&answered)?;
+    links.sort_by(|a, b| (&a.switch, a.port, a.way).cmp(&(&b.switch, b.port, b.way)));
+    Ok(Json(Links { answered, links }))
+}
+
+/// `GET /v1/links/{link}/flows`
+pub(in crate::api) fn flows(
+    api: &Api,
+    Path(OnLink { link: Parsed(link) }): Path<OnLink>,
+    Query(TopOfCollector { top, collector }): Query<TopOfCollector>,
+) -> Result<Json<Flows>, Problem> {
+    let collectors = asked(api, collector.as_deref())?.into_iter();
+    let watching: Vec<_> =
+        collectors.filter(|collector| *collector.description().switch == *link.switch).collect();
+    if watching.is_empty() {
+        return Err(Problem::new(Code::NotFound, format!("no collector watches a switch {:?}", link.switch)));
+    }
+    if let Some(network) = api.parts().network.versions() {
+        check_port(&network.newest().state, &link)?;
+    }
+    let side = convert::side(&link);
+    Ok(Json(Fastest::of(&watching, top, |flow| is_on(flow, side))?))
+}
+
+/// Whether the packets of a flow go this way through this port, as far as is known.
+fn is_on(flow: &FlowReport, side: LinkSide) -> bool {
+    match side.way {
+        Way::Input => flow.input == Some(side.port),
+        Way::Output => flow.output == Some(side.port),
+    }
+}
+
+fn check_port(network: &NetworkState, link: &LinkName) -> Result<(), Problem> {
+    let topology = network.topology();
+    match topology.node_named(&link.switch) {
+        Some(Node::Router(router)) if usize::from(link.port) >= topology.ports(router) => Err(Problem::new(
+            Code::NotFound,
+            format!("switch {:?} has ports p0 to p{}", link.switch, topology.ports(router).saturating_sub(1)),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Name of what is at the other end of a link.
+fn peer<'a>(network: &'a NetworkState, switch: &str, side: LinkSide) -> Option<&'a str> {
+    let topology = network.topology();
+    let Some(Node::Router(router)) = topology.node_named(switch) else { return None };
+    let Attachment { node, .. } = *topology.peers(router).get(usize::from(side.port.0))?;
+    Some(topology.name(node))
+}

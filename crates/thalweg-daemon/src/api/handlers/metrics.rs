@@ -1,0 +1,15 @@
+//! Everything that is counted.
+
+use thalweg_api::problem::Problem;
+
+use super::Patience;
+use crate::api::Api;
+use crate::http::output::MetricsText;
+use crate::metrics::{self, METRICS, Snapshot};
+
+/// `GET /metrics`
+pub(in crate::api) fn get(api: &Api) -> Result<MetricsText, Problem> {
+    let patience = Patience::new();
+    let snapshot = Snapshot::take(api.parts(), &api.counts(), || patience.left());
+    Ok(MetricsText(metrics::exposition(METRICS, &snapshot)))
+}

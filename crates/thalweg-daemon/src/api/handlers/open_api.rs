@@ -1,0 +1,15 @@
+//! The OpenAPI document.
+
+use std::sync::OnceLock;
+
+use hyper::body::Bytes;
+use thalweg_api::problem::Problem;
+
+use crate::api::{Api, open_api};
+use crate::http::output::WrittenJson;
+
+/// `GET /v1/openapi.json`: written once, for it needs no token and is answered between other requests.
+pub(in crate::api) fn get(_: &Api) -> Result<WrittenJson, Problem> {
+    static DOCUMENT: OnceLock<Bytes> = OnceLock::new();
+    Ok(WrittenJson(DOCUMENT.get_or_init(|| open_api::document().to_string().into()).clone()))
+}

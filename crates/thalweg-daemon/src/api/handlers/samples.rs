@@ -1,0 +1,125 @@
+//! Samples, written to files or answered as one.
+
+use std::time::Duration;
+
+use hyper::body::Bytes;
+use schemars::{JsonSchema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use thalweg_api::Samples;
+use thalweg_api::problem::{Code, Problem};
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::api::{Api, convert};
+use crate::http::input::{Accept, Content, Query};
+use crate::http::output::{Json, OneOf, Output};
+use crate::http::parameters::Parsed;
+use crate::http::reply::Reply;
+use crate::samples::{CaptureFormat, Cause, DumpError, DumpRequest};
+
+/// Capture files (draft-ietf-opsawg-pcapng).
+const PCAPNG: &str = "application/pcapng";
+
+/// When somebody else's capture file may have been sent.
+const NEXT_CAPTURE: Duration = Duration::from_secs(1);
+
+/// Which samples, and as what.
+#[derive(Deserialize, JsonSchema)]
+pub(in crate::api) struct Wanted {
+    /// Only of the collector of this name.
+    #[schemars(example = &"tor0")]
+    collector: Option<String>,
+    /// Of the files: pcapng, or pcap with a file for each output port. What is configured by default.
+    #[schemars(example = &"pcapng")]
+    format: Option<Parsed<CaptureFormat>>,
+}
+
+/// A capture file.
+#[derive(Debug)]
+pub(in crate::api) struct CaptureFile(Bytes);
+
+impl Output for CaptureFile {
+    fn contents(_: &mut SchemaGenerator) -> Vec<Content> {
+        let schema = json_schema!({"type": "string", "contentMediaType": PCAPNG});
+        vec![Content { media_type: PCAPNG, schema }]
+    }
+
+    fn into_reply(self) -> Result<Reply, Problem> {
+        Ok(Reply::Whole { status: 200, media_type: PCAPNG, body: self.0 })
+    }
+}
+
+/// `POST /v1/samples`
+pub(in crate::api) fn post(
+    api: &Api,
+    Query(Wanted { collector, format }): Query<Wanted>,
+    accept: Accept,
+) -> Result<OneOf<Json<Samples>, CaptureFile>, Problem> {
+    if accept.names(PCAPNG) {
+        return stream(api, collector.as_deref()).map(OneOf::Other);
+    }
+    let format = format.map(|Parsed(format)| format);
+    let files = api.parts().dumps.dump(&DumpRequest { collector, format, cause: Cause::Request })?;
+    Ok(OneOf::Usual(Json(Samples { files: files.iter().map(convert::sample_file).collect() })))
+}
+
+/// A capture file, and its room in memory until it is sent.
+struct Held {
+    bytes: Vec<u8>,
+    _pass: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// The samples of one collector, as the body of the answer.
+fn stream(api: &Api, collector: Option<&str>) -> Result<CaptureFile, Problem> {
+    let Some(collector) = collector else {
+        return Err(Problem::new(Code::BadParameter, "collector is missing: a file is that of one"));
+    };
+    let pass = api.capture_pass().ok_or_else(|| {
+        Problem::new(Code::TooManyRequests, "samples are being sent to somebody else")
+            .retry_after(NEXT_CAPTURE)
+    })?;
+    let dumped = api.parts().dumps.samples_of(collector, u64::MAX)?;
+    Ok(CaptureFile(Bytes::from_owner(Held { bytes: dumped.bytes, _pass: pass })))
+}
+
+impl From<DumpError> for Problem {
+    fn from(error: DumpError) -> Problem {
+        let code = match error {
+            DumpError::NoCollector(_) => Code::NotFound,
+            DumpError::NoFolder | DumpError::NotKept(_) => Code::NotConfigured,
+            DumpError::TooSoon { wait } => {
+                return Problem::new(Code::TooManyRequests, error).retry_after(wait);
+            }
+            _ => Code::Unavailable,
+        };
+        Problem::new(code, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::Limits;
+    use crate::api::parts::tests::parts;
+
+    #[test]
+    fn one_capture_file_is_in_memory_until_it_is_sent_and_others_wait() {
+        let api = Api::new(parts(), &Limits::default(), None);
+        let status = || {
+            let wanted = Wanted { collector: Some("tor0".to_owned()), format: None };
+            post(&api, Query(wanted), Accept(Some(PCAPNG.to_owned()))).unwrap_err().status
+        };
+        assert_eq!(status(), 404, "it is free, and there is no such collector");
+        let body = Bytes::from_owner(Held { bytes: vec![0; 9], _pass: api.capture_pass().unwrap() });
+        let left_to_send = body.slice(5..);
+        drop(body);
+        assert_eq!(status(), 429);
+        drop(left_to_send);
+        assert_eq!(status(), 404);
+    }
+}

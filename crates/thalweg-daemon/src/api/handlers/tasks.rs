@@ -1,0 +1,18 @@
+//! What sketches say.
+
+use thalweg_api::Tasks;
+use thalweg_api::problem::Problem;
+
+use super::OfCollector;
+use crate::api::{Api, convert};
+use crate::http::input::Query;
+use crate::http::output::Json;
+
+/// `GET /v1/tasks`
+pub(in crate::api) fn all(
+    api: &Api,
+    Query(OfCollector { collector }): Query<OfCollector>,
+) -> Result<Json<Tasks<convert::TaskView>>, Problem> {
+    let collectors = super::asked(api, collector.as_deref())?.iter().map(convert::tasks).collect();
+    Ok(Json(Tasks { collectors }))
+}

@@ -1,0 +1,48 @@
+//! Collectors as threads: each reads its source, measures, and answers between two batches.
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `handle` | how others ask a collector: its mailbox |
+//! | `list` | the collectors that there are |
+//! | `state` | what a collector is doing |
+//! | `latency` | how long events take, in buckets |
+//! | `tallies` | what is counted, as long as the daemon has a collector of the name |
+//! | `source` | from the configuration to an open source |
+//! | `core` | what is done with packets, and how questions are answered |
+//! | `windows` | tasks, and the thread that evaluates them |
+//! | `worker` | the thread: reading, failing, beginning again; `backoff` says when |
+//! | `shared_thread` | several of them on one thread, with the control loop |
+//! | `herald` | tells what is found; `outlets` go to the threads that write |
+//! | `fleet` | all collectors: started, changed, stopped |
+
+mod backoff;
+mod core;
+mod exchange;
+mod fleet;
+pub mod handle;
+mod herald;
+pub mod latency;
+mod list;
+pub(crate) mod outlets;
+mod shared_thread;
+mod source;
+pub mod state;
+pub mod tallies;
+#[cfg(test)]
+pub(crate) mod tests;
+mod windows;
+mod worker;
+
+pub use self::exchange::{Exchange, ReconfigureError};
+pub use fleet::{Fleet, Ready, StartError};
+pub use handle::{
+    AskError, Asked, CollectorCounters, CollectorHandle, Description, FlowChunk, Mailbox, Question,
+    TaskAnswer, TasksBoard, TasksReport,
+};
+pub use latency::{Latency, LatencyHistogram};
+pub use list::CollectorList;
+pub(crate) use shared_thread::SharedThread;
+pub use source::SourceError;
+pub(crate) use source::foretell;
+pub use state::CollectorState;
+pub use tallies::{RecordsLost, Tallies};

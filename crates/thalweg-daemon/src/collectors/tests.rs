@@ -1,0 +1,366 @@
+pub(super) mod injected;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::config::Config;
+use crate::daemon::Daemon;
+use crate::event::{Event, EventKind};
+use crate::hub::{Delivery, Hub};
+use crate::samples::SampleOptions;
+use outlets::Outlets;
+
+/// How long anything may take that should take a moment.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The folder of the example.
+pub(crate) fn example() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/collector")
+}
+
+/// Frames in the example's capture.
+pub(crate) const FRAMES: u64 = 14_342;
+
+/// A daemon with these collectors at work, in the network of the example.
+pub(crate) fn daemon(collectors: &str, folder: &Path) -> (Daemon, Fleet, Config) {
+    let config = config(collectors, folder);
+    let daemon = Daemon::new(config.versions(), Hub::new(1 << 16));
+    daemon
+        .dumps()
+        .set_options(SampleOptions { folder: Some(folder.join("samples")), ..config.samples.clone() });
+    let mut fleet = Fleet::new(daemon.clone(), Outlets::default());
+    fleet.start(config.collectors.iter().cloned().map(Ready::open).collect()).unwrap();
+    (daemon, fleet, config)
+}
+
+fn config(collectors: &str, folder: &Path) -> Config {
+    let topology = example().join("topology.toml");
+    let text = format!("[network]\ntopology = {:?}\n{collectors}", topology.to_str().unwrap());
+    Config::parse(&text, "test.toml", folder).unwrap()
+}
+
+/// A `[[collector]]` that reads the example's capture.
+pub(crate) fn reads_capture(name: &str) -> String {
+    let file = example().join("leaf0.pcapng.zst");
+    format!("[[collector]]\nname = {name:?}\nswitch = \"leaf0\"\nfile = {:?}\n", file.to_str().unwrap())
+}
+
+/// Waits until a collector is in this state.
+#[track_caller]
+pub(crate) fn wait_for(daemon: &Daemon, collector: &str, state: &str) -> CollectorHandle {
+    let begun = Instant::now();
+    loop {
+        if let Some(handle) = daemon.collector(collector)
+            && handle.state().name() == state
+        {
+            return handle;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{:?}", daemon.collector(collector).map(|handle| handle.state()));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// All events of a collector so far.
+fn events(daemon: &Daemon, collector: &str) -> Vec<Event> {
+    let hub = daemon.hub();
+    let mut subscriber = hub.subscribe(Some(0));
+    let mut events = Vec::new();
+    while let Some(delivery) = subscriber.next_delivery(hub) {
+        match delivery {
+            Delivery::Event(published) => events.push(published.event.clone()),
+            Delivery::Lost { count, .. } => panic!("{count} events lost"),
+        }
+    }
+    events.retain(|event| &*event.collector == collector);
+    events
+}
+
+#[test]
+fn a_capture_gives_the_same_events_each_time_and_so_does_the_emulation_that_it_is_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let experiment = example().join("experiment.toml");
+    let emulation = format!(
+        "[[collector]]\nname = \"emulated\"\nswitch = \"leaf0\"\nemulate = {:?}\n",
+        experiment.to_str().unwrap()
+    );
+    let text = [reads_capture("one"), reads_capture("two"), emulation].concat();
+    let (daemon, mut fleet, _) = daemon(&text, folder.path());
+    let names = ["one", "two", "emulated"];
+    for name in names {
+        let handle = wait_for(&daemon, name, "ended");
+        let counters = handle.counters(PATIENCE).unwrap().value;
+        assert_eq!(counters.source.frames, FRAMES, "{name}");
+        assert!(counters.flows > 0 && counters.collector.flow_table.flows >= counters.flows);
+    }
+    fleet.stop();
+    let [one, two, emulated] = names.map(|name| {
+        let events = events(&daemon, name);
+        let text = |event: &Event| format!("{} {} {:?}", event.time, event.emitted, event.kind);
+        events.iter().map(text).collect::<Vec<String>>()
+    });
+    let links = one.iter().filter(|text| text.contains("crossing: ")).count();
+    assert!(links >= 4, "{one:#?}");
+    assert_eq!(one, two);
+    assert_eq!(one, emulated);
+    assert!(one.last().unwrap().contains("Stopped") && one[0].contains("Running"), "{one:#?}");
+}
+
+#[test]
+fn questions_are_answered_while_a_file_is_replayed_and_after_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = [reads_capture("slow"), "speed = 0.01\n".to_owned(), reads_capture("fast")].concat();
+    let (daemon, _fleet, _) = daemon(&text, folder.path());
+    let slow = wait_for(&daemon, "slow", "running");
+    let first = slow.counters(PATIENCE).unwrap();
+    let fast = wait_for(&daemon, "fast", "ended");
+    let links = fast.links(PATIENCE).unwrap();
+    assert_eq!(links.value.len(), 2 * 5);
+    assert!(links.value.iter().any(|link| link.utilisation > 0.5));
+    let mut flows = Vec::new();
+    fast.flows(PATIENCE, |flow| flows.push(flow)).unwrap();
+    assert!(flows.len() > 20, "{}", flows.len());
+    for flow in &flows {
+        assert_eq!(fast.flow(flow.key, PATIENCE).unwrap().value, Some(*flow));
+    }
+    let later = slow.counters(PATIENCE).unwrap();
+    assert!(later.time >= first.time);
+    assert!(later.value.source.frames <= FRAMES && slow.state() == CollectorState::Running);
+    assert_eq!((fast.refused(), fast.late()), (0, 0));
+    assert!(fast.decision_latency().count() > 0);
+    assert_eq!(fast.arrival_latency().count(), 0, "a file's times are of another clock");
+}
+
+#[test]
+fn a_collector_whose_file_is_missing_fails_visibly_and_begins_again_when_it_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let late = "[[collector]]\nname = \"late\"\nswitch = \"leaf0\"\nfile = \"late.zst\"\n";
+    let (daemon, _fleet, _) = daemon(&[late, &reads_capture("other")].concat(), folder.path());
+    wait_for(&daemon, "other", "ended");
+    let handle = wait_for(&daemon, "late", "failed");
+    let CollectorState::Failed { error, retry_at } = handle.state() else { panic!("it has failed") };
+    assert!(error.contains("late.zst") && retry_at.is_some(), "{error}");
+    assert_eq!(handle.counters(PATIENCE).unwrap().value.source.frames, 0, "it answers all the same");
+    std::fs::copy(example().join("leaf0.pcapng.zst"), folder.path().join("late.zst")).unwrap();
+    let handle = wait_for(&daemon, "late", "ended");
+    assert!(handle.restarts() >= 1);
+    assert_eq!(handle.counters(PATIENCE).unwrap().value.source.frames, FRAMES);
+    let states: Vec<&str> = events(&daemon, "late")
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::State(state) => Some(state.name()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(states[0], "failed");
+    assert_eq!(&states[states.len() - 2..], ["running", "ended"]);
+}
+
+#[test]
+fn a_damaged_file_is_measured_up_to_the_damage_and_not_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let capture =
+        std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/two-hosts.pcap")).unwrap();
+    std::fs::write(folder.path().join("cut.pcap"), &capture[..capture.len() / 2 + 7]).unwrap();
+    let text = "[[collector]]\nname = \"cut\"\nswitch = \"leaf0\"\nfile = \"cut.pcap\"\n";
+    let (daemon, _fleet, _) = daemon(text, folder.path());
+    let handle = wait_for(&daemon, "cut", "failed");
+    let CollectorState::Failed { error, retry_at } = handle.state() else { panic!("it has failed") };
+    assert_eq!(retry_at, None, "{error}");
+    let frames = handle.counters(PATIENCE).unwrap().value.source.frames;
+    assert!(frames > 0);
+    std::thread::sleep(2 * backoff::Backoff::SHORTEST);
+    assert_eq!(handle.counters(PATIENCE).unwrap().value.source.frames, frames);
+}
+
+#[test]
+fn a_reload_leaves_alone_what_stays_changes_rules_in_place_and_begins_others_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = [reads_capture("same"), reads_capture("ruled"), reads_capture("moved"), reads_capture("gone")];
+    let (daemon, mut fleet, before) = daemon(&text.concat(), folder.path());
+    let frames = |name: &str| wait_for(&daemon, name, "ended").counters(PATIENCE).unwrap().value;
+    for name in ["same", "ruled", "moved", "gone"] {
+        assert_eq!(frames(name).source.frames, FRAMES);
+    }
+    let same_before = daemon.collector("same").unwrap();
+    let (ruled_before, decisions) = (frames("ruled"), same_before.decision_latency().count());
+    let text = [
+        &reads_capture("new"),
+        &reads_capture("moved"),
+        "sample_length = 64\n",
+        &reads_capture("same"),
+        &reads_capture("ruled"),
+        "[[rule]]\n[[rule]]\ncollectors = \"ruled\"\nupper = 0.5\nlower = 0.4\n",
+    ];
+    let after = config(&text.concat(), folder.path());
+    assert_eq!(before.collectors[0], after.collectors[2]);
+    fleet.reload(&after.collectors);
+    let names: Vec<String> = daemon.collectors().iter().map(|handle| handle.name().to_owned()).collect();
+    assert_eq!(names, ["new", "moved", "same", "ruled"]);
+    assert_eq!(same_before.counters(PATIENCE).unwrap().value, frames("same"), "the same thread answers");
+    let ruled = frames("ruled");
+    assert_eq!(ruled.source.frames, FRAMES, "its source was not opened again");
+    assert_eq!(ruled.flows, 0, "its flows begin anew");
+    let handed_on: u64 = ruled.collector.flow_table.records.iter().sum();
+    assert_eq!(handed_on, ruled.collector.flow_table.flows, "those before were handed on");
+    // What is counted goes on, with the same source or another.
+    assert_eq!(ruled.collector.flow_table.flows, ruled_before.collector.flow_table.flows);
+    assert_eq!(ruled.collector.rates, ruled_before.collector.rates);
+    let moved = frames("moved");
+    assert_eq!(moved.source.frames, 2 * FRAMES);
+    assert_eq!(moved.intake.frames.packets, 2 * FRAMES);
+    assert_eq!(moved.collector.events, 2 * ruled_before.collector.events);
+    assert_eq!(daemon.collector("moved").unwrap().samples_kept(), Some(2 * FRAMES));
+    assert_eq!(daemon.collector("moved").unwrap().decision_latency().count(), 2 * decisions);
+    assert_eq!(daemon.collector("moved").unwrap().samples().unwrap().snap_length(), 64);
+    assert_eq!(frames("new").source.frames, FRAMES);
+    assert!(daemon.collector("gone").is_none());
+}
+
+#[test]
+fn a_new_version_of_the_network_is_taken_up_and_one_without_the_switch_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (daemon, _fleet, config) = daemon(&reads_capture("a"), folder.path());
+    let handle = wait_for(&daemon, "a", "ended");
+    let clock = handle.counters(PATIENCE).unwrap().time;
+    let (_, state) = config.network.state.unwrap();
+    let change = daemon.set_network(state.clone()).unwrap();
+    assert_eq!((change.version, change.from, change.unconfirmed), (2, clock, vec![]));
+    assert_eq!(daemon.network().unwrap().newest().number, 2);
+    assert!(handle.counters(PATIENCE).unwrap().value.flows > 0, "flows stay");
+    let other = state.to_toml().replace("leaf0", "leaf9");
+    let other = thalweg_network::NetworkState::from_toml(&other, "other").unwrap();
+    let error = daemon.set_network(other).unwrap_err().to_string();
+    assert_eq!(error, "collector a watches switch \"leaf0\", which is not in this topology");
+    assert_eq!(daemon.network().unwrap().newest().number, 2);
+}
+
+#[test]
+fn a_network_that_is_told_of_later_gives_ports_and_links() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = [reads_capture("a"), "speed = 0.01\n".to_owned()].concat();
+    let config = Config::parse(&text, "test.toml", folder.path()).unwrap();
+    let daemon = Daemon::new(config.versions(), Hub::new(1 << 16));
+    let mut fleet = Fleet::new(daemon.clone(), Outlets::default());
+    fleet.start(config.collectors.into_iter().map(Ready::open).collect()).unwrap();
+    let handle = wait_for(&daemon, "a", "running");
+    assert_eq!(handle.links(PATIENCE).unwrap().value, []);
+    let state = crate::config::load_state(&example().join("topology.toml")).unwrap();
+    assert_eq!(daemon.set_network(state).unwrap().version, 1);
+    assert_eq!(handle.links(PATIENCE).unwrap().value.len(), 10);
+    let handle = wait_for(&daemon, "a", "ended");
+    let mut known = 0;
+    handle.flows(PATIENCE, |flow| known += u64::from(flow.output.is_some())).unwrap();
+    assert!(known > 0);
+}
+
+#[test]
+fn tasks_of_a_file_answer_the_same_each_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let tasks = "tasks = [\"heavy:5%\", \"distinct\", \"change:2ms>10%\"]\nwindow = \"1ms\"\n".to_owned();
+    let text = [reads_capture("a"), tasks.clone(), reads_capture("b"), tasks].concat();
+    let (daemon, mut fleet, _) = daemon(&text, folder.path());
+    wait_for(&daemon, "a", "ended");
+    wait_for(&daemon, "b", "ended");
+    fleet.stop();
+    let [a, b] = ["a", "b"].map(|name| daemon.collector(name).unwrap().tasks());
+    assert_eq!(a.windows, 13);
+    assert_eq!(a.answers, b.answers);
+    assert!(a.answers.iter().all(|(_, answer)| answer.is_some()), "{:?}", a.answers);
+    let counters = daemon.collector("a").unwrap();
+    assert_eq!(counters.counters(Duration::from_millis(10)).unwrap_err(), AskError::Gone);
+}
+
+#[test]
+fn a_panic_in_one_collector_is_shown_waited_after_and_recovered_from_while_others_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let interface =
+        |name: &str| format!("[[collector]]\nname = {name:?}\nswitch = \"leaf0\"\ninterface = {name:?}\n");
+    let text = [interface(injected::PANICS_TWICE), interface(injected::IS_WELL)].concat();
+    let (daemon, mut fleet, _) = daemon(&text, folder.path());
+    let failing = wait_for(&daemon, injected::PANICS_TWICE, "failed");
+    let CollectorState::Failed { error, retry_at } = failing.state() else { panic!("it has failed") };
+    assert_eq!(error, "a mistake of the program: provoked by a test");
+    assert!(retry_at.is_some());
+    let well = daemon.collector(injected::IS_WELL).unwrap();
+    let beats = well.heartbeat();
+    let frames = failing.counters(PATIENCE).unwrap().value.source.frames;
+    let begun = Instant::now();
+    let recovered = wait_for(&daemon, injected::PANICS_TWICE, "running");
+    // Two waits follow each other, and the second is longer.
+    while recovered.restarts() < 2 || recovered.state() != CollectorState::Running {
+        assert!(begun.elapsed() < PATIENCE, "{:?}", recovered.state());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(begun.elapsed() >= backoff::Backoff::SHORTEST * 2, "{:?}", begun.elapsed());
+    let after = recovered.counters(PATIENCE).unwrap().value.source.frames;
+    assert!(after >= frames && frames > 0, "{frames}, then {after}");
+    assert_eq!((well.state(), well.restarts()), (CollectorState::Running, 0));
+    assert!(well.heartbeat() > beats && well.counters(PATIENCE).is_ok());
+    let states = events(&daemon, injected::PANICS_TWICE);
+    let states: Vec<&str> = states
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::State(state) => Some(state.name()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(states, ["running", "failed", "running", "failed", "running"]);
+    fleet.stop();
+    assert_eq!(recovered.state(), CollectorState::Stopped);
+}
+
+#[test]
+fn a_collector_whose_pipe_nobody_writes_to_runs_and_stops() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let text = "[[collector]]\nname = \"a\"\nswitch = \"leaf0\"\nfile = \"pipe\"\n";
+    let (daemon, mut fleet, _) = daemon(text, folder.path());
+    let handle = wait_for(&daemon, "a", "running");
+    assert_eq!(handle.counters(PATIENCE).unwrap().value.source.frames, 0);
+    let begun = Instant::now();
+    fleet.stop();
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn the_last_records_of_a_live_source_wait_for_room_and_those_that_find_none_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (sender, receiver) = crossbeam_channel::bounded(1);
+    let outlets = Outlets { records: Some(sender), ..Outlets::default() };
+    let text =
+        format!("[[collector]]\nname = \"a\"\nswitch = \"leaf0\"\ninterface = {:?}\n", injected::IS_WELL);
+    let config = config(&text, folder.path());
+    let daemon = Daemon::new(config.versions(), Hub::new(1 << 16));
+    let start = |outlets: &Outlets| {
+        let mut fleet = Fleet::new(daemon.clone(), outlets.clone());
+        fleet.start(config.collectors.iter().cloned().map(Ready::open).collect()).unwrap();
+        let handle = wait_for(&daemon, "a", "running");
+        while handle.counters(PATIENCE).unwrap().value.flows == 0 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        (fleet, handle)
+    };
+    let filler =
+        || outlets::Records { collector: "b".into(), tallies: Default::default(), records: Vec::new() };
+    // The writer is slow, and takes it in the end.
+    outlets.records.as_ref().unwrap().send(filler()).unwrap();
+    let (mut fleet, handle) = start(&outlets);
+    let stopping = std::thread::spawn(move || fleet.stop());
+    std::thread::sleep(Duration::from_millis(300));
+    let mut received = 0;
+    while let Ok(records) = receiver.recv_timeout(Duration::from_secs(2)) {
+        received += records.records.len();
+    }
+    stopping.join().unwrap();
+    assert!(received > 0);
+    assert_eq!((handle.records_lost(), handle.records_waiting()), (RecordsLost::default(), received as u64));
+    // The writer hangs.
+    outlets.records.as_ref().unwrap().send(filler()).unwrap();
+    let (mut fleet, handle) = start(&outlets);
+    let begun = Instant::now();
+    fleet.stop();
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert_eq!(handle.records_lost(), RecordsLost { late: received as u64, failed: 0 });
+}

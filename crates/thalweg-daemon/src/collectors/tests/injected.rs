@@ -1,0 +1,71 @@
+//! Live sources for tests: what interfaces of certain names give. There is no way to them but from tests.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Source, SourceCounters, Timestamp};
+
+use crate::collectors::SourceError;
+use crate::config::{CollectorConfig, SourceConfig};
+use crate::daemon::wall_clock;
+
+/// Panics twice after some frames, and is well from then on.
+pub(in crate::collectors) const PANICS_TWICE: &str = "panics twice";
+
+/// Gives a frame now and then.
+pub(in crate::collectors) const IS_WELL: &str = "is well";
+
+/// Ethernet, IPv4, UDP of one byte.
+const FRAME: [u8; 43] = {
+    let mut frame = [0; 43];
+    (frame[12], frame[14], frame[17], frame[23]) = (0x08, 0x45, 29, 17);
+    (frame[26], frame[30], frame[35], frame[37], frame[39]) = (10, 10, 53, 53, 9);
+    frame
+};
+
+pub(in crate::collectors) struct Injected {
+    panics: bool,
+    interfaces: [Interface; 1],
+    frame: [FrameRef; 1],
+    counters: SourceCounters,
+}
+
+/// The source in the place of an interface, if it is one of these.
+pub(in crate::collectors) fn source(config: &CollectorConfig) -> Option<Injected> {
+    static OPENED: AtomicU32 = AtomicU32::new(0);
+    let SourceConfig::Interface { name, .. } = &config.source else { return None };
+    let panics = match &**name {
+        PANICS_TWICE => OPENED.fetch_add(1, Ordering::Relaxed) < 2,
+        IS_WELL => false,
+        _ => return None,
+    };
+    let interface = Interface { name: None, link_type: LinkType::Ethernet, snap_length: 0 };
+    Some(Injected {
+        panics,
+        interfaces: [interface],
+        frame: [FrameRef {
+            time: Timestamp::default(),
+            offset: 0,
+            captured_length: 43,
+            original_length: 60,
+            interface: 0,
+        }],
+        counters: SourceCounters::default(),
+    })
+}
+
+impl Source for Injected {
+    type Error = SourceError;
+
+    fn next_batch(&mut self) -> Result<Option<Batch<'_>>, SourceError> {
+        std::thread::sleep(Duration::from_millis(5));
+        self.counters.frames += 1;
+        assert!(!self.panics || self.counters.frames < 60, "provoked by a test");
+        self.frame[0].time = wall_clock();
+        Ok(Some(Batch { bytes: &FRAME, frames: &self.frame, interfaces: &self.interfaces }))
+    }
+
+    fn counters(&mut self) -> SourceCounters {
+        self.counters
+    }
+}

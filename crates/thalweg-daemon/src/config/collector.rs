@@ -1,0 +1,502 @@
+//! `[[collector]]`: where packets come from, and what is made of them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use thalweg_capture::backend::Backend;
+use thalweg_capture::filter::Filter;
+use thalweg_measure::collector::{CollectorOptions, LinkRule, MonitorPort};
+use thalweg_measure::detect::CheetahThreshold;
+use thalweg_measure::meter::flow_table::FlowTableOptions;
+use thalweg_measure::rates::BurstOptions;
+use thalweg_measure::samples::{SampleRing, SampleRingOptions};
+use thalweg_measure::tasks::{Plan, TaskList, TasksOptions};
+use thalweg_network::{NetworkState, Node, RouterId};
+use thalweg_wire::nearest::nearest;
+use thalweg_wire::{Bytes, LinkType, Nanos};
+use thiserror::Error;
+
+use super::RuleConfig;
+use super::links::{LinkSelection, LinkSelectionError};
+use super::table::{BackendName, Collector};
+use crate::emulation::EmulationConfig;
+use thalweg_config::{Document, Problem, Typed};
+
+/// What one collector is to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CollectorConfig {
+    /// Its name; no other collector has it.
+    pub name: Arc<str>,
+    /// Name of the switch that it watches.
+    pub switch: Arc<str>,
+    /// Where packets come from.
+    pub source: SourceConfig,
+    /// Which packets, in tcpdump's language.
+    pub filter: Option<String>,
+    /// Whether to look into tunnels.
+    pub peel_tunnels: bool,
+    /// What is known of the monitor port.
+    pub monitor: Option<MonitorPort>,
+    /// Least time between two bursts, if it does not follow from the links.
+    pub gap: Option<Nanos>,
+    /// Longest burst, if it does not follow from the gap.
+    pub longest_burst: Option<Nanos>,
+    /// Time constant of the smoothing of utilisation.
+    pub smoothing: Nanos,
+    /// How many flows are kept, and for how long.
+    pub flow_table: FlowTableOptions,
+    /// What makes a flow a cheetah; `None` to look for none.
+    pub threshold: Option<CheetahThreshold>,
+    /// Flows that the detector of cheetahs can follow at once.
+    pub tracks: usize,
+    /// What sketches measure.
+    pub tasks: Option<TasksOptions>,
+    /// The ring of samples; `None` to keep none.
+    pub samples: Option<SampleRingOptions>,
+    /// When to tell of links: those rules of the file that are about this collector.
+    pub rules: Vec<RuleConfig>,
+}
+
+/// Where packets come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SourceConfig {
+    /// A network interface.
+    Interface {
+        /// Its name.
+        name: String,
+        /// How; `None` to choose.
+        backend: Option<Backend>,
+        /// Whether to ask the network card for packets.
+        busy_poll: bool,
+        /// Memory for packets that wait.
+        ring_size: Bytes,
+        /// How long the kernel may gather packets.
+        block_timeout: Nanos,
+    },
+    /// A capture file, `-` for standard input.
+    File {
+        /// Its name.
+        path: PathBuf,
+        /// Times the recorded pace; `None` as fast as possible.
+        speed: Option<f64>,
+    },
+    /// The monitor port of its switch in the daemon's emulation.
+    Port {
+        /// The emulation's experiment.
+        experiment: PathBuf,
+    },
+    /// An experiment that is emulated for it alone.
+    Emulation {
+        /// Its file.
+        experiment: PathBuf,
+        /// The router whose monitor port it is.
+        mirror: String,
+        /// Times the pace of emulated time; `None` as fast as possible.
+        speed: Option<f64>,
+    },
+}
+
+impl SourceConfig {
+    /// Whether packets come as they happen, by the clock of this machine.
+    pub const fn is_live(&self) -> bool {
+        matches!(self, SourceConfig::Interface { .. })
+    }
+
+    /// Times the recorded pace.
+    pub const fn speed(&self) -> Option<f64> {
+        match self {
+            SourceConfig::Interface { .. } | SourceConfig::Port { .. } => None,
+            SourceConfig::File { speed, .. } | SourceConfig::Emulation { speed, .. } => *speed,
+        }
+    }
+
+    /// In words, as `interface eth1`.
+    pub fn in_words(&self) -> String {
+        match self {
+            SourceConfig::Interface { name, .. } => format!("interface {name}"),
+            SourceConfig::File { path, .. } if path == Path::new("-") => "standard input".to_owned(),
+            SourceConfig::File { path, .. } => format!("file {}", path.display()),
+            SourceConfig::Port { experiment } => format!("its monitor port in {}", experiment.display()),
+            SourceConfig::Emulation { experiment, mirror, .. } => {
+                format!("monitor port of {mirror}, emulated as {} says", experiment.display())
+            }
+        }
+    }
+}
+
+/// Why a collector does not fit into a network.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum OptionsError {
+    /// There is no such switch.
+    #[error("there is no switch {switch:?} in the topology{}", hint(nearest))]
+    NoSwitch {
+        /// Its name.
+        switch: String,
+        /// What is written much the same.
+        nearest: Option<String>,
+    },
+    /// It could not measure so.
+    #[error("{reason}")]
+    Refused {
+        /// What is wrong.
+        reason: String,
+    },
+    /// A rule names links that are not there.
+    #[error("rule {}: {source}", rule + 1)]
+    Links {
+        /// The rule, by its place among those of the collector.
+        rule: usize,
+        /// What is wrong.
+        source: LinkSelectionError,
+    },
+}
+
+impl OptionsError {
+    /// The key at fault.
+    pub(super) fn key(&self) -> &'static str {
+        match self {
+            OptionsError::NoSwitch { .. } => Collector::switch,
+            OptionsError::Refused { .. } => Collector::name,
+            OptionsError::Links { .. } => "",
+        }
+    }
+}
+
+fn hint(nearest: &Option<String>) -> String {
+    nearest.as_ref().map_or_else(String::new, |name| format!("; did you mean {name}?"))
+}
+
+impl CollectorConfig {
+    /// What it comes to in a network; in one that is not known, without links.
+    ///
+    /// # Errors
+    /// If the switch, or a link that a rule names, is not there, or it could not measure so.
+    pub fn options(&self, network: Option<&NetworkState>) -> Result<CollectorOptions, OptionsError> {
+        let router = network.map(|network| self.router(network)).transpose()?;
+        let rules = self.rules.iter().enumerate().map(|(rule, config)| {
+            let links = match (network, router) {
+                (Some(network), Some(router)) => {
+                    config.sides(network, router).map_err(|source| OptionsError::Links { rule, source })?
+                }
+                _ => Some(Vec::new()),
+            };
+            let RuleConfig { upper, lower, spacing, repeat, flows, .. } = *config;
+            Ok(LinkRule { links, upper, lower, spacing, repeat, flows })
+        });
+        let options = CollectorOptions {
+            router: router.unwrap_or(RouterId(0)),
+            flow_table: self.flow_table,
+            threshold: self.threshold,
+            tracks: self.tracks,
+            bursts: self.bursts(network, router),
+            monitor: self.monitor,
+            smoothing: self.smoothing,
+            rules: rules.collect::<Result<_, _>>()?,
+            seed: 0,
+        };
+        options.validate().map_err(|error| OptionsError::Refused { reason: error.to_string() })?;
+        Ok(options)
+    }
+
+    /// Whether it differs from `other` only in what can be changed while packets go on coming: how flows and links are
+    /// measured, and when links are told of.
+    pub fn has_same_source(&self, other: &CollectorConfig) -> bool {
+        let CollectorConfig {
+            name,
+            switch,
+            source,
+            filter,
+            peel_tunnels,
+            tasks,
+            samples,
+            // All others are the collector's own.
+            monitor: _,
+            gap: _,
+            longest_burst: _,
+            smoothing: _,
+            flow_table: _,
+            threshold: _,
+            tracks: _,
+            rules: _,
+        } = self;
+        *name == other.name
+            && *switch == other.switch
+            && *source == other.source
+            && *filter == other.filter
+            && *peel_tunnels == other.peel_tunnels
+            && *tasks == other.tasks
+            && *samples == other.samples
+    }
+
+    fn router(&self, network: &NetworkState) -> Result<RouterId, OptionsError> {
+        let topology = network.topology();
+        if let Some(Node::Router(router)) = topology.node_named(&self.switch) {
+            return Ok(router);
+        }
+        let names = topology.routers().iter().map(|router| router.name.as_str());
+        let nearest = nearest(&self.switch, names).map(str::to_owned);
+        Err(OptionsError::NoSwitch { switch: self.switch.to_string(), nearest })
+    }
+
+    /// Gap and longest burst: as configured, else as suits the fastest link of the switch.
+    fn bursts(&self, network: Option<&NetworkState>, router: Option<RouterId>) -> BurstOptions {
+        let rates = network.zip(router).into_iter().flat_map(|(network, router)| {
+            let topology = network.topology();
+            (0..topology.ports(router) as u16).map(move |port| {
+                topology.links()[topology.link_at(router, thalweg_network::PortIndex(port)).index()].rate
+            })
+        });
+        let derived = rates.max().map_or_else(BurstOptions::default, BurstOptions::for_rate);
+        let gap = self.gap.unwrap_or(derived.gap);
+        let longest = self.longest_burst.unwrap_or(Nanos(gap.0.saturating_mul(7) / 2));
+        BurstOptions { gap, longest }
+    }
+}
+
+impl RuleConfig {
+    /// The link directions at a switch that it is about; `None` for all.
+    fn sides(
+        &self,
+        network: &NetworkState,
+        router: RouterId,
+    ) -> Result<Option<Vec<thalweg_measure::collector::LinkSide>>, LinkSelectionError> {
+        if self.links.contains(&LinkSelection::All) {
+            return Ok(None);
+        }
+        let mut sides = Vec::new();
+        for links in &self.links {
+            sides.extend(links.at(network.topology(), router)?);
+        }
+        sides.sort_unstable();
+        sides.dedup();
+        Ok(Some(sides))
+    }
+}
+
+/// Reads the one of this name, which may be one of several that a section stands for; `None` if its source is wrong.
+pub(super) fn read(
+    entry: &Typed<'_, Collector>,
+    name: &str,
+    document: &Document,
+    emulation: Option<&EmulationConfig>,
+    rules: &[RuleConfig],
+    problems: &mut Vec<Problem>,
+) -> Option<CollectorConfig> {
+    let name: Arc<str> = name.into();
+    let switch: Arc<str> = entry.switch.as_deref().unwrap_or(&name).into();
+    let source = source(entry, &document.folder, &switch, emulation, problems)?;
+    let port = emulation.filter(|_| matches!(source, SourceConfig::Port { .. }));
+    let port = port.and_then(|emulation| emulation.ports.iter().find(|(of, _)| *of == switch));
+    let is_about = |rule: &&RuleConfig| {
+        rule.collectors.as_ref().is_none_or(|names| names.iter().any(|other| **other == *name))
+    };
+    let rules: Vec<RuleConfig> = rules.iter().filter(is_about).cloned().collect();
+    if rules.len() > CollectorOptions::MAX_RULES {
+        let reason =
+            format!("{} rules are about it: {} are the most", rules.len(), CollectorOptions::MAX_RULES);
+        problems.push(entry.refuse(Collector::name, reason));
+    }
+    let flow_table = FlowTableOptions {
+        capacity: entry.flow_capacity,
+        idle_timeout: entry.idle_timeout,
+        active_timeout: entry.active_timeout,
+        ..FlowTableOptions::default()
+    };
+    let threshold =
+        CheetahThreshold { flight_duration: entry.flight_duration, rate_threshold: entry.rate_threshold };
+    let threshold = entry.cheetahs.then_some(threshold);
+    if let Some(threshold) = threshold {
+        if let Err(error) = threshold.validate() {
+            problems.push(entry.refuse(Collector::flight_duration, error.to_string()));
+        }
+        if threshold.flight_duration > flow_table.idle_timeout {
+            let (key, reason) = match entry.is_set(Collector::idle_timeout) {
+                true => (
+                    Collector::idle_timeout,
+                    format!("it must be at least flight_duration, {}", threshold.flight_duration),
+                ),
+                false => (
+                    Collector::flight_duration,
+                    format!("it must be at most idle_timeout, {}", flow_table.idle_timeout),
+                ),
+            };
+            problems.push(entry.refuse(key, reason));
+        }
+    }
+    let filter = entry.filter.clone();
+    // The link type is known with the source only; what is wrong on Ethernet is wrong everywhere.
+    let compiled = filter.as_deref().map(|filter| Filter::compile(filter, LinkType::Ethernet, 0));
+    if let Some(Err(error)) = compiled {
+        problems.push(entry.refuse(Collector::filter, error.to_string()));
+    }
+    Some(CollectorConfig {
+        filter,
+        peel_tunnels: entry.peel_tunnels,
+        // What the emulation has is known.
+        monitor: monitor(entry, problems).or(port.map(|&(_, port)| port)),
+        gap: entry.gap,
+        longest_burst: entry.longest_burst,
+        smoothing: entry.smoothing,
+        flow_table,
+        threshold,
+        tracks: entry.tracks,
+        tasks: tasks(entry, &source, problems),
+        samples: samples(entry, problems),
+        rules,
+        name,
+        switch,
+        source,
+    })
+}
+
+/// The one of three ways in which packets come; without any, that of the daemon's emulation.
+fn source(
+    entry: &Typed<'_, Collector>,
+    folder: &Path,
+    switch: &str,
+    emulation: Option<&EmulationConfig>,
+    problems: &mut Vec<Problem>,
+) -> Option<SourceConfig> {
+    let ways = [
+        (Collector::interface, &entry.interface),
+        (Collector::file, &entry.file),
+        (Collector::emulate, &entry.emulate),
+    ];
+    let set: Vec<_> = ways.into_iter().filter_map(|(way, value)| Some((way, value.as_ref()?))).collect();
+    if let ([], Some(emulation)) = (&set[..], emulation) {
+        return port(entry, switch, emulation, problems);
+    }
+    let [(way, value)] = set[..] else {
+        let set: Vec<&'static str> = set.iter().map(|(way, _)| *way).collect();
+        let reason = match set[..] {
+            [] => "expected one of interface, file and emulate".to_owned(),
+            _ => format!("it has {}: only one can be", set.join(" and ")),
+        };
+        problems.push(entry.refuse(set.get(1).copied().unwrap_or(Collector::name), reason));
+        return None;
+    };
+    let others: [(&'static str, &[&str]); 6] = [
+        (Collector::backend, &[Collector::interface]),
+        (Collector::busy_poll, &[Collector::interface]),
+        (Collector::ring_size, &[Collector::interface]),
+        (Collector::block_timeout, &[Collector::interface]),
+        (Collector::speed, &[Collector::file, Collector::emulate]),
+        (Collector::mirror, &[Collector::emulate]),
+    ];
+    for (key, of) in others.into_iter().filter(|(key, of)| entry.is_set(key) && !of.contains(&way)) {
+        problems.push(entry.refuse(key, format!("it goes with {}, not with {way}", of.join(" or "))));
+    }
+    let speed = entry.speed;
+    Some(match way {
+        Collector::interface => SourceConfig::Interface {
+            name: value.to_owned(),
+            backend: match entry.backend {
+                BackendName::AfPacket => Some(Backend::AfPacket),
+                BackendName::AfXdp => Some(Backend::AfXdp),
+                BackendName::Prompt => Some(Backend::Prompt),
+                BackendName::Auto => None,
+            },
+            busy_poll: entry.busy_poll,
+            ring_size: entry.ring_size,
+            block_timeout: entry.block_timeout,
+        },
+        Collector::file if value == "-" => SourceConfig::File { path: value.into(), speed },
+        Collector::file => SourceConfig::File { path: folder.join(value), speed },
+        _ => SourceConfig::Emulation {
+            experiment: folder.join(value),
+            mirror: entry.mirror.as_deref().unwrap_or(switch).to_owned(),
+            speed,
+        },
+    })
+}
+
+/// Keys of `[[collector]]` that say how packets come, beside those that say from where.
+const OF_SOURCES: [&str; 6] = [
+    Collector::backend,
+    Collector::busy_poll,
+    Collector::ring_size,
+    Collector::block_timeout,
+    Collector::speed,
+    Collector::mirror,
+];
+
+fn port(
+    entry: &Typed<'_, Collector>,
+    switch: &str,
+    emulation: &EmulationConfig,
+    problems: &mut Vec<Problem>,
+) -> Option<SourceConfig> {
+    for key in OF_SOURCES.into_iter().filter(|key| entry.is_set(key)) {
+        problems.push(entry.refuse(key, "it says nothing of a monitor port of [emulate]"));
+    }
+    if !emulation.ports.iter().any(|(of, _)| **of == *switch) {
+        let reason = format!("the experiment of [emulate] has no [[mirror]] of router {switch:?}");
+        problems.push(entry.refuse(Collector::switch, reason));
+        return None;
+    }
+    Some(SourceConfig::Port { experiment: emulation.path.clone() })
+}
+
+fn monitor(entry: &Typed<'_, Collector>, problems: &mut Vec<Problem>) -> Option<MonitorPort> {
+    match (entry.monitor_rate, entry.monitor_buffer) {
+        (Some(rate), Some(buffer)) => Some(MonitorPort { rate, buffer }),
+        (None, None) => None,
+        (Some(_), None) => {
+            problems
+                .push(entry.refuse(Collector::monitor_rate, "it says something only with monitor_buffer"));
+            None
+        }
+        (None, Some(_)) => {
+            problems
+                .push(entry.refuse(Collector::monitor_buffer, "it says something only with monitor_rate"));
+            None
+        }
+    }
+}
+
+fn tasks(
+    entry: &Typed<'_, Collector>,
+    source: &SourceConfig,
+    problems: &mut Vec<Problem>,
+) -> Option<TasksOptions> {
+    let TaskList(tasks) = match entry.tasks.as_ref()?.join(",").parse() {
+        Ok(tasks) => tasks,
+        Err(error) => {
+            let error: thalweg_measure::tasks::ParseTaskError = error;
+            problems.push(entry.refuse(Collector::tasks, error.to_string()));
+            return None;
+        }
+    };
+    let options = TasksOptions {
+        tasks,
+        memory: entry.task_memory,
+        window: entry.window,
+        // Of a file the same answers each time; of an interface nobody is to know what collides.
+        seed: if source.is_live() { random_seed() } else { 0 },
+        ..TasksOptions::default()
+    };
+    if let Err(error) = Plan::new(options.clone()) {
+        problems.push(entry.refuse(Collector::tasks, error.to_string()));
+    }
+    Some(options)
+}
+
+/// What the system gives to hash maps will do; the same for the whole life of the process, so that a reload finds
+/// nothing changed.
+fn random_seed() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    static SEED: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+    *SEED.get_or_init(|| RandomState::new().build_hasher().finish())
+}
+
+fn samples(entry: &Typed<'_, Collector>, problems: &mut Vec<Problem>) -> Option<SampleRingOptions> {
+    let options = SampleRingOptions { bytes: entry.sample_ring, snap_length: entry.sample_length };
+    if !entry.keep_samples {
+        return None;
+    }
+    if options.bytes < SampleRing::least_bytes(options.snap_length) {
+        problems.push(entry.refuse(Collector::sample_ring, "it holds less than two samples"));
+    }
+    Some(options)
+}

@@ -1,0 +1,84 @@
+//! What `[records]` says of flows that are sent, and kept.
+
+use std::path::PathBuf;
+
+use thalweg_records::export::{ExportOptions, TlsFiles, Transport};
+use thalweg_records::handoff::HandoffOptions;
+use thalweg_records::store::StoreOptions;
+use thalweg_wire::flow_export::encode::ipfix::{self, Times};
+
+use super::table::Records;
+use super::table::TimesName;
+use thalweg_config::{Document, Problem, Typed};
+
+/// Begins the names of Parquet files.
+const FILES_BEGIN_WITH: &str = "serve";
+
+/// Where flows go.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HandoffConfig {
+    /// A collector.
+    pub export: Option<ExportOptions>,
+    /// A folder for Parquet.
+    pub folder: Option<PathBuf>,
+}
+
+impl HandoffConfig {
+    /// Whether they go anywhere.
+    pub fn is_set(&self) -> bool {
+        self.export.is_some() || self.folder.is_some()
+    }
+
+    /// With what is the same for all daemons.
+    pub fn options(&self) -> HandoffOptions {
+        let store = self.folder.as_ref();
+        let store = store
+            .map(|folder| StoreOptions { name: FILES_BEGIN_WITH.to_owned(), ..StoreOptions::new(folder) });
+        HandoffOptions { export: self.export.clone(), store }
+    }
+}
+
+pub(super) fn read(
+    document: &Document,
+    entry: &Typed<'_, Records>,
+    problems: &mut Vec<Problem>,
+) -> HandoffConfig {
+    let file = |file: &Option<String>| file.as_ref().map(|file| document.folder.join(file));
+    let export = entry.ipfix.as_ref().and_then(|text| match text.parse() {
+        Ok(destination) => Some(ExportOptions::new(destination)),
+        Err(error) => {
+            problems.push(entry.refuse(Records::ipfix, format!("{error}")));
+            None
+        }
+    });
+    let identity = match (file(&entry.ipfix_certificate), file(&entry.ipfix_key)) {
+        (Some(certificate), Some(key)) => Some((certificate, key)),
+        (None, None) => None,
+        _ => {
+            let has_key = entry.ipfix_key.is_some();
+            let key = if has_key { Records::ipfix_key } else { Records::ipfix_certificate };
+            problems.push(entry.refuse(key, "ipfix_certificate and ipfix_key go together"));
+            None
+        }
+    };
+    let tls = file(&entry.ipfix_authority).map(|authority| TlsFiles { authority, identity });
+    let export = export.map(|export| {
+        let times = match entry.ipfix_times {
+            TimesName::Milliseconds => Times::Milliseconds,
+            TimesName::Microseconds => Times::Microseconds,
+        };
+        ExportOptions { tls, ipfix: ipfix::Options { times, ..export.ipfix }, ..export }
+    });
+    if let Some(ExportOptions { destination, tls, .. }) = &export {
+        match (destination.transport, tls) {
+            (Transport::Tls, None) => {
+                problems.push(entry.refuse(Records::ipfix, "TLS needs ipfix_authority"))
+            }
+            (Transport::Udp | Transport::Tcp, Some(_)) => {
+                problems.push(entry.refuse(Records::ipfix_authority, "certificates are for tls:// only"));
+            }
+            _ => {}
+        }
+    }
+    HandoffConfig { export, folder: file(&entry.folder) }
+}

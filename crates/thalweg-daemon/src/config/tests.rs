@@ -1,0 +1,223 @@
+use super::links::LinkSelection;
+use super::*;
+use thalweg_measure::collector::Way;
+use thalweg_network::PortIndex;
+use thalweg_wire::{BitRate, Bytes};
+
+const LEAST: &str = "[[collector]]\nname = \"tor0\"\ninterface = \"eth1\"\n";
+
+fn parse(text: &str) -> Result<Config, ConfigError> {
+    Config::parse(text, "t.toml", Path::new("/etc/thalweg"))
+}
+
+#[track_caller]
+fn refused(text: &str, expected: &[&str]) {
+    let message = parse(text).unwrap_err().to_string();
+    assert_eq!(message.lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn the_least_file_is_a_collector_with_all_defaults() {
+    let config = parse(LEAST).unwrap();
+    assert_eq!(config.access, AccessOptions::default());
+    assert_eq!(config.log, LogOptions::default());
+    assert_eq!(config.event_backlog, crate::hub::Hub::DEFAULT_CAPACITY);
+    let [collector] = &config.collectors[..] else { panic!("one") };
+    assert_eq!((&*collector.name, &*collector.switch), ("tor0", "tor0"));
+    assert_eq!(collector.rules, [RuleConfig::default()]);
+    assert_eq!(collector.samples, Some(Default::default()));
+    let options = collector.options(None).unwrap();
+    assert_eq!(options.bursts, Default::default());
+    assert_eq!(options.smoothing, thalweg_measure::collector::CollectorOptions::default().smoothing);
+    assert_eq!(options.threshold, Some(Default::default()));
+}
+
+#[test]
+fn the_printed_file_is_one_that_is_accepted() {
+    let config = Config::parse(&default_file(), "default", Path::new("")).unwrap();
+    assert_eq!(config.collectors.len(), 1);
+    assert_eq!(config.access, AccessOptions::default());
+}
+
+#[test]
+fn every_mistake_is_told_with_its_line() {
+    refused(
+        "[api]\nlistne = \"127.0.0.1:1\"\n[colector]\n[[collector]]\nname = \"a\"\nbackend = \"ebpf\"\nspeed = \"fast\"\n",
+        &[
+            "t.toml:2: unknown key listne; did you mean listen?",
+            "t.toml:3: unknown section [colector]; did you mean collector?",
+            "t.toml:6: backend is \"ebpf\": expected one of auto, af_packet, af_xdp, prompt, in quotes",
+            "t.toml:7: speed is \"fast\": expected a number above 0",
+        ],
+    );
+    refused(
+        "interface = \"eth1\"\nquiet = true\n[[collector]]\nname = \"a\"\ninterface = \"eth1\"\n",
+        &["t.toml:1: unknown key interface; it belongs in [collector]", "t.toml:2: unknown key quiet"],
+    );
+}
+
+#[test]
+fn what_makes_no_sense_together_is_told_with_its_line() {
+    refused("", &["t.toml:1: network: nothing is measured: a [[collector]] is needed"]);
+    refused(
+        "[[collector]]\nname = \"a\"\n[[collector]]\nname = \"b\"\ninterface = \"e\"\nfile = \"f\"\n",
+        &[
+            "t.toml:2: name: expected one of interface, file and emulate",
+            "t.toml:6: file: it has interface and file: only one can be",
+        ],
+    );
+    refused(
+        "[[collector]]\nname = \"a\"\nfile = \"f\"\nbackend = \"auto\"\nmonitor_rate = \"1gbps\"\ntasks = [\"heavi\"]\n\
+         flight_duration = \"20s\"\n[[collector]]\nname = \"a\"\ninterface = \"e\"\nspeed = 2\n",
+        &[
+            "t.toml:4: backend: it goes with interface, not with file",
+            "t.toml:5: monitor_rate: it says something only with monitor_buffer",
+            "t.toml:6: tasks: unknown task `heavi` (did you mean heavy?): expected one of heavy, change, distinct, entropy, \
+             spread, moments, hhh",
+            "t.toml:7: flight_duration: it must be at most idle_timeout, 15.0 s",
+            "t.toml:9: name: two collectors are called a",
+            "t.toml:11: speed: it goes with file or emulate, not with interface",
+        ],
+    );
+    refused(
+        "[samples]\non_event = [\"congestion\", \"lunch\"]\n[[collector]]\nname = \"a\"\ninterface = \"e\"\n[[rule]]\n\
+         collectors = \"b\"\nlower = 0.95\nlinks = \"all\"\n[[rule]]\nlinks = \"tor0\"\n",
+        &[
+            "t.toml:2: on_event: lunch is nothing that happens: expected some of congestion, relief, cheetah",
+            "t.toml:2: on_event: it needs a folder for the files",
+            "t.toml:7: collectors: there is no collector b",
+            "t.toml:8: lower: it must not be above upper, which is 0.9",
+            "t.toml:11: links: \"tor0\" names no links: expected all, hosts, switches, \"tor0 > h3\", \"tor0:p3\" or \
+             \"tor0:p3:out\"",
+        ],
+    );
+}
+
+#[test]
+fn an_api_that_others_can_reach_is_refused_without_token_or_certificate() {
+    let open = |more: &str| format!("[api]\nlisten = \"0.0.0.0:9477\"\n{more}{LEAST}");
+    let message = parse(&open("")).unwrap_err().to_string();
+    assert!(
+        message.starts_with("t.toml:1: api: api.listen is 0.0.0.0:9477, which others can reach"),
+        "{message}"
+    );
+    let config = parse(&open("token_file = \"tokens\"\n")).unwrap();
+    assert_eq!(config.access.token_file.as_deref(), Some(Path::new("/etc/thalweg/tokens")));
+}
+
+#[test]
+fn values_come_to_options_of_the_collector() {
+    let config = parse(
+        "[[collector]]\nname = \"a\"\nswitch = \"leaf0\"\nfile = \"f.pcapng\"\nspeed = 0.5\nmonitor_rate = \"10gbps\"\n\
+         monitor_buffer = \"4MiB\"\ngap = \"1ms\"\nflow_capacity = 10\ncheetahs = false\nkeep_samples = false\n\
+         [[rule]]\nlinks = [\"hosts\", \"leaf0:p1:out\"]\nupper = 0.5\nlower = 0.25\nflows = 3\n\
+         [[rule]]\ncollectors = \"a\"\nspacing = \"0s\"\n",
+    )
+    .unwrap();
+    let [collector] = &config.collectors[..] else { panic!("one") };
+    assert_eq!(
+        collector.source,
+        SourceConfig::File { path: "/etc/thalweg/f.pcapng".into(), speed: Some(0.5) }
+    );
+    assert_eq!(
+        collector.rules[0].links[1],
+        LinkSelection::Port("leaf0".into(), PortIndex(1), Some(Way::Output))
+    );
+    assert_eq!(collector.samples, None);
+    let options = collector.options(None).unwrap();
+    let monitor = options.monitor.unwrap();
+    assert_eq!((monitor.rate, monitor.buffer), (BitRate(10_000_000_000), Bytes(4 << 20)));
+    assert_eq!(
+        (options.bursts.gap, options.bursts.longest),
+        (Nanos::from_millis(1), Nanos::from_micros(3_500))
+    );
+    assert_eq!((options.flow_table.capacity, options.threshold), (10, None));
+    assert_eq!(options.rules[0].links.as_deref(), Some(&[][..]), "nothing is known of links yet");
+    assert_eq!((options.rules[1].spacing, options.rules[1].upper), (Nanos::ZERO, 0.9));
+}
+
+#[test]
+fn the_topology_is_read_and_names_in_it_are_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let topology = "[defaults]\nrate = \"1gbit/s\"\n[[router]]\nname = \"tor0\"\n[[router]]\nname = \"tor1\"\n\
+                    [[endpoint]]\nname = \"h0\"\nrouter = \"tor0\"\n[[link]]\nbetween = [\"tor0\", \"tor1\"]\n\
+                    rate = \"100gbit/s\"\n[forwarding]\nkind = \"ecmp\"\nseed = 1\n";
+    std::fs::write(folder.path().join("net.toml"), topology).unwrap();
+    let parse = |rest: &str| {
+        let text = format!(
+            "[network]\ntopology = \"net.toml\"\n[[collector]]\nname = \"tor0\"\ninterface = \"e\"\n{rest}"
+        );
+        Config::parse(&text, "t.toml", folder.path())
+    };
+    let config = parse("[[rule]]\nlinks = [\"hosts\"]\n").unwrap();
+    let (_, state) = config.network.state.as_ref().unwrap();
+    let options = config.collectors[0].options(Some(state)).unwrap();
+    assert_eq!(options.rules[0].links.as_ref().unwrap().len(), 2);
+    assert_eq!(options.bursts, thalweg_measure::rates::BurstOptions::for_rate(BitRate(100_000_000_000)));
+    let message = parse("switch = \"tor2\"\n").unwrap_err().to_string();
+    assert_eq!(message, "t.toml:6: switch: there is no switch \"tor2\" in the topology; did you mean tor1?");
+    let message = parse("[[rule]]\nlinks = \"tor0:p7\"\n").unwrap_err().to_string();
+    assert_eq!(message, "t.toml:3: collector: rule 1: \"tor0\" has no port p7: it has 2, counted from p0");
+
+    std::fs::write(folder.path().join("net.toml"), "[[ruter]]\n").unwrap();
+    let message = parse("").unwrap_err().to_string();
+    assert!(message.contains("net.toml:1: unknown section"), "{message}");
+    std::fs::remove_file(folder.path().join("net.toml")).unwrap();
+    assert!(parse("").unwrap_err().to_string().starts_with("cannot read the topology file"));
+}
+
+#[test]
+fn switches_that_speak_openflow_are_named_all_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let topology = "[[router]]\nname = \"tor0\"\n[[router]]\nname = \"tor1\"\n[[endpoint]]\nname = \"h0\"\nrouter = \"tor0\"\n\
+                    [[link]]\nbetween = [\"tor0\", \"tor1\"]\n[forwarding]\nkind = \"ecmp\"\nseed = 1\n";
+    std::fs::write(folder.path().join("net.toml"), topology).unwrap();
+    let parse = |rest: &str| {
+        let text = format!(
+            "[network]\ntopology = \"net.toml\"\n[[collector]]\nname = \"tor0\"\ninterface = \"e\"\n\
+             [control]\ndecider = \"static\"\nactuator = \"openflow\"\n{rest}"
+        );
+        Config::parse(&text, "t.toml", folder.path()).map(|config| config.control.unwrap().actuator)
+    };
+    let both = "switches = [\"tor0 0000:0054:5700:0001 5\", \"tor1 0x2\"]\n";
+    let listen = "openflow_listen = \"127.0.0.1:6653\"\n";
+    let files = "openflow_certificate = \"c\"\nopenflow_key = \"k\"\nopenflow_ca = \"a\"\n";
+    let connect = "openflow_connect = [\"192.0.2.1:6653\", \"192.0.2.2:6653 tor1.example.net\"]\n";
+    let ActuatorConfig::OpenFlow(config) = parse(&[both, listen, files, connect].concat()).unwrap() else {
+        panic!("openflow was asked for");
+    };
+    let members: Vec<_> = config.members.iter().map(|member| (member.datapath.0, member.monitor)).collect();
+    assert_eq!(members, [(0x0054_5700_0001, Some(thalweg_wire::openflow::PortNumber(5))), (2, None)]);
+    assert_eq!(config.listen, Some("127.0.0.1:6653".parse().unwrap()));
+    let names: Vec<_> = config.connect.iter().map(|(_, name)| name.as_str()).collect();
+    assert_eq!(names, ["192.0.2.1", "tor1.example.net"]);
+    assert_eq!(config.tls.unwrap().key, folder.path().join("k"));
+
+    let cases = [
+        ("", "switches: no datapath ID for tor0: openflow needs all of them"),
+        ("switches = \"tor0 1\"\n", "switches: no datapath ID for tor1: openflow needs all of them"),
+        ("switches = [\"tor0 1\", \"tor2 2\"]\n", "there is no switch \"tor2\" in the topology"),
+        ("switches = [\"tor0 1\", \"tor1 1\"]\n", "this datapath ID, is there already"),
+        ("switches = [\"tor0 xyz\", \"tor1 1\"]\n", "\"xyz\" is no datapath ID"),
+        ("switches = [\"tor0 1 p5\", \"tor1 2\"]\n", "the monitor port is no number"),
+        (both, "actuator: openflow needs openflow_listen, or openflow_connect"),
+        ("openflow_listen = \"6653\"\n", "\"6653\" is no address with a port"),
+        ("openflow_key = \"k\"\n", "openflow_certificate, openflow_key and openflow_ca go together"),
+        ("refresh = \"1s\"\n", "refresh: it goes with arp, not with openflow"),
+    ];
+    for (rest, expected) in cases {
+        let message = parse(rest).unwrap_err().to_string();
+        assert!(message.contains(expected), "{expected} is not in {message}");
+    }
+}
+
+#[test]
+fn files_do_not_share_a_thread_with_interfaces() {
+    let parse = |source: &str| {
+        let text = format!("[process]\nthreads = \"one\"\n[[collector]]\nname = \"a\"\n{source}\n");
+        Config::parse(&text, "t.toml", Path::new("")).map(|config| config.process.threads)
+    };
+    assert_eq!(parse("interface = \"eth0\"").unwrap(), Threads::One);
+    let refused = parse("file = \"a.pcap\"").unwrap_err().to_string();
+    assert!(refused.contains("threads: collector a would keep the others waiting"), "{refused}");
+}

@@ -1,0 +1,105 @@
+//! How decisions are carried out, and routes set.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use thalweg_actuators::arp::{Arp, Frames};
+use thalweg_actuators::log::Log;
+use thalweg_actuators::{ActError, Action, Actuator};
+use thalweg_capture::live::FrameSender;
+use thalweg_network::{EndpointId, NetworkState, Topology};
+
+use super::StartError;
+use super::openflow::Switches;
+use crate::config::{ActuatorConfig, ControlConfig};
+use crate::daemon::Daemon;
+use crate::emulation::{Emulation, Order};
+
+/// Makes what a configuration asks for.
+pub(super) fn make(
+    config: &ControlConfig,
+    state: &NetworkState,
+    daemon: &Daemon,
+) -> Result<Box<dyn Actuator>, StartError> {
+    let name = config.actuator.name();
+    let failed = |cause: String| StartError::Actuator { name, cause };
+    match &config.actuator {
+        ActuatorConfig::Log => Ok(Box::new(Log::new(1))),
+        ActuatorConfig::Emulated => {
+            let emulation = daemon.emulation().ok_or_else(|| failed("nothing is emulated".to_owned()))?;
+            Ok(Box::new(EmulatedHosts(emulation.clone())))
+        }
+        ActuatorConfig::Arp { interfaces, interface, refresh } => {
+            let topology = Arc::clone(state.topology());
+            let frames = Senders::open(&topology, interfaces, interface.as_deref()).map_err(failed)?;
+            Ok(Box::new(Arp::new(topology, frames, *refresh)))
+        }
+        ActuatorConfig::OpenFlow(openflow) => {
+            let switches = Switches::new(openflow, state.topology());
+            Ok(Box::new(switches.map_err(|error| failed(error.to_string()))?))
+        }
+    }
+}
+
+/// Hosts and switches of the daemon's emulation.
+struct EmulatedHosts(Emulation);
+
+impl Actuator for EmulatedHosts {
+    fn name(&self) -> &'static str {
+        "emulated"
+    }
+
+    fn act(&mut self, action: &Action) -> Result<(), ActError> {
+        let (source, destination) = (action.pair.source, action.pair.destination);
+        let order = Order::Address { source, destination, address: action.address };
+        self.0.order(order).map_err(|_| ActError::Busy("too many orders wait for the emulation".to_owned()))
+    }
+
+    fn install(&mut self, state: &NetworkState) -> Result<(), String> {
+        let tables = state.topology().router_ids().zip(state.forwarding().all_tables());
+        for (router, table) in tables {
+            let order = Order::Forward(router, table.clone());
+            self.0.order(order).map_err(|_| "too many orders wait for the emulation".to_owned())?;
+        }
+        Ok(())
+    }
+}
+
+/// The interfaces by which hosts are reached.
+#[derive(Debug)]
+struct Senders {
+    senders: Vec<FrameSender>,
+    /// By host, which of them; `None` if there is none for it.
+    by_host: Vec<Option<usize>>,
+}
+
+impl Senders {
+    fn open(
+        topology: &Topology,
+        interfaces: &BTreeMap<String, String>,
+        otherwise: Option<&str>,
+    ) -> Result<Senders, String> {
+        let mut senders = Vec::new();
+        let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+        for name in interfaces.values().map(String::as_str).chain(otherwise) {
+            if !places.contains_key(name) {
+                senders.push(FrameSender::open(name).map_err(|error| error.to_string())?);
+                places.insert(name, senders.len() - 1);
+            }
+        }
+        let of = |host: &str| interfaces.get(host).map(String::as_str).or(otherwise);
+        let hosts = topology.endpoints().iter();
+        let by_host = hosts.map(|host| of(&host.name).map(|name| places[name])).collect();
+        Ok(Senders { senders, by_host })
+    }
+}
+
+impl Frames for Senders {
+    fn send(&mut self, to: EndpointId, frame: &[u8]) -> io::Result<()> {
+        match self.by_host.get(to.index()) {
+            Some(&Some(sender)) => self.senders[sender].send(frame),
+            _ => Err(io::Error::new(io::ErrorKind::AddrNotAvailable, "no interface leads to it")),
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! Drives the control loop: tells it what collectors report and what time it is, carries its commands out, and publishes what
+//! comes of it.
+//!
+//! Nothing is sent to a host, a switch or a collector while the [`Desk`](super::desk::Desk) is locked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossbeam_channel::Receiver;
+use thalweg_actuators::Actuator;
+use thalweg_control::control_loop::{ActionOutcome, ActionReport, Command, Input, Records};
+use thalweg_control::controller::UNRESPONSIVE;
+use thalweg_control::decide::{Decision, Verdict};
+use thalweg_measure::collector::Observation;
+use thalweg_network::{EndpointId, Node, RouterId};
+use thalweg_wire::{Nanos, Timestamp};
+
+use super::Control;
+use super::asks::{Answer, Ask, Asks};
+use super::desk::Work;
+use super::names::Names;
+use super::notices::Notice;
+use super::remotes::Remotes;
+use crate::daemon::Daemon;
+use crate::event::{Event, EventKind};
+
+/// How late deadlines, polls, a new network and what users want may be noticed.
+pub(super) const TICK: Duration = Duration::from_millis(5);
+
+/// Notices that are dealt with before time is looked at again.
+const AT_ONCE: usize = 64;
+
+/// The name under which the controller tells of what it does, as collectors have theirs.
+const NAME: &str = "control";
+
+/// The driver of the daemon's control loop.
+pub(crate) struct Driver {
+    control: Control,
+    daemon: Daemon,
+    actuator: Box<dyn Actuator>,
+    remotes: Remotes,
+    notices: Receiver<Notice>,
+    /// A user wants something.
+    woken: Receiver<()>,
+    /// Asks collectors; none before it has begun.
+    asks: Option<Asks>,
+    /// The version of the network that is steered, or was made by the loop.
+    version: u64,
+    /// Collectors are being told of routes that the loop has made: the version is another soon.
+    announces: bool,
+    name: Arc<str>,
+}
+
+impl Driver {
+    pub(super) fn new(
+        control: Control,
+        daemon: Daemon,
+        actuator: Box<dyn Actuator>,
+        remotes: Remotes,
+        notices: Receiver<Notice>,
+        woken: Receiver<()>,
+    ) -> Driver {
+        Driver {
+            control,
+            daemon,
+            actuator,
+            remotes,
+            notices,
+            woken,
+            asks: None,
+            version: 0,
+            announces: false,
+            name: NAME.into(),
+        }
+    }
+
+    /// Meets whoever is to carry decisions out.
+    ///
+    /// # Errors
+    /// If that cannot be.
+    pub(super) fn begin(&mut self) -> std::io::Result<()> {
+        self.actuator.begin().map_err(std::io::Error::other)?;
+        self.asks = Some(Asks::start(self.daemon.clone(), self.remotes.clone())?);
+        Ok(())
+    }
+
+    /// Steers on this thread until nobody reports anything any more.
+    pub(super) fn run(mut self) {
+        self.start();
+        while self.wait(TICK) {
+            self.take();
+            self.tick();
+        }
+        self.finish();
+    }
+
+    /// Waits until there is something to do, for so long at most. Says whether anybody may still report something.
+    pub(crate) fn wait(&mut self, patience: Duration) -> bool {
+        enum Woken {
+            Notice(Notice),
+            Answer(Answer),
+            User,
+            Nobody,
+            Ended,
+        }
+        let never = crossbeam_channel::never();
+        let answers = self.asks.as_ref().map_or(&never, Asks::answers);
+        let woken = crossbeam_channel::select! {
+            recv(self.notices) -> notice => notice.map_or(Woken::Ended, Woken::Notice),
+            recv(answers) -> answer => answer.map_or(Woken::Ended, Woken::Answer),
+            recv(self.woken) -> _ => Woken::User,
+            default(patience) => Woken::Nobody,
+        };
+        match woken {
+            Woken::Notice(notice) => self.hear(notice),
+            Woken::Answer(answer) => self.take_answer(answer),
+            Woken::User => {}
+            // Whoever listens to others may do so long after the last collector here has ended.
+            Woken::Nobody => return !(self.remotes.are_there() && self.daemon.is_stopping()),
+            Woken::Ended => return false,
+        }
+        true
+    }
+
+    /// Begins to steer.
+    pub(crate) fn start(&mut self) {
+        self.control.desk().lock().clock.follow(&self.daemon);
+        self.version = self.daemon.network().map_or(0, |versions| versions.newest().number);
+        self.carry_out();
+    }
+
+    /// Deals with what has been reported, and waits for nothing.
+    pub(crate) fn take(&mut self) {
+        for _ in 0..AT_ONCE {
+            match self.notices.try_recv() {
+                Ok(notice) => self.hear(notice),
+                Err(_) => break,
+            }
+        }
+        while let Some(answer) = self.asks.as_ref().and_then(|asks| asks.answers().try_recv().ok()) {
+            self.take_answer(answer);
+        }
+    }
+
+    fn take_answer(&mut self, answer: Answer) {
+        if !matches!(answer.input, Input::Flows(_)) {
+            self.announces = false;
+        }
+        self.version = answer.version.unwrap_or(self.version);
+        self.tell(answer.input);
+    }
+
+    fn ask(&self, ask: Ask) {
+        if let Some(asks) = &self.asks {
+            asks.put(ask);
+        }
+    }
+
+    /// Lets time pass, and publishes what has happened. To be called every [`TICK`].
+    pub(crate) fn tick(&mut self) {
+        self.follow_network();
+        self.tell(Input::Tick);
+        let now = self.control.desk().lock().clock.now();
+        if let Err(error) = self.actuator.tend(now) {
+            tracing::warn!("{error}");
+        }
+        let switches = self.actuator.switches_report();
+        let (records, names) = {
+            let mut work = self.control.desk().lock();
+            work.switches = switches;
+            (work.control.take_records(), Arc::clone(&work.names))
+        };
+        self.publish_all(records, &names);
+    }
+
+    /// The last word.
+    pub(crate) fn finish(&self) {
+        let counters = self.control.desk().report().counters;
+        let effect = self.control.effect_latency();
+        let quantile =
+            |share| effect.quantile(share).map_or(Nanos::ZERO, |time| Nanos(time.as_nanos() as u64));
+        tracing::info!(
+            "steered: {} flows sent another way, {} seen to go there (half of them within {}, 99 % within {} of the \
+             decision), {} not in time, {} refused; {} decisions to stay",
+            counters.begun,
+            counters.confirmed,
+            quantile(0.5),
+            quantile(0.99),
+            counters.expired,
+            counters.refused,
+            counters.decisions[Verdict::Stays as usize],
+        );
+    }
+
+    /// What a collector reports goes to the loop.
+    fn hear(&mut self, notice: Notice) {
+        {
+            let mut work = self.control.desk().lock();
+            let Some(input) = input(&mut work, notice) else { return };
+            work.tell(input);
+        }
+        self.carry_out();
+    }
+
+    fn tell(&mut self, input: Input) {
+        self.control.desk().lock().tell(input);
+        self.carry_out();
+    }
+
+    /// Carries out all commands, and tells what became of them.
+    fn carry_out(&mut self) {
+        loop {
+            let Some(command) = self.control.desk().next_command() else { return };
+            if let Some(answer) = self.carry_out_one(command) {
+                self.control.desk().lock().tell(answer);
+            }
+        }
+    }
+
+    fn carry_out_one(&mut self, command: Command) -> Option<Input> {
+        match command {
+            Command::Reroute(action) => Some(match self.actuator.act(&action) {
+                Ok(()) => Input::Started(action.id),
+                Err(error) => Input::Refused(action.id, error.to_string()),
+            }),
+            Command::Hold { pair, address, time } => {
+                self.actuator.found(pair, address, time);
+                None
+            }
+            Command::Abandon { action, from } => {
+                self.actuator.failed(&action, from);
+                None
+            }
+            Command::Observe { routers, observation } => {
+                self.observe(routers, observation);
+                None
+            }
+            Command::PollFlows => {
+                let state = Arc::clone(self.control.desk().lock().control.state());
+                self.ask(Ask::Flows(state));
+                None
+            }
+            Command::Announce { state, ahead } => {
+                self.announces = true;
+                self.ask(Ask::Announce(state, ahead));
+                None
+            }
+            Command::Install(state) => Some(match self.actuator.install(&state) {
+                Ok(()) => Input::Installed,
+                Err(error) => Input::InstallFailed(format!("routes are not set: {error}")),
+            }),
+            Command::ReadBack { .. } => {
+                Some(Input::ReadBackFailed(format!("{} reads nothing back", self.actuator.name())))
+            }
+            Command::Repair(_) => {
+                Some(Input::RepairFailed(format!("{} repairs nothing", self.actuator.name())))
+            }
+        }
+    }
+
+    /// Takes up another network, if somebody else has given the daemon one.
+    fn follow_network(&mut self) {
+        if self.announces {
+            return;
+        }
+        let Some(versions) = self.daemon.network() else { return };
+        let newest = versions.newest();
+        if newest.number == self.version {
+            return;
+        }
+        self.version = newest.number;
+        tracing::info!(version = newest.number, "steers a new network");
+        self.control.desk().lock().clock.follow(&self.daemon);
+        self.tell(Input::Network(Arc::clone(&newest.state)));
+    }
+
+    /// Has the collectors of these switches observe a pair. One that is too busy observes nothing, which leaves the answer
+    /// open.
+    fn observe(&self, routers: [RouterId; 2], observation: Observation) {
+        let state = Arc::clone(self.control.desk().lock().control.state());
+        let switches = routers.map(|router| state.topology().name(Node::Router(router)));
+        for collector in self.daemon.collectors() {
+            if switches.contains(&&*collector.description().switch) {
+                let _ = collector.observe(observation);
+            }
+        }
+    }
+
+    /// Tells subscribers and the log; decisions to stay are only kept.
+    fn publish_all(&self, records: Records, names: &Arc<Names>) {
+        for error in records.errors {
+            tracing::error!("{error}");
+        }
+        for decision in records.decisions {
+            if decision.verdict == Verdict::Goes {
+                tracing::info!("{}", decision_in_words(&decision, names));
+                let (time, switch) = (decision.time, names.switch(decision.pair.source));
+                self.publish(time, switch, EventKind::Decision(decision, Arc::clone(names)));
+            }
+        }
+        for report in records.actions {
+            if let ActionOutcome::Confirmed(after) = report.outcome {
+                self.control.0.effect.record(Duration::from_nanos(after.0));
+            }
+            if report.outcome == ActionOutcome::Expired {
+                self.warn_of(report.action.pair.source, names);
+            }
+            if report.outcome != ActionOutcome::Begun {
+                log_action(&report, names);
+                let (time, switch) = (ended_at(&report), names.switch(report.action.pair.source));
+                self.publish(time, switch, EventKind::Action(report, Arc::clone(names)));
+            }
+        }
+        for (pair, address) in records.astray {
+            tracing::warn!("packets of {} by address {address} do not arrive", names.pair(pair));
+        }
+    }
+
+    /// Says once that a host takes no notice.
+    fn warn_of(&self, host: EndpointId, names: &Names) {
+        let work = self.control.desk().lock();
+        let unresponsive = work.control.controller().unresponsive().find(|(source, _)| *source == host);
+        if let Some((_, UNRESPONSIVE)) = unresponsive {
+            tracing::warn!("{} takes no notice of what it is told, or sends no more", names.host(host));
+        }
+    }
+
+    fn publish(&self, time: Timestamp, switch: &str, kind: EventKind) {
+        let (collector, switch) = (Arc::clone(&self.name), switch.into());
+        let emitted = self.control.desk().lock().clock.emitted(time);
+        self.daemon.hub().publish(Event { collector, switch, time, emitted, kind });
+    }
+}
+
+/// What a notice is to the loop.
+fn input(work: &mut Work, notice: Notice) -> Option<Input> {
+    let router = |work: &Work, switch: &str| match work.control.state().topology().node_named(switch) {
+        Some(Node::Router(router)) => Some(router),
+        _ => None,
+    };
+    match notice {
+        Notice::Link(switch, event) => {
+            work.clock.hear(event.time);
+            let router = router(work, &switch)?;
+            Some(Input::Link { router, event })
+        }
+        Notice::PacketTime => {
+            work.clock.go_by_packets();
+            None
+        }
+        Notice::Address(switch, change) => {
+            work.clock.hear(change.time);
+            Some(Input::AddressChange { router: router(work, &switch), change })
+        }
+        Notice::Arrival(report) => {
+            work.clock.hear(report.time);
+            Some(Input::Arrival(report))
+        }
+    }
+}
+
+/// `h0 > h8 goes by address 2, not 0: expects 948 Mbit/s, not 474 Mbit/s; edge0:p2:out is congested`
+fn decision_in_words(decision: &Decision, names: &Names) -> String {
+    use thalweg_control::decide::Cause;
+    let Decision { pair, from, to, cause, alternatives, .. } = decision;
+    let expected = |address| alternatives.iter().find(|way| way.address == address).map(|way| way.expected);
+    let promise = match (expected(*to), expected(*from)) {
+        (Some(there), Some(here)) => format!("{there} expected there, {here} here"),
+        (Some(there), None) => format!("{there} expected there"),
+        _ => "it fits there".to_owned(),
+    };
+    let why = match cause {
+        Cause::Congestion(link) => format!("{} is congested", names.link(*link)),
+        Cause::Poll => "it was polled".to_owned(),
+    };
+    format!("{} goes by address {to}, not {from}: {promise}; {why}", names.pair(*pair))
+}
+
+fn log_action(report: &ActionReport, names: &Names) {
+    let ActionReport { action, outcome } = report;
+    let what = format!("{} by address {}", names.pair(action.pair), action.address);
+    match outcome {
+        ActionOutcome::Begun => {}
+        ActionOutcome::Confirmed(after) => tracing::info!("{what}: seen, {after} after the decision"),
+        ActionOutcome::Expired => tracing::warn!("{what}: not seen in time"),
+        ActionOutcome::Superseded => tracing::info!("{what}: overtaken by another decision"),
+        ActionOutcome::Refused(error) => tracing::warn!("{what}: refused: {error}"),
+    }
+}
+
+/// When something came of an action, by packet time.
+fn ended_at(report: &ActionReport) -> Timestamp {
+    let ActionReport { action, outcome } = report;
+    match outcome {
+        ActionOutcome::Confirmed(after) => action.issued + *after,
+        ActionOutcome::Expired => action.deadline,
+        _ => action.issued,
+    }
+}

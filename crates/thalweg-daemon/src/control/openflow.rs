@@ -1,0 +1,91 @@
+//! Switches of a real network, told by OpenFlow.
+
+use std::sync::Arc;
+
+use thalweg_actuators::openflow::{Config, Fabric, News, OpenFlowError, SwitchesReport, Tls, TlsError};
+use thalweg_actuators::{ActError, Action, Actuator};
+use thalweg_control::Pair;
+use thalweg_network::{NetworkState, Topology};
+use thalweg_wire::Timestamp;
+
+use crate::config::OpenFlowConfig;
+use crate::daemon::wall_clock;
+
+/// All switches of the network.
+pub(super) struct Switches {
+    fabric: Fabric,
+    config: OpenFlowConfig,
+    tls: Option<Tls>,
+    topology: Arc<Topology>,
+}
+
+impl Switches {
+    /// Reads certificates; nobody is spoken to yet.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub(super) fn new(config: &OpenFlowConfig, topology: &Arc<Topology>) -> Result<Switches, TlsError> {
+        let tls = config.tls.as_ref();
+        let tls =
+            tls.map(|files| Tls::from_files(&files.certificate, &files.key, &files.authority)).transpose()?;
+        let fabric = Fabric::new(Arc::clone(topology), &config.members, Config::default());
+        Ok(Switches { fabric, config: config.clone(), tls, topology: Arc::clone(topology) })
+    }
+
+    fn meet(&self) -> Result<(), OpenFlowError> {
+        let fabric = &self.fabric;
+        if let Some(address) = self.config.listen {
+            fabric.switches().listen(address, self.tls.clone())?;
+        }
+        for (address, name) in &self.config.connect {
+            let tls = self.tls.clone().map(|tls| (tls, name.as_str()));
+            fabric.switches().connect(*address, tls)?;
+        }
+        Ok(())
+    }
+}
+
+impl Actuator for Switches {
+    fn name(&self) -> &'static str {
+        "openflow"
+    }
+
+    fn act(&mut self, action: &Action) -> Result<(), ActError> {
+        self.fabric.act(action)
+    }
+
+    fn found(&mut self, pair: Pair, address: u8, now: Timestamp) {
+        self.fabric.found(pair, address, now);
+    }
+
+    fn failed(&mut self, action: &Action, from: u8) {
+        self.fabric.failed(action, from);
+    }
+
+    fn begin(&mut self) -> Result<(), String> {
+        self.meet().map_err(|error| error.to_string())
+    }
+
+    fn install(&mut self, state: &NetworkState) -> Result<(), String> {
+        self.fabric.install(state);
+        Ok(())
+    }
+
+    fn tend(&mut self, _now: Timestamp) -> Result<(), String> {
+        // Switches go by the clock of this machine, whatever packets go by.
+        self.fabric.tend(wall_clock());
+        for news in self.fabric.take_news() {
+            let what = news.describe(&self.topology);
+            match news {
+                News::Up { .. } => tracing::info!("{what}"),
+                News::Steered { .. } => tracing::debug!("{what}"),
+                _ => tracing::warn!("{what}"),
+            }
+        }
+        Ok(())
+    }
+
+    fn switches_report(&self) -> Option<SwitchesReport> {
+        self.fabric.switches_report()
+    }
+}

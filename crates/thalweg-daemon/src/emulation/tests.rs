@@ -1,0 +1,125 @@
+use std::path::Path;
+
+use thalweg_wire::parse::Parser;
+
+use super::*;
+use crate::config::Config;
+
+const EXPERIMENT: &str = "duration = \"20ms\"\n[topology]\nshape = \"rack\"\nendpoints = 2\n[[workload]]\n\
+    pattern = \"stride\"\nstride = 1\nsizes = \"forever\"\n[[mirror]]\nrouter = \"tor0\"\n";
+
+fn emulation(pace: f64) -> Emulation {
+    Emulation::new(&EmulationConfig {
+        path: "e.toml".into(),
+        experiment: Experiment::parse(EXPERIMENT, "e.toml").unwrap(),
+        pace,
+        ports: vec![("tor0".into(), MonitorPort { rate: Default::default(), buffer: Default::default() })],
+    })
+}
+
+/// Reads a port to its end; gives the times of frames, the clock after each batch, and the addresses seen.
+fn read(port: &mut EmulatedPort, mut each: impl FnMut(Timestamp)) -> (Vec<Timestamp>, Vec<u8>) {
+    let clock = port.clock();
+    let (mut times, mut addresses) = (Vec::new(), Vec::new());
+    while let Ok(Some(batch)) = port.next_batch() {
+        for frame in batch.iter() {
+            times.push(frame.time);
+            let packet = Parser::default().parse(&frame).unwrap();
+            // The fourth byte of our addresses is which of an endpoint's it is.
+            addresses.push(packet.ethernet.destination.0[3]);
+        }
+        each(clock());
+    }
+    (times, addresses)
+}
+
+#[test]
+fn it_keeps_its_pace_and_its_ports_have_all_until_it_ends() {
+    let emulation = emulation(0.1);
+    let mut port = emulation.port("tor0").unwrap();
+    assert!(emulation.port("tor1").is_none());
+    let begun = Instant::now();
+    let thread = emulation.start().unwrap();
+    let mut clocks = Vec::new();
+    let (times, _) = read(&mut port, |clock| clocks.push(clock));
+    thread.join().unwrap();
+    assert!(begun.elapsed() >= Duration::from_millis(190), "20 ms take 200 ms: {:?}", begun.elapsed());
+    assert!(times.is_sorted() && times.len() > 1_000, "{}", times.len());
+    assert!(clocks.is_sorted());
+    assert!(emulation.now() >= Timestamp(20_000_000), "{}", emulation.now());
+    let counters = port.counters();
+    assert_eq!(counters.frames, times.len() as u64);
+}
+
+#[test]
+fn a_host_takes_another_address_when_told_and_is_seen_with_it() {
+    let emulation = emulation(0.05);
+    let mut port = emulation.port("tor0").unwrap();
+    let thread = emulation.start().unwrap();
+    let order = Order::Address { source: EndpointId(0), destination: EndpointId(1), address: 5 };
+    let mut order = Some(order);
+    let (_, addresses) = read(&mut port, |clock| {
+        if clock > Timestamp(5_000_000)
+            && let Some(order) = order.take()
+        {
+            emulation.order(order).unwrap();
+        }
+    });
+    thread.join().unwrap();
+    let first = addresses.iter().position(|&address| address == 5).expect("it was told");
+    assert!(first > 100, "not before");
+    assert!(addresses.len() - first > 100, "from then on");
+}
+
+#[test]
+fn what_nobody_reads_is_lost_and_counted() {
+    let emulation = emulation(0.02);
+    let mut port = emulation.port("tor0").unwrap();
+    emulation.start().unwrap().join().unwrap();
+    let (times, _) = read(&mut port, |_| {});
+    let counters = port.counters();
+    assert_eq!(counters.frames, times.len() as u64);
+    assert!(counters.kernel_drops > 0, "{counters:?}");
+}
+
+#[test]
+fn a_star_stands_for_a_collector_at_each_monitor_port() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("e.toml"), EXPERIMENT).unwrap();
+    let parse = |rest: &str| {
+        let text = format!("[emulate]\nfile = \"e.toml\"\n[[collector]]\nname = \"*\"\n{rest}");
+        Config::parse(&text, "t.toml", folder.path())
+    };
+    let config = parse("[control]\ndecider = \"first_fit\"\nactuator = \"emulated\"\n").unwrap();
+    let [collector] = &config.collectors[..] else { panic!("one") };
+    assert_eq!((&*collector.name, &*collector.switch), ("tor0", "tor0"));
+    assert!(collector.monitor.is_some(), "what the experiment says of it");
+    let control = config.control.unwrap();
+    assert_eq!((control.decider.name(), control.actuator.name()), ("first_fit", "emulated"));
+    for (rest, expected) in [
+        (
+            "switch = \"tor1\"\n",
+            "t.toml:5: switch: the experiment of [emulate] has no [[mirror]] of router \"tor1\"",
+        ),
+        ("speed = 2\n", "t.toml:5: speed: it says nothing of a monitor port of [emulate]"),
+        (
+            "[[collector]]\nname = \"again\"\nswitch = \"tor0\"\n",
+            "t.toml:7: switch: another collector reads the monitor port of tor0",
+        ),
+        ("[network]\ntopology = \"e.toml\"\n", ""),
+        (
+            "[control]\ndecider = \"static\"\nactuator = \"arp\"\ninterfaces = \"eth0\"\n",
+            "t.toml:7: actuator: the network is emulated: expected emulated or log",
+        ),
+        (
+            "[control]\ndecider = \"static\"\nrefresh = \"1s\"\n",
+            "t.toml:7: refresh: it goes with arp, not with log",
+        ),
+    ] {
+        let message = parse(rest).unwrap_err().to_string();
+        assert!(expected.is_empty() || message == expected, "{message}");
+    }
+    let without = "[[collector]]\nname = \"a\"\nfile = \"f\"\n[control]\ndecider = \"greedy\"\n";
+    let message = Config::parse(without, "t.toml", Path::new("/")).unwrap_err().to_string();
+    assert_eq!(message, "t.toml:5: decider: it needs a topology: [network], or [emulate]");
+}

@@ -1,0 +1,156 @@
+//! A request, read and within its limits.
+
+use axum::RequestPartsExt;
+use axum::body::Body;
+use axum::extract::RawPathParams;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::{Body as _, Bytes};
+use hyper::header::{self, HeaderMap, HeaderName};
+use hyper::http::request::Parts;
+use thalweg_api::problem::{Code, Problem};
+
+use super::parameters::Pairs;
+use crate::access::Limits;
+
+/// Longest value of a parameter.
+const MAX_VALUE: usize = 1_024;
+
+/// Most parameters of a query.
+const MAX_PARAMETERS: usize = 32;
+
+/// What is asked, read and within its limits.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// What stands where the route's path has parameters, decoded.
+    pub path: Pairs,
+    /// Parameters of the query, decoded.
+    pub query: Pairs,
+    /// The `Content-Type`, without its parameters, in lower case.
+    pub content_type: Option<String>,
+    /// The `Accept`.
+    pub accept: Option<String>,
+    /// The `Last-Event-ID`.
+    pub last_event_id: Option<String>,
+    /// The body; empty if the route takes none.
+    pub body: Bytes,
+}
+
+impl Request {
+    /// Reads it, and its body if `takes_body`.
+    ///
+    /// # Errors
+    /// If anything cannot be decoded or is over a limit.
+    pub(super) async fn read(
+        mut parts: Parts,
+        body: Body,
+        takes_body: bool,
+        limits: &Limits,
+    ) -> Result<Request, Problem> {
+        let path = parts.extract::<RawPathParams>().await.map_err(|_| nothing_here(""))?;
+        let path = path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let query = query(parts.uri.query().unwrap_or_default())?;
+        let headers = &parts.headers;
+        let content_type = text(headers, header::CONTENT_TYPE).and_then(|value| value.split(';').next());
+        Ok(Request {
+            path,
+            query,
+            content_type: content_type.map(|value| value.trim().to_ascii_lowercase()),
+            accept: text(headers, header::ACCEPT).map(str::to_owned),
+            last_event_id: text(headers, HeaderName::from_static("last-event-id")).map(str::to_owned),
+            body: whole(body, takes_body, limits).await?,
+        })
+    }
+}
+
+/// What is said of a path at which there is nothing; `hint` is where to look.
+pub(super) fn nothing_here(hint: &str) -> Problem {
+    Problem::new(Code::NotFound, format!("nothing is at this path{hint}"))
+}
+
+/// A header as text.
+pub(super) fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+async fn whole(body: Body, is_wanted: bool, limits: &Limits) -> Result<Bytes, Problem> {
+    let most = limits.body_bytes;
+    let too_large =
+        || Problem::new(Code::TooLarge, format!("the body has more than {most} bytes (api.max_body)"));
+    if body.size_hint().lower() > most {
+        return Err(too_large());
+    }
+    if !is_wanted {
+        return Ok(Bytes::new());
+    }
+    let limit = usize::try_from(most).unwrap_or(usize::MAX);
+    match tokio::time::timeout(limits.request_timeout, Limited::new(body, limit).collect()).await {
+        Err(_) => Err(Problem::new(Code::SlowRequest, "the body took too long to come")),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+        Ok(Err(error)) => Err(Problem::new(Code::BadBody, format!("the body did not come: {error}"))),
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+    }
+}
+
+/// The parameters of a query.
+fn query(text: &str) -> Result<Pairs, Problem> {
+    let bad = |detail| Problem::new(Code::BadParameter, detail);
+    let mut pairs = Vec::new();
+    for pair in text.split('&').filter(|pair| !pair.is_empty()) {
+        if pairs.len() == MAX_PARAMETERS {
+            return Err(bad(format!("a query has at most {MAX_PARAMETERS} parameters")));
+        }
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let shown: String = name.chars().take(64).collect();
+        let name = decoded(name).ok_or_else(|| bad(format!("{shown:?} is not valid UTF-8")))?;
+        let value = decoded(value).ok_or_else(|| bad(format!("{shown} is not valid UTF-8")))?;
+        if value.len() > MAX_VALUE {
+            return Err(bad(format!("{shown} has more than {MAX_VALUE} bytes")));
+        }
+        pairs.push((name, value));
+    }
+    Ok(pairs.into_iter().collect())
+}
+
+/// Percent-encoded text of a query (RFC 3986, section 2.1), where `+` stands for a space. `None` if it is no UTF-8, or a
+/// percent sign is not followed by two hexadecimal digits.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        rest = after;
+        match first {
+            b'%' => {
+                let (digits, after) = after.split_at_checked(2)?;
+                let digit = |digit: u8| char::from(digit).to_digit(16);
+                bytes.push((digit(digits[0])? << 4 | digit(digits[1])?) as u8);
+                rest = after;
+            }
+            b'+' => bytes.push(b' '),
+            byte => bytes.push(byte),
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_is_decoded_and_held_to_its_limits() {
+        let read =
+            |text: &str| query(text).map(|pairs| pairs.iter().map(|(_, value)| value.to_owned()).collect());
+        assert_eq!(read("key=a%3ab&&other=+"), Ok(vec!["a:b".to_owned(), " ".to_owned()]));
+        for wrong in ["a=%ff", "a=%2", &"a=1&".repeat(33), &format!("a={}", "x".repeat(1_025))] {
+            assert_eq!(query(wrong).unwrap_err().status, 400, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn text_that_cannot_be_decoded_is_refused() {
+        assert_eq!(decoded("a+b%20c"), Some("a b c".into()));
+        for wrong in ["%", "%2", "%zz", "%ff", "%+1"] {
+            assert_eq!(decoded(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Routes: what can be asked, by whom, and what documents it.
+//!
+//! There is one way to add a route, [`Routes::add`]. It demands an [`Operation`], which says who may use the route and what
+//! it is for, and takes parameters, bodies and answers from the types of the handler. The router, the OpenAPI document and
+//! the reference are made of the same table.
+
+use std::fmt;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{MethodFilter, MethodRouter};
+use axum::{Router, extract};
+use schemars::SchemaGenerator;
+use thalweg_api::problem::Code;
+
+use super::gate::{self, Gate};
+use super::handler::{Handler, Prepared};
+use super::input::Content;
+use super::output::Output;
+use super::parameters::Parameter;
+use super::request::Request;
+use crate::access::Scope;
+
+/// How something is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Asks; changes nothing.
+    Get,
+    /// Has something done.
+    Post,
+    /// Puts something in the place of what is there.
+    Put,
+    /// Takes away what is there.
+    Delete,
+}
+
+/// Who may use a route, and what documents it.
+#[derive(Clone, Copy, Debug)]
+pub struct Operation {
+    /// What a token must be good for; `None` if nobody needs one.
+    pub scope: Option<Scope>,
+    /// What it is for, in a few words.
+    pub summary: &'static str,
+    /// What is to be said beyond that.
+    pub description: &'static str,
+    /// Problems that its handler has, beside those of every route ([`GENERAL`]).
+    pub errors: &'static [Code],
+    /// Whether the handler may wait for collectors; else it answers at once.
+    pub waits: bool,
+}
+
+/// Problems that any route may have.
+pub const GENERAL: [Code; 9] = [
+    Code::BadParameter,
+    Code::BadBody,
+    Code::Unauthorised,
+    Code::Forbidden,
+    Code::TooLarge,
+    Code::SlowRequest,
+    Code::TooManyRequests,
+    Code::Unavailable,
+    Code::Internal,
+];
+
+/// Something that can be asked.
+#[derive(Debug)]
+pub struct Route {
+    /// How.
+    pub method: Method,
+    /// Where: segments in braces are parameters.
+    pub path: &'static str,
+    /// Who may use it, and what documents it.
+    pub operation: Operation,
+    /// Parameters that it has.
+    pub parameters: fn(&mut SchemaGenerator) -> Vec<Parameter>,
+    /// What it takes as a body: one of these.
+    pub bodies: fn(&mut SchemaGenerator) -> Vec<Content>,
+    /// The statuses of its answers, the usual one first.
+    pub statuses: &'static [u16],
+    /// What it answers then: one of these.
+    pub answers: fn(&mut SchemaGenerator) -> Vec<Content>,
+}
+
+/// All routes of a server whose handlers work on an `S`.
+pub struct Routes<S> {
+    table: Vec<Route>,
+    by_path: Vec<(&'static str, MethodRouter<Arc<Gate<S>>>)>,
+}
+
+/// What answers a route, whatever it takes and gives.
+pub(super) struct Endpoint<S> {
+    pub(super) path: &'static str,
+    pub(super) operation: Operation,
+    pub(super) reads_query: bool,
+    pub(super) reads_body: bool,
+    pub(super) prepare: Prepare<S>,
+}
+
+type Prepare<S> = Box<dyn Fn(&Request) -> Result<Prepared<S>, thalweg_api::problem::Problem> + Send + Sync>;
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Method::Get => "GET",
+            Method::Post => "POST",
+            Method::Put => "PUT",
+            Method::Delete => "DELETE",
+        })
+    }
+}
+
+impl Method {
+    const fn filter(self) -> MethodFilter {
+        match self {
+            Method::Get => MethodFilter::GET,
+            Method::Post => MethodFilter::POST,
+            Method::Put => MethodFilter::PUT,
+            Method::Delete => MethodFilter::DELETE,
+        }
+    }
+}
+
+impl Operation {
+    /// Whether this problem is one that the documentation of the route has.
+    pub fn has(&self, code: Code) -> bool {
+        GENERAL.contains(&code) || self.errors.contains(&code)
+    }
+}
+
+impl<S: Clone + Send + Sync + 'static> Routes<S> {
+    /// No routes yet.
+    pub fn new() -> Routes<S> {
+        Routes { table: Vec::new(), by_path: Vec::new() }
+    }
+
+    /// The same and one more.
+    #[must_use]
+    pub fn add<I, O, H>(
+        mut self,
+        method: Method,
+        path: &'static str,
+        operation: Operation,
+        handler: H,
+    ) -> Routes<S>
+    where
+        O: Output,
+        H: Handler<S, I, O>,
+    {
+        self.table.push(Route {
+            method,
+            path,
+            operation,
+            parameters: H::parameters,
+            bodies: H::bodies,
+            statuses: O::STATUSES,
+            answers: O::contents,
+        });
+        let endpoint = Arc::new(Endpoint {
+            path,
+            operation,
+            reads_query: H::READS_QUERY,
+            reads_body: H::READS_BODY,
+            prepare: Box::new(move |request| handler.prepare(request)),
+        });
+        let answer = move |State(gate): State<Arc<Gate<S>>>, request: extract::Request| {
+            let endpoint = Arc::clone(&endpoint);
+            async move { gate::answer(&gate, &endpoint, request).await }
+        };
+        let place = self.by_path.iter().position(|(known, _)| *known == path).unwrap_or_else(|| {
+            self.by_path.push((path, MethodRouter::new()));
+            self.by_path.len() - 1
+        });
+        let methods = std::mem::take(&mut self.by_path[place].1);
+        self.by_path[place].1 = methods.on(method.filter(), answer);
+        self
+    }
+
+    /// The routes, in the order in which they were added.
+    pub fn into_table(self) -> Vec<Route> {
+        self.table
+    }
+
+    /// The router that answers them, behind a gate.
+    pub(super) fn into_router(self, gate: Arc<Gate<S>>) -> Router {
+        let mut router = Router::new();
+        for (path, methods) in self.by_path {
+            let here = self.table.iter().filter(|route| route.path == path);
+            let allowed: Vec<_> = here.map(|route| route.method.to_string()).collect();
+            let allowed = allowed.join(", ");
+            let not_allowed = move || std::future::ready(gate::not_allowed(&allowed));
+            router = router.route(path, methods.fallback(not_allowed));
+        }
+        let hint = self.table.iter().find(|route| route.path.ends_with("/openapi.json"));
+        let hint = hint.map_or_else(String::new, |route| format!("; see {}", route.path));
+        let router = router.fallback(move || std::future::ready(gate::not_found(&hint)));
+        router.layer(from_fn_with_state(Arc::clone(&gate), gate::pass::<S>)).with_state(gate)
+    }
+}
+
+impl<S: Clone + Send + Sync + 'static> Default for Routes<S> {
+    fn default() -> Self {
+        Routes::new()
+    }
+}
+
+impl<S> fmt::Debug for Routes<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.table).finish()
+    }
+}

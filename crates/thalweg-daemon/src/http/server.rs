@@ -1,0 +1,226 @@
+//! Connections: accepted, encrypted, limited in number and in time.
+
+use std::fmt;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use thalweg_capture::privileges::drop_thread_capabilities;
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::runtime::Builder;
+use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+
+use super::Counters;
+use super::gate::{Caller, Gate};
+use super::places::Places;
+use super::route::Routes;
+use super::stall::StallLimit;
+use crate::access::{Access, Handshake, Limits, Policy};
+
+/// Threads that wait for collectors on behalf of requests, at most.
+const WAITING_THREADS: usize = 8;
+
+/// Bytes that may wait to be sent on a connection, and those of a request's head: a thousand subscribers that do not
+/// read keep 64 MB at most.
+const BUFFER: usize = 64 << 10;
+
+/// How long to leave it when no connection can be accepted, for want of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long requests that are being answered may take when the server stops.
+const LAST_ANSWERS: Duration = Duration::from_millis(500);
+
+/// A server that listens. Stops when it is dropped.
+pub struct Server {
+    address: SocketAddr,
+    stop: Option<watch::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Why a server cannot listen.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// The address cannot be had.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// There is no thread for it.
+    #[error("cannot start the thread of the server: {0}")]
+    Thread(std::io::Error),
+}
+
+impl Server {
+    /// Listens, and answers from now on. `begin` runs first, on the server's own thread, where tasks can be spawned.
+    ///
+    /// # Errors
+    /// If it cannot listen there.
+    pub fn start<S: Clone + Send + Sync + 'static>(
+        listen: SocketAddr,
+        routes: Routes<S>,
+        state: S,
+        access: Arc<Access>,
+        limits: Limits,
+        counters: Arc<Counters>,
+        begin: impl FnOnce() -> std::io::Result<()> + Send + 'static,
+    ) -> Result<Server, ServerError> {
+        let refused = |source| ServerError::Listen { address: listen, source };
+        let listener = TcpListener::bind(listen).map_err(refused)?;
+        listener.set_nonblocking(true).map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        let gate = Gate::new(state, Arc::clone(&access), limits, Arc::clone(&counters), WAITING_THREADS);
+        let router = TowerToHyperService::new(routes.into_router(Arc::new(gate)));
+        let shared = Arc::new(Shared { router, access, limits, counters });
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(WAITING_THREADS)
+            .thread_name("api-waits")
+            .build()
+            .map_err(ServerError::Thread)?;
+        let (stop, stopped) = watch::channel(());
+        let thread = std::thread::Builder::new().name("api".into()).spawn(move || {
+            // What strangers send is read here and on the threads that begin here: capturing is for others.
+            if let Err(error) = drop_thread_capabilities() {
+                tracing::warn!(%error, "the API keeps the capabilities of the daemon");
+            }
+            let serving = async {
+                begin()?;
+                serve(&shared, listener, stopped).await
+            };
+            if let Err(error) = runtime.block_on(serving) {
+                tracing::error!(%error, "the API has stopped");
+            }
+            runtime.shutdown_timeout(LAST_ANSWERS);
+        });
+        Ok(Server { address, stop: Some(stop), thread: Some(thread.map_err(ServerError::Thread)?) })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("address", &self.address).finish()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        // A panic of that thread has been shown by then.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// What all connections share.
+struct Shared {
+    router: TowerToHyperService<Router>,
+    access: Arc<Access>,
+    limits: Limits,
+    counters: Arc<Counters>,
+}
+
+/// Accepts connections until `stopped`'s other end is dropped.
+async fn serve(
+    shared: &Arc<Shared>,
+    listener: TcpListener,
+    mut stopped: watch::Receiver<()>,
+) -> std::io::Result<()> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let places = Places::new(shared.limits.connections);
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stopped.changed() => return Ok(()),
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let Some(place) = places.take(peer.ip()) else {
+            shared.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
+            continue;
+        };
+        let shared = Arc::clone(shared);
+        tokio::spawn(async move {
+            shared.counters.connections.fetch_add(1, Ordering::Relaxed);
+            connect(&shared, stream, peer).await;
+            shared.counters.connections.fetch_sub(1, Ordering::Relaxed);
+            drop(place);
+        });
+    }
+}
+
+/// One connection, from its first byte to its last.
+async fn connect(shared: &Shared, stream: TcpStream, peer: SocketAddr) {
+    // Events are small and wanted at once.
+    let _ = stream.set_nodelay(true);
+    let stream = StallLimit::new(stream, shared.limits.request_timeout);
+    let policy = shared.access.policy();
+    let Some(tls) = &policy.tls else {
+        return converse(shared, stream, peer, policy, None).await;
+    };
+    let handshake = TlsAcceptor::from(Arc::clone(&tls.config)).accept(stream);
+    match tokio::time::timeout(shared.limits.header_timeout, handshake).await {
+        Ok(Ok(stream)) => {
+            let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default().to_vec();
+            let handshake = Some(Arc::new(Handshake { certificates }));
+            converse(shared, stream, peer, policy, handshake).await;
+        }
+        Ok(Err(error)) => {
+            shared.counters.handshakes_failed.fetch_add(1, Ordering::Relaxed);
+            tracing::debug!(%peer, %error, "TLS handshake failed");
+        }
+        Err(_) => {
+            shared.counters.handshakes_failed.fetch_add(1, Ordering::Relaxed);
+            tracing::debug!(%peer, "TLS handshake took too long");
+        }
+    }
+}
+
+async fn converse(
+    shared: &Shared,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    peer: SocketAddr,
+    admitted: Arc<Policy>,
+    handshake: Option<Arc<Handshake>>,
+) {
+    let caller = Caller { peer: peer.ip(), admitted, handshake };
+    let answer = service_fn(|mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(caller.clone());
+        shared.router.call(request)
+    });
+    let conversation = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(shared.limits.header_timeout)
+        .max_buf_size(BUFFER)
+        .serve_connection(TokioIo::new(stream), answer)
+        .await;
+    if let Err(error) = conversation
+        && !error.is_incomplete_message()
+    {
+        shared.counters.connections_broken.fetch_add(1, Ordering::Relaxed);
+        tracing::debug!(%peer, %error, "connection ended");
+    }
+}

@@ -1,0 +1,105 @@
+use std::sync::Mutex;
+
+use crossbeam_channel::bounded;
+use thalweg_measure::meter::record::{EndReason, FlowRecord, Traffic};
+use thalweg_wire::{FlowKey, Protocol, Timestamp};
+
+use super::*;
+use crate::collectors::RecordsLost;
+
+/// A disk with room for so many bytes at first, and for everything after the first failure.
+#[derive(Clone)]
+struct Disk(Arc<Mutex<(Vec<u8>, Option<usize>)>>);
+
+impl Disk {
+    fn new(room: Option<usize>) -> Disk {
+        Disk(Arc::new(Mutex::new((Vec::new(), room))))
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().0.clone()).unwrap()
+    }
+}
+
+impl Write for Disk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let (kept, room) = &mut *self.0.lock().unwrap();
+        let fits = room.map_or(bytes.len(), |room| bytes.len().min(room - kept.len()));
+        if fits == 0 {
+            *room = None;
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        kept.extend(&bytes[..fits]);
+        Ok(fits)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn record(port: u16) -> FlowRecord {
+    FlowRecord {
+        key: FlowKey::v4(1, 2, port, 80, Protocol::TCP),
+        first: Timestamp(1),
+        last: Timestamp(2),
+        forward: Traffic::default(),
+        reverse: Traffic::default(),
+        end_reason: EndReason::Idle,
+    }
+}
+
+fn records(collector: &str, tallies: &Arc<Tallies>, count: u16) -> Records {
+    tallies.note_handed_on(count.into());
+    let records = (0..count).map(record).collect();
+    Records { collector: collector.into(), tallies: Arc::clone(tallies), records }
+}
+
+#[test]
+fn what_a_full_disk_does_not_take_is_counted_for_its_collector_and_the_rest_is_whole_lines() {
+    let [a, b] = [(); 2].map(|()| Arc::<Tallies>::default());
+    let line = {
+        let mut sheet = Sheet::new(Disk::new(None));
+        sheet.add(&records("a", &Arc::default(), 1));
+        sheet.text.len()
+    };
+    // Two and a half lines of a.
+    let disk = Disk::new(Some(2 * line + line / 2));
+    let mut sheet = Sheet::new(disk.clone());
+    sheet.add(&records("a", &a, 3));
+    sheet.add(&records("b", &b, 2));
+    sheet.write();
+    assert_eq!(a.records_lost(), RecordsLost { late: 0, failed: 1 });
+    assert_eq!(b.records_lost(), RecordsLost { late: 0, failed: 2 });
+    sheet.add(&records("b", &b, 1));
+    sheet.write();
+    assert_eq!(b.records_lost().failed, 2);
+    assert_eq!([a.records_waiting(), b.records_waiting()], [0, 0]);
+    let text = disk.text();
+    let whole = text.lines().filter(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()).count();
+    assert_eq!((whole, text.lines().count()), (3, 4), "{text}");
+}
+
+#[test]
+fn a_line_is_written_in_time_however_many_follow_it() {
+    let disk = Disk::new(None);
+    let (sender, receiver) = bounded(8);
+    let out = disk.clone();
+    let writing = std::thread::spawn(move || write(Some(out), None, &receiver));
+    let (begun, mut sent) = (Instant::now(), 0);
+    let mut send = || {
+        sender.send(records("a", &Arc::default(), 1)).unwrap();
+        sent += 1;
+    };
+    // Never a long silence, and together less than what is written without waiting for more.
+    while begun.elapsed() < 3 * LONGEST_WAIT {
+        send();
+        std::thread::sleep(LONGEST_WAIT / 10);
+    }
+    let lines = disk.text().lines().count();
+    assert!(lines >= 5, "{lines}");
+    send();
+    drop(sender);
+    writing.join().unwrap();
+    assert_eq!(disk.text().lines().count(), sent, "the last are written at the end");
+}

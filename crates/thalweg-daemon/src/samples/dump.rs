@@ -1,0 +1,340 @@
+//! Samples written to files: what is asked for, and the thread that does it when something happens.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+use thalweg_measure::samples::Samples;
+use thiserror::Error;
+
+use super::labels::Labels;
+use super::names::{self, Stem};
+use super::options::{CaptureFormat, SampleOptions, Trigger};
+use super::{pcap, pcapng};
+use crate::collectors::outlets::Wish;
+use crate::collectors::{CollectorHandle, CollectorList};
+use crate::network::Network;
+
+/// Least time between two dumps that somebody asks for: each copies and writes as much as a ring holds.
+const LEAST_SPACING: Duration = Duration::from_millis(100);
+
+/// How long the thread waits before it looks whether it is to stop.
+const NAP: Duration = Duration::from_millis(50);
+
+/// What makes samples be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Somebody asked the API.
+    Request,
+    /// SIGUSR1.
+    Signal,
+    /// Something that happened.
+    Event(Trigger),
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DumpRequest {
+    /// Whose samples; `None` for those of all collectors.
+    pub collector: Option<String>,
+    /// As what file; `None` for what is configured.
+    pub format: Option<CaptureFormat>,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// A file that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DumpedFile {
+    /// Whose samples.
+    pub collector: String,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Packets in it.
+    pub packets: u64,
+    /// Samples of this collector that were overwritten before they were copied.
+    pub overwritten: u64,
+}
+
+/// Samples as a file that is not written anywhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dumped {
+    /// The pcapng file.
+    pub bytes: Vec<u8>,
+    /// Packets in it.
+    pub packets: u64,
+    /// Samples that were overwritten before they were copied.
+    pub overwritten: u64,
+}
+
+/// Why samples were not written.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum DumpError {
+    /// There is no folder for them.
+    #[error("no folder for samples is configured ([samples] folder)")]
+    NoFolder,
+    /// There is no such collector.
+    #[error("there is no collector {0:?}")]
+    NoCollector(String),
+    /// It keeps no samples.
+    #[error("collector {0:?} keeps no samples (keep_samples)")]
+    NotKept(String),
+    /// Too soon after the last.
+    #[error("samples were written just now; again in {} ms", wait.as_millis().max(1))]
+    TooSoon {
+        /// How long to wait.
+        wait: Duration,
+    },
+    /// A file cannot be written.
+    #[error("cannot write samples to {}: {source}", path.display())]
+    Unwritten {
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+/// How samples are written, and what came of it so far.
+#[derive(Debug)]
+pub struct Dumps {
+    collectors: CollectorList,
+    /// What names the ports in files.
+    network: Network,
+    options: Mutex<SampleOptions>,
+    /// When samples were written last because somebody asked; held while they are.
+    last: Mutex<Option<Instant>>,
+    written: AtomicU64,
+    overwritten: AtomicU64,
+    failed: AtomicU64,
+    held_back: AtomicU64,
+    crowded: AtomicU64,
+}
+
+/// What came of dumps so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DumpCounters {
+    /// Files written.
+    pub written: u64,
+    /// Samples that were overwritten before they were copied.
+    pub overwritten: u64,
+    /// Dumps that failed.
+    pub failed: u64,
+    /// Things that happened too soon after another dump.
+    pub held_back: u64,
+    /// Wishes for a dump that found too many waiting, or were left when the daemon stopped.
+    pub crowded: u64,
+}
+
+impl Dumps {
+    /// Nothing was written yet of these collectors, which are in this network.
+    pub fn new(options: SampleOptions, collectors: CollectorList, network: Network) -> Dumps {
+        Dumps {
+            collectors,
+            network,
+            options: Mutex::new(options),
+            last: Mutex::default(),
+            written: AtomicU64::new(0),
+            overwritten: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            held_back: AtomicU64::new(0),
+            crowded: AtomicU64::new(0),
+        }
+    }
+
+    /// How samples are written.
+    pub fn options(&self) -> SampleOptions {
+        self.options.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Writes them so from now on.
+    pub fn set_options(&self, options: SampleOptions) {
+        *self.options.lock().unwrap_or_else(PoisonError::into_inner) = options;
+    }
+
+    /// What came of dumps so far.
+    pub fn counters(&self) -> DumpCounters {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        DumpCounters {
+            written: read(&self.written),
+            overwritten: read(&self.overwritten),
+            failed: read(&self.failed),
+            held_back: read(&self.held_back),
+            crowded: read(&self.crowded),
+        }
+    }
+
+    /// Counts wishes for a dump that nobody will see to.
+    pub(crate) fn note_crowded(&self, wishes: u64) {
+        self.crowded.fetch_add(wishes, Ordering::Relaxed);
+    }
+
+    /// Writes the last samples of one collector, or of all that keep some, to the configured folder. Returns when the
+    /// files are there; one dump is written at a time.
+    ///
+    /// # Errors
+    /// If there is no folder, no such collector, or a file cannot be written.
+    pub fn dump(&self, request: &DumpRequest) -> Result<Vec<DumpedFile>, DumpError> {
+        let result = self.dump_uncounted(request);
+        match &result {
+            Ok(files) => {
+                self.written.fetch_add(files.len() as u64, Ordering::Relaxed);
+            }
+            Err(DumpError::Unwritten { .. }) => {
+                self.failed.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(_) => {}
+        }
+        result
+    }
+
+    fn dump_uncounted(&self, request: &DumpRequest) -> Result<Vec<DumpedFile>, DumpError> {
+        let options = self.options();
+        let folder = options.folder.as_deref().ok_or(DumpError::NoFolder)?;
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if request.cause == Cause::Request {
+            let since = last.map_or(Duration::MAX, |last| last.elapsed());
+            if since < LEAST_SPACING {
+                return Err(DumpError::TooSoon { wait: LEAST_SPACING - since });
+            }
+            *last = Some(Instant::now());
+        }
+        fs::create_dir_all(folder)
+            .map_err(|source| DumpError::Unwritten { path: folder.to_owned(), source })?;
+        let collectors = match &request.collector {
+            Some(name) => vec![self.keeping(name)?],
+            None => {
+                self.collectors.all().into_iter().filter(|collector| collector.samples().is_some()).collect()
+            }
+        };
+        let format = request.format.unwrap_or(options.format);
+        let mut files = Vec::new();
+        for collector in &collectors {
+            files.extend(self.dump_one(collector, folder, format, request.cause)?);
+        }
+        Ok(files)
+    }
+
+    /// The last samples of a collector as a pcapng file, at most `most` of them. Takes about twice the memory of the
+    /// collector's ring for the moment.
+    ///
+    /// # Errors
+    /// If there is no such collector, or it keeps no samples.
+    pub fn samples_of(&self, collector: &str, most: u64) -> Result<Dumped, DumpError> {
+        let collector = self.keeping(collector)?;
+        let (samples, snap_length) = self.copy(&collector, most);
+        let network = self.network.versions();
+        let labels = Labels::new(&collector.description().switch, network.as_deref());
+        let bytes = pcapng::encode(&samples, &labels, snap_length);
+        Ok(Dumped { bytes, packets: samples.len() as u64, overwritten: samples.overwritten })
+    }
+
+    fn keeping(&self, name: &str) -> Result<CollectorHandle, DumpError> {
+        let collector = self.collectors.named(name).ok_or_else(|| DumpError::NoCollector(name.to_owned()))?;
+        match collector.samples() {
+            Some(_) => Ok(collector),
+            None => Err(DumpError::NotKept(name.to_owned())),
+        }
+    }
+
+    fn copy(&self, collector: &CollectorHandle, most: u64) -> (Samples, u32) {
+        let Some(ring) = collector.samples() else { return Default::default() };
+        let samples = ring.copy(most);
+        self.overwritten.fetch_add(samples.overwritten, Ordering::Relaxed);
+        (samples, ring.snap_length())
+    }
+
+    fn dump_one(
+        &self,
+        collector: &CollectorHandle,
+        folder: &Path,
+        format: CaptureFormat,
+        cause: Cause,
+    ) -> Result<Vec<DumpedFile>, DumpError> {
+        let (samples, snap_length) = self.copy(collector, u64::MAX);
+        let network = self.network.versions();
+        let labels = Labels::new(&collector.description().switch, network.as_deref());
+        let last = samples.iter().last().map(|frame| frame.time).unwrap_or_default();
+        let unwritten = |source| DumpError::Unwritten { path: folder.to_owned(), source };
+        let stem = Stem::new(collector.name(), last, cause).unused_in(folder).map_err(unwritten)?;
+        let write = |name: String, bytes: &[u8], packets| {
+            let path = folder.join(name);
+            write_whole(&path, bytes)
+                .map_err(|source| DumpError::Unwritten { path: path.clone(), source })?;
+            let collector = collector.name().to_owned();
+            Ok(DumpedFile { collector, path, packets, overwritten: samples.overwritten })
+        };
+        match format {
+            CaptureFormat::Pcapng => {
+                let bytes = pcapng::encode(&samples, &labels, snap_length);
+                Ok(vec![write(format!("{stem}.pcapng"), &bytes, samples.len() as u64)?])
+            }
+            CaptureFormat::Pcap => pcap::encode(&samples, &labels, snap_length)
+                .into_iter()
+                .map(|file| {
+                    write(format!("{stem}-{}.pcap", names::harmless(&file.name)), &file.bytes, file.packets)
+                })
+                .collect(),
+        }
+    }
+}
+
+/// Whether files can be written to a folder, which is made if it is not there.
+///
+/// # Errors
+/// If not, and why.
+pub(crate) fn can_write(folder: &Path) -> Result<(), DumpError> {
+    let trial = folder.join("trial.unfinished");
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::write(&trial, b""))
+        .and_then(|()| fs::remove_file(&trial))
+        .map_err(|source| DumpError::Unwritten { path: folder.to_owned(), source })
+}
+
+/// Writes a file that appears whole.
+fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let unfinished = path.with_extension("unfinished");
+    fs::write(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, path))
+}
+
+/// Writes samples when somebody wishes, until all collectors have gone or `is_over` says so.
+pub(crate) fn write_on_wishes(dumps: &Dumps, wishes: &Receiver<Wish>, is_over: impl Fn() -> bool) {
+    let mut last: BTreeMap<String, Instant> = BTreeMap::new();
+    while !is_over() {
+        let (collector, cause) = match wishes.recv_timeout(NAP) {
+            Ok(Wish::Signal) => (None, Cause::Signal),
+            Ok(Wish::Event { collector, trigger }) => (Some(collector.to_string()), Cause::Event(trigger)),
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        let options = dumps.options();
+        if let Some(collector) = &collector {
+            if last.get(collector).is_some_and(|last| last.elapsed() < options.spacing) {
+                dumps.held_back.fetch_add(1, Ordering::Relaxed);
+                continue;
+            }
+            last.insert(collector.clone(), Instant::now());
+            std::thread::sleep(options.after);
+        }
+        match dumps.dump(&DumpRequest { collector, format: None, cause }) {
+            Ok(files) => {
+                for DumpedFile { collector, path, packets, .. } in files {
+                    tracing::info!(collector, path = %path.display(), packets, "samples written");
+                }
+                if let (Cause::Event(_), Some(folder)) = (cause, &options.folder)
+                    && let Err(error) = names::keep_newest(folder, options.keep.max(1))
+                {
+                    tracing::warn!("cannot remove old samples from {}: {error}", folder.display());
+                }
+            }
+            Err(error) => tracing::warn!("{error}"),
+        }
+    }
+    dumps.note_crowded(wishes.try_iter().count() as u64);
+}

@@ -1,0 +1,44 @@
+//! A flow as a line of JSON, as `thalweg watch --json --flows` and the daemon write it.
+
+use serde::Serialize;
+use thalweg_api::FlowName;
+use thalweg_measure::meter::record::FlowRecord;
+use thalweg_wire::TcpFlags;
+
+/// A flow that has ended.
+#[derive(Debug, Serialize)]
+pub struct FlowLine {
+    flow: FlowName,
+    first_ns: u64,
+    last_ns: u64,
+    packets: u64,
+    bytes: u64,
+    reverse_packets: u64,
+    reverse_bytes: u64,
+    tcp_flags: u8,
+    reverse_tcp_flags: u8,
+    cheetah: bool,
+    reverse_cheetah: bool,
+    end_reason: &'static str,
+}
+
+impl From<&FlowRecord> for FlowLine {
+    fn from(record: &FlowRecord) -> FlowLine {
+        let TcpFlags(tcp_flags) = record.forward.tcp_flags;
+        let TcpFlags(reverse_tcp_flags) = record.reverse.tcp_flags;
+        FlowLine {
+            flow: FlowName::from(&record.key),
+            first_ns: record.first.0,
+            last_ns: record.last.0,
+            packets: record.forward.packets,
+            bytes: record.forward.bytes.0,
+            reverse_packets: record.reverse.packets,
+            reverse_bytes: record.reverse.bytes.0,
+            tcp_flags,
+            reverse_tcp_flags,
+            cheetah: record.forward.cheetah,
+            reverse_cheetah: record.reverse.cheetah,
+            end_reason: record.end_reason.name(),
+        }
+    }
+}
