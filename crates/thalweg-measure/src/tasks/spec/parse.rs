@@ -74,7 +74,7 @@ pub(super) fn task(text: &str) -> Result<TaskSpec, ParseTaskError> {
     let Some(&task) = NAMES.iter().find(|known| **known == name) else {
         return Err(ParseTaskError::UnknownTask {
             name: name.to_owned(),
-            nearest: nearest(name, NAMES.into_iter()),
+            nearest: nearest(name, NAMES),
         });
     };
     let mut first = |expected, read: fn(&str) -> Option<TaskSpec>| {
