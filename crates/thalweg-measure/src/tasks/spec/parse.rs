@@ -72,10 +72,7 @@ pub(super) fn task(text: &str) -> Result<TaskSpec, ParseTaskError> {
     let mut fields = text.trim().split(':').map(str::trim);
     let name = fields.next().unwrap_or_default();
     let Some(&task) = NAMES.iter().find(|known| **known == name) else {
-        return Err(ParseTaskError::UnknownTask {
-            name: name.to_owned(),
-            nearest: nearest(name, NAMES),
-        });
+        return Err(ParseTaskError::UnknownTask { name: name.to_owned(), nearest: nearest(name, NAMES) });
     };
     let mut first = |expected, read: fn(&str) -> Option<TaskSpec>| {
         let field = fields.next().unwrap_or_default();
