@@ -348,7 +348,7 @@ mod tests {
         let lines = logged(LogOptions::default(), |_| tracing::info!(collector = "tor0", "running"));
         assert_eq!(lines.len(), 1, "{lines:?}");
         let rest = lines[0].split_once('Z').unwrap().1;
-        assert_eq!(rest, "  INFO thalweg::serve::log::tests: running collector=\"tor0\"");
+        assert_eq!(rest, "  INFO thalweg_daemon::log::tests: running collector=\"tor0\"");
     }
 
     #[test]
