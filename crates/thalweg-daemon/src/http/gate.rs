@@ -40,6 +40,8 @@ pub struct Gate<S> {
     waiting: Arc<Semaphore>,
     /// What times of [`Allowance`] are since.
     start: Instant,
+    /// Where to look for what there is, as the end of a sentence.
+    hint: String,
 }
 
 /// Whose connection a request comes by.
@@ -83,6 +85,7 @@ impl<S> Gate<S> {
         limits: Limits,
         counters: Arc<Counters>,
         waiting: usize,
+        hint: String,
     ) -> Gate<S> {
         Gate {
             state,
@@ -92,6 +95,7 @@ impl<S> Gate<S> {
             allowance: Mutex::new(Allowance::new(&limits)),
             waiting: Arc::new(Semaphore::new(waiting)),
             start: Instant::now(),
+            hint,
         }
     }
 
@@ -228,7 +232,7 @@ async fn reply<S: Clone + Send + Sync + 'static>(
 ) -> Result<Reply, Problem> {
     check_access(passed, &endpoint.operation, request.headers())?;
     let (parts, body) = request.into_parts();
-    let request = Request::read(parts, body, endpoint.reads_body, &gate.limits).await?;
+    let request = Request::read(parts, body, endpoint.reads_body, &gate.limits, &gate.hint).await?;
     if !endpoint.reads_query {
         request.query.check_empty()?;
     }
@@ -278,9 +282,9 @@ async fn wait<S: Clone + Send + Sync + 'static>(
     }
 }
 
-/// Nothing is at a path; `hint` is where to look.
-pub(super) fn not_found(hint: &str) -> Response {
-    refusal(&nothing_here(hint))
+/// Nothing is at a path.
+pub(super) fn not_found<S>(gate: &Gate<S>) -> Response {
+    refusal(&nothing_here(&gate.hint))
 }
 
 /// Something is at a path, for these methods.

@@ -18,8 +18,7 @@ use std::fmt::{self, Display};
 use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::value::MapDeserializer;
-use serde::de::{self, DeserializeOwned, Deserializer, IntoDeserializer, Visitor};
+use serde::de::{self, DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, forward_to_deserialize_any};
 use serde_json::Value;
 use thalweg_api::problem::{Code, Problem};
@@ -179,8 +178,7 @@ impl<'de> Deserializer<'de> for Named<'de> {
         visitor: V,
     ) -> Result<V::Value, Wrong> {
         check(self.0, fields)?;
-        visitor
-            .visit_map(MapDeserializer::new(self.0.iter().map(|(name, value)| (name, Text { name, value }))))
+        visitor.visit_map(Fields { rest: &self.0.0, value: None })
     }
 
     fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Wrong> {
@@ -193,32 +191,37 @@ impl<'de> Deserializer<'de> for Named<'de> {
     }
 }
 
-/// One value.
+/// Pairs as the fields of a struct. What is wrong with a value is told with its name.
+struct Fields<'a> {
+    rest: &'a [(String, String)],
+    /// The pair whose value is next.
+    value: Option<&'a (String, String)>,
+}
+
+impl<'de> MapAccess<'de> for Fields<'de> {
+    type Error = Wrong;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Wrong> {
+        let Some((next, rest)) = self.rest.split_first() else { return Ok(None) };
+        (self.value, self.rest) = (Some(next), rest);
+        seed.deserialize(Text(&next.0)).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Wrong> {
+        let Some((name, value)) = self.value.take() else { return Err(Wrong::new("a value without a name")) };
+        seed.deserialize(Text(value)).map_err(|wrong| Wrong { parameter: Some(name.clone()), ..wrong })
+    }
+}
+
+/// One name or value.
 #[derive(Clone, Copy)]
-struct Text<'a> {
-    name: &'a str,
-    value: &'a str,
-}
-
-impl Text<'_> {
-    fn named<T>(self, result: Result<T, Wrong>) -> Result<T, Wrong> {
-        result.map_err(|wrong| Wrong { parameter: Some(self.name.to_owned()), ..wrong })
-    }
-}
-
-impl<'de> IntoDeserializer<'de, Wrong> for Text<'de> {
-    type Deserializer = Self;
-
-    fn into_deserializer(self) -> Self {
-        self
-    }
-}
+struct Text<'a>(&'a str);
 
 impl<'de> Deserializer<'de> for Text<'de> {
     type Error = Wrong;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
-        self.named(visitor.visit_borrowed_str(self.value))
+        visitor.visit_borrowed_str(self.0)
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {

@@ -36,7 +36,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Reads it, and its body if `takes_body`.
+    /// Reads it, and its body if `takes_body`; `hint` is where to look for paths.
     ///
     /// # Errors
     /// If anything cannot be decoded or is over a limit.
@@ -45,8 +45,9 @@ impl Request {
         body: Body,
         takes_body: bool,
         limits: &Limits,
+        hint: &str,
     ) -> Result<Request, Problem> {
-        let path = parts.extract::<RawPathParams>().await.map_err(|_| nothing_here(""))?;
+        let path = parts.extract::<RawPathParams>().await.map_err(|_| nothing_here(hint))?;
         let path = path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let query = query(parts.uri.query().unwrap_or_default())?;
         let headers = &parts.headers;

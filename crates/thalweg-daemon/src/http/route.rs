@@ -181,6 +181,12 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         self.table
     }
 
+    /// Where to look for what there is, as the end of a sentence; empty if nothing says it.
+    pub(super) fn hint(&self) -> String {
+        let document = self.table.iter().find(|route| route.path.ends_with("/openapi.json"));
+        document.map_or_else(String::new, |route| format!("; see {}", route.path))
+    }
+
     /// The router that answers them, behind a gate.
     pub(super) fn into_router(self, gate: Arc<Gate<S>>) -> Router {
         let mut router = Router::new();
@@ -191,9 +197,8 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
             let not_allowed = move || std::future::ready(gate::not_allowed(&allowed));
             router = router.route(path, methods.fallback(not_allowed));
         }
-        let hint = self.table.iter().find(|route| route.path.ends_with("/openapi.json"));
-        let hint = hint.map_or_else(String::new, |route| format!("; see {}", route.path));
-        let router = router.fallback(move || std::future::ready(gate::not_found(&hint)));
+        let here = Arc::clone(&gate);
+        let router = router.fallback(move || std::future::ready(gate::not_found(&here)));
         router.layer(from_fn_with_state(Arc::clone(&gate), gate::pass::<S>)).with_state(gate)
     }
 }

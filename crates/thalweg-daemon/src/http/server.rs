@@ -82,7 +82,14 @@ impl Server {
         let listener = TcpListener::bind(listen).map_err(refused)?;
         listener.set_nonblocking(true).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
-        let gate = Gate::new(state, Arc::clone(&access), limits, Arc::clone(&counters), WAITING_THREADS);
+        let gate = Gate::new(
+            state,
+            Arc::clone(&access),
+            limits,
+            Arc::clone(&counters),
+            WAITING_THREADS,
+            routes.hint(),
+        );
         let router = TowerToHyperService::new(routes.into_router(Arc::new(gate)));
         let shared = Arc::new(Shared { router, access, limits, counters });
         let runtime = Builder::new_current_thread()
