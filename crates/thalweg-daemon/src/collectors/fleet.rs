@@ -288,7 +288,8 @@ impl Running {
         self.stop.store(true, Ordering::Relaxed);
         match self.thread.take() {
             Some(Thread::Own(thread)) => {
-                if thread.join().is_err() {
+                let ended = thread.join();
+                if ended.is_err() {
                     tracing::error!(collector = self.handle.name(), "its thread has panicked");
                 }
             }
