@@ -26,6 +26,8 @@ pub struct Control {
     pub pins: Vec<Pin>,
     /// Hosts that take no notice of what they are told, or send no more.
     pub unresponsive: Vec<Unresponsive>,
+    /// Flows of which packets set out by this address and did not arrive, the latest last; 64 at most.
+    pub astray: Vec<Pin>,
     /// What it has done since the daemon was started.
     pub counts: ControlCounts,
 }
@@ -109,6 +111,12 @@ pub struct ControlCounts {
     pub expired: u64,
     /// Actions that another one overtook.
     pub superseded: u64,
+    /// Actions after which packets did not arrive, so that they were taken back.
+    pub astray: u64,
+    /// Times that hosts were told again of what they would forget.
+    pub refreshed: u64,
+    /// Rules of switches that were missing, wrong or not wanted, and were put right.
+    pub rules_corrected: u64,
 }
 
 /// The latest decisions.
@@ -187,6 +195,11 @@ pub struct Action {
     pub address: u8,
     /// When that was decided: packet time.
     pub decided: Moment,
+    /// When the controller turned to the report that it was decided by, by the controller's clock; null if it could not
+    /// be begun.
+    pub handled: Option<Moment>,
+    /// When whoever carries it out had been told, by the same clock; null if it could not be begun.
+    pub started: Option<Moment>,
     /// When it has failed, if its effect was not seen.
     pub deadline: Moment,
     /// What came of it.

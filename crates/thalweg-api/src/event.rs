@@ -132,6 +132,10 @@ pub enum EventBody {
         address: u8,
         /// When that was decided.
         decided: Moment,
+        /// When the controller turned to the report that it was decided by; null if it could not be begun.
+        handled: Option<Moment>,
+        /// When whoever carries it out had been told; null if it could not be begun.
+        started: Option<Moment>,
         /// When it has failed, if its effect was not seen.
         deadline: Moment,
         /// What came of it.
@@ -185,8 +189,20 @@ impl From<Decision> for EventBody {
 
 impl From<Action> for EventBody {
     fn from(done: Action) -> EventBody {
-        let Action { action, source, destination, address, decided, deadline, outcome, took_ns, error } =
-            done;
-        EventBody::Action { action, source, destination, address, decided, deadline, outcome, took_ns, error }
+        let Action { action, source, destination, address, decided, handled, started, .. } = done;
+        let Action { deadline, outcome, took_ns, error, .. } = done;
+        EventBody::Action {
+            action,
+            source,
+            destination,
+            address,
+            decided,
+            handled,
+            started,
+            deadline,
+            outcome,
+            took_ns,
+            error,
+        }
     }
 }

@@ -80,6 +80,17 @@ impl AnySource {
         self.link_state() == Some(LinkState::Down)
     }
 
+    /// Notes an interface's [link state](Self::link_state) without waiting for a frame: for who reads several sources, each
+    /// only when it [is ready](Self::is_ready). Nothing, of a file.
+    pub fn note_link_state(&mut self) {
+        match self {
+            AnySource::File(_) | AnySource::FilteredFile(_) => {}
+            AnySource::Packet(source) => source.note_link_state(),
+            AnySource::Prompt(source) => source.note_link_state(),
+            AnySource::Xdp(source) => source.note_link_state(),
+        }
+    }
+
     /// Whether frames wait beyond the last batch: the next one comes without waiting. Always, of a file.
     #[inline]
     pub fn is_ready(&self) -> bool {

@@ -8,7 +8,7 @@ use thalweg_network::versions::DEFAULT_SETTLE;
 use thalweg_network::{NetworkState, Versions};
 use thalweg_wire::{Nanos, Timestamp};
 
-pub use super::clock::wall_clock;
+use super::clock::wall_clock;
 use super::collectors::{CollectorHandle, CollectorList};
 use super::emulation::Emulation;
 use super::hub::Hub;

@@ -20,7 +20,8 @@
 //! | `collectors` | threads that measure, and how they are asked |
 //! | `http`, `api` | a server; what it answers |
 //! | `samples`, `records` | samples to capture files, flows to JSON lines |
-//! | `run` | start, watch, stop; `signals`, `pulse` are what it watches |
+//! | `service` | the daemon without its process: opened, started, stopped |
+//! | `run` | the process; `signals`, `pulse` are what it watches |
 //! | `reload` | what the file says now |
 //! | `plan` | what it would do, for `thalweg check` |
 //! | `supervisor` | what systemd is told |
@@ -46,6 +47,7 @@ mod pulse;
 mod records;
 mod reload;
 mod run;
+pub mod service;
 pub mod samples;
 mod signals;
 mod supervisor;

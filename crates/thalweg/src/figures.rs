@@ -4,21 +4,9 @@ use serde::Serialize;
 use thalweg_api::Rate;
 use thalweg_sketch::{Bound, Estimate};
 use thalweg_wire::Timestamp;
+pub(crate) use thalweg_wire::units::grouped;
 
 use thalweg_daemon::api::convert;
-
-/// A number with its thousands set apart by commas.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
 
 /// With thousands set apart.
 pub(crate) fn number(value: f64, decimals: usize) -> String {

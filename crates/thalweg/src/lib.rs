@@ -6,8 +6,6 @@ pub mod collect;
 pub mod config;
 pub mod emulate;
 mod figures;
-#[cfg(target_os = "linux")]
-pub mod lab;
 pub mod sketch;
 mod terminal;
 pub mod top;

@@ -174,6 +174,12 @@ impl LiveSource {
         self.link_state
     }
 
+    /// Notes the link state without waiting for a frame: for who reads several sources, each only when frames wait at it.
+    /// Of an interface that is gone [`next_batch`](Source::next_batch) hands on what is left, and then says so.
+    pub fn note_link_state(&mut self) {
+        self.link_state = interface::state_of(&self.socket);
+    }
+
     /// Whether a block waits beyond the last batch: the next one comes without waiting.
     pub fn is_ready(&self) -> bool {
         self.ring.has_more()
@@ -200,10 +206,6 @@ impl LiveSource {
             return Err(LiveError::InterfaceGone { name: self.name().to_owned() });
         }
         Ok(())
-    }
-
-    fn note_link_state(&mut self) {
-        self.link_state = interface::state_of(&self.socket);
     }
 
     fn failed(&self, step: &'static str, source: io::Error) -> LiveError {

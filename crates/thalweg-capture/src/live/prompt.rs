@@ -6,7 +6,7 @@
 //! time of its arrival: right where a reaction has to be quick, and packets are few. It costs the kernel a wake-up a
 //! frame as long as somebody waits.
 //!
-//! **Several interfaces** are served by one thread: [`wait_any`] waits for all of them.
+//! **Several interfaces** are served by one thread: [`wait_any`](crate::wait_any) waits for all of them.
 //!
 //! **What is seen**, and how **filters** and **several workers** work, is as with [`LiveSource`](super::LiveSource). **What is
 //! lost is counted**: frames that find no free slot ([`SourceCounters::kernel_drops`]).
@@ -20,8 +20,8 @@ use std::num::NonZeroUsize;
 use std::os::fd::RawFd;
 
 use libc::tpacket2_hdr;
-use thalweg_linux::socket::{Readiness, wait_for_any};
-use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Nanos, Source, SourceCounters, Timestamp};
+use thalweg_linux::socket::Readiness;
+use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Source, SourceCounters, Timestamp};
 
 use super::error::LiveError;
 use super::interface::{self, LinkState};
@@ -128,6 +128,12 @@ impl PromptSource {
         self.link_state
     }
 
+    /// Notes the link state without waiting for a frame: for who reads several sources, each only when frames wait at it.
+    /// Of an interface that is gone [`next_batch`](Source::next_batch) hands on what is left, and then says so.
+    pub fn note_link_state(&mut self) {
+        self.link_state = interface::state_of(&self.socket);
+    }
+
     /// Whether a frame waits beyond the last batch: the next one comes without waiting.
     pub fn is_ready(&self) -> bool {
         self.slots.is_ready()
@@ -147,7 +153,7 @@ impl PromptSource {
         let readiness =
             self.socket.wait(PATIENCE).map_err(|source| self.failed("wait for packets", source))?;
         if readiness != Readiness::Ready || self.link_state != LinkState::Up {
-            self.link_state = interface::state_of(&self.socket);
+            self.note_link_state();
         }
         if was_gone && readiness == Readiness::Nothing {
             return Err(LiveError::InterfaceGone { name: self.name().to_owned() });
@@ -197,18 +203,6 @@ impl Source for PromptSource {
         }
         self.counters
     }
-}
-
-/// Gives the last batches of these back, and waits until a frame waits at any of them, for `patience` (rounded up to
-/// milliseconds) at most. Says whether one does; a signal ends the wait, too.
-///
-/// # Errors
-/// What the kernel says.
-pub fn wait_any<'a>(
-    sources: impl IntoIterator<Item = &'a mut PromptSource>,
-    patience: Nanos,
-) -> io::Result<bool> {
-    wait_for_any(sources.into_iter().map(PromptSource::release_batch), patience)
 }
 
 /// The frame in a slot that begins at `at`, and the tag that was taken off it.

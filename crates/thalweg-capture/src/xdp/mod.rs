@@ -175,6 +175,12 @@ impl XdpSource {
         self.link_state
     }
 
+    /// Notes the link state without waiting for a frame: for who reads several sources, each only when frames wait at it.
+    /// Of an interface that is gone [`next_batch`](Source::next_batch) hands on what is left, and then says so.
+    pub fn note_link_state(&mut self) {
+        self.link_state = interface::state_of(&self.watch);
+    }
+
     /// Whether a frame waits beyond the last batch: the next one comes without waiting.
     pub fn is_ready(&self) -> bool {
         self.umem.is_ready()
@@ -192,7 +198,7 @@ impl XdpSource {
         let waited = if self.busy_poll.is_some() { self.poll_busily() } else { self.socket.wait(PATIENCE) };
         let readiness = waited.map_err(|source| self.failed("wait for packets", source))?;
         if readiness != Readiness::Ready || self.link_state != LinkState::Up {
-            self.link_state = interface::state_of(&self.watch);
+            self.note_link_state();
         }
         // The kernel tells that an interface is gone after its last frame was processed.
         if self.link_state == LinkState::Gone && !self.umem.is_ready() {

@@ -48,7 +48,7 @@ use crate::routes::{Paths, Rules};
 use arrivals::{ArrivalCheck, ENOUGH, Fate};
 pub use message::{Command, Input};
 use records::RecentActions;
-pub use records::{ActionOutcome, ActionReport, Records};
+pub use records::{ActionOutcome, ActionReport, ActionTimes, Records};
 use routes::RouteReconciler;
 pub use routes::{Installation, RouteCounters, RouteOptions};
 
@@ -96,6 +96,8 @@ pub struct ControlLoop {
     /// All flows have been asked for because a poll was due.
     polls: bool,
     actions: RecentActions,
+    /// When the last input was taken that actions may follow from.
+    handled: Timestamp,
     /// Pairs and addresses by which packets set out and did not arrive.
     astray: VecDeque<(Pair, u8)>,
     /// Decisions that [`take_records`](Self::take_records) has given.
@@ -127,6 +129,7 @@ impl ControlLoop {
             has_learnt: options.learn_after.is_none(),
             polls: false,
             actions: RecentActions::new(kept),
+            handled: now,
             astray: VecDeque::new(),
             recorded: 0,
             options,
@@ -135,6 +138,9 @@ impl ControlLoop {
 
     /// Takes an input at `now`. What follows from it are [commands](Self::next_command).
     pub fn handle(&mut self, now: Timestamp, input: Input) {
+        if !matches!(input, Input::Started(_)) {
+            self.handled = now;
+        }
         match input {
             Input::Tick => self.tick(now),
             Input::Link { router, event } => self.link(router, &event),
@@ -271,6 +277,7 @@ impl ControlLoop {
 
     fn started(&mut self, id: ActionId, now: Timestamp) {
         let Some(action) = self.controller.started(id, now) else { return };
+        self.actions.started(id, ActionTimes { handled: self.handled, started: now });
         if self.options.checks_arrival {
             let until = action.deadline + arrivals::PATIENCE;
             if self.arrivals.watch(action.pair, action.address, until) {

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use thalweg_wire::Nanos;
+use thalweg_wire::{Nanos, Timestamp};
 
-use crate::action::Action;
+use crate::action::{Action, ActionId};
 use crate::controller::{Controller, Ended, Outcome};
 use crate::decide::Decision;
 use crate::pair::Pair;
@@ -27,8 +27,19 @@ pub struct Records {
 pub struct ActionReport {
     /// The action.
     pub action: Action,
+    /// When the loop turned to it, and when it was started; `None` if it was refused.
+    pub times: Option<ActionTimes>,
     /// What has come of it.
     pub outcome: ActionOutcome,
+}
+
+/// What a loop's own part of an action took. Times are those of the loop's inputs: of its driver's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ActionTimes {
+    /// The input that the action follows from was handed to the loop.
+    pub handled: Timestamp,
+    /// The actuator had been told.
+    pub started: Timestamp,
 }
 
 /// What has come of an action.
@@ -51,28 +62,44 @@ pub enum ActionOutcome {
 pub(super) struct RecentActions {
     actions: VecDeque<ActionReport>,
     kept: usize,
+    /// Of actions that were started since the last update: the latest, as many as are kept.
+    times: VecDeque<(ActionId, ActionTimes)>,
 }
 
 impl RecentActions {
     pub(super) fn new(kept: usize) -> RecentActions {
-        RecentActions { actions: VecDeque::new(), kept }
+        RecentActions { actions: VecDeque::new(), kept: kept.max(1), times: VecDeque::new() }
     }
 
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &ActionReport> + '_ {
         self.actions.iter()
     }
 
+    /// An action was started.
+    pub(super) fn started(&mut self, id: ActionId, times: ActionTimes) {
+        if self.times.len() >= self.kept {
+            self.times.pop_front();
+        }
+        self.times.push_back((id, times));
+    }
+
     /// Takes up what a controller has done since it was last asked, and gives it.
     pub(super) fn update(&mut self, controller: &mut Controller) -> Vec<ActionReport> {
         let begun = controller.take_begun().into_iter();
-        let begun = begun.map(|action| ActionReport { action, outcome: ActionOutcome::Begun });
+        let times = std::mem::take(&mut self.times);
+        let times_of = |id| times.iter().find(|(other, _)| *other == id).map(|&(_, times)| times);
+        let begun = begun.map(|action| {
+            ActionReport { action, times: times_of(action.id), outcome: ActionOutcome::Begun }
+        });
         let refused = controller.take_failures().into_iter();
         let refused =
-            refused.map(|(action, error)| ActionReport { action, outcome: ActionOutcome::Refused(error) });
+            refused.map(|(action, error)| {
+                ActionReport { action, times: None, outcome: ActionOutcome::Refused(error) }
+            });
         let mut reports: Vec<ActionReport> = begun.chain(refused).collect();
         reports.sort_by_key(|report| report.action.id);
         for report in &reports {
-            if self.actions.len() >= self.kept.max(1) {
+            if self.actions.len() >= self.kept {
                 self.actions.pop_front();
             }
             self.actions.push_back(report.clone());
@@ -83,10 +110,12 @@ impl RecentActions {
                 Outcome::Expired => ActionOutcome::Expired,
                 Outcome::Superseded => ActionOutcome::Superseded,
             };
-            if let Some(kept) = self.actions.iter_mut().rev().find(|kept| kept.action.id == action.id) {
+            let kept = self.actions.iter_mut().rev().find(|kept| kept.action.id == action.id);
+            let times = kept.and_then(|kept| {
                 kept.outcome = outcome.clone();
-            }
-            reports.push(ActionReport { action, outcome });
+                kept.times
+            });
+            reports.push(ActionReport { action, times, outcome });
         }
         reports
     }

@@ -18,7 +18,8 @@ use super::handle::Description;
 use super::outlets::{Outlets, Records, Wish};
 use super::tallies::{Tallies, Totals};
 use crate::control::Notice;
-use crate::daemon::{Daemon, wall_clock};
+use crate::clock::wall_clock;
+use crate::daemon::Daemon;
 use crate::event::{Event, EventKind};
 use crate::samples::Trigger;
 

@@ -2,7 +2,7 @@
 //! between a packet and the reroute that follows from it.
 //!
 //! A turn goes once over all collectors, and after each over what it reported. Between turns that found something the thread naps, so
-//! that frames that come one by one do not cost a wake-up each; when all sources are silent it looks again after a while.
+//! that frames that come one by one do not cost a wake-up each; when all interfaces are silent it sleeps until one is not.
 //!
 //! Only sources that can say whether packets wait can share a thread: interfaces, and the ports of `[emulate]`.
 
@@ -12,7 +12,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use thalweg_capture::AnySource;
+use thalweg_capture::live::LinkState;
+use thalweg_capture::{AnySource, wait_any};
 use thalweg_wire::{Nanos, Source, Timestamp};
 
 use super::backoff::Backoff;
@@ -20,13 +21,14 @@ use super::source::{OpenSource, Opened, SourceError};
 use super::state::CollectorState;
 use super::worker::{SILENCE_MARGIN, Worker, clock_in_silence, words_of};
 use crate::control::Driver;
-use crate::daemon::wall_clock;
+use crate::clock::wall_clock;
 use crate::emulation::EmulatedPort;
 
 /// Between two turns that found something: what a packet waits at most beyond the wake-up.
 const NAP: Duration = Duration::from_micros(50);
 
-/// When nothing comes it is looked again after this.
+/// When nothing comes it is looked again after this, if it may come from where cannot be waited: from an emulation, or from other
+/// daemons.
 const REST: Duration = Duration::from_micros(500);
 
 /// How often time is let pass for collectors and control loop.
@@ -125,11 +127,22 @@ impl Turns {
     }
 
     fn rest(&mut self, found: bool) {
-        let time = if found { NAP } else { REST };
-        match &mut self.driver {
+        if found {
+            return std::thread::sleep(NAP);
+        }
+        let has_remotes = self.driver.as_ref().is_some_and(Driver::has_remotes);
+        let sources = self.members.iter_mut().filter_map(Member::source);
+        let interfaces: Option<Vec<&mut AnySource>> = sources.map(Shareable::interface).collect();
+        match (interfaces, &mut self.driver) {
+            (Some(interfaces), _) if !has_remotes => {
+                if wait_any(interfaces, Nanos(TICK.as_nanos() as u64)).is_err() {
+                    // The next batch says what is wrong.
+                    std::thread::sleep(REST);
+                }
+            }
             // It hears of users and of other daemons meanwhile.
-            Some(driver) if !found => drop(driver.wait(time)),
-            _ => std::thread::sleep(time),
+            (_, Some(driver)) => drop(driver.wait(REST)),
+            (_, None) => std::thread::sleep(REST),
         }
     }
 }
@@ -172,26 +185,24 @@ trait Shareable: Send {
     fn read(&mut self, worker: &mut Worker) -> Result<bool, SourceError>;
     /// Puts down what was read, and lost.
     fn count(&mut self, worker: &mut Worker);
-    /// Whether it is an interface that is down.
-    fn is_down(&self) -> bool;
+    /// The interface that it is, at which frames can be waited for.
+    fn interface(&mut self) -> Option<&mut AnySource>;
     /// The time up to which nothing will come any more, if nothing waits.
     fn clock(&self) -> Option<Timestamp>;
 }
 
 /// A source with what it is asked.
-struct Shared<S, R, D, C> {
+struct Shared<S, C> {
     source: S,
-    is_ready: R,
-    is_down: D,
+    is_ready: fn(&S) -> bool,
+    interface: fn(&mut S) -> Option<&mut AnySource>,
     clock: C,
 }
 
-impl<S, R, D, C> Shareable for Shared<S, R, D, C>
+impl<S, C> Shareable for Shared<S, C>
 where
     S: Source + Send,
     SourceError: From<S::Error>,
-    R: Fn(&S) -> bool + Send,
-    D: Fn(&S) -> bool + Send,
     C: Fn() -> Option<Timestamp> + Send,
 {
     fn is_ready(&self) -> bool {
@@ -210,8 +221,8 @@ where
         worker.core.source = self.source.counters();
     }
 
-    fn is_down(&self) -> bool {
-        (self.is_down)(&self.source)
+    fn interface(&mut self) -> Option<&mut AnySource> {
+        (self.interface)(&mut self.source)
     }
 
     fn clock(&self) -> Option<Timestamp> {
@@ -227,15 +238,14 @@ fn shareable(worker: &Worker, source: OpenSource) -> Result<Box<dyn Shareable>, 
             Ok(Box::new(Shared {
                 source: *input,
                 is_ready: AnySource::is_ready,
-                is_down: AnySource::is_down,
+                interface: |source| Some(source),
                 clock,
             }))
         }
         OpenSource::Port(port) if worker.core.config().filter.is_none() => {
             let until = port.clock();
             let clock = move || Some(until());
-            let is_down = |_: &EmulatedPort| false;
-            Ok(Box::new(Shared { source: port, is_ready: EmulatedPort::is_ready, is_down, clock }))
+            Ok(Box::new(Shared { source: port, is_ready: EmulatedPort::is_ready, interface: |_| None, clock }))
         }
         _ => Err(SourceError::NotShareable),
     }
@@ -245,11 +255,16 @@ impl Member {
     /// Measures what waits. Says whether there was anything.
     fn turn(&mut self) -> bool {
         // Who wants all flows asks many questions.
-        self.worker.core.answer();
-        let Stage::Reads(reading) = &mut self.stage else { return false };
-        if !reading.source.is_ready() {
-            return false;
+        let has_answered = self.worker.core.answer();
+        match &mut self.stage {
+            Stage::Reads(reading) if reading.source.is_ready() => self.read(),
+            _ => has_answered,
         }
+    }
+
+    /// Reads once. Says whether there was anything.
+    fn read(&mut self) -> bool {
+        let Stage::Reads(reading) = &mut self.stage else { return false };
         let worker = &mut self.worker;
         let read = catch_unwind(AssertUnwindSafe(|| reading.source.read(worker)));
         match read {
@@ -287,12 +302,7 @@ impl Member {
                     reading.counted = Instant::now();
                     reading.source.count(&mut self.worker);
                     self.worker.core.catch_up();
-                    let is_down = reading.source.is_down();
-                    if std::mem::replace(&mut reading.was_down, is_down) != is_down {
-                        let name = &*self.worker.core.mailbox.description().name;
-                        let state = if is_down { "down" } else { "up" };
-                        tracing::warn!(collector = name, "the interface is {state}");
-                    }
+                    self.look_at_link();
                 }
             }
             Stage::Waits(until) => {
@@ -308,6 +318,31 @@ impl Member {
                 }
             }
             Stage::Ended | Stage::Stopped => {}
+        }
+    }
+
+    /// Looks whether the interface is up, and still there: where no frames come nobody else does.
+    fn look_at_link(&mut self) {
+        let Stage::Reads(reading) = &mut self.stage else { return };
+        let Some(interface) = reading.source.interface() else { return };
+        interface.note_link_state();
+        let (state, is_silent) = (interface.link_state(), !interface.is_ready());
+        let is_down = state == Some(LinkState::Down);
+        if std::mem::replace(&mut reading.was_down, is_down) != is_down {
+            let name = &*self.worker.core.mailbox.description().name;
+            tracing::warn!(collector = name, "the interface is {}", if is_down { "down" } else { "up" });
+        }
+        if state == Some(LinkState::Gone) && is_silent {
+            // Waits a little for the last frames, and then says so.
+            self.read();
+        }
+    }
+
+    /// The source that is read.
+    fn source(&mut self) -> Option<&mut (dyn Shareable + 'static)> {
+        match &mut self.stage {
+            Stage::Reads(reading) => Some(&mut *reading.source),
+            _ => None,
         }
     }
 

@@ -98,7 +98,7 @@ fn open_input(spec: &Spec) -> Result<Opened, SourceError> {
 
 /// How to open an interface of this configuration.
 fn interface_spec(config: &SourceConfig, filter: Option<&str>) -> Option<InterfaceSpec> {
-    let SourceConfig::Interface { name, backend, busy_poll, ring_size, block_timeout } = config else {
+    let SourceConfig::Interface { name, namespace, backend, busy_poll, ring_size, block_timeout } = config else {
         return None;
     };
     let options = LiveOptions {
@@ -108,7 +108,8 @@ fn interface_spec(config: &SourceConfig, filter: Option<&str>) -> Option<Interfa
         ..LiveOptions::new(name)
     };
     let busy_poll = busy_poll.then(BusyPoll::default);
-    Some(InterfaceSpec { backend: *backend, busy_poll, ..InterfaceSpec::new(options) })
+    let namespace = namespace.clone();
+    Some(InterfaceSpec { backend: *backend, namespace, busy_poll, ..InterfaceSpec::new(options) })
 }
 
 /// How packets of an interface would come, and why so.

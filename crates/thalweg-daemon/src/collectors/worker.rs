@@ -19,7 +19,7 @@ use super::core::{CHUNK, Core};
 use super::source::{OpenSource, Opened, SourceError};
 use super::state::CollectorState;
 use crate::config::SourceConfig;
-use crate::daemon::wall_clock;
+use crate::clock::wall_clock;
 use thalweg_watch::Pace;
 
 /// How late an interface that is silent is against the clock, beyond what the kernel may gather packets for: what its

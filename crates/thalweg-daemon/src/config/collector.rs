@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use thalweg_capture::Namespace;
 use thalweg_capture::backend::Backend;
 use thalweg_capture::filter::Filter;
 use thalweg_measure::collector::{CollectorOptions, LinkRule, MonitorPort};
@@ -18,7 +19,7 @@ use thiserror::Error;
 
 use super::RuleConfig;
 use super::links::{LinkSelection, LinkSelectionError};
-use super::table::{BackendName, Collector};
+use super::table::Collector;
 use crate::emulation::EmulationConfig;
 use thalweg_config::{Document, Problem, Typed};
 
@@ -64,6 +65,8 @@ pub enum SourceConfig {
     Interface {
         /// Its name.
         name: String,
+        /// The network namespace that it is in; `None` for that of the daemon.
+        namespace: Option<Namespace>,
         /// How; `None` to choose.
         backend: Option<Backend>,
         /// Whether to ask the network card for packets.
@@ -113,7 +116,10 @@ impl SourceConfig {
     /// In words, as `interface eth1`.
     pub fn in_words(&self) -> String {
         match self {
-            SourceConfig::Interface { name, .. } => format!("interface {name}"),
+            SourceConfig::Interface { name, namespace: None, .. } => format!("interface {name}"),
+            SourceConfig::Interface { name, namespace: Some(namespace), .. } => {
+                format!("interface {name} in namespace {}", namespace.name())
+            }
             SourceConfig::File { path, .. } if path == Path::new("-") => "standard input".to_owned(),
             SourceConfig::File { path, .. } => format!("file {}", path.display()),
             SourceConfig::Port { experiment } => format!("its monitor port in {}", experiment.display()),
@@ -376,7 +382,8 @@ fn source(
         problems.push(entry.refuse(set.get(1).copied().unwrap_or(Collector::name), reason));
         return None;
     };
-    let others: [(&'static str, &[&str]); 6] = [
+    let others: [(&'static str, &[&str]); 7] = [
+        (Collector::namespace, &[Collector::interface]),
         (Collector::backend, &[Collector::interface]),
         (Collector::busy_poll, &[Collector::interface]),
         (Collector::ring_size, &[Collector::interface]),
@@ -391,12 +398,8 @@ fn source(
     Some(match way {
         Collector::interface => SourceConfig::Interface {
             name: value.to_owned(),
-            backend: match entry.backend {
-                BackendName::AfPacket => Some(Backend::AfPacket),
-                BackendName::AfXdp => Some(Backend::AfXdp),
-                BackendName::Prompt => Some(Backend::Prompt),
-                BackendName::Auto => None,
-            },
+            namespace: entry.namespace.as_deref().map(Namespace::named),
+            backend: entry.backend.backend(),
             busy_poll: entry.busy_poll,
             ring_size: entry.ring_size,
             block_timeout: entry.block_timeout,
@@ -412,7 +415,8 @@ fn source(
 }
 
 /// Keys of `[[collector]]` that say how packets come, beside those that say from where.
-const OF_SOURCES: [&str; 6] = [
+const OF_SOURCES: [&str; 7] = [
+    Collector::namespace,
     Collector::backend,
     Collector::busy_poll,
     Collector::ring_size,

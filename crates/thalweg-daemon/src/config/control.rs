@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use thalweg_api::client::ClientOptions;
+use thalweg_capture::Namespace;
 use thalweg_control::controller::ControllerOptions;
 use thalweg_control::decide::Decider;
 use thalweg_control::decide::first_fit::FirstFit;
@@ -29,6 +30,12 @@ pub struct ControlConfig {
     pub trees: TreeOptions,
     /// How long before they are used collectors are told of routes.
     pub settle_routes: Nanos,
+    /// Flows with less than this share of a link are left out.
+    pub least_share: f64,
+    /// After so long it looks where pairs are.
+    pub learn_after: Nanos,
+    /// The network namespace that hosts, or switches, are reached from; `None` for that of the daemon.
+    pub namespace: Option<Namespace>,
     /// Other daemons, whose collectors it listens to.
     pub remotes: Vec<ClientOptions>,
 }
@@ -113,7 +120,7 @@ pub(super) fn read(
             timeout: entry.timeout,
             gain: entry.gain,
             settle: entry.settle,
-            ..GreedyOptions::default()
+            makes_room: entry.makes_room,
         }),
         DeciderName::FirstFit => DeciderConfig::FirstFit(entry.interval),
         DeciderName::Static => DeciderConfig::Static,
@@ -127,7 +134,17 @@ pub(super) fn read(
     let trees = TreeOptions { addresses: entry.addresses, seed: entry.seed };
     let actuator = actuator(document, &entry, network, problems)?;
     let remotes = remotes(document, &entry, decider, problems)?;
-    Some(ControlConfig { decider, actuator, options, trees, settle_routes: entry.settle_routes, remotes })
+    Some(ControlConfig {
+        decider,
+        actuator,
+        options,
+        trees,
+        settle_routes: entry.settle_routes,
+        least_share: entry.least_share,
+        learn_after: entry.learn_after,
+        namespace: entry.namespace.as_deref().map(Namespace::named),
+        remotes,
+    })
 }
 
 /// Other daemons; `None` if something is wrong.
@@ -179,6 +196,10 @@ fn actuator(
     };
     let is_emulated = document.one::<Emulate>().file.is_some();
     let set = |keys: &[&'static str]| keys.iter().copied().find(|key| entry.is_set(key));
+    let needs_namespace = matches!(actuator, ActuatorName::Arp | ActuatorName::OpenFlow);
+    if let Some(key) = set(&[Control::namespace]).filter(|_| !needs_namespace) {
+        return refuse(key, &format!("it goes with arp and openflow, not with {name}"));
+    }
     let of_arp = set(&[Control::interfaces, Control::refresh]).filter(|_| actuator != ActuatorName::Arp);
     if let Some(key) = of_arp {
         return refuse(key, &format!("it goes with arp, not with {name}"));

@@ -1,19 +1,17 @@
 //! Which network interfaces that the file names are not there.
 
-use std::path::Path;
-
 use thalweg_config::{Document, Hint, Problem};
+use thalweg_linux::Namespace;
+use thalweg_linux::netdevice::interface_names;
 
 use super::table::{Collector, Control};
-
-/// Where the kernel lists the interfaces of this network namespace.
-const INTERFACES: &str = "/sys/class/net";
 
 /// A problem for each interface that is not there.
 pub(super) fn missing(document: &Document) -> Vec<Problem> {
     let mut problems = Vec::new();
     for entry in document.sound::<Collector>() {
-        if let Some(reason) = entry.interface.as_deref().and_then(absent) {
+        let namespace = entry.namespace.as_deref();
+        if let Some(reason) = entry.interface.as_deref().and_then(|name| absent(name, namespace)) {
             problems.push(entry.refuse(Collector::interface, reason));
         }
     }
@@ -22,7 +20,8 @@ pub(super) fn missing(document: &Document) -> Vec<Problem> {
         // `eth1`, or `h3 eth1` for one host.
         let names =
             interfaces.map(|text| text.split_once(' ').map_or(text.as_str(), |(_, name)| name.trim()));
-        for reason in names.filter_map(absent) {
+        let namespace = entry.namespace.as_deref();
+        for reason in names.filter_map(|name| absent(name, namespace)) {
             problems.push(entry.refuse(Control::interfaces, reason));
         }
     }
@@ -30,12 +29,18 @@ pub(super) fn missing(document: &Document) -> Vec<Problem> {
 }
 
 /// What is to be said of an interface that is not there.
-fn absent(name: &str) -> Option<String> {
-    if Path::new(INTERFACES).join(name).exists() {
+fn absent(name: &str, namespace: Option<&str>) -> Option<String> {
+    let known = match namespace {
+        None => interface_names(),
+        Some(namespace) => match Namespace::named(namespace).within(interface_names) {
+            Ok(known) => known,
+            Err(error) => return Some(error.to_string()),
+        },
+    };
+    if known.iter().any(|other| other == name) {
         return None;
     }
-    let known = std::fs::read_dir(INTERFACES).into_iter().flatten().flatten();
-    let known: Vec<String> = known.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     let hint = Hint::nearest(name, known.iter().map(String::as_str));
-    Some(format!("there is no interface {name} here{hint}"))
+    let place = namespace.map_or_else(|| "here".to_owned(), |namespace| format!("in namespace {namespace}"));
+    Some(format!("there is no interface {name} {place}{hint}"))
 }

@@ -12,10 +12,10 @@ use thiserror::Error;
 pub enum LinkSelection {
     /// All of them.
     All,
-    /// Those between switches and hosts.
-    Hosts,
-    /// Those between switches.
-    Switches,
+    /// Those between switches and hosts, in one direction or both.
+    Hosts(Option<Way>),
+    /// Those between switches, in one direction or both.
+    Switches(Option<Way>),
     /// The direction from one node to its neighbour: `tor0 > h3`.
     From(String, String),
     /// A port's, in one direction or both: `tor0:p3`, `tor0:p3:out`.
@@ -25,7 +25,8 @@ pub enum LinkSelection {
 /// Text that names no links.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
-    "{text:?} names no links: expected all, hosts, switches, \"tor0 > h3\", \"tor0:p3\" or \"tor0:p3:out\""
+    "{text:?} names no links: expected all, hosts, switches, \"switches:out\", \"tor0 > h3\", \"tor0:p3\" or \
+     \"tor0:p3:out\""
 )]
 pub struct ParseLinkSelectionError {
     /// What was given.
@@ -67,11 +68,8 @@ impl FromStr for LinkSelection {
 
     fn from_str(text: &str) -> Result<Self, ParseLinkSelectionError> {
         let wrong = || ParseLinkSelectionError { text: text.to_owned() };
-        match text {
-            "all" => return Ok(LinkSelection::All),
-            "hosts" => return Ok(LinkSelection::Hosts),
-            "switches" => return Ok(LinkSelection::Switches),
-            _ => {}
+        if text == "all" {
+            return Ok(LinkSelection::All);
         }
         if let Some((from, to)) = text.split_once(" > ") {
             return Ok(LinkSelection::From(from.trim().to_owned(), to.trim().to_owned()));
@@ -81,6 +79,11 @@ impl FromStr for LinkSelection {
             Some((rest, "out")) => (rest, Some(Way::Output)),
             _ => (text, None),
         };
+        match rest {
+            "hosts" => return Ok(LinkSelection::Hosts(way)),
+            "switches" => return Ok(LinkSelection::Switches(way)),
+            _ => {}
+        }
         let (switch, port) = rest.rsplit_once(":p").ok_or_else(wrong)?;
         let port = port.parse().map_err(|_| wrong())?;
         Ok(LinkSelection::Port(switch.to_owned(), PortIndex(port), way))
@@ -92,13 +95,20 @@ impl fmt::Display for LinkSelection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LinkSelection::All => f.write_str("all"),
-            LinkSelection::Hosts => f.write_str("hosts"),
-            LinkSelection::Switches => f.write_str("switches"),
+            LinkSelection::Hosts(way) => write!(f, "hosts{}", suffix(*way)),
+            LinkSelection::Switches(way) => write!(f, "switches{}", suffix(*way)),
             LinkSelection::From(from, to) => write!(f, "{from} > {to}"),
-            LinkSelection::Port(switch, port, None) => write!(f, "{switch}:{port}"),
-            LinkSelection::Port(switch, port, Some(Way::Input)) => write!(f, "{switch}:{port}:in"),
-            LinkSelection::Port(switch, port, Some(Way::Output)) => write!(f, "{switch}:{port}:out"),
+            LinkSelection::Port(switch, port, way) => write!(f, "{switch}:{port}{}", suffix(*way)),
         }
+    }
+}
+
+/// What stands behind the name of links for one direction of them.
+fn suffix(way: Option<Way>) -> &'static str {
+    match way {
+        None => "",
+        Some(Way::Input) => ":in",
+        Some(Way::Output) => ":out",
     }
 }
 
@@ -113,11 +123,14 @@ impl LinkSelection {
     pub fn at(&self, topology: &Topology, router: RouterId) -> Result<Vec<LinkSide>, LinkSelectionError> {
         let all = (0..topology.ports(router)).map(|port| PortIndex(port as u16));
         let both = |port| [Way::Input, Way::Output].map(|way| LinkSide { port, way });
+        let of = |way: Option<Way>| move |side: &LinkSide| way.is_none_or(|way| side.way == way);
         let is_rack = |port: &PortIndex| port.index() < topology.rack_size(router);
         Ok(match self {
             LinkSelection::All => all.flat_map(both).collect(),
-            LinkSelection::Hosts => all.filter(is_rack).flat_map(both).collect(),
-            LinkSelection::Switches => all.filter(|port| !is_rack(port)).flat_map(both).collect(),
+            LinkSelection::Hosts(way) => all.filter(is_rack).flat_map(both).filter(of(*way)).collect(),
+            LinkSelection::Switches(way) => {
+                all.filter(|port| !is_rack(port)).flat_map(both).filter(of(*way)).collect()
+            }
             LinkSelection::From(from, to) => {
                 let (from_node, to_node) = (node(topology, from)?, node(topology, to)?);
                 if !are_neighbours(topology, from_node, to_node) {
@@ -141,7 +154,7 @@ impl LinkSelection {
                 if port.index() >= ports {
                     return Err(LinkSelectionError::NoPort { switch: switch.clone(), port: *port, ports });
                 }
-                let sides = both(*port).into_iter().filter(|side| way.is_none_or(|way| side.way == way));
+                let sides = both(*port).into_iter().filter(of(*way));
                 sides.filter(|_| named == router).collect()
             }
         })

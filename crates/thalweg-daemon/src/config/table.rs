@@ -1,6 +1,7 @@
 //! The sections that the daemon's file may have, each declared once. Its types, the reading of the file, `thalweg check`,
 //! the printed default file, the reference and the JSON Schema come from here.
 
+use thalweg_capture::backend::Backend;
 use thalweg_config::kind::{
     Amount, Boolean, Choices, Delay, Number, Rate, Share, Text, Texts, Time, Whole, one_of,
 };
@@ -119,6 +120,8 @@ section! {
         switch: String [Text("the name of a switch")] or "the collector's name",
         /// The network interface that the monitor port is wired to.
         interface: String [Text("the name of an interface")] or "none",
+        /// With interface: the network namespace that it is in, as `ip netns` has it.
+        namespace: String [Text("the name of a network namespace")] or "that of the daemon",
         /// A capture file, or - for standard input. Time is that of its packets: the same file gives the same
         /// events.
         file: String [FILE] or "none",
@@ -193,8 +196,8 @@ section! {
     /// is one with all defaults.
     pub struct Rule in RULE = ["rule"] {
         /// Which: all; those between a switch and hosts; those between switches; the one from one node to the
-        /// next; a port's, in both directions or in one.
-        links: Vec<String> [Texts("all, hosts, switches, \"tor0 > h3\", \"tor0:p3\", or \"tor0:p3:out\"")] default "all",
+        /// next; a port's. With :in or :out only what comes in to the switch, or goes out of it.
+        links: Vec<String> [Texts("all, hosts, switches, \"switches:out\", \"tor0 > h3\", \"tor0:p3\", or \"tor0:p3:out\"")] default "all",
         /// Whose.
         collectors: Vec<String> [Texts("names of collectors")] or "all",
         /// Share of the capacity from which on a link is congested.
@@ -228,11 +231,19 @@ section! {
         gain: f64 [Share] default "0.1",
         /// With greedy: how long a flow is left alone after it was moved, until rates tell what that did.
         settle: Nanos [Delay] default "5ms",
+        /// With greedy: whether flows that no way suits may take one that others leave at the same time, if
+        /// those lose nothing by it.
+        makes_room: bool [Boolean] default "true",
         /// With first_fit: how often all flows are looked at.
         interval: Nanos [Time] default "100ms",
         /// How long after a decision a packet with the new address is waited for. Then it has failed, and the
         /// flow is taken to be where it was.
         patience: Nanos [Time] default "50ms",
+        /// Flows with less than this share of a link are none of its business.
+        least_share: f64 [Share] default "0",
+        /// After so long a controller that has just begun looks which way flows go, and holds them there.
+        /// Collectors have seen all senders by then.
+        learn_after: Nanos [Time] default "1s",
         /// Whether it only says what it would do.
         dry_run: bool [Boolean] default "false",
         /// Addresses of a host, the base address among them, each with a spanning tree of its own. With arp
@@ -252,6 +263,9 @@ section! {
         remote_ca: String [FILE] or "those that browsers trust",
         /// With arp: the interfaces by which requests reach hosts.
         interfaces: Vec<String> [Texts("\"eth1\", or \"h3 eth1\" for a host that is reached by one of its own")] or "none",
+        /// With arp and openflow: the network namespace that hosts, or switches, are reached from, as `ip netns`
+        /// has it.
+        namespace: String [Text("the name of a network namespace")] or "that of the daemon",
         /// With arp: how often hosts are told again, so that what nobody acknowledges does not fall back.
         refresh: Nanos [Time] default "1s",
         /// With openflow: which switch is which. All of the topology's are needed. Port p of the topology is
@@ -403,6 +417,18 @@ choices! {
         AfXdp = "af_xdp",
         /// as af_packet, but each packet is delivered immediately: lowest delay, for low packet rates
         Prompt = "prompt",
+    }
+}
+
+impl BackendName {
+    /// The backend; `None` to choose one.
+    pub const fn backend(self) -> Option<Backend> {
+        match self {
+            BackendName::Auto => None,
+            BackendName::AfPacket => Some(Backend::AfPacket),
+            BackendName::AfXdp => Some(Backend::AfXdp),
+            BackendName::Prompt => Some(Backend::Prompt),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use thalweg_actuators::arp::{Arp, Frames};
 use thalweg_actuators::log::Log;
 use thalweg_actuators::{ActError, Action, Actuator};
 use thalweg_capture::live::FrameSender;
+use thalweg_linux::NamespaceError;
 use thalweg_network::{EndpointId, NetworkState, Topology};
 
 use super::StartError;
@@ -32,13 +33,22 @@ pub(super) fn make(
         }
         ActuatorConfig::Arp { interfaces, interface, refresh } => {
             let topology = Arc::clone(state.topology());
-            let frames = Senders::open(&topology, interfaces, interface.as_deref()).map_err(failed)?;
+            let open = || Senders::open(&topology, interfaces, interface.as_deref());
+            let frames = within(config, open).map_err(|error| failed(error.to_string()))?.map_err(failed)?;
             Ok(Box::new(Arp::new(topology, frames, *refresh)))
         }
         ActuatorConfig::OpenFlow(openflow) => {
-            let switches = Switches::new(openflow, state.topology());
+            let switches = Switches::new(openflow, config.namespace.clone(), state.topology());
             Ok(Box::new(switches.map_err(|error| failed(error.to_string()))?))
         }
+    }
+}
+
+/// Runs `work` in the namespace that hosts are reached from.
+fn within<T: Send>(config: &ControlConfig, work: impl FnOnce() -> T + Send) -> Result<T, NamespaceError> {
+    match &config.namespace {
+        None => Ok(work()),
+        Some(namespace) => namespace.within(work),
     }
 }
 

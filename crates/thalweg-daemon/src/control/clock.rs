@@ -2,7 +2,8 @@
 
 use thalweg_wire::Timestamp;
 
-use crate::daemon::{Daemon, wall_clock};
+use crate::clock::wall_clock;
+use crate::daemon::Daemon;
 use crate::emulation::Emulation;
 
 /// Where time comes from.

@@ -3,6 +3,7 @@
 //! One lock, held for as long as it takes to decide about one event, or to copy what is asked for; never while anything
 //! is sent.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,20 +11,23 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use thalweg_control::Pair;
 use thalweg_control::control_loop::{
-    ActionReport, Command, ControlLoop, ControlOptions, Input, Installation, RouteOptions,
+    ActionReport, Command, ControlLoop, ControlOptions, Input, Installation, RouteCounters, RouteOptions,
 };
 use thalweg_control::controller::ControllerCounters;
 use thalweg_control::decide::Decision;
 use thalweg_control::routes::LinkNumber;
 use thalweg_network::state::StateError;
 use thalweg_network::{EndpointId, NetworkState, Node};
-use thalweg_wire::{BitRate, MacAddress, Timestamp};
+use thalweg_wire::{BitRate, MacAddress, Nanos, Timestamp};
 use thiserror::Error;
 
 use super::SwitchesReport;
 use super::clock::Clock;
 use super::names::Names;
 use crate::config::{ActuatorConfig, ControlConfig};
+
+/// Pairs and addresses by which packets did not arrive that are kept.
+const ASTRAY_KEPT: usize = 64;
 
 /// How long a user waits at most until what they want is under way.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -44,6 +48,10 @@ pub(super) struct Work {
     pub(super) names: Arc<Names>,
     /// How switches do, if they are told by OpenFlow.
     pub(super) switches: Option<SwitchesReport>,
+    /// How often hosts were told again.
+    pub(super) refreshed: u64,
+    /// Pairs and addresses by which packets did not arrive: the latest, [`ASTRAY_KEPT`] at most.
+    astray: VecDeque<(Pair, u8)>,
     /// What users wanted so far, and how much of it has been carried out.
     wishes: [u64; 2],
 }
@@ -61,6 +69,12 @@ pub struct ControlReport {
     pub addresses: u8,
     /// What it has done.
     pub counters: ControllerCounters,
+    /// What it has done to routes.
+    pub routes: RouteCounters,
+    /// How often hosts were told again of what they would forget.
+    pub refreshed: u64,
+    /// Pairs and addresses by which packets set out and did not arrive, the latest last.
+    pub astray: Vec<(Pair, u8)>,
     /// What is pinned to which address.
     pub pins: Vec<(Pair, u8)>,
     /// Hosts that take no notice, and of how many actions in a row.
@@ -130,19 +144,23 @@ pub enum ControlError {
 }
 
 impl Desk {
-    /// A control loop as configured, over this network; and what wakes its driver.
+    /// A control loop as configured, over this network, which reads back what switches have so often, if they can say; and what
+    /// wakes its driver.
     ///
     /// # Errors
     /// If the network can have no routes as configured.
     pub(super) fn new(
         config: &ControlConfig,
+        reads_back: Option<Nanos>,
         network: &Arc<NetworkState>,
         clock: Clock,
     ) -> Result<(Desk, Receiver<()>), StateError> {
-        let control = ControlLoop::new(options(config), network, config.decider.decider(), clock.now())?;
+        let control = ControlLoop::new(options(config, reads_back), network, config.decider.decider(), clock.now())?;
         let names = Arc::new(Names::of(control.controller().paths()));
         let (wake, woken) = bounded(1);
-        let work = Mutex::new(Work { control, clock, names, switches: None, wishes: [0; 2] });
+        let (astray, wishes) = (VecDeque::new(), [0; 2]);
+        let work = Work { control, clock, names, switches: None, refreshed: 0, astray, wishes };
+        let work = Mutex::new(work);
         Ok((Desk { work, carried_out: Condvar::new(), wake }, woken))
     }
 
@@ -191,6 +209,9 @@ impl Desk {
             is_frozen: controller.is_frozen(),
             addresses: controller.paths().addresses(),
             counters: controller.counters(),
+            routes: work.control.route_counters(),
+            refreshed: work.refreshed,
+            astray: work.astray.iter().copied().collect(),
             pins: controller.pins().collect(),
             unresponsive: controller.unresponsive().collect(),
             switches: work.switches,
@@ -291,6 +312,13 @@ impl Work {
         }
     }
 
+    /// Keeps what went astray.
+    pub(super) fn keep_astray(&mut self, astray: &[(Pair, u8)]) {
+        self.astray.extend(astray);
+        let surplus = self.astray.len().saturating_sub(ASTRAY_KEPT);
+        self.astray.drain(..surplus);
+    }
+
     fn pair(&self, source: &str, destination: &str) -> Result<Pair, ControlError> {
         let host = |name: &str| match self.control.state().topology().node_named(name) {
             Some(Node::Endpoint(host)) => Ok(host),
@@ -305,14 +333,24 @@ impl Work {
 }
 
 /// What the loop is to do.
-fn options(config: &ControlConfig) -> ControlOptions {
-    let installs = config.actuator.sets_routes();
+fn options(config: &ControlConfig, reads_back: Option<Nanos>) -> ControlOptions {
+    let installation = match (config.actuator.sets_routes(), reads_back) {
+        (true, _) => Installation::Whole,
+        (false, Some(interval)) => Installation::Repair { interval: Some(interval) },
+        (false, None) => Installation::Never,
+    };
     let routes = RouteOptions {
         trees: Some(config.trees),
         // In the emulator packets keep their address to the end.
         writes_back: config.actuator != ActuatorConfig::Emulated,
         settle: config.settle_routes,
-        installation: if installs { Installation::Whole } else { Installation::Never },
+        installation,
     };
-    ControlOptions { controller: config.options, routes, ..ControlOptions::default() }
+    ControlOptions {
+        controller: config.options,
+        least_share: config.least_share,
+        learn_after: Some(config.learn_after),
+        routes,
+        ..ControlOptions::default()
+    }
 }

@@ -18,6 +18,7 @@ use thalweg_wire::{Nanos, Timestamp};
 use super::Control;
 use super::asks::{Answer, Ask, Asks};
 use super::desk::Work;
+use super::injected::Injected;
 use super::names::Names;
 use super::notices::Notice;
 use super::remotes::Remotes;
@@ -33,11 +34,17 @@ const AT_ONCE: usize = 64;
 /// The name under which the controller tells of what it does, as collectors have theirs.
 const NAME: &str = "control";
 
+/// Who carries commands out, and what stands between collectors and the loop.
+pub(super) struct Carriers {
+    pub(super) actuator: Box<dyn Actuator>,
+    pub(super) injected: Injected,
+}
+
 /// The driver of the daemon's control loop.
 pub(crate) struct Driver {
     control: Control,
     daemon: Daemon,
-    actuator: Box<dyn Actuator>,
+    carriers: Carriers,
     remotes: Remotes,
     notices: Receiver<Notice>,
     /// A user wants something.
@@ -55,7 +62,7 @@ impl Driver {
     pub(super) fn new(
         control: Control,
         daemon: Daemon,
-        actuator: Box<dyn Actuator>,
+        carriers: Carriers,
         remotes: Remotes,
         notices: Receiver<Notice>,
         woken: Receiver<()>,
@@ -63,7 +70,7 @@ impl Driver {
         Driver {
             control,
             daemon,
-            actuator,
+            carriers,
             remotes,
             notices,
             woken,
@@ -79,7 +86,7 @@ impl Driver {
     /// # Errors
     /// If that cannot be.
     pub(super) fn begin(&mut self) -> std::io::Result<()> {
-        self.actuator.begin().map_err(std::io::Error::other)?;
+        self.carriers.actuator.begin().map_err(std::io::Error::other)?;
         self.asks = Some(Asks::start(self.daemon.clone(), self.remotes.clone())?);
         Ok(())
     }
@@ -122,6 +129,11 @@ impl Driver {
         true
     }
 
+    /// Whether others than collectors here may report something at any time.
+    pub(crate) fn has_remotes(&self) -> bool {
+        self.remotes.are_there()
+    }
+
     /// Begins to steer.
     pub(crate) fn start(&mut self) {
         self.control.desk().lock().clock.follow(&self.daemon);
@@ -159,16 +171,25 @@ impl Driver {
     /// Lets time pass, and publishes what has happened. To be called every [`TICK`].
     pub(crate) fn tick(&mut self) {
         self.follow_network();
+        let Injected { tables, delivery } = &mut self.carriers.injected;
+        let late = delivery.as_mut().map(|delivery| delivery.flush());
+        let answers = tables.as_mut().map(|tables| tables.answers());
+        for input in late.into_iter().chain(answers).flatten() {
+            self.tell(input);
+        }
         self.tell(Input::Tick);
         let now = self.control.desk().lock().clock.now();
-        if let Err(error) = self.actuator.tend(now) {
+        let actuator = &mut self.carriers.actuator;
+        if let Err(error) = actuator.tend(now) {
             tracing::warn!("{error}");
         }
-        let switches = self.actuator.switches_report();
+        let (switches, refreshed) = (actuator.switches_report(), actuator.refreshed());
         let (records, names) = {
             let mut work = self.control.desk().lock();
-            work.switches = switches;
-            (work.control.take_records(), Arc::clone(&work.names))
+            (work.switches, work.refreshed) = (switches, refreshed);
+            let records = work.control.take_records();
+            work.keep_astray(&records.astray);
+            (records, Arc::clone(&work.names))
         };
         self.publish_all(records, &names);
     }
@@ -194,12 +215,19 @@ impl Driver {
 
     /// What a collector reports goes to the loop.
     fn hear(&mut self, notice: Notice) {
-        {
+        let input = {
             let mut work = self.control.desk().lock();
             let Some(input) = input(&mut work, notice) else { return };
-            work.tell(input);
+            let Some(delivery) = &mut self.carriers.injected.delivery else {
+                work.tell(input);
+                drop(work);
+                return self.carry_out();
+            };
+            delivery.send(input)
+        };
+        for input in input {
+            self.tell(input);
         }
-        self.carry_out();
     }
 
     fn tell(&mut self, input: Input) {
@@ -219,16 +247,16 @@ impl Driver {
 
     fn carry_out_one(&mut self, command: Command) -> Option<Input> {
         match command {
-            Command::Reroute(action) => Some(match self.actuator.act(&action) {
+            Command::Reroute(action) => Some(match self.carriers.actuator.act(&action) {
                 Ok(()) => Input::Started(action.id),
                 Err(error) => Input::Refused(action.id, error.to_string()),
             }),
             Command::Hold { pair, address, time } => {
-                self.actuator.found(pair, address, time);
+                self.carriers.actuator.found(pair, address, time);
                 None
             }
             Command::Abandon { action, from } => {
-                self.actuator.failed(&action, from);
+                self.carriers.actuator.failed(&action, from);
                 None
             }
             Command::Observe { routers, observation } => {
@@ -245,16 +273,24 @@ impl Driver {
                 self.ask(Ask::Announce(state, ahead));
                 None
             }
-            Command::Install(state) => Some(match self.actuator.install(&state) {
+            Command::Install(state) => Some(match self.carriers.actuator.install(&state) {
                 Ok(()) => Input::Installed,
                 Err(error) => Input::InstallFailed(format!("routes are not set: {error}")),
             }),
-            Command::ReadBack { .. } => {
-                Some(Input::ReadBackFailed(format!("{} reads nothing back", self.actuator.name())))
-            }
-            Command::Repair(_) => {
-                Some(Input::RepairFailed(format!("{} repairs nothing", self.actuator.name())))
-            }
+            Command::ReadBack { .. } => match &mut self.carriers.injected.tables {
+                Some(tables) => {
+                    tables.read_back();
+                    None
+                }
+                None => Some(Input::ReadBackFailed(format!("{} reads nothing back", self.carriers.actuator.name()))),
+            },
+            Command::Repair(changes) => match &mut self.carriers.injected.tables {
+                Some(tables) => {
+                    tables.repair(changes);
+                    None
+                }
+                None => Some(Input::RepairFailed(format!("{} repairs nothing", self.carriers.actuator.name()))),
+            },
         }
     }
 
@@ -377,7 +413,7 @@ fn decision_in_words(decision: &Decision, names: &Names) -> String {
 }
 
 fn log_action(report: &ActionReport, names: &Names) {
-    let ActionReport { action, outcome } = report;
+    let ActionReport { action, outcome, .. } = report;
     let what = format!("{} by address {}", names.pair(action.pair), action.address);
     match outcome {
         ActionOutcome::Begun => {}
@@ -390,7 +426,7 @@ fn log_action(report: &ActionReport, names: &Names) {
 
 /// When something came of an action, by packet time.
 fn ended_at(report: &ActionReport) -> Timestamp {
-    let ActionReport { action, outcome } = report;
+    let ActionReport { action, outcome, .. } = report;
     match outcome {
         ActionOutcome::Confirmed(after) => action.issued + *after,
         ActionOutcome::Expired => action.deadline,

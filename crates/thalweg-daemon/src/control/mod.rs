@@ -18,6 +18,7 @@
 //! | `driver` | what drives the loop, and carries its commands out |
 //! | `asks` | what collectors are asked and told, and has to be waited for |
 //! | `actuators`, `openflow` | how decisions are carried out |
+//! | `injected` | switches and faults that a lab brings |
 //! | `desk` | what it knows and has done, for whoever asks; pins, and freezing it |
 
 mod actuators;
@@ -25,6 +26,7 @@ mod asks;
 mod clock;
 mod desk;
 mod driver;
+mod injected;
 mod notices;
 mod openflow;
 mod remotes;
@@ -39,13 +41,15 @@ use super::names;
 pub use super::names::Names;
 pub use desk::{ControlError, ControlReport, Desk, Way, WaysReport};
 pub(crate) use driver::Driver;
+pub use injected::{Delivery, Injected, SwitchTables};
 pub(crate) use notices::{Ear, Notice};
 pub use thalweg_actuators::openflow::SwitchesReport;
-pub use thalweg_control::control_loop::{ActionOutcome, ActionReport};
+pub use thalweg_control::control_loop::{ActionOutcome, ActionReport, ActionTimes};
 
 use super::collectors::{Latency, LatencyHistogram};
 use super::config::ControlConfig;
 use super::daemon::Daemon;
+use driver::Carriers;
 
 /// The controller. Cheap to clone: all clones are the same.
 #[derive(Clone, Debug)]
@@ -98,14 +102,19 @@ impl Control {
     ///
     /// # Errors
     /// If there is no network to steer, or no means.
-    pub(crate) fn prepare(config: &ControlConfig, daemon: &Daemon) -> Result<(Prepared, Ear), StartError> {
+    pub(crate) fn prepare(
+        config: &ControlConfig,
+        daemon: &Daemon,
+        injected: Injected,
+    ) -> Result<(Prepared, Ear), StartError> {
         let (ear, notices) = Ear::new();
         let network = daemon.network().ok_or(StartError::NoNetwork)?;
         let state = Arc::clone(&network.newest().state);
         let actuator = actuators::make(config, &state, daemon)?;
         let remotes = remotes::Remotes::new(&config.remotes)?;
         let clock = clock::Clock::of(daemon, remotes.are_there());
-        let (desk, woken) = Desk::new(config, &state, clock)?;
+        let interval = injected.tables.as_ref().map(|tables| tables.interval());
+        let (desk, woken) = Desk::new(config, interval, &state, clock)?;
         let control = Control(Arc::new(Shared {
             config: config.clone(),
             desk,
@@ -113,7 +122,8 @@ impl Control {
             notices: ear.told(),
             lost: ear.lost(),
         }));
-        let driver = Driver::new(control.clone(), daemon.clone(), actuator, remotes.clone(), notices, woken);
+        let carriers = Carriers { actuator, injected };
+        let driver = Driver::new(control.clone(), daemon.clone(), carriers, remotes.clone(), notices, woken);
         let ear_of_remotes = remotes.are_there().then(|| ear.clone());
         Ok((Prepared { control, driver, remotes, ear_of_remotes }, ear))
     }

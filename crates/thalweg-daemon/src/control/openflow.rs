@@ -5,16 +5,19 @@ use std::sync::Arc;
 use thalweg_actuators::openflow::{Config, Fabric, News, OpenFlowError, SwitchesReport, Tls, TlsError};
 use thalweg_actuators::{ActError, Action, Actuator};
 use thalweg_control::Pair;
+use thalweg_linux::Namespace;
 use thalweg_network::{NetworkState, Topology};
 use thalweg_wire::Timestamp;
 
 use crate::config::OpenFlowConfig;
-use crate::daemon::wall_clock;
+use crate::clock::wall_clock;
 
 /// All switches of the network.
 pub(super) struct Switches {
     fabric: Fabric,
     config: OpenFlowConfig,
+    /// Where switches are reached from, if that is not the daemon's.
+    namespace: Option<Namespace>,
     tls: Option<Tls>,
     topology: Arc<Topology>,
 }
@@ -24,12 +27,16 @@ impl Switches {
     ///
     /// # Errors
     /// If they cannot be read.
-    pub(super) fn new(config: &OpenFlowConfig, topology: &Arc<Topology>) -> Result<Switches, TlsError> {
+    pub(super) fn new(
+        config: &OpenFlowConfig,
+        namespace: Option<Namespace>,
+        topology: &Arc<Topology>,
+    ) -> Result<Switches, TlsError> {
         let tls = config.tls.as_ref();
         let tls =
             tls.map(|files| Tls::from_files(&files.certificate, &files.key, &files.authority)).transpose()?;
         let fabric = Fabric::new(Arc::clone(topology), &config.members, Config::default());
-        Ok(Switches { fabric, config: config.clone(), tls, topology: Arc::clone(topology) })
+        Ok(Switches { fabric, config: config.clone(), namespace, tls, topology: Arc::clone(topology) })
     }
 
     fn meet(&self) -> Result<(), OpenFlowError> {
@@ -63,7 +70,12 @@ impl Actuator for Switches {
     }
 
     fn begin(&mut self) -> Result<(), String> {
-        self.meet().map_err(|error| error.to_string())
+        // Threads stay in the namespace that they are started in, and connect in there again.
+        let met = match &self.namespace {
+            None => self.meet(),
+            Some(namespace) => namespace.within(|| self.meet()).map_err(|error| error.to_string())?,
+        };
+        met.map_err(|error| error.to_string())
     }
 
     fn install(&mut self, state: &NetworkState) -> Result<(), String> {

@@ -17,7 +17,7 @@ use thalweg_network::{EndpointId, PortIndex, RouterId, Topology};
 use crate::ebpf::{self, Maps, SwitchCounters, Tables};
 use crate::error::LabError;
 use crate::layout::{self, Layout};
-use crate::ovs::{self, OpenFlowSwitch, Ovs};
+use crate::ovs::{OpenFlowSwitch, Ovs};
 use crate::plan::{Plan, PlanError, Plane, Prefix};
 use crate::record::{self, Record};
 use crate::status::{HostStatus, PortStatus, Status, SwitchStatus, link_name};
@@ -156,13 +156,7 @@ impl Lab {
 
     /// How its switches are spoken to by OpenFlow, by router; none if they are eBPF programs.
     pub fn openflow(&self) -> Vec<OpenFlowSwitch> {
-        match self.parts.switching {
-            Switching::Ebpf(_) => Vec::new(),
-            Switching::Ovs(_) => {
-                let topology = self.topology();
-                topology.router_ids().map(|router| ovs::switch(topology, router)).collect()
-            }
-        }
+        self.plan.openflow()
     }
 
     fn maps(&self) -> Result<&Maps, LabError> {

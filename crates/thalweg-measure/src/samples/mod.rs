@@ -190,9 +190,19 @@ impl SampleRing {
 
     /// Copies the last `most` frames. Takes as much memory as they do, and about 20 ns a frame.
     pub fn copy(&self, most: u64) -> Samples {
+        let end = self.written();
+        self.copy_between(end.saturating_sub(most), end)
+    }
+
+    /// Copies the frames after the first `seen` that were ever written, those that are still kept; and says how many have been
+    /// written by then, to be given the next time.
+    pub fn copy_after(&self, seen: u64) -> (Samples, u64) {
+        let end = self.written();
+        (self.copy_between(seen.min(end), end), end)
+    }
+
+    fn copy_between(&self, from: u64, mut end: u64) -> Samples {
         let pages = &*self.pages;
-        let mut end = pages.written.load(Ordering::Acquire);
-        let from = end.saturating_sub(most);
         let held = pages.holding(from);
         // From the newest page to the oldest, as what is in each ends where the next begins; then copied in order.
         let mut parts = Vec::with_capacity(held.len());

@@ -18,10 +18,11 @@ use thalweg_lab::{DEFAULT_RATE, Lab, Plan, Plane, Prefix};
 use thalweg_wire::BitRate;
 
 use self::fail::{FailArgs, RepairArgs};
-use crate::lab::scenarios::faults::Fault;
-use crate::lab::scenarios::workload::{Pattern, Scheme};
-use crate::lab::scenarios::{Setting, collide, faults, reroute_latency, udp, workload};
-use crate::lab::{openflow, plot, report, shape};
+use thalweg_scenarios::configuration::By;
+use thalweg_scenarios::scenarios::faults::Fault;
+use thalweg_scenarios::scenarios::workload::{Pattern, Scheme};
+use thalweg_scenarios::scenarios::{Setting, collide, faults, reroute_latency, udp, workload};
+use thalweg_scenarios::{openflow, plot, report, shape};
 
 /// Rate of links on the fat tree unless said otherwise: a packet crosses five switches there, on the processors of one
 /// machine.
@@ -171,6 +172,13 @@ struct RunArgs {
     #[command(flatten)]
     prefix: PrefixArgs,
 
+    /// Print the daemon's file that the lab is steered with, and do nothing else.
+    ///
+    /// With `--out` it is written there as `thalweg.toml`, and beside it the network's file that it names. `reroute-latency` prints the one with
+    /// OpenFlow, a fat tree that of `planck`, or of the first `--scheme`.
+    #[arg(long, help_heading = "Output")]
+    print_config: bool,
+
     /// Folder for a plot and the results as JSON; it is made if it is not there.
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     out: Option<PathBuf>,
@@ -283,6 +291,9 @@ impl RunArgs {
             stop,
             hear: &mut hear,
         };
+        if self.print_config {
+            return self.print_files(&setting);
+        }
         let pattern = match self.scenario {
             Scenario::Collide => {
                 let results = collide::run(self.trials, &mut setting)?;
@@ -319,6 +330,23 @@ impl RunArgs {
         let json = report::workload_json(&results);
         self.keep(pattern.name(), &json, Some(plot::workload(&results)))?;
         super::print(if self.json { json } else { report::workload(&results) })
+    }
+
+    /// What the daemon would be started with.
+    fn print_files(&self, setting: &Setting<'_>) -> anyhow::Result<()> {
+        let files = match self.scenario {
+            Scenario::Collide | Scenario::Faults => collide::files(Plane::Ebpf, By::Arp, setting)?,
+            Scenario::RerouteLatency => collide::files(Plane::Ovs, By::OpenFlow, setting)?,
+            Scenario::Udp => udp::files(setting)?,
+            Scenario::Stride | Scenario::Bijection | Scenario::Random | Scenario::Shuffle => {
+                let scheme = self.scheme.first().copied().unwrap_or(Scheme::Planck);
+                workload::files(scheme, self.seed, setting)?
+            }
+        };
+        if let Some(folder) = &self.out {
+            files.write(folder).with_context(|| format!("cannot write to {}", folder.display()))?;
+        }
+        super::print(files.daemon)
     }
 
     fn time(&self, default: u64) -> Duration {

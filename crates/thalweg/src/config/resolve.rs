@@ -3,7 +3,6 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use thalweg_capture::backend::Backend;
 use thalweg_capture::live::{LiveError, LiveOptions};
 use thalweg_config::{Document, Place, Typed};
 use thalweg_measure::detect::CheetahThreshold;
@@ -16,7 +15,7 @@ use thalweg_wire::flow_export::encode::ipfix::{self, Times};
 use thiserror::Error;
 
 use super::settings::{
-    BackendName, Detection, DetectorName, Export, FlowTable, Input, Live, Output, ShowChoice, Tasks,
+    Detection, DetectorName, Export, FlowTable, Input, Live, Output, ShowChoice, Tasks,
     TimesName, keys,
 };
 use super::value::written;
@@ -156,7 +155,7 @@ pub fn resolve(
         records: resolution.records(),
         detector: resolution.detector()?,
         live: resolution.live()?,
-        backend: resolution.backend(),
+        backend: resolution.live.backend.backend(),
         seed: resolution.input.seed,
         top: resolution.output.top.get(),
     })
@@ -355,15 +354,6 @@ impl Resolution<'_> {
             _ => self.out_of_range(&[], error),
         })?;
         Ok(options)
-    }
-
-    fn backend(&self) -> Option<Backend> {
-        match self.live.backend {
-            BackendName::Auto => None,
-            BackendName::AfPacket => Some(Backend::AfPacket),
-            BackendName::AfXdp => Some(Backend::AfXdp),
-            BackendName::Prompt => Some(Backend::Prompt),
-        }
     }
 
     /// A length that has to fit 32 bits, as all lengths of packets do.

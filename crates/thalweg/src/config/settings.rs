@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use thalweg_config::kind::{Boolean, Time, Whole, of, one_of, parsed};
 use thalweg_config::section::flag;
 use thalweg_config::{Key, Schema, Section, choices, section};
-pub use thalweg_daemon::config::table::TimesName;
+pub use thalweg_daemon::config::table::{BackendName, TimesName};
 use thalweg_measure::tasks::{Sampling, TaskList};
 use thalweg_records::export::Destination;
 use thalweg_wire::{BitRate, Bytes, Nanos};
@@ -45,20 +45,6 @@ choices! {
         Cfinf = "cfinf",
         /// Finds none
         None = "none",
-    }
-}
-
-choices! {
-    /// Capture backend of an interface.
-    pub enum BackendName {
-        /// af_xdp if the host itself does not use the interface, else af_packet
-        Auto = "auto",
-        /// Captures copies: the host's own network stack is not affected
-        AfPacket = "af_packet",
-        /// Fastest: the host's own network stack no longer receives the packets
-        AfXdp = "af_xdp",
-        /// As af_packet, but each packet is delivered immediately: lowest delay, for low packet rates
-        Prompt = "prompt",
     }
 }
 

@@ -4,17 +4,17 @@ use std::hash::{BuildHasher, Hasher};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use crossbeam_channel::{bounded, unbounded};
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use thalweg_capture::privileges::drop_privileges;
+use thalweg_daemon::clock::wall_clock;
 use thalweg_measure::meter::flow_table::Output;
 use thalweg_watch::options::{Show, WatchOptions};
 use thalweg_watch::{Clock, Heard, Message, Totals, ViewFeed, Wants, Watch};
-use thalweg_wire::Timestamp;
 
 use super::json::{Line, Summary};
 use super::live_view::{LiveView, Query, Theme};
@@ -86,11 +86,6 @@ fn finish(totals: &Totals, options: &WatchOptions) -> anyhow::Result<Outcome> {
         eprintln!("thalweg: warning: {}; everything before was measured", cut.reason);
     }
     Ok(if totals.cut_short.is_empty() { Outcome::Complete } else { Outcome::CutShort })
-}
-
-fn wall_clock() -> Timestamp {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::new(since_epoch.as_secs(), since_epoch.subsec_nanos())
 }
 
 /// Seeds are only to be unknown to who sends packets: what the system gives to hash maps will do.

@@ -10,10 +10,10 @@ use std::process::Command;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use thalweg::lab::scenarios::faults::Fault;
-use thalweg::lab::scenarios::workload::{Pattern, Scheme};
-use thalweg::lab::scenarios::{Setting, collide, faults, reroute_latency, udp, workload};
-use thalweg::lab::{ScenarioError, plot, report, shape};
+use thalweg_scenarios::scenarios::faults::Fault;
+use thalweg_scenarios::scenarios::workload::{Pattern, Scheme};
+use thalweg_scenarios::scenarios::{Setting, collide, faults, reroute_latency, udp, workload};
+use thalweg_scenarios::{ScenarioError, plot, report, shape};
 use thalweg_lab::{Headroom, Lab, LabError, Prefix, Verdict};
 use thalweg_wire::BitRate;
 

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use thalweg::lab::means::By;
-use thalweg::lab::report;
-use thalweg::lab::scenarios::collide::{self, Trial, Turn};
-use thalweg::lab::scenarios::faults::{self, Fault};
-use thalweg::lab::scenarios::workload::{self, Pattern, Scheme};
-use thalweg::lab::scenarios::{reroute_latency, udp};
+use thalweg_scenarios::configuration::By;
+use thalweg_scenarios::report;
+use thalweg_scenarios::scenarios::collide::{self, Trial, Turn};
+use thalweg_scenarios::scenarios::faults::{self, Fault};
+use thalweg_scenarios::scenarios::workload::{self, Pattern, Scheme};
+use thalweg_scenarios::scenarios::{reroute_latency, udp};
 use thalweg_lab::{
     Headroom, HostStatus, Plane, PortStatus, Prefix, QueueCounters, Status, SwitchCounters, SwitchStatus,
 };

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use thalweg_capture::live::prompt::wait_any;
 use thalweg_capture::live::{FrameSender, LiveError, LiveOptions, PromptSource};
+use thalweg_capture::{AnySource, wait_any};
 use thalweg_wire::{Bytes, Nanos, Source};
 
 use super::network::{Network, READER, SENDER};
@@ -12,7 +12,8 @@ use super::{now, options, read_until_idle};
 #[test]
 fn a_packet_is_handed_on_at_once_with_the_time_of_its_arrival() {
     let Some(network) = Network::new() else { return };
-    let mut source = network.in_reader(|| PromptSource::open(&options("twl0"))).unwrap();
+    let source = network.in_reader(|| PromptSource::open(&options("twl0"))).unwrap();
+    let mut source = AnySource::Prompt(source);
     assert_eq!(source.name(), "twl0");
     let mut delays = Vec::new();
     for size in 0..40 {

@@ -9,8 +9,9 @@ use crate::control::{self, ActionOutcome, ActionReport, ControlReport, Names, Wa
 
 /// The controller, and how it does.
 pub fn control(control: &control::Control) -> Control {
+    let report = control.desk().report();
     let ControlReport { now, has_routes, is_frozen, addresses, counters, pins, unresponsive, names, .. } =
-        control.desk().report();
+        report;
     let pin = |&(pair, address): &(thalweg_control::Pair, u8)| Pin {
         source: names.host(pair.source).to_owned(),
         destination: names.host(pair.destination).to_owned(),
@@ -30,6 +31,7 @@ pub fn control(control: &control::Control) -> Control {
             .into_iter()
             .map(|(host, actions)| Unresponsive { host: names.host(host).to_owned(), actions })
             .collect(),
+        astray: report.astray.iter().map(pin).collect(),
         counts: ControlCounts {
             notices: control.notices(),
             notices_lost: control.notices_lost(),
@@ -46,6 +48,9 @@ pub fn control(control: &control::Control) -> Control {
             confirmed: counters.confirmed,
             expired: counters.expired,
             superseded: counters.superseded,
+            astray: counters.astray,
+            refreshed: report.refreshed,
+            rules_corrected: report.routes.corrected,
         },
     }
 }
@@ -92,7 +97,7 @@ pub fn decision(decision: &decide::Decision, names: &Names) -> Decision {
 
 /// An action, its numbers called so.
 pub fn action(report: &ActionReport, names: &Names) -> Action {
-    let ActionReport { action, outcome } = report;
+    let ActionReport { action, times, outcome } = report;
     let (outcome, took_ns, error) = match outcome {
         ActionOutcome::Begun => (Outcome::Begun, None, None),
         ActionOutcome::Confirmed(after) => (Outcome::Confirmed, Some(after.0), None),
@@ -106,6 +111,8 @@ pub fn action(report: &ActionReport, names: &Names) -> Action {
         destination: names.host(action.pair.destination).to_owned(),
         address: action.address,
         decided: action.issued.into(),
+        handled: times.map(|times| times.handled.into()),
+        started: times.map(|times| times.started.into()),
         deadline: action.deadline.into(),
         outcome,
         took_ns,

@@ -7,7 +7,7 @@ use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Source, SourceCounters,
 
 use crate::collectors::SourceError;
 use crate::config::{CollectorConfig, SourceConfig};
-use crate::daemon::wall_clock;
+use crate::clock::wall_clock;
 
 /// Panics twice after some frames, and is well from then on.
 pub(in crate::collectors) const PANICS_TWICE: &str = "panics twice";

@@ -79,8 +79,10 @@ fn several_sockets_share_a_port_and_what_came_to_each_adds_up() {
     let folder = TempDir::new().unwrap();
     let receivers = NonZeroUsize::new(3).unwrap();
     let (mut process, address) = start(CollectOptions { receivers, ..options("udp:0", &folder) });
-    for _ in 0..32 {
-        send(&netflow9_messages(&mut netflow9_encoder(), 100), &sender(), address);
+    // All open until the end: the system gives none the port of another.
+    let senders: Vec<_> = (0..32).map(|_| sender()).collect();
+    for sender in &senders {
+        send(&netflow9_messages(&mut netflow9_encoder(), 100), sender, address);
     }
     let report = wait_for(&mut process, |report| report.records() == 3_200);
     let used = report.sockets.iter().filter(|socket| socket.datagrams > 0).count();

@@ -5,7 +5,7 @@ use clap::Args;
 use thalweg_lab::Lab;
 
 use super::PrefixArgs;
-use crate::lab::part::Part;
+use thalweg_scenarios::part::Part;
 
 /// Have a link or a switch fail.
 ///

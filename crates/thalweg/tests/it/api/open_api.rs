@@ -8,7 +8,7 @@ use thalweg_control::action::{Action, ActionId};
 use thalweg_control::decide::{Alternative, Cause, Decision, Verdict};
 use thalweg_control::routes::LinkNumber;
 use thalweg_daemon::api::routes;
-use thalweg_daemon::control::{ActionOutcome, ActionReport};
+use thalweg_daemon::control::{ActionOutcome, ActionReport, ActionTimes};
 use thalweg_network::EndpointId;
 use thalweg_wire::{BitRate, Nanos, Timestamp};
 
@@ -165,11 +165,11 @@ fn every_event_is_what_the_document_says() {
         EventKind::State(CollectorState::Failed { error: "eth0 is down".into(), retry_at: Some(last) }),
         EventKind::Decision(decision(), Arc::default()),
         EventKind::Action(
-            ActionReport { action: action(), outcome: ActionOutcome::Confirmed(Nanos(9)) },
+            ActionReport { action: action(), times: Some(times()), outcome: ActionOutcome::Confirmed(Nanos(9)) },
             Arc::default(),
         ),
         EventKind::Action(
-            ActionReport { action: action(), outcome: ActionOutcome::Refused("no way".into()) },
+            ActionReport { action: action(), times: None, outcome: ActionOutcome::Refused("no way".into()) },
             Arc::default(),
         ),
     ];
@@ -214,6 +214,10 @@ fn decision() -> Decision {
         verdict: Verdict::Goes,
         alternatives: vec![way(0), way(1)],
     }
+}
+
+fn times() -> ActionTimes {
+    ActionTimes { handled: Timestamp(1), started: Timestamp(2) }
 }
 
 fn action() -> Action {

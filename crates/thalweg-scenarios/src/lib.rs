@@ -1,4 +1,4 @@
-//! Labs of network namespaces, and what can be tried in them: `thalweg lab`.
+//! What can be tried on labs of network namespaces: `thalweg lab run`.
 //!
 //! | module | what it has |
 //! |---|---|
@@ -6,9 +6,8 @@
 //! | [`shape`] | what a lab is to look like |
 //! | [`part`] | what of it can fail, by name |
 //! | [`report`], [`plot`] | what came of it: text and JSON, drawings |
-//! | `closed_loop` | drives the control loop, on a thread of its own |
-//! | `monitors` | the monitor ports and the collectors |
-//! | [`means`] | the way to hosts |
+//! | [`configuration`] | the daemon's file for a lab |
+//! | `closed_loop` | the daemon at work on a lab |
 //! | `switches`, `installed` | what the eBPF switches have installed, read back and put right |
 //! | [`openflow`] | switches of Open vSwitch, told what to forward |
 //! | `trace` | what happened, and when |
@@ -24,12 +23,14 @@
 //! **What measures does not disturb**, as far as it can: the loop sleeps when nothing comes, and with every result
 //! comes what the machine had left ([`thalweg_lab::Headroom`]).
 
+#![forbid(unsafe_code)]
+#![cfg(target_os = "linux")]
+
 mod closed_loop;
+pub mod configuration;
 mod delivery;
 mod error;
 mod installed;
-pub mod means;
-mod monitors;
 pub mod openflow;
 pub mod part;
 pub mod plot;

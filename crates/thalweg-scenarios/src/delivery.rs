@@ -40,18 +40,20 @@ fn stream(seed: u64) -> Random {
 }
 
 impl<T> Courier<T> {
-    /// Delivers otherwise from now on; gives what was held back.
-    pub(super) fn set(&mut self, delivery: Delivery, seed: u64) -> Vec<T> {
-        let held = self.flush();
+    /// Delivers otherwise from now on; what was held back comes before what follows.
+    pub(super) fn set(&mut self, delivery: Delivery, seed: u64) {
         (self.delivery, self.random) = (delivery, stream(seed));
-        held
     }
 
     /// Takes one, and gives what arrives now.
     pub(super) fn send(&mut self, item: T) -> Vec<T> {
         self.sent += 1;
         match self.delivery {
-            Delivery::Whole => vec![item],
+            Delivery::Whole => {
+                let mut arrived = self.flush();
+                arrived.push(item);
+                arrived
+            }
             Delivery::Lossy(share) if self.random.unit() < share => {
                 self.lost += 1;
                 Vec::new()
@@ -85,7 +87,7 @@ mod tests {
 
     fn sent(delivery: Delivery, seed: u64) -> (Vec<u32>, [u64; 3]) {
         let mut courier = Courier::default();
-        assert!(courier.set(delivery, seed).is_empty());
+        courier.set(delivery, seed);
         let mut arrived: Vec<u32> = (0..1_000).flat_map(|item| courier.send(item)).collect();
         arrived.extend(courier.flush());
         (arrived, courier.counts())

@@ -20,23 +20,22 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use thalweg_control::Pair;
-use thalweg_control::decide::Decider;
-use thalweg_control::decide::first_fit::FirstFit;
-use thalweg_control::decide::stay::Stay;
 use thalweg_emulator::workloads::random::Random;
 use thalweg_lab::headroom::Begun;
 use thalweg_lab::{Headroom, LabError, Plan};
+use thalweg_network::routing::TreeOptions;
 use thalweg_network::topology::shapes::rack;
 use thalweg_network::{EndpointId, LinkSpec};
 use thalweg_wire::{BitRate, Nanos};
 use thiserror::Error;
 
-use super::{Setting, collide};
-use crate::lab::closed_loop::ClosedLoop;
-use crate::lab::error::ScenarioError;
-use crate::lab::session::{Session, Spare, trees};
-use crate::lab::streams::transfer;
-use thalweg_daemon::daemon::wall_clock;
+use super::Setting;
+use crate::closed_loop::ClosedLoop;
+use crate::configuration::{By, Decider, Files, Steering};
+use crate::error::ScenarioError;
+use crate::session::{Session, Spare, trees};
+use crate::streams::transfer;
+use thalweg_daemon::clock::wall_clock;
 
 /// Addresses of a host: one for each core switch.
 const ADDRESSES: u8 = 4;
@@ -97,12 +96,13 @@ impl Scheme {
         }
     }
 
-    fn decider(self, rate: BitRate) -> Box<dyn Decider> {
-        match self {
-            Scheme::Static | Scheme::Optimal => Box::new(Stay),
-            Scheme::Poll(interval) => Box::new(FirstFit::new(interval)),
-            Scheme::Planck => Box::new(collide::greedy(rate)),
-        }
+    fn steering(self, seed: u64, rate: BitRate) -> Steering {
+        let decider = match self {
+            Scheme::Static | Scheme::Optimal => Decider::Static,
+            Scheme::Poll(interval) => Decider::FirstFit(interval),
+            Scheme::Planck => Decider::Greedy,
+        };
+        Steering { decider, by: By::Arp, trees: TreeOptions { addresses: ADDRESSES, seed }, rate }
     }
 }
 
@@ -220,6 +220,25 @@ pub fn run(
     Ok(Results { pattern, rate: setting.rate, seed, time, outcomes })
 }
 
+/// The network of a scheme.
+fn plan(scheme: Scheme, setting: &Setting<'_>) -> Result<Plan, ScenarioError> {
+    let mut plan = Plan::fat_tree_4(setting.rate).map_err(LabError::from)?;
+    if scheme == Scheme::Optimal {
+        let hosts = plan.topology.endpoints().len() as u32;
+        let link = LinkSpec { rate: setting.rate, ..LinkSpec::default() };
+        plan = Plan::new(rack(hosts, link).expect("a small topology of links that can be"));
+    }
+    Ok(Plan { prefix: setting.prefix.clone(), ..plan })
+}
+
+/// What a user would write to steer it so under a scheme.
+///
+/// # Errors
+/// If there can be no such lab.
+pub fn files(scheme: Scheme, seed: u64, setting: &Setting<'_>) -> Result<Files, ScenarioError> {
+    Files::new(&plan(scheme, setting)?, &scheme.steering(seed, setting.rate))
+}
+
 fn one(
     pattern: Pattern,
     scheme: Scheme,
@@ -227,24 +246,19 @@ fn one(
     seed: u64,
     setting: &mut Setting<'_>,
 ) -> Result<Outcome, ScenarioError> {
-    let mut plan = Plan::fat_tree_4(setting.rate).map_err(LabError::from)?;
+    let plan = plan(scheme, setting)?;
     let hosts = plan.topology.endpoints().len() as u16;
-    if scheme == Scheme::Optimal {
-        let link = LinkSpec { rate: setting.rate, ..LinkSpec::default() };
-        plan = Plan::new(rack(u32::from(hosts), link).expect("a small topology of links that can be"));
-    }
-    let plan = Plan { prefix: setting.prefix.clone(), ..plan };
     let bytes = (setting.rate.0 as f64 * plan.host_share * time.as_secs_f64() / 8.0) as u64;
     let tables = trees(&plan.topology, ADDRESSES, seed);
     let session = Session::up(plan, tables, setting.rate, &setting.stop)?;
-    let mut watched =
-        ClosedLoop::start(&session.lab, &session.state, session.rate, scheme.decider(setting.rate))?;
+    let steering = scheme.steering(seed, setting.rate);
+    let mut watched = ClosedLoop::start(&session.lab, &session.state, &steering)?;
     let (begun, mut spare, origin) = (Begun::now()?, Spare::default(), wall_clock());
     let (flows, hosts) = send_all(&session, &pattern.destinations(hosts, seed), bytes)?;
     spare.add(&begun)?;
-    let told = watched.take_trace()?.told;
+    let told = watched.take_trace().told;
     let moved = told.iter().map(|told| Duration::from_nanos(told.decided.since(origin).0)).collect();
-    watched.finish()?;
+    watched.end();
     Ok(Outcome { scheme, flows, hosts, moved, headroom: spare.all() })
 }
 

@@ -9,10 +9,15 @@ use std::thread::{self, JoinHandle};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use thalweg_control::control_loop::Input;
 use thalweg_control::routes::Change;
+use thalweg_daemon::control::SwitchTables;
 use thalweg_lab::{Lab, Prefix};
+use thalweg_wire::Nanos;
 
 use super::error::ScenarioError;
 use super::installed::{carry_out, installed};
+
+/// How often it is looked which links are up and what switches have installed.
+const READ_BACK: Nanos = Nanos::from_millis(20);
 
 /// What is to be done. Few of these wait: the loop commands one after the other was answered.
 enum Work {
@@ -23,7 +28,7 @@ enum Work {
 /// The switches of a lab; the thread ends when this is dropped.
 pub(super) struct Switches {
     work: Option<Sender<Work>>,
-    answers: Receiver<Result<Vec<Input>, ScenarioError>>,
+    answers: Receiver<Vec<Input>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -48,30 +53,29 @@ impl Switches {
         Ok(Switches { work: Some(work), answers, thread: Some(thread) })
     }
 
-    /// Reads what is installed; the answer is an input.
-    pub(super) fn read_back(&self) {
-        self.put(Work::ReadBack);
-    }
-
-    /// Puts rules right, in order; the answer is an input.
-    pub(super) fn repair(&self, changes: Vec<Change>) {
-        self.put(Work::Repair(changes));
-    }
-
-    /// What has been answered.
-    ///
-    /// # Errors
-    /// If the lab is gone.
-    pub(super) fn answers(&self) -> Result<Vec<Input>, ScenarioError> {
-        let answers: Result<Vec<_>, _> = self.answers.try_iter().collect();
-        Ok(answers?.concat())
-    }
-
     fn put(&self, work: Work) {
         if let Some(sender) = &self.work {
             // Nobody takes it any more if the lab is gone, which has been answered.
             let _ = sender.send(work);
         }
+    }
+}
+
+impl SwitchTables for Switches {
+    fn interval(&self) -> Nanos {
+        READ_BACK
+    }
+
+    fn read_back(&mut self) {
+        self.put(Work::ReadBack);
+    }
+
+    fn repair(&mut self, changes: Vec<Change>) {
+        self.put(Work::Repair(changes));
+    }
+
+    fn answers(&mut self) -> Vec<Input> {
+        self.answers.try_iter().flatten().collect()
     }
 }
 
@@ -85,15 +89,19 @@ impl Drop for Switches {
     }
 }
 
-fn carry_out_one(lab: &Lab, work: Work) -> Result<Vec<Input>, ScenarioError> {
+fn carry_out_one(lab: &Lab, work: Work) -> Vec<Input> {
     match work {
         Work::ReadBack => {
-            let links = lab.links()?;
-            Ok(vec![Input::Links(links), Input::Tables { router: None, rules: installed(lab)? }])
+            read_back(lab).unwrap_or_else(|error| vec![Input::ReadBackFailed(error.to_string())])
         }
-        Work::Repair(changes) => {
-            carry_out(lab, &changes)?;
-            Ok(vec![Input::Repaired])
-        }
+        Work::Repair(changes) => match carry_out(lab, &changes) {
+            Ok(()) => vec![Input::Repaired],
+            Err(error) => vec![Input::RepairFailed(error.to_string())],
+        },
     }
+}
+
+fn read_back(lab: &Lab) -> Result<Vec<Input>, ScenarioError> {
+    let links = lab.links()?;
+    Ok(vec![Input::Links(links), Input::Tables { router: None, rules: installed(lab)? }])
 }

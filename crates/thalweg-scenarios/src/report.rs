@@ -14,7 +14,7 @@ use thalweg_wire::Nanos;
 use super::scenarios::collide::{self, Trial, Turn};
 use super::scenarios::{udp, workload};
 use super::spread::Spread;
-use crate::figures::grouped;
+use thalweg_wire::units::grouped;
 
 pub use faults::{faults, faults_json};
 pub use reroute_latency::{reroute_latency, reroute_latency_json};

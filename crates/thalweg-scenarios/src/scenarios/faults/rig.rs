@@ -8,20 +8,20 @@ use thalweg_control::control_loop::RouteCounters;
 use thalweg_control::routes::walk::{self, Astray};
 use thalweg_lab::headroom::Begun;
 use thalweg_lab::{LabError, Plan};
-use thalweg_network::routing::TreeOptions;
 use thalweg_network::{Forwarding, LinkState, NetworkState, Node, RouterId, Topology};
 use thalweg_wire::Nanos;
 
 use super::miswired::miswired;
 use super::{Fault, Outcome};
-use crate::lab::closed_loop::ClosedLoop;
-use crate::lab::error::ScenarioError;
-use crate::lab::installed::installed;
-use crate::lab::reach::unreachable;
-use crate::lab::scenarios::Setting;
-use crate::lab::scenarios::collide::{self, ADDRESSES, ALONE, Collision, REST, Turn};
-use crate::lab::session::{Session, Spare, trees};
-use crate::lab::traffic::{Load, Server, Transfer, Transferred};
+use crate::closed_loop::ClosedLoop;
+use crate::configuration::By;
+use crate::error::ScenarioError;
+use crate::installed::installed;
+use crate::reach::unreachable;
+use crate::scenarios::Setting;
+use crate::scenarios::collide::{self, ADDRESSES, ALONE, Collision, REST, Turn};
+use crate::session::{Session, Spare, trees};
+use crate::traffic::{Load, Server, Transfer, Transferred};
 
 /// How long the first flow sends, and the second.
 const SENT: [Duration; 2] = [Duration::from_secs(4), Duration::from_secs(3)];
@@ -127,7 +127,7 @@ impl Rig {
         befall: impl FnOnce(&mut Rig) -> Result<(), ScenarioError>,
     ) -> Result<[Transferred; 2], ScenarioError> {
         let [first, second] = self.collision.pairs;
-        self.watched.take_trace()?;
+        self.watched.take_trace();
         let one = Transfer::start(&self.session.lab, first, 0, Load::Tcp(SENT[0]))?;
         self.session.wait(ALONE)?;
         let other = Transfer::start(&self.session.lab, second, 1, Load::Tcp(SENT[1]))?;
@@ -166,14 +166,10 @@ impl Rig {
     }
 
     /// Ends the loop, as if it were killed.
-    ///
-    /// # Errors
-    /// If it had ended before.
-    pub(super) fn kill_controller(&mut self) -> Result<(), ScenarioError> {
-        let RouteCounters { corrected, rerouted, .. } = self.watched.end()?.routes;
+    pub(super) fn kill_controller(&mut self) {
+        let RouteCounters { corrected, rerouted, .. } = self.watched.end().routes;
         self.kept.corrected += corrected;
         self.kept.rerouted += rerouted;
-        Ok(())
     }
 
     /// Begins a loop for the routes that `seed` makes of this topology, whatever is installed.
@@ -198,7 +194,7 @@ impl Rig {
     pub(super) fn collide(&mut self) -> Result<Option<Turn>, ScenarioError> {
         self.send_home()?;
         for _ in 0..TRIES {
-            let trial = collide::trial(&self.session, &self.collision, &mut self.watched, &mut self.spare)?;
+            let trial = collide::trial(&self.session, &self.collision, &self.watched, &mut self.spare)?;
             if !trial.is_early {
                 return Ok(trial.turn);
             }
@@ -211,7 +207,7 @@ impl Rig {
     /// # Errors
     /// If somebody wants it to end.
     pub(super) fn send_home(&mut self) -> Result<(), ScenarioError> {
-        self.watched.send_home(self.collision.pairs.to_vec());
+        self.watched.send_home(&self.collision.pairs)?;
         self.session.wait(REST)
     }
 
@@ -249,7 +245,7 @@ impl Rig {
         let topology = self.topology();
         let astray = self.astray()?.iter().map(|astray| astray.describe(&topology).to_string()).collect();
         let unreachable = self.unreachable()?.iter().map(|pair| pair.name(&topology).to_string()).collect();
-        self.kill_controller()?;
+        self.kill_controller();
         let RouteCounters { corrected, rerouted, .. } = self.kept;
         self.tell(format!("{corrected} rules put right, trees made anew {rerouted} times"));
         let headroom = self.begun.end()?;
@@ -259,9 +255,8 @@ impl Rig {
 }
 
 fn watch(session: &Session, collision: &Collision) -> Result<ClosedLoop, ScenarioError> {
-    let greedy = Box::new(collide::greedy(session.rate));
-    let trees = TreeOptions { addresses: ADDRESSES, seed: collision.seed };
-    ClosedLoop::start_reconciling(&session.lab, &session.state, session.rate, greedy, trees)
+    let steering = collide::steering(By::Arp, collision.seed, session.rate);
+    ClosedLoop::start_reconciling(&session.lab, &session.state, &steering)
 }
 
 /// The network with the trees of this seed, all links up.

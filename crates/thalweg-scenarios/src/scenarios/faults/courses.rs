@@ -10,11 +10,11 @@ use thalweg_network::{LinkId, Node};
 use thalweg_wire::Nanos;
 
 use super::rig::{Rig, state};
-use crate::lab::delivery::Delivery;
-use crate::lab::error::ScenarioError;
-use crate::lab::installed::{carry_out, installed};
-use crate::lab::scenarios::collide;
-use crate::lab::traffic::Transferred;
+use crate::delivery::Delivery;
+use crate::error::ScenarioError;
+use crate::installed::{carry_out, installed};
+use crate::scenarios::collide;
+use crate::traffic::Transferred;
 
 /// Share of what collectors tell that is lost.
 const LOST: f64 = 0.2;
@@ -56,21 +56,21 @@ pub(super) fn controller_killed(rig: &mut Rig, seed: u64) -> Result<(), Scenario
     let wanted = Rules::of_tables(&topology, state(&topology, other)?.forwarding().all_tables());
     let first = rig.collision.seed;
     let sent = rig.meanwhile(|rig| {
-        rig.watched.take_trace()?;
-        rig.kill_controller()?;
+        rig.watched.take_trace();
+        rig.kill_controller();
         rig.begin_controller(&topology, first)?;
         rig.session.wait(HEIR)?;
-        let told = rig.watched.take_trace()?.told.len();
+        let told = rig.watched.take_trace().told.len();
         rig.hold(told == 0, "the controller that took over moved flows that were apart");
         rig.tell("killed after the flows were apart: another one took over where they were");
         Ok(())
     })?;
-    let refreshed = rig.watched.tally()?.refreshed;
+    let refreshed = rig.watched.tally().refreshed;
     rig.hold(refreshed > 0, "it did not hold the flow that the other had moved");
     rig.tell(transfers(sent));
     rig.send_home()?;
     let sent = rig.meanwhile(|rig| {
-        rig.kill_controller()?;
+        rig.kill_controller();
         let changes = installed(&rig.session.lab)?.changes_to(&wanted);
         let done =
             1 + Random::new(seed, "controller-killed", 0).index(changes.len().saturating_sub(1).max(1));
@@ -110,7 +110,7 @@ fn collide_under(rig: &mut Rig, delivery: Delivery, seed: u64) -> Result<(), Sce
         longest = longest.max(turn.map_or(Nanos::ZERO, |turn| turn.whole()));
     }
     rig.watched.deliver(Delivery::Whole, seed);
-    let tally = rig.watched.tally()?;
+    let tally = rig.watched.tally();
     let [told, lost, displaced] = tally.delivered;
     rig.tell(format!(
         "of {told} findings {lost} were lost and {displaced} out of their place; {COLLISIONS} collisions lasted {longest} at most"
@@ -124,18 +124,18 @@ fn collide_under(rig: &mut Rig, delivery: Delivery, seed: u64) -> Result<(), Sce
 pub(super) fn deaf_host(rig: &mut Rig) -> Result<(), ScenarioError> {
     // Whom the controller asks first is seen by what it does when both hear.
     rig.meanwhile(|_| Ok(()))?;
-    let told = rig.watched.take_trace()?.told;
+    let told = rig.watched.take_trace().told;
     let first = told.iter().map(|told| told.pair).find(|pair| rig.collision.pairs.contains(pair));
     let Some(first) = first else {
         rig.hold(false, "the first collision was not resolved");
         return Ok(());
     };
     rig.send_home()?;
-    let before = rig.watched.tally()?.controller;
+    let before = rig.watched.tally().controller;
     rig.session.lab.set_deaf_to_arp(first.source, true)?;
     let sent = rig.meanwhile(|_| Ok(()))?;
     rig.session.lab.set_deaf_to_arp(first.source, false)?;
-    let (trace, after) = (rig.watched.take_trace()?, rig.watched.tally()?.controller);
+    let (trace, after) = (rig.watched.take_trace(), rig.watched.tally().controller);
     let asked = trace.told.iter().filter(|told| told.pair == first && told.address != 0).count();
     let (name, expired) = (first.name(&rig.topology()).to_string(), after.expired - before.expired);
     rig.tell(format!("{name} was deaf and asked {asked} times, {expired} actions were not seen in time"));
@@ -184,9 +184,9 @@ pub(super) fn wrong_topology(rig: &mut Rig) -> Result<(), ScenarioError> {
     let astray = rig.astray()?.len();
     rig.hold(astray > 0, "the swapped cables do not matter");
     let before = rig.unreachable()?;
-    rig.watched.take_trace()?;
+    rig.watched.take_trace();
     let sent = rig.meanwhile(|_| Ok(()))?;
-    let trace = rig.watched.take_trace()?;
+    let trace = rig.watched.take_trace();
     let ways: Vec<String> = trace
         .astray
         .iter()
@@ -196,7 +196,7 @@ pub(super) fn wrong_topology(rig: &mut Rig) -> Result<(), ScenarioError> {
         "{astray} ways lead nowhere; found by trying: {}",
         if ways.is_empty() { "none".to_owned() } else { ways.join(", ") }
     ));
-    let elsewhere = rig.watched.tally()?.elsewhere;
+    let elsewhere = rig.watched.tally().elsewhere;
     rig.tell(format!("{elsewhere} packets at switches that no route leads them by"));
     rig.tell(transfers(sent));
     let told = trace.told.iter().filter(|told| told.address != 0).count();
@@ -212,7 +212,7 @@ pub(super) fn wrong_topology(rig: &mut Rig) -> Result<(), ScenarioError> {
     let worse = after.iter().filter(|pair| !before.contains(pair)).count();
     rig.hold(worse == 0, &format!("{worse} pairs are cut off by what the controller did"));
     // Somebody mends the file.
-    rig.kill_controller()?;
+    rig.kill_controller();
     rig.begin_controller(&real, rig.collision.seed)?;
     rig.await_whole()
 }

@@ -6,9 +6,9 @@ use serde::Serialize;
 use thalweg_wire::Nanos;
 
 use super::{Spare, line, milliseconds, verdict};
-use crate::lab::scenarios::collide::{Trial, Turn};
-use crate::lab::scenarios::reroute_latency::{Course, Results};
-use crate::lab::spread::Spread;
+use crate::scenarios::collide::{Trial, Turn};
+use crate::scenarios::reroute_latency::{Course, Results};
+use crate::spread::Spread;
 
 type Row = (&'static str, fn(&Turn) -> Nanos);
 

@@ -32,8 +32,8 @@ use thalweg_wire::{BitRate, Nanos};
 use thiserror::Error;
 
 use super::Setting;
-use crate::lab::error::ScenarioError;
-use crate::lab::traffic;
+use crate::error::ScenarioError;
+use crate::traffic;
 use rig::Rig;
 
 /// What befalls.

@@ -13,8 +13,8 @@ use thalweg_lab::Plane;
 use thalweg_wire::BitRate;
 
 use super::{Setting, collide};
-use crate::lab::error::ScenarioError;
-use crate::lab::means::By;
+use crate::configuration::By;
+use crate::error::ScenarioError;
 
 /// Switches and means, in the order in which they are tried.
 const COURSES: [(Plane, By); 3] = [(Plane::Ebpf, By::Arp), (Plane::Ovs, By::OpenFlow), (Plane::Ovs, By::Arp)];

@@ -6,7 +6,7 @@ use serde_json::json;
 use thalweg_wire::Nanos;
 
 use super::{line, milliseconds};
-use crate::lab::scenarios::faults;
+use crate::scenarios::faults;
 
 /// The table of `faults`.
 pub fn faults(results: &faults::Results) -> String {

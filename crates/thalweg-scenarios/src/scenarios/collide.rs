@@ -17,23 +17,22 @@ use std::time::Duration;
 
 use serde::Serialize;
 use thalweg_control::Pair;
-use thalweg_control::decide::greedy::{Greedy, GreedyOptions};
 use thalweg_control::routes::{LinkNumber, Paths};
 use thalweg_lab::headroom::{Begun, Verdict};
 use thalweg_lab::{Headroom, Plan, Plane};
+use thalweg_network::routing::TreeOptions;
 use thalweg_network::topology::Node;
 use thalweg_network::{EndpointId, Forwarding, LinkState, NetworkState, Topology};
 use thalweg_wire::{BitRate, Nanos, Timestamp};
 
 use super::Setting;
-use crate::lab::closed_loop::ClosedLoop;
-use crate::lab::error::ScenarioError;
-use crate::lab::means::By;
-use crate::lab::monitors::frame_time;
-use crate::lab::session::{Session, Spare, trees};
-use crate::lab::spread::Spread;
-use crate::lab::trace::{Moved, Told, Trace};
-use crate::lab::traffic::{self, Load, Server, Transfer};
+use crate::closed_loop::ClosedLoop;
+use crate::configuration::{By, Decider, Files, Steering};
+use crate::error::ScenarioError;
+use crate::session::{Session, Spare, trees};
+use crate::spread::Spread;
+use crate::trace::{Moved, Told, Trace};
+use crate::traffic::{self, Load, Server, Transfer};
 
 /// Addresses of a host: one for each spine.
 pub(super) const ADDRESSES: u8 = 2;
@@ -154,14 +153,14 @@ pub(super) fn run_on(
     let collision = choose(&plan.topology)?;
     let tables = trees(&plan.topology, ADDRESSES, collision.seed);
     let session = Session::up(plan, tables, setting.rate, &setting.stop)?;
-    let greedy = Box::new(greedy(setting.rate));
-    let mut watched = ClosedLoop::start_by(&session.lab, &session.state, session.rate, greedy, by)?;
+    let steering = steering(by, collision.seed, setting.rate);
+    let mut watched = ClosedLoop::start(&session.lab, &session.state, &steering)?;
     let servers = [0, 1].map(|flow| Server::start(&session.lab, collision.pairs[usize::from(flow)], flow));
     let _servers = servers.into_iter().collect::<Result<Vec<_>, _>>()?;
     session.wait(REST)?;
     let (mut done, mut spare) = (Vec::new(), Spare::default());
     for number in 1..=trials {
-        let trial = trial(&session, &collision, &mut watched, &mut spare)?;
+        let trial = trial(&session, &collision, &watched, &mut spare)?;
         let told = match &trial.turn {
             Some(turn) => format!("apart after {}", turn.whole()),
             None if trial.is_early => "apart before they met".to_owned(),
@@ -170,7 +169,7 @@ pub(super) fn run_on(
         (setting.hear)(&format!("trial {number} of {trials}: {told}"));
         done.push(trial);
     }
-    let tally = watched.finish()?;
+    let tally = watched.end();
     let topology = session.lab.topology();
     Ok(Results {
         rate: setting.rate,
@@ -182,18 +181,21 @@ pub(super) fn run_on(
     })
 }
 
-/// Planck's decider with the times of the paper's 10 Gbit/s stretched where frames take longer.
-pub(in crate::lab) fn greedy(rate: BitRate) -> Greedy {
-    let (defaults, frame) = (GreedyOptions::default(), frame_time(rate));
-    // Rates are told anew after some ten frames.
-    let timeout = defaults.timeout.max(Nanos(24 * frame.0));
-    // A flow that had half of a link has all of another one only when its window has grown by half, a frame in two round
-    // trips. Until then that way looks freer than it is: of 16 flows in `stride` at 20 Mbit/s, with 40 frames some moved
-    // 86 times in all, with 100 frames 13 times.
-    let settle = defaults.settle.max(Nanos(100 * frame.0));
-    // Whoever makes room loses by it here: its window has to grow again. In `bijection` at 20 Mbit/s flows have 15.2 to 16.1
-    // Mbit/s without, and 14.1 to 15.6 with it.
-    Greedy::new(GreedyOptions { timeout, settle, makes_room: false, ..defaults })
+/// How it is steered by these means.
+pub(super) fn steering(by: By, seed: u64, rate: BitRate) -> Steering {
+    let trees = TreeOptions { addresses: ADDRESSES, seed };
+    Steering { decider: Decider::Greedy, by, trees, rate }
+}
+
+/// What a user would write to steer it so, on switches of this kind.
+///
+/// # Errors
+/// If there can be no such lab.
+pub fn files(plane: Plane, by: By, setting: &Setting<'_>) -> Result<Files, ScenarioError> {
+    let plan = Plan::leaf_spine(setting.rate).map_err(thalweg_lab::LabError::from)?;
+    let plan = Plan { prefix: setting.prefix.clone(), plane, ..plan };
+    let seed = choose(&plan.topology)?.seed;
+    Files::new(&plan, &steering(by, seed, setting.rate))
 }
 
 /// Sends by both flows, the second later, and watches them being taken apart; sends both home again.
@@ -203,11 +205,11 @@ pub(in crate::lab) fn greedy(rate: BitRate) -> Greedy {
 pub(super) fn trial(
     session: &Session,
     collision: &Collision,
-    watched: &mut ClosedLoop,
+    watched: &ClosedLoop,
     spare: &mut Spare,
 ) -> Result<Trial, ScenarioError> {
     let [first, second] = collision.pairs;
-    watched.take_trace()?;
+    watched.take_trace();
     let begun = Begun::now()?;
     let one = Transfer::start(&session.lab, first, 0, Load::Tcp(TOGETHER * 2))?;
     session.wait(ALONE)?;
@@ -216,8 +218,8 @@ pub(super) fn trial(
     other.finish(is_stopped)?;
     let headroom = spare.add(&begun)?;
     one.finish(is_stopped)?;
-    let trace = watched.take_trace()?;
-    watched.send_home(collision.pairs.to_vec());
+    let trace = watched.take_trace();
+    watched.send_home(&collision.pairs)?;
     session.wait(REST)?;
     let Some(&met) = trace.began.get(&second) else {
         return Err(ScenarioError::Watching("the second flow was not seen".to_owned()));

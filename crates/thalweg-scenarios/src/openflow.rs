@@ -9,7 +9,7 @@ use thalweg_network::{LinkState, NetworkState};
 use thalweg_wire::openflow::{DatapathId, PortNumber};
 
 use super::error::ScenarioError;
-use thalweg_daemon::daemon::wall_clock;
+use thalweg_daemon::clock::wall_clock;
 
 /// Longest that all switches may take to connect and to take their routes.
 const PATIENCE: Duration = Duration::from_secs(20);

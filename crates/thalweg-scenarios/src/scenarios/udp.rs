@@ -7,16 +7,17 @@
 
 use std::time::Duration;
 
-use thalweg_control::decide::stay::Stay;
 use thalweg_lab::headroom::Begun;
 use thalweg_lab::{Headroom, Plan};
+use thalweg_network::routing::TreeOptions;
 use thalweg_wire::{BitRate, Nanos};
 
 use super::{Setting, collide};
-use crate::lab::closed_loop::ClosedLoop;
-use crate::lab::error::ScenarioError;
-use crate::lab::session::{Session, Spare, trees};
-use crate::lab::traffic::{self, Load, Server, Transfer};
+use crate::closed_loop::ClosedLoop;
+use crate::configuration::{By, Decider, Files, Steering};
+use crate::error::ScenarioError;
+use crate::session::{Session, Spare, trees};
+use crate::traffic::{self, Load, Server, Transfer};
 
 /// Share of the link that the flow sends at.
 const SHARE: f64 = 0.5;
@@ -47,6 +48,23 @@ pub struct Results {
     pub headroom: Headroom,
 }
 
+/// It is only pinned.
+fn steering(seed: u64, rate: BitRate) -> Steering {
+    let trees = TreeOptions { addresses: collide::ADDRESSES, seed };
+    Steering { decider: Decider::Static, by: By::Arp, trees, rate }
+}
+
+/// What a user would write to steer it so.
+///
+/// # Errors
+/// If there can be no such lab.
+pub fn files(setting: &Setting<'_>) -> Result<Files, ScenarioError> {
+    let plan = Plan::leaf_spine(setting.rate).map_err(thalweg_lab::LabError::from)?;
+    let plan = Plan { prefix: setting.prefix.clone(), ..plan };
+    let seed = collide::choose(&plan.topology)?.seed;
+    Files::new(&plan, &steering(seed, setting.rate))
+}
+
 /// Runs it for `time`, whole seconds.
 ///
 /// # Errors
@@ -59,7 +77,8 @@ pub fn run(time: Duration, setting: &mut Setting<'_>) -> Result<Results, Scenari
     let pair = collision.pairs[0];
     let tables = trees(&plan.topology, collide::ADDRESSES, collision.seed);
     let session = Session::up(plan, tables, setting.rate, &setting.stop)?;
-    let mut watched = ClosedLoop::start(&session.lab, &session.state, session.rate, Box::new(Stay))?;
+    let steering = steering(collision.seed, setting.rate);
+    let mut watched = ClosedLoop::start(&session.lab, &session.state, &steering)?;
     let _server = Server::start(&session.lab, pair, 0)?;
     session.wait(BEFORE)?;
 
@@ -67,14 +86,14 @@ pub fn run(time: Duration, setting: &mut Setting<'_>) -> Result<Results, Scenari
     let load = Load::Udp(BitRate((SHARE * setting.rate.0 as f64) as u64), time + Duration::from_secs(1));
     let transfer = Transfer::start(&session.lab, pair, 0, load)?;
     session.wait(BEFORE)?;
-    watched.take_trace()?;
-    watched.pin(pair, 1);
+    watched.take_trace();
+    watched.pin(pair, 1)?;
     (setting.hear)(&format!("{} is on its new path", pair.name(session.lab.topology())));
     // What is still in queues goes the old way, and is no falling back.
     session.wait(BEFORE)?;
-    let moving = watched.take_trace()?;
+    let moving = watched.take_trace();
     let transferred = transfer.finish(|| session.is_stopped())?;
-    let trace = watched.take_trace()?;
+    let trace = watched.take_trace();
     spare.add(&begun)?;
     let told = moving.told.iter().find(|told| told.pair == pair);
     let moved = moving.moved.iter().find(|moved| moved.pair == pair && moved.address == 1);
@@ -87,7 +106,7 @@ pub fn run(time: Duration, setting: &mut Setting<'_>) -> Result<Results, Scenari
         effect: told.zip(moved).map(|(told, moved)| moved.time.since(told.sent)),
         on_new_path: sent(1),
         fallen_back: sent(0),
-        refreshed: watched.finish()?.refreshed,
+        refreshed: watched.end().refreshed,
         lost: transferred.lost,
         headroom: spare.all(),
     })

@@ -2,9 +2,7 @@
 
 use std::io;
 
-use thalweg_capture::live::LiveError;
 use thalweg_lab::{LabError, NamespaceError, TableError};
-use thalweg_measure::collector::CollectorError;
 use thalweg_network::state::StateError;
 use thalweg_network::topology::file::TopologyFileError;
 use thiserror::Error;
@@ -46,12 +44,9 @@ pub enum ScenarioError {
     /// Switches that are told by OpenFlow did not take their routes.
     #[error("cannot install the routes: {0}")]
     Switches(String),
-    /// A monitor port or a switch port cannot be opened.
-    #[error(transparent)]
-    Live(#[from] LiveError),
-    /// A collector cannot be made.
-    #[error(transparent)]
-    Collector(#[from] CollectorError),
+    /// The daemon does not start, or does not do what it is told.
+    #[error("the daemon: {0}")]
+    Daemon(String),
     /// There are no flows that could be on the same link.
     #[error("in this topology no two flows can collide and be taken apart again")]
     NothingCollides,
