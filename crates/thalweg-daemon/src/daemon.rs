@@ -1,6 +1,6 @@
 //! The parts of the daemon, made together: each takes the others that it needs as arguments, and none takes the daemon.
 //!
-//! Those that follow ask the daemon for what they need of it; what answers over HTTP takes [`super::api::Parts`].
+//! Collectors are given [`FleetParts`], the controller its own, and what answers over HTTP [`super::api::Parts`].
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use thalweg_network::{NetworkState, Versions};
 use thalweg_wire::{Nanos, Timestamp};
 
 use super::clock::wall_clock;
-use super::collectors::{CollectorHandle, CollectorList};
+use super::collectors::{CollectorHandle, CollectorList, FleetParts};
+use super::control::ControlParts;
 use super::emulation::Emulation;
 use super::hub::Hub;
 use super::life::Life;
@@ -47,6 +48,26 @@ impl Daemon {
             life: Life::new(collectors.clone()),
             network,
             collectors,
+        }
+    }
+
+    /// What collectors are given of it.
+    pub fn fleet_parts(&self) -> FleetParts {
+        FleetParts {
+            collectors: self.collectors.clone(),
+            network: self.network.clone(),
+            hub: Arc::clone(&self.hub),
+            dumps: Arc::clone(&self.dumps),
+        }
+    }
+
+    /// What the controller is given of it.
+    pub(super) fn control_parts(&self) -> ControlParts {
+        ControlParts {
+            network: self.network.clone(),
+            collectors: self.collectors.clone(),
+            hub: Arc::clone(&self.hub),
+            life: self.life.clone(),
         }
     }
 
@@ -123,18 +144,6 @@ impl Daemon {
         self.network.announce(state, Nanos::ZERO)
     }
 
-    /// The same, of a version that holds only from `ahead` from now on.
-    ///
-    /// # Errors
-    /// As [`Network::announce`].
-    pub fn announce_network(
-        &self,
-        state: impl Into<Arc<NetworkState>>,
-        ahead: Nanos,
-    ) -> Result<NetworkChange, NetworkError> {
-        self.network.announce(state, ahead)
-    }
-
     /// Whether it does what it is for.
     pub fn readiness(&self) -> Readiness {
         self.life.readiness()
@@ -143,11 +152,6 @@ impl Daemon {
     /// How its collectors do: `3 collectors: 2 running, 1 failed`.
     pub fn status(&self) -> String {
         self.collectors.status()
-    }
-
-    /// Whether it is on its way out.
-    pub fn is_stopping(&self) -> bool {
-        self.life.is_stopping()
     }
 
     /// From now on it is on its way out.

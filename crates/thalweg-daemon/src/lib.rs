@@ -47,8 +47,8 @@ mod pulse;
 mod records;
 mod reload;
 mod run;
-pub mod service;
 pub mod samples;
+pub mod service;
 mod signals;
 mod supervisor;
 

@@ -84,7 +84,9 @@ impl Opened {
             daemon.set_emulation(Emulation::new(emulation));
         }
         let control = config.control.as_ref();
-        let control = control.map(|control| Control::prepare(control, &daemon, injected)).transpose()?;
+        let control = control
+            .map(|control| Control::prepare(control, &daemon.control_parts(), injected))
+            .transpose()?;
         Ok(Opened { config, access, records, ready, daemon, control })
     }
 
@@ -135,19 +137,19 @@ impl Opened {
             handed_on,
         };
         let mut fleet = match config.process.threads {
-            Threads::PerCollector => Fleet::new(daemon.clone(), outlets),
+            Threads::PerCollector => Fleet::new(daemon.fleet_parts(), outlets),
             Threads::One => {
                 let shared = SharedThread::start().context("cannot start the thread of all collectors")?;
                 writers.push(shared.1);
-                Fleet::sharing(daemon.clone(), outlets, shared.0)
+                Fleet::sharing(daemon.fleet_parts(), outlets, shared.0)
             }
         };
         fleet.start(ready)?;
         if let Some(prepared) = prepared {
             let failed = "cannot start the controller";
             match config.process.threads {
-                Threads::PerCollector => writers.push(prepared.start(&daemon).context(failed)?),
-                Threads::One => fleet.steer(prepared.begin(&daemon).context(failed)?),
+                Threads::PerCollector => writers.push(prepared.start().context(failed)?),
+                Threads::One => fleet.steer(prepared.begin().context(failed)?),
             }
         }
         if let Some(emulation) = daemon.emulation() {

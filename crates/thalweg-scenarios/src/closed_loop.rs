@@ -22,8 +22,8 @@ use thalweg_daemon::hub::{Hub, Subscriber};
 use thalweg_daemon::service::{Opened, Service};
 use thalweg_lab::Lab;
 use thalweg_network::{Case, NetworkState, Node, RouterId, Topology};
-use thalweg_wire::parse::Parser;
 use thalweg_wire::SourceCounters;
+use thalweg_wire::parse::Parser;
 
 use super::configuration::{Files, Steering};
 use super::delivery::{Courier, Delivery};
@@ -102,7 +102,8 @@ impl ClosedLoop {
         steering: &Steering,
         injected: Injected,
     ) -> Result<ClosedLoop, ScenarioError> {
-        let folder = std::env::temp_dir().join(format!("thalweg-{}{}", lab.plan().prefix, std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("thalweg-{}{}", lab.plan().prefix, std::process::id()));
         let config = write_configuration(&folder, lab, state, steering);
         let config = config.inspect_err(|_| remove(&folder))?;
         let courier = SharedCourier::default();

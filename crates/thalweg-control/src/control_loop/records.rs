@@ -88,14 +88,17 @@ impl RecentActions {
         let begun = controller.take_begun().into_iter();
         let times = std::mem::take(&mut self.times);
         let times_of = |id| times.iter().find(|(other, _)| *other == id).map(|&(_, times)| times);
-        let begun = begun.map(|action| {
-            ActionReport { action, times: times_of(action.id), outcome: ActionOutcome::Begun }
+        let begun = begun.map(|action| ActionReport {
+            action,
+            times: times_of(action.id),
+            outcome: ActionOutcome::Begun,
         });
         let refused = controller.take_failures().into_iter();
-        let refused =
-            refused.map(|(action, error)| {
-                ActionReport { action, times: None, outcome: ActionOutcome::Refused(error) }
-            });
+        let refused = refused.map(|(action, error)| ActionReport {
+            action,
+            times: None,
+            outcome: ActionOutcome::Refused(error),
+        });
         let mut reports: Vec<ActionReport> = begun.chain(refused).collect();
         reports.sort_by_key(|report| report.action.id);
         for report in &reports {

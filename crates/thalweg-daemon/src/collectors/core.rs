@@ -24,8 +24,9 @@ use super::tallies::Totals;
 use super::windows::TaskMonitor;
 use crate::config::CollectorConfig;
 use crate::config::collector::OptionsError;
-use crate::daemon::Daemon;
+use crate::emulation::Emulation;
 use crate::event::EventKind;
+use crate::network::Network;
 
 /// Packets between two looks at what they gave rise to: events are told after at most so many, about 2 us at ten million
 /// packets a second.
@@ -34,7 +35,8 @@ pub(super) const CHUNK: usize = 16;
 /// All that a collector's thread measures with.
 pub(super) struct Core {
     config: Arc<CollectorConfig>,
-    daemon: Daemon,
+    /// Where new versions of the network are found.
+    known_network: Network,
     pub(super) mailbox: Mailbox,
     herald: Herald,
     network: Option<Arc<Versions>>,
@@ -53,7 +55,7 @@ impl Core {
     /// What measures as `exchange` says; tells by `herald`, and keeps samples by `samples`.
     pub(super) fn new(
         exchange: Exchange,
-        daemon: Daemon,
+        known_network: Network,
         mailbox: Mailbox,
         herald: Herald,
         samples: Option<SampleWriter>,
@@ -66,7 +68,7 @@ impl Core {
         Core {
             intake: intake(&config),
             config,
-            daemon,
+            known_network,
             mailbox,
             herald,
             network,
@@ -80,9 +82,9 @@ impl Core {
         }
     }
 
-    /// The daemon that it is part of.
-    pub(super) fn daemon(&self) -> &Daemon {
-        &self.daemon
+    /// The emulation that monitor ports of `[emulate]` belong to.
+    pub(super) fn emulation(&self) -> Option<&Emulation> {
+        self.known_network.emulation()
     }
 
     /// What is to be done.
@@ -266,7 +268,7 @@ impl Core {
     /// Takes up the network of the daemon, if it has a newer one: whoever told of it may not have got through.
     pub(super) fn catch_up(&mut self) {
         let number = |network: &Arc<Versions>| network.newest().number;
-        let newest = self.daemon.network();
+        let newest = self.known_network.versions();
         if newest.as_ref().map(number) > self.network.as_ref().map(number)
             && let Some(versions) = newest
             && let Err(error) = self.set_network(versions)

@@ -14,6 +14,7 @@ use super::core::Core;
 use super::exchange::{Exchange, ReconfigureError};
 use super::handle::{AskError, CollectorHandle, Description};
 use super::herald::Herald;
+use super::list::CollectorList;
 use super::outlets::Outlets;
 use super::shared_thread::SharedThread;
 use super::source::{Opened, SourceError};
@@ -21,15 +22,30 @@ use super::tallies::Tallies;
 use super::worker::Worker;
 use crate::config::CollectorConfig;
 use crate::control::Driver;
-use crate::daemon::Daemon;
+use crate::hub::Hub;
+use crate::network::Network;
+use crate::samples::Dumps;
 
 /// How long a collector may take to do something else.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// What collectors are shown in, and what they use.
+#[derive(Clone, Debug)]
+pub struct FleetParts {
+    /// Where all who run are to be found.
+    pub collectors: CollectorList,
+    /// What is known of the network.
+    pub network: Network,
+    /// Where events are told.
+    pub hub: Arc<Hub>,
+    /// Where wishes for samples that found no room are counted.
+    pub dumps: Arc<Dumps>,
+}
+
 /// All collectors.
 #[derive(Debug)]
 pub struct Fleet {
-    daemon: Daemon,
+    parts: FleetParts,
     outlets: Outlets,
     /// Where all collectors run; else each has a thread of its own.
     shared: Option<SharedThread>,
@@ -110,13 +126,13 @@ impl Ready {
 
 impl Fleet {
     /// No collectors.
-    pub(crate) fn new(daemon: Daemon, outlets: Outlets) -> Fleet {
-        Fleet { daemon, outlets, shared: None, running: Vec::new(), tallies: BTreeMap::new() }
+    pub(crate) fn new(parts: FleetParts, outlets: Outlets) -> Fleet {
+        Fleet { parts, outlets, shared: None, running: Vec::new(), tallies: BTreeMap::new() }
     }
 
     /// The same, with all collectors on one thread.
-    pub(crate) fn sharing(daemon: Daemon, outlets: Outlets, thread: SharedThread) -> Fleet {
-        let mut fleet = Fleet::new(daemon, outlets);
+    pub(crate) fn sharing(parts: FleetParts, outlets: Outlets, thread: SharedThread) -> Fleet {
+        let mut fleet = Fleet::new(parts, outlets);
         fleet.shared = Some(thread);
         fleet
     }
@@ -149,7 +165,7 @@ impl Fleet {
         for config in configs {
             let place = before.iter().position(|running| running.config.name == config.name);
             let kept = place.map(|place| before.remove(place));
-            let kept = kept.and_then(|running| running.change(config, &self.daemon));
+            let kept = kept.and_then(|running| running.change(config, &self.parts.network));
             let started = kept.map_or_else(|| self.start_one(Ready::open(Arc::clone(config))), Ok);
             match started {
                 Ok(running) => self.running.push(running),
@@ -189,7 +205,7 @@ impl Fleet {
     }
 
     fn show(&self) {
-        self.daemon.set_collectors(self.running.iter().map(|running| running.handle.clone()).collect());
+        self.parts.collectors.set(self.running.iter().map(|running| running.handle.clone()).collect());
     }
 
     fn start_one(&mut self, ready: Ready) -> Result<Running, StartError> {
@@ -204,14 +220,14 @@ impl Fleet {
             source: config.source.in_words(),
             is_live: config.source.is_live(),
         };
-        let exchange = Exchange::new(Arc::clone(&config), self.daemon.network())
+        let exchange = Exchange::new(Arc::clone(&config), self.parts.network.versions())
             .map_err(|source| StartError::Collector { collector: collector(), source })?;
         let tallies = Arc::clone(self.tallies.entry(Arc::clone(&config.name)).or_default());
         let stop = Arc::new(AtomicBool::new(false));
-        let (daemon, outlets) = (self.daemon.clone(), self.outlets.clone());
-        let herald = Herald::new(&description, daemon, outlets, Arc::clone(&tallies), Arc::clone(&stop));
+        let outlets = self.outlets.clone();
+        let herald = Herald::new(&description, &self.parts, outlets, Arc::clone(&tallies), Arc::clone(&stop));
         let (handle, mailbox) = CollectorHandle::with_tallies(description, samples, tallies);
-        let core = Core::new(exchange, self.daemon.clone(), mailbox, herald.clone(), writer);
+        let core = Core::new(exchange, self.parts.network.clone(), mailbox, herald.clone(), writer);
         let worker = Worker { core, stop: Arc::clone(&stop) };
         let thread = match &self.shared {
             Some(shared) => Thread::Shared(shared.join(worker, opened)),
@@ -235,13 +251,13 @@ impl Drop for Fleet {
 
 impl Running {
     /// Does what `config` says from now on; `None` if it has to begin anew for that, and has been stopped.
-    fn change(mut self, config: &Arc<CollectorConfig>, daemon: &Daemon) -> Option<Running> {
+    fn change(mut self, config: &Arc<CollectorConfig>, network: &Network) -> Option<Running> {
         if self.config == *config {
             return Some(self);
         }
         let name = &*config.name;
         if self.config.has_same_source(config) {
-            let exchange = match Exchange::new(Arc::clone(config), daemon.network()) {
+            let exchange = match Exchange::new(Arc::clone(config), network.versions()) {
                 Ok(exchange) => exchange,
                 Err(error) => {
                     tracing::error!(collector = name, "measures as before: {error}");

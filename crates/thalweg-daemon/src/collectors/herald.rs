@@ -14,14 +14,15 @@ use thalweg_measure::detect::Finding;
 use thalweg_measure::meter::record::FlowRecord;
 use thalweg_wire::Timestamp;
 
+use super::fleet::FleetParts;
 use super::handle::Description;
 use super::outlets::{Outlets, Records, Wish};
 use super::tallies::{Tallies, Totals};
-use crate::control::Notice;
 use crate::clock::wall_clock;
-use crate::daemon::Daemon;
+use crate::control::Notice;
 use crate::event::{Event, EventKind};
-use crate::samples::Trigger;
+use crate::hub::Hub;
+use crate::samples::{Dumps, Trigger};
 
 /// How long a collector that stops waits for its last records to find room.
 const LAST_RECORDS: Duration = Duration::from_secs(3);
@@ -35,7 +36,8 @@ pub(super) struct Herald {
     name: Arc<str>,
     switch: Arc<str>,
     is_live: bool,
-    daemon: Daemon,
+    hub: Arc<Hub>,
+    dumps: Arc<Dumps>,
     outlets: Outlets,
     tallies: Arc<Tallies>,
     stop: Arc<AtomicBool>,
@@ -49,7 +51,7 @@ impl Herald {
     /// Of a collector that is to end when `stop` says so.
     pub(super) fn new(
         description: &Description,
-        daemon: Daemon,
+        parts: &FleetParts,
         outlets: Outlets,
         tallies: Arc<Tallies>,
         stop: Arc<AtomicBool>,
@@ -58,7 +60,8 @@ impl Herald {
             name: Arc::clone(&description.name),
             switch: Arc::clone(&description.switch),
             is_live: description.is_live,
-            daemon,
+            hub: Arc::clone(&parts.hub),
+            dumps: Arc::clone(&parts.dumps),
             outlets,
             tallies,
             stop,
@@ -113,7 +116,7 @@ impl Herald {
     pub(super) fn publish(&self, time: Timestamp, kind: EventKind) {
         let emitted = if self.is_live { wall_clock() } else { time };
         let (collector, switch) = (Arc::clone(&self.name), Arc::clone(&self.switch));
-        self.daemon.hub().publish(Event { collector, switch, time, emitted, kind });
+        self.hub.publish(Event { collector, switch, time, emitted, kind });
     }
 
     #[cold]
@@ -165,7 +168,7 @@ impl Herald {
             && self.outlets.wanted.contains(&trigger)
             && sender.try_send(Wish::Event { collector: Arc::clone(&self.name), trigger }).is_err()
         {
-            self.daemon.dumps().note_crowded(1);
+            self.dumps.note_crowded(1);
         }
     }
 

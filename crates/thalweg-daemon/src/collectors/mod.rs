@@ -34,7 +34,7 @@ mod windows;
 mod worker;
 
 pub use self::exchange::{Exchange, ReconfigureError};
-pub use fleet::{Fleet, Ready, StartError};
+pub use fleet::{Fleet, FleetParts, Ready, StartError};
 pub use handle::{
     AskError, Asked, CollectorCounters, CollectorHandle, Description, FlowChunk, Mailbox, Question,
     TaskAnswer, TasksBoard, TasksReport,

@@ -20,8 +20,8 @@ use super::backoff::Backoff;
 use super::source::{OpenSource, Opened, SourceError};
 use super::state::CollectorState;
 use super::worker::{SILENCE_MARGIN, Worker, clock_in_silence, words_of};
-use crate::control::Driver;
 use crate::clock::wall_clock;
+use crate::control::Driver;
 use crate::emulation::EmulatedPort;
 
 /// Between two turns that found something: what a packet waits at most beyond the wake-up.
@@ -245,7 +245,12 @@ fn shareable(worker: &Worker, source: OpenSource) -> Result<Box<dyn Shareable>, 
         OpenSource::Port(port) if worker.core.config().filter.is_none() => {
             let until = port.clock();
             let clock = move || Some(until());
-            Ok(Box::new(Shared { source: port, is_ready: EmulatedPort::is_ready, interface: |_| None, clock }))
+            Ok(Box::new(Shared {
+                source: port,
+                is_ready: EmulatedPort::is_ready,
+                interface: |_| None,
+                clock,
+            }))
         }
         _ => Err(SourceError::NotShareable),
     }
@@ -352,7 +357,7 @@ impl Member {
 
     fn open(&mut self, opened: Option<Result<Opened, SourceError>>) {
         let core = &self.worker.core;
-        let opened = opened.unwrap_or_else(|| Opened::open(core.config(), core.daemon().emulation()));
+        let opened = opened.unwrap_or_else(|| Opened::open(core.config(), core.emulation()));
         let source =
             opened.and_then(|Opened { source, backend }| Ok((shareable(&self.worker, source)?, backend)));
         match source {

@@ -98,7 +98,8 @@ fn open_input(spec: &Spec) -> Result<Opened, SourceError> {
 
 /// How to open an interface of this configuration.
 fn interface_spec(config: &SourceConfig, filter: Option<&str>) -> Option<InterfaceSpec> {
-    let SourceConfig::Interface { name, namespace, backend, busy_poll, ring_size, block_timeout } = config else {
+    let SourceConfig::Interface { name, namespace, backend, busy_poll, ring_size, block_timeout } = config
+    else {
         return None;
     };
     let options = LiveOptions {

@@ -29,7 +29,7 @@ pub(crate) fn daemon(collectors: &str, folder: &Path) -> (Daemon, Fleet, Config)
     daemon
         .dumps()
         .set_options(SampleOptions { folder: Some(folder.join("samples")), ..config.samples.clone() });
-    let mut fleet = Fleet::new(daemon.clone(), Outlets::default());
+    let mut fleet = Fleet::new(daemon.fleet_parts(), Outlets::default());
     fleet.start(config.collectors.iter().cloned().map(Ready::open).collect()).unwrap();
     (daemon, fleet, config)
 }
@@ -241,7 +241,7 @@ fn a_network_that_is_told_of_later_gives_ports_and_links() {
     let text = [reads_capture("a"), "speed = 0.01\n".to_owned()].concat();
     let config = Config::parse(&text, "test.toml", folder.path()).unwrap();
     let daemon = Daemon::new(config.versions(), Hub::new(1 << 16));
-    let mut fleet = Fleet::new(daemon.clone(), Outlets::default());
+    let mut fleet = Fleet::new(daemon.fleet_parts(), Outlets::default());
     fleet.start(config.collectors.into_iter().map(Ready::open).collect()).unwrap();
     let handle = wait_for(&daemon, "a", "running");
     assert_eq!(handle.links(PATIENCE).unwrap().value, []);
@@ -334,7 +334,7 @@ fn the_last_records_of_a_live_source_wait_for_room_and_those_that_find_none_are_
     let config = config(&text, folder.path());
     let daemon = Daemon::new(config.versions(), Hub::new(1 << 16));
     let start = |outlets: &Outlets| {
-        let mut fleet = Fleet::new(daemon.clone(), outlets.clone());
+        let mut fleet = Fleet::new(daemon.fleet_parts(), outlets.clone());
         fleet.start(config.collectors.iter().cloned().map(Ready::open).collect()).unwrap();
         let handle = wait_for(&daemon, "a", "running");
         while handle.counters(PATIENCE).unwrap().value.flows == 0 {

@@ -18,8 +18,8 @@ use super::backoff::Backoff;
 use super::core::{CHUNK, Core};
 use super::source::{OpenSource, Opened, SourceError};
 use super::state::CollectorState;
-use crate::config::SourceConfig;
 use crate::clock::wall_clock;
+use crate::config::SourceConfig;
 use thalweg_watch::Pace;
 
 /// How late an interface that is silent is against the clock, beyond what the kernel may gather packets for: what its
@@ -60,9 +60,8 @@ impl Worker {
         let mut backoff = Backoff::default();
         let mut attempt = first;
         while !self.is_stopped() {
-            let opened = attempt
-                .take()
-                .unwrap_or_else(|| Opened::open(self.core.config(), self.core.daemon().emulation()));
+            let opened =
+                attempt.take().unwrap_or_else(|| Opened::open(self.core.config(), self.core.emulation()));
             let begun = Instant::now();
             let was_opened = opened.is_ok();
             let failure = match opened.map(|opened| self.work(opened)) {

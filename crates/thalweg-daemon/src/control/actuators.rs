@@ -14,21 +14,20 @@ use thalweg_network::{EndpointId, NetworkState, Topology};
 use super::StartError;
 use super::openflow::Switches;
 use crate::config::{ActuatorConfig, ControlConfig};
-use crate::daemon::Daemon;
 use crate::emulation::{Emulation, Order};
 
 /// Makes what a configuration asks for.
 pub(super) fn make(
     config: &ControlConfig,
     state: &NetworkState,
-    daemon: &Daemon,
+    emulation: Option<&Emulation>,
 ) -> Result<Box<dyn Actuator>, StartError> {
     let name = config.actuator.name();
     let failed = |cause: String| StartError::Actuator { name, cause };
     match &config.actuator {
         ActuatorConfig::Log => Ok(Box::new(Log::new(1))),
         ActuatorConfig::Emulated => {
-            let emulation = daemon.emulation().ok_or_else(|| failed("nothing is emulated".to_owned()))?;
+            let emulation = emulation.ok_or_else(|| failed("nothing is emulated".to_owned()))?;
             Ok(Box::new(EmulatedHosts(emulation.clone())))
         }
         ActuatorConfig::Arp { interfaces, interface, refresh } => {

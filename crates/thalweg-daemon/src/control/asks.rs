@@ -12,8 +12,10 @@ use thalweg_control::decide::Observed;
 use thalweg_network::{NetworkState, Node, Topology};
 use thalweg_wire::{BitRate, Nanos};
 
+use super::ControlParts;
 use super::remotes::Remotes;
-use crate::daemon::Daemon;
+use crate::collectors::CollectorList;
+use crate::network::Network;
 
 /// How long all flows are waited for when they are polled.
 const POLL_PATIENCE: Duration = Duration::from_millis(500);
@@ -41,19 +43,19 @@ pub(super) struct Asks {
 }
 
 impl Asks {
-    /// Asks the collectors of a daemon; routes are pushed to other daemons too.
+    /// Asks the collectors here; routes are pushed to other daemons too.
     ///
     /// # Errors
     /// If the system has no more threads.
-    pub(super) fn start(daemon: Daemon, remotes: Remotes) -> std::io::Result<Asks> {
+    pub(super) fn start(parts: ControlParts, remotes: Remotes) -> std::io::Result<Asks> {
         let (asks, to_do) = unbounded();
         let (answer, answers) = unbounded();
         let run = move || {
             for ask in to_do {
                 let answered = match ask {
-                    Ask::Announce(state, ahead) => announce(&daemon, &remotes, &state, ahead),
+                    Ask::Announce(state, ahead) => announce(&parts.network, &remotes, &state, ahead),
                     Ask::Flows(state) => {
-                        let input = Input::Flows(all_flows(&daemon, state.topology()));
+                        let input = Input::Flows(all_flows(&parts.collectors, state.topology()));
                         Answer { input, version: None }
                     }
                 };
@@ -78,8 +80,8 @@ impl Asks {
 }
 
 /// Tells collectors of routes.
-fn announce(daemon: &Daemon, remotes: &Remotes, state: &Arc<NetworkState>, ahead: Nanos) -> Answer {
-    match daemon.announce_network(Arc::clone(state), ahead) {
+fn announce(network: &Network, remotes: &Remotes, state: &Arc<NetworkState>, ahead: Nanos) -> Answer {
+    match network.announce(Arc::clone(state), ahead) {
         Ok(change) => {
             for (collector, reason) in change.unconfirmed {
                 tracing::warn!(collector, "has not taken up the routes yet: {reason}");
@@ -96,10 +98,10 @@ fn announce(daemon: &Daemon, remotes: &Remotes, state: &Arc<NetworkState>, ahead
 
 /// All traffic there is, as the switches see it where it begins, or wherever it is seen if nobody looks there. Collectors
 /// that do not answer in time are left out.
-fn all_flows(daemon: &Daemon, topology: &Topology) -> Vec<Observed> {
+fn all_flows(collectors: &CollectorList, topology: &Topology) -> Vec<Observed> {
     // By pair: whether it was seen where it begins, and how.
     let mut found: BTreeMap<Pair, (bool, Observed)> = BTreeMap::new();
-    for collector in daemon.collectors() {
+    for collector in collectors.all() {
         let Some(Node::Router(router)) = topology.node_named(&collector.description().switch) else {
             continue;
         };

@@ -2,8 +2,9 @@
 
 use thalweg_wire::Timestamp;
 
+use super::ControlParts;
 use crate::clock::wall_clock;
-use crate::daemon::Daemon;
+use crate::collectors::CollectorList;
 use crate::emulation::Emulation;
 
 /// Where time comes from.
@@ -20,17 +21,17 @@ pub(super) enum Clock {
 impl Clock {
     /// The clock of a daemon; whether it reads interfaces is seen later, by [`Clock::follow`]. If it only listens to others it is
     /// that of this machine, until one of them [says otherwise](Clock::go_by_packets).
-    pub(super) fn of(daemon: &Daemon, has_remotes: bool) -> Clock {
-        match daemon.emulation() {
+    pub(super) fn of(parts: &ControlParts, has_remotes: bool) -> Clock {
+        match parts.network.emulation() {
             Some(emulation) => Clock::Emulation(emulation.clone()),
-            None if daemon.collectors().is_empty() && has_remotes => Clock::Wall,
+            None if parts.collectors.all().is_empty() && has_remotes => Clock::Wall,
             None => Clock::Packets(Timestamp::default()),
         }
     }
 
     /// Goes by the clock of this machine as soon as one collector does.
-    pub(super) fn follow(&mut self, daemon: &Daemon) {
-        let is_live = || daemon.collectors().iter().any(|collector| collector.description().is_live);
+    pub(super) fn follow(&mut self, collectors: &CollectorList) {
+        let is_live = || collectors.all().iter().any(|collector| collector.description().is_live);
         if matches!(self, Clock::Packets(_)) && is_live() {
             *self = Clock::Wall;
         }

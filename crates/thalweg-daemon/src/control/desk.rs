@@ -155,7 +155,8 @@ impl Desk {
         network: &Arc<NetworkState>,
         clock: Clock,
     ) -> Result<(Desk, Receiver<()>), StateError> {
-        let control = ControlLoop::new(options(config, reads_back), network, config.decider.decider(), clock.now())?;
+        let control =
+            ControlLoop::new(options(config, reads_back), network, config.decider.decider(), clock.now())?;
         let names = Arc::new(Names::of(control.controller().paths()));
         let (wake, woken) = bounded(1);
         let (astray, wishes) = (VecDeque::new(), [0; 2]);

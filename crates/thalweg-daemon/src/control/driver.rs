@@ -15,14 +15,13 @@ use thalweg_measure::collector::Observation;
 use thalweg_network::{EndpointId, Node, RouterId};
 use thalweg_wire::{Nanos, Timestamp};
 
-use super::Control;
 use super::asks::{Answer, Ask, Asks};
 use super::desk::Work;
 use super::injected::Injected;
 use super::names::Names;
 use super::notices::Notice;
 use super::remotes::Remotes;
-use crate::daemon::Daemon;
+use super::{Control, ControlParts};
 use crate::event::{Event, EventKind};
 
 /// How late deadlines, polls, a new network and what users want may be noticed.
@@ -43,7 +42,7 @@ pub(super) struct Carriers {
 /// The driver of the daemon's control loop.
 pub(crate) struct Driver {
     control: Control,
-    daemon: Daemon,
+    parts: ControlParts,
     carriers: Carriers,
     remotes: Remotes,
     notices: Receiver<Notice>,
@@ -61,7 +60,7 @@ pub(crate) struct Driver {
 impl Driver {
     pub(super) fn new(
         control: Control,
-        daemon: Daemon,
+        parts: ControlParts,
         carriers: Carriers,
         remotes: Remotes,
         notices: Receiver<Notice>,
@@ -69,7 +68,7 @@ impl Driver {
     ) -> Driver {
         Driver {
             control,
-            daemon,
+            parts,
             carriers,
             remotes,
             notices,
@@ -87,7 +86,7 @@ impl Driver {
     /// If that cannot be.
     pub(super) fn begin(&mut self) -> std::io::Result<()> {
         self.carriers.actuator.begin().map_err(std::io::Error::other)?;
-        self.asks = Some(Asks::start(self.daemon.clone(), self.remotes.clone())?);
+        self.asks = Some(Asks::start(self.parts.clone(), self.remotes.clone())?);
         Ok(())
     }
 
@@ -123,7 +122,7 @@ impl Driver {
             Woken::Answer(answer) => self.take_answer(answer),
             Woken::User => {}
             // Whoever listens to others may do so long after the last collector here has ended.
-            Woken::Nobody => return !(self.remotes.are_there() && self.daemon.is_stopping()),
+            Woken::Nobody => return !(self.remotes.are_there() && self.parts.life.is_stopping()),
             Woken::Ended => return false,
         }
         true
@@ -136,8 +135,8 @@ impl Driver {
 
     /// Begins to steer.
     pub(crate) fn start(&mut self) {
-        self.control.desk().lock().clock.follow(&self.daemon);
-        self.version = self.daemon.network().map_or(0, |versions| versions.newest().number);
+        self.control.desk().lock().clock.follow(&self.parts.collectors);
+        self.version = self.parts.network.versions().map_or(0, |versions| versions.newest().number);
         self.carry_out();
     }
 
@@ -282,14 +281,19 @@ impl Driver {
                     tables.read_back();
                     None
                 }
-                None => Some(Input::ReadBackFailed(format!("{} reads nothing back", self.carriers.actuator.name()))),
+                None => Some(Input::ReadBackFailed(format!(
+                    "{} reads nothing back",
+                    self.carriers.actuator.name()
+                ))),
             },
             Command::Repair(changes) => match &mut self.carriers.injected.tables {
                 Some(tables) => {
                     tables.repair(changes);
                     None
                 }
-                None => Some(Input::RepairFailed(format!("{} repairs nothing", self.carriers.actuator.name()))),
+                None => {
+                    Some(Input::RepairFailed(format!("{} repairs nothing", self.carriers.actuator.name())))
+                }
             },
         }
     }
@@ -299,14 +303,14 @@ impl Driver {
         if self.announces {
             return;
         }
-        let Some(versions) = self.daemon.network() else { return };
+        let Some(versions) = self.parts.network.versions() else { return };
         let newest = versions.newest();
         if newest.number == self.version {
             return;
         }
         self.version = newest.number;
         tracing::info!(version = newest.number, "steers a new network");
-        self.control.desk().lock().clock.follow(&self.daemon);
+        self.control.desk().lock().clock.follow(&self.parts.collectors);
         self.tell(Input::Network(Arc::clone(&newest.state)));
     }
 
@@ -315,7 +319,7 @@ impl Driver {
     fn observe(&self, routers: [RouterId; 2], observation: Observation) {
         let state = Arc::clone(self.control.desk().lock().control.state());
         let switches = routers.map(|router| state.topology().name(Node::Router(router)));
-        for collector in self.daemon.collectors() {
+        for collector in self.parts.collectors.all() {
             if switches.contains(&&*collector.description().switch) {
                 let _ = collector.observe(observation);
             }
@@ -364,7 +368,7 @@ impl Driver {
     fn publish(&self, time: Timestamp, switch: &str, kind: EventKind) {
         let (collector, switch) = (Arc::clone(&self.name), switch.into());
         let emitted = self.control.desk().lock().clock.emitted(time);
-        self.daemon.hub().publish(Event { collector, switch, time, emitted, kind });
+        self.parts.hub.publish(Event { collector, switch, time, emitted, kind });
     }
 }
 

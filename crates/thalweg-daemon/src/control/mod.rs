@@ -46,9 +46,11 @@ pub(crate) use notices::{Ear, Notice};
 pub use thalweg_actuators::openflow::SwitchesReport;
 pub use thalweg_control::control_loop::{ActionOutcome, ActionReport, ActionTimes};
 
-use super::collectors::{Latency, LatencyHistogram};
+use super::collectors::{CollectorList, Latency, LatencyHistogram};
 use super::config::ControlConfig;
-use super::daemon::Daemon;
+use super::hub::Hub;
+use super::life::Life;
+use super::network::Network;
 use driver::Carriers;
 
 /// The controller. Cheap to clone: all clones are the same.
@@ -63,6 +65,19 @@ struct Shared {
     effect: LatencyHistogram,
     notices: Arc<AtomicU64>,
     lost: Arc<AtomicU64>,
+}
+
+/// What the controller hears of, and tells.
+#[derive(Clone, Debug)]
+pub(crate) struct ControlParts {
+    /// The network that is steered.
+    pub(crate) network: Network,
+    /// The collectors here.
+    pub(crate) collectors: CollectorList,
+    /// Where events are told.
+    pub(crate) hub: Arc<Hub>,
+    /// Whether the daemon is on its way out.
+    pub(crate) life: Life,
 }
 
 /// Why nothing can be steered.
@@ -93,26 +108,27 @@ pub(crate) struct Prepared {
     control: Control,
     driver: Driver,
     remotes: remotes::Remotes,
+    parts: ControlParts,
     /// At which other daemons tell, if there are any.
     ear_of_remotes: Option<Ear>,
 }
 
 impl Control {
-    /// Prepares the controller of a daemon; opens what needs privileges. Also gives the ear at which collectors tell.
+    /// Prepares the controller; opens what needs privileges. Also gives the ear at which collectors tell.
     ///
     /// # Errors
     /// If there is no network to steer, or no means.
     pub(crate) fn prepare(
         config: &ControlConfig,
-        daemon: &Daemon,
+        parts: &ControlParts,
         injected: Injected,
     ) -> Result<(Prepared, Ear), StartError> {
         let (ear, notices) = Ear::new();
-        let network = daemon.network().ok_or(StartError::NoNetwork)?;
+        let network = parts.network.versions().ok_or(StartError::NoNetwork)?;
         let state = Arc::clone(&network.newest().state);
-        let actuator = actuators::make(config, &state, daemon)?;
+        let actuator = actuators::make(config, &state, parts.network.emulation())?;
         let remotes = remotes::Remotes::new(&config.remotes)?;
-        let clock = clock::Clock::of(daemon, remotes.are_there());
+        let clock = clock::Clock::of(parts, remotes.are_there());
         let interval = injected.tables.as_ref().map(|tables| tables.interval());
         let (desk, woken) = Desk::new(config, interval, &state, clock)?;
         let control = Control(Arc::new(Shared {
@@ -123,9 +139,9 @@ impl Control {
             lost: ear.lost(),
         }));
         let carriers = Carriers { actuator, injected };
-        let driver = Driver::new(control.clone(), daemon.clone(), carriers, remotes.clone(), notices, woken);
+        let driver = Driver::new(control.clone(), parts.clone(), carriers, remotes.clone(), notices, woken);
         let ear_of_remotes = remotes.are_there().then(|| ear.clone());
-        Ok((Prepared { control, driver, remotes, ear_of_remotes }, ear))
+        Ok((Prepared { control, driver, remotes, parts: parts.clone(), ear_of_remotes }, ear))
     }
 
     /// What it was told to do.
@@ -164,8 +180,8 @@ impl Prepared {
     ///
     /// # Errors
     /// If the system has no more threads, or no port to listen at.
-    pub(crate) fn start(self, daemon: &Daemon) -> std::io::Result<JoinHandle<()>> {
-        let driver = self.begin(daemon)?;
+    pub(crate) fn start(self) -> std::io::Result<JoinHandle<()>> {
+        let driver = self.begin()?;
         std::thread::Builder::new().name("control".to_owned()).spawn(move || driver.run())
     }
 
@@ -173,11 +189,11 @@ impl Prepared {
     ///
     /// # Errors
     /// As of [`start`](Self::start).
-    pub(crate) fn begin(mut self, daemon: &Daemon) -> std::io::Result<Driver> {
+    pub(crate) fn begin(mut self) -> std::io::Result<Driver> {
         self.driver.begin()?;
-        daemon.network_versions().set_steered();
+        self.parts.network.set_steered();
         if let Some(ear) = &self.ear_of_remotes {
-            self.remotes.listen(daemon, ear)?;
+            self.remotes.listen(&self.parts.life, ear)?;
         }
         Ok(self.driver)
     }

@@ -9,8 +9,8 @@ use thalweg_linux::Namespace;
 use thalweg_network::{NetworkState, Topology};
 use thalweg_wire::Timestamp;
 
-use crate::config::OpenFlowConfig;
 use crate::clock::wall_clock;
+use crate::config::OpenFlowConfig;
 
 /// All switches of the network.
 pub(super) struct Switches {

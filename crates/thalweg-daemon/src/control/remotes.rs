@@ -15,7 +15,7 @@ use thalweg_wire::{BitRate, EthernetAddresses, FlowKey, MacAddress, Timestamp};
 
 use super::notices::{Ear, Notice};
 use crate::api::convert;
-use crate::daemon::Daemon;
+use crate::life::Life;
 
 /// All of them.
 #[derive(Clone, Debug, Default)]
@@ -39,14 +39,14 @@ impl Remotes {
     ///
     /// # Errors
     /// If there is no thread to be had.
-    pub(super) fn listen(&self, daemon: &Daemon, ear: &Ear) -> std::io::Result<()> {
+    pub(super) fn listen(&self, life: &Life, ear: &Ear) -> std::io::Result<()> {
         for client in &self.clients {
-            let (client, daemon, ear) = (client.clone(), daemon.clone(), ear.clone());
+            let (client, life, ear) = (client.clone(), life.clone(), ear.clone());
             let mut clock = RemoteClock::default();
             let listen = move || {
                 client.listen(|heard| {
                     hear(&client, heard, &ear, &mut clock);
-                    !daemon.is_stopping()
+                    !life.is_stopping()
                 });
             };
             std::thread::Builder::new().name("remote".to_owned()).spawn(listen)?;

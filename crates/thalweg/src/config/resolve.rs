@@ -15,8 +15,7 @@ use thalweg_wire::flow_export::encode::ipfix::{self, Times};
 use thiserror::Error;
 
 use super::settings::{
-    Detection, DetectorName, Export, FlowTable, Input, Live, Output, ShowChoice, Tasks,
-    TimesName, keys,
+    Detection, DetectorName, Export, FlowTable, Input, Live, Output, ShowChoice, Tasks, TimesName, keys,
 };
 use super::value::written;
 use super::{Config, Flags};

@@ -10,11 +10,11 @@ use std::process::Command;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use thalweg_lab::{Headroom, Lab, LabError, Prefix, Verdict};
 use thalweg_scenarios::scenarios::faults::Fault;
 use thalweg_scenarios::scenarios::workload::{Pattern, Scheme};
 use thalweg_scenarios::scenarios::{Setting, collide, faults, reroute_latency, udp, workload};
 use thalweg_scenarios::{ScenarioError, plot, report, shape};
-use thalweg_lab::{Headroom, Lab, LabError, Prefix, Verdict};
 use thalweg_wire::BitRate;
 
 use crate::live::ALONE;

@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use serde_json::Value;
+use thalweg_lab::{
+    Headroom, HostStatus, Plane, PortStatus, Prefix, QueueCounters, Status, SwitchCounters, SwitchStatus,
+};
+use thalweg_network::{EndpointId, PortIndex, RouterId};
 use thalweg_scenarios::configuration::By;
 use thalweg_scenarios::report;
 use thalweg_scenarios::scenarios::collide::{self, Trial, Turn};
 use thalweg_scenarios::scenarios::faults::{self, Fault};
 use thalweg_scenarios::scenarios::workload::{self, Pattern, Scheme};
 use thalweg_scenarios::scenarios::{reroute_latency, udp};
-use thalweg_lab::{
-    Headroom, HostStatus, Plane, PortStatus, Prefix, QueueCounters, Status, SwitchCounters, SwitchStatus,
-};
-use thalweg_network::{EndpointId, PortIndex, RouterId};
 use thalweg_wire::{BitRate, Nanos};
 
 const RATE: BitRate = BitRate(100_000_000);

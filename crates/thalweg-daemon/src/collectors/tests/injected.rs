@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Source, SourceCounters, Timestamp};
 
+use crate::clock::wall_clock;
 use crate::collectors::SourceError;
 use crate::config::{CollectorConfig, SourceConfig};
-use crate::clock::wall_clock;
 
 /// Panics twice after some frames, and is well from then on.
 pub(in crate::collectors) const PANICS_TWICE: &str = "panics twice";

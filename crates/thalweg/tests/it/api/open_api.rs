@@ -165,7 +165,11 @@ fn every_event_is_what_the_document_says() {
         EventKind::State(CollectorState::Failed { error: "eth0 is down".into(), retry_at: Some(last) }),
         EventKind::Decision(decision(), Arc::default()),
         EventKind::Action(
-            ActionReport { action: action(), times: Some(times()), outcome: ActionOutcome::Confirmed(Nanos(9)) },
+            ActionReport {
+                action: action(),
+                times: Some(times()),
+                outcome: ActionOutcome::Confirmed(Nanos(9)),
+            },
             Arc::default(),
         ),
         EventKind::Action(

@@ -107,3 +107,39 @@ fn a_collector_gets_each_packet_as_soon_as_it_comes_where_asked() {
     serve.signal("-TERM");
     assert_eq!(serve.ended(), Some(0), "{}", serve.log());
 }
+
+#[test]
+fn an_interface_where_nothing_comes_is_seen_to_go_down_and_away_whoever_reads_it() {
+    const NAME: &str = "an_interface_where_nothing_comes_is_seen_to_go_down_and_away_whoever_reads_it";
+    for threads in ["per_collector", "one"] {
+        for backend in ["af_packet", "prompt"] {
+            let Some(link) = Link::set_up(NAME, &[]) else { return };
+            // Its other end is down: not even the kernel sends anything.
+            link.ip_link("add silent0 type veth peer name silent1");
+            link.ip_link("set silent0 up");
+            let process = format!("[process]\nthreads = {threads:?}\n");
+            let backend = format!("backend = {backend:?}\n");
+            let mut serve = Serve::new(&[process, on("a", "silent0"), backend].concat());
+            start_at(&mut serve, &link);
+            serve.wait("it reads", |serve| serve.log().contains("source=\"interface silent0\""));
+            link.ip_link("set silent0 down");
+            serve.wait("it is down", |serve| serve.log().contains("the interface is down"));
+            link.ip_link("set silent0 up");
+            serve.wait("it is up", |serve| serve.log().contains("the interface is up"));
+            link.ip_link("delete silent0");
+            serve.wait("it is gone", |serve| serve.log().contains("failed: `silent0` is gone"));
+            serve.signal("-TERM");
+            assert_eq!(serve.ended(), Some(0), "{}", serve.log());
+        }
+    }
+}
+
+#[test]
+fn a_namespace_that_is_not_there_is_told_before_anything_starts() {
+    let serve = Serve::new(&[&on("a", "lo"), "namespace = \"no-such-namespace\"\n"].concat());
+    let mut check = std::process::Command::new(THALWEG);
+    check.args(["check", "thalweg.toml"]).current_dir(serve.folder.path());
+    let check = check.output().unwrap();
+    let told = String::from_utf8(check.stderr).unwrap();
+    assert!(!check.status.success() && told.contains("\"no-such-namespace\": cannot enter it"), "{told}");
+}
