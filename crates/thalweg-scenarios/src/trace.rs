@@ -23,7 +23,7 @@ pub(super) struct Told {
     pub(super) address: u8,
     /// Packet time of the event that it was decided by.
     pub(super) event: Timestamp,
-    /// When it was decided: just before anything was sent.
+    /// When the controller turned to that event.
     pub(super) decided: Timestamp,
     /// When the frame, or the flow-mod, was sent.
     pub(super) sent: Timestamp,

@@ -7,8 +7,8 @@
 //! | time | from | to |
 //! |---|---|---|
 //! | notice | first full packet of the second flow at a monitor port | the packet that gave the event away |
-//! | decision | that packet | the decision, taken |
-//! | action | the decision | the ARP request, sent |
+//! | decision | that packet | the controller turns to the event |
+//! | action | that moment | the decision is taken and the ARP request sent |
 //! | effect | the request | first packet with the new address at a monitor port |
 //!
 //! Event to new path is all but the first of these, and the loop is all of them.
@@ -71,9 +71,9 @@ pub struct Collision {
 pub struct Turn {
     /// First full packet of the second flow to the packet that gave the event away.
     pub notice_ns: u64,
-    /// That packet to the decision.
+    /// That packet to the moment when the controller turned to the event.
     pub decision_ns: u64,
-    /// The decision to the ARP request.
+    /// That moment to the ARP request: deciding, and sending.
     pub action_ns: u64,
     /// The request to the first packet with the new address.
     pub effect_ns: u64,
