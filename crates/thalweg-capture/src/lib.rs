@@ -1,5 +1,5 @@
-//! Packet sources behind the one trait of `thalweg-wire`: capture files and live interfaces, what filters their
-//! frames, and how the privileges that capturing needs are given up.
+//! Packet sources behind the one trait of `thalweg-wire`: capture files and live interfaces, and what filters their
+//! frames.
 //!
 //! [`open`](open()) opens all of them, whatever the backend, in another network namespace where asked:
 //!
@@ -27,7 +27,6 @@ pub mod file;
 pub mod filter;
 pub mod live;
 mod open;
-pub mod privileges;
 mod source;
 mod spec;
 pub mod xdp;

@@ -8,11 +8,11 @@ use std::process::Command;
 
 use caps::{CapSet, Capability};
 use thalweg_capture::live::{LiveError, LiveOptions, LiveSource};
-use thalweg_capture::privileges::{
+use thalweg_capture::xdp::{XdpOptions, XdpSource};
+use thalweg_linux::privileges::{
     Keep, PrivilegeError, UserChange, can_capture, drop_privileges, drop_privileges_except,
     drop_thread_capabilities,
 };
-use thalweg_capture::xdp::{XdpOptions, XdpSource};
 use thalweg_wire::{Bytes, Source};
 
 /// Set in the processes that drop their privileges.

@@ -18,7 +18,7 @@
 //! | `emulation` | a network that is emulated for all collectors together |
 //! | `control` | the controller: sends flows another way |
 //! | `collectors` | threads that measure, and how they are asked |
-//! | `http`, `api` | a server; what it answers |
+//! | `api` | what it answers over HTTP |
 //! | `samples`, `records` | samples to capture files, flows to JSON lines |
 //! | `service` | the daemon without its process: opened, started, stopped |
 //! | `run` | the process; `signals`, `pulse` are what it watches |
@@ -26,7 +26,6 @@
 //! | `plan` | what it would do, for `thalweg check` |
 //! | `supervisor` | what systemd is told |
 
-pub mod access;
 pub mod api;
 pub mod clock;
 pub mod collectors;
@@ -35,7 +34,6 @@ pub mod control;
 pub mod daemon;
 pub mod emulation;
 pub mod event;
-pub mod http;
 pub mod hub;
 pub mod life;
 pub mod log;

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use super::access::Access;
 use super::collectors::foretell;
 use super::config::{CollectorConfig, Config, SourceConfig};
+use thalweg_http::access::Access;
 
 /// What the daemon would do with this configuration.
 ///

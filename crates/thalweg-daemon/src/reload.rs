@@ -10,9 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use thalweg_capture::privileges::can_capture;
+use thalweg_linux::privileges::can_capture;
 
-use super::access::Access;
 use super::collectors::Fleet;
 use super::config::{CollectorConfig, Config};
 use super::daemon::Daemon;
@@ -20,6 +19,7 @@ use super::log::Log;
 use super::run::TICK;
 use super::signals::Signals;
 use super::supervisor::Supervisor;
+use thalweg_http::access::Access;
 
 /// How often the log says what it held back.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use thalweg_capture::privileges::{Keep, drop_privileges_except};
+use thalweg_linux::privileges::{Keep, drop_privileges_except};
 
 use super::config::Config;
 use super::control::Injected;

@@ -14,7 +14,6 @@ use anyhow::Context;
 use crossbeam_channel::{Sender, bounded};
 use thalweg_records::handoff::Handoff;
 
-use super::access::Access;
 use super::api::{Parts, Server};
 use super::clock::wall_clock;
 use super::collectors::outlets::{Outlets, Wish};
@@ -27,6 +26,7 @@ use super::hub::Hub;
 use super::log::Log;
 use super::records;
 use super::samples::write_on_wishes;
+use thalweg_http::access::Access;
 
 /// How long stopping takes at most: less than systemd's patience in `packaging/thalweg.service`.
 pub const STOP_LIMIT: Duration = Duration::from_secs(8);

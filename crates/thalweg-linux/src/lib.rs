@@ -8,14 +8,16 @@
 //! | [`tc`] | queues and programs at interfaces (tc(8)) |
 //! | [`bpf`] | eBPF programs and maps (bpf(2)), from object files too |
 //! | [`namespace`] | network namespaces (network_namespaces(7)) |
+//! | [`privileges`] | capabilities and root, given up for good (capabilities(7)) |
 //!
 //! Everything here waits for the kernel and returns; there is no thread, no event loop and no state beside descriptors.
-//! Errors are the kernel's own, with what was asked for. `unsafe` is in `socket`, `netdevice` and `bpf` alone.
+//! Errors are the kernel's own, with what was asked for. `unsafe` is in `socket`, `netdevice`, `bpf` and `privileges` alone.
 
 pub mod bpf;
 pub mod namespace;
 pub mod netdevice;
 pub mod netlink;
+pub mod privileges;
 pub mod socket;
 pub mod tc;
 

@@ -20,9 +20,9 @@ use thiserror::Error;
 
 use super::{Api, SubscriberPass, convert};
 use crate::event::{Event, EventKind};
-use crate::http::Admission;
-use crate::http::reply::Pieces;
 use crate::hub::{Delivery, Published, Subscriber};
+use thalweg_http::Admission;
+use thalweg_http::reply::Pieces;
 
 /// Server-sent events (HTML Standard, section 9.2).
 pub const EVENT_STREAM: &str = "text/event-stream";

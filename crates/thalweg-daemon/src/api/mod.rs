@@ -8,7 +8,7 @@
 //!
 //! It has one thread, so that threads that measure are not disturbed, and a few more that wait for collectors. All that
 //! can be asked is in one list ([`routes::routes`]): requests are answered by it, and the OpenAPI document and the
-//! reference are written from it. The server below it is [`super::http`], what answers look like is `thalweg-api`.
+//! reference are written from it. The server below it is [`thalweg_http`], what answers look like is `thalweg-api`.
 //!
 //! | file | what it has |
 //! |---|---|
@@ -37,9 +37,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 pub use parts::Parts;
 pub use server::{ApiError, Server};
 
-use super::access::Limits;
-use super::http::{Counters, Counts};
 use super::log::Log;
+use thalweg_http::access::Limits;
+use thalweg_http::{Counters, Counts};
 
 /// Capture files in memory, at most.
 const CAPTURES: usize = 1;

@@ -8,9 +8,9 @@ use thalweg_api::problem::{self, Problem};
 
 use super::events::EVENT_STREAM;
 use super::routes;
-use crate::http::input::Content;
-use crate::http::parameters::Parameter;
-use crate::http::route::Route;
+use thalweg_http::input::Content;
+use thalweg_http::parameters::Parameter;
+use thalweg_http::route::Route;
 
 /// The document.
 pub fn document() -> Value {

@@ -8,10 +8,10 @@ use thalweg_api::problem::Code;
 use super::events::EVENT_STREAM;
 use super::open_api;
 use super::routes;
-use crate::http::input::Content;
-use crate::http::route::Route;
 use thalweg_config::REFERENCE_WIDTH;
 use thalweg_config::paragraph::wrapped;
+use thalweg_http::input::Content;
+use thalweg_http::route::Route;
 
 const INTRODUCTION: &str = "\
 # HTTP API

@@ -8,9 +8,9 @@ use super::Api;
 use super::handlers::{
     collectors, control, events, flows, health, links, metrics, open_api, samples, tasks, topology,
 };
-use crate::access::Scope;
-use crate::http::route::Method::{Delete, Get, Post, Put};
-use crate::http::route::{Operation, Route, Routes};
+use thalweg_http::access::Scope;
+use thalweg_http::route::Method::{Delete, Get, Post, Put};
+use thalweg_http::route::{Operation, Route, Routes};
 
 /// Who may read.
 const READ: Option<Scope> = Some(Scope::Read);

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::{Api, Parts, events, routes};
-use crate::access::{Access, AccessOptions};
-use crate::http::{self, ServerError};
 use crate::hub::BellError;
 use crate::log::Log;
+use thalweg_http::ServerError;
+use thalweg_http::access::{Access, AccessOptions};
 
 /// The API, listening. Stops when it is dropped.
 #[derive(Debug)]
 pub struct Server {
-    server: http::Server,
+    server: thalweg_http::Server,
     api: Api,
 }
 
@@ -66,8 +66,15 @@ impl Server {
             Ok(())
         };
         let (listen, limits) = (options.listen, options.limits);
-        let server =
-            http::Server::start(listen, routes::routes(), api.clone(), access, limits, counters, tell)?;
+        let server = thalweg_http::Server::start(
+            listen,
+            routes::routes(),
+            api.clone(),
+            access,
+            limits,
+            counters,
+            tell,
+        )?;
         Ok(Server { server, api })
     }
 

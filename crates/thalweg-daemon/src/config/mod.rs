@@ -42,7 +42,6 @@ pub use handoff::HandoffConfig;
 pub use openflow::{OpenFlowConfig, TlsFiles};
 pub use reference::{default_file, reference};
 
-use super::access::{AccessOptions, Limits};
 use super::emulation::EmulationConfig;
 use super::log::LogOptions;
 use super::samples::{SampleOptions, Trigger};
@@ -50,6 +49,7 @@ use links::LinkSelection;
 pub use table::Threads;
 use table::{Api, Collector, Control, Log, Network, Process, RULE, Records, Rule, SCHEMA, Samples};
 use thalweg_config::{Document, DocumentError, Format, Problem, Typed};
+use thalweg_http::access::{AccessOptions, Limits};
 
 /// Most collectors: each is a thread.
 const MOST_COLLECTORS: usize = 256;

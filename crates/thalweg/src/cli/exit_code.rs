@@ -60,7 +60,7 @@ impl ExitCode {
                 || cause.is::<super::check::CheckError>()
                 || cause.is::<SweepError>()
                 || cause.is::<thalweg_daemon::config::ConfigError>()
-                || cause.is::<thalweg_daemon::access::AccessError>()
+                || cause.is::<thalweg_http::access::AccessError>()
                 || cause.is::<ClientError>()
                 || cause.is::<RequestError>()
                 || matches!(

@@ -8,11 +8,11 @@ use thalweg_records::collect::{ExporterReport, Report, SocketReport, StreamRepor
 use thalweg_records::kafka;
 use thalweg_records::store::Statistics;
 
-use thalweg_daemon::access::{Access, Limits};
-use thalweg_daemon::http::output::MetricsText;
-use thalweg_daemon::http::route::{Method, Operation, Routes};
-use thalweg_daemon::http::{self, Counters, ServerError};
 use thalweg_daemon::metrics::{Kind, Metric, Samples, exposition, rows};
+use thalweg_http::access::{Access, Limits};
+use thalweg_http::output::MetricsText;
+use thalweg_http::route::{Method, Operation, Routes};
+use thalweg_http::{Counters, ServerError};
 
 /// Labels of what is counted by exporter.
 const EXPORTER: &[&str] = &["exporter", "format", "domain"];
@@ -283,7 +283,7 @@ type Shown = Arc<Mutex<Report>>;
 /// Answers scrapers until it is dropped.
 pub(super) struct Server {
     report: Shown,
-    _server: http::Server,
+    _server: thalweg_http::Server,
 }
 
 impl Server {
@@ -301,7 +301,9 @@ impl Server {
         let access = Arc::new(Access::open(address));
         let (shown, counters) = (Arc::clone(&report), Arc::<Counters>::default());
         let server =
-            http::Server::start(address, routes, shown, access, Limits::default(), counters, || Ok(()))?;
+            thalweg_http::Server::start(address, routes, shown, access, Limits::default(), counters, || {
+                Ok(())
+            })?;
         Ok(Server { report, _server: server })
     }
 

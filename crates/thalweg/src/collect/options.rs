@@ -12,7 +12,7 @@ use serde::Deserialize;
 use thalweg_records::collect::CollectOptions;
 use thiserror::Error;
 
-use thalweg_daemon::access::{Tls, TlsError};
+use thalweg_http::access::{Tls, TlsError};
 
 /// What is to be done.
 #[derive(Clone, Debug)]

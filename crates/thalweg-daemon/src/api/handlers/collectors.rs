@@ -5,7 +5,7 @@ use thalweg_api::problem::Problem;
 
 use super::Patience;
 use crate::api::{Api, convert};
-use crate::http::output::Json;
+use thalweg_http::output::Json;
 
 /// `GET /v1/collectors`: one that does not answer is shown all the same, as that is what one looks here for.
 pub(in crate::api) fn all(api: &Api) -> Result<Json<Collectors>, Problem> {

@@ -7,9 +7,9 @@ use thalweg_api::{Actions, Control, Decisions, Frozen, PinTo, Ways};
 
 use crate::api::{Api, convert};
 use crate::control::{self, ControlError};
-use crate::http::input::{JsonBody, Path, Query};
-use crate::http::output::Json;
-use crate::http::parameters::Count;
+use thalweg_http::input::{JsonBody, Path, Query};
+use thalweg_http::output::Json;
+use thalweg_http::parameters::Count;
 
 /// How much of what there was.
 #[derive(Deserialize, JsonSchema)]

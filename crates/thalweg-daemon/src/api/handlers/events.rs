@@ -7,10 +7,10 @@ use thalweg_api::{Event, LinkName};
 
 use crate::api::Api;
 use crate::api::events::{self, EVENT_STREAM, EventFilter, EventId, Kinds, Subscription};
-use crate::http::input::{Content, LastEventId, Query};
-use crate::http::output::Output;
-use crate::http::parameters::Parsed;
-use crate::http::reply::{Reply, Writer};
+use thalweg_http::input::{Content, LastEventId, Query};
+use thalweg_http::output::Output;
+use thalweg_http::parameters::Parsed;
+use thalweg_http::reply::{Reply, Writer};
 
 /// Which events, and from where on.
 #[derive(Deserialize, JsonSchema)]

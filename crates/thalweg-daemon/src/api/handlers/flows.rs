@@ -13,9 +13,9 @@ use thalweg_wire::FlowKey;
 use super::{OfCollector, Patience, Top, TopOfCollector, asked, check_answered};
 use crate::api::{Api, convert};
 use crate::collectors::CollectorHandle;
-use crate::http::input::{Path, Query};
-use crate::http::output::Json;
-use crate::http::parameters::{Count, Parsed};
+use thalweg_http::input::{Path, Query};
+use thalweg_http::output::Json;
+use thalweg_http::parameters::{Count, Parsed};
 
 /// One direction of a flow.
 #[derive(Deserialize, JsonSchema)]

@@ -5,10 +5,10 @@ use thalweg_api::Health;
 use thalweg_api::problem::Problem;
 
 use crate::api::Api;
-use crate::http::input::Content;
-use crate::http::output::{Json, Output};
-use crate::http::reply::Reply;
 use crate::life::Readiness;
+use thalweg_http::input::Content;
+use thalweg_http::output::{Json, Output};
+use thalweg_http::reply::Reply;
 
 /// Whether it does what it is for, in the status and in words.
 pub(in crate::api) struct Ready {

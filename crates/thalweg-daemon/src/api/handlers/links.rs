@@ -10,9 +10,9 @@ use thalweg_network::{Attachment, NetworkState, Node};
 use super::flows::Fastest;
 use super::{OfCollector, Patience, TopOfCollector, asked, check_answered};
 use crate::api::{Api, convert};
-use crate::http::input::{Path, Query};
-use crate::http::output::Json;
-use crate::http::parameters::Parsed;
+use thalweg_http::input::{Path, Query};
+use thalweg_http::output::Json;
+use thalweg_http::parameters::Parsed;
 
 /// One direction of a link.
 #[derive(Deserialize, JsonSchema)]

@@ -4,8 +4,8 @@ use thalweg_api::problem::Problem;
 
 use super::Patience;
 use crate::api::Api;
-use crate::http::output::MetricsText;
 use crate::metrics::{self, METRICS, Snapshot};
+use thalweg_http::output::MetricsText;
 
 /// `GET /metrics`
 pub(in crate::api) fn get(api: &Api) -> Result<MetricsText, Problem> {

@@ -21,7 +21,7 @@ use thalweg_api::problem::{Code, Problem};
 
 use super::Api;
 use crate::collectors::CollectorHandle;
-use crate::http::parameters::Count;
+use thalweg_http::parameters::Count;
 
 /// How long a request waits for collectors, all of them together.
 const PATIENCE: Duration = Duration::from_secs(2);

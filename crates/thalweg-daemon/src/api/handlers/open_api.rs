@@ -6,7 +6,7 @@ use hyper::body::Bytes;
 use thalweg_api::problem::Problem;
 
 use crate::api::{Api, open_api};
-use crate::http::output::WrittenJson;
+use thalweg_http::output::WrittenJson;
 
 /// `GET /v1/openapi.json`: written once, for it needs no token and is answered between other requests.
 pub(in crate::api) fn get(_: &Api) -> Result<WrittenJson, Problem> {

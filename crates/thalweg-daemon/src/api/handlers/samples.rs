@@ -10,11 +10,11 @@ use thalweg_api::problem::{Code, Problem};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::api::{Api, convert};
-use crate::http::input::{Accept, Content, Query};
-use crate::http::output::{Json, OneOf, Output};
-use crate::http::parameters::Parsed;
-use crate::http::reply::Reply;
 use crate::samples::{CaptureFormat, Cause, DumpError, DumpRequest};
+use thalweg_http::input::{Accept, Content, Query};
+use thalweg_http::output::{Json, OneOf, Output};
+use thalweg_http::parameters::Parsed;
+use thalweg_http::reply::Reply;
 
 /// Capture files (draft-ietf-opsawg-pcapng).
 const PCAPNG: &str = "application/pcapng";
@@ -104,8 +104,8 @@ impl From<DumpError> for Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::Limits;
     use crate::api::parts::tests::parts;
+    use thalweg_http::access::Limits;
 
     #[test]
     fn one_capture_file_is_in_memory_until_it_is_sent_and_others_wait() {

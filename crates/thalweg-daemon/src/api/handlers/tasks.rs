@@ -5,8 +5,8 @@ use thalweg_api::problem::Problem;
 
 use super::OfCollector;
 use crate::api::{Api, convert};
-use crate::http::input::Query;
-use crate::http::output::Json;
+use thalweg_http::input::Query;
+use thalweg_http::output::Json;
 
 /// `GET /v1/tasks`
 pub(in crate::api) fn all(

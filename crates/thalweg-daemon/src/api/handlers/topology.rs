@@ -9,10 +9,10 @@ use thalweg_network::topology::file::TopologyFileError;
 use thalweg_wire::Nanos;
 
 use crate::api::{Api, convert};
-use crate::http::input::{Accept, Content, Input};
-use crate::http::output::{Json, OneOf, Output};
-use crate::http::reply::{JSON, Reply};
-use crate::http::request::Request;
+use thalweg_http::input::{Accept, Content, Input};
+use thalweg_http::output::{Json, OneOf, Output};
+use thalweg_http::reply::{JSON, Reply};
+use thalweg_http::request::Request;
 
 /// TOML; there is no registered media type that is more specific.
 const TOML: &str = "application/toml";

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use thalweg_daemon::api::routes;
-use thalweg_daemon::http::route::Method;
+use thalweg_http::route::Method;
 
 use crate::api::fixture::Fixture;
 

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use thalweg_daemon::access::{Access, AccessOptions};
 use thalweg_daemon::api::{Parts, Server};
 use thalweg_daemon::collectors::CollectorState;
 use thalweg_daemon::daemon::Daemon;
 use thalweg_daemon::event::{Event, EventKind};
 use thalweg_daemon::hub::Hub;
+use thalweg_http::access::{Access, AccessOptions};
 use thalweg_measure::collector::{Crossing, LinkEvent, LinkSide, Way};
 use thalweg_network::topology::shapes::rack;
 use thalweg_network::{Forwarding, LinkSpec, LinkState, NetworkState, PortIndex, Versions};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use thalweg_daemon::access::AccessOptions;
+use thalweg_http::access::AccessOptions;
 use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
 
 use crate::api::client::Client;
@@ -146,7 +146,7 @@ fn a_connection_lives_on_over_reloads_as_long_as_its_certificate_would_let_it_in
 
 #[test]
 fn certificates_that_cannot_be_used_say_why() {
-    use thalweg_daemon::access::Access;
+    use thalweg_http::access::Access;
 
     let authority = Authority::new();
     let (certificate, key) = authority.issue("127.0.0.1");

@@ -3,7 +3,7 @@
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use thalweg_daemon::access::AccessOptions;
+use thalweg_http::access::AccessOptions;
 
 use crate::api::fixture::Fixture;
 

@@ -24,7 +24,9 @@
 //! | `input`, `parameters` | what handlers take: parameters, bodies, headers |
 //! | `output`, `reply` | what they give |
 //! | `counts` | what was answered and refused |
+//! | [`access`] | who may ask, and how much: tokens, TLS, hosts, limits |
 
+pub mod access;
 mod counts;
 mod gate;
 pub mod handler;

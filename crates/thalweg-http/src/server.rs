@@ -12,7 +12,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use thalweg_capture::privileges::drop_thread_capabilities;
+use thalweg_linux::privileges::drop_thread_capabilities;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -49,7 +49,6 @@ pub struct Server {
 
 /// Why a server cannot listen.
 #[derive(Debug, Error)]
-#[non_exhaustive]
 pub enum ServerError {
     /// The address cannot be had.
     #[error("cannot listen on {address}: {source}")]
