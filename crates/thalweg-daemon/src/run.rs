@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use thalweg_linux::privileges::{Keep, drop_privileges_except};
 
-use super::config::Config;
+use super::config::{ActuatorConfig, Config};
 use super::control::Injected;
 use super::life::Readiness;
 use super::log::Log;
@@ -39,6 +39,7 @@ pub fn run(path: &Path) -> anyhow::Result<()> {
     let log = Log::install(&config.log)?;
     let signals = Signals::register().context("cannot wait for signals")?;
     let supervisor = Arc::new(Supervisor::from_environment());
+    check_namespace(&config)?;
     let opened = Opened::open(config.clone(), Injected::default())?;
     give_up_privileges(&config)?;
     // As the user who will write there.
@@ -107,6 +108,21 @@ fn watch(service: &Service, signals: &Signals, supervisor: &Supervisor) {
             }
         }
     }
+}
+
+/// Connections to switches are made, and made again, after privileges have gone; another namespace cannot be entered then.
+fn check_namespace(config: &Config) -> anyhow::Result<()> {
+    let Some(control) = &config.control else { return Ok(()) };
+    if let (ActuatorConfig::OpenFlow(_), Some(namespace)) = (&control.actuator, &control.namespace)
+        && !namespace.is_current()
+    {
+        let name = namespace.name();
+        anyhow::bail!(
+            "control.namespace: switches in namespace {name:?} cannot be connected to from outside once privileges are given up: \
+             start the daemon with `ip netns exec {name} thalweg serve ...`"
+        );
+    }
+    Ok(())
 }
 
 /// Before any thread starts: capabilities belong to threads.

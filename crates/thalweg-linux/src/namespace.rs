@@ -114,7 +114,14 @@ impl Namespace {
         unmounted.map_err(|source| self.error("remove it", source))
     }
 
-    /// Runs `work` in a thread within the namespace. Sockets that it opens stay there, whoever uses them after.
+    /// Whether the calling thread is in it.
+    pub fn is_current(&self) -> bool {
+        let here = identity(Path::new("/proc/thread-self/ns/net"));
+        here.is_ok_and(|here| identity(&self.path()).is_ok_and(|other| other == here))
+    }
+
+    /// Runs `work` in a thread within the namespace. Sockets that it opens stay there, whoever uses them after. Whoever is in it
+    /// already needs no privilege for that.
     ///
     /// # Errors
     /// If the namespace cannot be entered.
@@ -123,7 +130,9 @@ impl Namespace {
     /// If `work` does.
     pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, NamespaceError> {
         let enter = || -> io::Result<T> {
-            setns(File::open(self.path())?, CloneFlags::CLONE_NEWNET)?;
+            if !self.is_current() {
+                setns(File::open(self.path())?, CloneFlags::CLONE_NEWNET)?;
+            }
             Ok(work())
         };
         in_thread(enter).map_err(|source| self.error("enter it", source))

@@ -264,7 +264,7 @@ section! {
         /// With arp: the interfaces by which requests reach hosts.
         interfaces: Vec<String> [Texts("\"eth1\", or \"h3 eth1\" for a host that is reached by one of its own")] or "none",
         /// With arp and openflow: the network namespace that hosts, or switches, are reached from, as `ip netns`
-        /// has it.
+        /// has it. With openflow the daemon has to be started in it (`ip netns exec`).
         namespace: String [Text("the name of a network namespace")] or "that of the daemon",
         /// With arp: how often hosts are told again, so that what nobody acknowledges does not fall back.
         refresh: Nanos [Time] default "1s",
