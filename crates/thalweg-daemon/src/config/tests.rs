@@ -87,7 +87,7 @@ fn what_makes_no_sense_together_is_told_with_its_line() {
             "t.toml:2: on_event: it needs a folder for the files",
             "t.toml:7: collectors: there is no collector b",
             "t.toml:8: lower: it must not be above upper, which is 0.9",
-            "t.toml:11: links: \"tor0\" names no links: expected all, hosts, switches, \"tor0 > h3\", \"tor0:p3\" or \
+            "t.toml:11: links: \"tor0\" names no links: expected all, hosts, switches, \"switches:out\", \"tor0 > h3\", \"tor0:p3\" or \
              \"tor0:p3:out\"",
         ],
     );
