@@ -113,7 +113,7 @@ pub struct ControlCounts {
     pub superseded: u64,
     /// Actions after which packets did not arrive, so that they were taken back.
     pub astray: u64,
-    /// Times that hosts were told again of what they would forget.
+    /// ARP requests that were repeated, so that hosts keep the address they were sent.
     pub refreshed: u64,
     /// Rules of switches that were missing, wrong or not wanted, and were put right.
     pub rules_corrected: u64,
@@ -195,10 +195,11 @@ pub struct Action {
     pub address: u8,
     /// When that was decided: packet time.
     pub decided: Moment,
-    /// When the controller turned to the report that it was decided by, by the controller's clock; null if it could not
-    /// be begun.
+    /// When the controller handled the report that caused the decision, by the controller's clock; null if the action
+    /// could not be begun.
     pub handled: Option<Moment>,
-    /// When whoever carries it out had been told, by the same clock; null if it could not be begun.
+    /// When the request had been sent to the host or the switch, by the same clock; null if the action could not be
+    /// begun.
     pub started: Option<Moment>,
     /// When it has failed, if its effect was not seen.
     pub deadline: Moment,

@@ -132,9 +132,9 @@ pub enum EventBody {
         address: u8,
         /// When that was decided.
         decided: Moment,
-        /// When the controller turned to the report that it was decided by; null if it could not be begun.
+        /// When the controller handled the report that caused the decision; null if the action could not be begun.
         handled: Option<Moment>,
-        /// When whoever carries it out had been told; null if it could not be begun.
+        /// When the request had been sent to the host or the switch; null if the action could not be begun.
         started: Option<Moment>,
         /// When it has failed, if its effect was not seen.
         deadline: Moment,

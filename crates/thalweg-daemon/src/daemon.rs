@@ -8,6 +8,7 @@ use thalweg_network::versions::DEFAULT_SETTLE;
 use thalweg_network::{NetworkState, Versions};
 use thalweg_wire::{Nanos, Timestamp};
 
+use super::api::Parts;
 use super::clock::wall_clock;
 use super::collectors::{CollectorHandle, CollectorList, FleetParts};
 use super::control::ControlParts;
@@ -68,6 +69,20 @@ impl Daemon {
             collectors: self.collectors.clone(),
             hub: Arc::clone(&self.hub),
             life: self.life.clone(),
+        }
+    }
+
+    /// What answers over HTTP is given of it, without a controller.
+    pub fn api_parts(&self) -> Parts {
+        Parts {
+            started: self.started,
+            hub: Arc::clone(&self.hub),
+            collectors: self.collectors.clone(),
+            network: self.network.clone(),
+            dumps: Arc::clone(&self.dumps),
+            life: self.life.clone(),
+            control: None,
+            handed_on: None,
         }
     }
 

@@ -90,11 +90,6 @@ impl Opened {
         Ok(Opened { config, access, records, ready, daemon, control })
     }
 
-    /// What it was opened by.
-    pub fn config(&self) -> &Config {
-        &self.config
-    }
-
     /// Begins: from now on it measures, steers and answers. What the API says of the log is taken from `log`.
     ///
     /// # Errors
@@ -126,16 +121,7 @@ impl Opened {
             prepared
         });
         let control = prepared.as_ref().map(|prepared| prepared.control().clone());
-        let parts = Parts {
-            started: daemon.started(),
-            hub: Arc::clone(daemon.hub()),
-            collectors: daemon.collector_list().clone(),
-            network: daemon.network_versions().clone(),
-            dumps: Arc::clone(daemon.dumps()),
-            life: daemon.life().clone(),
-            control: control.clone(),
-            handed_on,
-        };
+        let parts = Parts { control: control.clone(), handed_on, ..daemon.api_parts() };
         let mut fleet = match config.process.threads {
             Threads::PerCollector => Fleet::new(daemon.fleet_parts(), outlets),
             Threads::One => {

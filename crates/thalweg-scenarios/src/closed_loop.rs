@@ -1,6 +1,6 @@
 //! The daemon at work on a lab: its collectors at the monitor ports, its controller, its means of steering, in the scenario's own
-//! process. It is started with a [configuration](super::configuration) that a user could write; only faults, and the tables of the eBPF switches,
-//! are handed in as objects.
+//! process. It is started with a [configuration](super::configuration) that a user could write; only faults, and the tables of
+//! the eBPF switches, are handed in as objects.
 //!
 //! What happens is put together from what the daemon tells anybody: its events, its counters and the last frames that its
 //! collectors keep. Reading these is nobody's hurry, and does not disturb what is measured.
@@ -18,12 +18,12 @@ use thalweg_daemon::collectors::{CollectorHandle, CollectorState};
 use thalweg_daemon::config::Config;
 use thalweg_daemon::control::{self, ActionReport, Control, Injected};
 use thalweg_daemon::event::{Event, EventKind};
-use thalweg_daemon::hub::{Hub, Subscriber};
+use thalweg_daemon::hub::{self, Hub, Subscriber};
 use thalweg_daemon::service::{Opened, Service};
 use thalweg_lab::Lab;
 use thalweg_network::{Case, NetworkState, Node, RouterId, Topology};
-use thalweg_wire::SourceCounters;
 use thalweg_wire::parse::Parser;
+use thalweg_wire::{Packet, SourceCounters};
 
 use super::configuration::{Files, Steering};
 use super::delivery::{Courier, Delivery};
@@ -60,6 +60,8 @@ pub(super) struct Tally {
     pub(super) routes: RouteCounters,
     /// Of the monitor ports.
     pub(super) sources: SourceCounters,
+    /// Events and frames that the daemon had overwritten before they were looked at.
+    pub(super) missed: u64,
     /// How often hosts were told again of what they would forget.
     pub(super) refreshed: u64,
     /// Packets that were seen at switches which no route leads them by.
@@ -70,7 +72,7 @@ pub(super) struct Tally {
 }
 
 impl ClosedLoop {
-    /// Watches and steers a lab whose links have the rate `rate` and whose switches forward as `state` says.
+    /// Watches and steers a lab whose switches forward as `state` says.
     ///
     /// # Errors
     /// If the daemon cannot begin.
@@ -199,6 +201,7 @@ impl ClosedLoop {
         let mut tally = Tally {
             controller: report.counters,
             routes: report.routes,
+            missed: lock(&self.tracer).missed,
             refreshed: report.refreshed,
             delivered: self.courier.counts(),
             ..Tally::default()
@@ -275,6 +278,8 @@ struct Tracer {
     rings: Vec<Ring>,
     /// Pairs that were found astray before.
     astray: u64,
+    /// Events and frames that were overwritten before they were looked at.
+    missed: u64,
     trace: Trace,
 }
 
@@ -299,6 +304,7 @@ impl Tracer {
             control: control.clone(),
             rings: service.daemon().collectors().into_iter().filter_map(ring).collect(),
             astray: 0,
+            missed: 0,
             trace: Trace::default(),
             topology,
         }
@@ -307,22 +313,22 @@ impl Tracer {
     /// Takes up what is new.
     fn look(&mut self) {
         while let Some(delivery) = self.subscriber.next_delivery(&self.hub) {
-            if let thalweg_daemon::hub::Delivery::Event(published) = delivery {
-                self.event(&published.event);
+            match delivery {
+                hub::Delivery::Event(published) => self.event(&published.event),
+                hub::Delivery::Lost { count, .. } => self.missed += count,
             }
         }
         for ring in &mut self.rings {
-            let packets = ring.new_packets();
+            let packets = ring.new_packets(&mut self.missed);
             self.trace.take(&self.topology, ring.router, &packets);
         }
     }
 
     fn event(&mut self, event: &Event) {
         match &event.kind {
-            EventKind::Link(_) => self.trace.events += 1,
             EventKind::AddressChange(change) => {
                 if let Some((pair, address)) = Pair::of(&self.topology, &change.to) {
-                    self.trace.moved(Moved { pair, address, time: change.time, seen: event.emitted });
+                    self.trace.moved(Moved { pair, address, time: change.time });
                 }
             }
             EventKind::Action(ActionReport { action, times: Some(times), .. }, _) => {
@@ -349,9 +355,11 @@ impl Tracer {
 }
 
 impl Ring {
-    fn new_packets(&mut self) -> Vec<thalweg_wire::Packet> {
+    /// Packets of the frames that are new; those that were overwritten before are added to `missed`.
+    fn new_packets(&mut self, missed: &mut u64) -> Vec<Packet> {
         let Some(samples) = self.collector.samples() else { return Vec::new() };
         let (copied, seen) = samples.copy_after(self.seen);
+        *missed += seen - self.seen - copied.len() as u64;
         self.seen = seen;
         let mut packets = Vec::with_capacity(copied.len());
         let parser = Parser { peel_tunnels: false };

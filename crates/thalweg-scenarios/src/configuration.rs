@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::{fs, io};
 
 use thalweg_control::decide::greedy::GreedyOptions;
-use thalweg_lab::{Plan, Plane};
+use thalweg_lab::Plan;
 use thalweg_network::routing::TreeOptions;
-use thalweg_network::{Forwarding, LinkState, NetworkState, Node, Topology};
+use thalweg_network::{Forwarding, LinkState, NetworkState, Node};
 use thalweg_wire::{BitRate, Nanos};
 
 use super::error::ScenarioError;
@@ -40,11 +40,6 @@ pub enum By {
 }
 
 impl By {
-    /// What goes without saying on such switches.
-    pub fn default_on(plane: Plane) -> By {
-        if plane == Plane::Ovs { By::OpenFlow } else { By::Arp }
-    }
-
     /// As people write it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -192,7 +187,7 @@ fn write_control(text: &mut String, plan: &Plan, steering: &Steering) -> fmt::Re
     match steering.by {
         By::Arp => {
             writeln!(text, "actuator = \"arp\"\nrefresh = \"{}\"\ninterfaces = [", time(REFRESH))?;
-            for (host, interface) in host_ports(plan, &plan.topology) {
+            for (host, interface) in host_ports(plan) {
                 writeln!(text, "  \"{host} {interface}\",")?;
             }
             writeln!(text, "]")
@@ -213,7 +208,8 @@ fn write_control(text: &mut String, plan: &Plan, steering: &Steering) -> fmt::Re
 }
 
 /// By which port of a switch each host is reached.
-fn host_ports<'a>(plan: &'a Plan, topology: &'a Topology) -> impl Iterator<Item = (&'a str, String)> {
+fn host_ports(plan: &Plan) -> impl Iterator<Item = (&str, String)> {
+    let topology = &plan.topology;
     topology.endpoint_ids().map(|host| {
         let interface = plan.port_interface(topology.router_of(host), topology.port_of(host));
         (topology.name(Node::Endpoint(host)), interface)
@@ -233,6 +229,7 @@ fn time(time: Nanos) -> String {
 #[cfg(test)]
 mod tests {
     use thalweg_daemon::config::Config;
+    use thalweg_lab::Plane;
 
     use super::*;
 

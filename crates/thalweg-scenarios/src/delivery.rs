@@ -40,7 +40,7 @@ fn stream(seed: u64) -> Random {
 }
 
 impl<T> Courier<T> {
-    /// Delivers otherwise from now on; what was held back comes before what follows.
+    /// Delivers otherwise from now on. What was held back comes with the next [`flush`](Self::flush).
     pub(super) fn set(&mut self, delivery: Delivery, seed: u64) {
         (self.delivery, self.random) = (delivery, stream(seed));
     }

@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(1);
 ///
 /// # Errors
 /// If the lab is gone, or a switch does not do what it is told.
-pub fn forward(lab: &Lab, state: &NetworkState) -> Result<Fabric, ScenarioError> {
+pub(super) fn forward(lab: &Lab, state: &NetworkState) -> Result<(), ScenarioError> {
     let switches = lab.openflow();
     let member = |switch: &OpenFlowSwitch| Member {
         router: switch.router,
@@ -39,7 +39,7 @@ pub fn forward(lab: &Lab, state: &NetworkState) -> Result<Fabric, ScenarioError>
     loop {
         fabric.tend(wall_clock());
         if fabric.unsettled().next().is_none() {
-            return Ok(fabric);
+            return Ok(());
         }
         if begun.elapsed() > PATIENCE {
             let is_trouble = |news: &News| matches!(news, News::Failed { .. } | News::Refused { .. });
@@ -63,5 +63,5 @@ pub fn begin(lab: &Lab) -> Result<(), ScenarioError> {
     let topology = &lab.plan().topology;
     let tables = shortest_path_tables(topology, DEFAULT_ADDRESSES).map_err(LabError::from)?;
     let state = NetworkState::new(Arc::clone(topology), LinkState::new(topology), tables)?;
-    forward(lab, &state).map(drop)
+    forward(lab, &state)
 }

@@ -59,7 +59,7 @@ impl Session {
         let lab = Lab::up(plan)?;
         let session = Session { lab, state, rate, stop: Arc::clone(stop) };
         match session.lab.plan().plane {
-            Plane::Ovs => drop(openflow::forward(&session.lab, &session.state)?),
+            Plane::Ovs => openflow::forward(&session.lab, &session.state)?,
             _ => drop(session.lab.tables()?.install(&forwarding)?),
         }
         Ok(session)

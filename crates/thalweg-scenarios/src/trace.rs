@@ -36,8 +36,6 @@ pub(super) struct Moved {
     pub(super) address: u8,
     /// Packet time of the first packet with the new address.
     pub(super) time: Timestamp,
-    /// When we had seen it.
-    pub(super) seen: Timestamp,
 }
 
 /// What happened since the trace was last taken.
@@ -51,8 +49,6 @@ pub(super) struct Trace {
     pub(super) moved: Vec<Moved>,
     /// Pairs and addresses by which packets set out and did not arrive.
     pub(super) astray: Vec<(Pair, u8)>,
-    /// Notices of congestion.
-    pub(super) events: u64,
     /// Full packets of each pair by the address that they had, at the switch of their source.
     pub(super) sent: BTreeMap<(Pair, u8), u64>,
     /// By pair, what arrived at the switch of its destination.
@@ -152,7 +148,7 @@ mod tests {
     const PAIR: Pair = Pair { source: EndpointId(0), destination: EndpointId(1) };
 
     fn moved(address: u8, time: u64) -> Moved {
-        Moved { pair: PAIR, address, time: Timestamp(time), seen: Timestamp(time) }
+        Moved { pair: PAIR, address, time: Timestamp(time) }
     }
 
     #[test]

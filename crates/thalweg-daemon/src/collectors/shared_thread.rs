@@ -331,13 +331,13 @@ impl Member {
         let Stage::Reads(reading) = &mut self.stage else { return };
         let Some(interface) = reading.source.interface() else { return };
         interface.note_link_state();
-        let (state, is_silent) = (interface.link_state(), !interface.is_ready());
-        let is_down = state == Some(LinkState::Down);
+        let is_over = interface.link_state() == Some(LinkState::Gone) && !interface.is_ready();
+        let is_down = interface.is_down();
         if std::mem::replace(&mut reading.was_down, is_down) != is_down {
             let name = &*self.worker.core.mailbox.description().name;
             tracing::warn!(collector = name, "the interface is {}", if is_down { "down" } else { "up" });
         }
-        if state == Some(LinkState::Gone) && is_silent {
+        if is_over {
             // Waits a little for the last frames, and then says so.
             self.read();
         }

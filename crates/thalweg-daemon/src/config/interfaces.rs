@@ -10,52 +10,47 @@ use super::table::{Collector, Control};
 pub(super) fn missing(document: &Document) -> Vec<Problem> {
     let mut problems = Vec::new();
     for entry in document.sound::<Collector>() {
-        let namespace = entry.namespace.as_deref();
-        let known = match known(namespace) {
-            Ok(known) => known,
-            Err(reason) => {
-                problems.push(entry.refuse(Collector::namespace, reason));
-                continue;
+        match absent(entry.namespace.as_deref(), entry.interface.as_deref()) {
+            Ok(reasons) => {
+                problems.extend(reasons.into_iter().map(|why| entry.refuse(Collector::interface, why)));
             }
-        };
-        let absent = |name: &str| absent(name, namespace, &known);
-        problems.extend(
-            entry.interface.as_deref().and_then(absent).map(|why| entry.refuse(Collector::interface, why)),
-        );
+            Err(why) => problems.push(entry.refuse(Collector::namespace, why)),
+        }
     }
     for entry in document.sound::<Control>() {
-        let namespace = entry.namespace.as_deref();
-        let known = match known(namespace) {
-            Ok(known) => known,
-            Err(reason) => {
-                problems.push(entry.refuse(Control::namespace, reason));
-                continue;
-            }
-        };
         let interfaces = entry.interfaces.iter().flatten();
         // `eth1`, or `h3 eth1` for one host.
         let names =
             interfaces.map(|text| text.split_once(' ').map_or(text.as_str(), |(_, name)| name.trim()));
-        let absent = names.filter_map(|name| absent(name, namespace, &known));
-        problems.extend(absent.map(|why| entry.refuse(Control::interfaces, why)));
+        match absent(entry.namespace.as_deref(), names) {
+            Ok(reasons) => {
+                problems.extend(reasons.into_iter().map(|why| entry.refuse(Control::interfaces, why)));
+            }
+            Err(why) => problems.push(entry.refuse(Control::namespace, why)),
+        }
     }
     problems
 }
 
-/// The interfaces of a network namespace; `None` for that of this process.
-fn known(namespace: Option<&str>) -> Result<Vec<String>, String> {
-    match namespace {
-        None => Ok(interface_names()),
-        Some(name) => Namespace::named(name).within(interface_names).map_err(|error| error.to_string()),
-    }
-}
-
-/// What is to be said of an interface that is not there.
-fn absent(name: &str, namespace: Option<&str>, known: &[String]) -> Option<String> {
-    if known.iter().any(|other| other == name) {
-        return None;
-    }
-    let hint = Hint::nearest(name, known.iter().map(String::as_str));
-    let place = namespace.map_or_else(|| "here".to_owned(), |namespace| format!("in namespace {namespace}"));
-    Some(format!("there is no interface {name} {place}{hint}"))
+/// What is to be said of those of some interfaces that are not in a network namespace; `None` is that of this process.
+///
+/// # Errors
+/// If the namespace cannot be entered, in words.
+fn absent<'a>(
+    namespace: Option<&str>,
+    names: impl IntoIterator<Item = &'a str>,
+) -> Result<Vec<String>, String> {
+    let (known, place) = match namespace {
+        None => (interface_names(), "here".to_owned()),
+        Some(name) => {
+            let known = Namespace::named(name).within(interface_names);
+            (known.map_err(|error| error.to_string())?, format!("in namespace {name}"))
+        }
+    };
+    let absent = names.into_iter().filter(|name| !known.iter().any(|other| other == name));
+    let in_words = |name: &str| {
+        let hint = Hint::nearest(name, known.iter().map(String::as_str));
+        format!("there is no interface {name} {place}{hint}")
+    };
+    Ok(absent.map(in_words).collect())
 }

@@ -125,7 +125,8 @@ pub struct Results {
     pub trials: Vec<Trial>,
     /// Of all trials together.
     pub headroom: Headroom,
-    /// Frames that were lost between the monitor ports and the collectors.
+    /// Frames that were lost between the monitor ports and the collectors, and frames and events of theirs that were overwritten
+    /// before the lab looked at them.
     pub missed_frames: u64,
 }
 
@@ -177,7 +178,7 @@ pub(super) fn run_on(
         link: collision.link,
         trials: done,
         headroom: spare.all(),
-        missed_frames: tally.sources.kernel_drops,
+        missed_frames: tally.sources.kernel_drops + tally.missed,
     })
 }
 
@@ -378,7 +379,7 @@ mod tests {
         let pair = Pair { source: EndpointId(0), destination: EndpointId(2) };
         let at = |ns: u64| Timestamp(1_000_000 + ns);
         let told = Told { pair, address: 1, event: at(400), decided: at(450), sent: at(470) };
-        let moved = |address, ns| Moved { pair, address, time: at(ns), seen: at(ns) };
+        let moved = |address, ns| Moved { pair, address, time: at(ns) };
         let before = Trace { moved: vec![moved(1, 100), moved(0, 900)], ..Trace::default() };
         assert_eq!(turn(&before, &told, at(0)), None, "what was seen before, or elsewhere, is no effect");
         let trace = Trace { moved: vec![moved(1, 100), moved(0, 900), moved(1, 1_000)], ..Trace::default() };

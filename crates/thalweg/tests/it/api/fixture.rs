@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use thalweg_daemon::api::{Parts, Server};
+use thalweg_daemon::api::Server;
 use thalweg_daemon::collectors::CollectorState;
 use thalweg_daemon::daemon::Daemon;
 use thalweg_daemon::event::{Event, EventKind};
@@ -66,17 +66,7 @@ impl Fixture {
         }
         daemon.set_collectors(handles);
         let access = Arc::new(Access::new(&options).unwrap());
-        let parts = Parts {
-            started: daemon.started(),
-            hub: Arc::clone(daemon.hub()),
-            collectors: daemon.collector_list().clone(),
-            network: daemon.network_versions().clone(),
-            dumps: Arc::clone(daemon.dumps()),
-            life: daemon.life().clone(),
-            control: None,
-            handed_on: None,
-        };
-        let server = Server::start(parts, Arc::clone(&access), &options, None).unwrap();
+        let server = Server::start(daemon.api_parts(), Arc::clone(&access), &options, None).unwrap();
         let scheme = if options.tls_key.is_some() { "https" } else { "http" };
         let client = Client::new(format!("{scheme}://{}", server.address()));
         Fixture { daemon, server, client, access, options, is_over, threads }
