@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use super::collectors::foretell;
-use super::config::{CollectorConfig, Config, SourceConfig};
+use super::config::{CollectorConfig, Config, SourceConfig, interfaces_in};
 use thalweg_http::access::Access;
 
 /// What the daemon would do with this configuration.
@@ -86,8 +86,10 @@ fn how(source: &SourceConfig) -> String {
         None => "as fast as possible".to_owned(),
     };
     match source {
-        SourceConfig::Interface { name, .. } => {
-            let is_there = Path::new("/sys/class/net").join(name).exists();
+        SourceConfig::Interface { name, namespace, .. } => {
+            // What cannot be looked into is told by how packets would come.
+            let known = interfaces_in(namespace.as_ref());
+            let is_there = known.map_or(true, |known| known.contains(name));
             format!("{}{}", foretell(source), if is_there { "" } else { "; there is no such interface now" })
         }
         SourceConfig::Port { .. } => "emulated with the others".to_owned(),

@@ -1,8 +1,8 @@
 //! Which network interfaces that the file names are not there.
 
 use thalweg_config::{Document, Hint, Problem};
-use thalweg_linux::Namespace;
 use thalweg_linux::netdevice::interface_names;
+use thalweg_linux::{Namespace, NamespaceError};
 
 use super::table::{Collector, Control};
 
@@ -32,6 +32,14 @@ pub(super) fn missing(document: &Document) -> Vec<Problem> {
     problems
 }
 
+/// The interfaces of a network namespace; `None` is that of this process.
+///
+/// # Errors
+/// If it cannot be entered.
+pub(crate) fn interfaces_in(namespace: Option<&Namespace>) -> Result<Vec<String>, NamespaceError> {
+    namespace.map_or_else(|| Ok(interface_names()), |namespace| namespace.within(interface_names))
+}
+
 /// What is to be said of those of some interfaces that are not in a network namespace; `None` is that of this process.
 ///
 /// # Errors
@@ -40,13 +48,8 @@ fn absent<'a>(
     namespace: Option<&str>,
     names: impl IntoIterator<Item = &'a str>,
 ) -> Result<Vec<String>, String> {
-    let (known, place) = match namespace {
-        None => (interface_names(), "here".to_owned()),
-        Some(name) => {
-            let known = Namespace::named(name).within(interface_names);
-            (known.map_err(|error| error.to_string())?, format!("in namespace {name}"))
-        }
-    };
+    let known = interfaces_in(namespace.map(Namespace::named).as_ref()).map_err(|error| error.to_string())?;
+    let place = namespace.map_or_else(|| "here".to_owned(), |name| format!("in namespace {name}"));
     let absent = names.into_iter().filter(|name| !known.iter().any(|other| other == name));
     let in_words = |name: &str| {
         let hint = Hint::nearest(name, known.iter().map(String::as_str));

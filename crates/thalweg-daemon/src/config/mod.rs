@@ -39,6 +39,7 @@ pub use collector::{CollectorConfig, SourceConfig};
 pub use control::{ActuatorConfig, ControlConfig, DeciderConfig};
 pub use error::ConfigError;
 pub use handoff::HandoffConfig;
+pub(crate) use interfaces::interfaces_in;
 pub use openflow::{OpenFlowConfig, TlsFiles};
 pub use reference::{default_file, reference};
 

@@ -26,7 +26,8 @@ pub(crate) static ALONE: Mutex<()> = Mutex::new(());
 
 /// Two namespaces and the veth pair between them, for as long as the value lives.
 pub(crate) struct Link {
-    sender: String,
+    /// The namespace of the sender.
+    pub(crate) sender: String,
     receiver: String,
     /// The sender's end.
     pub(crate) interface: String,

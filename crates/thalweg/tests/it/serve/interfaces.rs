@@ -141,5 +141,23 @@ fn a_namespace_that_is_not_there_is_told_before_anything_starts() {
     check.args(["check", "thalweg.toml"]).current_dir(serve.folder.path());
     let check = check.output().unwrap();
     let told = String::from_utf8(check.stderr).unwrap();
-    assert!(!check.status.success() && told.contains("\"no-such-namespace\": cannot enter it"), "{told}");
+    assert!(!check.status.success(), "{told}");
+    assert!(told.contains("namespace: network namespace \"no-such-namespace\": cannot enter it"), "{told}");
+}
+
+#[test]
+fn an_interface_is_looked_for_in_the_namespace_that_it_is_said_to_be_in() {
+    const NAME: &str = "an_interface_is_looked_for_in_the_namespace_that_it_is_said_to_be_in";
+    let Some(link) = Link::set_up(NAME, &[]) else { return };
+    let namespace = format!("namespace = {:?}\n", link.sender);
+    let check = |interface: &str| {
+        let serve = Serve::new(&[on("a", interface), namespace.clone()].concat());
+        let mut check = std::process::Command::new(THALWEG);
+        let check = check.args(["check", "thalweg.toml"]).current_dir(serve.folder.path()).output().unwrap();
+        [check.stdout, check.stderr].map(|said| String::from_utf8(said).unwrap()).concat()
+    };
+    let said = [check(&link.interface), check("elsewhere0")];
+    assert!(said[0].contains("no mistakes") && !said[0].contains("no such interface"), "{}", said[0]);
+    let absent = format!("there is no interface elsewhere0 in namespace {}", link.sender);
+    assert!(said[1].contains(&absent), "{}", said[1]);
 }
