@@ -2,13 +2,13 @@
 
 use std::fmt::Display;
 use std::marker::PhantomData;
-use std::num::NonZeroUsize;
 use std::str::FromStr;
 
 use serde_json::{Value, json};
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
 use super::given::{Form, Given};
+use super::quantity::{Quantity, amount_schema, rate_schema, time_schema};
 
 /// A name to choose, and what it stands for.
 pub type Choice = (&'static str, String);
@@ -47,21 +47,6 @@ pub trait Kind: Sync {
 pub trait Reads<T>: Kind {
     /// The value; `None` if it is not as expected.
     fn read(&self, given: &Given) -> Option<T>;
-}
-
-/// A type of which every value can be written as one text, or one number.
-pub trait Quantity: Sized {
-    /// How TOML writes it.
-    const FORM: Form;
-
-    /// What is expected, to be read after "expected".
-    fn expected() -> String;
-
-    /// Reads it as a person writes it, without quotes; `None` if it is not as expected.
-    fn read(text: &str) -> Option<Self>;
-
-    /// JSON Schema of its values.
-    fn schema() -> Value;
 }
 
 /// Any value of a type.
@@ -105,147 +90,6 @@ fn one(given: &Given) -> Option<&str> {
         Given::One(text) => Some(text),
         Given::Several(_) => None,
     }
-}
-
-/// Reads a value behind a flag.
-///
-/// # Errors
-/// Says what is expected.
-pub fn read_flag<T: Quantity>(text: &str) -> Result<T, String> {
-    T::read(text).ok_or_else(|| format!("expected {}", T::expected()))
-}
-
-/// Every length of time that can be set is longer than zero, but for a [`Delay`].
-impl Quantity for Nanos {
-    const FORM: Form = Form::Text;
-
-    fn expected() -> String {
-        "a time longer than zero, such as 200us, 100ms, 1.5s or 30min".to_owned()
-    }
-
-    fn read(text: &str) -> Option<Self> {
-        text.parse().ok().filter(|&span| span > Nanos::ZERO)
-    }
-
-    fn schema() -> Value {
-        time_schema()
-    }
-}
-
-impl Quantity for BitRate {
-    const FORM: Form = Form::Quantity;
-
-    fn expected() -> String {
-        "a bit rate, such as 800kbps, 50mbps or 1.5gbps".to_owned()
-    }
-
-    fn read(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-
-    fn schema() -> Value {
-        rate_schema(0)
-    }
-}
-
-impl Quantity for Bytes {
-    const FORM: Form = Form::Quantity;
-
-    fn expected() -> String {
-        "an amount of data, such as 600, 192B, 1.5GB or 64MiB".to_owned()
-    }
-
-    fn read(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-
-    fn schema() -> Value {
-        amount_schema(0)
-    }
-}
-
-impl Quantity for NonZeroUsize {
-    const FORM: Form = Form::Integer;
-
-    fn expected() -> String {
-        "an integer of at least 1".to_owned()
-    }
-
-    fn read(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-
-    fn schema() -> Value {
-        json!({ "type": "integer", "minimum": 1 })
-    }
-}
-
-impl Quantity for u64 {
-    const FORM: Form = Form::Integer;
-
-    fn expected() -> String {
-        "an integer from 0 to 2^64 - 1".to_owned()
-    }
-
-    fn read(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-
-    fn schema() -> Value {
-        json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX })
-    }
-}
-
-impl Quantity for bool {
-    const FORM: Form = Form::Boolean;
-
-    fn expected() -> String {
-        "true or false".to_owned()
-    }
-
-    fn read(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-
-    fn schema() -> Value {
-        json!({ "type": "boolean" })
-    }
-}
-
-/// Any text; whoever uses it judges it.
-impl Quantity for String {
-    const FORM: Form = Form::Text;
-
-    fn expected() -> String {
-        "text".to_owned()
-    }
-
-    fn read(text: &str) -> Option<Self> {
-        Some(text.to_owned())
-    }
-
-    fn schema() -> Value {
-        json!({ "type": "string" })
-    }
-}
-
-fn time_schema() -> Value {
-    let pattern = "^\\s*[0-9.]+\\s*([nNuU\u{b5}mM]?[sS]|[sS][eE][cC]|[mM]([iI][nN])?|[hH])\\s*$";
-    json!({ "type": "string", "pattern": pattern })
-}
-
-fn rate_schema(least: u64) -> Value {
-    json!({ "anyOf": [
-        { "type": "string", "pattern": "^\\s*[0-9.]+\\s*[kKmMgGtT]?([bB][iI][tT][sS]?(/[sS])?|[bB][pP][sS]|[bB]/[sS])?$" },
-        { "type": "integer", "minimum": least },
-    ] })
-}
-
-fn amount_schema(least: u64) -> Value {
-    json!({ "anyOf": [
-        { "type": "string", "pattern": "^\\s*[0-9.]+\\s*([bB]|[kKmMgGtT]([iI]?[bB])?)?$" },
-        { "type": "integer", "minimum": least },
-    ] })
 }
 
 /// Declares a kind that has no parameters.
@@ -526,7 +370,7 @@ impl<T: Choices> Kind for OneOf<T> {
     }
 
     fn choices(&self) -> Vec<Choice> {
-        T::ALL.iter().map(|(_, name, summary)| (*name, super::section::joined(summary))).collect()
+        T::ALL.iter().map(|(_, name, summary)| (*name, super::text::joined(summary))).collect()
     }
 
     fn schema(&self) -> Value {

@@ -5,6 +5,7 @@
 //! | `declare` | the macros [`section!`], [`keys!`] and [`choices!`], by which each section is declared once |
 //! | [`section`] | the tables that they write: sections, their keys, what holds without them |
 //! | [`kind`] | what a key may say, and the type that it is read as |
+//! | [`quantity`] | types that are written as one text or number |
 //! | `tree`, `parse` | a file in TOML or JSON to a [`Document`] |
 //! | `change` | one key set from outside, as flags and sweeps do |
 //! | `print` | a document with all its defaults, and the reference of its kind |
@@ -27,6 +28,7 @@ pub mod kind;
 pub mod paragraph;
 mod parse;
 mod print;
+pub mod quantity;
 pub mod section;
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@ use std::fmt;
 use super::Document;
 use super::given::{Form, Given};
 use super::kind::{Choice, Kind};
+use super::text::joined;
 
 /// A kind of file: what files of it may say.
 #[derive(Debug)]
@@ -289,12 +290,4 @@ impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.group, self.name)
     }
-}
-
-/// Lines of a comment to paragraphs, with an empty line between them.
-pub(crate) fn joined(lines: &[&str]) -> String {
-    let paragraphs = lines.split(|line| line.trim().is_empty());
-    let paragraphs =
-        paragraphs.map(|lines| lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" "));
-    paragraphs.filter(|paragraph| !paragraph.is_empty()).collect::<Vec<_>>().join("\n\n")
 }

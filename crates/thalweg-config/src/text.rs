@@ -63,3 +63,11 @@ impl fmt::Display for Hint {
         }
     }
 }
+
+/// Lines of a comment to paragraphs, with an empty line between them.
+pub(crate) fn joined(lines: &[&str]) -> String {
+    let paragraphs = lines.split(|line| line.trim().is_empty());
+    let paragraphs =
+        paragraphs.map(|lines| lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" "));
+    paragraphs.filter(|paragraph| !paragraph.is_empty()).collect::<Vec<_>>().join("\n\n")
+}

@@ -1,6 +1,6 @@
 //! The parts of the daemon, made together: each takes the others that it needs as arguments, and none takes the daemon.
 //!
-//! Collectors are given [`FleetParts`], the controller its own, and what answers over HTTP [`super::api::Parts`].
+//! Collectors are given [`FleetParts`], the controller its own, and what answers over HTTP [`super::parts::Parts`].
 
 use std::sync::Arc;
 
@@ -8,17 +8,18 @@ use thalweg_network::versions::DEFAULT_SETTLE;
 use thalweg_network::{NetworkState, Versions};
 use thalweg_wire::{Nanos, Timestamp};
 
-use super::api::Parts;
 use super::clock::wall_clock;
+use super::collectors::network::Network;
+pub use super::collectors::network::{NetworkChange, NetworkError};
 use super::collectors::{CollectorHandle, CollectorList, FleetParts};
+use super::config::SampleOptions;
 use super::control::ControlParts;
 use super::emulation::Emulation;
 use super::hub::Hub;
 use super::life::Life;
 pub use super::life::Readiness;
-use super::network::Network;
-pub use super::network::{NetworkChange, NetworkError};
-use super::samples::{Dumps, SampleOptions};
+use super::parts::Parts;
+use super::samples::Dumps;
 
 /// The daemon. Cheap to clone: all clones are the same.
 #[derive(Clone, Debug)]
@@ -58,7 +59,6 @@ impl Daemon {
             collectors: self.collectors.clone(),
             network: self.network.clone(),
             hub: Arc::clone(&self.hub),
-            dumps: Arc::clone(&self.dumps),
         }
     }
 

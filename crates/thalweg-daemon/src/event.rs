@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use thalweg_control::control_loop::ActionReport;
 use thalweg_control::decide::Decision;
-use thalweg_measure::collector::{AddressChange, LinkEvent};
+use thalweg_measure::collector::{AddressChange, Crossing, LinkEvent};
 use thalweg_measure::detect::Finding;
 use thalweg_wire::Timestamp;
 
-use super::collectors::CollectorState;
-use super::control::ActionReport;
+use super::config::Trigger;
 use super::names::Names;
 
 /// Something that happened at a collector, or that the controller did.
@@ -43,4 +43,54 @@ pub enum EventKind {
     Decision(Decision, Arc<Names>),
     /// What came of that.
     Action(ActionReport, Arc<Names>),
+}
+
+/// What a collector is doing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CollectorState {
+    /// Its source is being opened.
+    #[default]
+    Starting,
+    /// It reads packets.
+    Running,
+    /// Its source has come to its end: a file, or an emulation. It still answers.
+    Ended,
+    /// Its source cannot be opened, or could not go on; it is tried again.
+    Failed {
+        /// Why.
+        error: String,
+        /// When it is tried again, by the clock of this machine; `None` if it is not.
+        retry_at: Option<Timestamp>,
+    },
+    /// It was told to stop, and has handed on everything.
+    Stopped,
+}
+
+impl EventKind {
+    /// What of that makes samples be written, if it is to.
+    pub(crate) const fn trigger(&self) -> Option<Trigger> {
+        match self {
+            EventKind::Link(LinkEvent { crossing: Crossing::Upwards, .. }) => Some(Trigger::Congestion),
+            EventKind::Link(LinkEvent { crossing: Crossing::Downwards, .. }) => Some(Trigger::Relief),
+            EventKind::Cheetah(Finding::Began(_)) => Some(Trigger::Cheetah),
+            _ => None,
+        }
+    }
+}
+
+impl CollectorState {
+    /// All names.
+    pub const NAMES: [&'static str; 5] = ["starting", "running", "ended", "failed", "stopped"];
+
+    /// Its name in JSON, metrics and logs.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            CollectorState::Starting => "starting",
+            CollectorState::Running => "running",
+            CollectorState::Ended => "ended",
+            CollectorState::Failed { .. } => "failed",
+            CollectorState::Stopped => "stopped",
+        }
+    }
 }

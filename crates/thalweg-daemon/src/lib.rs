@@ -12,13 +12,13 @@
 //! | file | what it has |
 //! |---|---|
 //! | `config` | the daemon's file, checked whole |
-//! | `daemon` | the parts, made together |
-//! | `network`, `life` | what is known of the network; whether the daemon is ready, or stops |
+//! | `daemon`, `parts` | the parts, made together |
+//! | `life` | whether the daemon is ready, or stops |
 //! | `event`, `names` | what is told without being asked; what hosts and links are called in it |
 //! | `emulation` | a network that is emulated for all collectors together |
 //! | `control` | the controller: sends flows another way |
-//! | `collectors` | threads that measure, and how they are asked |
-//! | `api` | what it answers over HTTP |
+//! | `collectors` | threads that measure, and how they are asked; what is known of the network |
+//! | `api` | what it answers over HTTP; `from_json` reads what is asked for |
 //! | `samples`, `records` | samples to capture files, flows to JSON lines |
 //! | `service` | the daemon without its process: opened, started, stopped |
 //! | `run` | the process; `signals`, `pulse` are what it watches |
@@ -34,12 +34,13 @@ pub mod control;
 pub mod daemon;
 pub mod emulation;
 pub mod event;
+mod from_json;
 pub mod hub;
 pub mod life;
 pub mod log;
 pub mod metrics;
 pub mod names;
-pub mod network;
+pub mod parts;
 pub mod plan;
 mod pulse;
 mod records;

@@ -23,6 +23,7 @@ mod text;
 
 use std::time::Duration;
 
+use thalweg_http::Counts;
 use thalweg_measure::collector::LinkReport;
 use thalweg_records::export::{Destination, Tallies};
 use thalweg_records::store::Statistics;
@@ -31,8 +32,8 @@ pub use reference::{reference, rows};
 pub use table::METRICS;
 pub use text::Samples;
 
-use super::api::{ApiCounts, Parts};
 use super::collectors::{CollectorCounters, CollectorHandle};
+use super::parts::Parts;
 
 /// Something that is counted, of an `S` that has all counts.
 #[derive(Debug)]
@@ -66,6 +67,17 @@ pub struct Snapshot {
     parts: Parts,
     api: ApiCounts,
     collectors: Vec<CollectorSnapshot>,
+}
+
+/// What the API has answered and refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApiCounts {
+    /// Requests and connections.
+    pub http: Counts,
+    /// Subscribers now.
+    pub subscribers: u64,
+    /// Lines that the log has held back.
+    pub log_suppressed: u64,
 }
 
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! Whether the threads of collectors still do their work, for the watchdog.
 
-use super::collectors::{CollectorHandle, CollectorState};
+use super::collectors::CollectorHandle;
+use super::event::CollectorState;
 
 /// Heartbeats of collectors, as they were at the last look.
 #[derive(Debug, Default)]

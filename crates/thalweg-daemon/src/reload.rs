@@ -16,8 +16,7 @@ use super::collectors::Fleet;
 use super::config::{CollectorConfig, Config};
 use super::daemon::Daemon;
 use super::log::Log;
-use super::run::TICK;
-use super::signals::Signals;
+use super::signals::{Signals, TICK};
 use super::supervisor::Supervisor;
 use thalweg_http::access::Access;
 

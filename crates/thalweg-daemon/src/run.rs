@@ -11,7 +11,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Context;
 use thalweg_linux::privileges::{Keep, drop_privileges_except};
@@ -24,11 +24,8 @@ use super::pulse::Pulse;
 use super::reload::Reloader;
 use super::samples;
 use super::service::{Opened, Service, thread};
-use super::signals::Signals;
+use super::signals::{Signals, TICK};
 use super::supervisor::Supervisor;
-
-/// How often signals are looked for.
-pub(super) const TICK: Duration = Duration::from_millis(50);
 
 /// Runs the daemon until it is told to stop.
 ///

@@ -11,19 +11,21 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use crossbeam_channel::{Sender, bounded};
+use crossbeam_channel::bounded;
 use thalweg_records::handoff::Handoff;
 
-use super::api::{Parts, Server};
+use super::api::Server;
 use super::clock::wall_clock;
-use super::collectors::outlets::{Outlets, Wish};
+use super::collectors::notices::Ear;
+use super::collectors::outlets::{Outlets, Wish, Wishes};
 use super::collectors::{Fleet, Ready, SharedThread};
 use super::config::{Config, Threads};
-use super::control::{Control, Ear, Injected, Prepared};
+use super::control::{Control, Injected, Prepared};
 use super::daemon::Daemon;
 use super::emulation::Emulation;
 use super::hub::Hub;
 use super::log::Log;
+use super::parts::Parts;
 use super::records;
 use super::samples::write_on_wishes;
 use thalweg_http::access::Access;
@@ -59,7 +61,7 @@ pub struct Service {
     server: Option<Server>,
     address: SocketAddr,
     access: Arc<Access>,
-    wishes: Sender<Wish>,
+    wishes: Wishes,
     /// Threads that end when all that they wait for has come.
     writers: Vec<JoinHandle<()>>,
     is_over: Arc<AtomicBool>,
@@ -108,7 +110,8 @@ impl Opened {
             outlets.records = Some(sender);
             writers.push(thread("records", move || records::write(records, handoff, &receiver))?);
         }
-        let (wishes, receiver) = bounded(WISHES_WAITING);
+        let (sender, receiver) = bounded(WISHES_WAITING);
+        let wishes = Wishes::new(sender, daemon.dumps().crowded());
         outlets.wishes = Some(wishes.clone());
         {
             let (dumps, is_over) = (Arc::clone(daemon.dumps()), Arc::clone(&is_over));
@@ -135,7 +138,7 @@ impl Opened {
             let failed = "cannot start the controller";
             match config.process.threads {
                 Threads::PerCollector => writers.push(prepared.start().context(failed)?),
-                Threads::One => fleet.steer(prepared.begin().context(failed)?),
+                Threads::One => fleet.steer(Box::new(prepared.begin().context(failed)?)),
             }
         }
         if let Some(emulation) = daemon.emulation() {
@@ -176,9 +179,7 @@ impl Service {
 
     /// Wishes for samples to be written; counts it if there is no room for another.
     pub(super) fn wish_for_dump(&self) {
-        if self.wishes.try_send(Wish::Signal).is_err() {
-            self.daemon.dumps().note_crowded(1);
-        }
+        self.wishes.put(Wish::Signal);
     }
 
     /// Stops: collectors hand on their flows and windows, records are written. Whoever waits meanwhile is asked to `beat`. What is

@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+
+/// How often signals are looked for.
+pub(super) const TICK: Duration = Duration::from_millis(50);
 
 /// What signals say.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Emulated experiments: an experiment file in, measurements of a whole emulated network out.
 //!
 //! ```text
-//! experiment ──► plan ──► run (watched, recorder) ──► results ──► json, files, plots
+//! experiment ──► plan ──► execute (run, watched, recorder) ──► results ──► json, files, plots
 //!                  sweep: many experiments, one run a core
 //! ```
 //!
@@ -9,8 +9,9 @@
 //! |---|---|
 //! | [`experiment`] | the file: what can be written, and what is wrong with it |
 //! | [`plan`] | what it means: everything that a run needs |
-//! | `run` | the loop over slots; `watched` counts packets, `recorder` samples queues and links |
-//! | [`mirror`] | who reads what monitor ports send: capture files, a collector, the daemon that steers the network |
+//! | `execute` | the loop over slots, to the results; `captures` writes what monitor ports send |
+//! | `run` | a run under way; `watched` counts packets, `recorder` samples queues and links |
+//! | [`mirror`] | who else reads what monitor ports send: a collector, the daemon that steers the network |
 //! | `alone` | how long a flow takes alone in the network: what slowdown is measured against |
 //! | [`results`], `summary` | what was measured |
 //! | [`json`], [`files`], [`plots`] | the same for programs; for the folder of `--out` |
@@ -19,6 +20,8 @@
 #![forbid(unsafe_code)]
 
 mod alone;
+mod captures;
+mod execute;
 pub mod experiment;
 pub mod files;
 pub mod json;
@@ -34,6 +37,7 @@ pub mod sweep;
 mod tests;
 mod watched;
 
+pub use execute::{Progress, run};
 pub use experiment::{Experiment, ExperimentError};
 pub use plan::Plan;
-pub use run::{Progress, RunError, run};
+pub use run::RunError;

@@ -1,46 +1,25 @@
-//! One run of an experiment: slot after slot until the time is over.
+//! A run of an experiment under way, slot after slot: what is sent, counted and sampled in it.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::path::PathBuf;
 
 use thalweg_emulator::build::network;
 use thalweg_emulator::core::blueprint::BlueprintError;
 use thalweg_emulator::hosts::{CompletedFlow, HostConfigError, Hosts, Totals};
-use thalweg_emulator::mirror::MirrorFeed;
 use thalweg_emulator::workloads::FOR_EVER;
 use thalweg_emulator::workloads::compose::Merged;
 use thalweg_emulator::workloads::open_loop::PacketWorkload;
 use thalweg_emulator::{Fabric, Network, Outcome, Request, Slot, SlotClock};
-use thalweg_network::Topology;
-use thalweg_wire::{Nanos, Timestamp};
+use thalweg_wire::Timestamp;
 use thiserror::Error;
 
-use super::mirror::captures::CaptureFiles;
 use super::plan::{Event, Happening, Plan};
 use super::recorder::Recorder;
-use super::results::Results;
-use super::summary;
 use super::watched::Watched;
-
-/// Slots between two looks at whether somebody wants to know or to stop.
-const SLOTS_A_LOOK: u64 = 1 << 10;
 
 /// Most flows that are kept until the end; more are only counted.
 const MOST_FLOWS: usize = 1 << 23;
-
-/// How far a run has come.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Progress {
-    /// Time emulated.
-    pub emulated: Nanos,
-    /// Time to emulate.
-    pub duration: Nanos,
-    /// Packets that have arrived.
-    pub packets: u64,
-}
 
 /// Why a run has no results.
 #[derive(Debug, Error)]
@@ -76,57 +55,6 @@ pub enum RunError {
         /// In queues and on links.
         in_flight: u64,
     },
-}
-
-/// Runs an experiment. `hear` is told from time to time how far it has come; `stop` ends it, with what was measured so
-/// far. Only if there is a folder, rows of queues and links are kept, and what monitor ports send is written into it.
-///
-/// # Errors
-/// If the network cannot be built, captures cannot be written, or packets are not conserved.
-pub fn run(
-    plan: Plan,
-    folder: Option<&Path>,
-    stop: &AtomicBool,
-    hear: &mut dyn FnMut(Progress),
-) -> Result<Results, RunError> {
-    let started = Instant::now();
-    let mut run = Run::new(plan)?;
-    let not_written =
-        |source| RunError::Mirror { folder: folder.unwrap_or(Path::new("")).to_owned(), source };
-    let topology = run.plan.topology.clone();
-    let mut mirrors = Mirrors::new(&run, &topology, folder).map_err(not_written)?;
-    let interrupted = run.go(&mut mirrors, stop, hear).map_err(not_written)?;
-    mirrors.captures.map_or(Ok(()), CaptureFiles::finish).map_err(not_written)?;
-    run.recorder.finish(&*run.watched.network);
-    let in_flight = run.check_conservation()?;
-    let wall_seconds = started.elapsed().as_secs_f64();
-    let ended = Ended { in_flight, interrupted, wall_seconds, keep_rows: folder.is_some() };
-    Ok(summary::results(&run, &ended))
-}
-
-/// What monitor ports of a run send, and the files that it is written into.
-struct Mirrors<'a> {
-    feed: MirrorFeed<'a>,
-    captures: Option<CaptureFiles>,
-}
-
-impl<'a> Mirrors<'a> {
-    /// Without a folder the packets of monitor ports are counted, but not kept.
-    fn new(run: &Run, topology: &'a Topology, folder: Option<&Path>) -> io::Result<Mirrors<'a>> {
-        let monitors = folder.iter().flat_map(|_| run.plan.monitors.iter().map(|monitor| monitor.router));
-        let mut feed = MirrorFeed::new(topology, run.clock, monitors);
-        let captures = folder.map(|folder| CaptureFiles::create(&mut feed, topology, folder)).transpose()?;
-        Ok(Mirrors { feed, captures })
-    }
-
-    fn slot(&mut self, network: &mut dyn Network, hosts: Option<&Hosts>) -> io::Result<()> {
-        let Mirrors { feed, captures } = self;
-        feed.collect(network, |copy| hosts.and_then(|hosts| hosts.segment(copy.packet.id())));
-        match captures {
-            Some(captures) => feed.try_deliver(|router, batch| captures.write(router, &batch)),
-            None => Ok(()),
-        }
-    }
 }
 
 /// A run under way.
@@ -210,28 +138,6 @@ impl Run {
         Ok(run)
     }
 
-    /// Runs all slots. Says whether it was stopped before the last.
-    fn go(
-        &mut self,
-        mirrors: &mut Mirrors<'_>,
-        stop: &AtomicBool,
-        hear: &mut dyn FnMut(Progress),
-    ) -> io::Result<bool> {
-        let mut next_look = Slot(0);
-        while !self.is_over() {
-            if self.watched.now() >= next_look {
-                next_look = self.watched.now() + SLOTS_A_LOOK;
-                hear(self.progress());
-                if stop.load(Ordering::Relaxed) {
-                    return Ok(true);
-                }
-            }
-            self.slot(|network, hosts| mirrors.slot(network, hosts))?;
-        }
-        hear(self.progress());
-        Ok(false)
-    }
-
     /// Runs one slot; `mirrored` takes what monitor ports have sent in it, if there are any.
     #[inline]
     pub(super) fn slot<E>(
@@ -252,14 +158,6 @@ impl Run {
     /// Whether all slots have been run.
     pub(super) fn is_over(&self) -> bool {
         self.watched.now() >= self.last
-    }
-
-    fn progress(&self) -> Progress {
-        Progress {
-            emulated: Nanos(self.clock.start_of(self.watched.now()).0),
-            duration: self.plan.duration,
-            packets: self.watched.delivered(),
-        }
     }
 
     fn keep_completed(&mut self) {
@@ -294,7 +192,7 @@ impl Run {
 
     /// Injected = delivered + dropped + in flight. What has been injected since the last slot shows only in the next,
     /// so that one more is run.
-    fn check_conservation(&mut self) -> Result<u64, RunError> {
+    pub(super) fn check_conservation(&mut self) -> Result<u64, RunError> {
         self.traffic.outcomes.clear();
         self.watched.advance(&mut self.traffic.outcomes);
         let (injected, delivered, dropped) =

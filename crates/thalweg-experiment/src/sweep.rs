@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use thiserror::Error;
 
+use super::execute::{Progress, run};
 use super::experiment::{Experiment, ExperimentError};
 use super::plan::Plan;
 use super::results::{Results, SweepResults, SweepRun};
-use super::run::{Progress, RunError, run};
+use super::run::RunError;
 
 /// Most runs of a sweep: more were hardly meant.
 pub const MOST_RUNS: usize = 100_000;

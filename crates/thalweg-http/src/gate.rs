@@ -19,10 +19,11 @@ use thalweg_api::problem::{Code, MEDIA_TYPE, Problem};
 use tokio::sync::Semaphore;
 
 use super::Counters;
+use super::admission::Admission;
+use super::endpoint::{Endpoint, Operation};
 use super::handler::Prepared;
 use super::reply::Reply;
 use super::request::{Request, nothing_here, text};
-use super::route::{Endpoint, Operation};
 use crate::access::{Access, Allowance, Denied, Handshake, Limits, Policy, Scope, is_own_page};
 
 /// Pieces of a stream that may wait for a connection.
@@ -62,19 +63,6 @@ struct Passed {
     /// The host that the request is for.
     host: String,
     handshake: Option<Arc<Handshake>>,
-}
-
-/// What somebody was let in with who reads a stream.
-#[derive(Debug)]
-pub struct Admission {
-    access: Arc<Access>,
-    /// What was demanded when this was last looked at.
-    policy: Arc<Policy>,
-    /// The `Authorization` that was shown.
-    authorization: Option<Vec<u8>>,
-    /// What was shown when the connection began, if it is encrypted.
-    handshake: Option<Arc<Handshake>>,
-    scope: Option<Scope>,
 }
 
 impl<S> Gate<S> {
@@ -118,24 +106,6 @@ impl Caller {
             true => Ok(()),
             false => policy.check_handshake(self.handshake.as_deref()),
         }
-    }
-}
-
-impl Admission {
-    /// Whether the reader would be let in now: tokens may have been revoked, and certificates be demanded.
-    pub fn holds(&mut self) -> bool {
-        let now = self.access.policy();
-        if !Arc::ptr_eq(&now, &self.policy) {
-            let permitted = |()| match self.scope {
-                Some(scope) => now.permit(self.authorization.as_deref(), scope),
-                None => Ok(()),
-            };
-            if now.check_handshake(self.handshake.as_deref()).and_then(permitted).is_err() {
-                return false;
-            }
-            self.policy = now;
-        }
-        true
     }
 }
 

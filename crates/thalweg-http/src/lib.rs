@@ -18,7 +18,9 @@
 //! | `server` | connections: accepted, encrypted, limited |
 //! | `places`, `stall` | how many connections; peers that do not read |
 //! | `gate` | checks of a request, and its answer |
-//! | `route` | the routes, and their documentation |
+//! | `admission` | whether who reads a stream would still be let in |
+//! | `route` | the routes |
+//! | `endpoint` | what answers one, and documents it |
 //! | `handler` | functions that answer |
 //! | `request` | a request, read and within its limits |
 //! | `input`, `parameters` | what handlers take: parameters, bodies, headers |
@@ -27,7 +29,9 @@
 //! | [`access`] | who may ask, and how much: tokens, TLS, hosts, limits |
 
 pub mod access;
+mod admission;
 mod counts;
+mod endpoint;
 mod gate;
 pub mod handler;
 pub mod input;
@@ -40,6 +44,7 @@ pub mod route;
 mod server;
 mod stall;
 
+pub use admission::Admission;
 pub use counts::{Counters, Counts};
-pub use gate::{Admission, Gate};
+pub use gate::Gate;
 pub use server::{Server, ServerError};

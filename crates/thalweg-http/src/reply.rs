@@ -10,7 +10,7 @@ use hyper::body::Bytes;
 use serde::Serialize;
 use thalweg_api::problem::{Code, Problem};
 
-use super::gate::Admission;
+use super::admission::Admission;
 
 /// JSON (RFC 8259).
 pub const JSON: &str = "application/json";

@@ -12,15 +12,14 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter};
 use axum::{Router, extract};
 use schemars::SchemaGenerator;
-use thalweg_api::problem::Code;
 
+use super::endpoint::Endpoint;
+pub use super::endpoint::{GENERAL, Operation};
 use super::gate::{self, Gate};
-use super::handler::{Handler, Prepared};
+use super::handler::Handler;
 use super::input::Content;
 use super::output::Output;
 use super::parameters::Parameter;
-use super::request::Request;
-use crate::access::Scope;
 
 /// How something is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,34 +33,6 @@ pub enum Method {
     /// Takes away what is there.
     Delete,
 }
-
-/// Who may use a route, and what documents it.
-#[derive(Clone, Copy, Debug)]
-pub struct Operation {
-    /// What a token must be good for; `None` if nobody needs one.
-    pub scope: Option<Scope>,
-    /// What it is for, in a few words.
-    pub summary: &'static str,
-    /// What is to be said beyond that.
-    pub description: &'static str,
-    /// Problems that its handler has, beside those of every route ([`GENERAL`]).
-    pub errors: &'static [Code],
-    /// Whether the handler may wait for collectors; else it answers at once.
-    pub waits: bool,
-}
-
-/// Problems that any route may have.
-pub const GENERAL: [Code; 9] = [
-    Code::BadParameter,
-    Code::BadBody,
-    Code::Unauthorised,
-    Code::Forbidden,
-    Code::TooLarge,
-    Code::SlowRequest,
-    Code::TooManyRequests,
-    Code::Unavailable,
-    Code::Internal,
-];
 
 /// Something that can be asked.
 #[derive(Debug)]
@@ -88,17 +59,6 @@ pub struct Routes<S> {
     by_path: Vec<(&'static str, MethodRouter<Arc<Gate<S>>>)>,
 }
 
-/// What answers a route, whatever it takes and gives.
-pub(super) struct Endpoint<S> {
-    pub(super) path: &'static str,
-    pub(super) operation: Operation,
-    pub(super) reads_query: bool,
-    pub(super) reads_body: bool,
-    pub(super) prepare: Prepare<S>,
-}
-
-type Prepare<S> = Box<dyn Fn(&Request) -> Result<Prepared<S>, thalweg_api::problem::Problem> + Send + Sync>;
-
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -118,13 +78,6 @@ impl Method {
             Method::Put => MethodFilter::PUT,
             Method::Delete => MethodFilter::DELETE,
         }
-    }
-}
-
-impl Operation {
-    /// Whether this problem is one that the documentation of the route has.
-    pub fn has(&self, code: Code) -> bool {
-        GENERAL.contains(&code) || self.errors.contains(&code)
     }
 }
 

@@ -120,6 +120,18 @@ impl Layout {
     }
 }
 
+impl Plan {
+    /// The interface of a switch's port, in the namespace of the switches.
+    pub fn port_interface(&self, router: RouterId, port: PortIndex) -> String {
+        port_name(router, port)
+    }
+
+    /// The interface where copies of what a switch forwards arrive, in the namespace of the switches.
+    pub fn monitor_interface(&self, router: RouterId) -> String {
+        monitor_name(router)
+    }
+}
+
 /// Name of the interface of a port.
 pub(crate) fn port_name(router: RouterId, port: PortIndex) -> String {
     format!("{router}{port}")

@@ -26,7 +26,7 @@ use thalweg_network::{MacAddress, RouterId, Topology};
 
 use crate::error::LabError;
 use crate::layout::{self, HOST_INTERFACE, Layout};
-use crate::plan::Prefix;
+use crate::plan::{Plan, Plane, Prefix};
 use crate::record;
 
 /// Where Debian keeps daemons; not on every user's path.
@@ -205,8 +205,16 @@ impl Ovs {
     }
 }
 
+impl Plan {
+    /// How switches are spoken to by OpenFlow, by router; none if they are eBPF programs.
+    pub fn openflow(&self) -> Vec<OpenFlowSwitch> {
+        let switches = self.topology.router_ids().filter(|_| self.plane == Plane::Ovs);
+        switches.map(|router| switch(&self.topology, router)).collect()
+    }
+}
+
 /// How switch number `router` is spoken to.
-pub(crate) fn switch(topology: &Topology, router: RouterId) -> OpenFlowSwitch {
+fn switch(topology: &Topology, router: RouterId) -> OpenFlowSwitch {
     OpenFlowSwitch {
         router,
         address: (Ipv4Addr::LOCALHOST, FIRST_PORT + router.0).into(),
@@ -265,7 +273,7 @@ fn run(namespace: &Namespace, program: &'static str, command: &mut Command) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{DEFAULT_RATE, Plan};
+    use crate::plan::DEFAULT_RATE;
 
     #[test]
     fn bridges_have_the_ports_of_the_plan_in_its_order_and_the_monitor_port_last() {

@@ -20,6 +20,7 @@ use thiserror::Error;
 
 use super::{Api, SubscriberPass, convert};
 use crate::event::{Event, EventKind};
+use crate::from_json;
 use crate::hub::{Delivery, Published, Subscriber};
 use thalweg_http::Admission;
 use thalweg_http::reply::Pieces;
@@ -138,7 +139,7 @@ fn type_of(kind: &EventKind) -> &'static str {
 
 fn is_of(event: &Event, link: &LinkName) -> bool {
     match &event.kind {
-        EventKind::Link(told) => *link.switch == *event.switch && convert::side(link) == told.link.side,
+        EventKind::Link(told) => *link.switch == *event.switch && from_json::side(link) == told.link.side,
         _ => false,
     }
 }

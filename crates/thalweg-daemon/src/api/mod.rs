@@ -16,7 +16,6 @@
 //! | `handlers` | from a question to an answer |
 //! | `convert` | the daemon's values as the JSON types of `thalweg-api` |
 //! | `events` | events as server-sent events |
-//! | `parts` | what it answers from: parts of the daemon |
 //! | `server` | the API, listening |
 //! | `open_api`, `reference` | the same list as documents |
 
@@ -24,7 +23,6 @@ pub mod convert;
 pub mod events;
 mod handlers;
 pub mod open_api;
-mod parts;
 pub mod reference;
 pub mod routes;
 mod server;
@@ -34,12 +32,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-pub use parts::Parts;
 pub use server::{ApiError, Server};
 
 use super::log::Log;
+use super::metrics::ApiCounts;
+use super::parts::Parts;
+use thalweg_http::Counters;
 use thalweg_http::access::Limits;
-use thalweg_http::{Counters, Counts};
 
 /// Capture files in memory, at most.
 const CAPTURES: usize = 1;
@@ -60,17 +59,6 @@ struct Shared {
     /// Capture files that may be in memory: each is twice a collector's samples while it is made, and stays until it is
     /// sent.
     captures: Arc<Semaphore>,
-}
-
-/// What the API has answered and refused.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ApiCounts {
-    /// Requests and connections.
-    pub http: Counts,
-    /// Subscribers now.
-    pub subscribers: u64,
-    /// Lines that the log has held back.
-    pub log_suppressed: u64,
 }
 
 /// One of the places there are for subscribers; given back when it is dropped.

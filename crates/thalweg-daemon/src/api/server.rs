@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::{Api, Parts, events, routes};
+use super::{Api, events, routes};
 use crate::hub::BellError;
 use crate::log::Log;
+use crate::parts::Parts;
 use thalweg_http::ServerError;
 use thalweg_http::access::{Access, AccessOptions};
 

@@ -19,14 +19,14 @@ use thalweg_wire::{Batch, HashSeed, Packet, SourceCounters, Timestamp};
 use super::exchange::{Exchange, ReconfigureError};
 use super::handle::{Asked, CollectorCounters, FlowChunk, Mailbox, Question, answer};
 use super::herald::Herald;
-use super::state::CollectorState;
+use super::network::Network;
 use super::tallies::Totals;
 use super::windows::TaskMonitor;
 use crate::config::CollectorConfig;
 use crate::config::collector::OptionsError;
 use crate::emulation::Emulation;
+use crate::event::CollectorState;
 use crate::event::EventKind;
-use crate::network::Network;
 
 /// Packets between two looks at what they gave rise to: events are told after at most so many, about 2 us at ten million
 /// packets a second.

@@ -15,16 +15,14 @@ use super::exchange::{Exchange, ReconfigureError};
 use super::handle::{AskError, CollectorHandle, Description};
 use super::herald::Herald;
 use super::list::CollectorList;
+use super::network::Network;
 use super::outlets::Outlets;
-use super::shared_thread::SharedThread;
+use super::shared_thread::{SharedThread, TakesTurns};
 use super::source::{Opened, SourceError};
 use super::tallies::Tallies;
 use super::worker::Worker;
 use crate::config::CollectorConfig;
-use crate::control::Driver;
 use crate::hub::Hub;
-use crate::network::Network;
-use crate::samples::Dumps;
 
 /// How long a collector may take to do something else.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -38,8 +36,6 @@ pub struct FleetParts {
     pub network: Network,
     /// Where events are told.
     pub hub: Arc<Hub>,
-    /// Where wishes for samples that found no room are counted.
-    pub dumps: Arc<Dumps>,
 }
 
 /// All collectors.
@@ -137,10 +133,10 @@ impl Fleet {
         fleet
     }
 
-    /// Has the thread of all collectors drive the control loop. Nothing if there is no such thread.
-    pub(crate) fn steer(&self, driver: Driver) {
+    /// Has the control loop take turns on the thread of all collectors. Nothing if there is no such thread.
+    pub(crate) fn steer(&self, control: Box<dyn TakesTurns>) {
         if let Some(shared) = &self.shared {
-            shared.steer(driver);
+            shared.steer(control);
         }
     }
 

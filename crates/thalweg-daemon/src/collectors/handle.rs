@@ -25,9 +25,9 @@ use thiserror::Error;
 
 use super::exchange::Exchange;
 use super::latency::Latency;
-use super::state::CollectorState;
 use super::tallies::{RecordsLost, Tallies};
 use crate::config::collector::OptionsError;
+use crate::event::CollectorState;
 
 /// Questions that wait in a mailbox, at most.
 const MAILBOX: usize = 64;

@@ -16,13 +16,13 @@ use thalweg_wire::Timestamp;
 
 use super::fleet::FleetParts;
 use super::handle::Description;
+use super::notices::Notice;
 use super::outlets::{Outlets, Records, Wish};
 use super::tallies::{Tallies, Totals};
 use crate::clock::wall_clock;
-use crate::control::Notice;
+use crate::config::Trigger;
 use crate::event::{Event, EventKind};
 use crate::hub::Hub;
-use crate::samples::{Dumps, Trigger};
 
 /// How long a collector that stops waits for its last records to find room.
 const LAST_RECORDS: Duration = Duration::from_secs(3);
@@ -37,7 +37,6 @@ pub(super) struct Herald {
     switch: Arc<str>,
     is_live: bool,
     hub: Arc<Hub>,
-    dumps: Arc<Dumps>,
     outlets: Outlets,
     tallies: Arc<Tallies>,
     stop: Arc<AtomicBool>,
@@ -61,7 +60,6 @@ impl Herald {
             switch: Arc::clone(&description.switch),
             is_live: description.is_live,
             hub: Arc::clone(&parts.hub),
-            dumps: Arc::clone(&parts.dumps),
             outlets,
             tallies,
             stop,
@@ -139,7 +137,7 @@ impl Herald {
             if let Some(ear) = &self.outlets.control {
                 ear.tell(&self.switch, &kind);
             }
-            if let Some(trigger) = Trigger::of(&kind) {
+            if let Some(trigger) = kind.trigger() {
                 self.wish(trigger);
             }
             self.publish(time, kind);
@@ -164,11 +162,10 @@ impl Herald {
 
     /// Wishes for a dump, if this is to make one.
     fn wish(&self, trigger: Trigger) {
-        if let Some(sender) = &self.outlets.wishes
+        if let Some(wishes) = &self.outlets.wishes
             && self.outlets.wanted.contains(&trigger)
-            && sender.try_send(Wish::Event { collector: Arc::clone(&self.name), trigger }).is_err()
         {
-            self.dumps.note_crowded(1);
+            wishes.put(Wish::Event { collector: Arc::clone(&self.name), trigger });
         }
     }
 

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use super::{CollectorHandle, CollectorState};
+use super::CollectorHandle;
+use crate::event::CollectorState;
 
 /// The collectors that there are. Cheap to clone: all clones are the same.
 #[derive(Clone, Debug, Default)]

@@ -4,7 +4,6 @@
 //! |---|---|
 //! | `handle` | how others ask a collector: its mailbox |
 //! | `list` | the collectors that there are |
-//! | `state` | what a collector is doing |
 //! | `latency` | how long events take, in buckets |
 //! | `tallies` | what is counted, as long as the daemon has a collector of the name |
 //! | `source` | from the configuration to an open source |
@@ -13,6 +12,8 @@
 //! | `worker` | the thread: reading, failing, beginning again; `backoff` says when |
 //! | `shared_thread` | several of them on one thread, with the control loop |
 //! | `herald` | tells what is found; `outlets` go to the threads that write |
+//! | `notices` | what the controller is told |
+//! | `network` | what is known of the network; new versions, of which all collectors are told |
 //! | `fleet` | all collectors: started, changed, stopped |
 
 mod backoff;
@@ -23,10 +24,11 @@ pub mod handle;
 mod herald;
 pub mod latency;
 mod list;
+pub mod network;
+pub(crate) mod notices;
 pub(crate) mod outlets;
 mod shared_thread;
 mod source;
-pub mod state;
 pub mod tallies;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -41,8 +43,7 @@ pub use handle::{
 };
 pub use latency::{Latency, LatencyHistogram};
 pub use list::CollectorList;
-pub(crate) use shared_thread::SharedThread;
+pub(crate) use shared_thread::{SharedThread, TakesTurns};
 pub use source::SourceError;
 pub(crate) use source::foretell;
-pub use state::CollectorState;
 pub use tallies::{RecordsLost, Tallies};

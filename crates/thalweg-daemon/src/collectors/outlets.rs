@@ -1,13 +1,14 @@
 //! Where a collector's thread puts what others write down: records of flows, and wishes for a dump of samples.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_channel::Sender;
 use thalweg_measure::meter::record::FlowRecord;
 
+use super::notices::Ear;
 use super::tallies::Tallies;
-use crate::control::Ear;
-use crate::samples::Trigger;
+use crate::config::Trigger;
 
 /// Some records of one collector.
 #[derive(Debug)]
@@ -32,13 +33,32 @@ pub(crate) enum Wish {
     Signal,
 }
 
+/// Where wishes are put. Those that find no room are counted.
+#[derive(Clone, Debug)]
+pub(crate) struct Wishes {
+    sender: Sender<Wish>,
+    crowded: Arc<AtomicU64>,
+}
+
 /// The ends at which a collector puts something.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outlets {
     pub(crate) records: Option<Sender<Records>>,
-    pub(crate) wishes: Option<Sender<Wish>>,
+    pub(crate) wishes: Option<Wishes>,
     /// Where the controller hears.
     pub(crate) control: Option<Ear>,
     /// What makes samples be written.
     pub(crate) wanted: Vec<Trigger>,
+}
+
+impl Wishes {
+    pub(crate) fn new(sender: Sender<Wish>, crowded: Arc<AtomicU64>) -> Wishes {
+        Wishes { sender, crowded }
+    }
+
+    pub(crate) fn put(&self, wish: Wish) {
+        if self.sender.try_send(wish).is_err() {
+            self.crowded.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }

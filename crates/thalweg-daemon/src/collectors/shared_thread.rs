@@ -18,11 +18,10 @@ use thalweg_wire::{Nanos, Source, Timestamp};
 
 use super::backoff::Backoff;
 use super::source::{OpenSource, Opened, SourceError};
-use super::state::CollectorState;
 use super::worker::{SILENCE_MARGIN, Worker, clock_in_silence, words_of};
 use crate::clock::wall_clock;
-use crate::control::Driver;
 use crate::emulation::EmulatedPort;
+use crate::event::CollectorState;
 
 /// Between two turns that found something: what a packet waits at most beyond the wake-up.
 const NAP: Duration = Duration::from_micros(50);
@@ -46,7 +45,7 @@ pub(crate) struct SharedThread {
 /// Who joins.
 enum Newcomer {
     Collector(Box<Member>),
-    Driver(Box<Driver>),
+    Other(Box<dyn TakesTurns>),
 }
 
 impl SharedThread {
@@ -56,7 +55,7 @@ impl SharedThread {
     /// If the system has no more threads.
     pub(crate) fn start() -> std::io::Result<(SharedThread, JoinHandle<()>)> {
         let (newcomers, joining) = unbounded();
-        let run = move || Turns { joining, members: Vec::new(), driver: None }.run();
+        let run = move || Turns { joining, members: Vec::new(), control: None }.run();
         let thread = std::thread::Builder::new().name("collectors".to_owned()).spawn(run)?;
         Ok((SharedThread { newcomers }, thread))
     }
@@ -71,17 +70,38 @@ impl SharedThread {
         end
     }
 
-    /// Drives the control loop from now on.
-    pub(crate) fn steer(&self, driver: Driver) {
-        let _ = self.newcomers.send(Newcomer::Driver(Box::new(driver)));
+    /// Gives turns to the control loop too.
+    pub(crate) fn steer(&self, control: Box<dyn TakesTurns>) {
+        let _ = self.newcomers.send(Newcomer::Other(control));
     }
+}
+
+/// Who takes turns on the thread beside collectors: the control loop.
+pub(crate) trait TakesTurns: Send {
+    /// Begins.
+    fn start(&mut self);
+
+    /// Deals with what has been reported, and waits for nothing.
+    fn take(&mut self);
+
+    /// Lets time pass. To be called every few milliseconds.
+    fn tick(&mut self);
+
+    /// Waits until there is something to do, for so long at most. Says whether anybody may still report something.
+    fn wait(&mut self, patience: Duration) -> bool;
+
+    /// Whether others than collectors here may report something at any time.
+    fn has_remotes(&self) -> bool;
+
+    /// The last word.
+    fn finish(&self);
 }
 
 /// What the thread does.
 struct Turns {
     joining: Receiver<Newcomer>,
     members: Vec<Member>,
-    driver: Option<Driver>,
+    control: Option<Box<dyn TakesTurns>>,
 }
 
 impl Turns {
@@ -91,8 +111,8 @@ impl Turns {
             let mut found = false;
             for member in &mut self.members {
                 found |= member.turn();
-                if let Some(driver) = &mut self.driver {
-                    driver.take();
+                if let Some(control) = &mut self.control {
+                    control.take();
                 }
             }
             let now = Instant::now();
@@ -104,8 +124,8 @@ impl Turns {
             }
             self.rest(found);
         }
-        if let Some(driver) = &self.driver {
-            driver.finish();
+        if let Some(control) = &self.control {
+            control.finish();
         }
     }
 
@@ -113,13 +133,13 @@ impl Turns {
     fn tick(&mut self) -> bool {
         self.members.iter_mut().for_each(Member::tick);
         self.members.retain(|member| !matches!(member.stage, Stage::Stopped));
-        if let Some(driver) = &mut self.driver {
-            driver.tick();
+        if let Some(control) = &mut self.control {
+            control.tick();
         }
         loop {
             match self.joining.try_recv() {
                 Ok(Newcomer::Collector(member)) => self.members.push(*member),
-                Ok(Newcomer::Driver(driver)) => self.driver.insert(*driver).start(),
+                Ok(Newcomer::Other(control)) => self.control.insert(control).start(),
                 Err(crossbeam_channel::TryRecvError::Empty) => return true,
                 Err(crossbeam_channel::TryRecvError::Disconnected) => return !self.members.is_empty(),
             }
@@ -130,10 +150,10 @@ impl Turns {
         if found {
             return std::thread::sleep(NAP);
         }
-        let has_remotes = self.driver.as_ref().is_some_and(Driver::has_remotes);
+        let has_remotes = self.control.as_ref().is_some_and(|control| control.has_remotes());
         let sources = self.members.iter_mut().filter_map(Member::source);
         let interfaces: Option<Vec<&mut AnySource>> = sources.map(Shareable::interface).collect();
-        match (interfaces, &mut self.driver) {
+        match (interfaces, &mut self.control) {
             (Some(interfaces), _) if !has_remotes => {
                 if wait_any(interfaces, Nanos(TICK.as_nanos() as u64)).is_err() {
                     // The next batch says what is wrong.
@@ -141,7 +161,7 @@ impl Turns {
                 }
             }
             // It hears of users and of other daemons meanwhile.
-            (_, Some(driver)) => drop(driver.wait(REST)),
+            (_, Some(control)) => drop(control.wait(REST)),
             (_, None) => std::thread::sleep(REST),
         }
     }

@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::config::Config;
+use crate::config::SampleOptions;
 use crate::daemon::Daemon;
+use crate::event::CollectorState;
 use crate::event::{Event, EventKind};
 use crate::hub::{Delivery, Hub};
-use crate::samples::SampleOptions;
 use outlets::Outlets;
 
 /// How long anything may take that should take a moment.

@@ -17,9 +17,9 @@ use thalweg_wire::{Batch, FrameRef, Nanos, Source, Timestamp};
 use super::backoff::Backoff;
 use super::core::{CHUNK, Core};
 use super::source::{OpenSource, Opened, SourceError};
-use super::state::CollectorState;
 use crate::clock::wall_clock;
 use crate::config::SourceConfig;
+use crate::event::CollectorState;
 use thalweg_watch::Pace;
 
 /// How late an interface that is silent is against the clock, beyond what the kernel may gather packets for: what its

@@ -4,11 +4,13 @@
 //! |---|---|
 //! | `table` | all sections and keys; the file is a [`Document`] of these |
 //! | `collector` | `[[collector]]`, and the options that it comes to in a network |
+//! | `source` | what it says of where packets come from |
 //! | `emulation` | `[emulate]` |
 //! | `control` | `[control]` |
 //! | `handoff` | what `[records]` says of flows that are sent, and kept |
 //! | `interfaces` | which interfaces of the file are not there |
 //! | `links` | which links a `[[rule]]` is about |
+//! | `samples` | `[samples]` |
 //! | `error` | what can be wrong |
 //! | `reference` | the reference, and a file to begin with |
 //!
@@ -24,6 +26,8 @@ mod interfaces;
 pub mod links;
 mod openflow;
 mod reference;
+mod samples;
+mod source;
 pub mod table;
 #[cfg(test)]
 mod tests;
@@ -35,20 +39,21 @@ use std::sync::Arc;
 use thalweg_network::{NetworkState, Versions};
 use thalweg_wire::Nanos;
 
-pub use collector::{CollectorConfig, SourceConfig};
+pub use collector::CollectorConfig;
 pub use control::{ActuatorConfig, ControlConfig, DeciderConfig};
 pub use error::ConfigError;
 pub use handoff::HandoffConfig;
 pub(crate) use interfaces::interfaces_in;
 pub use openflow::{OpenFlowConfig, TlsFiles};
 pub use reference::{default_file, reference};
+pub use samples::{CaptureFormat, ParseCaptureFormatError, SampleOptions, Trigger};
+pub use source::SourceConfig;
 
 use super::emulation::EmulationConfig;
 use super::log::LogOptions;
-use super::samples::{SampleOptions, Trigger};
 use links::LinkSelection;
 pub use table::Threads;
-use table::{Api, Collector, Control, Log, Network, Process, RULE, Records, Rule, SCHEMA, Samples};
+use table::{Api, Collector, Control, Log, Network, Process, RULE, Records, Rule, SCHEMA};
 use thalweg_config::{Document, DocumentError, Format, Problem, Typed};
 use thalweg_http::access::{AccessOptions, Limits};
 
@@ -204,7 +209,7 @@ impl Config {
             emulation,
             control,
             collectors,
-            samples: samples(document, &mut problems),
+            samples: samples::read(document, &mut problems),
             records: records.file.as_ref().map(|file| document.folder.join(file)),
             handoff: handoff::read(document, &records, &mut problems),
         };
@@ -415,30 +420,4 @@ fn access(document: &Document, problems: &mut Vec<Problem>) -> AccessOptions {
 
 fn log(entry: &Typed<'_, Log>) -> LogOptions {
     LogOptions { level: entry.level, format: entry.format, lines_per_second: entry.lines_per_second }
-}
-
-fn samples(document: &Document, problems: &mut Vec<Problem>) -> SampleOptions {
-    let entry = document.one::<Samples>();
-    let mut triggers = Vec::new();
-    for name in entry.on_event.iter().flatten() {
-        match Trigger::ALL.iter().find(|trigger| trigger.name() == name) {
-            Some(trigger) => triggers.push(*trigger),
-            None => problems.push(entry.refuse(
-                Samples::on_event,
-                format!("{name} is nothing that happens: expected some of congestion, relief, cheetah"),
-            )),
-        }
-    }
-    let folder = entry.folder.as_ref().map(|folder| document.folder.join(folder));
-    if folder.is_none() && !triggers.is_empty() {
-        problems.push(entry.refuse(Samples::on_event, "it needs a folder for the files"));
-    }
-    SampleOptions {
-        folder,
-        format: entry.format,
-        triggers,
-        spacing: entry.spacing.into(),
-        keep: entry.keep,
-        after: entry.after.into(),
-    }
 }

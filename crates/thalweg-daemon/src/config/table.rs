@@ -8,8 +8,8 @@ use thalweg_config::kind::{
 use thalweg_config::{Schema, choices, section};
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
+use super::samples::CaptureFormat;
 use crate::log::{LogFormat, LogLevel};
-use crate::samples::CaptureFormat;
 
 /// What the daemon's file may say.
 pub static SCHEMA: Schema = Schema::new(

@@ -15,7 +15,7 @@ use thalweg_wire::{BitRate, Nanos};
 use super::ControlParts;
 use super::remotes::Remotes;
 use crate::collectors::CollectorList;
-use crate::network::Network;
+use crate::collectors::network::Network;
 
 /// How long all flows are waited for when they are polled.
 const POLL_PATIENCE: Duration = Duration::from_millis(500);

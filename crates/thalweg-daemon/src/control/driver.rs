@@ -19,9 +19,10 @@ use super::asks::{Answer, Ask, Asks};
 use super::desk::Work;
 use super::injected::Injected;
 use super::names::Names;
-use super::notices::Notice;
 use super::remotes::Remotes;
 use super::{Control, ControlParts};
+use crate::collectors::TakesTurns;
+use crate::collectors::notices::Notice;
 use crate::event::{Event, EventKind};
 
 /// How late deadlines, polls, a new network and what users want may be noticed.
@@ -100,59 +101,6 @@ impl Driver {
         self.finish();
     }
 
-    /// Waits until there is something to do, for so long at most. Says whether anybody may still report something.
-    pub(crate) fn wait(&mut self, patience: Duration) -> bool {
-        enum Woken {
-            Notice(Notice),
-            Answer(Answer),
-            User,
-            Nobody,
-            Ended,
-        }
-        let never = crossbeam_channel::never();
-        let answers = self.asks.as_ref().map_or(&never, Asks::answers);
-        let woken = crossbeam_channel::select! {
-            recv(self.notices) -> notice => notice.map_or(Woken::Ended, Woken::Notice),
-            recv(answers) -> answer => answer.map_or(Woken::Ended, Woken::Answer),
-            recv(self.woken) -> _ => Woken::User,
-            default(patience) => Woken::Nobody,
-        };
-        match woken {
-            Woken::Notice(notice) => self.hear(notice),
-            Woken::Answer(answer) => self.take_answer(answer),
-            Woken::User => {}
-            // Whoever listens to others may do so long after the last collector here has ended.
-            Woken::Nobody => return !(self.remotes.are_there() && self.parts.life.is_stopping()),
-            Woken::Ended => return false,
-        }
-        true
-    }
-
-    /// Whether others than collectors here may report something at any time.
-    pub(crate) fn has_remotes(&self) -> bool {
-        self.remotes.are_there()
-    }
-
-    /// Begins to steer.
-    pub(crate) fn start(&mut self) {
-        self.control.desk().lock().clock.follow(&self.parts.collectors);
-        self.version = self.parts.network.versions().map_or(0, |versions| versions.newest().number);
-        self.carry_out();
-    }
-
-    /// Deals with what has been reported, and waits for nothing.
-    pub(crate) fn take(&mut self) {
-        for _ in 0..AT_ONCE {
-            match self.notices.try_recv() {
-                Ok(notice) => self.hear(notice),
-                Err(_) => break,
-            }
-        }
-        while let Some(answer) = self.asks.as_ref().and_then(|asks| asks.answers().try_recv().ok()) {
-            self.take_answer(answer);
-        }
-    }
-
     fn take_answer(&mut self, answer: Answer) {
         if !matches!(answer.input, Input::Flows(_)) {
             self.announces = false;
@@ -165,51 +113,6 @@ impl Driver {
         if let Some(asks) = &self.asks {
             asks.put(ask);
         }
-    }
-
-    /// Lets time pass, and publishes what has happened. To be called every [`TICK`].
-    pub(crate) fn tick(&mut self) {
-        self.follow_network();
-        let Injected { tables, delivery } = &mut self.carriers.injected;
-        let late = delivery.as_mut().map(|delivery| delivery.flush());
-        let answers = tables.as_mut().map(|tables| tables.answers());
-        for input in late.into_iter().chain(answers).flatten() {
-            self.tell(input);
-        }
-        self.tell(Input::Tick);
-        let now = self.control.desk().lock().clock.now();
-        let actuator = &mut self.carriers.actuator;
-        if let Err(error) = actuator.tend(now) {
-            tracing::warn!("{error}");
-        }
-        let (switches, refreshed) = (actuator.switches_report(), actuator.refreshed());
-        let (records, names) = {
-            let mut work = self.control.desk().lock();
-            (work.switches, work.refreshed) = (switches, refreshed);
-            let records = work.control.take_records();
-            work.keep_astray(&records.astray);
-            (records, Arc::clone(&work.names))
-        };
-        self.publish_all(records, &names);
-    }
-
-    /// The last word.
-    pub(crate) fn finish(&self) {
-        let counters = self.control.desk().report().counters;
-        let effect = self.control.effect_latency();
-        let quantile =
-            |share| effect.quantile(share).map_or(Nanos::ZERO, |time| Nanos(time.as_nanos() as u64));
-        tracing::info!(
-            "steered: {} flows sent another way, {} seen to go there (half of them within {}, 99 % within {} of the \
-             decision), {} not in time, {} refused; {} decisions to stay",
-            counters.begun,
-            counters.confirmed,
-            quantile(0.5),
-            quantile(0.99),
-            counters.expired,
-            counters.refused,
-            counters.decisions[Verdict::Stays as usize],
-        );
     }
 
     /// What a collector reports goes to the loop.
@@ -369,6 +272,101 @@ impl Driver {
         let (collector, switch) = (Arc::clone(&self.name), switch.into());
         let emitted = self.control.desk().lock().clock.emitted(time);
         self.parts.hub.publish(Event { collector, switch, time, emitted, kind });
+    }
+}
+
+impl TakesTurns for Driver {
+    fn start(&mut self) {
+        self.control.desk().lock().clock.follow(&self.parts.collectors);
+        self.version = self.parts.network.versions().map_or(0, |versions| versions.newest().number);
+        self.carry_out();
+    }
+
+    fn take(&mut self) {
+        for _ in 0..AT_ONCE {
+            match self.notices.try_recv() {
+                Ok(notice) => self.hear(notice),
+                Err(_) => break,
+            }
+        }
+        while let Some(answer) = self.asks.as_ref().and_then(|asks| asks.answers().try_recv().ok()) {
+            self.take_answer(answer);
+        }
+    }
+
+    /// And publishes what has happened.
+    fn tick(&mut self) {
+        self.follow_network();
+        let Injected { tables, delivery } = &mut self.carriers.injected;
+        let late = delivery.as_mut().map(|delivery| delivery.flush());
+        let answers = tables.as_mut().map(|tables| tables.answers());
+        for input in late.into_iter().chain(answers).flatten() {
+            self.tell(input);
+        }
+        self.tell(Input::Tick);
+        let now = self.control.desk().lock().clock.now();
+        let actuator = &mut self.carriers.actuator;
+        if let Err(error) = actuator.tend(now) {
+            tracing::warn!("{error}");
+        }
+        let (switches, refreshed) = (actuator.switches_report(), actuator.refreshed());
+        let (records, names) = {
+            let mut work = self.control.desk().lock();
+            (work.switches, work.refreshed) = (switches, refreshed);
+            let records = work.control.take_records();
+            work.keep_astray(&records.astray);
+            (records, Arc::clone(&work.names))
+        };
+        self.publish_all(records, &names);
+    }
+
+    fn wait(&mut self, patience: Duration) -> bool {
+        enum Woken {
+            Notice(Notice),
+            Answer(Answer),
+            User,
+            Nobody,
+            Ended,
+        }
+        let never = crossbeam_channel::never();
+        let answers = self.asks.as_ref().map_or(&never, Asks::answers);
+        let woken = crossbeam_channel::select! {
+            recv(self.notices) -> notice => notice.map_or(Woken::Ended, Woken::Notice),
+            recv(answers) -> answer => answer.map_or(Woken::Ended, Woken::Answer),
+            recv(self.woken) -> _ => Woken::User,
+            default(patience) => Woken::Nobody,
+        };
+        match woken {
+            Woken::Notice(notice) => self.hear(notice),
+            Woken::Answer(answer) => self.take_answer(answer),
+            Woken::User => {}
+            // Whoever listens to others may do so long after the last collector here has ended.
+            Woken::Nobody => return !(self.remotes.are_there() && self.parts.life.is_stopping()),
+            Woken::Ended => return false,
+        }
+        true
+    }
+
+    fn has_remotes(&self) -> bool {
+        self.remotes.are_there()
+    }
+
+    fn finish(&self) {
+        let counters = self.control.desk().report().counters;
+        let effect = self.control.effect_latency();
+        let quantile =
+            |share| effect.quantile(share).map_or(Nanos::ZERO, |time| Nanos(time.as_nanos() as u64));
+        tracing::info!(
+            "steered: {} flows sent another way, {} seen to go there (half of them within {}, 99 % within {} of the \
+             decision), {} not in time, {} refused; {} decisions to stay",
+            counters.begun,
+            counters.confirmed,
+            quantile(0.5),
+            quantile(0.99),
+            counters.expired,
+            counters.refused,
+            counters.decisions[Verdict::Stays as usize],
+        );
     }
 }
 

@@ -13,7 +13,6 @@
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `notices` | from collectors to the controller |
 //! | `remotes` | from collectors of other daemons |
 //! | `driver` | what drives the loop, and carries its commands out |
 //! | `asks` | what collectors are asked and told, and has to be waited for |
@@ -27,7 +26,6 @@ mod clock;
 mod desk;
 mod driver;
 mod injected;
-mod notices;
 mod openflow;
 mod remotes;
 
@@ -42,15 +40,15 @@ pub use super::names::Names;
 pub use desk::{ControlError, ControlReport, Desk, Way, WaysReport};
 pub(crate) use driver::Driver;
 pub use injected::{Delivery, Injected, SwitchTables};
-pub(crate) use notices::{Ear, Notice};
 pub use thalweg_actuators::openflow::SwitchesReport;
 pub use thalweg_control::control_loop::{ActionOutcome, ActionReport, ActionTimes};
 
+use super::collectors::network::Network;
+use super::collectors::notices::Ear;
 use super::collectors::{CollectorList, Latency, LatencyHistogram};
 use super::config::ControlConfig;
 use super::hub::Hub;
 use super::life::Life;
-use super::network::Network;
 use driver::Carriers;
 
 /// The controller. Cheap to clone: all clones are the same.

@@ -13,8 +13,8 @@ use thalweg_network::NetworkState;
 use thalweg_sketch::{Bound, Estimate};
 use thalweg_wire::{BitRate, EthernetAddresses, FlowKey, MacAddress, Timestamp};
 
-use super::notices::{Ear, Notice};
-use crate::api::convert;
+use crate::collectors::notices::{Ear, Notice};
+use crate::from_json;
 use crate::life::Life;
 
 /// All of them.
@@ -127,7 +127,7 @@ fn notice(event: &Event) -> Result<Option<Notice>, NotUnderstood> {
             let name: LinkName = link.parse().map_err(|_| NotUnderstood)?;
             let flows: Vec<FlowRate> = flows.iter().map(flow_rate).collect::<Result<_, _>>()?;
             let report = LinkReport {
-                side: convert::side(&name),
+                side: from_json::side(&name),
                 capacity: BitRate(*capacity_bps),
                 rate: estimate(rate_bps),
                 smoothed: *smoothed_bps,
@@ -136,7 +136,7 @@ fn notice(event: &Event) -> Result<Option<Notice>, NotUnderstood> {
                 changed: time,
             };
             let event_of_link = LinkEvent {
-                crossing: convert::crossing(*crossing),
+                crossing: from_json::crossing(*crossing),
                 link: report,
                 rule: *rule,
                 threshold: *threshold,
@@ -166,7 +166,7 @@ fn flow_rate(flow: &json::FlowRate) -> Result<FlowRate, NotUnderstood> {
             source: mac(&flow.source_mac)?,
         },
         rate: estimate(&flow.rate_bps),
-        basis: convert::basis(flow.basis),
+        basis: from_json::basis(flow.basis),
         span: (Timestamp(flow.span.start.time_ns), Timestamp(flow.span.end.time_ns)),
     })
 }
@@ -197,6 +197,7 @@ mod tests {
     use thalweg_network::PortIndex;
 
     use super::*;
+    use crate::api::convert;
     use crate::event::EventKind;
     use crate::hub::{Delivery, Hub};
 

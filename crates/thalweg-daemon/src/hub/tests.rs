@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use thalweg_wire::Timestamp;
 
 use super::*;
-use crate::collectors::CollectorState;
+use crate::event::CollectorState;
 use crate::event::EventKind;
 
 fn event(number: u64) -> Event {

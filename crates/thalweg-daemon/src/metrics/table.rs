@@ -8,7 +8,8 @@ use thalweg_records::export::Reason;
 use thalweg_wire::parse::Malformed;
 
 use super::{CollectorSnapshot, Kind, Metric, Samples, Snapshot};
-use crate::collectors::{CollectorCounters, CollectorState};
+use crate::collectors::CollectorCounters;
+use crate::event::CollectorState;
 
 /// Labels of what collectors count.
 const COLLECTOR: &[&str] = &["collector"];

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
@@ -14,11 +14,11 @@ use thiserror::Error;
 
 use super::labels::Labels;
 use super::names::{self, Stem};
-use super::options::{CaptureFormat, SampleOptions, Trigger};
 use super::{pcap, pcapng};
+use crate::collectors::network::Network;
 use crate::collectors::outlets::Wish;
 use crate::collectors::{CollectorHandle, CollectorList};
-use crate::network::Network;
+use crate::config::{CaptureFormat, SampleOptions, Trigger};
 
 /// Least time between two dumps that somebody asks for: each copies and writes as much as a ring holds.
 const LEAST_SPACING: Duration = Duration::from_millis(100);
@@ -114,7 +114,7 @@ pub struct Dumps {
     overwritten: AtomicU64,
     failed: AtomicU64,
     held_back: AtomicU64,
-    crowded: AtomicU64,
+    crowded: Arc<AtomicU64>,
 }
 
 /// What came of dumps so far.
@@ -144,7 +144,7 @@ impl Dumps {
             overwritten: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             held_back: AtomicU64::new(0),
-            crowded: AtomicU64::new(0),
+            crowded: Arc::default(),
         }
     }
 
@@ -170,9 +170,9 @@ impl Dumps {
         }
     }
 
-    /// Counts wishes for a dump that nobody will see to.
-    pub(crate) fn note_crowded(&self, wishes: u64) {
-        self.crowded.fetch_add(wishes, Ordering::Relaxed);
+    /// Where wishes for a dump are counted that nobody will see to.
+    pub(crate) fn crowded(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.crowded)
     }
 
     /// Writes the last samples of one collector, or of all that keep some, to the configured folder. Returns when the
@@ -336,5 +336,5 @@ pub(crate) fn write_on_wishes(dumps: &Dumps, wishes: &Receiver<Wish>, is_over: i
             Err(error) => tracing::warn!("{error}"),
         }
     }
-    dumps.note_crowded(wishes.try_iter().count() as u64);
+    dumps.crowded.fetch_add(wishes.try_iter().count() as u64, Ordering::Relaxed);
 }

@@ -6,7 +6,6 @@
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `options` | where files go, and what makes them be written |
 //! | `labels` | by which ports a packet came and went |
 //! | `pcapng`, `pcap` | samples as a file |
 //! | `dump` | what is asked for, and the thread that does it |
@@ -15,7 +14,6 @@
 mod dump;
 mod labels;
 mod names;
-mod options;
 mod pcap;
 mod pcapng;
 #[cfg(test)]
@@ -23,4 +21,3 @@ mod tests;
 
 pub use dump::{Cause, DumpCounters, DumpError, DumpRequest, Dumped, DumpedFile, Dumps};
 pub(crate) use dump::{can_write, write_on_wishes};
-pub use options::{CaptureFormat, ParseCaptureFormatError, SampleOptions, Trigger};

@@ -18,7 +18,7 @@ use std::time::SystemTime;
 use thalweg_wire::Timestamp;
 
 use super::dump::Cause;
-use super::options::Trigger;
+use crate::config::Trigger;
 
 /// What the files of one dump begin with.
 #[derive(Clone, Debug, PartialEq, Eq)]

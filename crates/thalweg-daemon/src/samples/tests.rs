@@ -9,6 +9,7 @@ use thalweg_wire::Source;
 use super::*;
 use crate::collectors::tests::{FRAMES, daemon, reads_capture, wait_for};
 use crate::collectors::{CollectorHandle, Fleet};
+use crate::config::{CaptureFormat, SampleOptions};
 use crate::daemon::Daemon;
 
 fn measured(folder: &Path) -> (Daemon, Fleet, CollectorHandle) {

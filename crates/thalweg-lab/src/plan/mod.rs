@@ -9,12 +9,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use thalweg_network::topology::shapes::{Tiers, fat_tree, leaf_spine};
-use thalweg_network::{Forwarding, LinkSpec, PortIndex, RouterId, Topology};
+use thalweg_network::{Forwarding, LinkSpec, RouterId, Topology};
 use thalweg_wire::{BitRate, Nanos};
 use thiserror::Error;
-
-use crate::layout;
-use crate::ovs::{self, OpenFlowSwitch};
 
 /// Rate of links unless said otherwise: what two processors forward with more than half of their time left.
 pub const DEFAULT_RATE: BitRate = BitRate(100_000_000);
@@ -215,22 +212,6 @@ impl Plan {
     /// The name of the namespace of the switches.
     pub fn fabric(&self) -> String {
         self.prefix.name(FABRIC)
-    }
-
-    /// The interface of a switch's port, in the namespace of the switches.
-    pub fn port_interface(&self, router: RouterId, port: PortIndex) -> String {
-        layout::port_name(router, port)
-    }
-
-    /// The interface where copies of what a switch forwards arrive, in the namespace of the switches.
-    pub fn monitor_interface(&self, router: RouterId) -> String {
-        layout::monitor_name(router)
-    }
-
-    /// How switches are spoken to by OpenFlow, by router; none if they are eBPF programs.
-    pub fn openflow(&self) -> Vec<OpenFlowSwitch> {
-        let switches = self.topology.router_ids().filter(|_| self.plane == Plane::Ovs);
-        switches.map(|router| ovs::switch(&self.topology, router)).collect()
     }
 
     /// Rate of a link.

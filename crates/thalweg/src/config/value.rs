@@ -4,8 +4,8 @@ use std::str::FromStr;
 
 use serde_json::{Value, json};
 use thalweg_config::Form;
-use thalweg_config::kind::Quantity;
-pub use thalweg_config::kind::read_flag as parse;
+use thalweg_config::quantity::Quantity;
+pub use thalweg_config::quantity::read_flag as parse;
 use thalweg_wire::{Nanos, Protocol};
 
 /// A probability above zero.

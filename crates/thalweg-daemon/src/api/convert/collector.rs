@@ -3,7 +3,8 @@
 use thalweg_api::{Collector, Counts, Moment, State, StateName};
 
 use super::rate;
-use crate::collectors::{CollectorCounters, CollectorHandle, CollectorState};
+use crate::collectors::{CollectorCounters, CollectorHandle};
+use crate::event::CollectorState;
 
 /// A collector, with what it counts if it answered.
 pub fn collector(handle: &CollectorHandle, counters: Option<&CollectorCounters>) -> Collector {

@@ -16,15 +16,6 @@ fn crossing_name(crossing: Crossing) -> CrossingName {
     }
 }
 
-/// Which way a threshold was crossed.
-pub fn crossing(name: CrossingName) -> Crossing {
-    match name {
-        CrossingName::Upwards => Crossing::Upwards,
-        CrossingName::Downwards => Crossing::Downwards,
-        CrossingName::Remains => Crossing::Remains,
-    }
-}
-
 /// An event, as subscribers read it.
 pub fn event(published: &hub::Published) -> Event {
     let event::Event { collector, switch, time, emitted, kind } = &published.event;

@@ -43,16 +43,6 @@ pub fn flow_rate(known: &collector::FlowRate) -> FlowRate {
     }
 }
 
-/// What the rate of a flow was derived from.
-pub fn basis(basis: Basis) -> rates::Basis {
-    match basis {
-        Basis::Nothing => rates::Basis::Nothing,
-        Basis::SequenceNumbers => rates::Basis::SequenceNumbers,
-        Basis::SamplingRatio => rates::Basis::SamplingRatio,
-        Basis::SamplesAlone => rates::Basis::SamplesAlone,
-    }
-}
-
 fn basis_name(basis: rates::Basis) -> Basis {
     match basis {
         rates::Basis::Nothing => Basis::Nothing,

@@ -2,7 +2,6 @@
 
 use thalweg_api::{Link, LinkName, WayName};
 use thalweg_measure::collector::{LinkReport, LinkSide, Way};
-use thalweg_network::PortIndex;
 
 use super::rate;
 
@@ -35,13 +34,4 @@ fn way_name(way: Way) -> WayName {
 /// The name of one direction of a link.
 pub fn link_name(switch: &str, side: LinkSide) -> LinkName {
     LinkName { switch: switch.to_owned(), port: side.port.0, way: way_name(side.way) }
-}
-
-/// Which side of its switch a link is.
-pub fn side(name: &LinkName) -> LinkSide {
-    let way = match name.way {
-        WayName::In => Way::Input,
-        WayName::Out => Way::Output,
-    };
-    LinkSide { port: PortIndex(name.port), way }
 }

@@ -1,5 +1,4 @@
-//! What the daemon knows, as the API says it: from its own values to the JSON types of `thalweg-api`, and back where a
-//! daemon listens to another.
+//! What the daemon knows, as the API says it: from its own values to the JSON types of `thalweg-api`.
 
 mod answered;
 mod collector;
@@ -16,9 +15,9 @@ mod topology;
 pub use answered::{answered, answered_at};
 pub use collector::{collector, state};
 pub use control::{action, control, decision, ways};
-pub use event::{crossing, event};
-pub use flow::{basis, flow, flow_rate};
-pub use link::{link, link_name, side};
+pub use event::event;
+pub use flow::{flow, flow_rate};
+pub use link::{link, link_name};
 pub use rate::rate;
 pub use samples::sample_file;
 pub use task::tasks;

@@ -3,7 +3,7 @@
 use thalweg_api::{NewTopology, Topology, Unconfirmed};
 use thalweg_network::Version;
 
-use crate::network::NetworkChange;
+use crate::collectors::network::NetworkChange;
 
 /// A version; `network` is its state.
 pub fn topology(version: &Version, network: serde_json::Value) -> Topology {

@@ -10,6 +10,7 @@ use thalweg_network::{Attachment, NetworkState, Node};
 use super::flows::Fastest;
 use super::{OfCollector, Patience, TopOfCollector, asked, check_answered};
 use crate::api::{Api, convert};
+use crate::from_json;
 use thalweg_http::input::{Path, Query};
 use thalweg_http::output::Json;
 use thalweg_http::parameters::Parsed;
@@ -60,7 +61,7 @@ pub(in crate::api) fn flows(
     if let Some(network) = api.parts().network.versions() {
         check_port(&network.newest().state, &link)?;
     }
-    let side = convert::side(&link);
+    let side = from_json::side(&link);
     Ok(Json(Fastest::of(&watching, top, |flow| is_on(flow, side))?))
 }
 

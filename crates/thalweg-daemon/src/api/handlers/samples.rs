@@ -10,7 +10,8 @@ use thalweg_api::problem::{Code, Problem};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::api::{Api, convert};
-use crate::samples::{CaptureFormat, Cause, DumpError, DumpRequest};
+use crate::config::CaptureFormat;
+use crate::samples::{Cause, DumpError, DumpRequest};
 use thalweg_http::input::{Accept, Content, Query};
 use thalweg_http::output::{Json, OneOf, Output};
 use thalweg_http::parameters::Parsed;
@@ -104,7 +105,7 @@ impl From<DumpError> for Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::parts::tests::parts;
+    use crate::parts::tests::parts;
     use thalweg_http::access::Limits;
 
     #[test]

@@ -67,7 +67,7 @@ fn filters_choose_types_links_and_collectors() {
     for (switch, port) in [("tor0", 0), ("tor0", 1), ("tor1", 1)] {
         hub.publish(event(switch, port));
     }
-    let kind = thalweg_daemon::event::EventKind::State(thalweg_daemon::collectors::CollectorState::Ended);
+    let kind = thalweg_daemon::event::EventKind::State(thalweg_daemon::event::CollectorState::Ended);
     hub.publish(thalweg_daemon::event::Event { kind, ..event("tor0", 0) });
     assert_eq!(of_link.numbers(1), [2]);
     assert_eq!(of_collector.numbers(1), [3]);

@@ -6,8 +6,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use thalweg_daemon::api::Server;
-use thalweg_daemon::collectors::CollectorState;
 use thalweg_daemon::daemon::Daemon;
+use thalweg_daemon::event::CollectorState;
 use thalweg_daemon::event::{Event, EventKind};
 use thalweg_daemon::hub::Hub;
 use thalweg_http::access::{Access, AccessOptions};

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-use thalweg_daemon::collectors::CollectorState;
+use thalweg_daemon::event::CollectorState;
 
 use crate::api::bench_collector;
 use crate::api::client::PATIENCE;

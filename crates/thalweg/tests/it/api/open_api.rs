@@ -137,7 +137,7 @@ fn every_problem_is_what_the_document_says() {
 
 #[test]
 fn every_event_is_what_the_document_says() {
-    use thalweg_daemon::collectors::CollectorState;
+    use thalweg_daemon::event::CollectorState;
     use thalweg_daemon::event::EventKind;
     use thalweg_measure::collector::AddressChange;
     use thalweg_measure::detect::{Cheetah, CheetahEnd, Finding};

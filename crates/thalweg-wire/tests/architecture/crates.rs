@@ -1,7 +1,6 @@
 //! The list of crates in `ARCHITECTURE.md` says what the manifests say: which crates there are, and which uses which.
 //!
-//! It is tested here because this crate compiles first. The list is written anew by
-//! `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg-wire architecture`.
+//! The list is written anew by `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg-wire --test architecture`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

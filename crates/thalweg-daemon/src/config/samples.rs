@@ -1,14 +1,13 @@
-//! Where capture files of samples go, and what makes them be written.
+//! `[samples]`: where capture files of samples go, and what makes them be written.
 
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use thalweg_measure::collector::{Crossing, LinkEvent};
-use thalweg_measure::detect::Finding;
+use thalweg_config::{Document, Problem};
 use thiserror::Error;
 
-use crate::event::EventKind;
+use super::table::Samples;
 
 /// Where files go, and what makes them be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,14 +90,31 @@ impl Trigger {
             Trigger::Cheetah => "cheetah",
         }
     }
+}
 
-    /// Which of them an event is.
-    pub const fn of(event: &EventKind) -> Option<Trigger> {
-        match event {
-            EventKind::Link(LinkEvent { crossing: Crossing::Upwards, .. }) => Some(Trigger::Congestion),
-            EventKind::Link(LinkEvent { crossing: Crossing::Downwards, .. }) => Some(Trigger::Relief),
-            EventKind::Cheetah(Finding::Began(_)) => Some(Trigger::Cheetah),
-            _ => None,
+/// Reads the section.
+pub(super) fn read(document: &Document, problems: &mut Vec<Problem>) -> SampleOptions {
+    let entry = document.one::<Samples>();
+    let mut triggers = Vec::new();
+    for name in entry.on_event.iter().flatten() {
+        match Trigger::ALL.iter().find(|trigger| trigger.name() == name) {
+            Some(trigger) => triggers.push(*trigger),
+            None => problems.push(entry.refuse(
+                Samples::on_event,
+                format!("{name} is nothing that happens: expected some of congestion, relief, cheetah"),
+            )),
         }
+    }
+    let folder = entry.folder.as_ref().map(|folder| document.folder.join(folder));
+    if folder.is_none() && !triggers.is_empty() {
+        problems.push(entry.refuse(Samples::on_event, "it needs a folder for the files"));
+    }
+    SampleOptions {
+        folder,
+        format: entry.format,
+        triggers,
+        spacing: entry.spacing.into(),
+        keep: entry.keep,
+        after: entry.after.into(),
     }
 }

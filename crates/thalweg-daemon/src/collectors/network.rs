@@ -9,9 +9,9 @@ use thalweg_network::{NetworkState, Node, Versions};
 use thalweg_wire::{Nanos, Timestamp};
 use thiserror::Error;
 
-use super::clock::wall_clock;
-use super::collectors::{Asked, CollectorHandle, CollectorList};
-use super::emulation::Emulation;
+use super::{Asked, CollectorHandle, CollectorList};
+use crate::clock::wall_clock;
+use crate::emulation::Emulation;
 
 /// How long a collector may take to hear of a new version of the network.
 const PATIENCE: Duration = Duration::from_secs(2);

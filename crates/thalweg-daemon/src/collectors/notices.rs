@@ -28,7 +28,7 @@ pub(crate) enum Notice {
 impl Notice {
     /// What an event at a link of this switch is to the controller. Links that carry little are none of its business, and
     /// those into a switch are told of where they come out of another.
-    pub(super) fn of_link(switch: Arc<str>, event: LinkEvent) -> Option<Notice> {
+    pub(crate) fn of_link(switch: Arc<str>, event: LinkEvent) -> Option<Notice> {
         let is_news = event.crossing != Crossing::Downwards && event.link.side.way == Way::Output;
         is_news.then_some(Notice::Link(switch, event))
     }
@@ -43,7 +43,7 @@ pub(crate) struct Ear {
 }
 
 impl Ear {
-    pub(super) fn new() -> (Ear, Receiver<Notice>) {
+    pub(crate) fn new() -> (Ear, Receiver<Notice>) {
         let (sender, receiver) = bounded(WAITING);
         (Ear { sender, told: Arc::default(), lost: Arc::default() }, receiver)
     }
@@ -67,15 +67,15 @@ impl Ear {
     }
 
     /// Something was told that did not get here.
-    pub(super) fn lose(&self, count: u64) {
+    pub(crate) fn lose(&self, count: u64) {
         self.lost.fetch_add(count, Ordering::Relaxed);
     }
 
-    pub(super) fn told(&self) -> Arc<AtomicU64> {
+    pub(crate) fn told(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.told)
     }
 
-    pub(super) fn lost(&self) -> Arc<AtomicU64> {
+    pub(crate) fn lost(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.lost)
     }
 }

@@ -1,5 +1,7 @@
 //! `thalweg sketch` from end to end: states that `thalweg watch` has saved, and states of its own making.
 
+mod errors;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -387,71 +389,6 @@ example.tsk
     200  no bound         10.0.0.3
 ";
     assert_eq!(shown, expected);
-}
-
-#[test]
-fn what_cannot_be_done_is_told_with_the_file_and_what_differs() {
-    let place = Place::new();
-    let [count_min, count_sketch, ..] = of_all_kinds(1, 1);
-    let other_shape = CountSketch::<i64>::new(Shape::new(5, 512).unwrap(), Hasher::new(7));
-    let other_seed = CountSketch::<i64>::new(Shape::new(5, 1024).unwrap(), Hasher::new(8));
-    let with_keys = |sketch| State::from(Linear::CountSketch(WithTopK::new(sketch, 8).into()));
-    place.write("count-sketch", &meta("src"), &count_sketch);
-    place.write("count-min", &meta("src"), &count_min);
-    place.write("of-dst", &meta("dst"), &count_sketch);
-    place.write("seed-8", &meta("src"), &with_keys(other_seed));
-    place.write("narrow", &meta("src"), &with_keys(other_shape));
-    place.write("no-keys", &meta("src"), &without_keys(count_sketch.clone()));
-    let bytes = fs::read(place.path("count-sketch")).unwrap();
-    fs::write(place.path("cut"), &bytes[..bytes.len() - 1]).unwrap();
-    fs::write(place.path("nothing"), b"").unwrap();
-    for (other, difference) in [
-        ("count-min", "kinds differ: Count Sketch here, Count-Min there"),
-        ("of-dst", "keys differ: \"src\" here, \"dst\" there"),
-        ("seed-8", "seeds of the hash differ: 0x7 here, 0x8 there"),
-        ("narrow", "shapes differ: 5 x 1024 here, 5 x 512 there"),
-        ("no-keys", "only the one here remembers its largest keys"),
-    ] {
-        let merge = place.sketch(&["merge", "-o", "whole", "count-sketch", other]);
-        assert_eq!((merge.code, merge.stdout.as_str()), (Some(1), ""));
-        assert_eq!(
-            merge.stderr,
-            format!("thalweg: count-sketch and {other} cannot be merged: {difference}\n")
-        );
-        assert!(!place.path("whole").exists());
-        let diff = place.sketch(&["diff", "count-sketch", other]);
-        assert_eq!((diff.code, diff.stdout.as_str()), (Some(1), ""));
-        assert_eq!(
-            diff.stderr,
-            format!("thalweg: count-sketch and {other} cannot be compared: {difference}\n")
-        );
-    }
-    for (file, reason) in [
-        (
-            "cut",
-            "cut is no state of a sketch that can be read: damaged or cut short: the checksum at offset ",
-        ),
-        (
-            "nothing",
-            "nothing is no state of a sketch that can be read: not a saved sketch: it begins with []",
-        ),
-        ("missing", "cannot read missing: "),
-        ("-", "standard input is no state of a sketch that can be read: "),
-    ] {
-        let [show, merge] = [&["show", file][..], &["merge", "-o", "whole", "count-sketch", file]];
-        for arguments in [show, merge, &["diff", "count-sketch", file], &["diff", file, "count-sketch"]] {
-            let run = place.sketch(arguments);
-            assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""), "{arguments:?}");
-            assert!(run.stderr.starts_with(&format!("thalweg: {reason}")), "{arguments:?}: {}", run.stderr);
-        }
-    }
-    let run = place.sketch(&["merge", "-o", "missing/whole", "count-sketch"]);
-    assert!(run.ended_with(1).stderr.starts_with("thalweg: cannot write missing/whole: "));
-    for arguments in
-        [&["show"][..], &["merge", "-o", "whole"], &["merge", "count-sketch"], &["diff", "count-sketch"], &[]]
-    {
-        place.sketch(arguments).ended_with(2);
-    }
 }
 
 /// Names of keys of ours and of others, and of none.

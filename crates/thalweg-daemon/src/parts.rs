@@ -6,10 +6,10 @@ use thalweg_records::handoff::Ledger;
 use thalweg_wire::Timestamp;
 
 use crate::collectors::CollectorList;
+use crate::collectors::network::Network;
 use crate::control::Control;
 use crate::hub::Hub;
 use crate::life::Life;
-use crate::network::Network;
 use crate::samples::Dumps;
 
 /// Parts of the daemon.
@@ -41,14 +41,14 @@ impl Parts {
 }
 
 #[cfg(test)]
-pub(in crate::api) mod tests {
+pub(crate) mod tests {
     use thalweg_network::versions::DEFAULT_SETTLE;
 
     use super::*;
-    use crate::samples::SampleOptions;
+    use crate::config::SampleOptions;
 
     /// Those of a daemon without collectors and without a network.
-    pub(in crate::api) fn parts() -> Parts {
+    pub(crate) fn parts() -> Parts {
         let collectors = CollectorList::default();
         let network = Network::new(None, DEFAULT_SETTLE, collectors.clone());
         Parts {

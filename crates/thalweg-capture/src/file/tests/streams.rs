@@ -1,0 +1,103 @@
+//! Files that are mapped, and streams.
+
+use super::*;
+
+#[test]
+fn a_mapped_file_of_several_steps_is_read_to_its_end() {
+    let frames = some_frames(100_000);
+    let bytes = pcap_file(&frames);
+    assert!(bytes.len() > 12 << 20, "the step is 4 MiB");
+    let (read, fault) = read(&bytes);
+    assert!(fault.is_none() && read == frames);
+}
+
+/// Gives its bytes in portions of changing size, with nothing between them now and then.
+struct Dribble {
+    bytes: std::io::Cursor<Vec<u8>>,
+    turn: usize,
+}
+
+impl Read for Dribble {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.turn += 1;
+        if self.turn.is_multiple_of(3) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let portion = out.len().min(1 + self.turn % 5 * 7);
+        self.bytes.read(&mut out[..portion])
+    }
+}
+
+#[test]
+fn a_stream_that_dribbles_gives_the_same_frames_and_empty_batches_between() {
+    let frames = some_frames(300);
+    for plain in [pcap_file(&frames), pcapng_file(&frames)] {
+        for bytes in [plain.clone(), in_two(gzip, &plain), in_two(zstd, &plain)] {
+            let dribble = Dribble { bytes: std::io::Cursor::new(bytes), turn: 0 };
+            let mut source = FileSource::from_reader("a dribble", dribble);
+            assert!(source.next_batch().unwrap().unwrap().frames.is_empty(), "nothing was there yet");
+            let (read, fault) = drain(&mut source);
+            assert!(fault.is_none() && read == frames, "{fault:?}");
+        }
+    }
+}
+
+#[test]
+fn the_buffer_of_a_stream_grows_for_a_record_and_not_for_a_claim() {
+    let jumbo: Captured = (5, vec![7; 3 << 20], 3 << 20);
+    let file = pcap_file(std::slice::from_ref(&jumbo));
+    let mut source = FileSource::from_reader("a stream", std::io::Cursor::new(file));
+    assert_eq!(drain(&mut source).0, [jumbo]);
+
+    for claim in [MAX_RECORD_LENGTH as u32 - 16, MAX_RECORD_LENGTH as u32 - 15] {
+        let mut file = pcap_file(&[]);
+        file.extend([&[0; 8][..], &claim.to_le_bytes(), &claim.to_le_bytes(), &[0; 1000]].concat());
+        let mut source = FileSource::from_reader("a stream", std::io::Cursor::new(file));
+        let fault = drain(&mut source).1.unwrap();
+        assert_eq!(fault.is_truncation(), claim as usize + 16 <= MAX_RECORD_LENGTH, "{fault}");
+        let Input::Stream(stream) = &source.input else { panic!("a stream") };
+        assert!(stream.buffer_length() <= 512 << 10, "{} bytes", stream.buffer_length());
+    }
+}
+
+#[test]
+fn a_named_pipe_is_open_before_it_has_a_writer_and_ends_with_the_writer() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let mut source = FileSource::open(&path).unwrap();
+    for _ in 0..2 {
+        assert!(source.next_batch().unwrap().unwrap().frames.is_empty(), "nobody writes yet");
+    }
+    let frames = some_frames(300);
+    let bytes = pcap_file(&frames);
+    let writing = std::thread::spawn(move || std::fs::write(path, bytes).unwrap());
+    let mut count = 0;
+    while let Some(batch) = source.next_batch().unwrap() {
+        count += batch.frames.len();
+    }
+    assert_eq!(count, frames.len());
+    writing.join().unwrap();
+}
+
+#[test]
+fn a_silent_pipe_gives_empty_batches() {
+    let frames = some_frames(2);
+    let file = pcap_file(&frames);
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let file_end = File::from(std::os::fd::OwnedFd::from(reader));
+    let mut source = FileSource::from_reader("a pipe", Patient::new(file_end));
+
+    let begun = Instant::now();
+    assert!(source.next_batch().unwrap().unwrap().frames.is_empty());
+    assert!(begun.elapsed() >= Duration::from_millis(90), "it waits rather than spins");
+
+    let second = file.len() - 16 - frames[1].1.len();
+    writer.write_all(&file[..second + 7]).unwrap();
+    assert_eq!(source.next_batch().unwrap().unwrap().frames.len(), 1, "what is there is handed on at once");
+    assert!(source.next_batch().unwrap().unwrap().frames.is_empty());
+    writer.write_all(&file[second + 7..]).unwrap();
+    assert_eq!(source.next_batch().unwrap().unwrap().frames.len(), 1);
+    drop(writer);
+    assert!(source.next_batch().unwrap().is_none());
+}

@@ -1,0 +1,164 @@
+//! Types of which every value can be written as one text or one number: times, rates, amounts, numbers, names.
+
+use std::num::NonZeroUsize;
+
+use serde_json::{Value, json};
+use thalweg_wire::{BitRate, Bytes, Nanos};
+
+use super::given::Form;
+
+/// A type of which every value can be written as one text, or one number.
+pub trait Quantity: Sized {
+    /// How TOML writes it.
+    const FORM: Form;
+
+    /// What is expected, to be read after "expected".
+    fn expected() -> String;
+
+    /// Reads it as a person writes it, without quotes; `None` if it is not as expected.
+    fn read(text: &str) -> Option<Self>;
+
+    /// JSON Schema of its values.
+    fn schema() -> Value;
+}
+
+/// Reads a value behind a flag.
+///
+/// # Errors
+/// Says what is expected.
+pub fn read_flag<T: Quantity>(text: &str) -> Result<T, String> {
+    T::read(text).ok_or_else(|| format!("expected {}", T::expected()))
+}
+
+/// Every length of time that can be set is longer than zero, but for a [`Delay`].
+impl Quantity for Nanos {
+    const FORM: Form = Form::Text;
+
+    fn expected() -> String {
+        "a time longer than zero, such as 200us, 100ms, 1.5s or 30min".to_owned()
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok().filter(|&span| span > Nanos::ZERO)
+    }
+
+    fn schema() -> Value {
+        time_schema()
+    }
+}
+
+impl Quantity for BitRate {
+    const FORM: Form = Form::Quantity;
+
+    fn expected() -> String {
+        "a bit rate, such as 800kbps, 50mbps or 1.5gbps".to_owned()
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn schema() -> Value {
+        rate_schema(0)
+    }
+}
+
+impl Quantity for Bytes {
+    const FORM: Form = Form::Quantity;
+
+    fn expected() -> String {
+        "an amount of data, such as 600, 192B, 1.5GB or 64MiB".to_owned()
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn schema() -> Value {
+        amount_schema(0)
+    }
+}
+
+impl Quantity for NonZeroUsize {
+    const FORM: Form = Form::Integer;
+
+    fn expected() -> String {
+        "an integer of at least 1".to_owned()
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "integer", "minimum": 1 })
+    }
+}
+
+impl Quantity for u64 {
+    const FORM: Form = Form::Integer;
+
+    fn expected() -> String {
+        "an integer from 0 to 2^64 - 1".to_owned()
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX })
+    }
+}
+
+impl Quantity for bool {
+    const FORM: Form = Form::Boolean;
+
+    fn expected() -> String {
+        "true or false".to_owned()
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "boolean" })
+    }
+}
+
+/// Any text; whoever uses it judges it.
+impl Quantity for String {
+    const FORM: Form = Form::Text;
+
+    fn expected() -> String {
+        "text".to_owned()
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        Some(text.to_owned())
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "string" })
+    }
+}
+
+pub(crate) fn time_schema() -> Value {
+    let pattern = "^\\s*[0-9.]+\\s*([nNuU\u{b5}mM]?[sS]|[sS][eE][cC]|[mM]([iI][nN])?|[hH])\\s*$";
+    json!({ "type": "string", "pattern": pattern })
+}
+
+pub(crate) fn rate_schema(least: u64) -> Value {
+    json!({ "anyOf": [
+        { "type": "string", "pattern": "^\\s*[0-9.]+\\s*[kKmMgGtT]?([bB][iI][tT][sS]?(/[sS])?|[bB][pP][sS]|[bB]/[sS])?$" },
+        { "type": "integer", "minimum": least },
+    ] })
+}
+
+pub(crate) fn amount_schema(least: u64) -> Value {
+    json!({ "anyOf": [
+        { "type": "string", "pattern": "^\\s*[0-9.]+\\s*([bB]|[kKmMgGtT]([iI]?[bB])?)?$" },
+        { "type": "integer", "minimum": least },
+    ] })
+}

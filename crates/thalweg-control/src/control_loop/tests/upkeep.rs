@@ -1,0 +1,159 @@
+//! Routes are installed, and put right.
+
+use super::*;
+
+#[test]
+fn nothing_is_steered_before_the_routes_are_installed() {
+    let mut control = a_loop(installing(Installation::Whole));
+    let told = commands(&mut control);
+    assert!(
+        matches!(&told[..], [Command::Announce { ahead: Nanos(2_000_000), state }] if Arc::ptr_eq(state, control.state()))
+    );
+    control.handle(at(1), collision(1));
+    control.handle(at(1), Input::Announced(at(3)));
+    control.handle(at(2), Input::Tick);
+    assert!(commands(&mut control).is_empty(), "collectors are to know first");
+    control.handle(at(3), Input::Tick);
+    assert!(matches!(commands(&mut control)[..], [Command::Install(_)]));
+    assert!(!control.has_routes());
+    control.handle(at(4), Input::Installed);
+    assert!(control.has_routes());
+    control.handle(at(5), collision(5));
+    assert_eq!(control.controller().counters().congestions, 1);
+}
+
+#[test]
+fn routes_that_cannot_be_announced_are_not_steered_by() {
+    let mut control = a_loop(installing(Installation::Whole));
+    commands(&mut control);
+    control.handle(at(1), Input::AnnounceFailed("no such switch".to_owned()));
+    control.handle(at(1_000), Input::Tick);
+    assert!(commands(&mut control).is_empty() && !control.has_routes());
+    assert_eq!(control.take_records().errors, ["no such switch"]);
+}
+
+fn repairing() -> (ControlLoop, Rules) {
+    let interval = Some(Nanos::from_millis(20));
+    let mut control = a_loop(installing(Installation::Repair { interval }));
+    assert!(commands(&mut control).is_empty());
+    control.handle(at(1), Input::Tick);
+    assert!(matches!(commands(&mut control)[..], [Command::ReadBack { router: None }]));
+    let rules = wanted(&control);
+    control.handle(at(1), Input::Tables { router: None, rules: rules.clone() });
+    assert!(commands(&mut control).is_empty(), "all is as it should be");
+    (control, rules)
+}
+
+#[test]
+fn what_a_switch_has_forgotten_is_put_right_before_anything_else() {
+    let (mut control, mut rules) = repairing();
+    control.handle(at(20), Input::Tick);
+    assert!(commands(&mut control).is_empty());
+    control.handle(at(21), Input::Tick);
+    assert!(matches!(commands(&mut control)[..], [Command::ReadBack { router: None }]));
+    let lost = RouterId(8);
+    let (place, address, _) = rules.iter().find(|(router, ..)| *router == RouterId(0)).unwrap();
+    rules.apply(&crate::routes::Change { router: place, address, rule: None });
+    let entries: Vec<_> = rules.at(lost).iter().map(|(_, address, _)| address).collect();
+    for &address in &entries {
+        rules.apply(&crate::routes::Change { router: lost, address, rule: None });
+    }
+    control.handle(at(22), Input::Tables { router: None, rules: rules.clone() });
+    let [Command::Repair(changes)] = &commands(&mut control)[..] else { panic!("nothing is repaired") };
+    assert_eq!(changes.len(), entries.len() + 1);
+    assert!(changes[..entries.len()].iter().all(|change| change.router == lost), "it has nothing");
+    changes.iter().for_each(|change| rules.apply(change));
+    assert_eq!(rules, wanted(&control));
+    control.handle(at(23), Input::Repaired);
+    assert_eq!(control.route_counters().corrected, entries.len() as u64 + 1);
+    control.handle(at(43), Input::Tick);
+    assert!(matches!(commands(&mut control)[..], [Command::ReadBack { .. }]), "and looks again");
+}
+
+#[test]
+fn a_link_that_fails_is_routed_around_once_collectors_know() {
+    let (mut control, mut rules) = repairing();
+    let link = control.state().topology().link_at(RouterId(8), PortIndex(2));
+    control.handle(at(10), Input::LinkChanged { link, is_up: false });
+    assert!(matches!(commands(&mut control)[..], [Command::Announce { .. }]));
+    assert!(!control.has_routes() && !control.state().links().is_up(link));
+    control.handle(at(10), Input::Announced(at(12)));
+    control.handle(at(12), Input::Tick);
+    assert!(matches!(commands(&mut control)[..], [Command::ReadBack { .. }]));
+    control.handle(at(12), Input::Links(control.state().links().clone()));
+    control.handle(at(12), Input::Tables { router: None, rules: rules.clone() });
+    let [Command::Repair(changes)] = &commands(&mut control)[..] else { panic!("nothing is installed") };
+    changes.iter().for_each(|change| rules.apply(change));
+    control.handle(at(13), Input::Repaired);
+    assert!(control.has_routes());
+    let links = control.state().links().clone();
+    assert_eq!(crate::routes::walk::astray(control.state().topology(), &links, &rules, 4), []);
+    control.handle(at(20), Input::LinkChanged { link, is_up: true });
+    assert!(matches!(commands(&mut control)[..], [Command::Announce { .. }]), "and it is back");
+    assert_eq!(control.route_counters().rerouted, 2);
+}
+
+#[test]
+fn what_was_read_before_other_routes_were_announced_repairs_nothing() {
+    let (mut control, rules) = repairing();
+    control.handle(at(21), Input::Tick);
+    assert!(matches!(commands(&mut control)[..], [Command::ReadBack { .. }]));
+    let link = control.state().topology().link_at(RouterId(8), PortIndex(2));
+    let mut links = control.state().links().clone();
+    links.fail(link).unwrap();
+    control.handle(at(22), Input::Links(links));
+    control.handle(at(22), Input::Tables { router: None, rules });
+    assert!(matches!(commands(&mut control)[..], [Command::Announce { .. }]));
+}
+
+#[test]
+fn a_switch_that_connects_is_read_and_given_what_it_lacks() {
+    let (mut control, _) = repairing();
+    let router = RouterId(3);
+    control.handle(at(5), Input::SwitchConnected(router));
+    assert!(matches!(commands(&mut control)[..], [Command::ReadBack { router: Some(RouterId(3)) }]));
+    control.handle(at(5), Input::Tables { router: Some(router), rules: Rules::new() });
+    let [Command::Repair(changes)] = &commands(&mut control)[..] else { panic!("it gets nothing") };
+    assert_eq!(changes.len(), wanted(&control).at(router).len());
+}
+
+#[test]
+fn switches_that_do_not_answer_are_asked_again() {
+    let (mut control, _) = repairing();
+    control.handle(at(21), Input::Tick);
+    commands(&mut control);
+    control.handle(at(5_020), Input::Tick);
+    assert!(commands(&mut control).is_empty());
+    control.handle(at(5_021), Input::Tick);
+    assert!(matches!(commands(&mut control)[..], [Command::ReadBack { .. }]));
+    assert_eq!(control.route_counters().failed, 1);
+}
+
+#[test]
+fn frozen_it_leaves_rules_as_they_are_until_it_goes_on() {
+    let (mut control, _) = repairing();
+    control.handle(at(20), Input::Freeze(true));
+    control.handle(at(21), Input::Tick);
+    assert!(matches!(commands(&mut control)[..], [Command::ReadBack { .. }]), "looking changes nothing");
+    control.handle(at(21), Input::Tables { router: None, rules: Rules::new() });
+    assert!(commands(&mut control).is_empty());
+    control.handle(at(30), Input::Freeze(false));
+    control.handle(at(30), Input::Tick);
+    assert!(matches!(commands(&mut control)[..], [Command::ReadBack { .. }]));
+    control.handle(at(31), Input::Tables { router: None, rules: Rules::new() });
+    assert!(matches!(commands(&mut control)[..], [Command::Repair(_)]));
+}
+
+#[test]
+fn frozen_it_remembers_which_links_are_down_and_routes_around_them_later() {
+    let (mut control, _) = repairing();
+    control.handle(at(20), Input::Freeze(true));
+    let [one, other] = [2, 3].map(|port| control.state().topology().link_at(RouterId(8), PortIndex(port)));
+    for link in [one, other] {
+        control.handle(at(22), Input::LinkChanged { link, is_up: false });
+    }
+    assert!(commands(&mut control).is_empty() && control.state().links().all_up());
+    control.handle(at(30), Input::Freeze(false));
+    assert!(matches!(commands(&mut control)[..], [Command::Announce { .. }]));
+    assert_eq!(control.state().links().failed().collect::<Vec<_>>(), [one, other]);
+}

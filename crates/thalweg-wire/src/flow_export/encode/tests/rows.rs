@@ -1,0 +1,113 @@
+//! Rows that come back.
+
+use super::*;
+
+proptest! {
+    #[test]
+    fn ipfix_gives_every_row_back(rows in some_rows(), length in LEAST_MESSAGE_LENGTH..4_000) {
+        let mut encoder = ipfix::Encoder::new(ipfix::Options { message_length: length, ..Default::default() }).unwrap();
+        let (mut messages, mut collector) = (Messages::new(), Collector::default());
+        encoder.encode(&batch(&rows), NOW, &mut messages);
+        for message in messages.iter() {
+            prop_assert!(message.len() <= usize::from(length) && message.len() % 4 == 0);
+            collector.message(message);
+        }
+        let expected: Vec<_> = rows.iter().map(|row| expected(row, |us| us)).collect();
+        prop_assert_eq!(collector.rows(from_ntp), expected);
+        check_sequence(&collector.headers, |data| data);
+        let contents = (0..messages.len()).map(|message| messages.contents(message));
+        let packets = rows.iter().fold(0u64, |sum, row| sum.wrapping_add(row.packets));
+        prop_assert_eq!(contents.fold(0, |sum, contents| contents.packets.wrapping_add(sum)), packets);
+        prop_assert_eq!(encoder.encoded().flow_records, collector.found.len() as u64);
+        prop_assert_eq!(encoder.encoded().octets, messages.bytes().len() as u64);
+        prop_assert_eq!(encoder.misfits(), Misfits::default());
+    }
+
+    #[test]
+    fn netflow9_gives_every_row_back_in_whole_milliseconds(rows in some_rows(), ms in 0u64..2_000) {
+        let now = NOW + Nanos::from_millis(ms);
+        let mut encoder = netflow9::Encoder::new(netflow9::Options::new(BOOT)).unwrap();
+        let (mut messages, mut collector) = (Messages::new(), Collector::default());
+        encoder.encode(&batch(&rows), now, &mut messages);
+        messages.iter().for_each(|message| collector.message(message));
+        let boot_ms = (BOOT.0 / 1_000_000) as i64;
+        let found = collector.rows(|uptime| (boot_ms + uptime as i64) * 1_000);
+        let expected: Vec<_> = rows.iter().map(|row| expected(row, whole_milliseconds)).collect();
+        prop_assert_eq!(found, expected);
+        check_sequence(&collector.headers, |_| 1);
+        for (message, header) in messages.iter().zip(&collector.headers) {
+            let boot = i64::from(header.3) * 1_000 - number(&message[4..8]) as i64;
+            prop_assert_eq!(boot, boot_ms, "header times agree on the start of the device");
+        }
+    }
+
+    #[test]
+    fn netflow5_gives_what_it_has_room_for(rows in some_rows()) {
+        let mut encoder = netflow5::Encoder::new(netflow5::Options::new(BOOT)).unwrap();
+        let mut messages = Messages::new();
+        encoder.encode(&batch(&rows), NOW, &mut messages);
+        let v4 = rows.iter().filter(|row| row.source_address.as_v4().is_some() && row.destination_address.as_v4().is_some());
+        let v4: Vec<_> = v4.collect();
+        let found: Vec<_> = messages.iter().flat_map(|message| message[24..].chunks_exact(48)).collect();
+        prop_assert_eq!(found.len(), v4.len());
+        prop_assert_eq!(encoder.misfits().rows, (rows.len() - v4.len()) as u64);
+        let at = |bytes: &[u8], place: usize, length: usize| number(&bytes[place..place + length]) as u64;
+        for (row, bytes) in v4.into_iter().zip(found) {
+            prop_assert_eq!(at(bytes, 0, 4), u64::from(row.source_address.as_v4().unwrap()));
+            prop_assert_eq!(at(bytes, 16, 4), row.packets.min(u32::MAX.into()));
+            prop_assert_eq!(at(bytes, 20, 4), row.octets.min(u32::MAX.into()));
+            let boot_ms = (BOOT.0 / 1_000_000) as i64;
+            prop_assert_eq!((boot_ms + at(bytes, 24, 4) as i64) * 1_000, whole_milliseconds(row.flow_start_us));
+            prop_assert_eq!(at(bytes, 40, 2), u64::from(u16::try_from(row.source_as).unwrap_or(23_456)));
+        }
+    }
+}
+
+/// What our own decoder finds, with what it adds taken away again.
+fn decoded(messages: &Messages) -> Vec<Record> {
+    let (mut decoder, mut found) = (Decoder::new(Limits::default()), Decoded::default());
+    for message in messages.iter() {
+        decoder.datagram("192.0.2.1:9995".parse().unwrap(), NOW, message, &mut found).unwrap();
+    }
+    assert!(decoder.sources().iter().all(|source| source.counts.lost == 0), "{:?}", decoder.sources());
+    let told = |row| Record {
+        received_us: 0,
+        exporter: Address::NONE,
+        observation_domain_id: 0,
+        format: Format::Metered,
+        ..found.flows.record(row)
+    };
+    sorted((0..found.flows.len()).map(told))
+}
+
+/// In an order of its own: a decoder may put what came back after all that went forth.
+fn sorted(rows: impl Iterator<Item = Record>) -> Vec<Record> {
+    let mut rows: Vec<Record> = rows.collect();
+    rows.sort_by_cached_key(|row| format!("{row:?}"));
+    rows
+}
+
+proptest! {
+    #[test]
+    fn our_decoder_gives_every_row_back(rows in some_rows(), intervals in any::<[u16; 2]>()) {
+        // Half of the rows are sampled in one way, half in another.
+        let half = rows.len() / 2;
+        let interval = |number: usize| u32::from(intervals[usize::from(number < half)]) + 1;
+        let sampled = rows.iter().enumerate();
+        let rows: Vec<_> = sampled.map(|(number, row)| Record { sampling_interval: interval(number), ..*row }).collect();
+        let as_decoded = |row: &Record, time: fn(i64) -> i64| {
+            let row = expected(row, time);
+            // A router that says 0.0.0.0 says that there is none.
+            let is_none = row.next_hop == Address::v4(0) || row.next_hop == Address(0);
+            Record { next_hop: if is_none { Address::NONE } else { row.next_hop }, ..row }
+        };
+        let mut messages = Messages::new();
+        ipfix::Encoder::new(ipfix::Options::default()).unwrap().encode(&batch(&rows), NOW, &mut messages);
+        let microseconds = sorted(rows.iter().map(|row| as_decoded(row, |us| us)));
+        prop_assert_eq!(decoded(&messages), microseconds);
+        messages.clear();
+        netflow9::Encoder::new(netflow9::Options::new(BOOT)).unwrap().encode(&batch(&rows), NOW, &mut messages);
+        let milliseconds = sorted(rows.iter().map(|row| as_decoded(row, whole_milliseconds)));
+        prop_assert_eq!(decoded(&messages), milliseconds);
+    }
+}

@@ -1,0 +1,263 @@
+//! Frames against golden text, keys against what they should do, and what a daemon says against what is made of it.
+//!
+//! `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg top` writes the golden files anew.
+
+mod anything;
+mod keys;
+mod screens;
+mod stream;
+
+use std::io::{self, Read};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::style::{Color, Modifier};
+use serde_json::{Value, json};
+use thalweg_api::client::server_sent::Decoder;
+use thalweg_api::client::{Loss, RequestError, subscription};
+use thalweg_api::{Event, Flows, Link, Links};
+use thalweg_wire::{Nanos, Timestamp};
+
+use super::links_table;
+use super::model::{Details, FlowRow, News, OnLink, Query, SeenLink, Snapshot};
+use super::view::{Action, TopView};
+use crate::terminal::test_screen::{self, buffer, find, lines, screen};
+use crate::terminal::{Theme, View};
+
+const START: Timestamp = Timestamp(1_795_255_200_000_000_000);
+
+fn moment(ms: u64) -> Value {
+    let time = START + Nanos::from_millis(ms);
+    json!({ "time": time.to_string(), "time_ns": time.0 })
+}
+
+fn within(value: f64) -> Value {
+    json!({ "value": value, "lower": value * 0.985, "upper": value * 1.02, "confidence": 0.95, "bound": "interval" })
+}
+
+fn at_least(value: f64) -> Value {
+    json!({ "value": value, "lower": value, "upper": null, "confidence": 1.0, "bound": "lower_bound" })
+}
+
+fn link(switch: &str, port: u16, way: &str, peer: &str, utilisation: f64) -> Value {
+    let rate = utilisation * 1e10;
+    json!({
+        "link": format!("{switch}:p{port}:{way}"), "collector": switch, "switch": switch, "port": port, "way": way,
+        "peer": if peer.is_empty() { Value::Null } else { peer.into() },
+        "capacity_bps": 10_000_000_000_u64,
+        "rate_bps": if port == 2 { at_least(rate) } else { within(rate) },
+        "smoothed_bps": rate, "utilisation": utilisation,
+        "flows": (utilisation * 100.0).ceil() as u32,
+        "changed": if utilisation > 0.0 { moment(62_000 + 20 * u64::from(port)) } else { json!({"time": "", "time_ns": 0}) },
+    })
+}
+
+fn links() -> Links {
+    let mut links = vec![
+        link("tor0", 0, "in", "host0", 0.412),
+        link("tor0", 0, "out", "host0", 0.0),
+        link("tor0", 1, "in", "host1", 0.731),
+        link("tor0", 1, "out", "host1", 0.0004),
+        link("tor0", 2, "in", "host2", 0.038),
+        link("tor0", 3, "out", "spine-of-the-second-pod", 0.9312),
+        link("tor1", 7, "out", "", 0.25),
+    ];
+    for port in 8..40 {
+        links.push(link("tor1", port, "in", &format!("host{port}"), f64::from(port) / 1000.0));
+    }
+    let answered = json!([
+        { "collector": "tor0", "at": moment(62_345), "error": null },
+        { "collector": "tor1", "at": moment(62_100), "error": null },
+        { "collector": "tor2", "at": null, "error": "the collector does not answer" },
+    ]);
+    serde_json::from_value(json!({ "answered": answered, "links": links })).unwrap()
+}
+
+fn flow(key: &str, rate: Value, basis: &str, repeated: u64) -> Value {
+    let name = json!({ "src": "10.0.0.1", "dst": "10.0.0.2", "src_port": 1, "dst_port": 2, "protocol": 6 });
+    let span = json!({ "start": moment(62_344), "end": moment(62_345) });
+    json!({
+        "flow": name, "key": key, "collector": "tor0", "basis": basis,
+        "span": if rate.is_null() { Value::Null } else { span },
+        "cheetah": rate["value"].as_f64().is_some_and(|rate| rate > 2e9), "rate_bps": rate,
+        "input": "tor0:p1:in", "output": "tor0:p3:out",
+        "first": moment(2_000), "last": moment(62_345), "samples": 48_123, "sampled_bytes": 70_000_000,
+        "repeated_bytes": repeated, "reordered": 12,
+    })
+}
+
+fn flows() -> Vec<FlowRow> {
+    let mut flows = vec![
+        flow("tcp 10.0.0.17:51034 > 192.168.100.200:5201", within(4.12e9), "sequence_numbers", 812_345),
+        flow(
+            "tcp [2001:db8:85a3::8a2e:370:7334]:443 > [2a00:1450:4001:810::200e]:40000",
+            within(2.5e9),
+            "sequence_numbers",
+            0,
+        ),
+        flow("udp 10.0.0.18:40022 > 10.0.0.1:4433", within(1.18e9), "sampling_ratio", 0),
+        flow("esp 203.0.113.7 > 198.51.100.250", at_least(4.1e8), "samples_alone", 0),
+        flow("tcp 10.0.0.19:53122 > 10.0.0.1:80", Value::Null, "nothing", 0),
+    ];
+    for n in 0..40_u32 {
+        let key = format!("tcp 172.16.{n}.{}:{} > 10.0.0.80:443", n * 5, 32_768 + n * 613);
+        let repeated = 100 * u64::from(n);
+        flows.push(flow(&key, within(9e7 / f64::from(n + 1)), "sequence_numbers", repeated));
+    }
+    let flows: Flows =
+        serde_json::from_value(json!({ "answered": [], "total": 1_234, "flows": flows })).unwrap();
+    FlowRow::all(flows, "/").unwrap()
+}
+
+fn collector(name: &str, source: &str, state: Value, counts: Value) -> Value {
+    json!({
+        "name": name, "switch": name, "source": source, "live": true, "backend": "af_packet", "state": state,
+        "restarts": if counts.is_null() { 3 } else { 0 }, "counts": counts,
+    })
+}
+
+fn state(name: &str) -> Value {
+    json!({ "name": name, "error": null, "retry_at": null })
+}
+
+fn failed() -> Value {
+    json!({ "name": "failed", "error": "no such interface", "retry_at": moment(70_000) })
+}
+
+fn snapshot() -> Snapshot {
+    let counts = |drops: u64, ratio: Value| {
+        json!({
+            "frames": 4_812_345, "packets": 4_800_000, "kernel_drops": drops, "flows": 10_234,
+            "flow_capacity": 65_536, "sampling_ratio": ratio, "events": 12, "memory_bytes": 12_000_000,
+        })
+    };
+    let Links { answered, links } = links();
+    let health = json!({ "status": "ok", "name": "thalweg", "version": "0.4.0", "started": moment(0) });
+    Snapshot {
+        health: serde_json::from_value(health).unwrap(),
+        collectors: serde_json::from_value(json!([
+            collector("tor0", "eth2", state("running"), counts(0, within(0.31))),
+            collector("tor1", "eth3", state("running"), counts(1_234, Value::Null)),
+            collector("tor2", "eth4", failed(), Value::Null),
+        ]))
+        .unwrap(),
+        answered,
+        links,
+        details: on_link("tor0:p3:out", flows()),
+    }
+}
+
+fn seen(link: &str) -> SeenLink {
+    SeenLink { link: link.to_owned(), collector: "tor0".to_owned() }
+}
+
+fn on_link(link: &str, flows: Vec<FlowRow>) -> Details {
+    Details { on_link: Some(OnLink { link: seen(link), flows, total: 1_234 }), flow: None }
+}
+
+fn event(ms: u64, body: Value) -> Event {
+    let moment = moment(ms);
+    let mut event = json!({
+        "id": ms, "collector": "tor0", "switch": "tor0", "time": moment["time"], "time_ns": moment["time_ns"],
+        "emitted": moment,
+    });
+    event.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
+    serde_json::from_value(event).unwrap()
+}
+
+fn crossing(way: &str, threshold: f64) -> Value {
+    let rate = if way == "upwards" { 9.31e9 } else { 7.94e9 };
+    let mut fastest =
+        flow("tcp 10.0.0.17:51034 > 192.168.100.200:5201", within(4.12e9), "sequence_numbers", 0);
+    fastest["destination_mac"] = json!("02:54:57:00:00:01");
+    fastest["source_mac"] = json!("02:54:57:00:00:02");
+    json!({
+        "type": "link", "link": "tor0:p3:out", "crossing": way, "threshold": threshold, "rule": 0,
+        "capacity_bps": 10_000_000_000_u64, "rate_bps": within(rate), "smoothed_bps": rate, "utilisation": rate / 1e10,
+        "version": 1, "flows": [fastest], "flows_left_out": 11,
+    })
+}
+
+fn cheetah() -> Value {
+    json!({
+        "type": "cheetah", "key": "tcp 10.0.0.17:51034 > 192.168.100.200:5201", "first": moment(2_000),
+        "flow": { "src": "10.0.0.17", "dst": "192.168.100.200", "src_port": 51034, "dst_port": 5201, "protocol": 6 },
+        "flight_rate_bps": 4_000_000_000_u64, "bytes": 1_000_000,
+    })
+}
+
+fn events() -> Vec<News> {
+    let happened = |ms, body| News::Event(Box::new(event(ms, body)));
+    vec![
+        News::Subscribed,
+        happened(2_105, cheetah()),
+        happened(2_400, crossing("upwards", 0.9)),
+        News::Lost(Loss::TooSlow(1_234)),
+        happened(9_000, crossing("downwards", 0.8)),
+        happened(10_000, json!({ "type": "collector", "state": failed() })),
+        happened(11_000, json!({ "type": "collector", "state": state("running") })),
+        News::Lost(Loss::OtherRun),
+    ]
+}
+
+/// Link 0 is congested, and a flow is sent from there by address 2.
+fn decision() -> Value {
+    let way =
+        |address: u8, expected: u64| json!({ "address": address, "expected_bps": expected, "tightest": "x" });
+    json!({
+        "type": "decision", "source": "h0", "destination": "h8", "verdict": "goes", "link": "tor0:p3:out",
+        "rate_bps": 470_000_000_u64, "from": 0, "to": 2,
+        "alternatives": [way(0, 500_000_000), way(2, 1_000_000_000)],
+    })
+}
+
+fn outcome(outcome: &str, took_ns: Option<u64>) -> Value {
+    json!({
+        "type": "action", "action": 1, "source": "h0", "destination": "h8", "address": 2, "decided": moment(1),
+        "deadline": moment(51), "outcome": outcome, "took_ns": took_ns, "error": null,
+    })
+}
+
+fn view_of(news: impl IntoIterator<Item = News>) -> TopView {
+    let mut view = TopView::new(Theme::ANSI, "http://127.0.0.1:9477");
+    news.into_iter().for_each(|news| view.update(news));
+    view
+}
+
+fn asked(snapshot: Snapshot) -> News {
+    News::Asked(Box::new(snapshot))
+}
+
+fn view() -> TopView {
+    let mut view = view_of(events());
+    view.update(asked(snapshot()));
+    view
+}
+
+fn trouble() -> News {
+    let error = RequestError::Unreachable("Connection refused (os error 111)".to_owned());
+    News::Trouble { error, retry_in: Duration::from_secs(2) }
+}
+
+fn press(view: &mut TopView, code: KeyCode) -> Action {
+    view.key(KeyEvent::from(code))
+}
+
+fn type_text(view: &mut TopView, text: &str) -> Vec<Action> {
+    text.chars().map(|c| press(view, KeyCode::Char(c))).collect()
+}
+
+#[track_caller]
+fn query(action: Action) -> Query {
+    match action {
+        Action::Query(query) => query,
+        other => panic!("{other:?} asks for nothing"),
+    }
+}
+
+/// Compares a frame with `golden/NAME.txt`, or writes that.
+#[track_caller]
+fn check(name: &str, view: &mut TopView, width: u16, height: u16) {
+    test_screen::check("top/golden", name, view, width, height);
+}

@@ -1,0 +1,131 @@
+//! What is on the screen.
+
+use super::*;
+
+#[test]
+fn the_links_are_as_recorded_at_every_size() {
+    for (width, height) in [(60, 10), (80, 24), (120, 40), (200, 50)] {
+        check("links", &mut view(), width, height);
+    }
+}
+
+#[test]
+fn one_link_is_as_recorded() {
+    let mut view = view();
+    let wanted = query(press(&mut view, KeyCode::Enter));
+    assert_eq!(wanted.link, Some(seen("tor0:p3:out")));
+    assert_eq!(press(&mut view, KeyCode::Down), Action::None);
+    check("one_link", &mut view, 80, 24);
+    check("one_link", &mut view, 120, 40);
+}
+
+#[test]
+fn one_flow_is_as_recorded() {
+    let mut view = view();
+    query(press(&mut view, KeyCode::Enter));
+    let key = query(press(&mut view, KeyCode::Enter)).flow.unwrap();
+    assert_eq!(key.to_string(), "tcp 10.0.0.17:51034 > 192.168.100.200:5201");
+    for n in 0..60_u32 {
+        let rate = within(3e9 + f64::from(n * n % 17) * 8e7);
+        let json = flow(&key.to_string(), rate, "sequence_numbers", 812_345);
+        let seen = FlowRow { key, flow: serde_json::from_value(json).unwrap() };
+        view.update(News::Chosen(Box::new(Details { flow: Some(vec![seen]), ..Details::default() })));
+    }
+    check("one_flow", &mut view, 80, 24);
+    view.update(News::Chosen(Box::new(Details { flow: Some(Vec::new()), ..Details::default() })));
+    assert!(screen(&mut view, 80, 24).contains("no collector sees it any more"));
+    assert_eq!(query(press(&mut view, KeyCode::Esc)).flow, None);
+}
+
+#[test]
+fn the_events_and_the_help_are_as_recorded() {
+    let mut view = view();
+    assert_eq!(press(&mut view, KeyCode::Char('e')), Action::None);
+    check("events", &mut view, 80, 24);
+    assert_eq!(press(&mut view, KeyCode::Char('?')), Action::None);
+    check("help", &mut view, 80, 24);
+}
+
+#[test]
+fn a_reroute_and_what_came_of_it_have_a_line_each_and_what_is_told_again_has_none() {
+    let happened = |ms, body| News::Event(Box::new(event(ms, body)));
+    let mut view = view_of([
+        happened(1, decision()),
+        happened(2, outcome("confirmed", Some(2_500_000))),
+        happened(3, crossing("remains", 0.9)),
+        happened(4, outcome("expired", None)),
+    ]);
+    assert_eq!(press(&mut view, KeyCode::Char('e')), Action::None);
+    let screen = screen(&mut view, 140, 24);
+    for line in [
+        "↪ h0 > h8 goes by address 2, not 0: 1.00 Gbit/s expected there, 500 Mbit/s here; tor0:p3:out is congested",
+        "✓ h0 > h8 by address 2: seen, 2.50 ms after the decision",
+        "✗ h0 > h8 by address 2: not seen in time",
+    ] {
+        assert!(screen.contains(line), "{screen}");
+    }
+    assert!(!screen.contains("still"), "{screen}");
+    assert!(screen.contains("─ 4"), "it is counted: {screen}");
+}
+
+#[test]
+fn a_daemon_that_has_not_answered_yet_and_one_that_cannot_be_reached_are_as_recorded() {
+    check("asking", &mut view_of([]), 80, 24);
+    let mut gone = view();
+    gone.update(trouble());
+    gone.update(News::Unsubscribed {
+        error: "cannot be reached: Connection refused (os error 111)".to_owned(),
+        retry_in: Duration::from_millis(500),
+    });
+    check("unreachable", &mut gone, 80, 24);
+    let cells = buffer(&mut gone, 80, 24);
+    assert_eq!(cells[find(&cells, "! cannot be reached: Connection refused; again in 2 s")].fg, Color::Red);
+    gone.update(asked(snapshot()));
+    assert!(!screen(&mut gone, 80, 24).contains("again in 2 s"));
+}
+
+#[test]
+fn a_collector_that_failed_is_red_and_says_why_and_when_it_is_tried_again() {
+    let cells = buffer(&mut view(), 80, 24);
+    assert_eq!(cells[find(&cells, "failed: no such interface; again at 10:01:10")].fg, Color::Red);
+    assert_eq!(cells[find(&cells, ", 1,234 dropped")].fg, Color::Red);
+    let small = buffer(&mut view(), 80, 12);
+    assert_eq!(
+        small[find(&small, "1 of 3 collectors failed")].fg,
+        Color::Red,
+        "without a line of its own, too"
+    );
+}
+
+#[test]
+fn a_link_that_two_collectors_see_is_told_apart_by_their_names() {
+    let mut twice = snapshot();
+    let again = |link: &Link| Link { collector: "tor0-emulated".to_owned(), ..link.clone() };
+    twice.links = twice.links.iter().flat_map(|link| [link.clone(), again(link)]).collect();
+    let mut view = view_of([asked(twice)]);
+    check("twice", &mut view, 80, 24);
+    check("twice", &mut view, 60, 12);
+    check("twice", &mut view, 140, 24);
+    query(press(&mut view, KeyCode::Down));
+    let second = query(press(&mut view, KeyCode::Down)).link.unwrap();
+    assert_eq!((second.link.as_str(), second.collector.as_str()), ("tor0:p3:out", "tor0-emulated"));
+}
+
+#[test]
+fn a_link_is_green_amber_or_red_by_how_full_it_is() {
+    let cells = buffer(&mut view(), 80, 24);
+    for (percent, colour) in [(" 93 %", Color::Red), (" 73 %", Color::Yellow), (" 41 %", Color::Green)] {
+        let (x, y) = find(&cells, percent);
+        assert_eq!(cells[(x + 1, y)].fg, colour, "{percent}");
+    }
+}
+
+#[test]
+fn without_colours_the_frame_has_none() {
+    let mut plain = TopView::new(Theme::PLAIN, "http://127.0.0.1:9477");
+    events().into_iter().for_each(|news| plain.update(news));
+    plain.update(asked(snapshot()));
+    let plain = buffer(&mut plain, 120, 40);
+    assert!(plain.content.iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset));
+    assert!(plain[find(&plain, "failed: no such")].modifier.contains(Modifier::BOLD));
+}

@@ -1,0 +1,88 @@
+//! Events as they come, and the table.
+
+use super::*;
+
+/// A stream that comes in pieces, and ends or breaks.
+struct Pieces(Vec<io::Result<Vec<u8>>>);
+
+impl Read for Pieces {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.0.is_empty() {
+            return Ok(0);
+        }
+        let piece = self.0.remove(0)?;
+        buffer[..piece.len()].copy_from_slice(&piece);
+        Ok(piece.len())
+    }
+}
+
+/// What is told of a stream, and why it ended.
+fn heard(decoder: &mut Decoder, pieces: Vec<io::Result<Vec<u8>>>) -> (Vec<News>, String) {
+    let (tell, news) = crossbeam_channel::unbounded();
+    let ended = subscription::take(Pieces(pieces), decoder, &mut |heard| tell.send(heard.into()).is_ok());
+    let ended = ended.unwrap();
+    (news.try_iter().collect(), ended)
+}
+
+fn sent(id: &str, event: &str, data: &impl serde::Serialize) -> String {
+    format!("id: {id}\nevent: {event}\ndata: {}\n\n", serde_json::to_string(data).unwrap())
+}
+
+#[test]
+fn a_stream_in_pieces_gives_its_events_and_goes_on_after_the_last_whole_one() {
+    let (first, second) = (event(1, cheetah()), event(2, crossing("upwards", 0.9)));
+    let stream = sent("1f-1", "cheetah", &first) + &sent("1f-2", "link", &second);
+    let (all, cut) = stream.split_at(stream.len() - 20);
+    let mut pieces: Vec<_> = all.as_bytes().chunks(7).map(|piece| Ok(piece.to_vec())).collect();
+    pieces.push(Err(io::ErrorKind::Interrupted.into()));
+    pieces.push(Err(io::Error::other("connection reset")));
+    let mut decoder = Decoder::default();
+    let (news, ended) = heard(&mut decoder, pieces);
+    assert_eq!(ended, "connection reset");
+    assert!(matches!(&news[..], [News::Event(event)] if **event == first), "{news:?}");
+    assert_eq!(decoder.last_id(), Some("1f-1"), "what was cut off is asked for again");
+    decoder.reconnect();
+    assert!(!cut.is_empty());
+    let (news, ended) = heard(&mut decoder, vec![Ok(sent("1f-2", "link", &second).into_bytes())]);
+    assert!(matches!(&news[..], [News::Event(event)] if **event == second), "{news:?}");
+    assert_eq!(ended, "the daemon has closed the connection");
+    assert_eq!(decoder.last_id(), Some("1f-2"));
+}
+
+#[test]
+fn what_was_lost_or_not_understood_is_told() {
+    let lost = json!({ "type": "lost", "count": 7, "total": 9, "last": 12 });
+    let other_run = json!({ "type": "lost", "count": null, "total": 0, "last": 0 });
+    let stream = sent("1-12", "lost", &lost)
+        + &sent("2-0", "lost", &other_run)
+        + &sent("2-1", "earthquake", &json!({ "type": "earthquake" }))
+        + "data: no JSON\n\n";
+    let (news, _) = heard(&mut Decoder::default(), vec![Ok(stream.into_bytes())]);
+    let losses: Vec<Loss> = news
+        .iter()
+        .map(|news| match news {
+            News::Lost(loss) => *loss,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(losses, [Loss::TooSlow(7), Loss::OtherRun, Loss::NotUnderstood(1), Loss::NotUnderstood(1)]);
+    let mut view = view_of(news);
+    assert!(screen(&mut view, 80, 24).contains("9 lost"), "of another run nobody knows how many");
+}
+
+#[test]
+fn the_table_has_the_links_by_utilisation_and_who_did_not_answer() {
+    let table = links_table::table(&links());
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(
+        lines[..3],
+        [
+            "link         to                       utilisation          rate           of  flows  changed                  collector",
+            "tor0:p3:out  spine-of-the-second-pod       93.1 %   9.31 Gbit/s  10.0 Gbit/s     94  2026-11-21 10:01:02.060  tor0",
+            "tor0:p1:in   host1                         73.1 %   7.31 Gbit/s  10.0 Gbit/s     74  2026-11-21 10:01:02.020  tor0",
+        ]
+    );
+    assert!(table.contains("≥ 380 Mbit/s"), "{table}");
+    assert!(lines.iter().any(|line| line.starts_with("tor0:p0:out") && line.contains("never")));
+    assert_eq!(lines.last(), Some(&"tor2 does not answer: the collector does not answer"));
+}

@@ -1,0 +1,66 @@
+//! Whatever is typed or shown.
+
+use super::*;
+
+fn any_key() -> impl Strategy<Value = KeyCode> {
+    let letters =
+        prop::sample::select("?h /srSctjkgG1.:x".chars().collect::<Vec<_>>()).prop_map(KeyCode::Char);
+    let named = prop::sample::select(vec![
+        KeyCode::Enter,
+        KeyCode::Esc,
+        KeyCode::Up,
+        KeyCode::Down,
+        KeyCode::PageUp,
+        KeyCode::PageDown,
+        KeyCode::Home,
+        KeyCode::End,
+        KeyCode::Backspace,
+        KeyCode::Left,
+        KeyCode::Tab,
+    ]);
+    prop_oneof![letters, named]
+}
+
+fn any_snapshot() -> impl Strategy<Value = Snapshot> {
+    let extreme = |mut snapshot: Snapshot| {
+        let most = u64::MAX;
+        for row in &mut snapshot.top {
+            (row.rate, row.bytes, row.packets) = ([BitRate(most); 2], [most; 2], [most; 2]);
+            (row.first, row.last) = (Timestamp(most), Timestamp(0));
+        }
+        snapshot.bytes = Bytes(most);
+        (snapshot.packets, snapshot.packet_rate, snapshot.bit_rate) = (most, f64::MAX, BitRate(most));
+        (snapshot.flows_live, snapshot.flow_capacity, snapshot.flows_ended) = (most, 1, most);
+        (snapshot.now, snapshot.history_slice) = (Timestamp(most), Nanos(most));
+        snapshot.counters.iter_mut().for_each(|counter| counter.count = most);
+        snapshot
+    };
+    prop_oneof![
+        Just(snapshot()),
+        Just(several_sources()),
+        Just(with_tasks()),
+        Just(tasks_alone()),
+        Just(Snapshot::default()),
+        Just(extreme(several_sources())),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_key_snapshot_or_size_makes_it_panic(
+        steps in prop::collection::vec((any_key(), any_snapshot(), 0..230u16, 0..60u16), 1..12),
+    ) {
+        let mut view = LiveView::new(Theme::ANSI);
+        for (code, snapshot, width, height) in steps {
+            let action = press(&mut view, code);
+            prop_assert!(action != Action::Quit);
+            if let Action::Query(query) = action {
+                prop_assert_eq!(&query, view.query());
+            }
+            view.update(snapshot);
+            buffer(&mut view, width, height);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What is on the screen.
+
+use super::*;
+
+#[test]
+fn the_main_view_is_as_recorded_at_every_size() {
+    for (width, height) in [(62, 12), (80, 24), (120, 40), (200, 50)] {
+        check("main", &mut view(), width, height);
+    }
+}
+
+#[test]
+fn several_sources_losses_and_a_full_table_are_as_recorded() {
+    check("several_sources", &mut view_of(several_sources()), 80, 24);
+    check("several_sources", &mut view_of(several_sources()), 80, 20);
+}
+
+#[test]
+fn the_view_before_the_first_packet_is_as_recorded() {
+    check("empty", &mut LiveView::new(Theme::ANSI), 80, 24);
+}
+
+#[test]
+fn a_screen_too_small_says_what_it_needs() {
+    check("too_small", &mut view(), 59, 24);
+    check("too_small", &mut view(), 80, 9);
+}
+
+#[test]
+fn the_help_is_as_recorded() {
+    let mut view = view();
+    assert_eq!(press(&mut view, KeyCode::Char('?')), Action::None);
+    check("help", &mut view, 80, 24);
+}
+
+#[test]
+fn one_flow_is_as_recorded() {
+    let mut view = view();
+    let query = asked(press(&mut view, KeyCode::Enter));
+    for n in 0..70 {
+        let mut snapshot = snapshot();
+        snapshot.top[0].rate =
+            [BitRate(300_000_000 + n * n % 17 * 8_000_000), BitRate(2_000_000 + n * 20_000)];
+        snapshot.frozen = snapshot.top.iter().find(|row| Some(row.key) == query.frozen).cloned();
+        view.update(snapshot);
+    }
+    check("detail", &mut view, 80, 24);
+    check("detail", &mut view, 120, 40);
+    view.update(Snapshot { top: Vec::new(), frozen: None, ..snapshot() });
+    check("detail_ended", &mut view, 80, 24);
+}
+
+#[test]
+fn the_cheetahs_are_as_recorded() {
+    let mut view = view();
+    assert_eq!(press(&mut view, KeyCode::Char('c')), Action::None);
+    check("cheetahs", &mut view, 80, 24);
+    check("cheetahs", &mut view, 120, 40);
+}
+
+#[test]
+fn the_tasks_are_as_recorded_at_every_size() {
+    for (width, height) in [(62, 12), (80, 24), (120, 40), (200, 50)] {
+        let mut view = view_of(with_tasks());
+        press_quietly(&mut view, KeyCode::Char('t'));
+        check("tasks", &mut view, width, height);
+    }
+}
+
+#[test]
+fn one_task_is_as_recorded() {
+    let mut view = view_of(with_tasks());
+    press_quietly(&mut view, KeyCode::Char('t'));
+    press_quietly(&mut view, KeyCode::Enter);
+    press_quietly(&mut view, KeyCode::Down);
+    check("one_task", &mut view, 80, 24);
+    press_quietly(&mut view, KeyCode::Esc);
+    press_quietly(&mut view, KeyCode::Down);
+    check("one_task_scalar", &mut view, 80, 24);
+}
+
+#[test]
+fn without_a_flow_table_the_tasks_are_the_main_view() {
+    check("no_table", &mut view_of(tasks_alone()), 80, 24);
+    check("no_table", &mut view_of(tasks_alone()), 62, 12);
+    let mut view = view_of(tasks_alone());
+    for code in [KeyCode::Char('c'), KeyCode::Char('/'), KeyCode::Char('s'), KeyCode::Esc] {
+        press_quietly(&mut view, code);
+        assert!(screen(&mut view, 80, 24).contains(" tasks after 6 windows"), "{code:?}");
+    }
+}
+
+#[test]
+fn t_goes_to_the_tasks_and_back_if_there_are_any() {
+    let mut view = view_of(with_tasks());
+    press_quietly(&mut view, KeyCode::Char('t'));
+    assert!(screen(&mut view, 80, 24).contains(" tasks after 6 windows"));
+    press_quietly(&mut view, KeyCode::Char('t'));
+    assert!(screen(&mut view, 80, 24).contains("flows by rate"));
+    let mut without = super::tests::view();
+    press_quietly(&mut without, KeyCode::Char('t'));
+    assert!(screen(&mut without, 80, 24).contains("flows by rate"));
+}
+
+#[test]
+fn a_filter_typed_wrong_is_as_recorded() {
+    let mut view = view();
+    type_text(&mut view, "/tcp 10.0.0.0/40");
+    check("filter_error", &mut view, 80, 24);
+}
+
+#[test]
+fn a_paused_view_and_an_ended_one_say_so() {
+    let mut paused = view();
+    assert_eq!(press(&mut paused, KeyCode::Char(' ')), Action::None);
+    paused.update(Snapshot { packets: 1, top: Vec::new(), ..snapshot() });
+    check("paused", &mut paused, 80, 24);
+    assert_eq!(press(&mut paused, KeyCode::Char(' ')), Action::None);
+    assert!(screen(&mut paused, 80, 24).contains("no flow is live"), "it shows what it has measured since");
+
+    let mut ended = view();
+    ended.end();
+    check("ended", &mut ended, 80, 24);
+}
+
+#[test]
+fn losses_are_red_and_only_when_there_are_any() {
+    let calm = buffer(&mut view(), 80, 24);
+    assert_eq!(calm[find(&calm, "kernel drops 0")].fg, Color::Reset);
+    let lossy = buffer(&mut view_of(several_sources()), 80, 24);
+    assert_eq!(lossy[find(&lossy, "kernel drops 1,234")].fg, Color::Red);
+    assert_eq!(lossy[find(&lossy, "malformed 7")].fg, Color::Yellow);
+    assert_eq!(lossy[find(&lossy, "12 evicted")].fg, Color::Yellow);
+}
+
+#[test]
+fn a_counter_is_shown_whole_or_told_to_be_missing() {
+    let mut snapshot = snapshot();
+    let labels = ["kernel drops", "untracked", "malformed", "evicted", "backwards", "long claims", "peeled"];
+    snapshot.counters = labels
+        .map(|label| Counter { label, count: 123_456_789, severity: Severity::Loss })
+        .into_iter()
+        .chain([Counter { label: "filtered", count: 0, severity: Severity::Note }])
+        .collect();
+    let line = &lines(&buffer(&mut view_of(snapshot), 80, 24))[6];
+    assert_eq!(
+        line.trim_end(),
+        " kernel drops 123,456,789 · untracked 123,456,789 · evicted 123,456,789 +4 more",
+    );
+}
+
+#[test]
+fn a_cheetah_is_marked_in_the_direction_in_which_it_is_one() {
+    let buffer = buffer(&mut view(), 80, 24);
+    assert_eq!(buffer[find(&buffer, "412M")].fg, Color::Yellow);
+    assert_ne!(buffer[find(&buffer, "3.21M")].fg, Color::Yellow);
+    assert_eq!(buffer[find(&buffer, "▲ udp")].fg, Color::Yellow);
+}
+
+#[test]
+fn without_colours_the_frame_has_none_and_says_the_same() {
+    let mut plain = LiveView::new(Theme::for_no_color(Some("1".as_ref())));
+    plain.update(several_sources());
+    let plain = buffer(&mut plain, 120, 40);
+    assert!(plain.content.iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset));
+    assert!(plain[find(&plain, "kernel drops 1,234")].modifier.contains(Modifier::BOLD));
+    assert_eq!(Theme::for_no_color(Some("".as_ref())), Theme::ANSI);
+    assert_eq!(Theme::for_no_color(None), Theme::ANSI);
+}
+
+#[test]
+fn rates_stay_in_their_columns_whatever_they_are() {
+    // Without the rates and the bar, the row of one flow.
+    let rest_of_row = |rate| {
+        let mut snapshot = snapshot();
+        snapshot.top[0].rate = [BitRate(rate), BitRate(rate / 3)];
+        let lines = lines(&buffer(&mut view_of(snapshot), 80, 80));
+        let row: Vec<char> =
+            lines.iter().find(|line| line.contains("10.0.0.17:51034")).unwrap().chars().collect();
+        (row[..52].to_vec(), row[69..].to_vec())
+    };
+    for rate in [1, 999, 1_000, 999_999, 54_321_000, u64::MAX] {
+        assert_eq!(rest_of_row(rate), rest_of_row(100_000_000), "{rate}");
+    }
+}
