@@ -13,7 +13,7 @@ help: ## say this
 	@echo
 	@echo '  FUZZ_SECONDS=N make fuzz   spends N seconds on each fuzz target (60)'
 
-run: ## build, and steer an emulated network for half a minute, reroutes shown as they happen
+run: ## build, and steer an emulated network for 15 s, reroutes shown as they happen
 	@scripts/setup.sh run
 	@echo '==> build the release binary'
 	@cargo build --release -p thalweg

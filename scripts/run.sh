@@ -5,7 +5,7 @@
 set -eu
 
 program=$1
-seconds=${2:-25}
+seconds=${2:-15}
 config=examples/steering/thalweg.toml
 
 cat <<EOT
