@@ -43,7 +43,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def folder(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("out") / "made" / "for it"
-    assert cli.main(["report", str(data), "--by", "asn", "--out", str(out)]) == cli.COMPLETE
+    assert cli.main(["report", str(data), "--by", "asn", "--output", str(out)]) == cli.COMPLETE
     return out
 
 
@@ -160,7 +160,7 @@ def test_the_page_is_whole_and_needs_nothing_else(folder: Path) -> None:
 
 
 def test_the_page_is_the_same_each_time(data: Path, folder: Path, tmp_path: Path) -> None:
-    assert cli.main(["report", str(data), "--by", "asn", "--out", str(tmp_path)]) == cli.COMPLETE
+    assert cli.main(["report", str(data), "--by", "asn", "--output", str(tmp_path)]) == cli.COMPLETE
     for path in folder.iterdir():
         assert (tmp_path / path.name).read_bytes() == path.read_bytes(), path.name
 
@@ -170,13 +170,13 @@ def test_groups_are_prefixes_or_sites_too(data: Path, tmp_path: Path) -> None:
     sites.write_text('prefix,name\n192.0.2.0/24,Lab 1\n198.51.100.0/24,"Lab <2>"\n')
     for by, names in (("prefix/24", {"192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24"}), (f"sites={sites}", {"Lab 1", "Lab <2>"})):
         out = tmp_path / by.partition("=")[0].replace("/", "-")
-        assert cli.main(["report", str(data), "--by", by, "--out", str(out)]) == cli.COMPLETE
+        assert cli.main(["report", str(data), "--by", by, "--output", str(out)]) == cli.COMPLETE
         assert {row["group"] for row in rows(out, "component-counts")} == names
         assert "<2>" not in (out / "index.html").read_text(encoding="utf-8")
 
 
 def test_a_report_on_nothing_says_so(tmp_path: Path, data: Path, capsys: Any) -> None:
-    arguments = ["report", str(data), "--by", "asn", "--threshold", "1TB", "--out", str(tmp_path)]
+    arguments = ["report", str(data), "--by", "asn", "--threshold", "1TB", "--output", str(tmp_path)]
     assert cli.main(arguments) == cli.COMPLETE, capsys.readouterr().err
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert "no transfers" in page

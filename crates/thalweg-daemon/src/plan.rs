@@ -13,7 +13,7 @@ use thalweg_http::access::Access;
 /// If tokens or certificates cannot be used.
 pub fn describe(config: &Config) -> anyhow::Result<String> {
     let access = Access::new(&config.access)?;
-    let mut text = format!("{}: no mistakes\n", config.file);
+    let mut text = format!("{}: OK\n", config.file);
     let _ = writeln!(text, "api: {}, {}", config.access.listen, access.policy().summary());
     let _ = match &config.network.state {
         Some((path, state)) => writeln!(

@@ -14,7 +14,7 @@
 //! | [`mirror`] | who else reads what monitor ports send: a collector, the daemon that steers the network |
 //! | `alone` | how long a flow takes alone in the network: what slowdown is measured against |
 //! | [`results`], `summary` | what was measured |
-//! | [`json`], [`files`], [`plots`] | the same for programs; for the folder of `--out` |
+//! | [`json`], [`files`], [`plots`] | the same for programs; for the folder of `--output` |
 //! | [`sweep`] | the matrix of a sweep |
 
 #![forbid(unsafe_code)]

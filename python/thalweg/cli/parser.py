@@ -19,7 +19,7 @@ language, and times are UTC."""
 
 EXAMPLES = """
 Who moved what between which networks, as a page with plots:
-  thalweg flows report records --by asn --out report
+  thalweg flows report records --by asn --output report
 Who sent most in the last hour:
   thalweg flows top records --by source --from now-1h
 Traffic of a service over the day:

@@ -22,13 +22,13 @@ and JSON, exact."""
 
 EXAMPLES = """
 By autonomous system:
-  thalweg flows report records --by asn --out report
+  thalweg flows report records --by asn --output report
 By network, of November:
-  thalweg flows report records --by prefix/24 --from 2026-11-01 --to 2026-12-01 --out november
+  thalweg flows report records --by prefix/24 --from 2026-11-01 --to 2026-12-01 --output november
 By site, from lines such as "192.0.2.0/24,Lab 1":
-  thalweg flows report records --by sites=sites.csv --out report
+  thalweg flows report records --by sites=sites.csv --output report
 Where no flow moves 1 GB in a minute:
-  thalweg flows report records --by asn --threshold 10MB --out report
+  thalweg flows report records --by asn --threshold 10MB --output report
 """
 
 _PREFIX = re.compile(r"prefix/(\d{1,3})(?:,(\d{1,3}))?")
@@ -36,7 +36,7 @@ _PREFIX = re.compile(r"prefix/(\d{1,3})(?:,(\d{1,3}))?")
 
 def add(commands: Any, now: datetime) -> None:
     """Adds the command."""
-    this = parser.command(commands, "report", ABOUT, EXAMPLES, "DATA --by GROUPS --out DIR [options]")
+    this = parser.command(commands, "report", ABOUT, EXAMPLES, "DATA --by GROUPS --output DIR [options]")
     parser.add_source(this, now)
     this.add_argument(
         "--by",
@@ -45,7 +45,7 @@ def add(commands: Any, now: datetime) -> None:
         metavar="GROUPS",
         help="asn; prefix/LEN or prefix/LEN,LEN for IPv4 and IPv6 (48); sites=FILE, CSV of prefix,name",
     )
-    this.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the page, CSV and JSON; made if need be")
+    this.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="output directory for the page, CSV and JSON")
     parser.add_rules(this, sets=True)
     this.set_defaults(run=run)
 
@@ -77,7 +77,7 @@ def run(chosen: argparse.Namespace) -> None:
     about = {"data": chosen.data, "by": words, "from": _told(chosen.start), "to": _told(chosen.end)}
     with answering.work(chosen) as work, work.bar:
         contents = collect(work.archive, groups, about)
-    for path in write(contents, chosen.out)[:1]:
+    for path in write(contents, chosen.output)[:1]:
         print(path)
 
 

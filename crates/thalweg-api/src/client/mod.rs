@@ -129,9 +129,10 @@ impl Client {
     pub fn new(options: &ClientOptions) -> Result<Client, ClientError> {
         let base = options.base().ok_or_else(|| ClientError::Address(options.api.clone()))?.to_owned();
         let is_plain = base.starts_with("http://");
-        for (flag, is_given) in
-            [("--ca", options.ca.is_some()), ("--client-certificate", options.client_certificate.is_some())]
-        {
+        for (flag, is_given) in [
+            ("--ca-file", options.ca.is_some()),
+            ("--client-certificate", options.client_certificate.is_some()),
+        ] {
             if is_plain && is_given {
                 return Err(ClientError::NoTls { flag, api: base });
             }
@@ -360,7 +361,7 @@ mod tests {
     #[test]
     fn certificates_are_refused_where_they_would_do_nothing() {
         let message = complaint(ClientOptions { ca: Some("/ca.pem".into()), ..ClientOptions::default() });
-        assert!(message.starts_with("--ca needs an address that begins with https://"), "{message}");
+        assert!(message.starts_with("--ca-file needs an address that begins with https://"), "{message}");
     }
 
     #[test]

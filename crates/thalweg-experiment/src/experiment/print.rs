@@ -10,7 +10,7 @@ const INTRODUCTION: &str = "\
 
 `thalweg emulate EXPERIMENT.toml` reads what to emulate from a file in [TOML](https://toml.io). The file is checked as a
 whole before the first slot: every unknown section, unknown key, wrong and missing value is named with its line, and the
-program ends with [code 2](exit-codes.md). `thalweg emulate --print EXPERIMENT.toml` prints the experiment as it was
+program ends with [code 2](exit-codes.md). `thalweg emulate --print-config EXPERIMENT.toml` prints the experiment as it was
 understood, with all defaults; `thalweg emulate --list` shows what there is to choose from.
 
 A key can be set from outside, for one run or many: `--sweep scheme=droptail,dctcp --sweep workload.load=0.1..0.8`.

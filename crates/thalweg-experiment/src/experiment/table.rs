@@ -550,7 +550,7 @@ section! {
 
 section! {
     /// A monitor port of a router: it sends a copy of what other ports send, as far as its rate and its
-    /// buffer go (Planck, section 3.1). With --out the copies are in mirror-ROUTER.pcapng, with true headers.
+    /// buffer go (Planck, section 3.1). With --output the copies are in mirror-ROUTER.pcapng, with true headers.
     /// There may be one a router.
     pub struct Mirror in MIRROR = ["mirror"] {
         /// The router.

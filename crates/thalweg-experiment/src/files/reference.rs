@@ -8,7 +8,7 @@ use crate::results::{DropRow, FlowRow, LinkRow, QueueRow};
 const BEGINNING: &str = "\
 # Files of an emulation
 
-`thalweg emulate EXPERIMENT.toml --out DIR` leaves a file for each table below in `DIR`: Parquet, or CSV with
+`thalweg emulate EXPERIMENT.toml --output DIR` leaves a file for each table below in `DIR`: Parquet, or CSV with
 `--format csv`. A sweep leaves them in a folder for each run. Equal experiments with equal seeds leave equal bytes.
 
 Times are whole nanoseconds of emulated time, which begins at 0. No column has missing values. All that is counted is a

@@ -13,40 +13,39 @@ use super::file_kind::FileKind;
 use crate::config::{self, Request};
 use thalweg_experiment::{Experiment, Plan};
 
-/// Check a file, and say what it would do.
+/// Check any configuration, experiment or topology file.
 ///
-/// Recognises configurations of serve and watch, experiments, topologies and states of networks. Names everything that is
-/// wrong with the file, and with the topology, tokens and certificates that it names; an interface that does not exist is
-/// wrong too. If nothing is wrong, says what would be done with it.
+/// Recognises configurations of `serve` and `watch`, experiments, topologies and network states. Reports every error in the
+/// file and in the files that it refers to, including interfaces that do not exist. Describes a valid file.
 #[derive(Args, Debug)]
 pub(super) struct CheckArgs {
-    /// The file.
+    /// File to check.
     #[arg(value_name = "FILE", required_unless_present_any = ["config", "default"])]
     file: Option<PathBuf>,
 
-    /// Kind of the file, if it is not to be recognised.
+    /// Kind of file, instead of detecting it.
     #[arg(long, value_enum, value_name = "KIND", requires = "file")]
     kind: Option<FileKind>,
 
-    /// Check a configuration of serve, before it starts: an interface may be missing still.
+    /// Check a configuration of `serve` without checking that its interfaces exist.
     #[arg(short, long, value_name = "FILE", conflicts_with = "file")]
     config: Option<PathBuf>,
 
-    /// Print a configuration of serve to begin with, every key in it with its meaning and its default.
+    /// Print a commented example configuration of `serve` with all defaults.
     #[arg(long, conflicts_with_all = ["config", "file"])]
     default: bool,
 }
 
-/// What is wrong with a file, a line a problem.
+/// The errors of a file, one per line.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub(super) struct CheckError(String);
 
 impl CheckArgs {
-    /// Does it.
+    /// Runs the command.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// If the file is invalid.
     pub(super) fn run(self) -> anyhow::Result<()> {
         match (&self.file, &self.config) {
             (Some(file), _) => super::print(check(file, self.kind)?),
@@ -58,7 +57,7 @@ impl CheckArgs {
     }
 }
 
-/// What a file is, and what would be done with it.
+/// Checks and describes a file.
 fn check(path: &Path, kind: Option<FileKind>) -> anyhow::Result<String> {
     let file = path.display().to_string();
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {file}"))?;
@@ -66,7 +65,7 @@ fn check(path: &Path, kind: Option<FileKind>) -> anyhow::Result<String> {
     let format = if is_json { Format::Json } else { Format::Toml };
     let unknown = || {
         let kinds = FileKind::TRIED.map(FileKind::title).join(", ");
-        CheckError(format!("{file}: no section of a known kind of file: expected {kinds} (or say --kind)"))
+        CheckError(format!("{file}: unknown kind of file: expected {kinds} (set it with --kind)"))
     };
     let kind = kind.or_else(|| FileKind::of(&text, format)).ok_or_else(unknown)?;
     let described = match kind {
@@ -79,7 +78,7 @@ fn check(path: &Path, kind: Option<FileKind>) -> anyhow::Result<String> {
                 Format::Json => Topology::from_json(&text, &file),
             };
             let topology = topology.map_err(|error| CheckError(error.to_string()))?;
-            format!("{file}: no mistakes\n{}", sizes(&topology))
+            format!("{file}: OK\n{}", sizes(&topology))
         }
         FileKind::State => {
             let state = match format {
@@ -92,7 +91,7 @@ fn check(path: &Path, kind: Option<FileKind>) -> anyhow::Result<String> {
     Ok(format!("{file}: {}\n{described}", kind.title()))
 }
 
-/// Everything that is wrong, in the file and in what it names.
+/// Reports the errors of a daemon configuration and of the files that it refers to.
 fn daemon(path: &Path) -> anyhow::Result<String> {
     match thalweg_daemon::config::Config::load_strictly(path) {
         Ok(config) => {
@@ -108,15 +107,15 @@ fn daemon(path: &Path) -> anyhow::Result<String> {
 
 fn watch(path: &Path) -> anyhow::Result<String> {
     let config = config::Config::load(path)?;
-    // As if on a terminal: a file that asks for the live view is right.
+    // The live view is valid on a terminal.
     config::resolve(&Request::default(), &config, true)?;
-    Ok(format!("{}: no mistakes; keys set: {}\n", path.display(), config.key_count()))
+    Ok(format!("{}: OK, {} keys set\n", path.display(), config.key_count()))
 }
 
 fn experiment(path: &Path) -> anyhow::Result<String> {
     let experiment = Experiment::load(path)?;
     let plan = Plan::new(&experiment)?;
-    let mut text = format!("{}: no mistakes\n", path.display());
+    let mut text = format!("{}: OK\n", path.display());
     let _ =
         writeln!(text, "emulates {} of {}, scheme {}", plan.duration, plan.topology_name, plan.scheme.name());
     text.push_str(&sizes(&plan.topology));
@@ -132,7 +131,7 @@ fn experiment(path: &Path) -> anyhow::Result<String> {
 }
 
 fn network_state(file: &str, state: &NetworkState) -> String {
-    let mut text = format!("{file}: no mistakes\n{}", sizes(state.topology()));
+    let mut text = format!("{file}: OK\n{}", sizes(state.topology()));
     let by = match state.forwarding().seed() {
         Some(seed) => format!("equal-cost paths with seed {seed}"),
         None => "tables".to_owned(),
@@ -184,7 +183,7 @@ mod tests {
             ("collector/topology.toml", "topology and state of a network\n"),
         ] {
             let said = check(&root.join(file), None).unwrap();
-            assert!(said.contains(expected) && said.contains("no mistakes"), "{said}");
+            assert!(said.contains(expected) && said.contains(": OK"), "{said}");
         }
         let (_folder, path) = written("lab.toml", &config::default_file());
         assert!(check(&path, None).unwrap().contains("configuration of thalweg watch"));
@@ -195,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_wrong_is_told_at_once_interfaces_that_are_not_there_included() {
+    fn all_errors_are_reported_including_missing_interfaces() {
         let text = "[api]\nlistne = '127.0.0.1:1'\n[[collector]]\nname = 'a'\ninterface = 'no-such0'\n\
                     [[collector]]\nname = 'a'\ninterface = 'lo'\n";
         let expected = "t.toml:2: unknown key listne; did you mean listen?\nt.toml:5: interface: there is no interface no-such0 here";
@@ -214,6 +213,6 @@ mod tests {
             refused("x.toml", "duration = '1s'\n[scheme]\nname = 'dctp'\n").contains("did you mean dctcp?")
         );
         assert!(refused("n.toml", "[[router]]\nnam = 'a'\n").starts_with("n.toml:1: router has no name"));
-        assert!(refused("e.toml", "a = 1\n").starts_with("e.toml: no section of a known kind of file"));
+        assert!(refused("e.toml", "a = 1\n").starts_with("e.toml: unknown kind of file"));
     }
 }

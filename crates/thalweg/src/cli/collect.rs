@@ -19,24 +19,24 @@ use super::exit_code::ExitCode;
 use crate::collect::{self, CollectRequest, RequestError, Sampling, Show};
 use crate::config::value::parse;
 
-/// Receive flow records from routers, and keep them as Parquet.
+/// Receive flow records from routers and write them to Parquet files.
 ///
-/// Reads NetFlow v5 and v9, IPFIX and sFlow, told apart by their version numbers, on any port: over UDP, and IPFIX over TCP
-/// and TLS. Records go to files of Parquet, DIR/flows/date=.../hour=.../, each complete and readable at any time; interface
-/// counters of sFlow to DIR/interface-counters. What is lost is counted where it is lost. Ctrl-C or SIGTERM ends it when
-/// everything is written; SIGUSR1 prints the table of exporters.
+/// Accepts NetFlow v5 and v9, IPFIX and sFlow on any UDP port, and IPFIX over TCP and TLS. Writes
+/// DIR/flows/date=.../hour=.../*.parquet, where every file is complete and readable at any time, and sFlow interface
+/// counters to DIR/interface-counters. Counts every loss where it occurs. Ctrl-C and SIGTERM write all pending records and
+/// exit. SIGUSR1 prints the exporters.
 #[derive(Args, Debug)]
 pub(super) struct CollectArgs {
-    /// Where to listen: [udp:|tcp:|tls:][ADDRESS:]PORT [default: 2055 4739 6343, UDP, all addresses].
+    /// Listen addresses: [udp:|tcp:|tls:][ADDRESS:]PORT [default: UDP ports 2055, 4739 and 6343].
     ///
-    /// Such as 9995, 10.0.0.1:2055, [2001:db8::1]:6343, tcp:4739, tls:4740. Without an address, all of IPv4 and IPv6.
-    /// With --replay, UDP ports of the datagrams to read; by default whatever looks like an export message.
+    /// Examples: 9995, 10.0.0.1:2055, [2001:db8::1]:6343, tcp:4739, tls:4740. Without ADDRESS, listens on all IPv4 and IPv6
+    /// addresses. With --replay: UDP ports to read; by default all that look like export messages.
     #[arg(value_name = "LISTEN")]
     listen: Vec<Listen>,
 
-    /// Where the files go; made if it is not there.
-    #[arg(short, long, value_name = "DIR")]
-    out: PathBuf,
+    /// Output directory. Created if missing.
+    #[arg(short, long = "output", value_name = "DIR")]
+    output_dir: PathBuf,
 
     #[command(flatten)]
     input: InputArgs,
@@ -57,44 +57,44 @@ pub(super) struct CollectArgs {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Input")]
 struct InputArgs {
-    /// Read export messages from captures in place of sockets: pcap or pcapng, also compressed; `-` for standard input.
+    /// Read export messages from capture files (pcap, pcapng, .gz, .zst; `-` for standard input) instead of sockets.
     ///
-    /// Time passes as the captures have it. Fragments are not put together, but counted.
+    /// Time follows the packet timestamps. IP fragments are counted, not reassembled.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     replay: Vec<PathBuf>,
 
-    /// One packet in N is counted, where an exporter does not say so itself; EXPORTER=N for one exporter.
+    /// Sampling interval for exporters that do not report one: 1 in N packets. EXPORTER=N sets it for one exporter.
     #[arg(long, value_name = "[EXPORTER=]N")]
     sampling: Vec<Sampling>,
 
-    /// The same from a file: lines "10.0.0.1" = 1000 and default = 100 in a section [sampling].
+    /// File with sampling intervals: a section [sampling] with lines such as "10.0.0.1" = 1000 and default = 100.
     #[arg(long, value_name = "FILE")]
     exporters: Option<PathBuf>,
 
-    /// Sockets for each UDP address, each with a thread; the kernel spreads exporters over them.
+    /// Receiving threads per UDP address. The kernel distributes exporters over them.
     #[arg(long, value_name = "N", default_value = "1")]
-    receivers: NonZeroUsize,
+    threads: NonZeroUsize,
 
     /// Receive buffer of each UDP socket.
     ///
-    /// What arrives while a thread is busy waits there; what finds it full is lost, and counted. Above net.core.rmem_max it
-    /// takes the capability CAP_NET_ADMIN; a warning says if the kernel gave less.
+    /// Datagrams that find the buffer full are lost and counted. Sizes above net.core.rmem_max need CAP_NET_ADMIN; a warning
+    /// is logged if the kernel grants less.
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse::<Bytes>)]
     receive_buffer: Bytes,
 
-    /// Connections to one address of TCP or TLS at a time.
+    /// Maximum connections per TCP or TLS listen address.
     #[arg(long, value_name = "N", default_value = "256")]
     connections: NonZeroUsize,
 
-    /// Close a connection that has sent no message for so long.
+    /// Close connections that sent no message for this long.
     #[arg(long, value_name = "TIME", default_value = "30min", value_parser = parse::<Nanos>)]
     idle: Nanos,
 
-    /// Stop after this time.
+    /// Stop after this long.
     #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
     duration: Option<Nanos>,
 
-    /// Stop after this many flow records, or a few more.
+    /// Stop after about this many flow records.
     #[arg(long, value_name = "N")]
     count: Option<u64>,
 }
@@ -102,27 +102,27 @@ struct InputArgs {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Files")]
 struct StoreArgs {
-    /// Begins the names of files: collectors that write into one directory have different names.
+    /// Prefix of file names. Must be unique among processes that write to one directory.
     #[arg(long, value_name = "NAME", default_value = "collect")]
     name: String,
 
-    /// A crash loses no more than what came within this time.
+    /// Maximum age of unsaved records: a crash loses at most this much.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse::<Nanos>)]
     loss_bound: Nanos,
 
-    /// Time that a file covers; divides the hour.
+    /// Time span of one file. Must divide one hour.
     #[arg(long, value_name = "TIME", default_value = "5min", value_parser = parse::<Nanos>)]
     file_span: Nanos,
 
-    /// Compression level of zstd.
+    /// zstd compression level.
     #[arg(long, value_name = "1-22", default_value = "1")]
     compression: i32,
 
-    /// Remove files when all their records are so old [default: never].
+    /// Delete files older than this [default: never].
     #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
     retention_age: Option<Nanos>,
 
-    /// Remove the oldest files while there are more bytes than this [default: never].
+    /// Delete the oldest files above this total size [default: never].
     #[arg(long, value_name = "SIZE", value_parser = parse::<Bytes>)]
     retention_size: Option<Bytes>,
 }
@@ -130,22 +130,22 @@ struct StoreArgs {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Kafka")]
 struct KafkaArgs {
-    /// Send every flow record to Kafka as well: brokers to begin with, commas between; takes a build with the feature `kafka`.
+    /// Also send flow records to these Kafka bootstrap brokers. Needs a build with the feature `kafka`.
     ///
-    /// As JSON with the names of the files' columns; the exporter's address is the message's key. Nothing waits for brokers: what
-    /// they are too slow for is not sent, and counted. The files stay the safe copy.
+    /// Records are JSON objects with the column names of the files, keyed by exporter address. Slow brokers never delay
+    /// collection: records that they cannot take are dropped and counted. The files remain complete.
     #[arg(long, value_name = "HOST:PORT,...")]
     kafka: Option<String>,
 
-    /// The topic.
+    /// Kafka topic.
     #[arg(long, value_name = "TOPIC", default_value = "flows", requires = "kafka")]
     kafka_topic: String,
 
-    /// Most records of a message, a line each. Many in one cost less; for one alone any reader is good.
+    /// Maximum records per message, one per line. More records cost less; most consumers expect one.
     #[arg(long, value_name = "N", default_value = "1", requires = "kafka")]
     kafka_rows: NonZeroUsize,
 
-    /// A setting of librdkafka, such as security.protocol=SASL_SSL; =@FILE takes the value from a file.
+    /// librdkafka property, such as security.protocol=SASL_SSL. KEY=@FILE reads the value from a file.
     #[arg(long, value_name = "KEY=VALUE", requires = "kafka")]
     kafka_option: Vec<Setting>,
 }
@@ -153,19 +153,19 @@ struct KafkaArgs {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Output")]
 struct OutputArgs {
-    /// One JSON object a line: a status every --interval, and the summary last.
+    /// Write JSON lines: a status every --interval and a summary at the end.
     #[arg(long, conflicts_with = "summary")]
     json: bool,
 
-    /// A report at the end, in place of the live view.
+    /// Print a report at the end instead of the live view.
     #[arg(long)]
     summary: bool,
 
-    /// How often to show how things stand.
+    /// Status interval.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse::<Nanos>)]
     interval: Nanos,
 
-    /// Answer Prometheus at http://ADDRESS:PORT/metrics.
+    /// Serve Prometheus metrics at http://ADDRESS:PORT/metrics.
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
 }
@@ -173,39 +173,38 @@ struct OutputArgs {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "TLS")]
 struct TlsArgs {
-    /// Chain of certificates to show, PEM, the own first.
+    /// Server certificate chain (PEM), leaf first.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_certificate: Option<PathBuf>,
 
-    /// Private key of that certificate, PEM.
+    /// Private key of the server certificate (PEM).
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     tls_key: Option<PathBuf>,
 
-    /// Certificates of authorities, PEM: exporters need a certificate of one of them.
+    /// CA certificates (PEM) that must have issued the exporters' certificates.
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
-    tls_client_ca: Option<PathBuf>,
+    tls_client_ca_file: Option<PathBuf>,
 }
 
 impl CollectArgs {
-    /// Does it.
+    /// Runs the command.
     ///
     /// # Errors
-    /// If flags or files make no sense, or as [`collect::run`].
+    /// If flags or files are invalid, or as [`collect::run`].
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let request = self.request(io::stdout().is_terminal())?;
         Ok(collect::run(request)?.into())
     }
 
     fn request(self, is_terminal: bool) -> Result<CollectRequest, RequestError> {
-        let CollectArgs { listen, out, input, store, kafka, output, tls } = self;
+        let CollectArgs { listen, output_dir, input, store, kafka, output, tls } = self;
         let files = input.exporters.as_deref().map(Sampling::load).transpose()?.unwrap_or_default();
-        let default = CollectOptions::new(StoreOptions::new(out), collect::clock);
-        let tls = tls
-            .tls_certificate
-            .zip(tls.tls_key)
-            .map(|(certificate, key)| collect::load_tls(&certificate, &key, tls.tls_client_ca.as_deref()));
+        let default = CollectOptions::new(StoreOptions::new(output_dir), collect::clock);
+        let tls = tls.tls_certificate.zip(tls.tls_key).map(|(certificate, key)| {
+            collect::load_tls(&certificate, &key, tls.tls_client_ca_file.as_deref())
+        });
         let mut process = CollectOptions {
-            receivers: input.receivers,
+            receivers: input.threads,
             receive_buffer: usize::try_from(input.receive_buffer.0).unwrap_or(usize::MAX),
             streams: StreamLimits {
                 connections: input.connections.get(),
@@ -229,7 +228,7 @@ impl CollectArgs {
             }),
             ..default
         };
-        // With captures, no ports are any ports.
+        // Without ports, captures are read whole.
         if !listen.is_empty() || !input.replay.is_empty() {
             process.listen = listen;
         }

@@ -17,69 +17,69 @@ use thalweg_wire::Nanos;
 
 use crate::emulate::{self, report};
 
-/// Emulate a network, and measure its queues, links and flows.
+/// Emulate a network and measure its queues, links and flows.
 ///
-/// Reads an experiment file: a topology, a scheme that manages the routers' queues, what endpoints send and by which
-/// transport. Emulates it in virtual time, packet by packet, and shows throughput, queues, drops and flow completion
-/// times. The same file and seed give the same results, to the byte, on any machine.
+/// The experiment file describes a topology, a queue management scheme, workloads and transports. The emulation runs in
+/// virtual time, packet by packet, and reports throughput, queues, drops and flow completion times. The same file and seed
+/// give identical results on any machine.
 #[derive(Args, Debug)]
 pub(super) struct EmulateArgs {
     /// Experiment file, in TOML.
     #[arg(value_name = "EXPERIMENT", required_unless_present = "list")]
     experiment: Option<PathBuf>,
 
-    /// Run it for each of these values of a key; several sweeps are a matrix.
+    /// Run the experiment for each value of a key. Several sweeps form a matrix.
     ///
-    /// `scheme=droptail,dctcp,hull`, `load=0.1..0.8` (in steps of 0.1), `scheme.threshold=20..100:20`. Keys are those of
-    /// the file, with their section where the name alone would do for several. Runs go side by side, one a core.
+    /// Examples: `scheme=droptail,dctcp,hull`, `load=0.1..0.8` (steps of 0.1), `scheme.threshold=20..100:20`. Prefix a key
+    /// with its section where the name is ambiguous. Runs execute in parallel.
     #[arg(long, value_name = "KEY=VALUES", value_parser = axis)]
     sweep: Vec<Axis>,
 
-    /// Seed of everything random, over the file's.
+    /// Random seed. Overrides the file.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Most runs of a sweep at a time [default: as many as there are cores].
+    /// Number of runs of a sweep in parallel [default: number of cores].
     #[arg(long, value_name = "N", requires = "sweep")]
-    cores: Option<usize>,
+    threads: Option<usize>,
 
-    /// Folder for what was measured: flows, queues, links and drops as files, and plots.
+    /// Directory for results: flows, queues, links and drops as tables, and plots.
     ///
-    /// It is made if it is not there; a sweep makes a folder in it for each run.
-    #[arg(long, value_name = "DIR", help_heading = "Output")]
-    out: Option<PathBuf>,
+    /// Created if missing. A sweep creates a subdirectory for each run.
+    #[arg(short, long, value_name = "DIR", help_heading = "Output")]
+    output: Option<PathBuf>,
 
-    /// How the files in the folder are written [default: parquet].
+    /// Format of the tables [default: parquet].
     #[arg(
         long,
         value_enum,
         value_name = "FORMAT",
         help_heading = "Output",
-        requires = "out",
+        requires = "output",
         hide_default_value = true
     )]
     format: Option<Format>,
 
-    /// One JSON object a run in the place of tables.
+    /// Print one JSON object per run instead of tables.
     #[arg(long, help_heading = "Output")]
     json: bool,
 
-    /// Show the experiment as it is understood, with all defaults, and end.
-    #[arg(long, help_heading = "Output", conflicts_with_all = ["json", "out", "sweep"])]
-    print: bool,
+    /// Print the resolved experiment with all defaults and exit.
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["json", "output", "sweep"])]
+    print_config: bool,
 
-    /// Show the schemes, topologies, transports, patterns and sizes to choose from, and end.
+    /// List the available schemes, topologies, transports, patterns and flow sizes and exit.
     #[arg(long, help_heading = "Output", exclusive = true)]
     list: bool,
 }
 
-/// How files are written.
+/// Format of result tables.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum Format {
-    /// Parquet, compressed: small, typed, and read at once by DuckDB, pandas and polars
+    /// Compressed Parquet, for DuckDB, pandas and Polars
     #[default]
     Parquet,
-    /// Comma-separated text with a header
+    /// Comma-separated values with a header
     Csv,
 }
 
@@ -93,10 +93,10 @@ impl From<Format> for files::Format {
 }
 
 impl EmulateArgs {
-    /// Does it.
+    /// Runs the command.
     ///
     /// # Errors
-    /// If the experiment is wrong, the network cannot be emulated, or files cannot be written.
+    /// If the experiment is invalid, the network cannot be emulated, or files cannot be written.
     pub(super) fn run(self) -> anyhow::Result<()> {
         let Some(path) = self.experiment.as_deref().filter(|_| !self.list) else {
             return super::print(emulate::list());
@@ -106,7 +106,7 @@ impl EmulateArgs {
             experiment.set("seed", &seed.to_string(), "--seed")?;
         }
         let stop = Arc::new(AtomicBool::new(false));
-        if self.print {
+        if self.print_config {
             Plan::new(&experiment)?;
             return super::print(experiment.print());
         }
@@ -120,11 +120,12 @@ impl EmulateArgs {
         let plan = Plan::new(experiment)?;
         let bars = Bars::new(vec![String::new()]);
         stop_on_signals(stop)?;
-        let results =
-            thalweg_experiment::run(plan, self.out.as_deref(), stop, &mut |progress| bars.hear(0, progress));
+        let results = thalweg_experiment::run(plan, self.output.as_deref(), stop, &mut |progress| {
+            bars.update(0, progress)
+        });
         bars.clear();
         let results = results?;
-        if let Some(folder) = &self.out {
+        if let Some(folder) = &self.output {
             self.write(folder, &results)?;
         }
         match self.json {
@@ -139,16 +140,16 @@ impl EmulateArgs {
 
     fn matrix(&self, experiment: &Experiment, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
         let sweep = Sweep::new(experiment, self.sweep.clone())?;
-        let cores = self.cores.unwrap_or_else(|| available_parallelism().map_or(1, Into::into));
+        let threads = self.threads.unwrap_or_else(|| available_parallelism().map_or(1, Into::into));
         let bars = Bars::new((0..sweep.runs()).map(|run| sweep.told(run).join(" ")).collect());
         stop_on_signals(stop)?;
         let results = sweep.go(
-            cores,
-            self.out.as_deref(),
+            threads,
+            self.output.as_deref(),
             stop,
-            &|run, progress| bars.hear(run, progress),
+            &|run, progress| bars.update(run, progress),
             &|run, mut results: Results| {
-                if let Some(folder) = &self.out {
+                if let Some(folder) = &self.output {
                     self.write(&folder.join(sweep.folder(run)), &results)?;
                 }
                 bars.finish(run, &results);
@@ -159,7 +160,7 @@ impl EmulateArgs {
         );
         bars.clear();
         let results = results?;
-        if let Some(folder) = &self.out {
+        if let Some(folder) = &self.output {
             plots::draw_sweep(folder, &results)?;
         }
         super::print(if self.json { json::lines(&results) } else { report::comparison(&results) })
@@ -172,7 +173,7 @@ impl EmulateArgs {
     }
 }
 
-/// The first signal ends the run, with what was measured so far; a second one ends the program.
+/// The first signal ends the run and keeps its results. A second one ends the program.
 fn stop_on_signals(stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(stop))
@@ -182,18 +183,17 @@ fn stop_on_signals(stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A line for each run that is under way, on the terminal if there is one: on standard error, so that results can be
-/// redirected.
+/// Progress bars of all runs, on standard error if it is a terminal.
 struct Bars {
     all: MultiProgress,
-    /// By run; one that has not begun has none.
+    /// One per run, created when the run starts.
     bars: Vec<OnceLock<ProgressBar>>,
     names: Vec<String>,
     are_shown: bool,
 }
 
 impl Bars {
-    /// Bars of runs of these names.
+    /// Creates the bars of these runs.
     fn new(names: Vec<String>) -> Bars {
         let widest = names.iter().map(String::len).max().unwrap_or(0);
         Bars {
@@ -204,7 +204,7 @@ impl Bars {
         }
     }
 
-    fn hear(&self, run: usize, progress: Progress) {
+    fn update(&self, run: usize, progress: Progress) {
         if !self.are_shown {
             return;
         }
@@ -216,11 +216,11 @@ impl Bars {
         bar.set_message(format!("{}, {rate:.1} M packets/s, {ratio:.2} x real time", progress.emulated));
     }
 
-    /// A run has ended: its bar gives way to a line.
+    /// Replaces the bar of a finished run by a line.
     fn finish(&self, run: usize, results: &Results) {
         if let Some(bar) = self.bars[run].get() {
             bar.finish_and_clear();
-            // Nobody is left to see it.
+            // The terminal may be gone.
             let _ = self.all.println(format!("{}{}", self.names[run], report::pace(results).trim_end()));
         }
     }

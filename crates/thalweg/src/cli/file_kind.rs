@@ -9,15 +9,15 @@ use crate::config;
 /// A kind of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum FileKind {
-    /// Configuration of the daemon, thalweg serve
+    /// Configuration of thalweg serve
     Daemon,
     /// Configuration of thalweg watch
     Watch,
-    /// Experiment, for thalweg emulate
+    /// Experiment of thalweg emulate
     Experiment,
-    /// Topology of a network
+    /// Network topology
     Topology,
-    /// Topology and state of a network: links and forwarding
+    /// Network topology with link state and forwarding state
     State,
 }
 
@@ -84,7 +84,7 @@ mod tests {
         for (text, kind) in [
             ("[[collector]]\nname = 'a'\n[network]\n", Some(FileKind::Daemon)),
             ("duration = '1s'\n[topology]\nshape = 'rack'\n", Some(FileKind::Experiment)),
-            ("[output]\ntop = 5\n", Some(FileKind::Watch)),
+            ("[output]\nlimit = 5\n", Some(FileKind::Watch)),
             ("[[router]]\nname = 'a'\n", Some(FileKind::Topology)),
             ("[[router]]\nname = 'a'\n[forwarding]\nkind = 'ecmp'\n", Some(FileKind::State)),
             ("[[collector]\nname = ", Some(FileKind::Daemon)),

@@ -22,16 +22,16 @@ const VENV_PYTHON: &str = "bin/python";
 const PROBE: &str =
     "import importlib.util as u, sys; s = u.find_spec('thalweg'); sys.exit(not (s and s.origin))";
 
-/// Analyse flow records: transfers, parallel flowsets, top talkers, time series.
+/// Analyse flow records: top talkers, transfers, parallel flowsets, time series.
 ///
-/// `report`, `top`, `series`, `query`, `flows` and `flowsets` read the Parquet files that `thalweg collect` and `thalweg
-/// serve` write; each has its own `--help`. They are the Python package `thalweg`, which `make python` installs into
-/// `.venv`. The interpreter is THALWEG_PYTHON, or else the first that has the package: `.venv/bin/python` in a folder above
-/// this program, that of the active virtual environment, `python3`.
+/// The subcommands `report`, `top`, `series`, `query`, `flows` and `flowsets` read the Parquet files of `thalweg collect`,
+/// `serve` and `watch --records`. They are part of the Python package `thalweg`, which `make python` installs into `.venv`.
+/// Interpreters are tried in this order: THALWEG_PYTHON, `.venv/bin/python` in a directory above this program, the active
+/// virtual environment, `python3`.
 #[derive(Args, Debug)]
 #[command(disable_help_flag = true)]
 pub(super) struct FlowsArgs {
-    /// The analysis and its arguments; `--help` for those that there are.
+    /// Subcommand and its arguments. `--help` lists them.
     #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
 }

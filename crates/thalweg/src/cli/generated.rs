@@ -1,52 +1,50 @@
-//! `thalweg completions` and `thalweg man`: what is made from the definition of the command line.
+//! `thalweg completions` and `thalweg man`, generated from the command line definition.
 
-use clap::builder::PossibleValuesParser;
 use clap::{Args, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold};
 
-use super::{command, lesson};
+use super::{command, examples};
 
-/// Print the completions of a shell.
+/// Print a shell completion script.
 ///
-/// For bash, once: thalweg completions bash > ~/.local/share/bash-completion/completions/thalweg
+/// For bash: thalweg completions bash > ~/.local/share/bash-completion/completions/thalweg
 #[derive(Args, Debug)]
 pub(super) struct CompletionsArgs {
-    /// Which shell.
+    /// Shell.
     #[arg(value_enum)]
     shell: Shell,
 }
 
-/// Commands that have a page; of a command's own commands those of its page and theirs joined by `-`.
-const PAGES: [&str; 13] = [
-    "watch",
-    "collect",
-    "serve",
-    "check",
-    "schema",
-    "sketch",
-    "sketch-show",
-    "sketch-merge",
-    "sketch-diff",
-    "synth",
-    "config",
-    "completions",
-    "man",
-];
+/// Names of all pages: every command, and every subcommand as `command-subcommand`.
+fn pages() -> Vec<String> {
+    let visible = |command: &Command| -> Vec<String> {
+        let names = command.get_subcommands().map(|command| command.get_name().to_owned());
+        names.filter(|name| name != "help").collect()
+    };
+    let program = command();
+    let mut pages = Vec::new();
+    for command in program.get_subcommands().filter(|command| command.get_name() != "help") {
+        let name = command.get_name();
+        pages.push(name.to_owned());
+        pages.extend(visible(command).into_iter().map(|inner| format!("{name}-{inner}")));
+    }
+    pages
+}
 
 /// Print a manual page.
 ///
-/// To read one: thalweg man watch | man -l -
+/// Read it with: thalweg man watch | man -l -
 #[derive(Args, Debug)]
 pub(super) struct ManArgs {
-    /// A command's page, instead of that of the whole program.
-    #[arg(value_parser = PossibleValuesParser::new(PAGES))]
+    /// Command, or COMMAND-SUBCOMMAND such as sketch-show [default: the program].
+    #[arg(value_name = "COMMAND", value_parser = known_page)]
     command: Option<String>,
 }
 
 impl CompletionsArgs {
-    /// Does it.
+    /// Runs the command.
     ///
     /// # Errors
     /// If standard output cannot be written.
@@ -58,7 +56,7 @@ impl CompletionsArgs {
 }
 
 impl ManArgs {
-    /// Does it.
+    /// Runs the command.
     ///
     /// # Errors
     /// If standard output cannot be written.
@@ -67,15 +65,24 @@ impl ManArgs {
     }
 }
 
-/// The command of a page.
+/// Accepts the name of a page.
+fn known_page(name: &str) -> Result<String, String> {
+    let pages = pages();
+    match pages.iter().any(|page| page == name) {
+        true => Ok(name.to_owned()),
+        false => Err(format!("expected one of {}", pages.join(", "))),
+    }
+}
+
+/// Returns the command of a page.
 fn find<'a>(root: &'a Command, page: &str) -> Option<&'a Command> {
     page.split('-').try_fold(root, |command, name| command.find_subcommand(name))
 }
 
-/// A manual page in roff.
+/// Renders a manual page in roff.
 fn page(name: Option<&str>) -> anyhow::Result<Vec<u8>> {
     let mut root = command();
-    // Gives commands their full names.
+    // Sets the full names of commands.
     root.build();
     let described = name.and_then(|name| find(&root, name)).unwrap_or(&root).clone();
     let usage = described.clone().render_usage().to_string();
@@ -88,7 +95,7 @@ fn page(name: Option<&str>) -> anyhow::Result<Vec<u8>> {
     let mut out = Vec::new();
     man.render_title(&mut out)?;
     man.render_name_section(&mut out)?;
-    // Shorter than every option in a row.
+    // Shorter than a list of all options.
     let synopsis = usage.trim_start_matches("Usage: ");
     Roff::new().control("SH", ["SYNOPSIS"]).text([bold(synopsis)]).to_writer(&mut out)?;
     man.render_description_section(&mut out)?;
@@ -96,6 +103,6 @@ fn page(name: Option<&str>) -> anyhow::Result<Vec<u8>> {
     if has_subcommands {
         man.render_subcommands_section(&mut out)?;
     }
-    lesson::roff(name).to_writer(&mut out)?;
+    examples::roff(name).to_writer(&mut out)?;
     Ok(out)
 }

@@ -15,30 +15,29 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use thalweg_lab::{DEFAULT_RATE, Lab, Plan, Plane, Prefix};
-use thalweg_wire::BitRate;
+use thalweg_wire::{BitRate, Nanos};
 
 use self::fail::{FailArgs, RepairArgs};
+use crate::config::value::parse;
 use thalweg_scenarios::configuration::By;
 use thalweg_scenarios::scenarios::faults::Fault;
 use thalweg_scenarios::scenarios::workload::{Pattern, Scheme};
 use thalweg_scenarios::scenarios::{Setting, collide, faults, reroute_latency, udp, workload};
 use thalweg_scenarios::{openflow, plot, report, shape};
 
-/// Rate of links on the fat tree unless said otherwise: a packet crosses five switches there, on the processors of one
-/// machine.
+/// Default link rate of the fat tree. Each packet crosses five switches on the CPUs of one machine.
 const TREE_RATE: BitRate = BitRate(20_000_000);
 
-/// How long `udp` watches unless said otherwise.
+/// Default duration of `udp`.
 const UDP_SECONDS: u64 = 60;
 
-/// What hosts have to send on the fat tree unless said otherwise, as time at their links' rate.
+/// Default amount of data per host of a workload, as time at link rate.
 const SEND_SECONDS: u64 = 5;
 
-/// Build a network on this machine, and try steering in it (Linux, root).
+/// Build a test network on this machine and measure rerouting in it (Linux, root).
 ///
-/// Hosts are network namespaces with the kernel's own TCP, switches are eBPF programs with monitor ports that mirror all
-/// they forward. A lab needs no process to stay up; what it is made of begins with its prefix, and `down` removes it
-/// whole.
+/// Hosts are network namespaces with the kernel's TCP. Switches are eBPF programs, or Open vSwitch, with monitor ports. A lab
+/// stays up without a process. All its namespaces and interfaces start with its prefix, and `down` removes them.
 #[derive(Args, Debug)]
 pub(super) struct LabArgs {
     #[command(subcommand)]
@@ -58,26 +57,26 @@ enum LabCommand {
 
 #[derive(Args, Clone, Debug)]
 struct PrefixArgs {
-    /// What the names of all that belongs to the lab begin with.
+    /// Name prefix of the lab's namespaces and interfaces.
     #[arg(long, value_name = "PREFIX", value_parser = parsed::<Prefix>, default_value = "tw-")]
     prefix: Prefix,
 }
 
-/// Make a lab.
+/// Create a lab.
 ///
-/// What a lab of the same prefix has left behind is removed first. If something fails, all is removed again.
+/// First removes the remains of a lab with the same prefix. If creation fails, removes everything again.
 #[derive(Args, Debug)]
 struct UpArgs {
-    /// `leaf-spine` (6 hosts, 5 switches), `fat-tree-4` (16 hosts, 20 switches), or a topology file, TOML or JSON.
+    /// Topology: `leaf-spine` (6 hosts, 5 switches), `fat-tree-4` (16 hosts, 20 switches), or a topology file (TOML, JSON).
     #[arg(value_name = "TOPOLOGY")]
     shape: String,
 
-    /// Rate of all links [default: 100 Mbit/s, or what the file says].
+    /// Rate of all links [default: 100 Mbit/s, or the file's].
     #[arg(long, value_name = "RATE", value_parser = parsed::<BitRate>)]
     rate: Option<BitRate>,
 
-    /// What the switches are. Those of Open vSwitch are told by OpenFlow what to forward, and may be told otherwise: they
-    /// listen on the loopback interface of their namespace, from port 6653 on.
+    /// Kind of switches. Open vSwitch bridges accept OpenFlow controllers on the loopback interface of their namespace, on
+    /// ports from 6653.
     #[arg(long, value_name = "KIND", value_enum, default_value_t = SwitchKind::Ebpf)]
     switch: SwitchKind,
 
@@ -87,35 +86,33 @@ struct UpArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum SwitchKind {
-    /// eBPF programs: fast.
+    /// eBPF programs (fast)
     Ebpf,
-    /// Open vSwitch in user space: for what speaks OpenFlow.
+    /// Open vSwitch in user space, with OpenFlow
     Ovs,
 }
 
-/// Remove a lab, or what is left of it.
+/// Remove a lab or its remains.
 ///
-/// Processes in its namespaces are killed. To remove what is not there is no error.
+/// Kills the processes in its namespaces. Succeeds if the lab does not exist.
 #[derive(Args, Debug)]
 struct DownArgs {
     #[command(flatten)]
     prefix: PrefixArgs,
 }
 
-/// Show what a lab is and has counted.
+/// Show the hosts, switches and counters of a lab.
 #[derive(Args, Debug)]
 struct StatusArgs {
     #[command(flatten)]
     prefix: PrefixArgs,
 
-    /// JSON instead of tables.
+    /// Print JSON instead of tables.
     #[arg(long)]
     json: bool,
 }
 
-/// Run a command on a host.
-///
-/// Ends as the command does.
+/// Run a command on a host and return its exit status.
 #[derive(Args, Debug)]
 struct ExecArgs {
     /// Name of the host, as `thalweg lab status` shows it.
@@ -130,38 +127,38 @@ struct ExecArgs {
     command: Vec<OsString>,
 }
 
-/// Try something in a lab of its own, and show what came of it.
+/// Run a measurement scenario in a temporary lab.
 ///
-/// The lab is made for it and removed again. Whatever is measured comes with what the machine had left: with less than
-/// 30 % of its processors' time idle it says `inconclusive`. Needs iperf3.
+/// Creates a lab, runs the scenario and removes the lab. Reports the idle CPU time with each measurement and marks results
+/// as `inconclusive` below 30 %. Needs iperf3.
 #[derive(Args, Debug)]
 struct RunArgs {
-    /// What to try.
+    /// Scenario.
     #[arg(value_name = "SCENARIO", value_enum)]
     scenario: Scenario,
 
-    /// How often (`collide`, and `reroute-latency` by each means).
+    /// Number of trials (`collide`, and for each actuator in `reroute-latency`).
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     trials: u32,
 
-    /// How long the flow is watched (`udp`, 60 by default), or a host would have to send alone (the others, 5).
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3_600))]
-    seconds: Option<u64>,
+    /// Duration of the flow (`udp`, default 60s), or the amount of data per host as time at link rate (workloads, default 5s).
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    duration: Option<Duration>,
 
-    /// What steers: `static`, `poll-1s`, `poll-0.1s`, `planck`, `optimal` [default: each in turn].
+    /// Rerouting schemes: `static`, `poll-1s`, `poll-0.1s`, `planck`, `optimal` [default: all].
     ///
-    /// For `stride`, `bijection`, `random` and `shuffle`; several with commas between.
+    /// For `stride`, `bijection`, `random` and `shuffle`. Separate several by commas.
     #[arg(long, value_name = "SCHEME", value_delimiter = ',', value_parser = parsed::<Scheme>)]
     scheme: Vec<Scheme>,
 
-    /// What befalls: `switch-restart`, `controller-killed`, `events-lost`, `events-reordered`, `deaf-host`, `link-failure`,
-    /// `wrong-topology` [default: each in turn].
+    /// Faults to inject: `switch-restart`, `controller-killed`, `events-lost`, `events-reordered`, `deaf-host`, `link-failure`,
+    /// `wrong-topology` [default: all].
     ///
-    /// For `faults`; several with commas between.
+    /// For `faults`. Separate several by commas.
     #[arg(long, value_name = "FAULT", value_delimiter = ',', value_parser = parsed::<Fault>)]
     fault: Vec<Fault>,
 
-    /// Seed of who sends to whom, and by which trees; of what is left to chance in `faults`.
+    /// Random seed of sender and receiver pairs, trees and faults.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
@@ -172,44 +169,44 @@ struct RunArgs {
     #[command(flatten)]
     prefix: PrefixArgs,
 
-    /// Print the daemon's file that the lab is steered with, and do nothing else.
+    /// Print the configuration of the daemon that controls the lab and exit.
     ///
-    /// With `--out` it is written there as `thalweg.toml`, and beside it the network's file that it names. `reroute-latency` prints the one with
-    /// OpenFlow, a fat tree that of `planck`, or of the first `--scheme`.
+    /// With `--output`, also writes it to `thalweg.toml`, with its topology file. `reroute-latency` prints the OpenFlow
+    /// configuration. Workloads print that of the first `--scheme`, by default `planck`.
     #[arg(long, help_heading = "Output")]
     print_config: bool,
 
-    /// Folder for a plot and the results as JSON; it is made if it is not there.
-    #[arg(long, value_name = "DIR", help_heading = "Output")]
-    out: Option<PathBuf>,
+    /// Directory for the plot and the results as JSON. Created if missing.
+    #[arg(short, long, value_name = "DIR", help_heading = "Output")]
+    output: Option<PathBuf>,
 
-    /// A line of JSON in the place of tables.
+    /// Print one line of JSON instead of tables.
     #[arg(long, help_heading = "Output")]
     json: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Scenario {
-    /// Two TCP flows come onto one link, and are taken apart within milliseconds.
+    /// Two TCP flows collide on a link: time until one is rerouted
     Collide,
-    /// How soon packets take another path, by ARP and by OpenFlow. Needs Open vSwitch.
+    /// Time from a reroute to the first packet on the new path, by ARP and by OpenFlow (needs Open vSwitch)
     RerouteLatency,
-    /// A UDP flow stays where it was sent.
+    /// A rerouted UDP flow stays on its new path
     Udp,
-    /// Whatever befalls network or controller, forwarding is whole again after, and the loop goes on.
+    /// Fault injection: forwarding and rerouting recover from every fault
     Faults,
-    /// Fat tree: each host sends to the one half of all hosts on.
+    /// Fat tree: host i sends to host i + 8
     Stride,
-    /// Fat tree: each host sends to another, and receives from one.
+    /// Fat tree: each host sends to one host and receives from one
     Bijection,
-    /// Fat tree: each host sends to any other.
+    /// Fat tree: each host sends to a random host
     Random,
-    /// Fat tree: each host sends to all others, two at a time.
+    /// Fat tree: each host sends to all others, two at a time
     Shuffle,
 }
 
 impl LabArgs {
-    /// Does it.
+    /// Runs the command.
     ///
     /// # Errors
     /// If this is not root, or the lab cannot be had.
@@ -280,7 +277,7 @@ impl RunArgs {
                 .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
                 .context("cannot listen to signals")?;
         }
-        let mut hear = |told: &str| eprintln!("{told}");
+        let mut hear = |line: &str| eprintln!("{line}");
         let is_tree = matches!(
             self.scenario,
             Scenario::Stride | Scenario::Bijection | Scenario::Random | Scenario::Shuffle
@@ -332,7 +329,7 @@ impl RunArgs {
         super::print(if self.json { json } else { report::workload(&results) })
     }
 
-    /// What the daemon would be started with.
+    /// Prints the daemon's configuration.
     fn print_files(&self, setting: &Setting<'_>) -> anyhow::Result<()> {
         let files = match self.scenario {
             Scenario::Collide | Scenario::Faults => collide::files(Plane::Ebpf, By::Arp, setting)?,
@@ -343,24 +340,24 @@ impl RunArgs {
                 workload::files(scheme, self.seed, setting)?
             }
         };
-        if let Some(folder) = &self.out {
+        if let Some(folder) = &self.output {
             files.write(folder).with_context(|| format!("cannot write to {}", folder.display()))?;
         }
         super::print(files.daemon)
     }
 
     fn time(&self, default: u64) -> Duration {
-        Duration::from_secs(self.seconds.unwrap_or(default))
+        self.duration.unwrap_or(Duration::from_secs(default))
     }
 
-    /// Leaves results in the folder.
+    /// Writes results to the output directory.
     fn keep(
         &self,
         name: &str,
         json: &str,
         svg: Option<Result<String, thalweg_plot::DrawError>>,
     ) -> anyhow::Result<()> {
-        let Some(folder) = &self.out else { return Ok(()) };
+        let Some(folder) = &self.output else { return Ok(()) };
         fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
         write(&folder.join(format!("{name}.json")), json)?;
         let Some(svg) = svg else { return Ok(()) };
@@ -371,6 +368,16 @@ impl RunArgs {
 
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// A length of time of whole seconds, up to an hour.
+fn duration(text: &str) -> Result<Duration, String> {
+    const SECOND: u64 = 1_000_000_000;
+    let Nanos(length) = parse(text)?;
+    match length % SECOND == 0 && (SECOND..=3_600 * SECOND).contains(&length) {
+        true => Ok(Duration::from_nanos(length)),
+        false => Err("expected whole seconds from 1s to 3600s".to_owned()),
+    }
 }
 
 fn parsed<T: FromStr<Err: ToString>>(text: &str) -> Result<T, String> {

@@ -1,25 +1,25 @@
-//! The command line: what can be typed, what it teaches, and where it leads.
+//! The command line: arguments, help, and dispatch to the commands.
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `watch`, `collect`, `serve`, `check`, `schema`, `top`, `emulate`, `flows`, `sketch`, `synth`, `lab`, `settings_file` | a command's arguments, and what they are turned into |
-//! | `generated` | `completions` and `man`, made from the same arguments |
-//! | `file_kind` | the kinds of files that are read, and which of them a file is |
-//! | `lesson` | the examples and exit codes at the end of `--help`, of the man pages and of the reference |
+//! | `watch`, `collect`, `serve`, `check`, `schema`, `top`, `emulate`, `flows`, `sketch`, `synth`, `lab`, `settings_file` | one command each |
+//! | `generated` | `completions` and `man` |
+//! | `file_kind` | detection of file kinds |
+//! | `examples` | examples and exit codes in `--help`, man pages and the reference |
 //! | `reference` | the reference page |
-//! | `version` | what `--version` prints |
-//! | `exit_code` | how the program ends |
+//! | `version` | the text of `--version` |
+//! | `exit_code` | exit codes |
 
 mod check;
 mod collect;
 mod emulate;
+mod examples;
 pub mod exit_code;
 mod file_kind;
 mod flows;
 mod generated;
 #[cfg(target_os = "linux")]
 mod lab;
-mod lesson;
 pub mod reference;
 mod schema;
 mod serve;
@@ -42,12 +42,12 @@ use thalweg_config::Form;
 use crate::config::settings::keys;
 use exit_code::{ExitCode, is_broken_pipe};
 
-/// Finds where the traffic of a network runs strongest, within milliseconds.
+/// Finds the flows that fill a network's links, within milliseconds.
 ///
-/// Thalweg reads packets from capture files or interfaces, meters every flow exactly, and names cheetah flows
-/// while they run: flows that move more than R*T bytes within a time of length T.
+/// Thalweg measures flows on interfaces, mirror ports and in capture files, detects cheetah flows while they run, reroutes
+/// congested flows, emulates networks, and collects and analyses flow records.
 #[derive(Debug, Parser)]
-#[command(name = "thalweg", version, long_version = version::long(), max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "thalweg", version, long_version = version::long(), max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -72,8 +72,7 @@ enum Command {
     Man(generated::ManArgs),
 }
 
-/// Runs the program: parses `arguments`, the first of which is its own name, does what they say, and tells on
-/// standard error what went wrong.
+/// Runs the program with these `arguments`, the first of which is the program name. Prints errors to standard error.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let parsed = command().try_get_matches_from(arguments);
     match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
@@ -107,18 +106,18 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Everything that can be typed, with defaults, examples and exit codes in the help.
+/// Builds the command line definition, with defaults, examples and exit codes in the help.
 fn command() -> clap::Command {
-    lesson::add_to(Cli::command()).mut_subcommands(|command| match command.get_name() {
+    examples::add_to(Cli::command()).mut_subcommands(|command| match command.get_name() {
         "watch" => command.mut_args(with_default),
         _ => command,
     })
 }
 
-/// Adds the default of what can also be set by the configuration file.
+/// Adds the default of a setting to the help of its flag.
 fn with_default(flag: clap::Arg) -> clap::Arg {
     match keys().find(|(_, key)| flag.get_id() == key.name) {
-        // Flags that stand alone are off by default, and everybody knows.
+        // Boolean flags are off by default.
         Some((_, key)) if key.form() != Form::Boolean => {
             let default = format!("[default: {}]", key.default_in_words());
             let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
@@ -129,15 +128,15 @@ fn with_default(flag: clap::Arg) -> clap::Arg {
     }
 }
 
-/// Help and version go to standard output, and are no failure; the rest is wrong usage.
+/// Prints help and version to standard output, usage errors to standard error.
 fn answer(error: &clap::Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // Nobody is left to tell.
+            // The reader may be gone.
             let _ = error.print();
             ExitCode::Complete
         }
-        // Its text is that of help, without a complaint.
+        // The error text is the help.
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = error.print();
             ExitCode::Usage
@@ -155,7 +154,7 @@ fn complain(text: &str) {
     let _ = writeln!(io::stderr(), "thalweg: {text}");
 }
 
-/// An error and its causes, the ones left out that the text before has taken in.
+/// Formats an error and its causes, without repetition.
 fn told(error: &anyhow::Error) -> String {
     error.chain().skip(1).fold(error.to_string(), |mut text, cause| {
         let cause = cause.to_string();

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use clap::{Arg, Command};
 
-use super::{command, lesson};
+use super::{command, examples};
 use thalweg_config::REFERENCE_WIDTH;
 use thalweg_config::paragraph::wrapped;
 
@@ -13,9 +13,8 @@ const INTRODUCTION: &str = "\
 
 <!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it reference -->
 
-`thalweg COMMAND --help` says the same, `-h` in short, and `thalweg man COMMAND` prints it as a manual page. Settings
-that stay the same from run to run can stand in a [configuration file](configuration.md). How the program ends is told
-by its [exit code](exit-codes.md).
+`thalweg help COMMAND` prints the same text, `thalweg COMMAND -h` a summary, and `thalweg man COMMAND` a manual page.
+A [configuration file](configuration.md) holds settings of `watch`. [Exit codes](exit-codes.md) are common to all commands.
 ";
 
 /// The page.
@@ -23,7 +22,7 @@ pub fn command_line() -> String {
     let mut root = command();
     root.build();
     let mut page = INTRODUCTION.to_owned();
-    for command in root.get_subcommands() {
+    for command in root.get_subcommands().filter(is_described) {
         describe(&mut page, command, "##");
     }
     page
@@ -56,10 +55,10 @@ fn describe(page: &mut String, command: &Command, level: &str) {
             list(page, argument);
         }
     }
-    for command in command.get_subcommands() {
+    for command in command.get_subcommands().filter(is_described) {
         describe(page, command, &format!("{level}#"));
     }
-    let examples = lesson::examples(Some(command.get_name()));
+    let examples = examples::examples(Some(command.get_name()));
     if !examples.is_empty() {
         let _ = write!(page, "\n{level}# Examples\n\n```sh\n");
         for example in examples {
@@ -67,6 +66,11 @@ fn describe(page: &mut String, command: &Command, level: &str) {
         }
         page.push_str("```\n");
     }
+}
+
+/// Clap adds the command `help`.
+fn is_described(command: &&Command) -> bool {
+    command.get_name() != "help"
 }
 
 fn shown(command: &Command) -> impl Iterator<Item = &Arg> {

@@ -5,19 +5,18 @@ use thalweg_config::json_schema;
 
 use super::file_kind::FileKind;
 
-/// Print the JSON Schema of a kind of file, for editors.
+/// Print the JSON Schema of a kind of file.
 ///
-/// Draft 2020-12. Editors that know TOML by taplo complete and check a file whose first line is
-/// `#:schema FILE`.
+/// Draft 2020-12. Editors with taplo complete and check TOML files whose first line is `#:schema FILE`.
 #[derive(Args, Debug)]
 pub(super) struct SchemaArgs {
-    /// Which kind of file.
+    /// Kind of file.
     #[arg(value_enum, value_name = "KIND")]
     kind: FileKind,
 }
 
 impl SchemaArgs {
-    /// Does it.
+    /// Runs the command.
     ///
     /// # Errors
     /// If standard output cannot be written.
@@ -136,7 +135,7 @@ for document in wrong:
                 FileKind::Watch => {
                     right.push(crate::config::default_file());
                     &[
-                        "[output]\ntop = 0\n",
+                        "[output]\nlimit = 0\n",
                         "[live]\nring_size = '64 apples'\n",
                         "[detection]\nprotocol_filter = 'icmp'\n",
                     ]

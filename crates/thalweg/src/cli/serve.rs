@@ -4,23 +4,23 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Measure flows and links from mirror ports, as a daemon.
+/// Run the collector daemon: measure mirror ports, publish events, reroute flows.
 ///
-/// Reads packets from the monitor ports of switches, estimates the rate of every flow and the utilisation of every link
-/// within milliseconds, and tells by HTTP what it finds: what it is asked, and events as they happen. SIGHUP makes it
-/// read its file again, SIGUSR1 write its last samples, SIGTERM stop.
+/// Reads packets from the monitor ports of switches and estimates the rate of every flow and the utilisation of every link
+/// within milliseconds. Serves an HTTP API with queries, events and metrics. A controller can reroute congested flows.
+/// Signals: SIGHUP reloads the configuration, SIGUSR1 dumps the latest samples, SIGTERM stops.
 #[derive(Args, Debug)]
 pub(super) struct ServeArgs {
-    /// What to do, in TOML; `thalweg check --default` prints one to begin with.
+    /// Configuration file (TOML). `thalweg check --default` prints an example.
     #[arg(short, long, value_name = "FILE")]
     config: PathBuf,
 }
 
 impl ServeArgs {
-    /// Does it.
+    /// Runs the command.
     ///
     /// # Errors
-    /// If the file is wrong, or the daemon cannot start.
+    /// If the file is invalid, or the daemon cannot start.
     pub(super) fn run(self) -> anyhow::Result<()> {
         thalweg_daemon::run(&self.config)
     }

@@ -6,27 +6,26 @@ use clap::Args;
 
 use crate::config::{self, Config, Request};
 
-/// Print the default configuration file, or check one.
+/// Print or check a configuration file of `thalweg watch`.
 ///
-/// Without --check, prints a configuration file with every key at its default, each with its meaning, to be
-/// saved and edited.
+/// Without --check, prints a commented configuration file with all defaults.
 #[derive(Args, Debug)]
 pub(super) struct ConfigArgs {
-    /// Check a file instead: name everything that is wrong with it.
+    /// Check this file and report every error.
     #[arg(long, value_name = "FILE")]
     check: Option<PathBuf>,
 }
 
 impl ConfigArgs {
-    /// Does it.
+    /// Runs the command.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// If the file is invalid.
     pub(super) fn run(self) -> anyhow::Result<()> {
         let Some(path) = self.check else { return super::print(config::default_file()) };
         let config = Config::load(&path)?;
-        // As if on a terminal: a file that asks for the live view is right.
+        // The live view is valid on a terminal.
         config::resolve(&Request::default(), &config, true)?;
-        super::print(format!("{}: no mistakes; keys set: {}\n", path.display(), config.key_count()))
+        super::print(format!("{}: OK, {} keys set\n", path.display(), config.key_count()))
     }
 }

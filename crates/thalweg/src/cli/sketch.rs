@@ -10,9 +10,8 @@ use crate::sketch::{self, Telling};
 
 /// Show, merge and compare saved sketches.
 ///
-/// `thalweg watch --tasks ... --save-states DIR` saves the sketches of each window. States that were made with the
-/// same tasks, memory and seed can be put together, wherever they were counted: windows of one collector to an hour,
-/// or those of many collectors to a view of the whole network.
+/// `thalweg watch --tasks ... --save-states DIR` saves the sketches of each window. Sketches with the same tasks, memory and
+/// seed can be merged, over several windows or several measurement points.
 #[derive(Args, Debug)]
 pub(super) struct SketchArgs {
     #[command(subcommand)]
@@ -26,10 +25,10 @@ enum SketchCommand {
     Diff(DiffArgs),
 }
 
-/// What is in saved sketches.
+/// Show the contents of saved sketches.
 #[derive(Args, Debug)]
 struct ShowArgs {
-    /// Saved sketches; `-` is standard input.
+    /// Saved sketches. `-` is standard input.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
@@ -37,30 +36,30 @@ struct ShowArgs {
     telling: TellingArgs,
 }
 
-/// Put saved sketches together.
+/// Merge saved sketches into one.
 #[derive(Args, Debug)]
 struct MergeArgs {
     /// Saved sketches of the same kind, shape, seed and keys.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
-    /// Where the sketch of all goes; `-` for standard output.
+    /// Output file. `-` is standard output.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// What the sketch of all is called [default: the labels of all].
+    /// Label of the merged sketch [default: all labels].
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
 }
 
-/// What changed from one saved sketch to another.
+/// Show what changed between two saved sketches.
 #[derive(Args, Debug)]
 struct DiffArgs {
-    /// The earlier one.
+    /// Earlier sketch.
     #[arg(value_name = "BEFORE")]
     before: PathBuf,
 
-    /// The later one.
+    /// Later sketch.
     #[arg(value_name = "NOW")]
     now: PathBuf,
 
@@ -70,18 +69,18 @@ struct DiffArgs {
 
 #[derive(Args, Clone, Copy, Debug)]
 struct TellingArgs {
-    /// Keys that are listed.
+    /// Maximum number of keys to list.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
-    top: usize,
+    limit: usize,
 
-    /// JSON instead of text, one line a state or comparison.
+    /// Print JSON lines, one per sketch or comparison.
     #[arg(long)]
     json: bool,
 }
 
 impl From<TellingArgs> for Telling {
     fn from(args: TellingArgs) -> Telling {
-        Telling { top: args.top, json: args.json }
+        Telling { top: args.limit, json: args.json }
     }
 }
 

@@ -8,45 +8,45 @@ use thalweg_api::client::ClientOptions;
 
 use crate::top::{self, Show, TopOptions};
 
-/// Watch a running daemon: links by utilisation, flows on a link, events.
+/// Show the links, flows and events of a running daemon.
 ///
-/// Asks a daemon that `thalweg serve` runs, here or on another machine, four times a second, and shows what it says on the
-/// whole screen, with its events as they come. Where standard output is no terminal, it prints the links once.
+/// Polls the API of `thalweg serve` four times per second, locally or remotely, and subscribes to its events. Prints the
+/// links once if standard output is not a terminal.
 #[derive(Args, Debug)]
 pub(super) struct TopArgs {
-    /// Address of the daemon's API: http://HOST:PORT or https://HOST:PORT.
+    /// URL of the daemon's API: http://HOST:PORT or https://HOST:PORT.
     #[arg(long, value_name = "URL", default_value_t = ClientOptions::default_api())]
     api: String,
 
-    /// Print the links once, as a table.
+    /// Print a table of links and exit.
     #[arg(long, conflicts_with = "json")]
     once: bool,
 
-    /// Print the links once, as the API says them: one JSON object.
+    /// Print the links as one JSON object and exit.
     #[arg(long)]
     json: bool,
 
-    /// A file with the token, which nobody else can read.
+    /// File with the API token, readable only by you.
     ///
-    /// A token by itself, or a line NAME SCOPE SECRET as in the daemon's own file. The scope read is enough.
+    /// Contains the token alone, or a line NAME SCOPE SECRET as in the daemon's token file. Needs the scope `read`.
     #[arg(long, value_name = "FILE", help_heading = "Access")]
     token_file: Option<PathBuf>,
 
-    /// Certificates of the authorities to trust, PEM, in place of those that browsers trust.
+    /// CA certificates to trust (PEM) instead of the public ones.
     #[arg(long, value_name = "FILE", help_heading = "Access")]
-    ca: Option<PathBuf>,
+    ca_file: Option<PathBuf>,
 
-    /// A chain of certificates to show, PEM, the own first.
+    /// Client certificate chain (PEM), leaf first.
     #[arg(long, value_name = "FILE", help_heading = "Access", requires = "client_key")]
     client_certificate: Option<PathBuf>,
 
-    /// The private key of that certificate, PEM.
+    /// Private key of the client certificate (PEM).
     #[arg(long, value_name = "FILE", help_heading = "Access", requires = "client_certificate")]
     client_key: Option<PathBuf>,
 }
 
 impl TopArgs {
-    /// Does it.
+    /// Runs the command.
     ///
     /// # Errors
     /// As [`top::run`].
@@ -66,7 +66,7 @@ impl TopArgs {
         let client = ClientOptions {
             api: self.api,
             token_file: self.token_file,
-            ca: self.ca,
+            ca: self.ca_file,
             client_certificate: self.client_certificate.zip(self.client_key),
         };
         TopOptions { client, show }

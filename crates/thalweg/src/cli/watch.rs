@@ -10,39 +10,38 @@ use crate::config::settings::{Output, ShowChoice};
 use crate::config::{self, Config, Flags, Request};
 use crate::watch;
 
-/// Measure packets, and show the strongest flows.
+/// Measure the flows of a capture file or interface.
 ///
-/// Reads packets from capture files or interfaces, meters every flow, and finds cheetah flows while they run.
-/// Shows them in a live view on a terminal, in a summary at the end, or as JSON.
+/// Meters every flow exactly and detects cheetah flows while they run. Shows a live view on a terminal, or a
+/// summary at the end, or JSON lines.
 #[derive(Args, Debug)]
 pub(super) struct WatchArgs {
-    /// Capture files, `-` for standard input, or interfaces.
+    /// Capture files, interfaces, or `-` for standard input.
     ///
-    /// Files are pcap or pcapng, also compressed (.gz, .zst), and are read one after the other. Interfaces are
-    /// named as `ip link` shows them, are watched all at once, and need CAP_NET_RAW. A name with a slash, such
-    /// as ./eth0, is always a file's.
+    /// Files are pcap or pcapng, optionally compressed (.gz, .zst), and are read one after another. Interfaces are
+    /// captured at the same time and need CAP_NET_RAW. A name with a slash, such as ./eth0, is always a file.
     #[arg(required = true, value_name = "SOURCE")]
     sources: Vec<String>,
 
-    /// Read settings from a file; flags override it.
+    /// Configuration file. Flags override it.
     ///
-    /// `thalweg config` prints one with every default. No file is read unless it is named.
+    /// `thalweg config` prints an example with all defaults. No file is read by default.
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// One JSON object a line: same as --show json.
+    /// Write JSON lines (same as --show json).
     ///
-    /// Cheetahs as they are found, flows as they end with --flows, and the summary last.
+    /// Cheetah flows as they are detected, flow records as flows end (with --flows), and a summary at the end.
     #[arg(long, help_heading = "Output", conflicts_with_all = ["summary", "show"])]
     json: bool,
 
-    /// A report at the end: same as --show summary.
+    /// Print a report at the end (same as --show summary).
     #[arg(long, help_heading = "Output", conflicts_with = "show")]
     summary: bool,
 
-    /// Read files at the pace they were recorded at, or SPEED times that.
+    /// Replay files in real time, or at SPEED times real time.
     ///
-    /// Time passes as the time stamps of the packets say; without this, files are read as fast as possible.
+    /// Follows packet timestamps. By default files are read as fast as possible.
     #[arg(long, value_name = "SPEED", help_heading = "Input", value_parser = speed,
           num_args = 0..=1, require_equals = true, default_missing_value = "1")]
     replay: Option<f64>,
@@ -52,17 +51,17 @@ pub(super) struct WatchArgs {
 }
 
 impl WatchArgs {
-    /// Does it.
+    /// Runs the command.
     ///
     /// # Errors
-    /// If flags or configuration file are wrong, or as [`watch::run`].
+    /// If flags or the configuration file are invalid, or as [`watch::run`].
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let config = self.config.as_deref().map(Config::load).transpose()?.unwrap_or_default();
         let options = config::resolve(&self.request(), &config, io::stdout().is_terminal())?;
         Ok(watch::run(&options)?.into())
     }
 
-    /// Shorthands written out.
+    /// Resolves shorthand flags.
     pub(super) fn request(self) -> Request {
         let mut flags = self.flags;
         if self.json {

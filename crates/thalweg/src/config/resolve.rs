@@ -44,7 +44,7 @@ const TABLE_ONLY: [&str; 6] = [
 /// Keys that need flows, and nothing else.
 const FLOWS_ONLY: [&str; 2] = [Export::ipfix, Export::records];
 /// Keys that only the exporter looks at.
-const IPFIX_ONLY: [&str; 2] = [Export::ipfix_times, Export::ipfix_authority];
+const IPFIX_ONLY: [&str; 2] = [Export::ipfix_times, Export::ipfix_ca_file];
 /// Keys that only measurement tasks look at.
 const TASKS_ONLY: [&str; 5] =
     [Tasks::memory, Tasks::window, Tasks::keep_windows, Tasks::sampling, Tasks::save_states];
@@ -141,7 +141,7 @@ pub fn resolve(
         sources: request.sources.clone(),
         show: resolution.show(stdout_is_terminal)?,
         replay: request.replay,
-        workers: resolution.input.workers.map(Into::into),
+        workers: resolution.input.threads.map(Into::into),
         filter: resolution.input.filter.clone(),
         peel_tunnels: resolution.input.peel_tunnels,
         duration: resolution.input.duration,
@@ -156,7 +156,7 @@ pub fn resolve(
         live: resolution.live()?,
         backend: resolution.live.backend.backend(),
         seed: resolution.input.seed,
-        top: resolution.output.top.get(),
+        top: resolution.output.limit.get(),
     })
 }
 
@@ -237,15 +237,14 @@ impl Resolution<'_> {
     fn export(&self) -> Result<Option<ExportOptions>, OptionsError> {
         let set = &self.export;
         let Some(destination) = set.ipfix.clone().filter(|_| self.has_table()) else { return Ok(None) };
-        let tls =
-            set.ipfix_authority.as_ref().map(|file| TlsFiles { authority: file.into(), identity: None });
+        let tls = set.ipfix_ca_file.as_ref().map(|file| TlsFiles { authority: file.into(), identity: None });
         match (destination.transport, &tls) {
             (Transport::Tls, None) => {
-                return Err(self.out_of_range(&[Export::ipfix], "TLS needs --ipfix-authority"));
+                return Err(self.out_of_range(&[Export::ipfix], "TLS needs --ipfix-ca-file"));
             }
             (Transport::Udp | Transport::Tcp, Some(_)) => {
                 let reason = "certificates are for tls:// only";
-                return Err(self.out_of_range(&[Export::ipfix_authority, Export::ipfix], reason));
+                return Err(self.out_of_range(&[Export::ipfix_ca_file, Export::ipfix], reason));
             }
             _ => {}
         }
@@ -290,7 +289,7 @@ impl Resolution<'_> {
             kept_windows: set.keep_windows.get(),
             sampling: set.sampling,
             seed: 0,
-            workers: self.input.workers.map_or(1, Into::into),
+            workers: self.input.threads.map_or(1, Into::into),
         };
         match Plan::new(options.clone()) {
             Ok(_) => Ok(Some(options)),

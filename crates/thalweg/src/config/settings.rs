@@ -1,5 +1,5 @@
-//! What can be set for `thalweg watch`, by flag or by file. Each section is declared once; flags, the reading of files, the
-//! default file, the reference and the JSON Schema come from here.
+//! The settings of `thalweg watch`, from flags and files. Each section is declared once. Flags, file parser, default file,
+//! reference and JSON Schema are derived from it.
 
 use std::num::NonZeroUsize;
 
@@ -13,241 +13,234 @@ use thalweg_wire::{BitRate, Bytes, Nanos};
 
 use super::value::{Probability, Protocols};
 
-/// What a configuration file of `thalweg watch` may say.
+/// The configuration file of `thalweg watch`.
 pub static SCHEMA: Schema =
     Schema::new("configuration", &[&OUTPUT, &INPUT, &TASKS, &EXPORT, &DETECTION, &FLOW_TABLE, &LIVE]);
 
-/// Everything that can be set, by section. No two sections share a name of a key.
+/// All settings by section. Key names are unique across sections.
 pub fn keys() -> impl Iterator<Item = (&'static Section, &'static Key)> {
     SCHEMA.sections.iter().flat_map(|section| section.keys().map(|key| (*section, key)))
 }
 
 choices! {
-    /// What to show.
+    /// Output formats.
     pub enum ShowChoice {
-        /// The live view on a terminal, else the summary
+        /// Live view on a terminal, summary otherwise
         Auto = "auto",
-        /// A full-screen table of the strongest flows, as they run
+        /// Full-screen table of the largest flows, updated live
         LiveView = "live-view",
-        /// A report at the end
+        /// Report at the end
         Summary = "summary",
-        /// One JSON object a line: cheetahs as they are found, the summary at the end
+        /// JSON lines: cheetah flows as they are detected, the summary at the end
         Json = "json",
     }
 }
 
 choices! {
-    /// How cheetahs are found.
+    /// Cheetah flow detectors.
     pub enum DetectorName {
-        /// Looks at every window of length T; misses none
+        /// Checks every window of length T and misses no cheetah flow
         SlidingWindow = "sliding-window",
-        /// CFINF as published: looks at one flight after the other
+        /// CFINF as published: checks consecutive flights
         Cfinf = "cfinf",
-        /// Finds none
+        /// No detection
         None = "none",
     }
 }
 
 section! {
-    /// What is shown.
+    /// Output format.
     pub struct Output in OUTPUT = "output" {
-        /// What to show.
+        /// Output format.
         show: ShowChoice [one_of::<ShowChoice>()] default "auto" with flag("WHAT"),
-        /// With JSON, also write each flow as it ends.
+        /// Also write each flow record as JSON when the flow ends.
         ///
-        /// Off by default: a busy link ends tens of thousands of flows a second.
+        /// Off by default: tens of thousands of flows end per second on a busy link.
         flows: bool [Boolean] default "false" with flag("BOOL"),
-        /// Rows of each list in the summary.
-        top: NonZeroUsize [of::<NonZeroUsize>()] default "10" with flag("N"),
+        /// Maximum rows of each list in the summary.
+        limit: NonZeroUsize [of::<NonZeroUsize>()] default "10" with flag("N").short('n'),
     }
 }
 
 section! {
-    /// Which packets are measured, and by how many threads.
+    /// Packet selection and threads.
     pub struct Input in INPUT = "input" {
-        /// Measure only packets that match, in tcpdump's language.
+        /// Capture filter in tcpdump syntax.
         ///
-        /// One argument, as in 'tcp port 443 and net 10.0.0.0/8'; see pcap-filter(7). libpcap compiles it, and has
-        /// to be installed for this alone. On interfaces it runs in the kernel.
-        filter: String [of::<String>()] or "every packet is measured" with flag("EXPR").short('f').sample("tcp port 443"),
-        /// Look into tunnels, and measure the flows inside.
+        /// For example 'tcp port 443 and net 10.0.0.0/8', see pcap-filter(7). Needs libpcap, which compiles the filter.
+        /// On interfaces the filter runs in the kernel.
+        filter: String [of::<String>()] or "all packets" with flag("EXPR").short('f').sample("tcp port 443"),
+        /// Measure the flows inside tunnels.
         ///
-        /// GRE, ERSPAN, VXLAN, Geneve and IP in IP; mirrored traffic often arrives in them. Off by default, because
-        /// the flows of a tunnel's ends are what the network between them carries.
+        /// Supports GRE, ERSPAN, VXLAN, Geneve and IP in IP. Mirrored traffic often arrives in a tunnel. Off by default:
+        /// the network between the tunnel endpoints carries the outer flows.
         peel_tunnels: bool [Boolean] default "false" with flag("BOOL"),
-        /// Threads that meter.
+        /// Number of metering threads.
         ///
-        /// Each has a flow table of its own, and the flows that hash to it: none waits for another. On an interface
-        /// each has a ring of its own too.
-        workers: NonZeroUsize [of::<NonZeroUsize>()] or "1 for files, one a core for interfaces" with flag("N").short('w').sample("4"),
-        /// Stop when this much time has passed since the first packet.
+        /// Flows are distributed over threads by hash. Each thread has its own flow table and, on an interface, its own
+        /// capture ring, so threads never wait for each other.
+        threads: NonZeroUsize [of::<NonZeroUsize>()] or "1 for files, one per core for interfaces" with flag("N").sample("4"),
+        /// Stop this long after the first packet.
         ///
-        /// By the time stamps of the packets, so that it means the same for a file and an interface.
-        duration: Nanos [Time] or "until the input ends" with flag("TIME").sample("10s"),
-        /// Seed of hashes and of sampling, to repeat a run.
+        /// Measured by packet timestamps, for files and interfaces alike.
+        duration: Nanos [Time] or "until the end of input" with flag("TIME").sample("10s"),
+        /// Seed of hash functions and sampling, to repeat a run.
         ///
-        /// Sketches and CFINF's sampling make results depend on it; saved states can be merged if they have the same.
-        /// Another each run by default, so that nobody can prepare packets whose hashes collide.
-        seed: u64 [of::<u64>()] or "another each run" with flag("N").sample("1"),
+        /// Results of sketches and of CFINF sampling depend on it. Saved sketches can be merged only if they have the same
+        /// seed. Random by default, so that an attacker cannot construct hash collisions.
+        seed: u64 [of::<u64>()] or "random" with flag("N").sample("1"),
     }
 }
 
 section! {
-    /// What sketches measure, window by window, in a fixed memory.
+    /// Measurement tasks, answered by sketches in a fixed amount of memory.
     pub struct Tasks in TASKS = "tasks" {
-        /// What sketches are to measure, separated by commas.
+        /// Measurement tasks, separated by commas.
         ///
-        /// heavy:0.1% keys with at least this share of all traffic; change:30s>1% keys whose traffic has changed from
-        /// one period of 30 s to the next, by this share of both; distinct how many different keys; entropy of the
-        /// distribution of packets over keys; spread:dst>1000 destinations with more peers than this; moments L1 and L2
-        /// of the keys' sizes; hhh:1% prefixes with at least this share beyond that of longer ones.
+        /// heavy:0.1% (keys with at least 0.1 % of the traffic), change:30s>1% (keys whose traffic changed by at least 1 %
+        /// from one 30 s period to the next), distinct (number of keys), entropy (of the traffic distribution over keys),
+        /// spread:dst>1000 (destinations with more than 1000 peers), moments (L1 and L2 of key sizes), hhh:1% (hierarchical
+        /// heavy hitters).
         ///
-        /// Behind a colon each takes a key (5tuple, src, dst, dst+port, src/24, dst/16; 5tuple by default, src or dst
-        /// for hhh), and packets or bytes to count: heavy:1%:src:bytes. In a shell, > needs quotes.
+        /// A key may follow after a colon: 5tuple (default), src, dst, dst+port, src/24, dst/16; src or dst for hhh. Then
+        /// packets (default) or bytes, as in heavy:1%:src:bytes. Quote > in a shell.
         tasks: TaskList [parsed::<TaskList>("measurement tasks, such as heavy:0.1%, entropy:src, distinct").as_list().in_own_words()] or "none" with flag("LIST").sample("heavy:0.1%,entropy:src,distinct"),
-        /// Memory of all sketches together.
+        /// Memory of all sketches.
         ///
-        /// Of all tasks, workers and kept windows; divided before the first packet, and never exceeded. More of it makes
-        /// the bounds of the answers narrower.
+        /// Shared by all tasks, threads and kept windows, allocated before the first packet and never exceeded. More memory
+        /// gives tighter error bounds.
         memory: Bytes [of::<Bytes>()] default "2MiB" with flag("SIZE"),
-        /// Length of a window, at the end of which tasks answer.
+        /// Window length. Tasks report at the end of each window.
         ///
-        /// Windows follow the packets' time, and begin at multiples of their length since 1970. A period of change has to
-        /// be a whole number of them.
+        /// Windows follow packet time and start at multiples of their length since 1970. The period of a change task must be
+        /// a multiple of the window.
         window: Nanos [Time] default "10s" with flag("TIME"),
-        /// Finished windows that are kept, for answers over all of them together.
+        /// Number of finished windows to keep, for results over several windows.
         keep_windows: NonZeroUsize [of::<NonZeroUsize>()] default "3" with flag("N"),
-        /// How many of a sketch's updates are made.
+        /// Sampling of sketch updates (NitroSketch).
         ///
-        /// 1 all of them; 1/16 each with this probability, as NitroSketch does: several times faster, with wider bounds;
-        /// line-rate as few as the rate of packets demands; correct all until fewer keep the error. distinct and spread
-        /// look at each packet always.
+        /// 1 updates all rows. 1/16 updates each row with this probability: several times faster, with wider bounds.
+        /// line-rate adapts the probability to the packet rate. correct samples only once the error bound holds. The tasks
+        /// distinct and spread always process every packet.
         sampling: Sampling [parsed::<Sampling>("1, 1/2, 1/4, ... 1/1024, line-rate or correct")] default "1" with flag("HOW"),
-        /// Whether to keep the exact flow table, and look for cheetahs, beside the tasks.
+        /// Keep the exact flow table and detect cheetah flows beside the tasks.
         ///
-        /// Without it memory stays at the bound of the sketches, whatever the traffic.
-        table: bool [Boolean] default "true" with flag("BOOL").opposite("no-table", "Do without the exact flow table and without detectors.\n\nThen memory stays at the bound of the sketches, whatever the traffic. Needs --tasks."),
-        /// Save the sketches of each finished window in a folder, a file a task.
+        /// Without the table, memory use is bounded by the sketches.
+        table: bool [Boolean] default "true" with flag("BOOL").opposite("no-table", "Run without the flow table and without cheetah flow detection.\n\nMemory use is then bounded by the sketches. Needs --tasks."),
+        /// Save the sketches of each finished window in a directory, one file per task.
         ///
-        /// thalweg sketch shows, merges and compares them. States of several collectors can be merged if all ran with
-        /// the same --seed, --tasks and sizes.
-        save_states: String [of::<String>()] or "no states are saved" with flag("FOLDER").sample("states"),
+        /// `thalweg sketch` shows, merges and compares them. Sketches of several runs can be merged if all ran with the same
+        /// --seed, --tasks and memory.
+        save_states: String [of::<String>()] or "not saved" with flag("DIR").sample("states"),
     }
 }
 
 section! {
-    /// Where flows go as they end.
+    /// Export of flow records.
     pub struct Export in EXPORT = "export" {
-        /// Send flows to a collector as IPFIX, as they end.
+        /// Export flow records by IPFIX when flows end.
         ///
-        /// [udp://|tcp://|tls://]HOST[:PORT], UDP and port 4739 unless told otherwise (4740 with TLS). Both directions of a
-        /// flow are one record (RFC 5103). What could not be sent is counted.
-        ipfix: Destination [parsed::<Destination>("[udp://|tcp://|tls://]HOST[:PORT], such as 10.0.0.1:4739 or tcp://[::1]")] or "no flows are sent" with flag("COLLECTOR").sample("udp://10.0.0.1:4739"),
-        /// In what unit IPFIX tells times.
+        /// [udp://|tcp://|tls://]HOST[:PORT], by default UDP and port 4739 (4740 for TLS). Both directions of a flow are one
+        /// record (RFC 5103). Records that cannot be sent are counted.
+        ipfix: Destination [parsed::<Destination>("[udp://|tcp://|tls://]HOST[:PORT], such as 10.0.0.1:4739 or tcp://[::1]")] or "no export" with flag("DESTINATION").sample("udp://10.0.0.1:4739"),
+        /// Time unit of IPFIX records.
         ///
-        /// nfdump 1.7.1 knows no microseconds, and takes all flows for flows of 1970.
+        /// nfdump 1.7.1 does not support microseconds and dates every flow to 1970.
         ipfix_times: TimesName [one_of::<TimesName>()] default "microseconds" with flag("UNIT"),
-        /// For tls://: certificates (PEM) of the authority that signs the collector's.
-        ipfix_authority: String [of::<String>()] or "none, so tls:// is refused" with flag("FILE").sample("collector-ca.pem"),
-        /// Keep flows as Parquet in a folder, as they end.
+        /// CA certificates (PEM) that verify a tls:// destination.
+        ipfix_ca_file: String [of::<String>()] or "none: tls:// is refused" with flag("FILE").sample("collector-ca.pem"),
+        /// Write flow records to Parquet files in a directory.
         ///
-        /// In flows/date=.../hour=..., as thalweg collect keeps those of routers. A flow is a row for each direction.
-        records: String [of::<String>()] or "no flows are kept" with flag("FOLDER").sample("records"),
+        /// Files are in flows/date=.../hour=..., as `thalweg collect` writes them. Each direction of a flow is one row.
+        records: String [of::<String>()] or "no files" with flag("DIR").sample("records"),
     }
 }
 
 section! {
-    /// What makes a flow a cheetah, and how cheetahs are found.
+    /// Cheetah flow detection.
     pub struct Detection in DETECTION = "detection" {
-        /// T, the length of a flight.
+        /// T, the flight duration.
         ///
-        /// A flow that moves more than R*T bytes within T is a cheetah. The default is that of the dissertation
-        /// which defines cheetahs.
+        /// A cheetah flow sends more than R*T bytes within T. The default is from the dissertation that defines cheetah
+        /// flows.
         flight_duration: Nanos [Time] default "100ms" with flag("TIME").short('T'),
-        /// R, the flight rate above which a flow is a cheetah.
+        /// R, the flight rate threshold of cheetah flows.
         ///
-        /// In bits per second of the IP layer, one direction of a flow at a time. The default is that of the same
-        /// dissertation, for links of 10 Gbit/s.
+        /// Counts IP packets, per direction of a flow. The default is from the same dissertation, for 10 Gbit/s links.
         rate_threshold: BitRate [of::<BitRate>()] default "50mbps" with flag("RATE").short('R'),
-        /// How cheetahs are found.
+        /// Cheetah flow detector.
         detector: DetectorName [one_of::<DetectorName>()] default "sliding-window" with flag("NAME"),
-        /// sliding-window: flows that can be followed at once.
+        /// sliding-window: maximum number of flows tracked at once.
         ///
-        /// Flows that move more than a 64th of R*T bytes within T need 1 KiB each; a link has about 64 times its rate
-        /// over R of them on average if all its traffic is such. The default comes to 32 MiB. What finds no room is
-        /// counted.
+        /// Flows that send more than R*T/64 bytes within T are tracked and take 1 KiB each. A link carries at most about
+        /// 64 * capacity / R of them on average. The default takes 32 MiB. Flows that find no room are counted.
         tracks: NonZeroUsize [of::<NonZeroUsize>()] default "32768" with flag("N"),
-        /// cfinf: L, shorter packets begin no flow.
+        /// cfinf: L, the packet length threshold. Shorter packets do not start a flow.
         ///
-        /// In bytes of the IP layer. The default keeps all.
+        /// In bytes of the IP packet. The default keeps all packets.
         packet_length_threshold: Bytes [of::<Bytes>()] default "0B" with flag("SIZE"),
-        /// cfinf: S, the probability that a packet begins a flow.
+        /// cfinf: S, the probability that a packet starts a flow.
         ///
-        /// Drawn for packets of no flow yet that passed the other tests. The default keeps all.
+        /// Applied to packets of unknown flows that passed the other filters. The default keeps all packets.
         sampling_probability: Probability [of::<Probability>()] default "1.0" with flag("P"),
-        /// cfinf: entries in the flow cache.
+        /// cfinf: number of flow cache entries.
         ///
-        /// When it is full, the least recently used makes room. The default was best in the dissertation's
-        /// evaluation.
+        /// A full cache evicts the least recently used entry. The default performed best in the dissertation's evaluation.
         flow_cache_entries: u32 [Whole(1, 1 << 31)] default "50000" with flag("N"),
-        /// cfinf: protocols that begin no flow.
+        /// cfinf: protocols that do not start a flow.
         ///
-        /// Names or numbers; an empty list drops none. By default those that the published algorithm drops.
+        /// Names or numbers. An empty list keeps all protocols. The default is that of the published algorithm.
         protocol_filter: Protocols [parsed::<Protocols>("names or numbers of IP protocols, such as icmp, icmp6, 89").as_list()] default "icmp,icmp6" with flag("LIST"),
     }
 }
 
 section! {
-    /// How many flows are kept, and for how long.
+    /// Flow table size and timeouts.
     pub struct FlowTable in FLOW_TABLE = "flow_table" {
-        /// Most flows at once; workers share them.
+        /// Maximum number of live flows, over all threads.
         ///
-        /// When the table is full, the least recently used flow makes room; it is handed on, and counted. A flow
-        /// takes about 148 bytes, so that the default comes to 155 MB when all are in use.
+        /// A full table evicts the least recently used flow: its record is exported, and the eviction is counted. A flow takes
+        /// about 148 bytes, so the default takes up to 155 MB.
         flow_capacity: u32 [Whole(1, 1 << 31)] default "1048576" with flag("N"),
-        /// A flow ends after this long without a packet.
+        /// A flow ends after this much silence.
         ///
-        /// At least T, if the detector is sliding-window. The default is that of Cisco's exporters.
+        /// At least T with the sliding-window detector. The default is that of Cisco exporters.
         idle_timeout: Nanos [Time] default "15s" with flag("TIME"),
-        /// Longer flows are handed on in parts of this length.
+        /// A flow that is still active after this long exports a record and continues.
         ///
-        /// So that they are known of before they end. The default is that of Cisco's exporters.
+        /// Long flows become visible before they end. The default is that of Cisco exporters.
         active_timeout: Nanos [Time] default "30min" with flag("TIME"),
-        /// How long a flow is kept after TCP has ended it.
+        /// How long a flow stays in the table after TCP closed it.
         ///
-        /// So that late packets do not begin a flow of their own. The default is longer than the last segments take
-        /// to be sent again.
+        /// Late packets then do not start a new flow. The default is longer than retransmissions of the last segments take.
         linger: Nanos [Time] default "1s" with flag("TIME"),
     }
 }
 
 section! {
-    /// Capture from interfaces.
+    /// Live capture.
     pub struct Live in LIVE = "live" {
-        /// Capture backend of interfaces.
+        /// Capture backend.
         ///
-        /// af_xdp takes incoming packets away from the host: do not use it on an interface that the host needs, such as
-        /// the one that you are logged in through.
+        /// af_xdp takes incoming packets away from the host. Do not use it on an interface that the host needs, such as the
+        /// one of your SSH session.
         backend: BackendName [one_of::<BackendName>()] default "af_packet" with flag("NAME"),
-        /// Bytes kept of each packet, from the link header on.
+        /// Captured bytes per packet, from the link header on.
         ///
-        /// From 64 to 261888. The default holds the headers of TCP over IPv6 in a tunnel over IPv6, with TCP options
-        /// and VLAN tags.
+        /// 64 to 261888. The default covers TCP over IPv6 inside an IPv6 tunnel, with TCP options and VLAN tags.
         snap_length: Bytes [of::<Bytes>()] default "192B" with flag("SIZE"),
-        /// Memory for the packets that wait to be read, for each worker.
+        /// Size of the capture ring of each thread.
         ///
-        /// In blocks of 256 KiB, at least two, and less than 4 GiB. The default bridges a pause of 20 ms at ten
-        /// million packets/s.
+        /// Rounded to blocks of 256 KiB: at least two, less than 4 GiB. The default buffers 20 ms at 10 million packets/s.
         ring_size: Bytes [of::<Bytes>()] default "64MiB" with flag("SIZE"),
-        /// How long the kernel may gather packets before it hands them over.
+        /// Maximum time that the kernel may batch packets.
         ///
-        /// From 1 ms to 1 s. The default is a tenth of the default T, so that it adds little to the delay of a
-        /// detection.
+        /// 1 ms to 1 s. The default is a tenth of the default T, so that it adds little to the detection delay.
         block_timeout: Nanos [Time] default "10ms" with flag("TIME"),
-        /// Whether to take packets that are addressed to other hosts.
+        /// Capture packets that are addressed to other hosts.
         ///
-        /// On by default: a mirror port brings nothing else.
-        promiscuous: bool [Boolean] default "true" with flag("BOOL").opposite("no-promiscuous", "Take only packets that are addressed to this host.\n\nWithout this the interface is in promiscuous mode, because a mirror port brings only packets that are addressed to others."),
+        /// On by default: a mirror port delivers only such packets.
+        promiscuous: bool [Boolean] default "true" with flag("BOOL").opposite("no-promiscuous", "Capture only packets that are addressed to this host.\n\nBy default the interface is in promiscuous mode, because a mirror port delivers packets that are addressed to others."),
     }
 }
 

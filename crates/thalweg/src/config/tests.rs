@@ -101,8 +101,8 @@ fn the_output_depends_on_the_terminal_unless_it_is_chosen() {
 #[test]
 fn a_file_sets_every_part_of_the_options() {
     let options = resolved(
-        "input = { filter = 'udp', peel_tunnels = true, workers = 4, duration = '10s', seed = 0xff }\n\
-         [output]\ntop = 3\n\
+        "input = { filter = 'udp', peel_tunnels = true, threads = 4, duration = '10s', seed = 0xff }\n\
+         [output]\nlimit = 3\n\
          [detection]\nflight_duration = '20ms'\nrate_threshold = 1_000_000\ndetector = 'cfinf'\n\
          packet_length_threshold = 600\nsampling_probability = 0.5\nflow_cache_entries = 99\n\
          protocol_filter = ['udp', '89']\n\
@@ -144,7 +144,7 @@ fn a_file_sets_what_tasks_measure_and_in_how_much_memory() {
     let options = resolved(
         "[tasks]\ntasks = ['heavy:0.1%', 'change:30s>2%:src:bytes']\nmemory = '1MiB'\nwindow = '15s'\n\
          keep_windows = 2\nsampling = '1/16'\ntable = false\nsave_states = 'states'\n\
-         [output]\nshow = 'json'\nflows = true\n[input]\nworkers = 2\n",
+         [output]\nshow = 'json'\nflows = true\n[input]\nthreads = 2\n",
     )
     .unwrap();
     let list: TaskList = "heavy:0.1%,change:30s>2%:src:bytes".parse().unwrap();
@@ -222,11 +222,11 @@ fn the_default_file_sets_every_default_and_its_examples_are_valid() {
 #[test]
 fn everything_wrong_with_a_file_is_told_at_once_in_the_order_of_lines() {
     let text = "[outptu]\n\
-                top = 1\n\
+                limit = 1\n\
                 [detection]\n\
                 rate_treshold = '50mbps'\n\
                 flight_duration = 100\n\
-                workers = 4\n\
+                threads = 4\n\
                 sampling_probability = 1.5\n\
                 [live]\n\
                 promiscuous = 'no'\n";
@@ -236,7 +236,7 @@ fn everything_wrong_with_a_file_is_told_at_once_in_the_order_of_lines() {
          lab.toml:4: unknown key rate_treshold; did you mean rate_threshold?\n\
          lab.toml:5: flight_duration is 100: expected a time longer than zero, such as 200us, 100ms, 1.5s or 30min, \
          in quotes\n\
-         lab.toml:6: unknown key workers; it belongs in [input]\n\
+         lab.toml:6: unknown key threads; it belongs in [input]\n\
          lab.toml:7: sampling_probability is 1.5: expected a probability above 0 and at most 1, such as 0.5\n\
          lab.toml:9: promiscuous is 'no': expected true or false"
     );
@@ -245,15 +245,15 @@ fn everything_wrong_with_a_file_is_told_at_once_in_the_order_of_lines() {
 #[test]
 fn each_mistake_in_a_file_has_its_own_words() {
     for (text, message) in [
-        ("top = 5", "1: unknown key top; it belongs in [output]"),
+        ("limit = 5", "1: unknown key limit; it belongs in [output]"),
         ("zzz = 5", "1: unknown key zzz"),
         ("\n[zzz]", "2: unknown section [zzz]"),
         ("output = 5", "1: output is a section: write [output] on a line of its own, and its keys below it"),
         ("[[output]]", "1: output is a section: write [output] on a line of its own, and its keys below it"),
-        ("[output]\nTOP = 1", "2: unknown key TOP; did you mean top?"),
+        ("[output]\nLIMIT = 1", "2: unknown key LIMIT; did you mean limit?"),
         ("[flow_table]\nidle-timeout = '1s'", "2: unknown key idle-timeout; did you mean idle_timeout?"),
-        ("[output]\ntop = 0", "2: top is 0: expected an integer of at least 1"),
-        ("[output]\ntop = '5'", "2: top is '5': expected an integer of at least 1"),
+        ("[output]\nlimit = 0", "2: limit is 0: expected an integer of at least 1"),
+        ("[output]\nlimit = '5'", "2: limit is '5': expected an integer of at least 1"),
         ("[input]\nseed = -1", "2: seed is -1: expected an integer from 0 to 2^64 - 1"),
         (
             "[output]\nshow = 'all'",
@@ -281,13 +281,13 @@ fn each_mistake_in_a_file_has_its_own_words() {
 #[test]
 fn syntax_errors_name_the_line() {
     for (text, line) in
-        [("[output]\ntop = ", 2), ("\n\n[detection]\nflight_duration = 100ms", 4), ("[output", 1)]
+        [("[output]\nlimit = ", 2), ("\n\n[detection]\nflight_duration = 100ms", 4), ("[output", 1)]
     {
         let message = refused(text);
         assert!(message.starts_with(&format!("lab.toml:{line}: not valid TOML: ")), "{message}");
         assert_eq!(message.lines().count(), 1, "{message}");
     }
-    let twice = refused("[output]\ntop = 1\ntop = 2");
+    let twice = refused("[output]\nlimit = 1\nlimit = 2");
     assert!(twice.starts_with("lab.toml:3: not valid TOML: duplicate key"), "{twice}");
 }
 

@@ -30,7 +30,7 @@ pub(super) fn write<const COLUMNS: usize>(
         writeln!(out, "  {name}")?;
     }
     if count > top {
-        writeln!(out, "  and {} more (--top shows more)", grouped((count - top) as u64))?;
+        writeln!(out, "  and {} more (--limit shows more)", grouped((count - top) as u64))?;
     }
     let least = estimates.iter().filter_map(Estimate::confidence).min_by(f64::total_cmp);
     match least {
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn what_is_not_listed_is_counted() {
-        assert!(written(&[("1", "a"); 1_003], 3).contains("\n  and 1,000 more (--top shows more)\n"));
+        assert!(written(&[("1", "a"); 1_003], 3).contains("\n  and 1,000 more (--limit shows more)\n"));
         assert_eq!((written(&[("1", "a")], 0), written(&[], 5)), (String::new(), String::new()));
     }
 }

@@ -82,7 +82,7 @@ pub(super) struct Summary<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     kept: Option<KeptSummary>,
     memory_bytes: u64,
-    workers: usize,
+    threads: usize,
     elapsed_seconds: f64,
     cut_short: Vec<CutShortLine<'a>>,
 }
@@ -256,7 +256,7 @@ impl<'a> From<&'a Totals> for Summary<'a> {
             ipfix: totals.handed_on.as_ref().and_then(|ledger| ledger.export()).map(IpfixSummary::from),
             kept: totals.handed_on.as_ref().and_then(|ledger| ledger.store()).map(KeptSummary::from),
             memory_bytes: totals.memory().0,
-            workers: totals.workers,
+            threads: totals.workers,
             elapsed_seconds: totals.elapsed.as_secs_f64(),
             cut_short: totals
                 .cut_short

@@ -86,7 +86,7 @@ fn cheetahs(
     if more > 0 {
         writeln!(
             out,
-            "  and {} more (--top {} shows more, --json all)",
+            "  and {} more (--limit {} shows more, --json all)",
             grouped(more),
             (options.top * 10).max(10)
         )?;
@@ -140,7 +140,7 @@ impl Display for FlowRow<'_> {
 fn table(out: &mut impl Write, totals: &Totals, meter: &MeterCounters) -> io::Result<()> {
     writeln!(out, "Flow table")?;
     let room = format_args!("{} flows in at most {}", grouped(meter.capacity), meter.memory).to_string();
-    let workers = if totals.workers > 1 { format!(", {} workers", totals.workers) } else { String::new() };
+    let workers = if totals.workers > 1 { format!(", {} threads", totals.workers) } else { String::new() };
     row(out, "room", format_args!("{room}{workers}"))?;
     let ends: Vec<String> = EndReason::ALL
         .iter()
@@ -205,7 +205,7 @@ fn oddities(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
     let mut lines: Vec<(u64, String)> = vec![
         (
             source.kernel_drops,
-            "packets dropped by the kernel: not measured (a larger --ring-size or more --workers may help)"
+            "packets dropped by the kernel: not measured (a larger --ring-size or more --threads may help)"
                 .into(),
         ),
         (

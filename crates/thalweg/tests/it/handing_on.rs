@@ -101,7 +101,7 @@ fn a_collector_behind_tcp_gets_one_session_and_one_that_is_not_there_is_told_of(
 fn what_makes_no_sense_is_refused_before_anything_is_read() {
     for (arguments, message) in [
         (&["--ipfix", "sctp://host"][..], "expected [udp://|tcp://|tls://]HOST[:PORT]"),
-        (&["--ipfix", "tls://host"], "TLS needs --ipfix-authority"),
+        (&["--ipfix", "tls://host"], "TLS needs --ipfix-ca-file"),
         (&["--ipfix-times", "milliseconds"], "it is for flows that are sent (--ipfix)"),
         (&["--tasks", "distinct", "--no-table", "--records", "x"], "not for --no-table"),
     ] {

@@ -27,7 +27,7 @@ fn is_ping(record: &&Value) -> bool {
 #[test]
 fn an_interface_that_goes_down_and_up_is_measured_on() {
     let Some(link) = Link::set_up("an_interface_that_goes_down_and_up_is_measured_on", &PING) else { return };
-    let watch = Watch::start(&link, &["--workers", "2"]);
+    let watch = Watch::start(&link, &["--threads", "2"]);
     link.ping_until_answered();
     sleep(Duration::from_millis(200));
     link.ip_link(&format!("set {} down", link.interface));
@@ -53,7 +53,7 @@ fn an_interface_that_is_deleted_ends_the_run_and_leaves_what_was_measured() {
     const NAME: &str = "an_interface_that_is_deleted_ends_the_run_and_leaves_what_was_measured";
     for workers in ["1", "2"] {
         let Some(link) = Link::set_up(NAME, &PING) else { return };
-        let watch = Watch::start(&link, &["--workers", workers]);
+        let watch = Watch::start(&link, &["--threads", workers]);
         link.ping_until_answered();
         sleep(Duration::from_millis(300));
         link.ip_link(&format!("delete {}", link.interface));
@@ -101,7 +101,7 @@ fn another_backend_is_used_where_asked_and_is_told() {
         ("auto", "has an IP address, and AF_XDP would take its packets away"),
     ] {
         let Some(link) = Link::set_up(NAME, &PING) else { return };
-        let watch = Watch::start(&link, &["--workers", "2", "--backend", backend]);
+        let watch = Watch::start(&link, &["--threads", "2", "--backend", backend]);
         link.ping_until_answered();
         sleep(Duration::from_millis(300));
         let ended = watch.interrupt();

@@ -48,7 +48,7 @@ fn findings(run: &Run) -> Vec<String> {
 fn counts(run: &Run) -> Value {
     let mut summary = run.summary();
     let object = summary.as_object_mut().unwrap();
-    for of_the_machine in ["elapsed_seconds", "memory_bytes", "workers"] {
+    for of_the_machine in ["elapsed_seconds", "memory_bytes", "threads"] {
         object.remove(of_the_machine).unwrap();
     }
     summary
@@ -96,12 +96,12 @@ fn the_example_has_two_cheetahs_and_one_more_at_a_lower_threshold() {
 
 #[test]
 fn findings_do_not_depend_on_the_number_of_workers() {
-    let one = watch(&["--json", "--flows", "--workers", "1", &example()]).ended_with(0);
-    let three = watch(&["--json", "--flows", "--workers", "3", &example()]).ended_with(0);
+    let one = watch(&["--json", "--flows", "--threads", "1", &example()]).ended_with(0);
+    let three = watch(&["--json", "--flows", "--threads", "3", &example()]).ended_with(0);
     check_accounting(&three);
     assert_eq!(findings(&three), findings(&one));
     assert_eq!(counts(&three), counts(&one));
-    assert_eq!(number(&three.summary(), "workers"), 3);
+    assert_eq!(number(&three.summary(), "threads"), 3);
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_file_cut_inside_a_record_is_measured_up_to_there_and_says_so() {
     let file = frames::whole(&[datagram.clone(), datagram.clone(), datagram]);
     let cut = written(&folder, "cut.pcap", &file[..file.len() - 5]);
     for workers in ["1", "3"] {
-        let run = watch(&["--json", "--flows", "--workers", workers, &cut]).ended_with(3);
+        let run = watch(&["--json", "--flows", "--threads", workers, &cut]).ended_with(3);
         check_accounting(&run);
         let summary = run.summary();
         assert_eq!(number(&summary, "packets"), 2);
@@ -343,7 +343,7 @@ fn a_replay_takes_the_recorded_time_over_its_speed() {
 fn a_duration_ends_the_run_after_so_much_packet_time() {
     let folder = tempfile::tempdir().unwrap();
     let file = slow_file(&folder, 61);
-    for more in [&[][..], &["--workers", "2"], &["--replay=1000"]] {
+    for more in [&[][..], &["--threads", "2"], &["--replay=1000"]] {
         let arguments = [&["--json", "--flows", "--duration", "950ms"], more, &[&file]].concat();
         let run = watch(&arguments).ended_with(0);
         check_accounting(&run);
@@ -369,7 +369,7 @@ fn flows_that_end_are_told_while_the_input_is_silent() {
     let bytes = fs::read(slow_file(&folder, 61)).unwrap();
     for workers in ["1", "2"] {
         let mut child = Command::new(THALWEG)
-            .args(["watch", "--json", "--flows", "--active-timeout", "1s", "--workers", workers, "-"])
+            .args(["watch", "--json", "--flows", "--active-timeout", "1s", "--threads", workers, "-"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

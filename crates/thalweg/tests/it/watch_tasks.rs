@@ -138,7 +138,7 @@ fn several_workers_say_what_one_says() {
     let example = example();
     let run = |workers: &str| {
         let arguments =
-            ["--json", "--seed", "1", "--window", "100ms", "--memory", "64MiB", "--workers", workers];
+            ["--json", "--seed", "1", "--window", "100ms", "--memory", "64MiB", "--threads", workers];
         let tasks = ["--no-table", "--keep-windows", "2", "--tasks", "heavy:5%,distinct", &example];
         watch(&[&arguments[..], &tasks].concat()).ended_with(0)
     };

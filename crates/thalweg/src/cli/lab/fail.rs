@@ -7,32 +7,32 @@ use thalweg_lab::Lab;
 use super::PrefixArgs;
 use thalweg_scenarios::part::Part;
 
-/// Have a link or a switch fail.
+/// Fail a link or a switch.
 ///
-/// A link that fails carries nothing, and its ends see no carrier. A switch that fails has no links, and has forgotten its
-/// table and its counters when it comes back.
+/// A failed link drops all packets, and both ends lose carrier. A failed switch loses all links, its table and its
+/// counters.
 #[derive(Args, Debug)]
 pub(super) struct FailArgs {
     #[command(flatten)]
     part: PartArgs,
 }
 
-/// Repair what has failed.
+/// Repair a failed link or switch.
 ///
-/// A switch gets the entries back that all switches had when the lab came up.
+/// Restores the initial table of a switch.
 #[derive(Args, Debug)]
 pub(super) struct RepairArgs {
     #[command(flatten)]
     part: PartArgs,
 
-    /// Leave a switch's table empty: a controller is to fill it.
+    /// Leave the switch's table empty, for a controller to fill.
     #[arg(long)]
     empty: bool,
 }
 
 #[derive(Args, Debug)]
 struct PartArgs {
-    /// A switch (`leaf0`), a host for its link (`h0`), or a link by its ends (`leaf0-spine1`) or a port (`leaf0:p2`).
+    /// Switch (`leaf0`), host (`h0`, its link), or link by its ends (`leaf0-spine1`) or port (`leaf0:p2`).
     #[arg(value_name = "PART")]
     name: String,
 

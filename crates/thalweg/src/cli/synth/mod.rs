@@ -19,19 +19,18 @@ use thalweg_synth::trace::{SynthError, SynthOptions, SynthSummary, generate};
 /// Stands for standard output.
 const STANDARD_OUTPUT: &str = "-";
 
-/// Write a synthetic header trace, or flow records, with planted cheetah flows, and the truth about them.
+/// Generate test traffic with known cheetah flows: packets or flow records.
 ///
-/// Writes packets like those of a backbone link as a pcap file: heavy-tailed flow sizes, IPv4 and some IPv6,
-/// TCP with true sequence numbers. Planted among them are cheetah flows and flows that come near to being
-/// cheetahs; the truth names them with what they really moved. The same options give the same bytes everywhere.
+/// Writes a pcap file like that of a backbone link: heavy-tailed flow sizes, IPv4 and some IPv6, TCP with valid sequence
+/// numbers. Contains planted cheetah flows and near misses, which the truth file lists. The same options give identical
+/// bytes on any machine.
 ///
-/// With --netflow, what the routers of a research network would tell of its flows: each samples one packet in a
-/// thousand by itself and tells of a flow every minute. Planted are parallel flowsets of cheetah flows, single ones,
-/// and ordinary transfers, in a background of small flows. It goes to a pcap file of NetFlow v9 (--output), to
-/// Parquet files, or straight to a collector.
+/// With --netflow, generates the flow records of a research network whose routers sample 1 in 1000 packets. Contains planted
+/// flowsets, single large flows and ordinary transfers. Output is a pcap file of NetFlow v9 (--output), Parquet files, or
+/// UDP to a flow receiver.
 #[derive(Args, Debug)]
 pub(super) struct SynthArgs {
-    /// Where the trace goes, as pcap; `-` for standard output.
+    /// Output pcap file. `-` is standard output.
     #[arg(
         short,
         long,
@@ -41,11 +40,11 @@ pub(super) struct SynthArgs {
     )]
     output: Option<PathBuf>,
 
-    /// Flow records instead of packets.
+    /// Generate flow records instead of packets.
     #[arg(long, help_heading = "Output")]
     netflow: bool,
 
-    /// Where the truth goes, as CSV; flow records: planted flows, as JSON if FILE ends in .json [default: nowhere].
+    /// Truth file: planted flows as CSV, or as JSON if FILE ends in .json (flow records only) [default: none].
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     truth: Option<PathBuf>,
 
@@ -69,39 +68,39 @@ pub(super) struct SynthArgs {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Traffic")]
 struct TrafficArgs {
-    /// Packets in all, such as 250000, 500k or 38M [default: 1M].
+    /// Total number of packets, such as 250000, 500k or 38M [default: 1M].
     #[arg(short = 'n', long, value_name = "N", value_parser = count, conflicts_with = "netflow")]
     packets: Option<u64>,
 
-    /// Flows in all; both directions are one flow [default: 1.5M for every 38M packets].
+    /// Total number of bidirectional flows [default: 1.5M per 38M packets].
     #[arg(long, value_name = "N", value_parser = count, conflicts_with = "netflow")]
     flows: Option<u64>,
 
-    /// From the first packet to the last [default: 60s for every 38M packets, at least 10 T; flow records: 48h].
+    /// Duration of the trace [default: 60s per 38M packets, at least 10 T; flow records: 48h].
     #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
     duration: Option<Nanos>,
 
-    /// When the trace begins, in seconds since 1970 [default: 1403182800, which is 2014-06-19 13:00 UTC].
+    /// Start of the trace in seconds since 1970 [default: 1403182800, which is 2014-06-19 13:00 UTC].
     #[arg(long, value_name = "SECONDS")]
     start: Option<u64>,
 
-    /// Seed of everything that is left to chance [default: 1].
+    /// Random seed [default: 1].
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Share of flows over IPv6, 0 to 1; planted flow records are over IPv4 [default: 0.03; flow records: 0.1].
+    /// Share of IPv6 flows, 0 to 1. Planted flow records are IPv4 [default: 0.03; flow records: 0.1].
     #[arg(long, value_name = "SHARE")]
     ipv6_share: Option<f64>,
 
-    /// Share of background flows over UDP, 0 to 1 [default: 0.15].
+    /// Share of UDP among background flows, 0 to 1 [default: 0.15].
     #[arg(long, value_name = "SHARE", conflicts_with = "netflow")]
     udp_share: Option<f64>,
 
-    /// Shape of the Pareto distribution of flow sizes [default: that which gives their mean].
+    /// Shape of the Pareto distribution of flow sizes [default: derived from their mean].
     #[arg(long, value_name = "SHAPE", conflicts_with = "netflow")]
     pareto_shape: Option<f64>,
 
-    /// Share of packets that are a flood, each of a 5-tuple of its own [default: 0].
+    /// Share of flood packets, each with a unique 5-tuple [default: 0].
     #[arg(long, value_name = "SHARE", conflicts_with = "netflow")]
     flood_share: Option<f64>,
 }
@@ -110,19 +109,19 @@ struct TrafficArgs {
 #[command(next_help_heading = "Planted flows")]
 #[group(conflicts_with = "netflow")]
 struct PlantedArgs {
-    /// Flows that are cheetahs [default: one for every 25,000 packets].
+    /// Number of cheetah flows [default: one per 25,000 packets].
     #[arg(long, value_name = "N", value_parser = count)]
     cheetahs: Option<u64>,
 
-    /// Flows that come near to being cheetahs [default: one for every 25,000 packets].
+    /// Number of near misses: flows just below the threshold [default: one per 25,000 packets].
     #[arg(long, value_name = "N", value_parser = count)]
     near_misses: Option<u64>,
 
-    /// T: a flow that moves more than R*T bytes within T is a cheetah [default: 100ms].
+    /// T, the flight duration of cheetah flows [default: 100ms].
     #[arg(short = 'T', long, value_name = "TIME", value_parser = parse::<Nanos>)]
     flight_duration: Option<Nanos>,
 
-    /// R: the rate above which a flow is a cheetah [default: 50mbps].
+    /// R, the flight rate threshold of cheetah flows [default: 50mbps].
     #[arg(short = 'R', long, value_name = "RATE", value_parser = parse::<BitRate>)]
     rate_threshold: Option<BitRate>,
 }
@@ -131,37 +130,37 @@ struct PlantedArgs {
 #[command(next_help_heading = "File")]
 #[group(conflicts_with = "netflow")]
 struct FileArgs {
-    /// Most bytes kept of each packet [default: 64B].
+    /// Captured bytes per packet [default: 64B].
     #[arg(long, value_name = "SIZE", value_parser = snap_length)]
     snap_length: Option<u32>,
 
-    /// What packets begin with [default: raw-ip].
+    /// Link type of the file [default: raw-ip].
     #[arg(long, value_enum, value_name = "NAME")]
     link_type: Option<LinkName>,
 
-    /// Precision of time stamps [default: nanoseconds].
+    /// Timestamp precision [default: nanoseconds].
     #[arg(long, value_enum, value_name = "NAME")]
     precision: Option<PrecisionName>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum LinkName {
-    /// An IP header.
+    /// No link header
     RawIp,
-    /// An Ethernet header.
+    /// Ethernet
     Ethernet,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum PrecisionName {
-    /// As tcpdump writes unless told otherwise.
+    /// As tcpdump by default
     Microseconds,
-    /// Fine enough for fast links.
+    /// For fast links
     Nanoseconds,
 }
 
 impl SynthArgs {
-    /// Does it.
+    /// Runs the command.
     ///
     /// # Errors
     /// If the options contradict themselves, or a file cannot be written.

@@ -34,96 +34,96 @@ const STEP_DATAGRAMS: usize = 256;
 #[command(next_help_heading = "Flow records (--netflow)")]
 #[group(requires = "netflow")]
 pub(super) struct RecordArgs {
-    /// Where the records go as Parquet, in files by hour as `thalweg collect` has them.
+    /// Output directory for Parquet files, laid out as by `thalweg collect`.
     #[arg(long, value_name = "DIR")]
     parquet: Option<PathBuf>,
 
-    /// Where they are sent as NetFlow v9 over UDP; routers differ by their source id.
+    /// Send NetFlow v9 over UDP to this address. Routers differ by source ID.
     #[arg(long, value_name = "HOST:PORT")]
     send: Option<String>,
 
-    /// How many records a second are sent [default: as fast as they are made].
+    /// Records per second to send [default: unlimited].
     #[arg(long, value_name = "N", requires = "send", value_parser = count)]
     rate: Option<u64>,
 
-    /// All datagrams are made before the first is sent, which may be at several million records a second then. Takes some
-    /// 70 bytes of memory a record.
+    /// Generate all datagrams before sending, to reach millions of records per second. Takes about 70 bytes of memory per
+    /// record.
     #[arg(long, requires = "send")]
     ahead: bool,
 
-    /// Where the truth about planted transfers goes, all flows of a flowset in one row, as CSV.
+    /// Truth file of planted transfers as CSV, one row per flowset.
     #[arg(long, value_name = "FILE")]
     truth_transfers: Option<PathBuf>,
 
-    /// Records in all [default: 1M].
+    /// Total number of records [default: 1M].
     #[arg(long, value_name = "N", value_parser = count)]
     records: Option<u64>,
 
-    /// One packet in so many is sampled, by each router for itself; 1: all [default: 1000].
+    /// Sampling interval of the routers: 1 in N packets [default: 1000].
     #[arg(long, value_name = "N")]
     sampling_interval: Option<u32>,
 
-    /// When a router tells of a flow that goes on [default: 60s].
+    /// Active timeout of the routers [default: 60s].
     #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
     active_timeout: Option<Nanos>,
 
-    /// When a router tells of a flow of which it hears no more [default: 15s].
+    /// Idle timeout of the routers [default: 15s].
     #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
-    inactive_timeout: Option<Nanos>,
+    idle_timeout: Option<Nanos>,
 
-    /// Routers in all, 1 to 254 [default: 66].
+    /// Number of routers, 1 to 254 [default: 66].
     #[arg(long, value_name = "N")]
     routers: Option<u8>,
 
-    /// Routers on a path, each of which tells of every flow, 1 to 8 [default: 3].
+    /// Routers per path, each of which exports every flow, 1 to 8 [default: 3].
     #[arg(long, value_name = "N")]
     path_routers: Option<u8>,
 
-    /// Routers meter packets where they leave, too.
+    /// Routers meter packets on egress as well as on ingress.
     #[arg(long)]
     both_directions: bool,
 
-    /// Parallel flowsets of cheetah flows [default: one for every 4,000 records].
+    /// Number of parallel flowsets [default: one per 4,000 records].
     #[arg(long, value_name = "N", value_parser = count)]
     flowsets: Option<u64>,
 
-    /// How many flows they have, in turn [default: 2,4,2,8,2,4,2,3,4,16].
+    /// Flows per flowset, repeated cyclically [default: 2,4,2,8,2,4,2,3,4,16].
     #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
     components: Vec<u32>,
 
-    /// Within what time the flows of one start [default: 2s].
+    /// Maximum time between the starts of the flows of one flowset [default: 2s].
     #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
     start_spread: Option<Nanos>,
 
-    /// How many of the flowsets run across midnight, UTC [default: one in a hundred].
+    /// Number of flowsets that cross midnight UTC [default: 1 in 100].
     #[arg(long, value_name = "N", value_parser = count)]
     across_midnight: Option<u64>,
 
-    /// Cheetah flows by themselves [default: one for every 4,000 records].
+    /// Number of single large flows [default: one per 4,000 records].
     #[arg(long, value_name = "N", value_parser = count)]
     single_flows: Option<u64>,
 
-    /// Transfers of the same hosts that are no cheetahs [default: as many as single flows].
+    /// Number of transfers below the size threshold [default: as many as single flows].
     #[arg(long, value_name = "N", value_parser = count)]
     ordinary: Option<u64>,
 
-    /// Chains of cheetah flows, small gap after small gap, longer than tau in all [default: 0].
+    /// Number of chains: large flows with small gaps, together longer than tau [default: 0].
     #[arg(long, value_name = "N", value_parser = count)]
     chains: Option<u64>,
 
-    /// Flows of a chain [default: 6].
+    /// Flows per chain [default: 6].
     #[arg(long, value_name = "N")]
     chain_flows: Option<u32>,
 
-    /// From start to start in a chain [default: 6s].
+    /// Time between flow starts in a chain [default: 6s].
     #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
     chain_gap: Option<Nanos>,
 
-    /// Least time between starts of two transfers of the same hosts; to be more than tau [default: 30s].
+    /// Minimum time between transfers of the same hosts, more than tau [default: 30s].
     #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
     separation: Option<Nanos>,
 
-    /// Bytes of each packet of a transfer, IP layer, 64 to 9000 [default: 1500].
+    /// IP packet size of transfers, 64 to 9000 [default: 1500].
     #[arg(long, value_name = "N")]
     packet_octets: Option<u16>,
 }
@@ -212,7 +212,7 @@ impl RecordArgs {
             duration: shared.duration.unwrap_or(default.duration),
             sampling_interval: self.sampling_interval.unwrap_or(default.sampling_interval),
             active_timeout: self.active_timeout.unwrap_or(default.active_timeout),
-            inactive_timeout: self.inactive_timeout.unwrap_or(default.inactive_timeout),
+            inactive_timeout: self.idle_timeout.unwrap_or(default.inactive_timeout),
             routers: self.routers.unwrap_or(default.routers),
             path_routers: self.path_routers.unwrap_or(default.path_routers),
             both_directions: self.both_directions,

@@ -112,7 +112,7 @@ fn write_rows(out: &mut impl Write, table: &Table, top: usize) -> io::Result<()>
     }
     let more = table.rows.len().saturating_sub(top);
     if more > 0 {
-        writeln!(out, "  and {} more (--top {} shows more, --json all)", grouped(more as u64), top * 10)?;
+        writeln!(out, "  and {} more (--limit {} shows more, --json all)", grouped(more as u64), top * 10)?;
     }
     if let Some(confidence) = table.confidence() {
         writeln!(out, "  each bound holds with probability {} or more", percent(confidence))?;

@@ -87,7 +87,7 @@ fn the_same_seed_leaves_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let left = |name: &str, seed: &str, format: &str| {
         let out = folder.path().join(name);
-        let arguments = ["--seed", seed, "--format", format, "--out", out.to_str().unwrap(), "rack.toml"];
+        let arguments = ["--seed", seed, "--format", format, "--output", out.to_str().unwrap(), "rack.toml"];
         let run = emulate(&arguments).ended_with(0);
         (run.stdout, files(&out))
     };
@@ -109,7 +109,7 @@ fn runs_of_a_sweep_leave_what_single_runs_leave() {
         "scheme=hull,dctcp",
         "--sweep",
         "seed=1,2",
-        "--out",
+        "--output",
         &path("sweep"),
         "rack.toml",
     ];
@@ -117,7 +117,7 @@ fn runs_of_a_sweep_leave_what_single_runs_leave() {
     let names: Vec<&Value> = lines.iter().map(|line| &line["sweep"]).collect();
     assert_eq!(names.len(), 4);
     assert_eq!(*names[1], serde_json::json!({"scheme": "hull", "seed": "2"}));
-    let single = emulate(&["--json", "--seed", "2", "--out", &path("single"), "rack.toml"]).ended_with(0);
+    let single = emulate(&["--json", "--seed", "2", "--output", &path("single"), "rack.toml"]).ended_with(0);
     let mut of_sweep = of_seed(lines[3].clone());
     of_sweep.as_object_mut().unwrap().remove("sweep");
     assert_eq!(of_sweep, of_seed(single.lines().remove(0)));
@@ -127,7 +127,7 @@ fn runs_of_a_sweep_leave_what_single_runs_leave() {
 #[test]
 fn what_a_monitor_port_sends_can_be_watched() {
     let folder = tempfile::tempdir().unwrap();
-    let run = emulate(&["--json", "--out", folder.path().to_str().unwrap(), "rack.toml"]).ended_with(0);
+    let run = emulate(&["--json", "--output", folder.path().to_str().unwrap(), "rack.toml"]).ended_with(0);
     let mirrored = &run.lines()[0]["mirrors"][0];
     assert!(mirrored["dropped"].as_u64().unwrap() > 0, "{mirrored}");
     let watched =
@@ -142,7 +142,7 @@ fn what_a_monitor_port_sends_can_be_watched() {
 #[test]
 fn the_printed_experiment_gives_the_same_results() {
     let folder = tempfile::tempdir().unwrap();
-    let printed = emulate(&["--print", "--seed", "3", "rack.toml"]).ended_with(0).stdout;
+    let printed = emulate(&["--print-config", "--seed", "3", "rack.toml"]).ended_with(0).stdout;
     fs::write(folder.path().join("printed.toml"), &printed).unwrap();
     let again = thalweg_in(folder.path(), &["emulate", "printed.toml"]).ended_with(0);
     assert_eq!(again.stdout, emulate(&["--seed", "3", "rack.toml"]).ended_with(0).stdout);
@@ -165,7 +165,7 @@ fn every_kind_of_mistake_ends_with_code_2_before_anything_is_run() {
             "thalweg: with scheme.buffer=50:\nthalweg: rack.toml:9: threshold: it is 65: expected less than `buffer`\n".into(),
         ),
     ] {
-        let run = emulate(&[arguments, &["--out", out]].concat()).ended_with(2);
+        let run = emulate(&[arguments, &["--output", out]].concat()).ended_with(2);
         assert_eq!(run.stdout, "");
         assert_eq!(run.stderr, expected);
         assert!(!Path::new(out).exists(), "nothing is left where nothing was run");

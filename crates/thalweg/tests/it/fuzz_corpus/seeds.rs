@@ -326,7 +326,7 @@ fn configurations() -> Vec<(&'static str, Vec<u8>)> {
         ("not-toml", "[detection\nflight_duration = 100ms\n"),
         ("twice", "[live]\nsnap_length = 96\nsnap_length = 64\n"),
         ("deep", "a=[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["),
-        ("crlf", "[output]\r\ntop = 3\r\n[wrong]\r\n"),
+        ("crlf", "[output]\r\nlimit = 3\r\n[wrong]\r\n"),
     ];
     seeds.map(|(name, text)| (name, text.as_bytes().to_vec())).into()
 }

@@ -281,7 +281,7 @@ fn check_says_what_would_be_done_and_what_is_wrong() {
     let folder = root().join("examples/collector");
     let run = thalweg_in(&folder, &["check", "-c", "thalweg.toml"]).ended_with(0);
     for line in [
-        "thalweg.toml: no mistakes",
+        "thalweg.toml: OK",
         "network: topology.toml: 4 switches, 6 hosts, 10 links",
         "leaf0: file leaf0.pcapng.zst (at 0.001 times its pace), switch leaf0 with 5 ports",
     ] {

@@ -1,4 +1,4 @@
-//! What stands below the options in `--help`, in the man pages and in the reference: examples and exit codes.
+//! Examples and exit codes, shown below the options in `--help`, man pages and the reference.
 
 use std::fmt::Write;
 
@@ -8,214 +8,211 @@ use clap_mangen::roff::{Roff, bold, roman};
 
 use super::exit_code::ExitCode;
 
-/// A command line that does something useful.
+/// An example command line.
 pub(super) struct Example {
     /// What it does.
     pub(super) about: &'static str,
-    /// What to type.
+    /// Command line.
     pub(super) command: &'static str,
 }
 
 const PROGRAM: [Example; 5] = [
-    Example { about: "What runs on an interface, as it runs", command: "sudo thalweg watch eth0" },
-    Example { about: "What ran in a capture file", command: "thalweg watch trace.pcap" },
-    Example { about: "A monitor port, as a daemon", command: "sudo thalweg serve -c thalweg.toml" },
-    Example { about: "A whole network, emulated", command: "thalweg emulate experiment.toml" },
-    Example { about: "All about watching", command: "thalweg watch --help" },
+    Example { about: "Watch an interface", command: "sudo thalweg watch eth0" },
+    Example { about: "Analyse a capture file", command: "thalweg watch trace.pcap" },
+    Example { about: "Run the collector daemon", command: "sudo thalweg serve -c thalweg.toml" },
+    Example { about: "Emulate a network", command: "thalweg emulate experiment.toml" },
+    Example { about: "Help for a command", command: "thalweg help watch" },
 ];
 
 const WATCH: [Example; 9] = [
-    Example { about: "A capture file", command: "thalweg watch trace.pcap" },
-    Example { about: "At the pace it was recorded at", command: "thalweg watch --replay trace.pcap" },
+    Example { about: "Analyse a capture file", command: "thalweg watch trace.pcap" },
+    Example { about: "Replay it in real time", command: "thalweg watch --replay trace.pcap" },
     Example {
-        about: "What another program captures",
+        about: "Read from another capture program",
         command: "sudo tcpdump -i eth0 -U -w - | thalweg watch -",
     },
-    Example { about: "An interface, for ten seconds", command: "sudo thalweg watch --duration 10s eth0" },
-    Example { about: "Only some packets", command: "sudo thalweg watch -f 'tcp port 443' eth0" },
+    Example { about: "Watch an interface for 10 seconds", command: "sudo thalweg watch --duration 10s eth0" },
+    Example { about: "Capture HTTPS only", command: "sudo thalweg watch -f 'tcp port 443' eth0" },
     Example {
-        about: "Who sends more than 1 Gbit/s, through jq",
+        about: "List senders above 1 Gbit/s with jq",
         command: "thalweg watch --json -R 1gbps trace.pcap | jq -r '\n    \
                   select(.type == \"cheetah\") | \"\\(.flow.src) \\(.rate_bps)\"'",
     },
     Example {
-        about: "The published algorithm, long packets only",
+        about: "Detect with the published algorithm, ignoring short packets",
         command: "thalweg watch --detector cfinf --packet-length-threshold 600 trace.pcap",
     },
     Example {
-        about: "Heavy hitters, entropy, distinct flows, every second",
+        about: "Measure heavy hitters, entropy and distinct flows every second",
         command: "thalweg watch --tasks heavy:0.1%,entropy:src,distinct --window 1s trace.pcap",
     },
     Example {
-        about: "In 2 MiB, on any traffic: who sends to more than 1,000 hosts",
+        about: "Find hosts with more than 1,000 peers in 2 MiB of memory",
         command: "sudo thalweg watch --no-table --tasks 'spread:src>1000' --memory 2MiB eth0",
     },
 ];
 
 const COLLECT: [Example; 7] = [
-    Example { about: "NetFlow, IPFIX and sFlow on their usual ports", command: "thalweg collect -o flows" },
+    Example { about: "Listen on the default ports", command: "thalweg collect -o flows" },
     Example {
-        about: "One port of one address, an hour of records at most a second late, kept for 30 days",
+        about: "Listen on one address, write hourly files, keep 30 days",
         command: "thalweg collect -o flows --file-span 1h --retention-age 720h 10.0.0.1:9995",
     },
     Example {
-        about: "IPFIX over TLS, from exporters with a certificate of our authority",
-        command: "thalweg collect -o flows --tls-certificate cert.pem --tls-key key.pem --tls-client-ca ca.pem tls:4740",
+        about: "Accept IPFIX over TLS from authenticated exporters",
+        command: "thalweg collect -o flows --tls-certificate cert.pem --tls-key key.pem --tls-client-ca-file ca.pem tls:4740",
     },
     Example {
-        about: "One packet in 1,000 is counted, says nobody but the router's configuration",
+        about: "Set the sampling interval of a router that does not report it",
         command: "thalweg collect -o flows --sampling 10.0.0.1=1000",
     },
     Example {
-        about: "Export messages that tcpdump has captured",
+        about: "Read captured export messages",
         command: "thalweg collect -o flows --replay export.pcap",
     },
     Example {
-        about: "As a service, with metrics for Prometheus",
+        about: "Run as a service with Prometheus metrics",
         command: "thalweg collect -o /var/lib/thalweg --json --metrics 127.0.0.1:9478",
     },
     Example {
-        about: "Then, what moved most, through DuckDB",
+        about: "Query the top senders with DuckDB",
         command: "duckdb -c \"SELECT source_address, sum(octets * greatest(sampling_interval, 1)) AS bytes\n    \
                   FROM 'flows/flows/*/*/*.parquet' GROUP BY 1 ORDER BY 2 DESC LIMIT 10\"",
     },
 ];
 
 const EMULATE: [Example; 6] = [
-    Example { about: "What there is to choose from", command: "thalweg emulate --list" },
-    Example { about: "An experiment", command: "thalweg emulate examples/experiments/incast.toml" },
+    Example { about: "List schemes, topologies and workloads", command: "thalweg emulate --list" },
+    Example { about: "Run an experiment", command: "thalweg emulate examples/experiments/incast.toml" },
     Example {
-        about: "With files and plots in a folder",
-        command: "thalweg emulate --out results examples/experiments/incast.toml",
+        about: "Write tables and plots",
+        command: "thalweg emulate --output results examples/experiments/incast.toml",
     },
     Example {
-        about: "Three schemes beside each other, at eight loads",
+        about: "Compare three schemes at eight loads",
         command: "thalweg emulate --sweep scheme=droptail,dctcp,pfabric --sweep load=0.1..0.8 \\\n    \
                   examples/experiments/web-search.toml",
     },
     Example {
-        about: "How much DCTCP marks at which threshold, through jq",
+        about: "Show DCTCP marks by threshold with jq",
         command: "thalweg emulate --json --sweep threshold=10..100:10 examples/experiments/incast.toml |\n    \
                   jq '[.sweep.threshold, .packets.marked]'",
     },
     Example {
-        about: "The experiment as it is understood, with all defaults",
-        command: "thalweg emulate --print examples/experiments/incast.toml",
+        about: "Print the resolved experiment",
+        command: "thalweg emulate --print-config examples/experiments/incast.toml",
     },
 ];
 
 const SERVE: [Example; 3] = [
-    Example { about: "A file to begin with", command: "thalweg check --default > thalweg.toml" },
-    Example { about: "The daemon", command: "sudo thalweg serve -c thalweg.toml" },
+    Example { about: "Create a configuration file", command: "thalweg check --default > thalweg.toml" },
+    Example { about: "Run the daemon", command: "sudo thalweg serve -c thalweg.toml" },
     Example {
-        about: "Without root, on a capture of an emulated network",
+        about: "Try it without root on an example capture",
         command: "thalweg serve -c examples/collector/thalweg.toml",
     },
 ];
 
 const TOP: [Example; 3] = [
-    Example { about: "A daemon on this machine", command: "thalweg top" },
+    Example { about: "Watch the local daemon", command: "thalweg top" },
     Example {
-        about: "One elsewhere, with a token",
-        command: "thalweg top --api https://collector:9477 --ca ca.pem --token-file token",
+        about: "Watch a remote daemon with a token",
+        command: "thalweg top --api https://collector:9477 --ca-file ca.pem --token-file token",
     },
     Example {
-        about: "Links above 90 %, through jq",
+        about: "List links above 90 % with jq",
         command: "thalweg top --json | jq -r '.links[] | select(.utilisation > 0.9) | .link'",
     },
 ];
 
 const CHECK: [Example; 2] = [
-    Example { about: "Whether it is right, and what it would do", command: "thalweg check -c thalweg.toml" },
-    Example { about: "A file to begin with", command: "thalweg check --default > thalweg.toml" },
+    Example { about: "Check a configuration", command: "thalweg check -c thalweg.toml" },
+    Example { about: "Create a configuration file", command: "thalweg check --default > thalweg.toml" },
 ];
 
 const FLOWS: [Example; 5] = [
     Example {
-        about: "Who moved what between which networks, as a page with plots",
-        command: "thalweg flows report records --by asn --out report",
+        about: "Report transfers between networks, with plots",
+        command: "thalweg flows report records --by asn --output report",
     },
     Example {
-        about: "Who sent most in the last hour",
+        about: "Top senders of the last hour",
         command: "thalweg flows top records --by source --from -1h",
     },
     Example {
-        about: "Traffic of a service over the day",
+        about: "Traffic of a service over time",
         command: "thalweg flows series records --every 5m 'dst port 443'",
     },
     Example {
-        about: "In nfdump's language, or in SQL",
+        about: "Query with an nfdump filter, or with SQL",
         command: "thalweg flows query records 'src net 10.0.0.0/8 and bytes > 1g'\n\
                   thalweg flows query records 'SELECT exporter, count(*) FROM records GROUP BY ALL'",
     },
-    Example { about: "All of it", command: "thalweg flows --help" },
+    Example { about: "List the subcommands", command: "thalweg flows --help" },
 ];
 
 const SYNTH: [Example; 6] = [
     Example {
-        about: "A small trace and its truth",
+        about: "Generate a trace and its truth",
         command: "thalweg synth -o trace.pcap --truth truth.csv",
     },
     Example {
-        about: "As many packets and flows as the dissertation's trace",
+        about: "Generate a trace of the size used in the dissertation",
         command: "thalweg synth --packets 38M -o trace.pcap --truth truth.csv",
     },
-    Example { about: "Without a file between", command: "thalweg synth -o - | thalweg watch -" },
+    Example { about: "Pipe a trace into watch", command: "thalweg synth -o - | thalweg watch -" },
     Example {
-        about: "Two days of flow records as they are kept, and what was planted",
+        about: "Generate two days of flow records with planted transfers",
         command: "thalweg synth --netflow --parquet records --records 20M --truth-transfers truth.csv",
     },
     Example {
-        about: "Flowsets of 16 flows, seen by one router that samples nothing",
+        about: "Generate flowsets of 16 flows at one router without sampling",
         command: "thalweg synth --netflow --components 16 --path-routers 1 --sampling-interval 1 \\\n    \
                   -o records.pcap",
     },
     Example {
-        about: "Straight to a collector, 500,000 records a second",
+        about: "Send 500,000 records per second to a flow receiver",
         command: "thalweg synth --netflow --records 50M --send localhost:2055 --rate 500k",
     },
 ];
 
 const SKETCH: [Example; 3] = [
+    Example { about: "Show sketches", command: "thalweg sketch show states/*heavy*.tsk" },
     Example {
-        about: "What was counted, window by window",
-        command: "thalweg sketch show states/*heavy*.tsk",
-    },
-    Example {
-        about: "Three collectors' windows as one",
+        about: "Merge the sketches of three hosts",
         command: "thalweg sketch merge a.tsk b.tsk c.tsk -o network.tsk",
     },
-    Example { about: "What changed in a minute", command: "thalweg sketch diff 12-00.tsk 12-01.tsk" },
+    Example { about: "Compare two windows", command: "thalweg sketch diff 12-00.tsk 12-01.tsk" },
 ];
 
 const LAB: [Example; 5] = [
-    Example { about: "A network to play with", command: "sudo thalweg lab up leaf-spine --rate 100mbit" },
+    Example { about: "Create a leaf-spine lab", command: "sudo thalweg lab up leaf-spine --rate 100mbit" },
+    Example { about: "Ping between hosts", command: "sudo thalweg lab exec h0 -- ping -c 3 10.0.0.5" },
+    Example { about: "Show counters", command: "sudo thalweg lab status" },
+    Example { about: "Remove the lab", command: "sudo thalweg lab down" },
     Example {
-        about: "From one of its hosts to another",
-        command: "sudo thalweg lab exec h0 -- ping -c 3 10.0.0.5",
-    },
-    Example { about: "What its switches have counted", command: "sudo thalweg lab status" },
-    Example { about: "Gone without a trace", command: "sudo thalweg lab down" },
-    Example {
-        about: "How fast two flows that collide are taken apart, with a plot",
-        command: "sudo thalweg lab run collide --trials 60 --out results",
+        about: "Measure how fast colliding flows are rerouted",
+        command: "sudo thalweg lab run collide --trials 60 --output results",
     },
 ];
 
 const SCHEMA: [Example; 2] = [
-    Example { about: "For the daemon's file", command: "thalweg schema daemon > daemon.schema.json" },
     Example {
-        about: "Checked as it is written, by an editor with taplo",
+        about: "Schema of the daemon configuration",
+        command: "thalweg schema daemon > daemon.schema.json",
+    },
+    Example {
+        about: "Validate in an editor with taplo",
         command: "sed -i '1i #:schema ./daemon.schema.json' thalweg.toml",
     },
 ];
 
 const CONFIG: [Example; 2] = [
-    Example { about: "A file to edit", command: "thalweg config > lab.toml" },
-    Example { about: "Whether it is right", command: "thalweg config --check lab.toml" },
+    Example { about: "Create a configuration file", command: "thalweg config > watch.toml" },
+    Example { about: "Check it", command: "thalweg config --check watch.toml" },
 ];
 
-/// Examples for a command, or for the whole program.
+/// Examples of a command, or of the program.
 pub(super) fn examples(command: Option<&str>) -> &'static [Example] {
     match command {
         None => &PROGRAM,
@@ -235,7 +232,7 @@ pub(super) fn examples(command: Option<&str>) -> &'static [Example] {
     }
 }
 
-/// Adds the lesson to the help of the program and of its commands.
+/// Adds examples and exit codes to the help of all commands.
 pub(super) fn add_to(program: Command) -> Command {
     program.after_long_help(help(None)).mut_subcommands(|command| {
         let name = command.get_name().to_owned();
@@ -244,12 +241,12 @@ pub(super) fn add_to(program: Command) -> Command {
             [] => command.after_long_help(text),
             _ => command
                 .after_long_help(text)
-                .after_help(format!("For more, with examples: thalweg {name} --help")),
+                .after_help(format!("See `thalweg help {name}` for details and examples.")),
         }
     })
 }
 
-/// As `--help` shows it.
+/// Text for `--help`.
 fn help(command: Option<&str>) -> String {
     let styles = Styles::default();
     let header = styles.get_header();
@@ -269,7 +266,7 @@ fn help(command: Option<&str>) -> String {
     text
 }
 
-/// As a man page has it.
+/// Sections for a man page.
 pub(super) fn roff(command: Option<&str>) -> Roff {
     let mut roff = Roff::new();
     let examples = examples(command);
