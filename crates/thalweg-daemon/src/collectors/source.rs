@@ -5,6 +5,7 @@ use thalweg_capture::live::LiveOptions;
 use thalweg_capture::xdp::BusyPoll;
 use thalweg_capture::{AnySource, CaptureError, InterfaceSpec, Spec, choose, open};
 use thalweg_experiment::{Experiment, ExperimentError, Plan};
+use thalweg_linux::NamespaceError;
 use thiserror::Error;
 
 use crate::config::{CollectorConfig, SourceConfig};
@@ -37,6 +38,15 @@ pub enum SourceError {
     /// Of a file or an interface.
     #[error(transparent)]
     Capture(#[from] CaptureError),
+    /// The daemon gave up the privilege to enter the namespace of an interface.
+    #[error(
+        "cannot reopen an interface of network namespace {name:?} without the privileges of the start: restart the daemon, or run \
+         it inside the namespace: `ip netns exec {name} thalweg serve ...`"
+    )]
+    Unprivileged {
+        /// The namespace.
+        name: String,
+    },
     /// Of a filter.
     #[error(transparent)]
     Filter(#[from] FilterError),
@@ -82,7 +92,16 @@ impl Opened {
             }
             SourceConfig::Interface { .. } => {
                 let spec = interface_spec(&config.source, config.filter.as_deref());
-                open_input(&spec.expect("an interface").into())
+                open_input(&spec.expect("an interface").into()).map_err(|error| match error {
+                    SourceError::Capture(CaptureError::Namespace(NamespaceError::Step {
+                        name,
+                        source,
+                        ..
+                    })) if source.kind() == std::io::ErrorKind::PermissionDenied => {
+                        SourceError::Unprivileged { name }
+                    }
+                    error => error,
+                })
             }
         }
     }

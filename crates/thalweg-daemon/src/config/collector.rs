@@ -215,6 +215,10 @@ pub(super) fn read(
     rules: &[RuleConfig],
     problems: &mut Vec<Problem>,
 ) -> Option<CollectorConfig> {
+    if name.contains(char::is_control) {
+        problems.push(entry.refuse(Collector::name, "control characters are not allowed in a name"));
+        return None;
+    }
     let name: Arc<str> = name.into();
     let switch: Arc<str> = entry.switch.as_deref().unwrap_or(&name).into();
     let source = source::read(entry, &document.folder, &switch, emulation, problems)?;

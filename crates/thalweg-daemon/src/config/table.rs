@@ -120,7 +120,8 @@ section! {
         switch: String [Text("the name of a switch")] or "the collector's name",
         /// The network interface that the monitor port is wired to.
         interface: String [Text("the name of an interface")] or "none",
-        /// With interface: the network namespace that it is in, as `ip netns` has it.
+        /// Network namespace of the interface, a name of `ip netns`. To reopen a deleted interface there, the daemon must be restarted
+        /// or run inside the namespace, because it drops privileges.
         namespace: String [Text("the name of a network namespace")] or "that of the daemon",
         /// A capture file, or - for standard input. Time is that of its packets: the same file gives the same
         /// events.

@@ -57,6 +57,14 @@ fn every_mistake_is_told_with_its_line() {
 }
 
 #[test]
+fn control_characters_in_names_are_refused() {
+    refused(
+        "[[collector]]\nname = \"a\\u0000b\"\ninterface = \"lo\"\n",
+        &["t.toml:2: name: control characters are not allowed in a name"],
+    );
+}
+
+#[test]
 fn what_makes_no_sense_together_is_told_with_its_line() {
     refused("", &["t.toml:1: network: nothing is measured: a [[collector]] is needed"]);
     refused(

@@ -110,6 +110,9 @@ impl EmulateArgs {
             Plan::new(&experiment)?;
             return super::print(experiment.print());
         }
+        if let Some(folder) = &self.output {
+            std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        }
         match self.sweep.is_empty() {
             true => self.single(&experiment, &stop),
             false => self.matrix(&experiment, &stop),

@@ -161,3 +161,20 @@ fn an_interface_is_looked_for_in_the_namespace_that_it_is_said_to_be_in() {
     let absent = format!("there is no interface elsewhere0 in namespace {}", link.sender);
     assert!(said[1].contains(&absent), "{}", said[1]);
 }
+
+#[test]
+fn an_interface_deleted_in_another_namespace_is_reported_with_the_remedy() {
+    const NAME: &str = "an_interface_deleted_in_another_namespace_is_reported_with_the_remedy";
+    let Some(link) = Link::set_up(NAME, &[]) else { return };
+    link.ip_link("add gone0 type veth peer name gone1");
+    link.ip_link("set gone0 up");
+    let mut serve = Serve::new(&[on("a", "gone0"), format!("namespace = {:?}\n", link.sender)].concat());
+    serve.start();
+    serve.wait("it reads", |serve| serve.log().contains("source=\"interface gone0"));
+    link.ip_link("delete gone0");
+    serve.wait("the remedy is logged", |serve| {
+        serve.log().contains("without the privileges of the start: restart the daemon")
+    });
+    serve.signal("-TERM");
+    assert_eq!(serve.ended(), Some(0), "{}", serve.log());
+}
