@@ -13,18 +13,19 @@ help: ## say this
 	@echo
 	@echo '  FUZZ_SECONDS=N make fuzz   spends N seconds on each fuzz target (60)'
 
-run: ## build, and steer an emulated network for 15 s, reroutes shown as they happen
+run: ## build, and demonstrate rerouting on an emulated network for 15 s
 	@scripts/setup.sh run
 	@echo '==> build the release binary'
 	@cargo build --release -p thalweg
 	@scripts/symbols.sh $(THALWEG)
 	@scripts/run.sh $(THALWEG)
 	@echo
-	@echo 'To go on looking:                 $(THALWEG) serve -c examples/steering/thalweg.toml'
-	@echo 'On a network of this kernel:      sudo $(THALWEG) lab run collide'
-	@echo 'To watch a capture:               $(THALWEG) watch --replay $(CAPTURE)'
-	@echo 'To watch an interface (ip link):  sudo $(THALWEG) watch eth0'
-	@echo 'To analyse flow records:          make python, and then $(THALWEG) flows --help'
+	@echo 'Try next:'
+	@echo '  $(THALWEG) watch --replay $(CAPTURE)          live view of a capture file'
+	@echo '  sudo $(THALWEG) watch eth0                                      live view of an interface'
+	@echo '  $(THALWEG) serve -c examples/steering/thalweg.toml              this demonstration, without end'
+	@echo '  sudo $(THALWEG) lab run collide                                 the same with real TCP on this machine'
+	@echo '  make python && $(THALWEG) flows --help                          analyse flow records'
 
 python: ## install the Python package into .venv, for thalweg flows and notebooks
 	@scripts/setup.sh python

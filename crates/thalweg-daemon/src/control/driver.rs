@@ -3,6 +3,7 @@
 //!
 //! Nothing is sent to a host, a switch or a collector while the [`Desk`](super::desk::Desk) is locked.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -212,7 +213,7 @@ impl Driver {
             return;
         }
         self.version = newest.number;
-        tracing::info!(version = newest.number, "steers a new network");
+        tracing::info!(version = newest.number, "topology changed");
         self.control.desk().lock().clock.follow(&self.parts.collectors);
         self.tell(Input::Network(Arc::clone(&newest.state)));
     }
@@ -236,7 +237,7 @@ impl Driver {
         }
         for decision in records.decisions {
             if decision.verdict == Verdict::Goes {
-                tracing::info!("{}", decision_in_words(&decision, names));
+                log_decision(&decision, names);
                 let (time, switch) = (decision.time, names.switch(decision.pair.source));
                 self.publish(time, switch, EventKind::Decision(decision, Arc::clone(names)));
             }
@@ -255,7 +256,8 @@ impl Driver {
             }
         }
         for (pair, address) in records.astray {
-            tracing::warn!("packets of {} by address {address} do not arrive", names.pair(pair));
+            let (src, dst) = (names.host(pair.source), names.host(pair.destination));
+            tracing::warn!(src, dst, tree = address, "path broken");
         }
     }
 
@@ -264,7 +266,7 @@ impl Driver {
         let work = self.control.desk().lock();
         let unresponsive = work.control.controller().unresponsive().find(|(source, _)| *source == host);
         if let Some((_, UNRESPONSIVE)) = unresponsive {
-            tracing::warn!("{} takes no notice of what it is told, or sends no more", names.host(host));
+            tracing::warn!(host = names.host(host), "host does not follow reroutes");
         }
     }
 
@@ -357,15 +359,14 @@ impl TakesTurns for Driver {
         let quantile =
             |share| effect.quantile(share).map_or(Nanos::ZERO, |time| Nanos(time.as_nanos() as u64));
         tracing::info!(
-            "steered: {} flows sent another way, {} seen to go there (half of them within {}, 99 % within {} of the \
-             decision), {} not in time, {} refused; {} decisions to stay",
-            counters.begun,
-            counters.confirmed,
-            quantile(0.5),
-            quantile(0.99),
-            counters.expired,
-            counters.refused,
-            counters.decisions[Verdict::Stays as usize],
+            rerouted = counters.begun,
+            confirmed = counters.confirmed,
+            median = joined(quantile(0.5)),
+            p99 = joined(quantile(0.99)),
+            timed_out = counters.expired,
+            refused = counters.refused,
+            kept = counters.decisions[Verdict::Stays as usize],
+            "controller stopped"
         );
     }
 }
@@ -397,32 +398,45 @@ fn input(work: &mut Work, notice: Notice) -> Option<Input> {
     }
 }
 
-/// `h0 > h8 goes by address 2, not 0: expects 948 Mbit/s, not 474 Mbit/s; edge0:p2:out is congested`
-fn decision_in_words(decision: &Decision, names: &Names) -> String {
+/// Logs a reroute with the rates that the controller expects on the new and on the old path.
+fn log_decision(decision: &Decision, names: &Names) {
     use thalweg_control::decide::Cause;
     let Decision { pair, from, to, cause, alternatives, .. } = decision;
     let expected = |address| alternatives.iter().find(|way| way.address == address).map(|way| way.expected);
-    let promise = match (expected(*to), expected(*from)) {
-        (Some(there), Some(here)) => format!("{there} expected there, {here} here"),
-        (Some(there), None) => format!("{there} expected there"),
-        _ => "it fits there".to_owned(),
+    let rate = |address| expected(address).map_or_else(|| "unknown".to_owned(), |rate| joined(rate));
+    let cause = match cause {
+        Cause::Congestion(link) => names.link(*link),
+        Cause::Poll => "poll",
     };
-    let why = match cause {
-        Cause::Congestion(link) => format!("{} is congested", names.link(*link)),
-        Cause::Poll => "it was polled".to_owned(),
-    };
-    format!("{} goes by address {to}, not {from}: {promise}; {why}", names.pair(*pair))
+    tracing::info!(
+        src = names.host(pair.source),
+        dst = names.host(pair.destination),
+        tree = to,
+        from_tree = from,
+        expected = rate(*to),
+        before = rate(*from),
+        cause,
+        "rerouted"
+    );
+}
+
+/// A quantity without the space before its unit, as the value of a log field.
+fn joined(quantity: impl Display) -> String {
+    quantity.to_string().replace(' ', "")
 }
 
 fn log_action(report: &ActionReport, names: &Names) {
     let ActionReport { action, outcome, .. } = report;
-    let what = format!("{} by address {}", names.pair(action.pair), action.address);
+    let (src, dst, tree) =
+        (names.host(action.pair.source), names.host(action.pair.destination), action.address);
     match outcome {
         ActionOutcome::Begun => {}
-        ActionOutcome::Confirmed(after) => tracing::info!("{what}: seen, {after} after the decision"),
-        ActionOutcome::Expired => tracing::warn!("{what}: not seen in time"),
-        ActionOutcome::Superseded => tracing::info!("{what}: overtaken by another decision"),
-        ActionOutcome::Refused(error) => tracing::warn!("{what}: refused: {error}"),
+        ActionOutcome::Confirmed(after) => {
+            tracing::info!(src, dst, tree, took = joined(after), "reroute confirmed");
+        }
+        ActionOutcome::Expired => tracing::warn!(src, dst, tree, "reroute timed out"),
+        ActionOutcome::Superseded => tracing::info!(src, dst, tree, "reroute superseded"),
+        ActionOutcome::Refused(error) => tracing::warn!(src, dst, tree, error, "reroute refused"),
     }
 }
 

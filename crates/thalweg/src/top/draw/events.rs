@@ -63,7 +63,7 @@ fn title(view: &TopView) -> Vec<Span<'static>> {
     spans
 }
 
-/// How many came, how many are known to be lost.
+/// Counts received and lost events.
 fn aside(view: &TopView) -> Vec<Span<'static>> {
     let shown = view.shown();
     let mut spans = vec![Span::raw(format!(" {}", grouped(shown.came)))];
@@ -95,7 +95,7 @@ fn event_line(theme: Theme, event: &Event) -> Line<'static> {
     ])
 }
 
-/// What happened, and what goes with it.
+/// Returns the event and its details.
 fn in_words(event: &Event) -> (String, String) {
     match &event.body {
         EventBody::Link {
@@ -116,7 +116,7 @@ fn in_words(event: &Event) -> (String, String) {
             (what, format!(": {:.0} %, {rate}, {count}{first}", utilisation * 100.0))
         }
         EventBody::AddressChange { key, from, to, .. } => {
-            (format!("↪ another way {key}"), format!(" to {to}, not {from}, by {}", event.collector))
+            (format!("↪ new path {key}"), format!(" to {to}, was {from}, seen by {}", event.collector))
         }
         EventBody::Cheetah { key, flight_rate_bps, .. } => {
             (format!("▲ cheetah {key}"), format!(" at {}, by {}", BitRate(*flight_rate_bps), event.collector))
@@ -127,20 +127,20 @@ fn in_words(event: &Event) -> (String, String) {
         EventBody::Decision { source, destination, from, to, alternatives, link, .. } => {
             let expected = |address| {
                 let way = alternatives.iter().find(|way| way.address == address);
-                way.map_or_else(|| "?".to_owned(), |way| BitRate(way.expected_bps).to_string())
+                way.map_or_else(|| "unknown".to_owned(), |way| BitRate(way.expected_bps).to_string())
             };
-            let why = link.as_ref().map_or_else(String::new, |link| format!("; {link} is congested"));
-            let promise = format!(": {} expected there, {} here{why}", expected(*to), expected(*from));
-            (format!("↪ {source} > {destination} goes by address {to}, not {from}"), promise)
+            let cause = link.as_ref().map_or_else(String::new, |link| format!("; {link} congested"));
+            let rates = format!(": expected {}, was {}{cause}", expected(*to), expected(*from));
+            (format!("↪ rerouted {source} > {destination}, tree {from} to {to}"), rates)
         }
         EventBody::Action { source, destination, address, outcome, took_ns, error, .. } => {
-            let what = format!("{source} > {destination} by address {address}");
-            let after = took_ns.map_or_else(String::new, |ns| format!(", {} after the decision", Nanos(ns)));
+            let what = format!("{source} > {destination} on tree {address}");
+            let after = took_ns.map_or_else(String::new, |ns| format!(" after {}", Nanos(ns)));
             match outcome {
-                Outcome::Begun => (format!("· {what}"), ": begun".to_owned()),
-                Outcome::Confirmed => (format!("✓ {what}"), format!(": seen{after}")),
-                Outcome::Expired => (format!("✗ {what}"), ": not seen in time".to_owned()),
-                Outcome::Superseded => (format!("· {what}"), ": overtaken by another decision".to_owned()),
+                Outcome::Begun => (format!("· {what}"), ": started".to_owned()),
+                Outcome::Confirmed => (format!("✓ {what}"), format!(": confirmed{after}")),
+                Outcome::Expired => (format!("✗ {what}"), ": timed out".to_owned()),
+                Outcome::Superseded => (format!("· {what}"), ": superseded".to_owned()),
                 Outcome::Refused => {
                     (format!("✗ {what}"), format!(": refused: {}", error.as_deref().unwrap_or_default()))
                 }
@@ -153,16 +153,16 @@ fn in_words(event: &Event) -> (String, String) {
     }
 }
 
-/// What is missing, in words.
+/// Describes lost events.
 fn lost_in_words(loss: Loss) -> String {
     let events = |count| counted(&grouped(count), "event", "events");
     match loss {
         Loss::TooSlow(count) => {
-            format!("{} lost: the daemon could not keep them until they were read", events(count))
+            format!("{} lost: this subscriber was too slow", events(count))
         }
-        Loss::OtherRun => "the daemon was started anew: what it told before that is gone".to_owned(),
+        Loss::OtherRun => "the daemon restarted: its earlier events are gone".to_owned(),
         Loss::NotUnderstood(count) => {
-            format!("{} not understood: is the daemon of another version?", events(count))
+            format!("{} not understood: is the daemon another version?", events(count))
         }
     }
 }

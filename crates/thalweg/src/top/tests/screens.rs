@@ -47,7 +47,7 @@ fn the_events_and_the_help_are_as_recorded() {
 }
 
 #[test]
-fn a_reroute_and_what_came_of_it_have_a_line_each_and_what_is_told_again_has_none() {
+fn a_reroute_and_its_outcome_have_a_line_each() {
     let happened = |ms, body| News::Event(Box::new(event(ms, body)));
     let mut view = view_of([
         happened(1, decision()),
@@ -58,9 +58,9 @@ fn a_reroute_and_what_came_of_it_have_a_line_each_and_what_is_told_again_has_non
     assert_eq!(press(&mut view, KeyCode::Char('e')), Action::None);
     let screen = screen(&mut view, 140, 24);
     for line in [
-        "↪ h0 > h8 goes by address 2, not 0: 1.00 Gbit/s expected there, 500 Mbit/s here; tor0:p3:out is congested",
-        "✓ h0 > h8 by address 2: seen, 2.50 ms after the decision",
-        "✗ h0 > h8 by address 2: not seen in time",
+        "↪ rerouted h0 > h8, tree 0 to 2: expected 1.00 Gbit/s, was 500 Mbit/s; tor0:p3:out congested",
+        "✓ h0 > h8 on tree 2: confirmed after 2.50 ms",
+        "✗ h0 > h8 on tree 2: timed out",
     ] {
         assert!(screen.contains(line), "{screen}");
     }
