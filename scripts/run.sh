@@ -57,8 +57,12 @@ awk '
   }
   END {
     if (n == "") { print "The daemon did not finish. See the messages above."; exit 1 }
-    printf "congested   %d links; most often %s (%d reroutes)\n", links, worst, times[worst]
-    printf "rerouted    %d flows: %d confirmed on the new path, %d failed\n", n, ok, late
+    printf "congested   %d links", links
+    if (times[worst] > 1) printf ", most often %s (%d reroutes)", worst, times[worst]
+    printf "\n"
+    printf "rerouted    %d flows: %d confirmed on the new path, %d failed", n, ok, late
+    if (n > ok + late) printf ", %d still open", n - ok - late
+    printf "\n"
     printf "reaction    %s in the median and %s at the 99th percentile, from decision to first packet on the new path\n", median, p99
     if (example != "") printf "example     %s: %s\n", example, gain
   }' "$log"
