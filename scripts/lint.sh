@@ -12,6 +12,7 @@ if command -v make >/dev/null; then workspace+=(--features thalweg/kafka); fi
 step cargo clippy "${workspace[@]}" --all-targets --quiet -- -D warnings
 RUSTDOCFLAGS="-D warnings" step cargo doc "${workspace[@]}" --no-deps --document-private-items --quiet
 step scripts/check-links.sh
+step scripts/experiments.sh check
 step scripts/check-features.sh
 step scripts/bpf.sh check
 if [ -x .venv/bin/mypy ]; then

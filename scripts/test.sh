@@ -15,6 +15,7 @@ if command -v make >/dev/null; then workspace+=(--features thalweg/kafka); fi
 
 step cargo fmt --all --check
 step scripts/check-links.sh
+step scripts/experiments.sh check
 step scripts/check-features.sh
 step scripts/bpf.sh check
 step cargo clippy "${workspace[@]}" --all-targets --quiet -- -D warnings
