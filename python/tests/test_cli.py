@@ -17,10 +17,12 @@ import pytest
 from planted import DAY, Transfer, record, records_of, write_archive
 
 from thalweg import cli
+from thalweg.cli.description import description
 from thalweg.cli.reference import command_line
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 REFERENCE = Path(__file__).parents[2] / "docs/reference/flows-command-line.md"
+DESCRIPTION = Path(__file__).parents[2] / "crates/thalweg/src/cli/flows.json"
 
 TRANSFERS = [
     Transfer("192.0.2.1", "198.51.100.1", 64500, 64501, DAY + timedelta(hours=1), minutes=2, flows=4, octets=12 * 10**9),
@@ -204,6 +206,14 @@ def test_the_reference_page_is_that_of_the_program() -> None:
     assert REFERENCE.read_text(encoding="utf-8") == command_line(), (
         "docs/reference/flows-command-line.md is not what the program says; to rewrite it: "
         "THALWEG_REFRESH_GOLDEN=1 .venv/bin/pytest python/tests/test_cli.py"
+    )
+
+
+def test_the_program_describes_the_same_command_line() -> None:
+    if "THALWEG_REFRESH_GOLDEN" in os.environ:
+        DESCRIPTION.write_text(description(), encoding="utf-8")
+    assert DESCRIPTION.read_text(encoding="utf-8") == description(), (
+        "crates/thalweg/src/cli/flows.json is out of date: THALWEG_REFRESH_GOLDEN=1 .venv/bin/pytest python/tests/test_cli.py"
     )
 
 

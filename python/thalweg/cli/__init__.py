@@ -1,7 +1,4 @@
-"""`thalweg flows`: what can be typed, what it teaches, and where it leads.
-
-One module for each analysis: its arguments, and what they are turned into.
-"""
+"""`thalweg flows`: one module per subcommand."""
 
 from __future__ import annotations
 
@@ -20,11 +17,11 @@ COMPLETE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 """Exit codes, as those of the program `thalweg`."""
 
 TRACEBACK = "THALWEG_TRACEBACK"
-"""The environment variable with which an error is shown with where it came from."""
+"""Environment variable that enables tracebacks."""
 
 
 def build(now: datetime) -> argparse.ArgumentParser:
-    """Everything that can be typed; `now` is what relative times are told from."""
+    """Builds the parser. Relative times refer to `now`."""
     root = parser.program()
     commands = root.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True, parser_class=parser.Command)
     for module in COMMANDS:
@@ -33,22 +30,22 @@ def build(now: datetime) -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None, now: datetime | None = None) -> int:
-    """Does what `arguments` say; returns the exit code."""
+    """Runs the command line and returns the exit code."""
     try:
         chosen = build(now or datetime.now(UTC)).parse_args(arguments)
         chosen.run(chosen)
         sys.stdout.flush()
-    except SystemExit as end:  # help, or what argparse has complained about
+    except SystemExit as end:  # help or a usage error
         return int(end.code or COMPLETE)
     except BrokenPipeError:
-        # The reader has had enough; what Python would still write goes nowhere.
+        # The reader closed the pipe. Discard what Python would still write.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         return INTERRUPTED
     except QuestionError as error:
         print(f"thalweg: {error}", file=sys.stderr)
         return USAGE
-    except Exception as error:  # each engine has exceptions of its own for files that it cannot read
+    except Exception as error:  # engines raise their own exceptions
         if TRACEBACK in os.environ:
             raise
         print(f"thalweg: {error}", file=sys.stderr)

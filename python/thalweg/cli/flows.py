@@ -49,10 +49,10 @@ def add(commands: Any, now: datetime) -> None:
     ):
         this = parser.command(commands, name, about, examples, "DATA [FILTER] [options]")
         parser.add_source(this, now)
-        this.add_argument("filter", metavar="FILTER", nargs="?", default="", help="only what matches, in nfdump's language")
+        this.add_argument("filter", metavar="FILTER", nargs="?", default="", help="filter in nfdump syntax")
         if name == "flows":
-            this.add_argument("--cheetahs", action="store_true", help="cheetah flows alone, which is faster")
-        this.add_argument("--order", choices=orders, default="start", help="what comes first: the earliest (start), or the largest")
+            this.add_argument("--cheetahs", action="store_true", help="only elephant flows (faster)")
+        this.add_argument("--order", choices=orders, default="start", help="sort order: earliest (start) or largest first")
         parser.add_rows(this)
         parser.add_rules(this, sets=name == "flowsets")
         parser.add_answer(this)

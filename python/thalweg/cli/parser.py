@@ -1,4 +1,4 @@
-"""All that can be typed: the commands, and the options that several of them have."""
+"""The command line of `thalweg flows`: parsers and shared options."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from ..engines import NAMES as ENGINES
 from ..parameters import GAP_S, RULES, TAU_S, THRESHOLD_OCTETS, WINDOW_S
 from ..quantities import instant, size, span_us, whole_number
 
-ABOUT = """Analyse flow records: transfers, parallel flowsets, top talkers, time series.
+ABOUT = """Analyse flow records: top talkers, transfers, parallel flowsets, time series.
 
-DATA is what `thalweg collect` and `thalweg serve` write: a directory, a Parquet file, or a pattern
-of such files. Octets and packets are scaled by the sampling interval. A FILTER is in nfdump's
-language, and times are UTC."""
+DATA is a directory written by `thalweg collect`, `serve` or `watch --records`, a Parquet file, or a
+glob pattern. Byte and packet counts are scaled by the sampling interval. FILTER uses nfdump syntax.
+Times are UTC."""
 
 EXAMPLES = """
-Who moved what between which networks, as a page with plots:
+Report transfers between networks, with plots:
   thalweg flows report records --by asn --output report
-Who sent most in the last hour:
+Top senders of the last hour:
   thalweg flows top records --by source --from now-1h
-Traffic of a service over the day:
+Traffic of a service over time:
   thalweg flows series records --every 5m 'dst port 443'
 Large records into a network:
   thalweg flows query records 'dst net 10.0.0.0/8 and bytes > 1g'
-In SQL:
+Query with SQL:
   thalweg flows query records 'SELECT exporter, count(*) FROM records GROUP BY ALL'
 """
 
 EXIT_CODES = """
-0  All went well.
-1  It could not start, or could not go on; the message says why.
-2  The command line is wrong; nothing was started.
+0  Success.
+1  Failure; the message names the reason.
+2  Invalid command line; nothing was started.
 """
 
 
@@ -101,65 +101,65 @@ def typed(read: Callable[[str], Any]) -> Callable[[str], Any]:
 
 
 def add_source(parser: argparse.ArgumentParser, now: datetime) -> None:
-    """What is read, and what reads it."""
+    """Adds the options that select data and engine."""
     parser.add_argument("data", metavar="DATA", help="directory, file or pattern of flow records")
-    group = parser.add_argument_group("what is read")
+    group = parser.add_argument_group("data")
     time = typed(lambda text: instant(text, now))
     group.add_argument(
-        "--from", dest="start", type=time, metavar="TIME", help="only what was received from here on: 2026-11-22T13:30, now-90m"
+        "--from", dest="start", type=time, metavar="TIME", help="start of the time range: 2026-11-22T13:30, now-90m"
     )
-    group.add_argument("--to", dest="end", type=time, metavar="TIME", help="only what was received before")
+    group.add_argument("--to", dest="end", type=time, metavar="TIME", help="end of the time range")
     group = parser.add_argument_group("engine")
     group.add_argument(
         "--engine",
         choices=ENGINES,
         default="auto",
         metavar="NAME",
-        help=f"what computes: {', '.join(ENGINES)} (auto: the fastest that is installed)",
+        help=f"query engine: {', '.join(ENGINES)} (auto: the fastest that is installed)",
     )
-    group.add_argument("--url", metavar="URL", help="address of Spark's master or of a server")
-    group.add_argument("--memory", type=typed(size), metavar="SIZE", help="memory to compute in, as 4GiB")
-    group.add_argument("--threads", type=typed(whole_number), metavar="N", help="how many compute")
+    group.add_argument("--url", metavar="URL", help="address of the Spark master or database server")
+    group.add_argument("--memory", type=typed(size), metavar="SIZE", help="memory limit, such as 4GiB")
+    group.add_argument("--threads", type=typed(whole_number), metavar="N", help="number of threads")
 
 
 def add_of(parser: argparse.ArgumentParser, tables: tuple[str, ...]) -> None:
-    """Records, or what they become."""
+    """Adds the option that selects records or flows."""
     parser.add_argument(
         "--of",
         choices=tables,
         default=tables[0],
         metavar="TABLE",
-        help=f"what is counted: {', '.join(tables)} (of records, what several routers saw counts each time; of flows, once)",
+        help=f"table: {', '.join(tables)} (records count traffic once per router, flows count it once)",
     )
 
 
 def add_answer(parser: argparse.ArgumentParser) -> None:
-    """How the answer is written."""
-    group = parser.add_argument_group("answer").add_mutually_exclusive_group()
-    group.add_argument("--json", action="store_true", help="one JSON object a line, exact")
-    group.add_argument("--csv", action="store_true", help="comma-separated values, exact")
+    """Adds the output formats."""
+    group = parser.add_argument_group("output").add_mutually_exclusive_group()
+    group.add_argument("--json", action="store_true", help="print JSON lines with exact values")
+    group.add_argument("--csv", action="store_true", help="print CSV with exact values")
     group.add_argument("--parquet", metavar="FILE", help="write a Parquet file")
 
 
 def add_rules(parser: argparse.ArgumentParser, *, sets: bool) -> None:
-    """How records become flows, and flows flowsets."""
+    """Adds the parameters of flow reconstruction."""
     group = parser.add_argument_group("flows" + (" and flowsets" if sets else ""))
     length = typed(lambda text: span_us(text) / 1e6)
     group.add_argument(
-        "--gap", type=length, default=GAP_S, metavar="TIME", help="a record begins another flow after so long without it (60s)"
+        "--gap", type=length, default=GAP_S, metavar="TIME", help="maximum gap between records of one flow (60s)"
     )
     group.add_argument(
-        "--threshold", type=typed(size), default=THRESHOLD_OCTETS, metavar="SIZE", help="a cheetah flow sends more than this ... (1e9)"
+        "--threshold", type=typed(size), default=THRESHOLD_OCTETS, metavar="SIZE", help="an elephant flow sends more than this ... (1e9)"
     )
-    group.add_argument("--window", type=length, default=WINDOW_S, metavar="TIME", help="... within this (60s)")
+    group.add_argument("--window", type=length, default=WINDOW_S, metavar="TIME", help="... within this time (60s)")
     if sets:
-        group.add_argument("--tau", type=length, default=TAU_S, metavar="TIME", help="flows of a set start within this (10s)")
+        group.add_argument("--tau", type=length, default=TAU_S, metavar="TIME", help="maximum time between flow starts in a flowset (10s)")
         group.add_argument(
-            "--rule", choices=RULES, default=RULES[0], help="chains of small gaps: sets of at most tau (span), or whole (chain)"
+            "--rule", choices=RULES, default=RULES[0], help="how to split chains of small gaps: at tau (span), or not at all (chain)"
         )
-        group.add_argument("--all-flows", dest="cheetahs_only", action="store_false", help="sets of all flows, not of cheetahs alone")
+        group.add_argument("--all-flows", dest="cheetahs_only", action="store_false", help="flowsets of all flows, not only elephants")
 
 
 def add_rows(parser: argparse.ArgumentParser) -> None:
-    """How many rows a table shows."""
-    parser.add_argument("-n", "--limit", type=typed(whole_number), default=100, metavar="N", help="rows of the table at most (100)")
+    """Adds the row limit of tables."""
+    parser.add_argument("-n", "--limit", type=typed(whole_number), default=100, metavar="N", help="maximum number of rows (100)")

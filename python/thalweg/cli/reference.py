@@ -24,12 +24,13 @@ def command_line() -> str:
 
     root = build(datetime(2026, 1, 1, tzinfo=UTC))
     parts = [INTRODUCTION]
-    for name, command in _commands(root).items():
+    for name, command in subcommands(root).items():
         parts.append(_command(name, command))
     return "\n".join(parts)
 
 
-def _commands(root: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+def subcommands(root: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Returns the parsers of all subcommands by name."""
     return next(dict(action.choices) for action in root._actions if isinstance(action, argparse._SubParsersAction))
 
 

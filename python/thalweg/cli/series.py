@@ -37,14 +37,14 @@ def add(commands: Any, now: datetime) -> None:
     """Adds the command."""
     this = parser.command(commands, "series", ABOUT, EXAMPLES, "DATA [FILTER] [--every TIME] [--by DIMENSION,...] [options]")
     parser.add_source(this, now)
-    this.add_argument("filter", metavar="FILTER", nargs="?", default="", help="only what matches, in nfdump's language")
-    this.add_argument("--every", type=parser.typed(span_us), default=300_000_000, metavar="TIME", help="length of an interval (5m)")
-    this.add_argument("--by", type=names, default=[], metavar="DIMENSION,...", help="groups, as of thalweg flows top; without both ends")
+    this.add_argument("filter", metavar="FILTER", nargs="?", default="", help="filter in nfdump syntax")
+    this.add_argument("--every", type=parser.typed(span_us), default=300_000_000, metavar="TIME", help="interval length (5m)")
+    this.add_argument("--by", type=names, default=[], metavar="DIMENSION,...", help="dimensions to group by, as in thalweg flows top")
     this.add_argument(
         "-n", "--groups", type=parser.typed(whole_number), default=5, metavar="N", help="how many groups; the rest is one (5)"
     )
     parser.add_of(this, TABLES)
-    this.add_argument("--plot", type=parser.typed(plot_file), metavar="FILE", help=f"draw it: {', '.join(PLOTS)}")
+    this.add_argument("--plot", type=parser.typed(plot_file), metavar="FILE", help=f"write a plot: {', '.join(PLOTS)}")
     parser.add_rules(this, sets=True)
     parser.add_answer(this)
     this.set_defaults(run=run)

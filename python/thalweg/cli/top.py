@@ -11,7 +11,7 @@ from ..dimensions import DIMENSIONS, ORDERS
 from ..quantities import names, whole_number
 from . import answering, parser
 
-ABOUT = """Who moves most: the largest groups.
+ABOUT = """Top talkers: the largest groups.
 
 Rows are grouped by what they have in common; several dimensions are joined with commas:
 """ + "\n".join(f"  {name:<18} {dimension.meaning}" for name, dimension in DIMENSIONS.items())
@@ -30,10 +30,10 @@ def add(commands: Any, now: datetime) -> None:
     """Adds the command."""
     this = parser.command(commands, "top", ABOUT, EXAMPLES, "DATA [FILTER] [--by DIMENSION,...] [options]")
     parser.add_source(this, now)
-    this.add_argument("filter", metavar="FILTER", nargs="?", default="", help="only what matches, in nfdump's language")
-    this.add_argument("--by", type=names, default=["source"], metavar="DIMENSION,...", help="what groups have in common (source)")
-    this.add_argument("--order", choices=ORDERS, default=ORDERS[0], help="what they are ordered by (octets)")
-    this.add_argument("-n", "--limit", type=parser.typed(whole_number), default=10, metavar="N", help="how many groups (10)")
+    this.add_argument("filter", metavar="FILTER", nargs="?", default="", help="filter in nfdump syntax")
+    this.add_argument("--by", type=names, default=["source"], metavar="DIMENSION,...", help="dimensions to group by (source)")
+    this.add_argument("--order", choices=ORDERS, default=ORDERS[0], help="sort order (octets)")
+    this.add_argument("-n", "--limit", type=parser.typed(whole_number), default=10, metavar="N", help="maximum number of groups (10)")
     parser.add_of(this, TABLES)
     parser.add_rules(this, sets=True)
     parser.add_answer(this)

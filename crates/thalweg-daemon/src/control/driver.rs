@@ -403,7 +403,7 @@ fn log_decision(decision: &Decision, names: &Names) {
     use thalweg_control::decide::Cause;
     let Decision { pair, from, to, cause, alternatives, .. } = decision;
     let expected = |address| alternatives.iter().find(|way| way.address == address).map(|way| way.expected);
-    let rate = |address| expected(address).map_or_else(|| "unknown".to_owned(), |rate| joined(rate));
+    let rate = |address| expected(address).map_or_else(|| "unknown".to_owned(), joined);
     let cause = match cause {
         Cause::Congestion(link) => names.link(*link),
         Cause::Poll => "poll",

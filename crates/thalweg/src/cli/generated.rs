@@ -1,9 +1,11 @@
-//! `thalweg completions` and `thalweg man`, generated from the command line definition.
+//! `thalweg completions` and `thalweg man`, generated from the command line definition and from that of `thalweg flows`.
 
-use clap::{Args, Command};
+use clap::{Arg, ArgAction, Args, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold};
+
+use serde::Deserialize;
 
 use super::{command, examples};
 
@@ -17,13 +19,36 @@ pub(super) struct CompletionsArgs {
     shell: Shell,
 }
 
+/// Subcommands of `thalweg flows`, whose parser is in Python. `python/thalweg/cli/description.py` writes the file.
+const FLOWS: &str = include_str!("flows.json");
+
+/// A subcommand of `thalweg flows`.
+#[derive(Deserialize)]
+struct Analysis {
+    name: &'static str,
+    about: String,
+    arguments: Vec<Argument>,
+}
+
+/// An argument of such a subcommand.
+#[derive(Deserialize)]
+struct Argument {
+    name: &'static str,
+    /// Empty for positional arguments.
+    flags: Vec<&'static str>,
+    value: Option<&'static str>,
+    choices: Vec<&'static str>,
+    required: bool,
+    help: String,
+}
+
 /// Names of all pages: every command, and every subcommand as `command-subcommand`.
 fn pages() -> Vec<String> {
     let visible = |command: &Command| -> Vec<String> {
         let names = command.get_subcommands().map(|command| command.get_name().to_owned());
         names.filter(|name| name != "help").collect()
     };
-    let program = command();
+    let program = documented();
     let mut pages = Vec::new();
     for command in program.get_subcommands().filter(|command| command.get_name() != "help") {
         let name = command.get_name();
@@ -50,7 +75,7 @@ impl CompletionsArgs {
     /// If standard output cannot be written.
     pub(super) fn run(self) -> anyhow::Result<()> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut command(), "thalweg", &mut script);
+        clap_complete::generate(self.shell, &mut documented(), "thalweg", &mut script);
         super::print(script)
     }
 }
@@ -62,6 +87,41 @@ impl ManArgs {
     /// If standard output cannot be written.
     pub(super) fn run(self) -> anyhow::Result<()> {
         super::print(page(self.command.as_deref())?)
+    }
+}
+
+/// Returns the command line definition, complete with the subcommands of `thalweg flows`.
+fn documented() -> Command {
+    command().mut_subcommand("flows", |flows| {
+        let analyses: Vec<Analysis> = serde_json::from_str(FLOWS).expect("the file describes commands");
+        let complete = Command::new("flows").subcommands(analyses.into_iter().map(Analysis::command));
+        let help = flows.get_long_about().map(ToString::to_string).unwrap_or_default();
+        complete.about(flows.get_about().cloned().unwrap_or_default()).long_about(help)
+    })
+}
+
+impl Analysis {
+    fn command(self) -> Command {
+        let first = self.about.lines().next().unwrap_or_default().trim_end_matches('.').to_owned();
+        let arguments = self.arguments.into_iter().map(Argument::arg);
+        Command::new(self.name).about(first).long_about(self.about).args(arguments)
+    }
+}
+
+impl Argument {
+    fn arg(self) -> Arg {
+        let mut arg = Arg::new(self.name).help(self.help);
+        for flag in &self.flags {
+            arg = match flag.strip_prefix("--") {
+                Some(long) => arg.long(long),
+                None => arg.short(flag.chars().nth(1)),
+            };
+        }
+        arg = match self.value {
+            Some(value) => arg.value_name(value).required(self.required),
+            None => arg.action(ArgAction::SetTrue),
+        };
+        if self.choices.is_empty() { arg } else { arg.value_parser(self.choices) }
     }
 }
 
@@ -81,7 +141,7 @@ fn find<'a>(root: &'a Command, page: &str) -> Option<&'a Command> {
 
 /// Renders a manual page in roff.
 fn page(name: Option<&str>) -> anyhow::Result<Vec<u8>> {
-    let mut root = command();
+    let mut root = documented();
     // Sets the full names of commands.
     root.build();
     let described = name.and_then(|name| find(&root, name)).unwrap_or(&root).clone();

@@ -85,3 +85,25 @@ fn a_cause_is_told_once() {
     let error = anyhow::anyhow!("no space").context("cannot write: no space").context("cannot go on");
     assert_eq!(told(&error), "cannot go on: cannot write: no space");
 }
+
+#[test]
+fn every_command_and_subcommand_has_a_man_page_and_completions() {
+    let page = |name: &str| {
+        let arguments = ["thalweg", "man", name].map(OsString::from);
+        command().try_get_matches_from(arguments).is_ok()
+    };
+    for name in [
+        "watch",
+        "top",
+        "lab",
+        "lab-run",
+        "emulate",
+        "flows",
+        "flows-report",
+        "flows-flowsets",
+        "sketch-diff",
+    ] {
+        assert!(page(name), "{name}");
+    }
+    assert!(!page("nothing") && !page("flows-nothing"));
+}

@@ -1,0 +1,40 @@
+"""The command line of `thalweg flows` as data, for shell completions and man pages of the program `thalweg`.
+
+    python -m thalweg.cli.description > crates/thalweg/src/cli/flows.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from . import build
+from .reference import subcommands
+
+
+def description() -> str:
+    """Returns all subcommands with their arguments, as JSON."""
+    commands = subcommands(build(datetime.fromtimestamp(0, UTC)))
+    return json.dumps([{"name": name, **_command(parser)} for name, parser in commands.items()], indent=1) + "\n"
+
+
+def _command(parser: argparse.ArgumentParser) -> dict[str, Any]:
+    arguments = [_argument(action) for action in parser._actions if action.dest != "help"]
+    return {"about": parser.description, "arguments": arguments}
+
+
+def _argument(action: argparse.Action) -> dict[str, Any]:
+    return {
+        "name": action.dest,
+        "flags": list(action.option_strings),
+        "value": None if action.nargs == 0 else action.metavar or action.dest.upper(),
+        "choices": [str(choice) for choice in action.choices or ()],
+        "required": action.required,
+        "help": action.help,
+    }
+
+
+if __name__ == "__main__":
+    print(description(), end="")
