@@ -19,7 +19,7 @@ use thalweg_linux::privileges::{Keep, drop_privileges_except};
 use super::config::{ActuatorConfig, Config};
 use super::control::Injected;
 use super::life::Readiness;
-use super::log::Log;
+use super::log::{Log, LogLevel};
 use super::pulse::Pulse;
 use super::reload::Reloader;
 use super::samples;
@@ -27,12 +27,15 @@ use super::service::{Opened, Service, thread};
 use super::signals::{Signals, TICK};
 use super::supervisor::Supervisor;
 
-/// Runs the daemon until it is told to stop.
+/// Runs the daemon until it is told to stop. `verbose` overrides the log level of the file until the next reload.
 ///
 /// # Errors
 /// If it cannot start: the file is wrong, the API cannot listen, memory does not suffice.
-pub fn run(path: &Path) -> anyhow::Result<()> {
-    let config = Config::load(path)?;
+pub fn run(path: &Path, verbose: bool) -> anyhow::Result<()> {
+    let mut config = Config::load(path)?;
+    if verbose {
+        config.log.level = LogLevel::Debug;
+    }
     let log = Log::install(&config.log)?;
     let signals = Signals::register().context("cannot wait for signals")?;
     let supervisor = Arc::new(Supervisor::from_environment());

@@ -4,6 +4,7 @@ mod answers;
 pub mod cli;
 pub mod collect;
 pub mod config;
+mod console;
 pub mod emulate;
 mod figures;
 pub mod sketch;

@@ -1,6 +1,5 @@
 //! `thalweg emulate`.
 
-use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -15,6 +14,7 @@ use thalweg_experiment::sweep::{Axis, Sweep};
 use thalweg_experiment::{Experiment, Plan, Progress, files, json, plots};
 use thalweg_wire::Nanos;
 
+use crate::console;
 use crate::emulate::{self, report};
 
 /// Emulate a network and measure its queues, links and flows.
@@ -135,7 +135,7 @@ impl EmulateArgs {
             true => super::print(json::line(&results)),
             false => {
                 super::print(report::report(&results))?;
-                eprint!("{}", report::pace(&results));
+                console::note(report::pace(&results).trim_end());
                 Ok(())
             }
         }
@@ -203,7 +203,7 @@ impl Bars {
             all: MultiProgress::new(),
             bars: names.iter().map(|_| OnceLock::new()).collect(),
             names: names.into_iter().map(|name| format!("{name:widest$}  ")).collect(),
-            are_shown: io::stderr().is_terminal(),
+            are_shown: console::shows_progress(),
         }
     }
 

@@ -19,6 +19,7 @@ use thalweg_wire::{BitRate, Nanos};
 
 use self::fail::{FailArgs, RepairArgs};
 use crate::config::value::parse;
+use crate::console;
 use thalweg_scenarios::configuration::By;
 use thalweg_scenarios::scenarios::faults::Fault;
 use thalweg_scenarios::scenarios::workload::{Pattern, Scheme};
@@ -277,7 +278,7 @@ impl RunArgs {
                 .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
                 .context("cannot listen to signals")?;
         }
-        let mut hear = |line: &str| eprintln!("{line}");
+        let mut hear = |line: &str| console::note(line);
         let is_tree = matches!(
             self.scenario,
             Scenario::Stride | Scenario::Bijection | Scenario::Random | Scenario::Shuffle

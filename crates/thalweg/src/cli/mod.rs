@@ -35,11 +35,13 @@ use std::io::{self, Write};
 
 use anyhow::Context;
 use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Args, ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use thalweg_config::Form;
+use thalweg_daemon::log::{Log, LogLevel, LogOptions};
 
 use crate::config::settings::keys;
+use crate::console::{self, Verbosity};
 use exit_code::{ExitCode, is_broken_pipe};
 
 /// Finds the flows that fill a network's links, within milliseconds.
@@ -51,6 +53,26 @@ use exit_code::{ExitCode, is_broken_pipe};
 struct Cli {
     #[command(subcommand)]
     command: Command,
+
+    #[command(flatten)]
+    global: GlobalArgs,
+}
+
+/// Options of all commands.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Global options")]
+struct GlobalArgs {
+    /// Colours of live views and help.
+    #[arg(long, global = true, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
+    color: ColorChoice,
+
+    /// Hide progress bars and notes. Errors and warnings remain.
+    #[arg(short, long, global = true)]
+    quiet: bool,
+
+    /// Log details to standard error.
+    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    verbose: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -74,10 +96,11 @@ enum Command {
 
 /// Runs the program with these `arguments`, the first of which is the program name. Prints errors to standard error.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let parsed = command().try_get_matches_from(arguments);
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let parsed = command().color(color_of(&arguments)).try_get_matches_from(arguments);
     match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Err(error) => answer(&error),
-        Ok(cli) => dispatch(cli.command).unwrap_or_else(|error| {
+        Ok(cli) => start(cli).unwrap_or_else(|error| {
             if !is_broken_pipe(&error) {
                 told(&error).lines().for_each(complain);
             }
@@ -86,11 +109,40 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// Applies the global options and runs the command.
+fn start(cli: Cli) -> anyhow::Result<ExitCode> {
+    let GlobalArgs { color, quiet, verbose } = cli.global;
+    let verbosity = match () {
+        () if quiet => Verbosity::Quiet,
+        () if verbose => Verbosity::Verbose,
+        () => Verbosity::Normal,
+    };
+    console::set(color, verbosity);
+    match cli.command {
+        Command::Serve(args) => args.run(verbose).map(|()| ExitCode::Complete),
+        command => {
+            if verbose {
+                Log::install(&LogOptions { level: LogLevel::Debug, ..LogOptions::default() })?;
+            }
+            dispatch(command)
+        }
+    }
+}
+
+/// The value of `--color`, for messages about arguments that cannot be parsed.
+fn color_of(arguments: &[OsString]) -> ColorChoice {
+    let mut values = arguments.iter().enumerate().filter_map(|(place, argument)| match argument.to_str()? {
+        "--color" => arguments.get(place + 1)?.to_str(),
+        argument => argument.strip_prefix("--color="),
+    });
+    values.next_back().and_then(|value| value.parse().ok()).unwrap_or_default()
+}
+
 fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Watch(args) => args.run(),
         Command::Collect(args) => args.run(),
-        Command::Serve(args) => args.run().map(|()| ExitCode::Complete),
+        Command::Serve(args) => args.run(false).map(|()| ExitCode::Complete),
         Command::Check(args) => args.run().map(|()| ExitCode::Complete),
         Command::Schema(args) => args.run().map(|()| ExitCode::Complete),
         Command::Top(args) => args.run().map(|()| ExitCode::Complete),

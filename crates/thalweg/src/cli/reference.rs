@@ -22,6 +22,10 @@ pub fn command_line() -> String {
     let mut root = command();
     root.build();
     let mut page = INTRODUCTION.to_owned();
+    page.push_str("\n## Global options\n\n");
+    for argument in root.get_arguments().filter(|argument| argument.is_global_set()) {
+        list(&mut page, argument);
+    }
     for command in root.get_subcommands().filter(is_described) {
         describe(&mut page, command, "##");
     }
@@ -74,7 +78,8 @@ fn is_described(command: &&Command) -> bool {
 }
 
 fn shown(command: &Command) -> impl Iterator<Item = &Arg> {
-    command.get_arguments().filter(|argument| argument.get_id() != "help")
+    let is_own = |argument: &&Arg| argument.get_id() != "help" && !argument.is_global_set();
+    command.get_arguments().filter(is_own)
 }
 
 fn list(page: &mut String, argument: &Arg) {

@@ -17,11 +17,11 @@ pub(super) struct ServeArgs {
 }
 
 impl ServeArgs {
-    /// Runs the command.
+    /// Runs the command. `verbose` overrides the log level of the file.
     ///
     /// # Errors
     /// If the file is invalid, or the daemon cannot start.
-    pub(super) fn run(self) -> anyhow::Result<()> {
-        thalweg_daemon::run(&self.config)
+    pub(super) fn run(self, verbose: bool) -> anyhow::Result<()> {
+        thalweg_daemon::run(&self.config, verbose)
     }
 }

@@ -1,7 +1,6 @@
 //! Captures, until they end.
 
 use std::collections::BTreeSet;
-use std::io::{self, IsTerminal};
 use std::time::Instant;
 
 use anyhow::Context;
@@ -13,6 +12,7 @@ use thalweg_wire::source::Source;
 
 use super::run::{Signals, finish, tell_of};
 use super::{CollectRequest, Outcome};
+use crate::console;
 use crate::figures::grouped;
 
 /// Reads all captures into the store.
@@ -66,7 +66,7 @@ fn read(
 
 /// On standard error, so that output can be redirected; nowhere if that is no terminal.
 fn progress_bar() -> ProgressBar {
-    if !io::stderr().is_terminal() {
+    if !console::shows_progress() {
         return ProgressBar::hidden();
     }
     let style = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes}  {msg}  {eta} left");

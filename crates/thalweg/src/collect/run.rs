@@ -16,6 +16,7 @@ use super::live_view::CollectView;
 use super::metrics::Server;
 use super::status::Status;
 use super::{CollectRequest, Outcome, Show, clock, json, text};
+use crate::console;
 use crate::figures::grouped;
 use crate::terminal::{self, Theme};
 
@@ -77,7 +78,10 @@ pub fn run(request: CollectRequest) -> anyhow::Result<Outcome> {
 /// What a crash had left.
 pub(super) fn tell_of(recovered: Recovered) {
     if recovered.records > 0 {
-        eprintln!("thalweg: {} records of an earlier run are in files now", grouped(recovered.records));
+        console::note(format_args!(
+            "thalweg: recovered {} records of an earlier run",
+            grouped(recovered.records)
+        ));
     }
     if recovered.torn > 0 {
         eprintln!(
@@ -133,7 +137,7 @@ impl Collecting {
         for (listen, address) in self.process.addresses() {
             // Where port 0 was asked for, nobody could know it otherwise.
             if listen.port == 0 {
-                eprintln!("thalweg: listening on {listen}: {address}");
+                console::note(format_args!("thalweg: listening on {listen}: {address}"));
             }
         }
         let report = self.process.report();
@@ -211,7 +215,7 @@ impl Collecting {
                 self.signals.stop.store(true, Ordering::Relaxed);
                 report
             });
-            let mut view = CollectView::new(Theme::from_environment(), &directory);
+            let mut view = CollectView::new(Theme::of_process(), &directory);
             let left = terminal::run(&mut view, &shown, &asked, &stop);
             stop.store(true, Ordering::Relaxed);
             let report = match running.join() {

@@ -4,9 +4,9 @@
 //! is less important is dim, not grey. Nothing is said by colour alone: without colours the view says the
 //! same in bold, dim and reversed text.
 
-use std::ffi::OsStr;
-
 use ratatui::style::{Color, Modifier, Style};
+
+use crate::console;
 
 /// The styles of the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,17 +20,9 @@ impl Theme {
     /// No colour at all.
     pub const PLAIN: Theme = Theme { coloured: false };
 
-    /// As the environment of the process wants it; see [`Theme::for_no_color`].
-    pub fn from_environment() -> Theme {
-        Theme::for_no_color(std::env::var_os("NO_COLOR").as_deref())
-    }
-
-    /// Plain if the environment variable `NO_COLOR` has a value that is not empty (no-color.org).
-    pub fn for_no_color(no_color: Option<&OsStr>) -> Theme {
-        match no_color {
-            Some(value) if !value.is_empty() => Theme::PLAIN,
-            _ => Theme::ANSI,
-        }
+    /// The theme that `--color` and the environment select.
+    pub fn of_process() -> Theme {
+        if console::has_colors() { Theme::ANSI } else { Theme::PLAIN }
     }
 
     /// Whether it has colours.

@@ -72,6 +72,6 @@ fn show(client: &Client) -> anyhow::Result<()> {
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot handle signals")?;
     }
     let Feed { news, queries } = Feed::start(client).context("cannot start a thread")?;
-    let mut view = TopView::new(Theme::from_environment(), client.base());
+    let mut view = TopView::new(Theme::of_process(), client.base());
     terminal::run(&mut view, &news, &queries, &stop).context("cannot use the terminal")
 }

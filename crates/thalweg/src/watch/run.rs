@@ -1,7 +1,7 @@
 //! One run of `thalweg watch`: what [`thalweg_watch`] finds is shown.
 
 use std::hash::{BuildHasher, Hasher};
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,6 +20,7 @@ use super::json::{Line, Summary};
 use super::live_view::{LiveView, Query, Theme};
 use super::report;
 use super::tasks::json::WindowLine;
+use crate::console;
 use crate::figures::grouped;
 use crate::terminal;
 use thalweg_watch::json::FlowLine;
@@ -48,7 +49,7 @@ pub fn run(options: &WatchOptions) -> anyhow::Result<Outcome> {
     let seed = options.seed.unwrap_or_else(random_seed);
     let mut watch = Watch::open(options, seed, Clock { wall: wall_clock, steady: Instant::now })?;
     for notice in watch.notices() {
-        eprintln!("thalweg: {notice}");
+        console::note(format_args!("thalweg: {notice}"));
     }
     if watch.is_live() {
         drop_privileges().context("cannot give up the privileges that capturing needed")?;
@@ -168,7 +169,7 @@ fn show_live(watch: Watch, options: &WatchOptions, stop: &AtomicBool) -> anyhow:
             let _ = snapshots.send_timeout(feed.snapshot(&current(), &totals, true), LAST_SNAPSHOT_WAIT);
             Ok(totals)
         });
-        let left = terminal::run(&mut LiveView::new(Theme::from_environment()), &shown, &asked, stop);
+        let left = terminal::run(&mut LiveView::new(Theme::of_process()), &shown, &asked, stop);
         stop.store(true, Ordering::Relaxed);
         let totals = match running.join() {
             Ok(totals) => totals,
@@ -186,7 +187,7 @@ struct FileProgress {
 
 impl FileProgress {
     fn new(watch: &Watch) -> FileProgress {
-        let shown = !watch.is_live() && !watch.is_replayed() && io::stderr().is_terminal();
+        let shown = !watch.is_live() && !watch.is_replayed() && console::shows_progress();
         let style = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes}  {msg}  {eta} left")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         FileProgress {

@@ -3,7 +3,7 @@
 mod records;
 
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -14,6 +14,7 @@ use thalweg_wire::{BitRate, Bytes, LinkType, Nanos, Timestamp};
 
 use self::records::{RecordArgs, Shared};
 use crate::config::value::parse;
+use crate::console;
 use thalweg_synth::trace::{SynthError, SynthOptions, SynthSummary, generate};
 
 /// Stands for standard output.
@@ -267,7 +268,7 @@ fn told_apart(error: SynthError) -> anyhow::Error {
 
 /// On a terminal; standard error, for the trace may go to standard output.
 fn progress_bar(things: u64, name: &str) -> ProgressBar {
-    if !io::stderr().is_terminal() {
+    if !console::shows_progress() {
         return ProgressBar::hidden();
     }
     let style = ProgressStyle::with_template(&format!(

@@ -159,13 +159,11 @@ fn a_cheetah_is_marked_in_the_direction_in_which_it_is_one() {
 
 #[test]
 fn without_colours_the_frame_has_none_and_says_the_same() {
-    let mut plain = LiveView::new(Theme::for_no_color(Some("1".as_ref())));
+    let mut plain = LiveView::new(Theme::PLAIN);
     plain.update(several_sources());
     let plain = buffer(&mut plain, 120, 40);
     assert!(plain.content.iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset));
     assert!(plain[find(&plain, "kernel drops 1,234")].modifier.contains(Modifier::BOLD));
-    assert_eq!(Theme::for_no_color(Some("".as_ref())), Theme::ANSI);
-    assert_eq!(Theme::for_no_color(None), Theme::ANSI);
 }
 
 #[test]
