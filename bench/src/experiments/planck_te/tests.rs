@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thalweg_control::control_loop::{Command, Input};
 use thalweg_control::decide::greedy::GreedyOptions;
-use thalweg_control::decide::stay::Stay;
+use thalweg_control::decide::static_routing::StaticRouting;
 use thalweg_control::routes::Change;
 use thalweg_network::{LinkState, NetworkState, PortIndex, RouterId};
 use thalweg_wire::{BitRate, Bytes, Nanos, Timestamp};
@@ -55,7 +55,7 @@ const SWITCH: RouterId = RouterId(8);
 fn to(switches: &Switches, state: &Arc<NetworkState>) -> Vec<Change> {
     let trial = Trial::default();
     let routes = repairs(trial.trees(), Nanos::ZERO);
-    let mut steering = Steering::new(state, Box::new(Stay), routes, Nanos::ZERO, 0.0, 1).unwrap();
+    let mut steering = Steering::new(state, Box::new(StaticRouting), routes, Nanos::ZERO, 0.0, 1).unwrap();
     steering.tell(Timestamp(1), Input::Tick);
     assert!(matches!(steering.next_command(), Some(Command::ReadBack { router: None })));
     let rules = switches.installed().clone();

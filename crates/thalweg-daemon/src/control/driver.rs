@@ -9,7 +9,7 @@ use std::time::Duration;
 use crossbeam_channel::Receiver;
 use thalweg_actuators::Actuator;
 use thalweg_control::control_loop::{ActionOutcome, ActionReport, Command, Input, Records};
-use thalweg_control::controller::UNRESPONSIVE;
+use thalweg_control::controller::UNRESPONSIVE_AFTER;
 use thalweg_control::decide::{Decision, Verdict};
 use thalweg_measure::collector::Observation;
 use thalweg_network::{EndpointId, Node, RouterId};
@@ -235,7 +235,7 @@ impl Driver {
             tracing::error!("{error}");
         }
         for decision in records.decisions {
-            if decision.verdict == Verdict::Goes {
+            if decision.verdict == Verdict::Reroute {
                 tracing::info!("{}", decision_in_words(&decision, names));
                 let (time, switch) = (decision.time, names.switch(decision.pair.source));
                 self.publish(time, switch, EventKind::Decision(decision, Arc::clone(names)));
@@ -248,13 +248,13 @@ impl Driver {
             if report.outcome == ActionOutcome::Expired {
                 self.warn_of(report.action.pair.source, names);
             }
-            if report.outcome != ActionOutcome::Begun {
+            if report.outcome != ActionOutcome::Started {
                 log_action(&report, names);
                 let (time, switch) = (ended_at(&report), names.switch(report.action.pair.source));
                 self.publish(time, switch, EventKind::Action(report, Arc::clone(names)));
             }
         }
-        for (pair, address) in records.astray {
+        for (pair, address) in records.broken_paths {
             tracing::warn!("packets of {} by address {address} do not arrive", names.pair(pair));
         }
     }
@@ -263,7 +263,7 @@ impl Driver {
     fn warn_of(&self, host: EndpointId, names: &Names) {
         let work = self.control.desk().lock();
         let unresponsive = work.control.controller().unresponsive().find(|(source, _)| *source == host);
-        if let Some((_, UNRESPONSIVE)) = unresponsive {
+        if let Some((_, UNRESPONSIVE_AFTER)) = unresponsive {
             tracing::warn!("{} takes no notice of what it is told, or sends no more", names.host(host));
         }
     }
@@ -314,7 +314,7 @@ impl TakesTurns for Driver {
             let mut work = self.control.desk().lock();
             (work.switches, work.refreshed) = (switches, refreshed);
             let records = work.control.take_records();
-            work.keep_astray(&records.astray);
+            work.keep_astray(&records.broken_paths);
             (records, Arc::clone(&work.names))
         };
         self.publish_all(records, &names);
@@ -365,7 +365,7 @@ impl TakesTurns for Driver {
             quantile(0.99),
             counters.expired,
             counters.refused,
-            counters.decisions[Verdict::Stays as usize],
+            counters.decisions[Verdict::Keep as usize],
         );
     }
 }
@@ -418,7 +418,7 @@ fn log_action(report: &ActionReport, names: &Names) {
     let ActionReport { action, outcome, .. } = report;
     let what = format!("{} by address {}", names.pair(action.pair), action.address);
     match outcome {
-        ActionOutcome::Begun => {}
+        ActionOutcome::Started => {}
         ActionOutcome::Confirmed(after) => tracing::info!("{what}: seen, {after} after the decision"),
         ActionOutcome::Expired => tracing::warn!("{what}: not seen in time"),
         ActionOutcome::Superseded => tracing::info!("{what}: overtaken by another decision"),

@@ -15,7 +15,7 @@ use super::*;
 use crate::{self as act, ActionId, Actuator};
 use thalweg_control::Pair;
 use thalweg_control::routes::Rules;
-use thalweg_control::routes::walk::astray;
+use thalweg_control::routes::reachability::broken_paths;
 
 const ADDRESSES: u8 = 2;
 /// h0 is at leaf0, h3 at leaf1.
@@ -141,7 +141,7 @@ impl Network {
                 }
             }
         }
-        assert_eq!(astray(self.state.topology(), self.state.links(), &rules, ADDRESSES), []);
+        assert_eq!(broken_paths(self.state.topology(), self.state.links(), &rules, ADDRESSES), []);
         assert_eq!(&rules, self.fabric.installed());
     }
 }
