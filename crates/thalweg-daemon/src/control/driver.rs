@@ -86,7 +86,7 @@ impl Driver {
     /// # Errors
     /// If that cannot be.
     pub(super) fn begin(&mut self) -> std::io::Result<()> {
-        self.carriers.actuator.begin().map_err(std::io::Error::other)?;
+        self.carriers.actuator.start().map_err(std::io::Error::other)?;
         self.asks = Some(Asks::start(self.parts.clone(), self.remotes.clone())?);
         Ok(())
     }
@@ -149,16 +149,16 @@ impl Driver {
 
     fn carry_out_one(&mut self, command: Command) -> Option<Input> {
         match command {
-            Command::Reroute(action) => Some(match self.carriers.actuator.act(&action) {
+            Command::Reroute(action) => Some(match self.carriers.actuator.reroute(&action) {
                 Ok(()) => Input::Started(action.id),
                 Err(error) => Input::Refused(action.id, error.to_string()),
             }),
             Command::Hold { pair, address, time } => {
-                self.carriers.actuator.found(pair, address, time);
+                self.carriers.actuator.hold(pair, address, time);
                 None
             }
             Command::Abandon { action, from } => {
-                self.carriers.actuator.failed(&action, from);
+                self.carriers.actuator.abandon(&action, from);
                 None
             }
             Command::Observe { routers, observation } => {
@@ -306,10 +306,10 @@ impl TakesTurns for Driver {
         self.tell(Input::Tick);
         let now = self.control.desk().lock().clock.now();
         let actuator = &mut self.carriers.actuator;
-        if let Err(error) = actuator.tend(now) {
+        if let Err(error) = actuator.maintain(now) {
             tracing::warn!("{error}");
         }
-        let (switches, refreshed) = (actuator.switches_report(), actuator.refreshed());
+        let (switches, refreshed) = (actuator.switches_report(), actuator.refresh_count());
         let (records, names) = {
             let mut work = self.control.desk().lock();
             (work.switches, work.refreshed) = (switches, refreshed);
