@@ -193,7 +193,7 @@ impl Steering {
 
     /// Moves that have been decided so far, since the controller began.
     pub(super) fn moves(&self) -> u64 {
-        self.control.controller().counters().begun
+        self.control.controller().counters().started
     }
 
     /// What came of it.

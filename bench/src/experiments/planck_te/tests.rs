@@ -38,8 +38,8 @@ fn two_flows_that_collide_are_parted_and_gain_by_it() {
         planck.throughputs(),
         optimal.throughputs()
     );
-    assert_eq!(planck.steered.controller.confirmed, planck.steered.controller.begun);
-    assert!((1..=2).contains(&planck.steered.controller.begun), "{:?}", planck.steered);
+    assert_eq!(planck.steered.controller.confirmed, planck.steered.controller.started);
+    assert!((1..=2).contains(&planck.steered.controller.started), "{:?}", planck.steered);
     assert!(planck.steered.responses_ms.iter().all(|ms| (2.5..3.0).contains(ms)), "{:?}", planck.steered);
 }
 

@@ -16,7 +16,7 @@ use super::handshake::{FIRST_XID, Handshake, HandshakeError, Progress, SwitchSta
 use super::keep_alive::{KeepAlive, PeerState};
 use super::outcome::{DownReason, Failure, Outcome, SendError};
 use super::pending::{Entry, Unanswered};
-use super::transport::{Transport, lock};
+use super::socket::{SwitchSocket, lock};
 
 /// Capacity that the send buffer keeps between writes.
 const MAX_IDLE_CAPACITY: usize = 1 << 20;
@@ -25,7 +25,7 @@ const MAX_IDLE_CAPACITY: usize = 1 << 20;
 pub(super) struct Connection {
     pub(super) peer: SocketAddr,
     pub(super) context: Arc<Context>,
-    transport: Transport,
+    socket: SwitchSocket,
     /// Locked during writes.
     outgoing: Mutex<Outgoing>,
     /// `None` once the connection has ended. Locked only briefly.
@@ -71,9 +71,9 @@ impl Inbox {
     }
 
     /// Reads more, blocking for at most a tick. Keeps at most one incomplete message.
-    fn fill(&mut self, transport: &Transport) -> io::Result<Option<usize>> {
+    fn fill(&mut self, socket: &SwitchSocket) -> io::Result<Option<usize>> {
         self.bytes.drain(..std::mem::take(&mut self.taken));
-        transport.read(&mut self.bytes)
+        socket.read(&mut self.bytes)
     }
 }
 
@@ -84,12 +84,12 @@ impl Connection {
         peer: SocketAddr,
         tls: Option<rustls::Connection>,
     ) -> io::Result<Arc<Connection>> {
-        let transport = Transport::new(stream, tls, context.config.write_timeout)?;
+        let socket = SwitchSocket::new(stream, tls, context.config.write_timeout)?;
         let unanswered = Unanswered::new(context.config.max_unanswered);
         Ok(Arc::new(Connection {
             peer,
             context,
-            transport,
+            socket,
             outgoing: Mutex::new(Outgoing { next_xid: FIRST_XID.0, bytes: Vec::new() }),
             unanswered: Mutex::new(Some(unanswered)),
             closed: Mutex::default(),
@@ -141,7 +141,7 @@ impl Connection {
             if self.context.clock.now() >= deadline {
                 return Err(HandshakeError::TimedOut);
             }
-            if inbox.fill(&self.transport).map_err(broken)? == Some(0) {
+            if inbox.fill(&self.socket).map_err(broken)? == Some(0) {
                 return Err(HandshakeError::Closed);
             }
         }
@@ -165,7 +165,7 @@ impl Connection {
                     Err(error) => return DownReason::Unreadable(error),
                 }
             }
-            match inbox.fill(&self.transport) {
+            match inbox.fill(&self.socket) {
                 Ok(Some(0)) => return DownReason::Closed,
                 Ok(Some(_)) => alive.received(clock.now()),
                 Ok(None) => {}
@@ -383,7 +383,7 @@ impl Connection {
 
     /// Closes the connection on an error: a partial message may have been sent.
     fn write(&self, bytes: &[u8], messages: u64) -> io::Result<()> {
-        let written = self.transport.write(bytes);
+        let written = self.socket.write(bytes);
         match &written {
             Ok(()) => self.context.counters.sent.add(messages),
             Err(error) => self.close(DownReason::Broken(error.to_string())),
@@ -394,12 +394,12 @@ impl Connection {
     /// Closes the connection from this side. Its thread reports the end.
     pub(super) fn close(&self, reason: DownReason) {
         lock(&self.closed).get_or_insert(reason);
-        self.transport.shut_down();
+        self.socket.shut_down();
     }
 
     /// Fails all waiters, and refuses new ones.
     pub(super) fn end(&self) {
-        self.transport.shut_down();
+        self.socket.shut_down();
         let unanswered = lock(&self.unanswered).take();
         let entries = unanswered.map(|mut unanswered| unanswered.take_all());
         self.fail(entries.unwrap_or_default(), self.context.clock.now(), &Failure::Down);

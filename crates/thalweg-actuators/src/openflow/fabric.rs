@@ -31,7 +31,7 @@ use super::entries::{self, COOKIES, Entry, EntryKey, ReadEntry};
 use super::event::Event;
 use super::fabric_event::FabricEvent;
 use super::report::{FabricCounters, SwitchesReport};
-use super::session::{BatchResult, Move, ReadBackStep, Session};
+use super::session::{BatchResult, Move, ReadBackStep, SwitchSession};
 use super::switches::Switches;
 use crate::{Action, Actuator, ActuatorError};
 use thalweg_control::Pair;
@@ -79,7 +79,7 @@ pub struct Fabric {
 #[derive(Default)]
 struct State {
     monitor: Option<PortNumber>,
-    session: Option<Session>,
+    session: Option<SwitchSession>,
     /// Steering entries, as far as known.
     steering: BTreeMap<EntryKey, Rule>,
     /// Whether it has ever been connected. Steering entries found at its first connection are kept.
@@ -164,7 +164,7 @@ impl Fabric {
     /// Returns the switches without confirmed wanted entries: disconnected, or still in progress. All switches before
     /// the first installation.
     pub fn unsettled(&self) -> impl Iterator<Item = RouterId> + '_ {
-        let is_settled = |state: &State| state.session.as_ref().is_some_and(Session::is_settled);
+        let is_settled = |state: &State| state.session.as_ref().is_some_and(SwitchSession::is_settled);
         let is_started = self.wanted.is_some();
         self.members
             .iter()
@@ -178,7 +178,7 @@ impl Fabric {
                 None => self.publish(FabricEvent::UnknownSwitch { datapath: up.switch.datapath() }),
                 Some(&router) => {
                     let state = self.members.get_mut(&router).expect("every datapath has a member");
-                    state.session = Some(Session::new(up.switch));
+                    state.session = Some(SwitchSession::new(up.switch));
                     let entries = up.flows.len();
                     self.adopt_flows(router, &up.flows);
                     self.publish(FabricEvent::Up { router, entries });
@@ -233,7 +233,7 @@ impl Fabric {
     fn send_difference(&mut self, router: RouterId) {
         let Some(wanted) = &self.wanted else { return };
         let state = &self.members[&router];
-        if !state.session.as_ref().is_some_and(Session::is_known) {
+        if !state.session.as_ref().is_some_and(SwitchSession::is_known) {
             // A read-back is pending.
             return;
         }
@@ -318,9 +318,9 @@ impl Fabric {
         let Some(session) = self.members.get_mut(&router).and_then(|state| state.session.as_mut()) else {
             return;
         };
-        let told: Vec<BatchResult> = session.results().collect();
-        for BatchResult { of, outcome } in told {
-            let action = of.map(|of| of.action);
+        let results: Vec<BatchResult> = session.results().collect();
+        for BatchResult { moved, outcome } in results {
+            let action = moved.map(|moved| moved.action);
             match outcome.result {
                 Ok(()) => {
                     self.counters.done += 1;
@@ -330,8 +330,8 @@ impl Fabric {
                 }
                 Err(failure) => {
                     self.counters.failed += 1;
-                    if let Some(of) = of {
-                        self.revert(of);
+                    if let Some(moved) = moved {
+                        self.revert(moved);
                     }
                     if let Some(session) =
                         self.members.get_mut(&router).and_then(|state| state.session.as_mut())
@@ -405,8 +405,8 @@ impl Fabric {
         let route = |router| {
             let wanted = wanted.get(router, to)?;
             let session = self.members.get(&router)?.session.as_ref();
-            let is_there =
-                self.installed.get(router, to) == Some(wanted) && session.is_none_or(Session::has_routes);
+            let is_there = self.installed.get(router, to) == Some(wanted)
+                && session.is_none_or(SwitchSession::has_routes);
             is_there.then_some(wanted.port)
         };
         follow(&self.topology, pair.source, pair.destination, route).is_ok()

@@ -43,12 +43,12 @@ mod pending;
 mod report;
 mod retry;
 mod session;
+mod socket;
 mod switch;
 mod switches;
 #[cfg(test)]
 mod tests;
 mod tls;
-mod transport;
 
 pub use config::{BackOff, Config, ReadBack};
 pub use counters::Counters;
@@ -58,6 +58,6 @@ pub use fabric_event::FabricEvent;
 pub use handshake::HandshakeError;
 pub use outcome::{DownReason, Failure, Outcome, SendError};
 pub use report::{FabricCounters, SwitchesReport};
-pub use switch::{PendingBatch, PendingFlows, RequestError, Switch};
+pub use switch::{PendingBatch, PendingFlows, Switch, SwitchRequestError};
 pub use switches::{OpenFlowError, Switches};
 pub use tls::{Tls, TlsError};

@@ -14,7 +14,7 @@ use crate::ActionId;
 use thalweg_control::Pair;
 
 /// An established connection.
-pub(super) struct Session {
+pub(super) struct SwitchSession {
     switch: Switch,
     /// Bounded, because unanswered batches are.
     outcomes: (Sender<Outcome>, Receiver<Outcome>),
@@ -44,7 +44,7 @@ pub(super) struct Move {
 
 /// The outcome of a batch.
 pub(super) struct BatchResult {
-    pub(super) of: Option<Move>,
+    pub(super) moved: Option<Move>,
     pub(super) outcome: Outcome,
 }
 
@@ -58,9 +58,9 @@ pub(super) enum ReadBackStep {
     Read(Result<Vec<FlowStats>, Failure>),
 }
 
-impl Session {
-    pub(super) fn new(switch: Switch) -> Session {
-        Session { switch, outcomes: unbounded(), sent: BTreeMap::new(), table: TableState::Known }
+impl SwitchSession {
+    pub(super) fn new(switch: Switch) -> SwitchSession {
+        SwitchSession { switch, outcomes: unbounded(), sent: BTreeMap::new(), table: TableState::Known }
     }
 
     /// Sends a batch, to be carried out within this time.
@@ -78,8 +78,8 @@ impl Session {
     /// Returns the outcomes received since the last call.
     pub(super) fn results(&mut self) -> impl Iterator<Item = BatchResult> + '_ {
         self.outcomes.1.try_iter().map(|outcome| {
-            let of = self.sent.remove(&outcome.xid).flatten();
-            BatchResult { of, outcome }
+            let moved = self.sent.remove(&outcome.xid).flatten();
+            BatchResult { moved, outcome }
         })
     }
 

@@ -27,7 +27,7 @@ pub struct Switch {
 /// Why a request has no answer.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum RequestError {
+pub enum SwitchRequestError {
     /// It was not sent.
     #[error(transparent)]
     NotSent(#[from] SendError),
@@ -97,7 +97,7 @@ impl Switch {
     ///
     /// # Errors
     /// If it was not sent, not answered in time, or refused.
-    pub fn request(&self, request: Request, within: Nanos) -> Result<Vec<Reply>, RequestError> {
+    pub fn request(&self, request: Request, within: Nanos) -> Result<Vec<Reply>, SwitchRequestError> {
         let (answers, answer) = crossbeam_channel::bounded(1);
         let message = [Body::MultipartRequest(request.into())];
         self.connection.send(&message, Some((Waiter::Request(answers, Vec::new()), within)))?;
@@ -112,7 +112,7 @@ impl Switch {
     ///
     /// # Errors
     /// As for [`Switch::request`].
-    pub fn flows(&self, filter: FlowFilter, within: Nanos) -> Result<Vec<FlowStats>, RequestError> {
+    pub fn flows(&self, filter: FlowFilter, within: Nanos) -> Result<Vec<FlowStats>, SwitchRequestError> {
         Ok(flows_of(self.request(Request::Flow(filter), within)?))
     }
 
@@ -131,7 +131,7 @@ impl Switch {
     ///
     /// # Errors
     /// As for [`Switch::request`].
-    pub fn groups(&self, within: Nanos) -> Result<Vec<GroupDescription>, RequestError> {
+    pub fn groups(&self, within: Nanos) -> Result<Vec<GroupDescription>, SwitchRequestError> {
         let parts = self.request(Request::GroupDesc, within)?;
         Ok(parts
             .into_iter()
@@ -143,7 +143,11 @@ impl Switch {
     ///
     /// # Errors
     /// As for [`Switch::request`].
-    pub fn port_stats(&self, port_no: PortNumber, within: Nanos) -> Result<Vec<PortStats>, RequestError> {
+    pub fn port_stats(
+        &self,
+        port_no: PortNumber,
+        within: Nanos,
+    ) -> Result<Vec<PortStats>, SwitchRequestError> {
         let parts = self.request(Request::PortStats(PortFilter { port_no }), within)?;
         Ok(parts
             .into_iter()

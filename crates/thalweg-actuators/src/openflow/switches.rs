@@ -23,9 +23,9 @@ use super::event::{Event, Up};
 use super::handshake::{HandshakeError, SwitchState};
 use super::outcome::DownReason;
 use super::retry::RetryDelays;
+use super::socket::lock;
 use super::switch::Switch;
 use super::tls::{Tls, TlsError, server_name};
-use super::transport::lock;
 
 /// Interval at which a listening thread polls for connections. A switch takes longer to start.
 const ACCEPT_INTERVAL: Duration = Duration::from_millis(20);

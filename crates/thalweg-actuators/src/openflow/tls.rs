@@ -108,11 +108,11 @@ fn unreadable(what: &'static str, file: &Path, error: &dyn std::fmt::Display) ->
 
 /// Reads all certificates of a file; at least one.
 fn certificates(what: &'static str, file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let found: Vec<_> = CertificateDer::pem_file_iter(file)
+    let certificates: Vec<_> = CertificateDer::pem_file_iter(file)
         .and_then(Iterator::collect)
         .map_err(|error| unreadable(what, file, &error))?;
-    if found.is_empty() {
+    if certificates.is_empty() {
         return Err(unreadable(what, file, &"the file has none, expected PEM"));
     }
-    Ok(found)
+    Ok(certificates)
 }

@@ -119,7 +119,7 @@ impl ControlLoop {
         let mut commands = VecDeque::new();
         routes.begin(&mut commands);
         let paths = Paths::new(Arc::clone(routes.state()));
-        let ControllerOptions { patience, kept, pending, .. } = options.controller;
+        let ControllerOptions { patience, history, pending, .. } = options.controller;
         Ok(ControlLoop {
             controller: Controller::new(options.controller, paths, decider, now),
             arrivals: ArrivalCheck::new(patience, pending),
@@ -128,7 +128,7 @@ impl ControlLoop {
             learn_at: None,
             has_learnt: options.learn_after.is_none(),
             poll_pending: false,
-            actions: RecentActions::new(kept),
+            actions: RecentActions::new(history),
             handled: now,
             broken_paths: VecDeque::new(),
             recorded: 0,

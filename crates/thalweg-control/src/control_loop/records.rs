@@ -61,14 +61,14 @@ pub enum ActionOutcome {
 #[derive(Clone, Debug)]
 pub(super) struct RecentActions {
     actions: VecDeque<ActionReport>,
-    kept: usize,
-    /// Times of actions started since the last update: the latest, at most `kept`.
+    capacity: usize,
+    /// Times of actions started since the last update: the latest, at most `capacity`.
     times: VecDeque<(ActionId, ActionTimes)>,
 }
 
 impl RecentActions {
-    pub(super) fn new(kept: usize) -> RecentActions {
-        RecentActions { actions: VecDeque::new(), kept: kept.max(1), times: VecDeque::new() }
+    pub(super) fn new(capacity: usize) -> RecentActions {
+        RecentActions { actions: VecDeque::new(), capacity: capacity.max(1), times: VecDeque::new() }
     }
 
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &ActionReport> + '_ {
@@ -77,7 +77,7 @@ impl RecentActions {
 
     /// Records the times of an action that was started.
     pub(super) fn started(&mut self, id: ActionId, times: ActionTimes) {
-        if self.times.len() >= self.kept {
+        if self.times.len() >= self.capacity {
             self.times.pop_front();
         }
         self.times.push_back((id, times));
@@ -102,7 +102,7 @@ impl RecentActions {
         let mut reports: Vec<ActionReport> = started.chain(refused).collect();
         reports.sort_by_key(|report| report.action.id);
         for report in &reports {
-            if self.actions.len() >= self.kept {
+            if self.actions.len() >= self.capacity {
                 self.actions.pop_front();
             }
             self.actions.push_back(report.clone());
@@ -113,10 +113,10 @@ impl RecentActions {
                 Outcome::Expired => ActionOutcome::Expired,
                 Outcome::Superseded => ActionOutcome::Superseded,
             };
-            let kept = self.actions.iter_mut().rev().find(|kept| kept.action.id == action.id);
-            let times = kept.and_then(|kept| {
-                kept.outcome = outcome.clone();
-                kept.times
+            let report = self.actions.iter_mut().rev().find(|report| report.action.id == action.id);
+            let times = report.and_then(|report| {
+                report.outcome = outcome.clone();
+                report.times
             });
             reports.push(ActionReport { action, times, outcome });
         }

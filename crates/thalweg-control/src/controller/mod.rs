@@ -33,7 +33,7 @@ pub struct ControllerOptions {
     /// Whether to decide only, without issuing actions.
     pub dry_run: bool,
     /// Number of recent decisions kept for inspection. Default 1,000.
-    pub kept: usize,
+    pub history: usize,
     /// Maximum number of actions that wait for their effect at once. Further ones are refused and counted. As many
     /// finished and as many refused actions are kept until taken. Default 4,096.
     pub pending: usize,
@@ -41,7 +41,7 @@ pub struct ControllerOptions {
 
 impl Default for ControllerOptions {
     fn default() -> Self {
-        ControllerOptions { patience: Nanos::from_millis(50), dry_run: false, kept: 1_000, pending: 4_096 }
+        ControllerOptions { patience: Nanos::from_millis(50), dry_run: false, history: 1_000, pending: 4_096 }
     }
 }
 
@@ -65,7 +65,7 @@ pub struct ControllerCounters {
     /// Actions that the actuator could not start.
     pub refused: u64,
     /// Actions started.
-    pub begun: u64,
+    pub started: u64,
     /// Actions whose effect was seen.
     pub confirmed: u64,
     /// Actions whose effect was not seen in time: the host ignored them or stopped sending.
@@ -103,18 +103,18 @@ pub enum PairCommand {
     Reroute(Action),
     /// Keep the pair at the address at which it was found: another controller may have moved it there.
     Hold {
-        /// Which pair.
+        /// The pair.
         pair: Pair,
         /// Index of the address at which it was found.
         address: u8,
-        /// When.
+        /// Time of the report.
         time: Timestamp,
     },
     /// Keep the pair at its old address: an action had no effect in time.
     Abandon {
         /// The action.
         action: Action,
-        /// Where the pair was before.
+        /// Index of the old address.
         from: u8,
     },
 }
@@ -133,7 +133,7 @@ enum Reason {
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     action: Action,
-    /// Where the pair was before.
+    /// Index of the old address.
     from: u8,
     reason: Reason,
 }
@@ -143,7 +143,7 @@ struct Pending {
 pub struct PendingArrival {
     /// The action.
     pub action: Action,
-    /// Where the pair was before.
+    /// Index of the old address.
     pub from: u8,
     /// The packets should have arrived by this time.
     pub due: Timestamp,
@@ -298,7 +298,7 @@ impl Controller {
     /// Handles the start of an action. Returns the action, unless it has expired meanwhile.
     pub fn started(&mut self, id: ActionId, now: Timestamp) -> Option<Action> {
         let started = self.requested.remove(&id)?;
-        self.counters.begun += 1;
+        self.counters.started += 1;
         push_bounded(&mut self.started, started.action, self.options.pending);
         let pair = started.action.pair;
         if let Some(before) = self.pending.insert(pair, started) {
@@ -432,7 +432,7 @@ impl Controller {
             if decision.verdict == Verdict::Reroute && !self.reroute(pair, from, to, time) {
                 self.decider.on_placed(pair, from, time, &mut self.paths);
             }
-            push_bounded(&mut self.decisions, decision, self.options.kept);
+            push_bounded(&mut self.decisions, decision, self.options.history);
         }
         self.decided = decided;
     }

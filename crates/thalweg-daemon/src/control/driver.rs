@@ -359,7 +359,7 @@ impl TakesTurns for Driver {
         tracing::info!(
             "steered: {} flows sent another way, {} seen to go there (half of them within {}, 99 % within {} of the \
              decision), {} not in time, {} refused; {} decisions to stay",
-            counters.begun,
+            counters.started,
             counters.confirmed,
             quantile(0.5),
             quantile(0.99),

@@ -74,10 +74,12 @@ fn a_connected_switch_reports_its_ports_flows_and_groups() {
     let (switches, events, address) =
         listening(Config { read_back, miss_send_length: 64, ..Config::default() });
     let mut peer = ScriptedSwitch::connect(address);
-    let asked = peer.complete_handshake(DATAPATH);
+    let requests = peer.complete_handshake(DATAPATH);
     let flows = Request::Flow(FlowFilter::by_cookie(0x74 << 56, 0xff << 56));
-    assert!(asked.contains(&Body::MultipartRequest(flows.into())), "{asked:?}");
-    assert!(asked.iter().any(|body| matches!(body, Body::SetConfig(config) if config.miss_send_len == 64)));
+    assert!(requests.contains(&Body::MultipartRequest(flows.into())), "{requests:?}");
+    assert!(
+        requests.iter().any(|body| matches!(body, Body::SetConfig(config) if config.miss_send_len == 64))
+    );
     let up = up(&events);
     assert_eq!((up.features.datapath_id, up.switch.datapath()), (DATAPATH, DATAPATH));
     assert_eq!(up.ports, [port(1), port(2)], "in two parts");
@@ -197,18 +199,20 @@ fn an_answer_has_all_parts_or_fails_if_there_are_too_many() {
     let (mut peer, switch) = connected(&events, address);
     for (parts, is_answered) in [(6, true), (7, false)] {
         let answer = std::thread::scope(|scope| {
-            let asking = scope.spawn(|| switch.flows(FlowFilter::all(), Nanos::from_secs(10)));
-            let question = peer.receive();
-            assert!(matches!(question.body, Body::MultipartRequest(MultipartRequest { more: false, .. })));
+            let thread = scope.spawn(|| switch.flows(FlowFilter::all(), Nanos::from_secs(10)));
+            let request = peer.receive();
+            assert!(matches!(request.body, Body::MultipartRequest(MultipartRequest { more: false, .. })));
             for part in 1..=parts {
                 let reply = Reply::Flow(vec![scripted_switch::flow()]);
-                peer.send(question.xid, Body::MultipartReply(MultipartReply { more: part < parts, reply }));
+                peer.send(request.xid, Body::MultipartReply(MultipartReply { more: part < parts, reply }));
             }
-            asking.join().unwrap()
+            thread.join().unwrap()
         });
         match answer {
             Ok(flows) => assert!(is_answered && flows.len() == 6),
-            Err(error) => assert!(!is_answered && error == RequestError::Failed(Failure::TooLong), "{error}"),
+            Err(error) => {
+                assert!(!is_answered && error == SwitchRequestError::Failed(Failure::TooLong), "{error}")
+            }
         }
     }
 }
@@ -217,14 +221,14 @@ fn an_answer_has_all_parts_or_fails_if_there_are_too_many() {
 fn a_refused_request_fails_with_the_error() {
     let (_switches, events, address) = listening(Config::default());
     let (mut peer, switch) = connected(&events, address);
-    let asked = std::thread::scope(|scope| {
-        let asking = scope.spawn(|| switch.port_stats(PortNumber::ANY, Nanos::from_secs(10)));
-        let question = peer.receive();
-        peer.send(question.xid, Body::Error(table_full()));
-        asking.join().unwrap()
+    let requests = std::thread::scope(|scope| {
+        let thread = scope.spawn(|| switch.port_stats(PortNumber::ANY, Nanos::from_secs(10)));
+        let request = peer.receive();
+        peer.send(request.xid, Body::Error(table_full()));
+        thread.join().unwrap()
     });
     assert!(
-        matches!(asked, Err(RequestError::Failed(Failure::Refused { error, .. })) if error == table_full())
+        matches!(requests, Err(SwitchRequestError::Failed(Failure::Refused { error, .. })) if error == table_full())
     );
 }
 

@@ -139,7 +139,7 @@ fn any_options() -> impl Strategy<Value = ControlOptions> {
         Just(Installation::Reconcile { interval })
     ];
     (installation, 1usize..8).prop_map(|(installation, pending)| {
-        let controller = ControllerOptions { pending, kept: 10, ..ControllerOptions::default() };
+        let controller = ControllerOptions { pending, history: 10, ..ControllerOptions::default() };
         ControlOptions { controller, ..installing(installation) }
     })
 }

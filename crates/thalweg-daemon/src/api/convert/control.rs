@@ -44,7 +44,7 @@ pub fn control(control: &control::Control) -> Control {
             withheld: counters.withheld,
             crowded: counters.crowded,
             refused: counters.refused,
-            begun: counters.begun,
+            begun: counters.started,
             confirmed: counters.confirmed,
             expired: counters.expired,
             superseded: counters.superseded,

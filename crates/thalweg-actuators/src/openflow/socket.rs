@@ -20,28 +20,28 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Both directions of a connection.
-pub(super) struct Transport {
+pub(super) struct SwitchSocket {
     stream: TcpStream,
     /// Never held while a read blocks.
     tls: Option<Mutex<TlsConnection>>,
 }
 
-impl Transport {
+impl SwitchSocket {
     pub(super) fn new(
         stream: TcpStream,
         tls: Option<TlsConnection>,
         write_timeout: Nanos,
-    ) -> io::Result<Transport> {
+    ) -> io::Result<SwitchSocket> {
         // A batch is one write. With Nagle's algorithm it would wait up to 40 ms for the answer to the one before.
         stream.set_nodelay(true)?;
         stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(TICK))?;
         stream.set_write_timeout(Some(Duration::from(write_timeout).max(Duration::from_millis(1))))?;
-        let transport = Transport { stream, tls: tls.map(Mutex::new) };
-        if let Some(tls) = &transport.tls {
-            transport.flush(&mut lock(tls))?;
+        let socket = SwitchSocket { stream, tls: tls.map(Mutex::new) };
+        if let Some(tls) = &socket.tls {
+            socket.flush(&mut lock(tls))?;
         }
-        Ok(transport)
+        Ok(socket)
     }
 
     /// Appends received bytes to `inbox`. Returns their number, `None` if nothing arrived within a tick, or zero at
