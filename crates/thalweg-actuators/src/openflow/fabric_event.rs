@@ -71,7 +71,7 @@ impl FabricEvent {
                 write!(f, "{} disconnected: {reason}", name(*router))
             }
             FabricEvent::UnknownSwitch { datapath } => {
-                write!(f, "switch {datapath} connected but is not in the configuration: ignored")
+                write!(f, "switch {datapath} connected but is not part of the network: ignored")
             }
             FabricEvent::Refused { peer, error } => write!(f, "connection with {peer} failed: {error}"),
             FabricEvent::Steered { action, took } => write!(f, "action {} installed after {took}", action.0),

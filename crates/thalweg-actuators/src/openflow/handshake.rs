@@ -31,7 +31,7 @@ pub enum HandshakeError {
     #[error("cannot connect: {0}")]
     Unreachable(String),
     /// [`Config::max_connections`] is reached.
-    #[error("too many connections (`max_connections`)")]
+    #[error("too many OpenFlow connections")]
     TooManyConnections,
     /// The other side closed it.
     #[error("closed by the other side")]

@@ -14,7 +14,7 @@ pub enum SendError {
     #[error("the switch is not connected")]
     Down,
     /// [`super::Config::max_unanswered`] batches and requests are unanswered.
-    #[error("too many unanswered batches (`max_unanswered`)")]
+    #[error("too many unanswered batches")]
     TooManyUnanswered,
     /// A message cannot be encoded. Nothing was sent.
     #[error(transparent)]
@@ -74,7 +74,7 @@ pub enum Failure {
     #[error("no answer by the deadline")]
     TimedOut,
     /// The answer has more messages than [`super::Config::max_answer_parts`].
-    #[error("the answer has too many messages (`max_answer_parts`)")]
+    #[error("the answer has too many messages")]
     TooLong,
     /// The connection ended. The batch may have been carried out.
     #[error("the connection ended")]

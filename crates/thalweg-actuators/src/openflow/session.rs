@@ -67,11 +67,11 @@ impl SwitchSession {
     pub(super) fn send(
         &mut self,
         messages: &[Body],
-        of: Option<Move>,
+        moved: Option<Move>,
         within: Nanos,
     ) -> Result<(), SendError> {
         let xid = self.switch.send_batch_to(messages, within, self.outcomes.0.clone())?;
-        self.sent.insert(xid, of);
+        self.sent.insert(xid, moved);
         Ok(())
     }
 

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_uses_for_another_receiver_what_a_shared_one_leaves() {
+    fn capacity_unused_at_a_shared_receiver_goes_to_another() {
         // Similar to Hedera's example: 0, 1 and 2 send to 3, and 0 also sends to 4.
         let demands = demands(&[pair(0, 3), pair(1, 3), pair(2, 3), pair(0, 4)]);
         for (found, expected) in demands.iter().zip([1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0, 2.0 / 3.0]) {

@@ -32,7 +32,7 @@ pub struct PairState {
 struct LastMove {
     address: u8,
     at: Timestamp,
-    /// Moves of the current streak, this one included.
+    /// Number of moves in the current streak, this one included.
     moves: u32,
 }
 
@@ -79,8 +79,8 @@ pub struct Loads {
     loads: Vec<Load>,
     timeout: Nanos,
     settle: Nanos,
-    /// Recent moves.
-    sent: BTreeMap<Pair, LastMove>,
+    /// The last move of each pair, while it still matters.
+    last_moves: BTreeMap<Pair, LastMove>,
 }
 
 /// Time after a move in which packets with the old address are ignored: queues on the old path still hold them when
@@ -101,7 +101,7 @@ impl Loads {
     /// Creates an empty state. Pairs not reported for `timeout` are removed. Reports within `settle` of a move may
     /// predate the move.
     pub fn new(timeout: Nanos, settle: Nanos) -> Loads {
-        Loads { known: BTreeMap::new(), loads: Vec::new(), timeout, settle, sent: BTreeMap::new() }
+        Loads { known: BTreeMap::new(), loads: Vec::new(), timeout, settle, last_moves: BTreeMap::new() }
     }
 
     /// Returns the state of a pair, if known.
@@ -122,22 +122,22 @@ impl Loads {
     /// Returns whether a pair is still settling: its last move may not have taken effect yet, or it moved many times
     /// in a row.
     pub fn is_settling(&self, pair: Pair, now: Timestamp) -> bool {
-        self.sent.get(&pair).is_some_and(|sent| now.since(sent.at) < sent.settling_time(self.settle))
+        self.last_moves.get(&pair).is_some_and(|last| now.since(last.at) < last.settling_time(self.settle))
     }
 
     /// Records a reported rate.
     pub fn observe(&mut self, observed: &PairRate, now: Timestamp, paths: &mut Paths) {
         self.take(observed.pair, paths);
-        let sent = self.sent.get(&observed.pair).filter(|sent| sent.drains(self.settle, now));
-        let address = sent.map_or(observed.address, |sent| sent.address);
+        let last = self.last_moves.get(&observed.pair).filter(|last| last.drains(self.settle, now));
+        let address = last.map_or(observed.address, |last| last.address);
         self.put(observed.pair, PairState { address, rate: observed.rate, seen: now }, paths);
     }
 
     /// Records that a pair was moved.
     pub fn record_move(&mut self, pair: Pair, address: u8, now: Timestamp, paths: &mut Paths) {
-        let before = self.sent.get(&pair).filter(|sent| sent.continues_streak(self.settle, now));
-        let moves = before.map_or(0, |sent| sent.moves).saturating_add(1);
-        self.sent.insert(pair, LastMove { address, at: now, moves });
+        let before = self.last_moves.get(&pair).filter(|last| last.continues_streak(self.settle, now));
+        let moves = before.map_or(0, |last| last.moves).saturating_add(1);
+        self.last_moves.insert(pair, LastMove { address, at: now, moves });
         self.place(pair, address, paths);
     }
 
@@ -160,7 +160,8 @@ impl Loads {
 
     /// Removes pairs that were not reported within the timeout.
     pub fn expire(&mut self, now: Timestamp, paths: &mut Paths) {
-        let moves = |pair: &Pair| self.sent.get(pair).is_some_and(|sent| now.since(sent.at) < self.settle);
+        let moves =
+            |pair: &Pair| self.last_moves.get(pair).is_some_and(|last| now.since(last.at) < self.settle);
         let is_old =
             |(pair, known): &(&Pair, &PairState)| now.since(known.seen) > self.timeout && !moves(pair);
         let old: Vec<Pair> = self.known.iter().filter(is_old).map(|(&pair, _)| pair).collect();
@@ -168,14 +169,14 @@ impl Loads {
             self.take(pair, paths);
         }
         let settle = self.settle;
-        self.sent.retain(|_, sent| sent.drains(settle, now) || sent.continues_streak(settle, now));
+        self.last_moves.retain(|_, last| last.drains(settle, now) || last.continues_streak(settle, now));
     }
 
     /// Removes everything, for example after a change of the network.
     pub fn clear(&mut self) {
         self.known.clear();
         self.loads.clear();
-        self.sent.clear();
+        self.last_moves.clear();
     }
 
     /// Returns the expected rate by each address that leads to the destination, without counting the pair itself.

@@ -121,7 +121,7 @@ fn a_new_switch_gets_its_missing_rules() {
 }
 
 #[test]
-fn switches_that_do_not_answer_are_asked_again() {
+fn unanswered_read_backs_are_repeated() {
     let (mut control, _) = repairing();
     control.handle(at(21), Input::Tick);
     commands(&mut control);
