@@ -1,11 +1,11 @@
-//! How long Open vSwitch takes to carry out a change: flow-mods one by one, each with a barrier, over one connection.
+//! Measures how long Open vSwitch takes to carry out flow-mods, each with a barrier, one by one over one connection.
 //!
-//! `cargo run --release -p thalweg-control --example openflow_latency [COUNT]` starts Open vSwitch in a temporary folder
-//! (user space, no root) and prints percentiles in microseconds, from before a batch is encoded until who sent it knows
-//! that it is carried out.
+//! `cargo run --release -p thalweg-actuators --example openflow_latency [COUNT]` starts Open vSwitch in a temporary
+//! folder (userspace, no root). It prints percentiles in microseconds, from before a batch is encoded until its
+//! outcome is known.
 
 #[path = "../tests/openflow_ovs/ovs.rs"]
-#[expect(dead_code, reason = "the tests need more of it")]
+#[expect(dead_code, reason = "the tests use more of it")]
 mod ovs;
 
 use std::net::Ipv4Addr;
@@ -17,9 +17,9 @@ use thalweg_actuators::openflow::{Config, Event, Switches};
 use thalweg_wire::openflow::{Action, Body, FlowMod, Instruction, Match, MatchField, PortNumber};
 use thalweg_wire::{MacAddress, Nanos};
 
-/// Batches before those that count.
+/// Batches sent before the measurement.
 const WARM_UP: u32 = 100;
-const WITHIN: Nanos = Nanos::from_secs(1);
+const BATCH_TIMEOUT: Nanos = Nanos::from_secs(1);
 
 fn main() -> ExitCode {
     let count = std::env::args().nth(1).map_or(Ok(1_000), |count| count.parse());
@@ -28,13 +28,13 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let Some(ovs) = Ovs::start("OpenFlow13") else {
-        eprintln!("Open vSwitch is missing: apt-get install openvswitch-switch");
+        eprintln!("Open vSwitch is missing: run `apt-get install openvswitch-switch`");
         return ExitCode::FAILURE;
     };
     let (switches, events) = Switches::new(Config::default());
     ovs.connect_to(switches.listen((Ipv4Addr::LOCALHOST, 0).into(), None).expect("a free port"));
     let switch = loop {
-        match events.recv().expect("switches are there") {
+        match events.recv().expect("an event") {
             Event::Up(up) => break up.switch,
             other => eprintln!("{other:?}"),
         }
@@ -44,11 +44,11 @@ fn main() -> ExitCode {
         let mut took = Vec::new();
         for round in 0..WARM_UP + count {
             let batch: Vec<_> = (0..messages).map(|number| flow_mod(round, number)).collect();
-            let begun = Instant::now();
-            let outcome = switch.send_batch(&batch, WITHIN).expect("it is sent").wait();
-            outcome.result.expect("it is carried out");
+            let start = Instant::now();
+            let outcome = switch.send_batch(&batch, BATCH_TIMEOUT).expect("a sent batch").wait();
+            outcome.result.expect("a completed batch");
             if round >= WARM_UP {
-                took.push(begun.elapsed());
+                took.push(start.elapsed());
             }
         }
         took.sort();
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Sends what goes to one of 1,000 addresses to another port each time, with its address rewritten.
+/// Changes the port and the rewrite of one of 1,000 addresses.
 fn flow_mod(round: u32, number: u32) -> Body {
     let [_, _, high, low] = ((round + number) % 1_000).to_be_bytes();
     let address = |shadow| MacAddress([2, 0x54, 0x57, shadow, high, low]);

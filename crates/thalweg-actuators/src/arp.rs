@@ -1,18 +1,17 @@
-//! Rerouting by ARP (Planck, section 6.2): the source learns another MAC address for the destination's IP address.
+//! Reroutes by ARP (Planck, section 6.2): the source learns another MAC address for the destination's IP address.
 //!
-//! **A request, to one host.** Linux does not take replies that it has not asked for, but learns the sender's address
-//! from any request that is sent to it, and does so at once, whatever it has learnt a moment ago. So the controller asks the
-//! source for its own address in the destination's name, with the shadow address as that of the sender (RFC 826, "Packet
-//! Reception": the sender's protocol address is looked up, and its hardware address taken over, before the operation is
-//! looked at).
+//! **A unicast request.** Linux ignores unsolicited replies, but learns the sender's address from any request sent to
+//! it. It does so immediately, whatever it has learnt before. So the controller sends the source a request for the
+//! source's own address. The sender's IP address is the destination's, and its MAC address is the shadow address. RFC
+//! 826, "Packet Reception", updates the sender's hardware address before it looks at the operation.
 //!
-//! **UDP falls back.** A host that hears nothing back from a neighbour asks it itself after some seconds, and takes the base
-//! address from the answer. TCP's acknowledgements tell the host that the neighbour is there; for what is not
-//! acknowledged [`refresh`](Arp::refresh) says it again: by a request, should the host have fallen back meanwhile, and a
-//! reply after it. To Linux a request says nothing new if the address is the same, and does not keep it from asking; a
-//! reply confirms an address that it has, and it asks for 15 s no more (half of `base_reachable_time` of arp(7)).
+//! **UDP falls back.** A host without confirmation of a neighbour queries it after some seconds, and takes the base
+//! address from the answer. TCP's acknowledgements confirm the neighbour. For other traffic,
+//! [`refresh`](Arp::refresh) repeats the request, in case the host has fallen back, followed by a reply. To Linux, a
+//! request with a known address is no confirmation, so it would still query. A reply confirms the known address and
+//! prevents queries for another 15 s (half of `base_reachable_time` of arp(7)).
 //!
-//! The other direction of a connection is a pair of its own.
+//! The reverse direction of a connection is a separate pair.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,10 +20,10 @@ use std::sync::Arc;
 use thalweg_network::{EndpointId, MacAddress, Topology};
 use thalweg_wire::{Nanos, Timestamp};
 
-use super::{ActError, Action, Actuator};
+use super::{Action, Actuator, ActuatorError};
 use thalweg_control::Pair;
 
-/// Length of an Ethernet frame with an ARP packet for IPv4 in it; the network interface pads it.
+/// Length of an Ethernet frame with an ARP packet for IPv4; the network interface pads it.
 pub const FRAME_BYTES: usize = 14 + 28;
 
 /// EtherType of ARP, hardware type of Ethernet, protocol type of IPv4 (RFC 826; RFC 5342), and the opcodes.
@@ -33,104 +32,109 @@ const ETHERNET_IPV4: [u8; 6] = [0x00, 0x01, 0x08, 0x00, 6, 4];
 const REQUEST: [u8; 2] = [0, 1];
 const REPLY: [u8; 2] = [0, 2];
 
-/// The way to one host: sends frames out of the switch port that it is attached to.
-pub trait Frames: Send {
+/// Sends frames to hosts, out of the switch ports that they are attached to.
+pub trait HostFrameSender: Send {
     /// Sends a frame to an endpoint.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the operating system.
     fn send(&mut self, to: EndpointId, frame: &[u8]) -> io::Result<()>;
 }
 
-/// Reroutes by ARP.
+/// The ARP actuator.
 #[derive(Debug)]
 pub struct Arp<F> {
     topology: Arc<Topology>,
     frames: F,
     refresh: Nanos,
-    /// Where pairs were last sent, and when they were last told so; or where they were found.
-    told: BTreeMap<Pair, (u8, Timestamp)>,
+    /// The address of each pair, and the time of the last request; or the address at which it was found.
+    addresses: BTreeMap<Pair, (u8, Timestamp)>,
     refreshed: u64,
 }
 
-impl<F: Frames> Arp<F> {
-    /// Sends by `frames`, and says it again every `refresh`.
+impl<F: HostFrameSender> Arp<F> {
+    /// Creates an actuator that sends with `frames` and refreshes hosts at the interval `refresh`.
     pub fn new(topology: Arc<Topology>, frames: F, refresh: Nanos) -> Arp<F> {
-        Arp { topology, frames, refresh, told: BTreeMap::new(), refreshed: 0 }
+        Arp { topology, frames, refresh, addresses: BTreeMap::new(), refreshed: 0 }
     }
 
-    /// Says it again to whom it is time to, so that what nobody acknowledges does not fall back.
+    /// Refreshes the hosts that are due, so that unacknowledged traffic keeps its address.
     ///
     /// # Errors
-    /// Of the last that could not be reached; the others have been told.
-    pub fn refresh(&mut self, now: Timestamp) -> Result<(), ActError> {
-        // The base address is what a host comes to by itself.
+    /// The last error; the other hosts were refreshed.
+    pub fn refresh(&mut self, now: Timestamp) -> Result<(), ActuatorError> {
+        // Hosts learn the base address by themselves.
         let is_due = |&(to, at): &(u8, Timestamp)| to != 0 && now.since(at) >= self.refresh;
-        let due: Vec<(Pair, u8)> =
-            self.told.iter().filter(|(_, told)| is_due(told)).map(|(&pair, &(to, _))| (pair, to)).collect();
+        let due: Vec<(Pair, u8)> = self
+            .addresses
+            .iter()
+            .filter(|(_, entry)| is_due(entry))
+            .map(|(&pair, &(to, _))| (pair, to))
+            .collect();
         let mut result = Ok(());
         for (pair, address) in due {
             self.refreshed += 1;
-            let told = self.tell(pair, address, now);
-            let confirmed = told.and_then(|()| self.send(pair, &confirmation(&self.topology, pair, address)));
+            let requested = self.send_request(pair, address, now);
+            let confirmed =
+                requested.and_then(|()| self.send(pair, &confirmation(&self.topology, pair, address)));
             result = confirmed.and(result);
         }
         result
     }
 
-    fn tell(&mut self, pair: Pair, address: u8, now: Timestamp) -> Result<(), ActError> {
-        self.told.insert(pair, (address, now));
+    fn send_request(&mut self, pair: Pair, address: u8, now: Timestamp) -> Result<(), ActuatorError> {
+        self.addresses.insert(pair, (address, now));
         self.send(pair, &request(&self.topology, pair, address))
     }
 
-    fn send(&mut self, pair: Pair, frame: &[u8]) -> Result<(), ActError> {
+    fn send(&mut self, pair: Pair, frame: &[u8]) -> Result<(), ActuatorError> {
         self.frames.send(pair.source, frame).map_err(|cause| {
             let source_name = self.topology.endpoints()[pair.source.index()].name.clone();
-            ActError::Unreachable { source_name, cause }
+            ActuatorError::Unreachable { source_name, cause }
         })
     }
 }
 
-impl<F: Frames> Actuator for Arp<F> {
+impl<F: HostFrameSender> Actuator for Arp<F> {
     fn name(&self) -> &'static str {
         "arp"
     }
 
-    fn act(&mut self, action: &Action) -> Result<(), ActError> {
-        self.tell(action.pair, action.address, action.issued)
+    fn reroute(&mut self, action: &Action) -> Result<(), ActuatorError> {
+        self.send_request(action.pair, action.address, action.issued)
     }
 
-    /// One that was told before is where it was told to be, whatever its packets under way still say.
-    fn found(&mut self, pair: Pair, address: u8, now: Timestamp) {
-        self.told.entry(pair).or_insert((address, now));
+    /// A pair that was moved before keeps its address, whatever packets in transit show.
+    fn hold(&mut self, pair: Pair, address: u8, now: Timestamp) {
+        self.addresses.entry(pair).or_insert((address, now));
     }
 
-    fn failed(&mut self, action: &Action, from: u8) {
-        self.told.insert(action.pair, (from, action.deadline));
+    fn abandon(&mut self, action: &Action, from: u8) {
+        self.addresses.insert(action.pair, (from, action.deadline));
     }
 
-    fn tend(&mut self, now: Timestamp) -> Result<(), String> {
-        self.refresh(now).map_err(|error| format!("a host could not be told again: {error}"))
+    fn maintain(&mut self, now: Timestamp) -> Result<(), String> {
+        self.refresh(now).map_err(|error| format!("cannot refresh the ARP entry of a host: {error}"))
     }
 
-    /// How often something was said again.
-    fn refreshed(&self) -> u64 {
+    /// Returns the number of refreshes sent.
+    fn refresh_count(&self) -> u64 {
         self.refreshed
     }
 }
 
-/// The request that makes a pair's source send to this address of its destination.
+/// Returns the request that makes a pair's source send to this address of its destination.
 ///
 /// # Panics
-/// If the topology does not have these endpoints.
+/// If the topology does not contain both endpoints.
 pub fn request(topology: &Topology, pair: Pair, address: u8) -> [u8; FRAME_BYTES] {
     frame(topology, pair, address, &REQUEST)
 }
 
-/// The reply that confirms this address of its destination to a pair's source, if it is the one that it sends to.
+/// Returns the reply that confirms this address of the destination to a pair's source, if the source uses it.
 ///
 /// # Panics
-/// If the topology does not have these endpoints.
+/// If the topology does not contain both endpoints.
 pub fn confirmation(topology: &Topology, pair: Pair, address: u8) -> [u8; FRAME_BYTES] {
     frame(topology, pair, address, &REPLY)
 }
@@ -138,9 +142,19 @@ pub fn confirmation(topology: &Topology, pair: Pair, address: u8) -> [u8; FRAME_
 fn frame(topology: &Topology, pair: Pair, address: u8, operation: &[u8; 2]) -> [u8; FRAME_BYTES] {
     let Pair { source, destination } = pair;
     let ip = |endpoint: EndpointId| topology.endpoints()[endpoint.index()].ip.octets();
-    let (MacAddress(asked), MacAddress(told)) = (topology.mac(source, 0), topology.mac(destination, address));
-    let parts: [&[u8]; 9] =
-        [&asked, &told, &ETHER_TYPE, &ETHERNET_IPV4, operation, &told, &ip(destination), &asked, &ip(source)];
+    let (MacAddress(target), MacAddress(sender)) =
+        (topology.mac(source, 0), topology.mac(destination, address));
+    let parts: [&[u8]; 9] = [
+        &target,
+        &sender,
+        &ETHER_TYPE,
+        &ETHERNET_IPV4,
+        operation,
+        &sender,
+        &ip(destination),
+        &target,
+        &ip(source),
+    ];
     let mut frame = [0; FRAME_BYTES];
     let mut left = frame.as_mut_slice();
     for part in parts {
@@ -163,9 +177,9 @@ mod tests {
     const PAIR: Pair = Pair { source: SOURCE, destination: EndpointId(1) };
 
     #[derive(Default)]
-    struct Sent(Vec<(EndpointId, Vec<u8>)>);
+    struct SentFrames(Vec<(EndpointId, Vec<u8>)>);
 
-    impl Frames for Sent {
+    impl HostFrameSender for SentFrames {
         fn send(&mut self, to: EndpointId, frame: &[u8]) -> io::Result<()> {
             self.0.push((to, frame.to_vec()));
             Ok(())
@@ -178,67 +192,67 @@ mod tests {
     }
 
     #[test]
-    fn the_source_is_asked_in_the_destinations_name() {
+    fn a_request_to_the_source_names_the_destination_as_sender() {
         let topology = rack(2, LinkSpec::default()).unwrap();
         let frame = request(&topology, PAIR, 3);
         let expected = [
             "025457000000 025457030001 0806", // to h0, from h1's shadow address 3
             "0001 0800 06 04 0001",           // a request
-            "025457030001 0a000002 025457000000 0a000001", // h1 is there; who is h0?
+            "025457030001 0a000002 025457000000 0a000001", // sender h1, target h0
         ];
         let digits: String = frame.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(digits, expected.concat().replace(' ', ""));
     }
 
     #[test]
-    fn it_is_said_again_until_the_base_address_is_back() {
+    fn a_shadow_address_is_refreshed_until_the_base_address_is_back() {
         let topology = Arc::new(rack(2, LinkSpec::default()).unwrap());
-        let mut arp = Arp::new(topology, Sent::default(), Nanos(10));
-        arp.act(&action(2)).unwrap();
+        let mut arp = Arp::new(topology, SentFrames::default(), Nanos(10));
+        arp.reroute(&action(2)).unwrap();
         arp.refresh(Timestamp(10)).unwrap();
-        assert_eq!((arp.frames.0.len(), arp.refreshed()), (1, 0), "it is not time yet");
+        assert_eq!((arp.frames.0.len(), arp.refresh_count()), (1, 0), "not due yet");
         arp.refresh(Timestamp(11)).unwrap();
         arp.refresh(Timestamp(12)).unwrap();
-        assert_eq!((arp.frames.0.len(), arp.refreshed()), (3, 1));
+        assert_eq!((arp.frames.0.len(), arp.refresh_count()), (3, 1));
         assert_eq!(arp.frames.0[0], arp.frames.0[1]);
         let (mut reply, operation) = (arp.frames.0[1].1.clone(), 14 + 6..14 + 8);
         reply[operation].copy_from_slice(&REPLY);
-        assert_eq!(arp.frames.0[2], (SOURCE, reply), "said, and confirmed");
-        arp.act(&action(0)).unwrap();
+        assert_eq!(arp.frames.0[2], (SOURCE, reply), "a request, then a reply");
+        arp.reroute(&action(0)).unwrap();
         arp.refresh(Timestamp(100)).unwrap();
-        assert_eq!(arp.frames.0.len(), 4, "nothing to hold on to");
+        assert_eq!(arp.frames.0.len(), 4, "the base address needs no refresh");
     }
 
-    /// How often something is said again within some time, each time by two frames.
-    fn said_again(mut arp: Arp<Sent>) -> u64 {
+    /// Returns the number of refreshes within some time, two frames each.
+    fn refreshes(mut arp: Arp<SentFrames>) -> u64 {
         arp.refresh(Timestamp(100)).unwrap();
-        arp.refreshed()
+        arp.refresh_count()
     }
 
     #[test]
-    fn who_was_sent_there_by_another_controller_is_held_there() {
+    fn a_pair_moved_by_another_controller_is_held() {
         let topology = Arc::new(rack(2, LinkSpec::default()).unwrap());
-        let mut arp = Arp::new(topology, Sent::default(), Nanos(10));
-        arp.found(PAIR, 2, Timestamp(5));
-        assert_eq!(said_again(arp), 1);
+        let mut arp = Arp::new(topology, SentFrames::default(), Nanos(10));
+        arp.hold(PAIR, 2, Timestamp(5));
+        assert_eq!(refreshes(arp), 1);
     }
 
     #[test]
-    fn packets_under_way_say_nothing_of_who_was_sent_home() {
+    fn packets_in_transit_do_not_undo_a_move_to_the_base_address() {
         let topology = Arc::new(rack(2, LinkSpec::default()).unwrap());
-        let mut arp = Arp::new(topology, Sent::default(), Nanos(10));
-        arp.act(&action(2)).unwrap();
-        arp.act(&action(0)).unwrap();
-        arp.found(PAIR, 2, Timestamp(5));
-        assert_eq!(said_again(arp), 0);
+        let mut arp = Arp::new(topology, SentFrames::default(), Nanos(10));
+        arp.reroute(&action(2)).unwrap();
+        arp.reroute(&action(0)).unwrap();
+        arp.hold(PAIR, 2, Timestamp(5));
+        assert_eq!(refreshes(arp), 0);
     }
 
     #[test]
-    fn what_had_no_effect_is_not_said_again() {
+    fn an_abandoned_action_is_not_refreshed() {
         let topology = Arc::new(rack(2, LinkSpec::default()).unwrap());
-        let mut arp = Arp::new(topology, Sent::default(), Nanos(10));
-        arp.act(&action(2)).unwrap();
-        arp.failed(&action(2), 0);
-        assert_eq!(said_again(arp), 0);
+        let mut arp = Arp::new(topology, SentFrames::default(), Nanos(10));
+        arp.reroute(&action(2)).unwrap();
+        arp.abandon(&action(2), 0);
+        assert_eq!(refreshes(arp), 0);
     }
 }

@@ -1,13 +1,13 @@
-//! Carrying decisions out: one trait, several means.
+//! Actuators: carry out the reroutes that the control loop decides.
 //!
-//! | module | how a pair is sent another way |
+//! | module | how a pair is rerouted |
 //! |---|---|
-//! | [`arp`] | its source learns another MAC address for the destination's IP address; no switch is touched |
-//! | [`openflow`] | its first switch writes another destination address over the one it has |
-//! | [`log`] | not at all: what would be done is kept to be read |
+//! | [`arp`] | its source learns another MAC address for the destination's IP address; no switch changes |
+//! | [`openflow`] | its first switch rewrites the destination address |
+//! | [`log`] | not at all: records the actions for inspection |
 //!
-//! An action has a number, a deadline and an outcome. That it was sent says little: it has been effective when a collector sees
-//! a packet with the new address, and the control loop waits for that.
+//! An action has a number, a deadline and an outcome. A started action is not yet effective: the control loop waits
+//! until a collector sees a packet with the new address.
 
 #![forbid(unsafe_code)]
 
@@ -23,85 +23,88 @@ use openflow::SwitchesReport;
 use thalweg_control::Pair;
 pub use thalweg_control::action::{Action, ActionId};
 
-/// Why an action could not even be begun.
+/// Why an action could not be started.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum ActError {
-    /// The pair's source, or its switch, cannot be reached.
-    #[error("{source_name} cannot be reached: {cause}")]
+pub enum ActuatorError {
+    /// The pair's source, or its switch, is unreachable.
+    #[error("cannot reach {source_name}: {cause}")]
     Unreachable {
         /// Name of the endpoint.
         source_name: String,
-        /// What the system said.
+        /// The error of the operating system.
         cause: std::io::Error,
     },
-    /// The address leads nowhere from the pair's source.
-    #[error("address {address} leads nowhere from {source_name}")]
-    NoWay {
+    /// The address has no path from the pair's source.
+    #[error(
+        "no path from {source_name} by address {address}: not one of the destination's addresses, or no route to it"
+    )]
+    NoPath {
         /// Name of the endpoint.
         source_name: String,
         /// The address.
         address: u8,
     },
-    /// The actuator is not connected, or has too much to do.
+    /// The actuator is not ready or is overloaded.
     #[error("{0}")]
     Busy(String),
 }
 
-/// Somebody who carries actions out.
+/// Carries out actions.
 pub trait Actuator: Send {
-    /// As configurations call it.
+    /// Returns the name used in configuration files.
     fn name(&self) -> &'static str;
 
-    /// Begins with an action, and does not wait for it.
+    /// Starts an action, without waiting for its effect.
     ///
     /// # Errors
-    /// If that cannot be done. Nothing has changed then.
-    fn act(&mut self, action: &Action) -> Result<(), ActError>;
+    /// If the action cannot be started. Nothing has changed then.
+    fn reroute(&mut self, action: &Action) -> Result<(), ActuatorError>;
 
-    /// A pair sends to this address, and others may have sent it there: who has to hold pairs where they are holds it, unless
-    /// it has ever sent the pair anywhere itself.
-    fn found(&mut self, pair: Pair, address: u8, now: Timestamp) {
+    /// Keeps a pair at an address to which another controller may have moved it. Ignored for pairs that this actuator
+    /// has moved itself.
+    fn hold(&mut self, pair: Pair, address: u8, now: Timestamp) {
         let _ = (pair, address, now);
     }
 
-    /// An action had no effect in time: its pair is taken to be at `from`, where it was, and is to be left there.
-    fn failed(&mut self, action: &Action, from: u8) {
+    /// Abandons an action that had no effect in time: the pair counts as at `from`, its old address, and must stay
+    /// there.
+    fn abandon(&mut self, action: &Action, from: u8) {
         let _ = (action, from);
     }
 
-    /// Begins, with threads of its own if it has any: privileges have been given up.
+    /// Starts the actuator's threads, if any. Runs after privileges were dropped.
     ///
     /// # Errors
-    /// In words.
-    fn begin(&mut self) -> Result<(), String> {
+    /// A message, if it cannot start.
+    fn start(&mut self) -> Result<(), String> {
         Ok(())
     }
 
-    /// Sets the routes of all switches, if it is one that does.
+    /// Installs the routes of all switches, if this actuator does so.
     ///
     /// # Errors
-    /// In words, if not all could be told.
+    /// A message, if some switches did not accept them.
     fn install(&mut self, state: &NetworkState) -> Result<(), String> {
         let _ = state;
         Ok(())
     }
 
-    /// Does what is due: hosts are told again what they would forget, switches what they lack. `now` is the loop's clock.
+    /// Does periodic work: refreshes hosts and repairs switches. `now` is the loop's clock.
     ///
     /// # Errors
-    /// In words; what else was due has been done.
-    fn tend(&mut self, now: Timestamp) -> Result<(), String> {
+    /// A message; all other due work is done.
+    fn maintain(&mut self, now: Timestamp) -> Result<(), String> {
         let _ = now;
         Ok(())
     }
 
-    /// How often hosts were told again.
-    fn refreshed(&self) -> u64 {
+    /// Returns the number of refreshes sent to hosts.
+    fn refresh_count(&self) -> u64 {
         0
     }
 
-    /// How switches do, if they are told by OpenFlow.
+    /// Returns the state of the switches, if this actuator uses OpenFlow.
     fn switches_report(&self) -> Option<SwitchesReport> {
         None
     }

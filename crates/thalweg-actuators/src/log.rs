@@ -1,10 +1,10 @@
-//! Nothing is done; what would be is kept.
+//! Records actions instead of carrying them out.
 
 use std::collections::VecDeque;
 
-use super::{ActError, Action, Actuator};
+use super::{Action, Actuator, ActuatorError};
 
-/// Keeps the last actions.
+/// An actuator that only keeps the latest actions.
 #[derive(Clone, Debug)]
 pub struct Log {
     actions: VecDeque<Action>,
@@ -12,12 +12,12 @@ pub struct Log {
 }
 
 impl Log {
-    /// Keeps so many, at least one.
+    /// Creates a log of the latest `capacity` actions, at least one.
     pub fn new(capacity: usize) -> Log {
         Log { actions: VecDeque::new(), capacity: capacity.max(1) }
     }
 
-    /// Those that are kept, the oldest first.
+    /// Returns the kept actions, the oldest first.
     pub fn actions(&self) -> impl Iterator<Item = &Action> + '_ {
         self.actions.iter()
     }
@@ -28,7 +28,7 @@ impl Actuator for Log {
         "log"
     }
 
-    fn act(&mut self, action: &Action) -> Result<(), ActError> {
+    fn reroute(&mut self, action: &Action) -> Result<(), ActuatorError> {
         if self.actions.len() == self.capacity {
             self.actions.pop_front();
         }

@@ -1,24 +1,24 @@
-//! Actions: a pair is to go another way.
+//! Actions: reroutes of a pair.
 
 use thalweg_wire::Timestamp;
 
 use crate::pair::Pair;
 
-/// The number of an action, counted from 1 for each controller.
+/// The number of an action, unique within a controller, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ActionId(pub u64);
 
-/// A pair is to go another way.
+/// One reroute of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Action {
-    /// Its number.
+    /// The action's number.
     pub id: ActionId,
-    /// Which pair.
+    /// The pair to reroute.
     pub pair: Pair,
-    /// To which of the destination's addresses it is to send.
+    /// Index of the destination address that the pair is to use.
     pub address: u8,
-    /// When it was decided.
+    /// Time of the decision.
     pub issued: Timestamp,
-    /// When it has failed, if no packet with the new address has been seen.
+    /// The action expires at this time unless a packet with the new address was seen.
     pub deadline: Timestamp,
 }

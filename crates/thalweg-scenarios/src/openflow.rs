@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use thalweg_actuators::openflow::{Config, Fabric, Member, News};
+use thalweg_actuators::openflow::{Config, Fabric, FabricEvent, Member};
 use thalweg_lab::{DEFAULT_ADDRESSES, Lab, LabError, OpenFlowSwitch, shortest_path_tables};
 use thalweg_network::{LinkState, NetworkState};
 use thalweg_wire::openflow::{DatapathId, PortNumber};
@@ -37,13 +37,14 @@ pub(super) fn forward(lab: &Lab, state: &NetworkState) -> Result<(), ScenarioErr
     fabric.install(state);
     let begun = Instant::now();
     loop {
-        fabric.tend(wall_clock());
+        fabric.maintain(wall_clock());
         if fabric.unsettled().next().is_none() {
             return Ok(());
         }
         if begun.elapsed() > PATIENCE {
-            let is_trouble = |news: &News| matches!(news, News::Failed { .. } | News::Refused { .. });
-            let trouble = fabric.take_news().into_iter().rev().find(is_trouble);
+            let is_trouble =
+                |news: &FabricEvent| matches!(news, FabricEvent::Failed { .. } | FabricEvent::Refused { .. });
+            let trouble = fabric.take_events().into_iter().rev().find(is_trouble);
             let told = trouble.map(|news| news.describe(state.topology()).to_string());
             let told = told.unwrap_or_else(|| "a switch does not answer".to_owned());
             return Err(ScenarioError::Switches(told));

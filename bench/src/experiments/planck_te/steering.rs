@@ -12,8 +12,8 @@ use thalweg_control::control_loop::{
     ActionOutcome, Command, ControlLoop, ControlOptions, Input, Installation, RouteOptions,
 };
 use thalweg_control::controller::ControllerCounters;
-use thalweg_control::decide::{Decider, Observed};
-use thalweg_control::notices::congestion;
+use thalweg_control::decide::{Decider, PairRate};
+use thalweg_control::reports::congestion;
 use thalweg_emulator::hosts::Hosts;
 use thalweg_emulator::workloads::random::Random;
 use thalweg_network::routing::TreeOptions;
@@ -50,7 +50,7 @@ pub(super) struct Hindrance {
 pub(super) fn repairs(trees: TreeOptions, settle: Nanos) -> RouteOptions {
     // In the emulator packets keep their address to the end.
     let writes_back = false;
-    let installation = Installation::Repair { interval: None };
+    let installation = Installation::Reconcile { interval: None };
     RouteOptions { trees: Some(trees), writes_back, settle, installation }
 }
 
@@ -131,7 +131,7 @@ impl Steering {
     pub(super) fn advance(&mut self, hosts: &mut Hosts, now: Timestamp) {
         self.tell(now, Input::Tick);
         if std::mem::take(&mut self.polls) {
-            let observed: Vec<Observed> = hosts.flows().map(|flow| observed(hosts, &flow)).collect();
+            let observed: Vec<PairRate> = hosts.flows().map(|flow| observed(hosts, &flow)).collect();
             self.tell(now, Input::Flows(observed));
         }
         while let Some(entry) = self.late.first_entry().filter(|entry| entry.key().0 <= now) {
@@ -193,7 +193,7 @@ impl Steering {
 
     /// Moves that have been decided so far, since the controller began.
     pub(super) fn moves(&self) -> u64 {
-        self.control.controller().counters().begun
+        self.control.controller().counters().started
     }
 
     /// What came of it.
@@ -215,7 +215,7 @@ fn begin(
 }
 
 /// What polling a switch would tell of a flow; its rate is not used by those who poll.
-fn observed(hosts: &Hosts, flow: &thalweg_emulator::hosts::FlowStatus) -> Observed {
+fn observed(hosts: &Hosts, flow: &thalweg_emulator::hosts::FlowStatus) -> PairRate {
     let pair = Pair { source: flow.source, destination: flow.destination };
-    Observed { pair, address: hosts.address(pair.source, pair.destination), rate: BitRate(0) }
+    PairRate { pair, address: hosts.address(pair.source, pair.destination), rate: BitRate(0) }
 }

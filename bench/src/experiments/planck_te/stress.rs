@@ -207,7 +207,7 @@ fn raw(trials: &[Trial], results: &[Results]) -> Table {
             trial.scheme.name(),
             trial.seed,
             format!("{:.4}", results.throughput()),
-            results.steered.controller.begun,
+            results.steered.controller.started,
         );
     }
     table

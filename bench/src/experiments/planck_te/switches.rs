@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use thalweg_control::routes::walk::astray;
+use thalweg_control::routes::reachability::broken_paths;
 use thalweg_control::routes::{Change, Rules};
 use thalweg_emulator::Network;
 use thalweg_network::routing::ForwardingTable;
@@ -84,6 +84,6 @@ impl Switches {
 
     /// How many pairs, by how many of their addresses, do not arrive over links that are up.
     pub(super) fn astray(&self, links: &LinkState) -> usize {
-        astray(&self.topology, links, &self.installed, (self.tables[0].addresses()) as u8).len()
+        broken_paths(&self.topology, links, &self.installed, (self.tables[0].addresses()) as u8).len()
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thalweg_control::control_loop::{Command, Input};
 use thalweg_control::decide::greedy::GreedyOptions;
-use thalweg_control::decide::stay::Stay;
+use thalweg_control::decide::static_routing::StaticRouting;
 use thalweg_control::routes::Change;
 use thalweg_network::{LinkState, NetworkState, PortIndex, RouterId};
 use thalweg_wire::{BitRate, Bytes, Nanos, Timestamp};
@@ -38,8 +38,8 @@ fn two_flows_that_collide_are_parted_and_gain_by_it() {
         planck.throughputs(),
         optimal.throughputs()
     );
-    assert_eq!(planck.steered.controller.confirmed, planck.steered.controller.begun);
-    assert!((1..=2).contains(&planck.steered.controller.begun), "{:?}", planck.steered);
+    assert_eq!(planck.steered.controller.confirmed, planck.steered.controller.started);
+    assert!((1..=2).contains(&planck.steered.controller.started), "{:?}", planck.steered);
     assert!(planck.steered.responses_ms.iter().all(|ms| (2.5..3.0).contains(ms)), "{:?}", planck.steered);
 }
 
@@ -55,7 +55,7 @@ const SWITCH: RouterId = RouterId(8);
 fn to(switches: &Switches, state: &Arc<NetworkState>) -> Vec<Change> {
     let trial = Trial::default();
     let routes = repairs(trial.trees(), Nanos::ZERO);
-    let mut steering = Steering::new(state, Box::new(Stay), routes, Nanos::ZERO, 0.0, 1).unwrap();
+    let mut steering = Steering::new(state, Box::new(StaticRouting), routes, Nanos::ZERO, 0.0, 1).unwrap();
     steering.tell(Timestamp(1), Input::Tick);
     assert!(matches!(steering.next_command(), Some(Command::ReadBack { router: None })));
     let rules = switches.installed().clone();

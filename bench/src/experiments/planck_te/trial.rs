@@ -7,7 +7,7 @@ use thalweg_control::control_loop::RouteOptions;
 use thalweg_control::decide::Decider;
 use thalweg_control::decide::first_fit::FirstFit;
 use thalweg_control::decide::greedy::{Greedy, GreedyOptions};
-use thalweg_control::decide::stay::Stay;
+use thalweg_control::decide::static_routing::StaticRouting;
 use thalweg_emulator::core::blueprint::Blueprint;
 use thalweg_emulator::hosts::{CompletedFlow, HostConfig, Hosts, Totals};
 use thalweg_emulator::schemes::drop_tail::DropTailConfig;
@@ -81,7 +81,7 @@ impl Scheme {
 
     fn decider(self) -> Option<Box<dyn Decider>> {
         match self {
-            Scheme::Static => Some(Box::new(Stay)),
+            Scheme::Static => Some(Box::new(StaticRouting)),
             Scheme::Poll(interval) => Some(Box::new(FirstFit::new(interval))),
             Scheme::Planck(options) => Some(Box::new(Greedy::new(options))),
             Scheme::Optimal => None,

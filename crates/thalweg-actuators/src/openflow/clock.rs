@@ -1,10 +1,10 @@
-//! The clock of the threads here.
+//! The clock of the connection threads.
 
 use std::time::Instant;
 
 use thalweg_wire::Timestamp;
 
-/// Counts from an arbitrary beginning, and never runs backwards.
+/// A monotonic clock with an arbitrary origin.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock(Instant);
 

@@ -1,31 +1,32 @@
-//! What can be set.
+//! Settings of OpenFlow connections.
 
 use thalweg_wire::Nanos;
 
-/// How switches are spoken to. Any values make sense; a bound of zero means that there can be none.
+/// Settings of OpenFlow connections. All values are valid; a limit of zero allows none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Most bytes of a packet that no flow entry takes which a switch sends along (`miss_send_len`). 128: the headers.
+    /// Maximum bytes of an unmatched packet that a switch sends to the controller (`miss_send_len`). Default 128: the
+    /// headers.
     pub miss_send_length: u16,
-    /// Flows that are read back when a switch connects. Those of every cookie.
+    /// Flows to read back when a switch connects. Default: all cookies.
     pub read_back: ReadBack,
-    /// Longest time from a TCP connection to [`Up`](super::Event::Up), and to connect in the first place. 5 s.
+    /// Maximum time for a TCP connection to be established, and from there to [`Up`](super::Event::Up). Default 5 s.
     pub handshake_timeout: Nanos,
-    /// Silence after which a switch is asked whether it is still there. 2 s.
+    /// Silence after which an echo request is sent. Default 2 s.
     pub echo_interval: Nanos,
-    /// Silence after that until the connection is given up. 4 s.
+    /// Further silence after which the connection is closed. Default 4 s.
     pub echo_timeout: Nanos,
-    /// Longest that a write may wait for a switch that does not read. 1 s.
+    /// Maximum time that a write waits for a switch that does not read. Default 1 s.
     pub write_timeout: Nanos,
-    /// How soon a switch that cannot be reached is tried again.
+    /// Delays between attempts to connect to a switch.
     pub back_off: BackOff,
-    /// Most connections at once; another one is closed at once, and counted. 1,024.
+    /// Maximum number of connections; further ones are closed and counted. Default 1,024.
     pub max_connections: usize,
-    /// Most batches and questions without an answer, for each switch; another one is refused. 4,096.
+    /// Maximum number of unanswered batches and requests per switch; further ones are refused. Default 4,096.
     pub max_unanswered: usize,
-    /// Most messages of the answer to one question: of 64 KiB each, so with 100 flows in 10 KB or more. 1,024.
+    /// Maximum number of messages in one answer. Each has up to 64 KiB: 100 flows take 10 KB or more. Default 1,024.
     pub max_answer_parts: usize,
-    /// Most events that wait to be taken. 4,096.
+    /// Maximum number of queued events. Default 4,096.
     pub max_events: usize,
 }
 
@@ -47,21 +48,21 @@ impl Default for Config {
     }
 }
 
-/// Flows whose cookie agrees with this one in the bits of the mask; with a mask of zero, all.
+/// Selects flows whose cookie equals this one in the bits of the mask; a mask of zero selects all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadBack {
     /// The cookie.
     pub cookie: u64,
-    /// Bits of it that count.
+    /// The bits to compare.
     pub mask: u64,
 }
 
-/// Times between attempts to connect, each twice the one before.
+/// Delays between connection attempts, each twice the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackOff {
-    /// The first. 100 ms.
+    /// The first delay. Default 100 ms.
     pub first: Nanos,
-    /// The longest. 5 s.
+    /// The longest delay. Default 5 s.
     pub longest: Nanos,
 }
 

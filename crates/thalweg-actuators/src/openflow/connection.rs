@@ -1,4 +1,4 @@
-//! One connection: a thread that reads, and whoever sends.
+//! One connection: a thread that reads, and senders that write directly.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -11,38 +11,38 @@ use thalweg_wire::openflow::{
 };
 use thalweg_wire::{Nanos, Timestamp};
 
-use super::context::{Context, Said};
-use super::handshake::{FIRST_XID, Handshake, HandshakeError, Known, Progress, incompatible};
-use super::keep_alive::{KeepAlive, Verdict};
-use super::link::{Link, lock};
+use super::context::{Context, SwitchMessage};
+use super::handshake::{FIRST_XID, Handshake, HandshakeError, Progress, SwitchState, incompatible};
+use super::keep_alive::{KeepAlive, PeerState};
 use super::outcome::{DownReason, Failure, Outcome, SendError};
-use super::unanswered::{Entry, Unanswered};
+use super::pending::{Entry, Unanswered};
+use super::socket::{SwitchSocket, lock};
 
-/// Capacity that the vector of what is sent keeps.
-const KEPT_CAPACITY: usize = 1 << 20;
+/// Capacity that the send buffer keeps between writes.
+const MAX_IDLE_CAPACITY: usize = 1 << 20;
 
-/// A connection, for as long as anybody knows of it.
+/// A connection, shared by its thread and its senders.
 pub(super) struct Connection {
     pub(super) peer: SocketAddr,
     pub(super) context: Arc<Context>,
-    link: Link,
-    /// Its lock is held while it is written.
+    socket: SwitchSocket,
+    /// Locked during writes.
     outgoing: Mutex<Outgoing>,
-    /// Nothing once the connection has ended. Locked for moments only.
+    /// `None` once the connection has ended. Locked only briefly.
     unanswered: Mutex<Option<Unanswered<Waiter>>>,
-    /// Why it was closed here.
+    /// Why this side closed it.
     closed: Mutex<Option<DownReason>>,
 }
 
-/// Who waits for an answer.
+/// The receiver of an answer.
 pub(super) enum Waiter {
-    /// For a batch's.
+    /// Waits for the outcome of a batch.
     Batch(Sender<Outcome>),
-    /// For a question's, of which these parts have come.
-    Question(Sender<Result<Vec<Reply>, Failure>>, Vec<Reply>),
+    /// Waits for the answer to a request, with the parts received so far.
+    Request(Sender<Result<Vec<Reply>, Failure>>, Vec<Reply>),
 }
 
-/// What is being sent.
+/// The send buffer.
 struct Outgoing {
     next_xid: u32,
     bytes: Vec<u8>,
@@ -51,11 +51,11 @@ struct Outgoing {
 impl Outgoing {
     fn clear(&mut self) {
         self.bytes.clear();
-        self.bytes.shrink_to(KEPT_CAPACITY);
+        self.bytes.shrink_to(MAX_IDLE_CAPACITY);
     }
 }
 
-/// What has been read and not yet been taken.
+/// The receive buffer.
 #[derive(Default)]
 pub(super) struct Inbox {
     bytes: Vec<u8>,
@@ -63,17 +63,17 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
-    /// The next message, if all of it is there.
+    /// Returns the next message, if complete.
     fn next(&mut self) -> Result<Option<&[u8]>, DecodeError> {
         let message = first_message(&self.bytes[self.taken..])?;
         self.taken += message.map_or(0, <[u8]>::len);
         Ok(message)
     }
 
-    /// Waits for more, for a tick at most. What is left is at most one message that is not whole.
-    fn fill(&mut self, link: &Link) -> io::Result<Option<usize>> {
+    /// Reads more, blocking for at most a tick. Keeps at most one incomplete message.
+    fn fill(&mut self, socket: &SwitchSocket) -> io::Result<Option<usize>> {
         self.bytes.drain(..std::mem::take(&mut self.taken));
-        link.read(&mut self.bytes)
+        socket.read(&mut self.bytes)
     }
 }
 
@@ -84,48 +84,52 @@ impl Connection {
         peer: SocketAddr,
         tls: Option<rustls::Connection>,
     ) -> io::Result<Arc<Connection>> {
-        let link = Link::new(stream, tls, context.config.write_timeout)?;
+        let socket = SwitchSocket::new(stream, tls, context.config.write_timeout)?;
         let unanswered = Unanswered::new(context.config.max_unanswered);
         Ok(Arc::new(Connection {
             peer,
             context,
-            link,
+            socket,
             outgoing: Mutex::new(Outgoing { next_xid: FIRST_XID.0, bytes: Vec::new() }),
             unanswered: Mutex::new(Some(unanswered)),
             closed: Mutex::default(),
         }))
     }
 
-    /// Goes through the handshake.
-    pub(super) fn come_up(&self, inbox: &mut Inbox) -> Result<(SwitchFeatures, Known), HandshakeError> {
+    /// Performs the handshake.
+    pub(super) fn handshake(
+        &self,
+        inbox: &mut Inbox,
+    ) -> Result<(SwitchFeatures, SwitchState), HandshakeError> {
         let broken = |error: io::Error| HandshakeError::Broken(error.to_string());
         let config = &self.context.config;
         let deadline = self.context.clock.now() + config.handshake_timeout;
         let (hello, mut handshake) = Handshake::begin(config);
-        self.say(&[hello]).map_err(broken)?;
+        self.write_messages(&[hello]).map_err(broken)?;
         loop {
             while let Some(bytes) = inbox.next().map_err(HandshakeError::Unreadable)? {
-                self.context.counting.received.add(1);
+                self.context.counters.received.add(1);
                 let version = bytes[0];
                 let message = match Message::decode(bytes).map_err(HandshakeError::Unreadable)? {
                     Message { xid, body: Body::EchoRequest(data) } => {
-                        self.say(&[Message { xid, body: Body::EchoReply(data) }]).map_err(broken)?;
+                        self.write_messages(&[Message { xid, body: Body::EchoReply(data) }])
+                            .map_err(broken)?;
                         continue;
                     }
                     Message { body: Body::PacketIn(_), .. } => {
-                        self.context.counting.packet_ins_dropped.add(1);
+                        self.context.counters.packet_ins_dropped.add(1);
                         continue;
                     }
                     message => message,
                 };
                 match handshake.take(version, message, config) {
                     Ok(Progress::Wait) => {}
-                    Ok(Progress::Say(messages)) => self.say(&messages).map_err(broken)?,
+                    Ok(Progress::Send(messages)) => self.write_messages(&messages).map_err(broken)?,
                     Ok(Progress::Up(features, known)) => return Ok((features, known)),
                     Err(error) => {
                         if matches!(error, HandshakeError::Version { .. }) {
-                            // It is told on the way out; whether it hears that makes no difference.
-                            let _ = self.say(&[incompatible()]);
+                            // Reports the error before closing, without waiting for delivery.
+                            let _ = self.write_messages(&[incompatible()]);
                         }
                         return Err(error);
                     }
@@ -137,16 +141,16 @@ impl Connection {
             if self.context.clock.now() >= deadline {
                 return Err(HandshakeError::TimedOut);
             }
-            if inbox.fill(&self.link).map_err(broken)? == Some(0) {
+            if inbox.fill(&self.socket).map_err(broken)? == Some(0) {
                 return Err(HandshakeError::Closed);
             }
         }
     }
 
-    /// Takes what the switch says until the connection ends, and says why it did.
+    /// Handles the switch's messages until the connection ends. Returns the reason.
     pub(super) fn serve(&self, datapath: DatapathId, inbox: &mut Inbox) -> DownReason {
         let reason = self.serve_until(datapath, inbox);
-        // Who closed it knows better than who found it closed.
+        // A reason recorded by this side is more precise.
         lock(&self.closed).take().unwrap_or(reason)
     }
 
@@ -156,65 +160,67 @@ impl Connection {
         while !self.context.is_stopping() {
             loop {
                 match inbox.next() {
-                    Ok(Some(bytes)) => self.take(datapath, bytes),
+                    Ok(Some(bytes)) => self.handle_bytes(datapath, bytes),
                     Ok(None) => break,
                     Err(error) => return DownReason::Unreadable(error),
                 }
             }
-            match inbox.fill(&self.link) {
+            match inbox.fill(&self.socket) {
                 Ok(Some(0)) => return DownReason::Closed,
-                Ok(Some(_)) => alive.heard(clock.now()),
+                Ok(Some(_)) => alive.received(clock.now()),
                 Ok(None) => {}
                 Err(error) => return DownReason::Broken(error.to_string()),
             }
             let now = clock.now();
             match alive.check(now) {
-                Verdict::Well => {}
+                PeerState::Alive => {}
                 // If it cannot be sent, reading says why.
-                Verdict::Ask => drop(self.send(&[Body::EchoRequest(Vec::new())], None)),
-                Verdict::Gone => return DownReason::Silent,
+                PeerState::Probe => drop(self.send(&[Body::EchoRequest(Vec::new())], None)),
+                PeerState::Dead => return DownReason::Silent,
             }
-            self.give_up_late(now);
+            self.expire(now);
         }
         DownReason::Stopped
     }
 
-    /// Takes one message.
-    fn take(&self, datapath: DatapathId, bytes: &[u8]) {
-        self.context.counting.received.add(1);
+    /// Decodes and handles one message.
+    fn handle_bytes(&self, datapath: DatapathId, bytes: &[u8]) {
+        self.context.counters.received.add(1);
         match Message::decode(bytes) {
-            Ok(message) => self.hear(datapath, message),
+            Ok(message) => self.handle(datapath, message),
             Err(error) => {
-                self.context.counting.unreadable.add(1);
-                self.hears(datapath, Said::Unreadable(error));
+                self.context.counters.unreadable.add(1);
+                self.deliver(datapath, SwitchMessage::Unreadable(error));
             }
         }
     }
 
-    /// Takes what a message says.
-    pub(super) fn hear(&self, datapath: DatapathId, message: Message) {
+    /// Handles a message.
+    pub(super) fn handle(&self, datapath: DatapathId, message: Message) {
         let Message { xid, body } = message;
         match body {
             // If it cannot be sent, reading says why.
-            Body::EchoRequest(data) => drop(self.say(&[Message { xid, body: Body::EchoReply(data) }])),
+            Body::EchoRequest(data) => {
+                drop(self.write_messages(&[Message { xid, body: Body::EchoReply(data) }]))
+            }
             Body::PacketIn(packet) => self.offer_packet(datapath, packet),
-            Body::PortStatus(status) => self.hears(datapath, Said::PortStatus(status)),
-            Body::FlowRemoved(flow) => self.hears(datapath, Said::FlowRemoved(flow)),
+            Body::PortStatus(status) => self.deliver(datapath, SwitchMessage::PortStatus(status)),
+            Body::FlowRemoved(flow) => self.deliver(datapath, SwitchMessage::FlowRemoved(flow)),
             Body::BarrierReply => self.complete(xid),
             Body::MultipartReply(part) => self.gather(xid, part),
             Body::Error(error) => self.refuse(datapath, xid, error),
-            // Answers to what was sent in a batch, which its barrier tells of.
+            // Answers to messages of a batch, whose barrier reports the outcome.
             _ => {}
         }
     }
 
-    fn hears(&self, datapath: DatapathId, said: Said) {
-        self.context.listener.hear(datapath, said);
+    fn deliver(&self, datapath: DatapathId, said: SwitchMessage) {
+        self.context.listener.receive(datapath, said);
     }
 
     fn offer_packet(&self, datapath: DatapathId, packet: PacketIn) {
         if !self.context.listener.offer_packet(datapath, packet) {
-            self.context.counting.packet_ins_dropped.add(1);
+            self.context.counters.packet_ins_dropped.add(1);
         }
     }
 
@@ -228,18 +234,18 @@ impl Connection {
             Some(entry) => {
                 let took = entry.took(now);
                 if let Some(waiter) = entry.waiter {
-                    self.context.counting.done.add(1);
-                    self.resolve(waiter, xid, took, Ok(()));
+                    self.context.counters.done.add(1);
+                    self.notify(waiter, xid, took, Ok(()));
                 }
             }
-            None => self.context.counting.unexpected_answers.add(1),
+            None => self.context.counters.unexpected_answers.add(1),
         }
     }
 
     fn gather(&self, xid: Xid, part: MultipartReply) {
         let limit = self.context.config.max_answer_parts;
         let answered = self.with_unanswered(|unanswered| {
-            let Some(Waiter::Question(_, parts)) = unanswered.answered(xid)?.waiter.as_mut() else {
+            let Some(Waiter::Request(_, parts)) = unanswered.answered(xid)?.waiter.as_mut() else {
                 return None;
             };
             let is_too_long = parts.len() >= limit;
@@ -247,16 +253,16 @@ impl Connection {
                 parts.push(part.reply);
             }
             let is_over = is_too_long || !part.more;
-            Some(is_over.then(|| (unanswered.take(xid).expect("found above"), is_too_long)))
+            Some(is_over.then(|| (unanswered.take(xid).expect("the entry was just found"), is_too_long)))
         });
         match answered.flatten() {
-            None => self.context.counting.unexpected_answers.add(1),
+            None => self.context.counters.unexpected_answers.add(1),
             Some(None) => {}
-            Some(Some((Entry { waiter: Some(Waiter::Question(answer, parts)), .. }, is_too_long))) => {
-                // Who asked may have given up.
+            Some(Some((Entry { waiter: Some(Waiter::Request(answer, parts)), .. }, is_too_long))) => {
+                // The caller may have timed out.
                 let _ = answer.try_send(if is_too_long { Err(Failure::TooLong) } else { Ok(parts) });
             }
-            Some(Some(_)) => unreachable!("a question was found"),
+            Some(Some(_)) => unreachable!("only requests are gathered"),
         }
     }
 
@@ -266,54 +272,54 @@ impl Connection {
             let (entry, position) = unanswered.with_message(xid)?;
             let waiter = entry.waiter.take()?;
             let (last, took) = (entry.last, entry.took(now));
-            if matches!(waiter, Waiter::Question(..)) {
+            if matches!(waiter, Waiter::Request(..)) {
                 unanswered.take(last);
             }
             Some((waiter, last, took, position))
         });
         match found.flatten() {
             Some((waiter, last, took, position)) => {
-                self.context.counting.refusals.add(1);
-                self.resolve(waiter, last, took, Err(Failure::Refused { position, xid, error }));
+                self.context.counters.refusals.add(1);
+                self.notify(waiter, last, took, Err(Failure::Refused { position, xid, error }));
             }
-            None => self.hears(datapath, Said::Error { xid, error }),
+            None => self.deliver(datapath, SwitchMessage::Error { xid, error }),
         }
     }
 
-    fn give_up_late(&self, now: Timestamp) {
-        let late = self.with_unanswered(|unanswered| unanswered.take_late(now));
-        self.fail(late.unwrap_or_default(), now, &Failure::Late);
+    fn expire(&self, now: Timestamp) {
+        let late = self.with_unanswered(|unanswered| unanswered.take_expired(now));
+        self.fail(late.unwrap_or_default(), now, &Failure::TimedOut);
     }
 
     fn fail(&self, entries: Vec<Entry<Waiter>>, now: Timestamp, failure: &Failure) {
         for entry in entries {
             let took = entry.took(now);
             if let Some(waiter) = entry.waiter {
-                if *failure == Failure::Late {
-                    self.context.counting.late.add(1);
+                if *failure == Failure::TimedOut {
+                    self.context.counters.timed_out.add(1);
                 }
-                self.resolve(waiter, entry.last, took, Err(failure.clone()));
+                self.notify(waiter, entry.last, took, Err(failure.clone()));
             }
         }
     }
 
-    /// Tells who waits. A question is answered elsewhere, unless it failed.
-    fn resolve(&self, waiter: Waiter, xid: Xid, took: Nanos, result: Result<(), Failure>) {
+    /// Notifies a waiter. Successful requests are answered elsewhere.
+    fn notify(&self, waiter: Waiter, xid: Xid, took: Nanos, result: Result<(), Failure>) {
         match waiter {
             Waiter::Batch(outcomes) => {
                 if outcomes.try_send(Outcome { xid, result, took }).is_err() {
-                    self.context.counting.outcomes_dropped.add(1);
+                    self.context.counters.outcomes_dropped.add(1);
                 }
             }
-            Waiter::Question(answer, parts) => {
-                // Who asked may have given up.
+            Waiter::Request(answer, parts) => {
+                // The caller may have timed out.
                 let _ = answer.try_send(result.map(|()| parts));
             }
         }
     }
 
-    /// Sends these under consecutive xids, in one write, and says which xid the last one has. Whoever waits is told
-    /// when that is answered.
+    /// Sends messages with consecutive xids in one write. Returns the xid of the last one, whose answer is reported
+    /// to the waiter.
     pub(super) fn send(&self, bodies: &[Body], waiting: Option<(Waiter, Nanos)>) -> Result<Xid, SendError> {
         self.send_all(bodies.iter(), waiting)
     }
@@ -345,14 +351,14 @@ impl Connection {
         });
         let written = match registered {
             None => Err(SendError::Down),
-            Some(Err(_)) => Err(SendError::Full),
+            Some(Err(_)) => Err(SendError::TooManyUnanswered),
             Some(Ok(())) => self.write(&outgoing.bytes, count.into()).map_err(|_| SendError::Down),
         };
         outgoing.clear();
         written.map(|()| last)
     }
 
-    /// The same with a barrier behind them, which is the last.
+    /// Sends messages and a barrier, which is the last one.
     pub(super) fn send_with_barrier(
         &self,
         bodies: &[Body],
@@ -361,8 +367,8 @@ impl Connection {
         self.send_all(bodies.iter().chain([&Body::BarrierRequest]), Some(waiting))
     }
 
-    /// Sends these as they are, in one write.
-    fn say(&self, messages: &[Message]) -> io::Result<()> {
+    /// Sends complete messages in one write.
+    fn write_messages(&self, messages: &[Message]) -> io::Result<()> {
         let mut outgoing = lock(&self.outgoing);
         for message in messages {
             if let Err(error) = message.encode(&mut outgoing.bytes) {
@@ -375,25 +381,25 @@ impl Connection {
         written
     }
 
-    /// After an error, part of a message may have been sent: nothing can follow it.
+    /// Closes the connection on an error: a partial message may have been sent.
     fn write(&self, bytes: &[u8], messages: u64) -> io::Result<()> {
-        let written = self.link.write(bytes);
+        let written = self.socket.write(bytes);
         match &written {
-            Ok(()) => self.context.counting.sent.add(messages),
+            Ok(()) => self.context.counters.sent.add(messages),
             Err(error) => self.close(DownReason::Broken(error.to_string())),
         }
         written
     }
 
-    /// Ends the connection from here. Its thread finds out, and tells.
+    /// Closes the connection from this side. Its thread reports the end.
     pub(super) fn close(&self, reason: DownReason) {
         lock(&self.closed).get_or_insert(reason);
-        self.link.shut_down();
+        self.socket.shut_down();
     }
 
-    /// Lets nobody wait any longer, and nobody wait anew.
+    /// Fails all waiters, and refuses new ones.
     pub(super) fn end(&self) {
-        self.link.shut_down();
+        self.socket.shut_down();
         let unanswered = lock(&self.unanswered).take();
         let entries = unanswered.map(|mut unanswered| unanswered.take_all());
         self.fail(entries.unwrap_or_default(), self.context.clock.now(), &Failure::Down);

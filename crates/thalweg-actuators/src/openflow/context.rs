@@ -1,4 +1,4 @@
-//! What all connections have in common: how they are configured, what is counted, and who hears what switches say.
+//! State shared by all connections: configuration, clock, counters and the listener for messages.
 
 use std::convert::Infallible;
 
@@ -7,37 +7,37 @@ use thalweg_wire::openflow::{DatapathId, DecodeError, ErrorMessage, FlowRemoved,
 
 use super::clock::Clock;
 use super::config::Config;
-use super::counters::Counting;
+use super::counters::AtomicCounters;
 
 /// What all connections have in common.
 pub(super) struct Context {
     pub(super) config: Config,
     pub(super) clock: Clock,
-    pub(super) counting: Counting,
-    /// Disconnected when all is to stop.
+    pub(super) counters: AtomicCounters,
+    /// Disconnected to stop all threads.
     pub(super) stop: Receiver<Infallible>,
     pub(super) listener: Box<dyn Listener>,
 }
 
-/// What a switch says of its own accord, or that nobody waits for.
-pub(super) enum Said {
+/// A message that answers no pending request.
+pub(super) enum SwitchMessage {
     PortStatus(PortStatus),
     FlowRemoved(FlowRemoved),
     Error { xid: Xid, error: ErrorMessage },
     Unreadable(DecodeError),
 }
 
-/// Who hears what switches say.
+/// Receives messages of switches.
 pub(super) trait Listener: Send + Sync {
-    /// Takes it, and waits until there is room for it.
-    fn hear(&self, datapath: DatapathId, said: Said);
+    /// Receives a message; blocks until the queue has room.
+    fn receive(&self, datapath: DatapathId, said: SwitchMessage);
 
-    /// Takes a packet for the controller, if there is room. Says whether there was.
+    /// Receives a packet for the controller, if the queue has room. Returns whether it had.
     fn offer_packet(&self, datapath: DatapathId, packet: PacketIn) -> bool;
 }
 
 impl Context {
-    /// Whether all is to stop.
+    /// Returns whether all threads should stop.
     pub(super) fn is_stopping(&self) -> bool {
         self.stop.try_recv() == Err(TryRecvError::Disconnected)
     }

@@ -1,4 +1,4 @@
-//! What has come to pass, and what was lost.
+//! Counters of all connections, losses included.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,11 +8,11 @@ macro_rules! counters {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Counters { $($(#[$meta])* pub $name: u64,)+ }
 
-        /// Counters that all threads add to.
+        /// Counters shared by all threads.
         #[derive(Debug, Default)]
-        pub(super) struct Counting { $(pub(super) $name: Counter,)+ }
+        pub(super) struct AtomicCounters { $(pub(super) $name: Counter,)+ }
 
-        impl Counting {
+        impl AtomicCounters {
             pub(super) fn read(&self) -> Counters {
                 Counters { $($name: self.$name.0.load(Ordering::Relaxed),)+ }
             }
@@ -21,29 +21,29 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Connections that came up.
+    /// Connections established.
     up,
-    /// Connections that never came up: refused, failed, or one too many.
+    /// Connections not established: refused, failed, or over the limit.
     refused,
-    /// Connections that could not be accepted, for want of files or memory.
+    /// Connections not accepted for lack of file descriptors or memory.
     accept_failures,
     /// Messages sent, barriers included.
     sent,
     /// Messages received.
     received,
-    /// Batches that were carried out.
+    /// Batches carried out.
     done,
-    /// Batches, and questions, that a switch refused.
+    /// Batches and requests refused by a switch.
     refusals,
-    /// Batches, and questions, without an answer by their deadline.
-    late,
-    /// Answers that nobody waited for: most came after their deadline.
+    /// Batches and requests without an answer by their deadline.
+    timed_out,
+    /// Answers to no pending request, mostly after their deadline.
     unexpected_answers,
-    /// Packets for the controller that were dropped because events were not taken fast enough.
+    /// Packets for the controller dropped because events were taken too slowly.
     packet_ins_dropped,
-    /// Messages that could not be decoded, and were passed over.
+    /// Messages that could not be decoded, and were skipped.
     unreadable,
-    /// Outcomes of batches whose channel was full or closed.
+    /// Outcomes of batches dropped because their channel was full or closed.
     outcomes_dropped,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Counter(AtomicU64);
 
 impl Counter {
     pub(super) fn add(&self, count: u64) {
-        // Nothing else hangs on what it says.
+        // No other memory depends on the value.
         self.0.fetch_add(count, Ordering::Relaxed);
     }
 }

@@ -1,4 +1,4 @@
-//! What is told: of switches, and of what they were asked to do.
+//! Events of switches.
 
 use std::net::SocketAddr;
 
@@ -11,77 +11,77 @@ use super::handshake::HandshakeError;
 use super::outcome::DownReason;
 use super::switch::Switch;
 
-/// What happened. Of one switch they come in order: up, what it says, down.
+/// An event. Events of one switch come in order: up, its messages, down.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {
     /// A switch is connected.
     Up(Box<Up>),
-    /// A switch is no longer. It goes on forwarding as it was told.
+    /// A switch has disconnected. It keeps forwarding.
     Down {
-        /// Which.
+        /// The switch.
         datapath: DatapathId,
-        /// Why.
+        /// The reason.
         reason: DownReason,
     },
-    /// A connection did not come up.
+    /// A connection was not established.
     Refused {
-        /// From where, or to where, it was.
+        /// The address of the other side.
         peer: SocketAddr,
-        /// Why not.
+        /// The reason.
         error: HandshakeError,
     },
-    /// A switch sends a packet.
+    /// A switch sent a packet to the controller.
     PacketIn {
-        /// Which switch.
+        /// The switch.
         datapath: DatapathId,
         /// The packet.
         packet: PacketIn,
     },
     /// A port came, went or changed.
     PortStatus {
-        /// Of which switch.
+        /// The switch.
         datapath: DatapathId,
-        /// Which port, and how it is.
+        /// The port and its state.
         status: PortStatus,
     },
-    /// A flow entry is no more.
+    /// A flow entry was removed.
     FlowRemoved {
-        /// Of which switch.
+        /// The switch.
         datapath: DatapathId,
-        /// What it was.
+        /// The removed entry.
         flow: FlowRemoved,
     },
-    /// A switch refused a message that nobody waits for: one sent without a barrier, or one of a batch of which another
-    /// message was refused before.
+    /// A switch refused a message without a pending request: one sent without a barrier, or a further message of a
+    /// batch that has already failed.
     Error {
-        /// Which switch.
+        /// The switch.
         datapath: DatapathId,
-        /// The message's.
+        /// The transaction id of the message.
         xid: Xid,
-        /// Why.
+        /// The reason.
         error: ErrorMessage,
     },
-    /// A switch sent a message that could not be decoded. It was passed over.
+    /// A switch sent a message that could not be decoded. It was skipped.
     Unreadable {
-        /// Which switch.
+        /// The switch.
         datapath: DatapathId,
-        /// What is wrong with it.
+        /// The decoding error.
         error: DecodeError,
     },
 }
 
-/// A switch that is connected, and how it was when it connected.
+/// A connected switch, with its state at connection time.
 #[derive(Clone, Debug)]
 pub struct Up {
-    /// To speak to it.
+    /// The handle for sending to the switch.
     pub switch: Switch,
-    /// Who it is.
+    /// Identity and features of the switch.
     pub features: SwitchFeatures,
     /// Its ports.
     pub ports: Vec<Port>,
-    /// Flow entries that it has, of those that were to be read back.
+    /// The flow entries selected by [`Config::read_back`](super::Config::read_back).
     pub flows: Vec<FlowStats>,
-    /// Groups that it has; none if it knows no groups.
+    /// Its groups; empty if it does not support groups.
     pub groups: Vec<GroupDescription>,
 }

@@ -1,20 +1,19 @@
-//! All switches of a network, told by OpenFlow what to forward where, and which pairs to send another way.
+//! All switches of a network, controlled by OpenFlow: routes and steered pairs.
 //!
-//! **Routes** are set by [`Fabric::install`]: what each switch is to have is compared with what it has, and only the
-//! difference is sent. What a switch has is read back when it connects, and once more after something was refused or
-//! not answered; in between it is what it was told. So installing is incremental, a second time it does nothing, a
-//! controller that restarts takes up what it finds, and a switch that restarts gets all of it again.
+//! **Routes** are set by [`Fabric::install`]. It compares the wanted entries of each switch with its present ones and
+//! sends only the difference. Entries are read back when a switch connects, and after a refusal or a timeout. In
+//! between, they are the entries that were sent. So installing is incremental and idempotent, a restarted controller
+//! reuses existing entries, and a restarted switch gets all entries again.
 //!
-//! **A pair is steered at the first switch** on its way (Planck, section 6.2): one entry, more important than routes,
-//! that writes the shadow address over the base address and sends by the port of that address's tree. All further
-//! switches have the route: until they do, the pair stays. To send the pair home the entry is deleted. Hosts know
-//! nothing of it, and send to base addresses: who steers by ARP as well has hosts send to addresses that these entries
+//! **A pair is steered at its first switch** (Planck, section 6.2). One entry of higher priority than routes writes
+//! the shadow address and sends to the port of that address's tree. All further switches use their routes; the pair
+//! is not moved until they have them. Deleting the entry moves the pair back to its base address. Hosts are not
+//! involved and send to base addresses. If ARP rerouting is used as well, hosts send to addresses that these entries
 //! do not match.
 //!
-//! Nothing here waits for a switch, and there is no thread of its own: whoever uses it calls [`Fabric::tend`] every few
-//! milliseconds. The difference is sent to all switches at once. While trees are exchanged under addresses that are in
-//! use, packets may be lost or go in circles until the last switch has done; new trees under addresses that nobody uses
-//! yet, as in section 4.1, have no such moment.
+//! Nothing here blocks on a switch or starts a thread: call [`Fabric::maintain`] every few milliseconds. Differences
+//! go to all switches at once. When trees change under addresses in use, packets may be lost or loop until the last
+//! switch is done. New trees under unused addresses, as in section 4.1, avoid this.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -28,68 +27,68 @@ use thalweg_wire::openflow::{Body, DatapathId, PortNumber};
 use thalweg_wire::{Nanos, Timestamp};
 
 use super::config::Config;
-use super::entries::{self, COOKIES, Entry, Place, Read};
+use super::entries::{self, COOKIES, Entry, EntryKey, ReadEntry};
 use super::event::Event;
-use super::member::{Link, Move, Stock, Told};
-use super::news::News;
+use super::fabric_event::FabricEvent;
 use super::report::{FabricCounters, SwitchesReport};
+use super::session::{BatchResult, Move, ReadBackStep, SwitchSession};
 use super::switches::Switches;
-use crate::{ActError, Action, Actuator};
+use crate::{Action, Actuator, ActuatorError};
 use thalweg_control::Pair;
 use thalweg_control::routes::{Rule, Rules};
 
-/// Longest that a switch may take to carry out a batch of routes, or to say what it has.
-const WITHIN: Nanos = Nanos::from_secs(5);
+/// Timeout of a batch of routes and of a read-back.
+const BATCH_TIMEOUT: Nanos = Nanos::from_secs(5);
 
-/// How soon a switch is looked at again that refused something, or did not answer.
-const RETRY: Nanos = Nanos::from_secs(1);
+/// Delay before the entries of a switch are read back after a refusal or a timeout.
+const RETRY_DELAY: Nanos = Nanos::from_secs(1);
 
-/// Messages in a batch at most, so that one write stays within what sockets buffer.
-const BATCH: usize = 1_000;
+/// Maximum messages per batch, so that one write fits into socket buffers.
+const MAX_BATCH: usize = 1_000;
 
-/// News that are kept for whoever takes them; of more, the oldest are dropped and counted.
-const MAX_NEWS: usize = 1_024;
+/// Maximum number of queued events; beyond that, the oldest are dropped and counted.
+const MAX_EVENTS: usize = 1_024;
 
-/// Which switch of a network is which datapath.
+/// Maps a switch of the topology to its datapath.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
     /// The switch of the topology.
     pub router: RouterId,
-    /// Its number in OpenFlow.
+    /// The OpenFlow datapath id.
     pub datapath: DatapathId,
-    /// The port to which all that it forwards is copied; `None` if that is none of the controller's business.
+    /// The monitor port, to which all packets are copied; `None` if the controller does not manage mirroring.
     pub monitor: Option<PortNumber>,
 }
 
-/// The switches of a network. Dropping it ends the connections; what is installed stays.
+/// The switches of a network. Dropping it closes the connections; installed entries stay.
 pub struct Fabric {
     topology: Arc<Topology>,
     switches: Switches,
     events: Receiver<Event>,
     members: BTreeMap<RouterId, State>,
     routers: BTreeMap<DatapathId, RouterId>,
-    /// `None` until somebody says: then everything is left as it is.
+    /// `None` until routes are installed: no entry is changed before.
     wanted: Option<Rules>,
     installed: Rules,
     steered: BTreeMap<Pair, u8>,
-    news: VecDeque<News>,
+    news: VecDeque<FabricEvent>,
     counters: FabricCounters,
 }
 
-/// What is known of a switch.
+/// The known state of a switch.
 #[derive(Default)]
 struct State {
     monitor: Option<PortNumber>,
-    link: Option<Link>,
-    /// Entries that steer, installed as far as is known.
-    steering: BTreeMap<Place, Rule>,
-    /// Whether it has ever been connected. What it was found to steer then is left so.
+    session: Option<SwitchSession>,
+    /// Steering entries, as far as known.
+    steering: BTreeMap<EntryKey, Rule>,
+    /// Whether it has ever been connected. Steering entries found at its first connection are kept.
     is_known: bool,
 }
 
 impl Fabric {
-    /// The switches of `topology` that are members, spoken to as `config` says; which entries are read back is not for
-    /// it to say. Nobody is connected yet: see [`Fabric::switches`].
+    /// Creates a fabric of the member switches, with settings from `config` except `read_back`. No connections exist
+    /// yet: see [`Fabric::switches`].
     pub fn new(topology: Arc<Topology>, members: &[Member], config: Config) -> Fabric {
         let (switches, events) = Switches::new(Config { read_back: COOKIES, ..config });
         let state = |member: &Member| State { monitor: member.monitor, ..State::default() };
@@ -107,13 +106,13 @@ impl Fabric {
         }
     }
 
-    /// The connections, to listen and to connect.
+    /// Returns the connections, for listening and connecting.
     pub fn switches(&self) -> &Switches {
         &self.switches
     }
 
-    /// Has all switches forward as the tables of a state say: those that are connected at once, others when they are.
-    /// Pairs that are steered go on being so, by the ports of the new trees.
+    /// Installs the tables of a state: at once in connected switches, and in others when they connect. Steered pairs
+    /// stay steered, by the ports of the new trees.
     pub fn install(&mut self, state: &NetworkState) {
         self.wanted = Some(Rules::of_tables(state.topology(), state.forwarding().all_tables()));
         for router in self.members.keys().copied().collect::<Vec<_>>() {
@@ -121,147 +120,146 @@ impl Fabric {
         }
     }
 
-    /// Hears what switches say, and does what is due.
-    pub fn tend(&mut self, now: Timestamp) {
+    /// Handles events and due work.
+    pub fn maintain(&mut self, now: Timestamp) {
         while let Ok(event) = self.events.try_recv() {
-            self.hear(event);
+            self.handle(event);
         }
         for router in self.members.keys().copied().collect::<Vec<_>>() {
-            self.settle_batches(router, now);
-            self.settle_doubts(router, now);
+            self.handle_results(router, now);
+            self.read_back(router, now);
         }
     }
 
-    /// What has happened since this was last asked.
-    pub fn take_news(&mut self) -> Vec<News> {
+    /// Returns the events since the last call.
+    pub fn take_events(&mut self) -> Vec<FabricEvent> {
         self.news.drain(..).collect()
     }
 
-    /// What it has done.
+    /// Returns the counters.
     pub fn counters(&self) -> FabricCounters {
         self.counters
     }
 
-    /// The routes of all switches, as far as is known.
+    /// Returns the installed routes, as far as known.
     pub fn installed(&self) -> &Rules {
         &self.installed
     }
 
-    /// Pairs that are sent another way, and to which address.
+    /// Returns the steered pairs and their addresses.
     pub fn steered(&self) -> impl Iterator<Item = (Pair, u8)> + '_ {
         self.steered.iter().map(|(&pair, &address)| (pair, address))
     }
 
-    /// How many switches there are.
+    /// Returns the number of switches.
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no switches.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
 
-    /// Switches that do not have what they are to have, or are not known to: not connected, or still at it. All of them
-    /// until routes were installed.
+    /// Returns the switches without confirmed wanted entries: disconnected, or still in progress. All switches before
+    /// the first installation.
     pub fn unsettled(&self) -> impl Iterator<Item = RouterId> + '_ {
-        let is_settled = |state: &State| state.link.as_ref().is_some_and(Link::is_settled);
-        let has_begun = self.wanted.is_some();
+        let is_settled = |state: &State| state.session.as_ref().is_some_and(SwitchSession::is_settled);
+        let is_started = self.wanted.is_some();
         self.members
             .iter()
-            .filter(move |(_, state)| !(has_begun && is_settled(state)))
+            .filter(move |(_, state)| !(is_started && is_settled(state)))
             .map(|(&router, _)| router)
     }
 
-    fn hear(&mut self, event: Event) {
+    fn handle(&mut self, event: Event) {
         match event {
             Event::Up(up) => match self.routers.get(&up.switch.datapath()) {
-                None => self.tell(News::Stranger { datapath: up.switch.datapath() }),
+                None => self.publish(FabricEvent::UnknownSwitch { datapath: up.switch.datapath() }),
                 Some(&router) => {
-                    let state = self.members.get_mut(&router).expect("every datapath's is there");
-                    state.link = Some(Link::new(up.switch));
+                    let state = self.members.get_mut(&router).expect("every datapath has a member");
+                    state.session = Some(SwitchSession::new(up.switch));
                     let entries = up.flows.len();
-                    self.take_stock(router, &up.flows);
-                    self.tell(News::Up { router, entries });
+                    self.adopt_flows(router, &up.flows);
+                    self.publish(FabricEvent::Up { router, entries });
                 }
             },
             Event::Down { datapath, reason } => {
                 if let Some(&router) = self.routers.get(&datapath) {
-                    self.members.get_mut(&router).expect("as above").link = None;
-                    self.tell(News::Down { router, reason });
+                    self.members.get_mut(&router).expect("every datapath has a member").session = None;
+                    self.publish(FabricEvent::Down { router, reason });
                 }
             }
-            Event::Refused { peer, error } => self.tell(News::Refused { peer, error }),
-            // A second message of a batch was refused, whose first has failed it.
+            Event::Refused { peer, error } => self.publish(FabricEvent::Refused { peer, error }),
+            // A further message of a batch that has already failed.
             Event::Error { .. } => {}
-            // Nothing that forwarding depends on.
+            // These do not affect forwarding.
             _ => {}
         }
     }
 
-    /// These are the entries of ours that a switch has.
-    fn take_stock(&mut self, router: RouterId, flows: &[FlowStats]) {
+    /// Takes the entries that were read back from a switch.
+    fn adopt_flows(&mut self, router: RouterId, flows: &[FlowStats]) {
         let state = self.members.get_mut(&router).expect("a member");
         let (mut routes, mut strays) = (Rules::new(), Vec::new());
         state.steering.clear();
         for flow in flows {
             match entries::read(flow, state.monitor) {
-                Read::Ours(Place::Route(address), rule) => {
+                ReadEntry::Ours(EntryKey::Route(address), rule) => {
                     routes.apply(&thalweg_control::routes::Change { router, address, rule: Some(rule) });
                 }
-                Read::Ours(place, rule) => {
-                    state.steering.insert(place, rule);
+                ReadEntry::Ours(key, rule) => {
+                    state.steering.insert(key, rule);
                 }
-                Read::Stray(delete) => strays.push(Body::FlowMod(*delete)),
+                ReadEntry::Stray(delete) => strays.push(Body::FlowMod(*delete)),
             }
         }
         if !std::mem::replace(&mut state.is_known, true) {
-            let found =
-                state.steering.iter().filter_map(|(place, rule)| steered(&self.topology, place, rule));
+            let found = state.steering.iter().filter_map(|(key, rule)| steered(&self.topology, key, rule));
             self.steered.extend(found.collect::<Vec<_>>());
         }
         for change in self.installed.at(router).changes_to(&routes) {
             self.installed.apply(&change);
         }
         if self.wanted.is_some() {
-            // Before what may take their places, and so behind a barrier of their own.
+            // Deletions come first, in a batch of their own: later entries may have the same match.
             self.counters.removed += strays.len() as u64;
             self.send(router, &strays);
             self.send_difference(router);
         }
     }
 
-    /// Sends a switch what it is to have and has not, and takes away what it has and is not to have.
+    /// Sends the difference between wanted and present entries.
     fn send_difference(&mut self, router: RouterId) {
         let Some(wanted) = &self.wanted else { return };
         let state = &self.members[&router];
-        if !state.link.as_ref().is_some_and(Link::is_known) {
-            // What it has will be read back.
+        if !state.session.as_ref().is_some_and(SwitchSession::is_known) {
+            // A read-back is pending.
             return;
         }
         let routes = self.installed.at(router).changes_to(&wanted.at(router));
         let steering = self.wanted_steering(router);
-        let added = steering.iter().filter(|(place, rule)| state.steering.get(place) != Some(rule));
-        let removed = state.steering.keys().filter(|place| !steering.contains_key(place));
-        let added = added.map(|(&place, &rule)| Entry { place, rule: Some(rule) });
-        let removed = removed.map(|&place| Entry { place, rule: None });
+        let added = steering.iter().filter(|(key, rule)| state.steering.get(key) != Some(rule));
+        let removed = state.steering.keys().filter(|key| !steering.contains_key(key));
+        let added = added.map(|(&key, &rule)| Entry { key, rule: Some(rule) });
+        let removed = removed.map(|&key| Entry { key, rule: None });
         let entries: Vec<Entry> =
             added.chain(removed).chain(routes.iter().copied().map(Entry::from)).collect();
         let messages: Vec<Body> = entries.iter().map(|entry| entry.flow_mod(state.monitor)).collect();
         if self.send(router, &messages) {
-            entries.iter().for_each(|entry| self.note(router, entry));
+            entries.iter().for_each(|entry| self.record(router, entry));
         }
     }
 
-    /// Sends messages that no action waits for. Whether they were sent.
+    /// Sends messages that belong to no action. Returns whether they were sent.
     fn send(&mut self, router: RouterId, messages: &[Body]) -> bool {
-        let Some(link) = self.members.get_mut(&router).and_then(|state| state.link.as_mut()) else {
+        let Some(session) = self.members.get_mut(&router).and_then(|state| state.session.as_mut()) else {
             return false;
         };
-        for batch in messages.chunks(BATCH) {
-            if link.send(batch, None, WITHIN).is_err() {
-                // Not connected any more, or too busy: it is read back then.
-                link.doubt(None);
+        for batch in messages.chunks(MAX_BATCH) {
+            if session.send(batch, None, BATCH_TIMEOUT).is_err() {
+                // Disconnected or overloaded: read back later.
+                session.mark_uncertain(None);
                 self.counters.failed += 1;
                 return false;
             }
@@ -269,94 +267,100 @@ impl Fabric {
         true
     }
 
-    /// A switch has been told of an entry.
-    fn note(&mut self, router: RouterId, entry: &Entry) {
+    /// Records an entry that was sent to a switch.
+    fn record(&mut self, router: RouterId, entry: &Entry) {
         let counter =
             if entry.rule.is_some() { &mut self.counters.written } else { &mut self.counters.removed };
         *counter += 1;
-        match (entry.place, entry.rule) {
-            (Place::Route(address), rule) => {
+        match (entry.key, entry.rule) {
+            (EntryKey::Route(address), rule) => {
                 self.installed.apply(&thalweg_control::routes::Change { router, address, rule });
             }
-            (place, rule) => {
+            (key, rule) => {
                 let steering = &mut self.members.get_mut(&router).expect("a member").steering;
                 match rule {
-                    Some(rule) => steering.insert(place, rule),
-                    None => steering.remove(&place),
+                    Some(rule) => steering.insert(key, rule),
+                    None => steering.remove(&key),
                 };
             }
         }
     }
 
-    /// The entries by which a switch is to steer.
-    fn wanted_steering(&self, router: RouterId) -> BTreeMap<Place, Rule> {
+    /// Returns the wanted steering entries of a switch.
+    fn wanted_steering(&self, router: RouterId) -> BTreeMap<EntryKey, Rule> {
         let here = self.steered().filter(|(pair, _)| self.topology.router_of(pair.source) == router);
         let entry = |(pair, address)| {
             let entry = self.steering_entry(pair, address)?;
-            Some((entry.place, entry.rule?))
+            Some((entry.key, entry.rule?))
         };
         here.filter_map(entry).collect()
     }
 
-    /// The entry that sends a pair to an address; `None` if that leads nowhere.
+    /// Returns the entry that steers a pair to an address; `None` if the address has no route.
     fn steering_entry(&self, pair: Pair, address: u8) -> Option<Entry> {
         let Pair { source, destination } = pair;
         let router = self.topology.router_of(source);
         let shadow = self.topology.mac(destination, address);
         let route = self.wanted.as_ref()?.get(router, shadow)?;
-        let place = Place::Steering {
+        let key = EntryKey::Steering {
             port: self.topology.port_of(source),
             source: self.topology.mac(source, 0),
             destination: self.topology.mac(destination, 0),
         };
-        // At home there is nothing to write, and at one switch there is one way.
+        // The base address needs no rewrite, and within one switch only one path exists.
         let is_route = address == 0 || router == self.topology.router_of(destination);
         let rule = (!is_route).then_some(Rule { port: route.port, write_back: Some(shadow) });
-        Some(Entry { place, rule })
+        Some(Entry { key, rule })
     }
 
-    /// Learns what came of the batches of a switch.
-    fn settle_batches(&mut self, router: RouterId, now: Timestamp) {
-        let Some(link) = self.members.get_mut(&router).and_then(|state| state.link.as_mut()) else { return };
-        let told: Vec<Told> = link.told().collect();
-        for Told { of, outcome } in told {
-            let action = of.map(|of| of.action);
+    /// Handles the outcomes of a switch's batches.
+    fn handle_results(&mut self, router: RouterId, now: Timestamp) {
+        let Some(session) = self.members.get_mut(&router).and_then(|state| state.session.as_mut()) else {
+            return;
+        };
+        let results: Vec<BatchResult> = session.results().collect();
+        for BatchResult { moved, outcome } in results {
+            let action = moved.map(|moved| moved.action);
             match outcome.result {
                 Ok(()) => {
                     self.counters.done += 1;
                     if let Some(action) = action {
-                        self.tell(News::Steered { action, took: outcome.took });
+                        self.publish(FabricEvent::Steered { action, took: outcome.took });
                     }
                 }
                 Err(failure) => {
                     self.counters.failed += 1;
-                    if let Some(of) = of {
-                        self.take_back(of);
+                    if let Some(moved) = moved {
+                        self.revert(moved);
                     }
-                    if let Some(link) = self.members.get_mut(&router).and_then(|state| state.link.as_mut()) {
-                        link.doubt(Some(now + RETRY));
+                    if let Some(session) =
+                        self.members.get_mut(&router).and_then(|state| state.session.as_mut())
+                    {
+                        session.mark_uncertain(Some(now + RETRY_DELAY));
                     }
-                    self.tell(News::Failed { router, action, failure });
+                    self.publish(FabricEvent::Failed { router, action, failure });
                 }
             }
         }
     }
 
-    /// Asks a switch that is in doubt what it has, and compares when it has answered.
-    fn settle_doubts(&mut self, router: RouterId, now: Timestamp) {
-        let Some(link) = self.members.get_mut(&router).and_then(|state| state.link.as_mut()) else { return };
-        match link.stock(now, WITHIN) {
-            Stock::Asks => self.counters.read_again += 1,
-            Stock::Has(Ok(flows)) => self.take_stock(router, &flows),
-            Stock::Has(Err(_)) => link.doubt(Some(now + RETRY)),
-            Stock::Waits => {}
+    /// Reads back a switch with unknown entries, and repairs it.
+    fn read_back(&mut self, router: RouterId, now: Timestamp) {
+        let Some(session) = self.members.get_mut(&router).and_then(|state| state.session.as_mut()) else {
+            return;
+        };
+        match session.read_back(now, BATCH_TIMEOUT) {
+            ReadBackStep::Requested => self.counters.read_backs += 1,
+            ReadBackStep::Read(Ok(flows)) => self.adopt_flows(router, &flows),
+            ReadBackStep::Read(Err(_)) => session.mark_uncertain(Some(now + RETRY_DELAY)),
+            ReadBackStep::Pending => {}
         }
     }
 
-    fn tell(&mut self, news: News) {
-        if self.news.len() == MAX_NEWS {
+    fn publish(&mut self, news: FabricEvent) {
+        if self.news.len() == MAX_EVENTS {
             self.news.pop_front();
-            self.counters.news_dropped += 1;
+            self.counters.events_dropped += 1;
         }
         self.news.push_back(news);
     }
@@ -365,65 +369,64 @@ impl Fabric {
         self.topology.endpoints()[pair.source.index()].name.clone()
     }
 
-    fn steer(&mut self, of: Move, within: Nanos) -> Result<(), ActError> {
+    fn steer(&mut self, of: Move, within: Nanos) -> Result<(), ActuatorError> {
         let Move { pair, to, .. } = of;
         if self.wanted.is_none() {
-            return Err(ActError::Busy("routes have not been installed yet".to_owned()));
+            return Err(ActuatorError::Busy("routes have not been installed yet".to_owned()));
         }
-        let no_way = || ActError::NoWay { source_name: self.source_name(pair), address: to };
-        let entry = self.steering_entry(pair, to).ok_or_else(no_way)?;
+        let no_path = || ActuatorError::NoPath { source_name: self.source_name(pair), address: to };
+        let entry = self.steering_entry(pair, to).ok_or_else(no_path)?;
         let router = self.topology.router_of(pair.source);
         let source_name = self.source_name(pair);
-        let unreachable = |cause| ActError::Unreachable { source_name, cause };
-        if self.members.get(&router).is_none_or(|state| state.link.is_none()) {
+        let unreachable = |cause| ActuatorError::Unreachable { source_name, cause };
+        if self.members.get(&router).is_none_or(|state| state.session.is_none()) {
             let cause = io::Error::new(io::ErrorKind::NotConnected, "its switch is not connected");
             return Err(unreachable(cause));
         }
-        if !self.is_laid(pair, to) {
-            return Err(ActError::Busy("a switch on the way does not have its routes yet".to_owned()));
+        if !self.has_route(pair, to) {
+            return Err(ActuatorError::Busy("a switch on the path does not have its routes yet".to_owned()));
         }
-        let state = self.members.get_mut(&router).expect("seen above");
+        let state = self.members.get_mut(&router).expect("checked above");
         let message = entry.flow_mod(state.monitor);
-        let link = state.link.as_mut().expect("seen above");
-        if let Err(error) = link.send(&[message], Some(of), within) {
+        let session = state.session.as_mut().expect("checked above");
+        if let Err(error) = session.send(&[message], Some(of), within) {
             return Err(unreachable(io::Error::other(error)));
         }
-        self.place(pair, to);
-        self.note(router, &entry);
+        self.set_address(pair, to);
+        self.record(router, &entry);
         Ok(())
     }
 
-    /// Whether all switches on the way of a pair to this address have the routes for it. Of one that is not connected what was
-    /// known last.
-    fn is_laid(&self, pair: Pair, address: u8) -> bool {
+    /// Returns whether all switches of a pair's path by this address have its routes. For disconnected switches, the
+    /// last known routes count.
+    fn has_route(&self, pair: Pair, address: u8) -> bool {
         let Some(wanted) = &self.wanted else { return false };
         let to = self.topology.mac(pair.destination, address);
         let route = |router| {
             let wanted = wanted.get(router, to)?;
-            let link = self.members.get(&router)?.link.as_ref();
-            let is_there =
-                self.installed.get(router, to) == Some(wanted) && link.is_none_or(Link::has_routes);
+            let session = self.members.get(&router)?.session.as_ref();
+            let is_there = self.installed.get(router, to) == Some(wanted)
+                && session.is_none_or(SwitchSession::has_routes);
             is_there.then_some(wanted.port)
         };
         follow(&self.topology, pair.source, pair.destination, route).is_ok()
     }
 
-    fn place(&mut self, pair: Pair, address: u8) {
+    fn set_address(&mut self, pair: Pair, address: u8) {
         match address {
             0 => self.steered.remove(&pair),
             _ => self.steered.insert(pair, address),
         };
     }
 
-    /// A move has failed. The pair is to be where it was, as the controller takes it to be, unless it has been sent
-    /// elsewhere since.
-    fn take_back(&mut self, of: Move) {
+    /// Reverts a failed move, as the controller does, unless the pair has moved again since.
+    fn revert(&mut self, of: Move) {
         if self.address(of.pair) == of.to {
-            self.place(of.pair, of.from);
+            self.set_address(of.pair, of.from);
         }
     }
 
-    /// The address that a pair is sent to.
+    /// Returns the address that a pair is steered to.
     fn address(&self, pair: Pair) -> u8 {
         self.steered.get(&pair).copied().unwrap_or(0)
     }
@@ -434,29 +437,29 @@ impl Actuator for Fabric {
         "openflow"
     }
 
-    /// One flow-mod with a barrier; what came of it is [`News`].
-    fn act(&mut self, action: &Action) -> Result<(), ActError> {
+    /// Sends one flow-mod with a barrier; reports the outcome as a [`FabricEvent`].
+    fn reroute(&mut self, action: &Action) -> Result<(), ActuatorError> {
         let from = self.address(action.pair);
         let of = Move { action: action.id, pair: action.pair, from, to: action.address };
         self.steer(of, action.deadline.since(action.issued))
     }
 
-    /// What was installed for it is taken back, unless the pair has been sent elsewhere since.
-    fn failed(&mut self, action: &Action, from: u8) {
+    /// Removes the action's entry, unless the pair has moved again since.
+    fn abandon(&mut self, action: &Action, from: u8) {
         if self.address(action.pair) == action.address {
-            self.place(action.pair, from);
+            self.set_address(action.pair, from);
             self.send_difference(self.topology.router_of(action.pair.source));
         }
     }
 
-    /// Switches that are not connected are told when they are.
+    /// Disconnected switches get their routes when they connect.
     fn install(&mut self, state: &NetworkState) -> Result<(), String> {
         Fabric::install(self, state);
         Ok(())
     }
 
-    fn tend(&mut self, now: Timestamp) -> Result<(), String> {
-        Fabric::tend(self, now);
+    fn maintain(&mut self, now: Timestamp) -> Result<(), String> {
+        Fabric::maintain(self, now);
         Ok(())
     }
 
@@ -466,9 +469,9 @@ impl Actuator for Fabric {
     }
 }
 
-/// The pair that an entry steers, and to which address; `None` if these are no hosts of the network.
-fn steered(topology: &Topology, place: &Place, rule: &Rule) -> Option<(Pair, u8)> {
-    let &Place::Steering { source, destination, .. } = place else { return None };
+/// Returns the pair that an entry steers and its address; `None` if the hosts are not in the topology.
+fn steered(topology: &Topology, key: &EntryKey, rule: &Rule) -> Option<(Pair, u8)> {
+    let &EntryKey::Steering { source, destination, .. } = key else { return None };
     let (source, _) = topology.endpoint_with_mac(source)?;
     let (destination, _) = topology.endpoint_with_mac(destination)?;
     let (written, address) = topology.endpoint_with_mac(rule.write_back?)?;

@@ -1,4 +1,4 @@
-//! From a TCP connection to a switch that is known (sections 6.3.1 and 7.3.1).
+//! The handshake: from a TCP connection to a switch with known state (sections 6.3.1 and 7.3.1).
 
 use thalweg_wire::openflow::multipart::{FlowFilter, FlowStats, GroupDescription, Reply, Request};
 use thalweg_wire::openflow::{
@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use super::config::Config;
 
-/// Xids of what is asked; what a switch says unasked has zero.
+/// Xids of the handshake's requests; unsolicited messages have zero.
 const FEATURES: Xid = Xid(1);
 const SET_CONFIG: Xid = Xid(2);
 const PORTS: Xid = Xid(3);
@@ -20,119 +20,122 @@ const BARRIER: Xid = Xid(6);
 /// The first xid after the handshake's own.
 pub(super) const FIRST_XID: Xid = Xid(7);
 
-/// Most ports and flows that may change while a switch connects.
+/// Maximum number of port and flow changes during the handshake.
 const MAX_EARLY: usize = 4_096;
 
-/// Why a connection did not come up.
+/// Why a connection was not established.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HandshakeError {
-    /// There is no TCP connection to be had.
-    #[error("cannot be reached: {0}")]
+    /// No TCP connection could be established.
+    #[error("cannot connect: {0}")]
     Unreachable(String),
-    /// There are [`Config::max_connections`].
-    #[error("one connection too many")]
-    TooMany,
+    /// [`Config::max_connections`] is reached.
+    #[error("too many OpenFlow connections")]
+    TooManyConnections,
     /// The other side closed it.
     #[error("closed by the other side")]
     Closed,
-    /// It broke, TLS's doing included.
-    #[error("connection broken: {0}")]
+    /// The connection failed, TLS errors included.
+    #[error("connection failed: {0}")]
     Broken(String),
-    /// It took longer than [`Config::handshake_timeout`].
-    #[error("the handshake took too long")]
+    /// The handshake took longer than [`Config::handshake_timeout`].
+    #[error("the handshake timed out")]
     TimedOut,
-    /// All connections are closed.
-    #[error("closed by us")]
+    /// The controller closed all connections.
+    #[error("closed by the controller")]
     Stopped,
-    /// What came is no OpenFlow.
-    #[error("not OpenFlow: {0}")]
+    /// The bytes received are not OpenFlow.
+    #[error("invalid OpenFlow message: {0}")]
     Unreadable(DecodeError),
-    /// The first message was none that can be.
-    #[error("began with {0}, expected Hello")]
+    /// The first message was not a hello.
+    #[error("first message is {0}, expected Hello")]
     NotHello(&'static str),
-    /// The switch does not speak OpenFlow 1.3.
+    /// The switch does not support OpenFlow 1.3.
     #[error(
-        "the switch speaks OpenFlow 1.{} at most, or not 1.3; allow 1.3 (Open vSwitch: ovs-vsctl set bridge NAME \
+        "the switch supports OpenFlow 1.{} at most, or not 1.3: enable 1.3 (Open vSwitch: ovs-vsctl set bridge NAME \
          protocols=OpenFlow13)",
         .highest.saturating_sub(1)
     )]
     Version {
-        /// Number of the highest version that it speaks: 1 for OpenFlow 1.0.
+        /// The highest version that it supports, as a wire number: 1 for OpenFlow 1.0.
         highest: u8,
     },
-    /// The switch refused something that it must be able to do.
+    /// The switch refused a mandatory request.
     #[error("the switch refused {what}: {error}")]
     Refused {
-        /// What.
+        /// The request.
         what: &'static str,
-        /// Why.
+        /// The switch's error.
         error: ErrorMessage,
     },
-    /// It has not said who it is, by the time that it has answered everything.
-    #[error("the switch does not say who it is")]
+    /// The switch answered every request except the one for its features.
+    #[error("the switch did not report its features")]
     NoFeatures,
-    /// It is an auxiliary connection (section 6.3.5), which we have no use for.
-    #[error("an auxiliary connection, expected only main ones")]
+    /// An auxiliary connection (section 6.3.5), which is not supported.
+    #[error("unsupported auxiliary connection: expected main connections only")]
     Auxiliary,
-    /// An answer has more than [`Config::max_answer_parts`] messages, or too much changed meanwhile.
-    #[error("{0} take too many messages")]
+    /// An answer has more than [`Config::max_answer_parts`] messages, or too much changed during the handshake.
+    #[error("too many messages for {0}")]
     TooLong(&'static str),
 }
 
-/// What has been learnt so far.
+/// The state of the handshake.
 #[derive(Debug)]
 pub(super) struct Handshake {
-    said_hello: bool,
-    /// Messages that the answers may still take.
+    hello_received: bool,
+    /// Number of answer messages still allowed.
     parts_left: usize,
     features: Option<SwitchFeatures>,
-    known: Known,
+    known: SwitchState,
 }
 
-/// What is known of a switch when it is up.
+/// The state of a switch when its handshake is complete.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct SwitchState {
     pub(super) ports: Vec<Port>,
     pub(super) flows: Vec<FlowStats>,
     pub(super) groups: Vec<GroupDescription>,
-    /// What it has said unasked meanwhile.
+    /// Unsolicited messages during the handshake.
     pub(super) early: Vec<Message>,
 }
 
-/// What follows from a message.
+/// The result of a message.
 #[derive(Debug)]
 pub(super) enum Progress {
-    /// The next message is waited for.
+    /// Wait for the next message.
     Wait,
-    /// These are to be sent.
-    Say(Vec<Message>),
-    /// The switch is up.
-    Up(SwitchFeatures, Known),
+    /// Send these messages.
+    Send(Vec<Message>),
+    /// The handshake is complete.
+    Up(SwitchFeatures, SwitchState),
 }
 
 impl Handshake {
-    /// What is sent first, and what is waited for then.
+    /// Starts a handshake. Returns the first message to send.
     pub(super) fn begin(config: &Config) -> (Message, Handshake) {
         let hello = Message { xid: Xid(0), body: Body::Hello(Hello::ours()) };
         let parts_left = config.max_answer_parts;
-        (hello, Handshake { said_hello: false, parts_left, features: None, known: Known::default() })
+        (
+            hello,
+            Handshake { hello_received: false, parts_left, features: None, known: SwitchState::default() },
+        )
     }
 
-    /// Takes the next message, whose header has this version.
+    /// Handles the next message, whose header has this version.
     pub(super) fn take(
         &mut self,
         version: u8,
         message: Message,
         config: &Config,
     ) -> Result<Progress, HandshakeError> {
-        if self.said_hello {
+        if self.hello_received {
             return self.gather(message);
         }
         match message.body {
             Body::Hello(hello) if hello.speaks_ours(version) => {
-                self.said_hello = true;
-                Ok(Progress::Say(questions(config)))
+                self.hello_received = true;
+                Ok(Progress::Send(requests(config)))
             }
             Body::Hello(hello) => Err(HandshakeError::Version { highest: highest(&hello, version) }),
             Body::Error(error) => Err(HandshakeError::Refused { what: "Hello", error }),
@@ -157,7 +160,7 @@ impl Handshake {
                     _ => {}
                 }
             }
-            // A switch need not know groups.
+            // Groups are optional.
             Body::Error(_) if xid == GROUPS => {}
             Body::Error(error) => return Err(HandshakeError::Refused { what: what(xid), error }),
             Body::BarrierReply if xid == BARRIER => {
@@ -166,7 +169,7 @@ impl Handshake {
             }
             body @ (Body::PortStatus(_) | Body::FlowRemoved(_)) => {
                 if self.known.early.len() == MAX_EARLY {
-                    return Err(HandshakeError::TooLong("changes while it connects"));
+                    return Err(HandshakeError::TooLong("changes during the handshake"));
                 }
                 self.known.early.push(Message { xid, body });
             }
@@ -176,8 +179,8 @@ impl Handshake {
     }
 }
 
-/// All that is asked of a switch. Answers come before that to the barrier (section 6.2).
-fn questions(config: &Config) -> Vec<Message> {
+/// Returns all requests. The barrier is answered after all of them (section 6.2).
+fn requests(config: &Config) -> Vec<Message> {
     let ask = |request: Request| Body::MultipartRequest(request.into());
     let flags = FragmentHandling::NORMAL;
     let flows = FlowFilter::by_cookie(config.read_back.cookie, config.read_back.mask);
@@ -195,12 +198,12 @@ fn questions(config: &Config) -> Vec<Message> {
 
 fn what(xid: Xid) -> &'static str {
     match xid {
-        FEATURES => "to say who it is",
-        SET_CONFIG => "to be set",
-        PORTS => "to say which ports it has",
-        FLOWS => "to say which flows it has",
-        BARRIER => "a barrier",
-        _ => "something",
+        FEATURES => "the request for its features",
+        SET_CONFIG => "its configuration",
+        PORTS => "the request for its ports",
+        FLOWS => "the request for its flows",
+        BARRIER => "the barrier",
+        _ => "a request",
     }
 }
 
@@ -211,9 +214,9 @@ fn highest(hello: &Hello, version: u8) -> u8 {
     }
 }
 
-/// What a switch that cannot be spoken to is told (OFPHFC_INCOMPATIBLE, section "Error Message").
+/// Returns the error for a switch with an incompatible version (OFPHFC_INCOMPATIBLE, section "Error Message").
 pub(super) fn incompatible() -> Message {
-    let data = format!("only OpenFlow 1.{} is spoken here", VERSION - 1).into_bytes();
+    let data = format!("only OpenFlow 1.{} is supported", VERSION - 1).into_bytes();
     let error = ErrorMessage { error_type: ErrorType::HELLO_FAILED, code: 0, data };
     Message { xid: Xid(0), body: Body::Error(error) }
 }

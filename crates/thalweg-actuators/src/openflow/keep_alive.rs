@@ -1,47 +1,47 @@
-//! Whether a switch is still there: echoes (section 6.3.3 leaves their timing to us).
+//! Liveness of a switch by echo requests (section 6.3.3 leaves their timing open).
 
 use thalweg_wire::{Nanos, Timestamp};
 
-/// When a switch was last heard, and asked.
+/// Tracks the last message of a switch and the pending echo request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeepAlive {
     interval: Nanos,
     timeout: Nanos,
-    heard: Timestamp,
-    asked: Option<Timestamp>,
+    last_received: Timestamp,
+    probed: Option<Timestamp>,
 }
 
-/// What is to be done about a switch now.
+/// The liveness of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// Nothing.
-    Well,
-    /// It is to be asked for an echo.
-    Ask,
-    /// It is to be given up.
-    Gone,
+pub(super) enum PeerState {
+    /// Messages arrive; nothing to do.
+    Alive,
+    /// Silent: send an echo request.
+    Probe,
+    /// Dead: close the connection.
+    Dead,
 }
 
 impl KeepAlive {
-    /// To ask after `interval` without a word, and to give up `timeout` after that.
+    /// Sends an echo request after `interval` of silence, and gives up `timeout` later.
     pub(super) fn new(interval: Nanos, timeout: Nanos, now: Timestamp) -> KeepAlive {
-        KeepAlive { interval, timeout, heard: now, asked: None }
+        KeepAlive { interval, timeout, last_received: now, probed: None }
     }
 
-    /// Something came, whatever it was.
-    pub(super) fn heard(&mut self, now: Timestamp) {
-        (self.heard, self.asked) = (now, None);
+    /// Records that any message arrived.
+    pub(super) fn received(&mut self, now: Timestamp) {
+        (self.last_received, self.probed) = (now, None);
     }
 
-    /// To be called again and again. Says [`Verdict::Ask`] once for each silence.
-    pub(super) fn check(&mut self, now: Timestamp) -> Verdict {
-        match self.asked {
-            Some(asked) if now - asked >= self.timeout => Verdict::Gone,
-            None if now - self.heard >= self.interval => {
-                self.asked = Some(now);
-                Verdict::Ask
+    /// Returns the liveness; call it periodically. Returns [`PeerState::Probe`] once per silence.
+    pub(super) fn check(&mut self, now: Timestamp) -> PeerState {
+        match self.probed {
+            Some(probed) if now - probed >= self.timeout => PeerState::Dead,
+            None if now - self.last_received >= self.interval => {
+                self.probed = Some(now);
+                PeerState::Probe
             }
-            _ => Verdict::Well,
+            _ => PeerState::Alive,
         }
     }
 }
@@ -51,20 +51,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_silent_switch_is_asked_once_and_then_given_up() {
+    fn a_silent_switch_is_probed_once_and_then_dead() {
         let mut alive = KeepAlive::new(Nanos(10), Nanos(20), Timestamp(100));
-        assert_eq!(alive.check(Timestamp(109)), Verdict::Well);
-        assert_eq!(alive.check(Timestamp(112)), Verdict::Ask);
-        assert_eq!(alive.check(Timestamp(131)), Verdict::Well);
-        assert_eq!(alive.check(Timestamp(132)), Verdict::Gone);
+        assert_eq!(alive.check(Timestamp(109)), PeerState::Alive);
+        assert_eq!(alive.check(Timestamp(112)), PeerState::Probe);
+        assert_eq!(alive.check(Timestamp(131)), PeerState::Alive);
+        assert_eq!(alive.check(Timestamp(132)), PeerState::Dead);
     }
 
     #[test]
-    fn a_switch_that_answers_is_well_for_another_interval() {
+    fn an_answer_keeps_a_switch_alive_for_another_interval() {
         let mut alive = KeepAlive::new(Nanos(10), Nanos(20), Timestamp(100));
-        assert_eq!(alive.check(Timestamp(110)), Verdict::Ask);
-        alive.heard(Timestamp(125));
-        assert_eq!(alive.check(Timestamp(134)), Verdict::Well);
-        assert_eq!(alive.check(Timestamp(135)), Verdict::Ask);
+        assert_eq!(alive.check(Timestamp(110)), PeerState::Probe);
+        alive.received(Timestamp(125));
+        assert_eq!(alive.check(Timestamp(134)), PeerState::Alive);
+        assert_eq!(alive.check(Timestamp(135)), PeerState::Probe);
     }
 }

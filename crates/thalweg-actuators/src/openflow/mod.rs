@@ -1,35 +1,32 @@
-//! OpenFlow 1.3 towards switches: connections that keep themselves up, and batches of changes that say what became of
-//! them.
+//! OpenFlow 1.3 to switches: persistent connections, and batches of changes with reported outcomes.
 //!
-//! Source: *OpenFlow Switch Specification*, version 1.3.5 (Open Networking Foundation, TS-023, 2015), by sections. The
-//! messages are those of [`thalweg_wire::openflow`].
+//! Source: *OpenFlow Switch Specification*, version 1.3.5 (Open Networking Foundation, TS-023, 2015), cited by
+//! section. The messages are those of [`thalweg_wire::openflow`].
 //!
-//! [`Switches`] has switches connect to it or connects to them, over TCP or TLS, and tells what happens as [`Event`]s
-//! over a channel. Each connection that comes up is a [`Switch`], through which a batch of messages is sent in one
-//! write, with a barrier behind it; a [`Ticket`] tells when the switch has carried it out, refused it, or not answered
-//! in time.
+//! [`Switches`] accepts connections of switches or connects to them, over TCP or TLS, and reports [`Event`]s over a
+//! channel. Each established connection is a [`Switch`]. It sends a batch of messages in one write, followed by a
+//! barrier. A [`PendingBatch`] reports whether the switch carried the batch out, refused it, or did not answer in
+//! time.
 //!
-//! What a new connection goes through, in two round trips: both say hello; then, in one write, the switch is asked who
-//! it is, which ports it has, and which flows (by cookie, [`Config::read_back`]) and groups are installed, and is told
-//! how much of packets to send. With all of that it is announced as [`Event::Up`], so that whoever steers can compare
-//! what is installed with what is to be. A switch keeps forwarding while nobody is connected to it.
+//! A new connection takes two round trips. First both sides send hello. Then one write requests the switch's
+//! features, ports, flows (by cookie, [`Config::read_back`]) and groups, and sets the length of packets sent to the
+//! controller. [`Event::Up`] announces the connection with all answers, so that the controller can compare installed
+//! and wanted rules. A switch keeps forwarding while disconnected.
 //!
-//! - **Threads.** One for each connection, which reads; who sends writes, so that a batch waits for no other thread.
-//!   One for each listening address and for each switch that is connected to.
-//! - **Bounds.** Connections, batches without an answer, flows read back, and events that nobody has taken are bounded
-//!   by [`Config`]. Where events are not taken fast enough, packets for the controller are dropped and counted; all
-//!   else waits, and TCP holds the switch back.
-//! - **Time.** When to ask for a sign of life, when a batch is late and how long to wait before connecting again is
-//!   decided by values that are told the time (`keep_alive`, `unanswered`, `back_off`, `handshake`); only the threads
-//!   read a clock.
+//! - **Threads.** One per connection, which reads; senders write directly, so that a batch waits for no other thread.
+//!   One per listening address, and one per switch to connect to.
+//! - **Bounds.** [`Config`] bounds connections, unanswered batches, flows read back, and queued events. If events are
+//!   taken too slowly, packets for the controller are dropped and counted. All other messages wait, and TCP slows the
+//!   switch down.
+//! - **Time.** Values that take the time as an argument decide when to send echoes, when a batch has timed out and
+//!   when to reconnect (`keep_alive`, `pending`, `retry`, `handshake`). Only the threads read a clock.
 //!
-//! A switch that does not read what it is sent stalls who sends to it, for [`Config::write_timeout`] at most; then its
-//! connection is closed.
+//! A switch that does not read stalls its senders for at most [`Config::write_timeout`]. Then its connection is
+//! closed.
 //!
-//! [`Fabric`] is what a controller makes of it: all switches of a network with the routes and the steered pairs that they
-//! are to have ([`entries`]).
+//! [`Fabric`] builds on this: all switches of a network, with the routes and steered pairs that they should have
+//! ([`entries`]).
 
-mod back_off;
 mod clock;
 mod config;
 mod connection;
@@ -38,28 +35,29 @@ mod counters;
 pub mod entries;
 mod event;
 mod fabric;
+mod fabric_event;
 mod handshake;
 mod keep_alive;
-mod link;
-mod member;
-mod news;
 mod outcome;
+mod pending;
 mod report;
+mod retry;
+mod session;
+mod socket;
 mod switch;
 mod switches;
 #[cfg(test)]
 mod tests;
 mod tls;
-mod unanswered;
 
 pub use config::{BackOff, Config, ReadBack};
 pub use counters::Counters;
 pub use event::{Event, Up};
 pub use fabric::{Fabric, Member};
+pub use fabric_event::FabricEvent;
 pub use handshake::HandshakeError;
-pub use news::News;
 pub use outcome::{DownReason, Failure, Outcome, SendError};
 pub use report::{FabricCounters, SwitchesReport};
-pub use switch::{AskError, FlowsAnswer, Switch, Ticket};
+pub use switch::{PendingBatch, PendingFlows, Switch, SwitchRequestError};
 pub use switches::{OpenFlowError, Switches};
 pub use tls::{Tls, TlsError};

@@ -1,4 +1,4 @@
-//! What became of what was sent, and of a connection.
+//! Outcomes of batches and connections.
 
 use std::fmt;
 
@@ -6,16 +6,16 @@ use thalweg_wire::Nanos;
 use thalweg_wire::openflow::{DecodeError, EncodeError, ErrorMessage, Xid};
 use thiserror::Error;
 
-/// Why something was not sent.
+/// Why a batch or request was not sent.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendError {
     /// The connection has ended.
-    #[error("the switch is not connected any more")]
+    #[error("the switch is not connected")]
     Down,
-    /// There are [`super::Config::max_unanswered`] batches and questions without an answer.
-    #[error("too many batches without an answer")]
-    Full,
+    /// [`super::Config::max_unanswered`] batches and requests are unanswered.
+    #[error("too many unanswered batches")]
+    TooManyUnanswered,
     /// A message cannot be encoded. Nothing was sent.
     #[error(transparent)]
     Encode(EncodeError),
@@ -28,55 +28,55 @@ pub enum DownReason {
     /// The switch closed it.
     #[error("closed by the switch")]
     Closed,
-    /// It broke.
-    #[error("connection broken: {0}")]
+    /// The connection failed.
+    #[error("connection failed: {0}")]
     Broken(String),
     /// The switch did not answer an echo request.
     #[error("no answer to an echo request")]
     Silent,
-    /// What it sent is no OpenFlow any more: its next message cannot be told.
-    #[error("not OpenFlow: {0}")]
+    /// The switch sent bytes that are not OpenFlow, so the start of the next message is unknown.
+    #[error("invalid OpenFlow message: {0}")]
     Unreadable(DecodeError),
-    /// The switch has connected anew.
+    /// The switch opened a newer connection.
     #[error("replaced by a newer connection")]
     Replaced,
-    /// All connections are closed.
-    #[error("closed by us")]
+    /// The controller closed all connections.
+    #[error("closed by the controller")]
     Stopped,
 }
 
-/// What became of a batch.
+/// The outcome of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The batch: the xid of its barrier.
+    /// The xid of the batch's barrier.
     pub xid: Xid,
-    /// Whether all of it was carried out.
+    /// Whether the whole batch was carried out.
     pub result: Result<(), Failure>,
-    /// From before it was written until this was known.
+    /// Time from just before the write until the outcome was known.
     pub took: Nanos,
 }
 
-/// Why a batch was not carried out, or a question not answered.
+/// Why a batch was not carried out, or a request not answered.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Failure {
     /// The switch refused a message. Others of the batch may have been carried out.
     #[error("message {position} of the batch (xid {xid}) was refused: {error}")]
     Refused {
-        /// Which message of the batch, counted from 0.
+        /// Index of the message in the batch, from 0.
         position: u32,
-        /// Its xid.
+        /// The xid of the message.
         xid: Xid,
-        /// Why.
+        /// The switch's error.
         error: ErrorMessage,
     },
-    /// There was no answer by the deadline. It may still be carried out.
+    /// No answer by the deadline. The batch may still be carried out.
     #[error("no answer by the deadline")]
-    Late,
-    /// The answer takes more messages than [`super::Config::max_answer_parts`].
-    #[error("the answer is too long")]
+    TimedOut,
+    /// The answer has more messages than [`super::Config::max_answer_parts`].
+    #[error("the answer has too many messages")]
     TooLong,
-    /// The connection ended. It may have been carried out.
+    /// The connection ended. The batch may have been carried out.
     #[error("the connection ended")]
     Down,
 }

@@ -1,29 +1,29 @@
-//! How switches that are told by OpenFlow do.
+//! Counters and state of the OpenFlow switches.
 
-/// What a fabric has done so far.
+/// Counters of a fabric.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FabricCounters {
     /// Entries written, for routes and pairs.
     pub written: u64,
-    /// Entries of ours that were not wanted any more, and deleted.
+    /// Thalweg entries deleted because they are no longer wanted.
     pub removed: u64,
-    /// Batches that were carried out.
+    /// Batches carried out.
     pub done: u64,
-    /// Batches that were refused, or not answered in time, or could not be sent.
+    /// Batches refused, timed out or not sent.
     pub failed: u64,
-    /// How often a switch was asked for its entries after it had connected.
-    pub read_again: u64,
-    /// News that nobody took in time.
-    pub news_dropped: u64,
+    /// Read-backs of a connected switch's entries.
+    pub read_backs: u64,
+    /// Events dropped because they were taken too slowly.
+    pub events_dropped: u64,
 }
 
-/// How switches that are told by OpenFlow do.
+/// State of the OpenFlow switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchesReport {
-    /// Those that have what they are to have.
+    /// Switches with all wanted entries.
     pub settled: usize,
-    /// Those that have not, or are not known to: not connected, or still at it.
+    /// Switches without confirmed entries: disconnected, or still in progress.
     pub unsettled: usize,
-    /// What they were told.
+    /// Counters of the fabric.
     pub counters: FabricCounters,
 }

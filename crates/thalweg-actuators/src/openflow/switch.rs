@@ -1,4 +1,4 @@
-//! A switch that is connected, to speak to.
+//! The handle of a connected switch.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -17,21 +17,21 @@ use super::clock::Clock;
 use super::connection::{Connection, Waiter};
 use super::outcome::{Failure, Outcome, SendError};
 
-/// One connection to a switch. Cheap to clone; stays when the connection ends, and then refuses everything.
+/// One connection to a switch. Cheap to clone; refuses everything after the connection has ended.
 #[derive(Clone)]
 pub struct Switch {
     datapath: DatapathId,
     connection: Arc<Connection>,
 }
 
-/// Why a question has no answer.
+/// Why a request has no answer.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum AskError {
+pub enum SwitchRequestError {
     /// It was not sent.
     #[error(transparent)]
     NotSent(#[from] SendError),
-    /// The switch did not answer it.
+    /// The switch did not answer, or refused.
     #[error(transparent)]
     Failed(#[from] Failure),
 }
@@ -41,40 +41,40 @@ impl Switch {
         Switch { datapath, connection }
     }
 
-    /// Which it is.
+    /// Returns the datapath id of the switch.
     pub fn datapath(&self) -> DatapathId {
         self.datapath
     }
 
-    /// Where it is connected from, or to.
+    /// Returns the address of the switch.
     pub fn peer(&self) -> SocketAddr {
         self.connection.peer
     }
 
-    /// Whether both are the same connection.
+    /// Returns whether both handles refer to the same connection.
     pub fn is_same_connection(&self, other: &Switch) -> bool {
         Arc::ptr_eq(&self.connection, &other.connection)
     }
 
-    /// Sends these messages and a barrier behind them, all in one write. The switch may carry them out in any order, so
-    /// what depends on something else goes into a later batch.
+    /// Sends messages and a barrier in one write. The switch may carry them out in any order, so put dependent
+    /// messages into a later batch.
     ///
     /// # Errors
-    /// When nothing was sent.
-    pub fn send_batch(&self, messages: &[Body], within: Nanos) -> Result<Ticket, SendError> {
+    /// If nothing was sent.
+    pub fn send_batch(&self, messages: &[Body], within: Nanos) -> Result<PendingBatch, SendError> {
         let (outcomes, outcome) = crossbeam_channel::bounded(1);
         let clock = self.connection.context.clock;
         let sent = clock.now();
         let xid = self.send_batch_to(messages, within, outcomes)?;
-        Ok(Ticket { xid, outcome, clock, sent, deadline: sent + within })
+        Ok(PendingBatch { xid, outcome, clock, sent, deadline: sent + within })
     }
 
-    /// The same with the outcome to go to a channel, which may be shared by many batches; says under which xid it will
-    /// come. The channel needs room: an outcome that finds none is dropped, and counted. A deadline is told some 50 ms
-    /// late.
+    /// Like [`send_batch`](Self::send_batch), with the outcome sent to a channel that many batches may share. Returns
+    /// the xid that the outcome will have. The channel needs room: otherwise the outcome is dropped and counted.
+    /// Timeouts are reported about 50 ms late.
     ///
     /// # Errors
-    /// When nothing was sent.
+    /// If nothing was sent.
     pub fn send_batch_to(
         &self,
         messages: &[Body],
@@ -84,67 +84,71 @@ impl Switch {
         self.connection.send_with_barrier(messages, (Waiter::Batch(outcomes), within))
     }
 
-    /// Sends these in one write, with nobody waiting: packets, above all. What the switch refuses comes as
+    /// Sends messages in one write without waiting for an outcome, for example packets. Refusals arrive as
     /// [`Event::Error`](super::Event::Error).
     ///
     /// # Errors
-    /// When nothing was sent.
+    /// If nothing was sent.
     pub fn send(&self, messages: &[Body]) -> Result<(), SendError> {
         self.connection.send(messages, None).map(drop)
     }
 
-    /// Asks a question, and waits for all parts of the answer.
+    /// Sends a request and waits for all parts of the answer.
     ///
     /// # Errors
-    /// When it was not sent, not answered in time, or refused.
-    pub fn ask(&self, request: Request, within: Nanos) -> Result<Vec<Reply>, AskError> {
+    /// If it was not sent, not answered in time, or refused.
+    pub fn request(&self, request: Request, within: Nanos) -> Result<Vec<Reply>, SwitchRequestError> {
         let (answers, answer) = crossbeam_channel::bounded(1);
-        let question = [Body::MultipartRequest(request.into())];
-        self.connection.send(&question, Some((Waiter::Question(answers, Vec::new()), within)))?;
+        let message = [Body::MultipartRequest(request.into())];
+        self.connection.send(&message, Some((Waiter::Request(answers, Vec::new()), within)))?;
         match answer.recv_timeout(within.into()) {
             Ok(answer) => Ok(answer?),
-            Err(RecvTimeoutError::Timeout) => Err(Failure::Late.into()),
+            Err(RecvTimeoutError::Timeout) => Err(Failure::TimedOut.into()),
             Err(RecvTimeoutError::Disconnected) => Err(Failure::Down.into()),
         }
     }
 
-    /// Flow entries that it has now.
+    /// Requests the present flow entries.
     ///
     /// # Errors
-    /// As of [`Switch::ask`].
-    pub fn flows(&self, filter: FlowFilter, within: Nanos) -> Result<Vec<FlowStats>, AskError> {
-        Ok(flows_of(self.ask(Request::Flow(filter), within)?))
+    /// As for [`Switch::request`].
+    pub fn flows(&self, filter: FlowFilter, within: Nanos) -> Result<Vec<FlowStats>, SwitchRequestError> {
+        Ok(flows_of(self.request(Request::Flow(filter), within)?))
     }
 
-    /// Asks for flow entries, and does not wait for the answer.
+    /// Requests flow entries without waiting for the answer.
     ///
     /// # Errors
-    /// When it was not sent.
-    pub fn ask_flows(&self, filter: FlowFilter, within: Nanos) -> Result<FlowsAnswer, SendError> {
+    /// If it was not sent.
+    pub fn request_flows(&self, filter: FlowFilter, within: Nanos) -> Result<PendingFlows, SendError> {
         let (answers, answer) = crossbeam_channel::bounded(1);
-        let question = [Body::MultipartRequest(Request::Flow(filter).into())];
-        self.connection.send(&question, Some((Waiter::Question(answers, Vec::new()), within)))?;
-        Ok(FlowsAnswer { answer })
+        let message = [Body::MultipartRequest(Request::Flow(filter).into())];
+        self.connection.send(&message, Some((Waiter::Request(answers, Vec::new()), within)))?;
+        Ok(PendingFlows { answer })
     }
 
-    /// Groups that it has now.
+    /// Requests the present groups.
     ///
     /// # Errors
-    /// As of [`Switch::ask`].
-    pub fn groups(&self, within: Nanos) -> Result<Vec<GroupDescription>, AskError> {
-        let parts = self.ask(Request::GroupDesc, within)?;
+    /// As for [`Switch::request`].
+    pub fn groups(&self, within: Nanos) -> Result<Vec<GroupDescription>, SwitchRequestError> {
+        let parts = self.request(Request::GroupDesc, within)?;
         Ok(parts
             .into_iter()
             .flat_map(|part| if let Reply::GroupDesc(groups) = part { groups } else { vec![] })
             .collect())
     }
 
-    /// Counters of a port, or of all with [`PortNumber::ANY`].
+    /// Requests the counters of a port, or of all with [`PortNumber::ANY`].
     ///
     /// # Errors
-    /// As of [`Switch::ask`].
-    pub fn port_stats(&self, port_no: PortNumber, within: Nanos) -> Result<Vec<PortStats>, AskError> {
-        let parts = self.ask(Request::PortStats(PortFilter { port_no }), within)?;
+    /// As for [`Switch::request`].
+    pub fn port_stats(
+        &self,
+        port_no: PortNumber,
+        within: Nanos,
+    ) -> Result<Vec<PortStats>, SwitchRequestError> {
+        let parts = self.request(Request::PortStats(PortFilter { port_no }), within)?;
         Ok(parts
             .into_iter()
             .flat_map(|part| if let Reply::PortStats(ports) = part { ports } else { vec![] })
@@ -162,14 +166,14 @@ impl fmt::Debug for Switch {
     }
 }
 
-/// Flow entries that were asked for.
+/// Requested flow entries.
 #[derive(Debug)]
-pub struct FlowsAnswer {
+pub struct PendingFlows {
     answer: Receiver<Result<Vec<Reply>, Failure>>,
 }
 
-impl FlowsAnswer {
-    /// The entries, or why there are none, once that is known. To be asked no more after that.
+impl PendingFlows {
+    /// Returns the entries or the error once known. Do not call it again after that.
     pub fn take(&self) -> Option<Result<Vec<FlowStats>, Failure>> {
         match self.answer.try_recv() {
             Ok(answer) => Some(answer.map(flows_of)),
@@ -179,9 +183,9 @@ impl FlowsAnswer {
     }
 }
 
-/// What is known of a batch that was sent. Dropping it changes nothing for the batch.
+/// A batch that was sent. Dropping it does not affect the batch.
 #[derive(Debug)]
-pub struct Ticket {
+pub struct PendingBatch {
     xid: Xid,
     outcome: Receiver<Outcome>,
     clock: Clock,
@@ -189,28 +193,28 @@ pub struct Ticket {
     deadline: Timestamp,
 }
 
-impl Ticket {
-    /// The batch: the xid of its barrier.
+impl PendingBatch {
+    /// Returns the xid of the batch's barrier.
     pub fn xid(&self) -> Xid {
         self.xid
     }
 
-    /// Waits until it is known what became of the batch, until its deadline at most.
+    /// Waits for the outcome, until the deadline at most.
     pub fn wait(self) -> Outcome {
         let left = self.deadline - self.clock.now();
         match self.outcome.recv_timeout(Duration::from(left)) {
             Ok(outcome) => outcome,
-            Err(RecvTimeoutError::Timeout) => self.failed(Failure::Late),
+            Err(RecvTimeoutError::Timeout) => self.failed(Failure::TimedOut),
             Err(RecvTimeoutError::Disconnected) => self.failed(Failure::Down),
         }
     }
 
-    /// What became of it, if that is known. To be asked no more after that.
+    /// Returns the outcome if known. Do not call it again after that.
     pub fn outcome(&self) -> Option<Outcome> {
         match self.outcome.try_recv() {
             Ok(outcome) => Some(outcome),
             Err(TryRecvError::Empty) if self.clock.now() < self.deadline => None,
-            Err(TryRecvError::Empty) => Some(self.failed(Failure::Late)),
+            Err(TryRecvError::Empty) => Some(self.failed(Failure::TimedOut)),
             Err(TryRecvError::Disconnected) => Some(self.failed(Failure::Down)),
         }
     }

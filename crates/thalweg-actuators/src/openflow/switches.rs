@@ -1,4 +1,4 @@
-//! All switches: who listens, who connects, who is up.
+//! Connections to all switches: listening, connecting and serving.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -14,91 +14,91 @@ use rustls::pki_types::ServerName;
 use thalweg_wire::openflow::{DatapathId, PacketIn, SwitchFeatures};
 use thiserror::Error;
 
-use super::back_off::Waits;
 use super::clock::Clock;
 use super::config::Config;
 use super::connection::{Connection, Inbox};
-use super::context::{Context, Listener, Said};
-use super::counters::{Counters, Counting};
+use super::context::{Context, Listener, SwitchMessage};
+use super::counters::{AtomicCounters, Counters};
 use super::event::{Event, Up};
-use super::handshake::{HandshakeError, Known};
-use super::link::lock;
+use super::handshake::{HandshakeError, SwitchState};
 use super::outcome::DownReason;
+use super::retry::RetryDelays;
+use super::socket::lock;
 use super::switch::Switch;
 use super::tls::{Tls, TlsError, server_name};
 
-/// How often a listening thread looks for connections. A switch takes longer to start.
+/// Interval at which a listening thread polls for connections. A switch takes longer to start.
 const ACCEPT_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Why switches cannot be listened or connected to.
+/// Why listening or connecting failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenFlowError {
-    /// The address cannot be had.
+    /// The address cannot be bound.
     #[error("cannot listen at {address}: {source}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
-    /// There is no thread to be had.
+    /// A thread could not be started.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
-    /// TLS cannot be had.
+    /// TLS could not be set up.
     #[error(transparent)]
     Tls(#[from] TlsError),
 }
 
-/// All connections to switches. Dropping it closes them and waits for its threads; whether this is still told depends on
-/// whether there is room for events.
+/// All connections to switches. Dropping it closes them and waits for its threads. It reports their end only if the
+/// event queue has room.
 pub struct Switches {
     shared: Arc<Shared>,
-    /// Dropped to stop; nothing is ever sent.
+    /// Dropped to stop all threads; never sends anything.
     running: Option<Sender<Infallible>>,
 }
 
-/// What all threads share.
+/// State shared by all threads.
 struct Shared {
     context: Arc<Context>,
-    outbox: Outbox,
+    queue: EventQueue,
     up: Mutex<BTreeMap<DatapathId, Arc<Connection>>>,
-    /// Held while it is told that a switch is up or down, so that this is told in the order in which it happens. Nobody
-    /// who takes events needs it.
+    /// Held while `Up` and `Down` events are queued, so that their order is that of the connections. Takers of events
+    /// do not lock it.
     announcing: Mutex<()>,
     connections: AtomicUsize,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Switches {
-    /// None yet; and where to take events from.
+    /// Creates an instance without connections. Returns it with the channel of events.
     pub fn new(config: Config) -> (Switches, Receiver<Event>) {
-        let (events, taken) = crossbeam_channel::bounded(config.max_events);
+        let (events, receiver) = crossbeam_channel::bounded(config.max_events);
         let (running, stop) = crossbeam_channel::bounded(0);
-        let outbox = Outbox { events, stop: stop.clone() };
+        let queue = EventQueue { events, stop: stop.clone() };
         let context = Context {
             config,
             clock: Clock::start(),
-            counting: Counting::default(),
+            counters: AtomicCounters::default(),
             stop,
-            listener: Box::new(outbox.clone()),
+            listener: Box::new(queue.clone()),
         };
         let shared = Shared {
             context: Arc::new(context),
-            outbox,
+            queue,
             up: Mutex::default(),
             announcing: Mutex::default(),
             connections: AtomicUsize::new(0),
             threads: Mutex::default(),
         };
-        (Switches { shared: Arc::new(shared), running: Some(running) }, taken)
+        (Switches { shared: Arc::new(shared), running: Some(running) }, receiver)
     }
 
-    /// Has switches connect to this address (port 0: any that is free), and says which it is. For Open vSwitch:
+    /// Listens for switches at this address (port 0: any free port). Returns the bound address. For Open vSwitch:
     /// `ovs-vsctl set-controller BRIDGE tcp:ADDRESS:PORT`, or `ssl:` with TLS.
     ///
     /// # Errors
-    /// When the address cannot be had.
+    /// If the address cannot be bound, or no thread can be started.
     pub fn listen(&self, address: SocketAddr, tls: Option<Tls>) -> Result<SocketAddr, OpenFlowError> {
         let failed = |source| OpenFlowError::Listen { address, source };
         let listener = TcpListener::bind(address).map_err(failed)?;
@@ -106,85 +106,83 @@ impl Switches {
         let bound = listener.local_addr().map_err(failed)?;
         let shared = Arc::clone(&self.shared);
         self.shared
-            .spawn(move || shared.accept_all(&listener, tls.as_ref()))
+            .spawn(move || shared.accept_loop(&listener, tls.as_ref()))
             .map_err(OpenFlowError::Thread)?;
         Ok(bound)
     }
 
-    /// Connects to a switch that listens (`ovs-vsctl set-controller BRIDGE ptcp:PORT`, or `pssl:`), and again whenever
-    /// the connection ends. With TLS, the switch's certificate is to be for the name that comes with it.
+    /// Connects to a switch that listens (`ovs-vsctl set-controller BRIDGE ptcp:PORT`, or `pssl:`), and reconnects
+    /// whenever the connection ends. With TLS, the switch's certificate must be for the given name.
     ///
     /// # Errors
-    /// When no thread can be started, or the name is none.
+    /// If no thread can be started, or the name is invalid.
     pub fn connect(&self, address: SocketAddr, tls: Option<(Tls, &str)>) -> Result<(), OpenFlowError> {
         let tls = match tls {
             Some((tls, name)) => Some((tls, server_name(name)?)),
             None => None,
         };
         let shared = Arc::clone(&self.shared);
-        self.shared
-            .spawn(move || shared.connect_again_and_again(address, tls.as_ref()))
-            .map_err(OpenFlowError::Thread)
+        self.shared.spawn(move || shared.connect_loop(address, tls.as_ref())).map_err(OpenFlowError::Thread)
     }
 
-    /// A switch, if it is up.
+    /// Returns a switch, if connected.
     pub fn switch(&self, datapath: DatapathId) -> Option<Switch> {
         lock(&self.shared.up).get(&datapath).map(|connection| Switch::new(datapath, Arc::clone(connection)))
     }
 
-    /// Those that are up.
+    /// Returns the connected switches.
     pub fn datapaths(&self) -> Vec<DatapathId> {
         lock(&self.shared.up).keys().copied().collect()
     }
 
-    /// What has come to pass so far.
+    /// Returns the counters.
     pub fn counters(&self) -> Counters {
-        self.shared.context.counting.read()
+        self.shared.context.counters.read()
     }
 }
 
 impl Drop for Switches {
     fn drop(&mut self) {
         self.running = None;
-        // A thread may have started another one before it saw this.
+        // A thread may have started another one before it noticed the stop.
         loop {
             let threads = std::mem::take(&mut *lock(&self.shared.threads));
             if threads.is_empty() {
                 return;
             }
             for thread in threads {
-                // A thread that panicked has said so itself.
+                // A panicked thread has already reported its panic.
                 let _ = thread.join();
             }
         }
     }
 }
 
-/// Where events are put.
+/// The queue of events.
 #[derive(Clone)]
-struct Outbox {
+struct EventQueue {
     events: Sender<Event>,
-    /// Disconnected when all is to stop.
+    /// Disconnected to stop all threads.
     stop: Receiver<Infallible>,
 }
 
-impl Outbox {
-    /// Tells an event, and waits until there is room for it.
-    fn tell(&self, event: Event) {
+impl EventQueue {
+    /// Queues an event; blocks until there is room.
+    fn push(&self, event: Event) {
         crossbeam_channel::select! {
-            send(self.events, event) -> _ => {} // Perhaps nobody wants to know.
+            send(self.events, event) -> _ => {} // The receiver may be gone.
             recv(self.stop) -> _ => {}
         }
     }
 }
 
-impl Listener for Outbox {
-    fn hear(&self, datapath: DatapathId, said: Said) {
-        self.tell(match said {
-            Said::PortStatus(status) => Event::PortStatus { datapath, status },
-            Said::FlowRemoved(flow) => Event::FlowRemoved { datapath, flow },
-            Said::Error { xid, error } => Event::Error { datapath, xid, error },
-            Said::Unreadable(error) => Event::Unreadable { datapath, error },
+impl Listener for EventQueue {
+    fn receive(&self, datapath: DatapathId, said: SwitchMessage) {
+        self.push(match said {
+            SwitchMessage::PortStatus(status) => Event::PortStatus { datapath, status },
+            SwitchMessage::FlowRemoved(flow) => Event::FlowRemoved { datapath, flow },
+            SwitchMessage::Error { xid, error } => Event::Error { datapath, xid, error },
+            SwitchMessage::Unreadable(error) => Event::Unreadable { datapath, error },
         });
     }
 
@@ -195,7 +193,7 @@ impl Listener for Outbox {
 }
 
 impl Shared {
-    /// Waits, and says whether to go on.
+    /// Waits. Returns whether to go on.
     fn wait(&self, time: Duration) -> bool {
         self.context.stop.recv_timeout(time) == Err(RecvTimeoutError::Timeout)
     }
@@ -207,7 +205,7 @@ impl Shared {
         Ok(())
     }
 
-    fn accept_all(self: Arc<Self>, listener: &TcpListener, tls: Option<&Tls>) {
+    fn accept_loop(self: Arc<Self>, listener: &TcpListener, tls: Option<&Tls>) {
         loop {
             match listener.accept() {
                 Ok((stream, peer)) => {
@@ -223,12 +221,12 @@ impl Shared {
                         shared.run(stream, peer, tls);
                     };
                     if self.spawn(run).is_err() {
-                        self.context.counting.accept_failures.add(1);
+                        self.context.counters.accept_failures.add(1);
                     }
                 }
                 Err(error) => {
                     if error.kind() != io::ErrorKind::WouldBlock {
-                        self.context.counting.accept_failures.add(1);
+                        self.context.counters.accept_failures.add(1);
                     }
                     if !self.wait(ACCEPT_INTERVAL) {
                         return;
@@ -238,12 +236,8 @@ impl Shared {
         }
     }
 
-    fn connect_again_and_again(
-        self: Arc<Self>,
-        address: SocketAddr,
-        tls: Option<&(Tls, ServerName<'static>)>,
-    ) {
-        let mut waits = Waits::new(self.context.config.back_off);
+    fn connect_loop(self: Arc<Self>, address: SocketAddr, tls: Option<&(Tls, ServerName<'static>)>) {
+        let mut delays = RetryDelays::new(self.context.config.back_off);
         let timeout = Duration::from(self.context.config.handshake_timeout).max(Duration::from_millis(1));
         loop {
             let connected = TcpStream::connect_timeout(&address, timeout).map_err(|error| error.to_string());
@@ -258,18 +252,18 @@ impl Shared {
                     false
                 }
             };
-            let wait = if was_up { waits.after_success() } else { waits.after_failure() };
+            let wait = if was_up { delays.after_success() } else { delays.after_failure() };
             if !self.wait(wait.into()) {
                 return;
             }
         }
     }
 
-    /// Runs a connection to its end, and says whether it was up.
+    /// Runs a connection to its end. Returns whether it was established.
     fn run(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, tls: Option<rustls::Connection>) -> bool {
-        let place = Place::take(&self);
-        if place.number > self.context.config.max_connections {
-            self.refuse(peer, HandshakeError::TooMany);
+        let slot = ConnectionSlot::take(&self);
+        if slot.number > self.context.config.max_connections {
+            self.refuse(peer, HandshakeError::TooManyConnections);
             return false;
         }
         let connection = match Connection::new(Arc::clone(&self.context), stream, peer, tls) {
@@ -280,7 +274,7 @@ impl Shared {
             }
         };
         let mut inbox = Inbox::default();
-        match connection.come_up(&mut inbox) {
+        match connection.handshake(&mut inbox) {
             Ok((features, known)) => {
                 self.serve(&connection, features, known, &mut inbox);
                 true
@@ -293,13 +287,19 @@ impl Shared {
         }
     }
 
-    fn serve(&self, connection: &Arc<Connection>, features: SwitchFeatures, known: Known, inbox: &mut Inbox) {
+    fn serve(
+        &self,
+        connection: &Arc<Connection>,
+        features: SwitchFeatures,
+        known: SwitchState,
+        inbox: &mut Inbox,
+    ) {
         let datapath = features.datapath_id;
-        let Known { ports, flows, groups, early } = known;
+        let SwitchState { ports, flows, groups, early } = known;
         let switch = Switch::new(datapath, Arc::clone(connection));
         self.announce_up(connection, Up { switch, features, ports, flows, groups });
         for message in early {
-            connection.hear(datapath, message);
+            connection.handle(datapath, message);
         }
         let reason = connection.serve(datapath, inbox);
         connection.end();
@@ -307,23 +307,23 @@ impl Shared {
     }
 
     fn refuse(&self, peer: SocketAddr, error: HandshakeError) {
-        self.context.counting.refused.add(1);
-        self.outbox.tell(Event::Refused { peer, error });
+        self.context.counters.refused.add(1);
+        self.queue.push(Event::Refused { peer, error });
     }
 
-    /// The newest connection of a switch counts: it would not have begun another one if the one before were well.
+    /// Replaces an older connection of the same switch: a switch opens a new one only if the old one failed.
     fn announce_up(&self, connection: &Arc<Connection>, up: Up) {
         let datapath = up.features.datapath_id;
         let _announcing = lock(&self.announcing);
         if let Some(before) = lock(&self.up).insert(datapath, Arc::clone(connection)) {
             before.close(DownReason::Replaced);
-            self.outbox.tell(Event::Down { datapath, reason: DownReason::Replaced });
+            self.queue.push(Event::Down { datapath, reason: DownReason::Replaced });
         }
-        self.context.counting.up.add(1);
-        self.outbox.tell(Event::Up(Box::new(up)));
+        self.context.counters.up.add(1);
+        self.queue.push(Event::Up(Box::new(up)));
     }
 
-    /// Nothing if it has been replaced, which was told then.
+    /// Reports the end, unless the connection was replaced, which was reported then.
     fn announce_down(&self, datapath: DatapathId, connection: &Arc<Connection>, reason: DownReason) {
         let _announcing = lock(&self.announcing);
         let was_current = {
@@ -332,26 +332,26 @@ impl Shared {
             is_current && up.remove(&datapath).is_some()
         };
         if was_current {
-            self.outbox.tell(Event::Down { datapath, reason });
+            self.queue.push(Event::Down { datapath, reason });
         }
     }
 }
 
-/// One of the connections that there may be at once.
-struct Place<'a> {
+/// A slot among the allowed connections.
+struct ConnectionSlot<'a> {
     shared: &'a Shared,
-    /// How many there are with it.
+    /// Number of connections, this one included.
     number: usize,
 }
 
-impl Place<'_> {
-    fn take(shared: &Shared) -> Place<'_> {
+impl ConnectionSlot<'_> {
+    fn take(shared: &Shared) -> ConnectionSlot<'_> {
         let number = shared.connections.fetch_add(1, Ordering::Relaxed) + 1;
-        Place { shared, number }
+        ConnectionSlot { shared, number }
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for ConnectionSlot<'_> {
     fn drop(&mut self) {
         self.shared.connections.fetch_sub(1, Ordering::Relaxed);
     }

@@ -1,7 +1,7 @@
-//! Certificates: ours, and of the authority that switches' are from.
+//! TLS: the controller's certificate, and the authority of the switches' certificates.
 //!
-//! TLS 1.3, and each side shows a certificate that the other one's authority has signed, as Open vSwitch does with
-//! `ssl:` (`ovs-vsctl set-ssl`).
+//! TLS 1.3 with certificates on both sides, each signed by the authority that the other side trusts, as with `ssl:`
+//! in Open vSwitch (`ovs-vsctl set-ssl`).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,29 +12,29 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
 use thiserror::Error;
 
-/// Why TLS cannot be had.
+/// Why TLS cannot be set up.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// A file cannot be read, or is not what it is to be.
+    /// A file cannot be read, or has invalid contents.
     #[error("cannot read {what} from {}: {message}", file.display())]
     Unreadable {
-        /// What was to be read.
+        /// The expected contents.
         what: &'static str,
         /// The file.
         file: PathBuf,
-        /// Why not.
+        /// The reason.
         message: String,
     },
-    /// Certificate, key and authority do not go together, or cannot be used.
-    #[error("certificate and key cannot be used: {0}")]
+    /// Certificate, key and authority do not match, or cannot be used.
+    #[error("cannot use certificate, key and authority: {0}")]
     Refused(String),
-    /// A name that no certificate can be for.
-    #[error("{0:?} is no name that a certificate can be for, expected a host's name or an IP address")]
+    /// A name that no certificate can have.
+    #[error("invalid certificate name {0:?}: expected a host name or an IP address")]
     Name(String),
 }
 
-/// How connections are encrypted, whoever begins them.
+/// TLS settings for accepted and for outgoing connections.
 #[derive(Clone, Debug)]
 pub struct Tls {
     pub(super) server: Arc<ServerConfig>,
@@ -42,11 +42,10 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// From PEM files: our certificate, with others that lead to its authority if there are any; its key; certificates of
-    /// the authority, or authorities, of switches.
+    /// Reads PEM files: the certificate chain, leaf first; its key; the authorities of the switches' certificates.
     ///
     /// # Errors
-    /// When they cannot be read or used.
+    /// If they cannot be read or used.
     pub fn from_files(certificate: &Path, key: &Path, authority: &Path) -> Result<Tls, TlsError> {
         let chain = certificates("a certificate", certificate)?;
         let key =
@@ -85,20 +84,20 @@ impl Tls {
         Ok(Tls { server: Arc::new(server), client: Arc::new(client) })
     }
 
-    /// For a connection that a switch began.
+    /// Creates the TLS state of an accepted connection.
     pub(super) fn accept(&self) -> Result<rustls::Connection, TlsError> {
         let connection = ServerConnection::new(Arc::clone(&self.server));
         Ok(connection.map_err(|error| TlsError::Refused(error.to_string()))?.into())
     }
 
-    /// For a connection to a switch whose certificate is for `name`.
+    /// Creates the TLS state of a connection to a switch whose certificate is for `name`.
     pub(super) fn connect(&self, name: ServerName<'static>) -> Result<rustls::Connection, TlsError> {
         let connection = ClientConnection::new(Arc::clone(&self.client), name);
         Ok(connection.map_err(|error| TlsError::Refused(error.to_string()))?.into())
     }
 }
 
-/// A name that a certificate can be for.
+/// Parses a name that a certificate can have.
 pub(super) fn server_name(name: &str) -> Result<ServerName<'static>, TlsError> {
     ServerName::try_from(name.to_owned()).map_err(|_| TlsError::Name(name.to_owned()))
 }
@@ -107,13 +106,13 @@ fn unreadable(what: &'static str, file: &Path, error: &dyn std::fmt::Display) ->
     TlsError::Unreadable { what, file: file.to_owned(), message: error.to_string() }
 }
 
-/// All certificates of a file; at least one.
+/// Reads all certificates of a file; at least one.
 fn certificates(what: &'static str, file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let found: Vec<_> = CertificateDer::pem_file_iter(file)
+    let certificates: Vec<_> = CertificateDer::pem_file_iter(file)
         .and_then(Iterator::collect)
         .map_err(|error| unreadable(what, file, &error))?;
-    if found.is_empty() {
-        return Err(unreadable(what, file, &"there is none in it"));
+    if certificates.is_empty() {
+        return Err(unreadable(what, file, &"the file has none, expected PEM"));
     }
-    Ok(found)
+    Ok(certificates)
 }

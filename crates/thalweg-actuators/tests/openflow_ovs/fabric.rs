@@ -1,10 +1,10 @@
-//! A network of Open vSwitch's bridges: what they have installed, and what they would do with packets.
+//! A network of Open vSwitch bridges: installed entries, and traces of packets.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use thalweg_actuators::openflow::{Config, Fabric, Member, News, entries};
+use thalweg_actuators::openflow::{Config, Fabric, FabricEvent, Member, entries};
 use thalweg_actuators::{Action, ActionId, Actuator};
 use thalweg_control::Pair;
 use thalweg_network::routing::{TreeOptions, spanning_trees};
@@ -14,7 +14,7 @@ use thalweg_wire::openflow::{DatapathId, PortNumber};
 use thalweg_wire::{Nanos, Timestamp};
 
 use crate::ovs::Ovs;
-use crate::{PATIENCE, check_log, local, ovs};
+use crate::{TEST_TIMEOUT, check_log, local, ovs};
 
 const ADDRESSES: u8 = 2;
 /// From a host of the first leaf to one of the second.
@@ -52,18 +52,18 @@ fn add_bridges(ovs: &Ovs, state: &NetworkState, controller: SocketAddr) {
 }
 
 fn settle(fabric: &mut Fabric) {
-    let (begun, mut now) = (Instant::now(), Timestamp(0));
+    let (start, mut now) = (Instant::now(), Timestamp(0));
     while {
-        fabric.tend(now);
+        fabric.maintain(now);
         fabric.unsettled().next().is_some()
     } {
-        assert!(begun.elapsed() < PATIENCE, "{:?}", fabric.take_news());
+        assert!(start.elapsed() < TEST_TIMEOUT, "{:?}", fabric.take_events());
         std::thread::sleep(Duration::from_millis(2));
         now = now + Nanos::from_millis(2);
     }
 }
 
-fn act(fabric: &mut Fabric, address: u8) {
+fn reroute(fabric: &mut Fabric, address: u8) {
     let action = Action {
         id: ActionId(1),
         pair: PAIR,
@@ -71,41 +71,44 @@ fn act(fabric: &mut Fabric, address: u8) {
         issued: Timestamp(0),
         deadline: Timestamp(0) + Nanos::from_secs(5),
     };
-    fabric.act(&action).unwrap();
+    fabric.reroute(&action).unwrap();
     settle(fabric);
 }
 
-/// Where a packet of the pair with this destination address leaves the network, copies left out, by what each switch says
-/// that it would do.
+/// Traces a packet of the pair with this destination address through the network, by the actions that each switch
+/// reports. Returns the path, the host and the final address; ignores copies.
 fn walk(ovs: &Ovs, state: &NetworkState, address: u8) -> (Vec<RouterId>, EndpointId, String) {
     let topology = state.topology();
     let (mut router, mut port) = (topology.router_of(PAIR.source), topology.port_of(PAIR.source));
     let source = topology.mac(PAIR.source, 0);
     let mut destination = topology.mac(PAIR.destination, address).to_string();
-    let mut way = Vec::new();
+    let mut path = Vec::new();
     loop {
-        way.push(router);
+        path.push(router);
         let in_port = entries::port_number(port).0;
         let packet = format!("in_port={in_port},dl_src={source},dl_dst={destination},dl_type=0x88b5");
         let actions = ovs.trace(&bridge(router), &packet);
         if let Some((_, written)) = actions.split_once("dst=") {
             destination = written[..17].to_owned();
         }
-        // Numbers of the datapath, which its ports have in the order in which they were added: six a bridge.
+        // Datapath port numbers, in the order in which ports were added: six per bridge.
         let numbers = actions.split(',').filter_map(|action| action.parse::<u32>().ok());
         let outputs: Vec<u32> = numbers.map(|number| ovs.of_port(&bridge(router), number)).collect();
         assert_eq!(outputs.iter().filter(|&&output| output == MONITOR).count(), 1, "{actions}: one copy");
-        let output = *outputs.iter().find(|&&output| output != MONITOR).expect("it goes somewhere");
+        let output = *outputs
+            .iter()
+            .find(|&&output| output != MONITOR)
+            .expect("an output other than the monitor port");
         let peer = topology.peer(router, PortIndex(output as u16 - 1));
         match peer.node {
             thalweg_network::Node::Router(next) => (router, port) = (next, peer.port),
-            thalweg_network::Node::Endpoint(host) => return (way, host, destination),
+            thalweg_network::Node::Endpoint(host) => return (path, host, destination),
         }
     }
 }
 
 #[test]
-fn a_network_of_bridges_forwards_by_both_trees_and_steers_by_a_rewrite() {
+fn a_network_of_bridges_forwards_by_both_trees_and_steers_a_pair() {
     let Some(mut ovs) = ovs("a_network_of_bridges", "OpenFlow13") else { return };
     let state = state();
     let (mut fabric, address) = fabric(&state);
@@ -117,15 +120,15 @@ fn a_network_of_bridges_forwards_by_both_trees_and_steers_by_a_rewrite() {
         assert_eq!(ovs.flows(&bridge(router)).len(), 4 * usize::from(ADDRESSES));
     }
     let base = topology.mac(PAIR.destination, 0).to_string();
-    let (home, host, arrives_as) = walk(&ovs, &state, 0);
-    assert_eq!((home.len(), host, &arrives_as), (3, PAIR.destination, &base));
-    let (round, host, arrives_as) = walk(&ovs, &state, 1);
+    let (base_path, host, arrives_as) = walk(&ovs, &state, 0);
+    assert_eq!((base_path.len(), host, &arrives_as), (3, PAIR.destination, &base));
+    let (shadow_path, host, arrives_as) = walk(&ovs, &state, 1);
     assert_eq!((host, &arrives_as), (PAIR.destination, &base), "written back");
-    assert_ne!(home, round);
+    assert_ne!(base_path, shadow_path);
 
-    // The host goes on sending to the base address.
-    act(&mut fabric, 1);
-    assert_eq!(walk(&ovs, &state, 0), (round.clone(), PAIR.destination, base.clone()));
+    // The host still sends to the base address.
+    reroute(&mut fabric, 1);
+    assert_eq!(walk(&ovs, &state, 0), (shadow_path.clone(), PAIR.destination, base.clone()));
     let shown = ovs.flows("sw0");
     let steering: Vec<_> = shown.iter().filter(|line| line.contains("priority=20480")).collect();
     let [line] = steering.as_slice() else { panic!("{shown:?}") };
@@ -137,32 +140,32 @@ fn a_network_of_bridges_forwards_by_both_trees_and_steers_by_a_rewrite() {
         assert!(line.contains(part), "{part} is not in {line}");
     }
 
-    // All switches fail at once, and have forgotten everything.
+    // All switches restart empty at once.
     ovs.kill_switch();
     ovs.start_switch();
-    let begun = Instant::now();
-    while !fabric.take_news().iter().any(|news| matches!(news, News::Down { .. })) {
-        fabric.tend(Timestamp(0));
-        assert!(begun.elapsed() < PATIENCE);
+    let start = Instant::now();
+    while !fabric.take_events().iter().any(|event| matches!(event, FabricEvent::Down { .. })) {
+        fabric.maintain(Timestamp(0));
+        assert!(start.elapsed() < TEST_TIMEOUT);
     }
     settle(&mut fabric);
-    assert_eq!(walk(&ovs, &state, 0).0, round);
-    act(&mut fabric, 0);
-    assert_eq!(walk(&ovs, &state, 0).0, home);
+    assert_eq!(walk(&ovs, &state, 0).0, shadow_path);
+    reroute(&mut fabric, 0);
+    assert_eq!(walk(&ovs, &state, 0).0, base_path);
     assert_eq!(ovs.flows("sw0").len(), 8);
     check_log(&ovs);
 }
 
 #[test]
-fn a_controller_killed_while_it_installs_is_followed_by_one_that_sends_what_is_missing() {
-    let Some(ovs) = ovs("a_controller_killed_while_it_installs", "OpenFlow13") else { return };
+fn a_restarted_controller_sends_only_missing_entries() {
+    let Some(ovs) = ovs("a_restarted_controller_sends_only_missing_entries", "OpenFlow13") else { return };
     let state = state();
     let (mut first, address) = fabric(&state);
     add_bridges(&ovs, &state, address);
     first.install(&state);
     settle(&mut first);
     drop(first);
-    // As if it had got no further.
+    // Simulates an incomplete installation.
     let socket = format!("unix:{}", ovs.path("sw2.mgmt").display());
     ovs.run("ovs-ofctl", &["-O", "OpenFlow13", "del-flows", &socket, "dl_dst=02:54:57:01:00:00"]);
     assert_eq!(ovs.flows("sw2").len(), 7);

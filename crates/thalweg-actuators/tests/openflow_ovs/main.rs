@@ -1,7 +1,7 @@
-//! The connection to switches, judged by Open vSwitch: what it shows, what it answers, and that its log has no complaint.
+//! OpenFlow connections tested against Open vSwitch: its shown entries, its answers, and a log without complaints.
 //!
-//! Needs Open vSwitch (`apt-get install openvswitch-switch`), but neither root nor its kernel module; says that it is
-//! skipped where it is missing.
+//! Needs Open vSwitch (`apt-get install openvswitch-switch`), but neither root nor its kernel module. Prints that it
+//! is skipped if Open vSwitch is missing.
 
 mod fabric;
 mod ovs;
@@ -24,13 +24,13 @@ use thalweg_wire::openflow::{
 };
 use thalweg_wire::{MacAddress, Nanos, Protocol};
 
-/// What the first byte of our cookies says.
+/// First byte of the cookies of these tests.
 const OURS: u64 = 0x74 << 56;
 const OURS_MASK: u64 = 0xff << 56;
-const WITHIN: Nanos = Nanos::from_secs(10);
-const PATIENCE: Duration = Duration::from_secs(30);
+const REQUEST_TIMEOUT: Nanos = Nanos::from_secs(10);
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Open vSwitch, or a line that says why not.
+/// Starts Open vSwitch, or prints that the test is skipped.
 fn ovs(test: &str, protocols: &str) -> Option<Ovs> {
     let ovs = Ovs::start(protocols);
     if ovs.is_none() {
@@ -50,7 +50,7 @@ fn local(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }
 
-/// Switches that listen, and the one that has connected.
+/// Listens, and waits for the switch to connect.
 fn connected(ovs: &Ovs) -> (Switches, Receiver<Event>, Up) {
     let (switches, events) = Switches::new(config());
     ovs.connect_to(switches.listen(local(0), None).unwrap());
@@ -59,14 +59,14 @@ fn connected(ovs: &Ovs) -> (Switches, Receiver<Event>, Up) {
 }
 
 fn next(events: &Receiver<Event>) -> Event {
-    events.recv_timeout(PATIENCE).expect("an event")
+    events.recv_timeout(TEST_TIMEOUT).expect("an event")
 }
 
 fn next_up(events: &Receiver<Event>) -> Up {
     loop {
         match next(events) {
             Event::Up(up) => return *up,
-            // While Open vSwitch starts, and ends.
+            // Expected while Open vSwitch starts and stops.
             Event::Refused {
                 error: HandshakeError::Unreachable(_) | HandshakeError::Version { .. }, ..
             }
@@ -76,7 +76,7 @@ fn next_up(events: &Receiver<Event>) -> Up {
     }
 }
 
-/// That Open vSwitch has nothing to say against what it was sent.
+/// Asserts that Open vSwitch logged no complaint.
 fn check_log(ovs: &Ovs) {
     assert_eq!(ovs.complaints(), Vec::<String>::new());
 }
@@ -89,7 +89,7 @@ fn output(port: u32) -> Vec<Instruction> {
     vec![Instruction::ApplyActions(vec![Action::output(PortNumber(port))])]
 }
 
-/// An entry for what goes to this address.
+/// Returns an entry for packets to this address.
 fn to(last: u8, instructions: Vec<Instruction>) -> FlowMod {
     let matching = Match::any().with(MatchField::EthDst(mac(last).into()));
     FlowMod { cookie: OURS | u64::from(last), priority: 100, matching, instructions, ..FlowMod::default() }
@@ -100,12 +100,12 @@ fn group(command: GroupModCommand, group_id: u32, group_type: GroupType, buckets
 }
 
 fn send(up: &Up, messages: &[Body]) -> Result<(), Failure> {
-    up.switch.send_batch(messages, WITHIN).unwrap().wait().result
+    up.switch.send_batch(messages, REQUEST_TIMEOUT).unwrap().wait().result
 }
 
 #[test]
-fn every_kind_of_match_and_action_is_shown_as_it_was_meant() {
-    let Some(ovs) = ovs("every_kind_of_match_and_action", "OpenFlow13") else { return };
+fn all_matches_and_actions_are_shown_as_sent() {
+    let Some(ovs) = ovs("all_matches_and_actions", "OpenFlow13") else { return };
     let (_switches, _events, up) = connected(&ovs);
     let ports: Vec<_> = up.ports.iter().map(|port| (port.port_no, port.name.to_string())).collect();
     for (number, name) in [(1, "p1"), (2, "p2"), (3, "p3")] {
@@ -228,8 +228,8 @@ fn every_kind_of_match_and_action_is_shown_as_it_was_meant() {
         assert!(shown.contains(part), "{part} is not in {shown}");
     }
 
-    // What it reads back to us is what we sent.
-    let mut read = up.switch.flows(FlowFilter::by_cookie(OURS, OURS_MASK), WITHIN).unwrap();
+    // The entries read back equal those sent.
+    let mut read = up.switch.flows(FlowFilter::by_cookie(OURS, OURS_MASK), REQUEST_TIMEOUT).unwrap();
     read.sort_by_key(|flow| flow.cookie);
     assert_eq!(read.len(), flows.len());
     for (read, sent) in read.iter().zip(flows) {
@@ -237,7 +237,7 @@ fn every_kind_of_match_and_action_is_shown_as_it_was_meant() {
         assert_eq!(read.matching.clone().sorted(), sent.matching.sorted());
         assert_eq!(read.instructions, sent.instructions);
     }
-    assert_eq!(up.switch.groups(WITHIN).unwrap().len(), 4);
+    assert_eq!(up.switch.groups(REQUEST_TIMEOUT).unwrap().len(), 4);
     check_log(&ovs);
 }
 
@@ -268,19 +268,19 @@ fn entries_are_changed_and_deleted_strictly_and_by_cookie() {
 }
 
 #[test]
-fn a_message_that_is_refused_is_named_with_its_reason() {
-    let Some(ovs) = ovs("a_message_that_is_refused", "OpenFlow13") else { return };
+fn a_refused_message_is_reported_with_its_reason() {
+    let Some(ovs) = ovs("a_refused_message", "OpenFlow13") else { return };
     let (_switches, _events, up) = connected(&ovs);
     let no_such_group = to(2, vec![Instruction::ApplyActions(vec![Action::Group(GroupId(77))])]);
     let refused = send(&up, &[to(1, output(1)), no_such_group, to(3, output(1))].map(Body::FlowMod));
     let Err(Failure::Refused { position: 1, error, .. }) = refused else { panic!("{refused:?}") };
     assert_eq!(error.to_string(), "bad action: bad out group (type 2, code 9)");
-    assert_eq!(ovs.ofctl("dump-flows").matches("cookie=").count(), 2, "the others are there");
+    assert_eq!(ovs.ofctl("dump-flows").matches("cookie=").count(), 2, "the others are installed");
 }
 
 #[test]
-fn packets_go_both_ways_and_ports_that_come_are_told() {
-    let Some(ovs) = ovs("packets_go_both_ways", "OpenFlow13") else { return };
+fn packets_pass_in_both_directions_and_new_ports_are_reported() {
+    let Some(ovs) = ovs("packets_pass_in_both_directions", "OpenFlow13") else { return };
     let (_switches, events, up) = connected(&ovs);
     let to_us = to(1, vec![Instruction::ApplyActions(vec![Action::to_controller()])]);
     assert_eq!(send(&up, &[Body::FlowMod(to_us)]), Ok(()));
@@ -289,50 +289,50 @@ fn packets_go_both_ways_and_ports_that_come_are_told() {
     let through_tables =
         PacketOut { in_port: PortNumber(2), ..PacketOut::new(PortNumber::TABLE, frame.clone()) };
     up.switch.send(&[Body::PacketOut(through_tables)]).unwrap();
-    let told = next(&events);
-    let Event::PacketIn { packet, .. } = told else { panic!("{told:?}") };
+    let event = next(&events);
+    let Event::PacketIn { packet, .. } = event else { panic!("{event:?}") };
     assert_eq!((packet.data, packet.buffer_id), (frame, BufferId::NONE));
     assert_eq!((packet.reason, packet.cookie), (PacketInReason::ACTION, OURS | 1));
     assert_eq!(packet.matching.in_port(), Some(PortNumber(2)));
     ovs.add_port(4);
     loop {
-        let told = next(&events);
-        let Event::PortStatus { status, .. } = told else { panic!("{told:?}") };
+        let event = next(&events);
+        let Event::PortStatus { status, .. } = event else { panic!("{event:?}") };
         if status.reason == PortReason::ADD {
             assert_eq!((status.port.port_no, status.port.name.to_string()), (PortNumber(4), "p4".into()));
             break;
         }
     }
-    let stats = up.switch.port_stats(PortNumber(2), WITHIN).unwrap();
+    let stats = up.switch.port_stats(PortNumber(2), REQUEST_TIMEOUT).unwrap();
     assert_eq!(stats.iter().map(|port| port.port_no).collect::<Vec<_>>(), [PortNumber(2)]);
     check_log(&ovs);
 }
 
 #[test]
-fn a_switch_that_was_killed_connects_again_and_shows_that_it_forgot() {
-    let Some(mut ovs) = ovs("a_switch_that_was_killed", "OpenFlow13") else { return };
+fn a_restarted_switch_reconnects_without_entries() {
+    let Some(mut ovs) = ovs("a_restarted_switch", "OpenFlow13") else { return };
     let (_switches, events, up) = connected(&ovs);
     let flows: Vec<_> = (1..=100).map(|last| Body::FlowMod(to(last, output(1)))).collect();
     assert_eq!(send(&up, &flows), Ok(()));
     ovs.kill_switch();
-    let told = next(&events);
-    let Event::Down { reason, .. } = told else { panic!("{told:?}") };
+    let event = next(&events);
+    let Event::Down { reason, .. } = event else { panic!("{event:?}") };
     assert!(matches!(reason, DownReason::Closed | DownReason::Broken(_)), "{reason}");
     ovs.start_switch();
     let again = next_up(&events);
     assert_eq!(again.features.datapath_id, up.features.datapath_id);
-    assert_eq!(again.flows.len(), 0, "it was empty when it started");
+    assert_eq!(again.flows.len(), 0, "a restarted switch is empty");
     assert_eq!(send(&again, &flows), Ok(()));
     assert_eq!(ovs.ofctl("dump-flows").matches("cookie=").count(), 100);
     check_log(&ovs);
 }
 
 #[test]
-fn a_controller_that_comes_back_reads_what_it_had_installed() {
-    let Some(ovs) = ovs("a_controller_that_comes_back", "OpenFlow13") else { return };
+fn a_restarted_controller_reads_its_installed_entries() {
+    let Some(ovs) = ovs("a_restarted_controller", "OpenFlow13") else { return };
     let (switches, _events, up) = connected(&ovs);
     let foreign = FlowMod { cookie: 1, ..to(0, output(3)) };
-    // More than one message of an answer can hold.
+    // More than fits into one answer message.
     let flows: Vec<_> = (0..2_000_u16)
         .map(|number| {
             let [high, low] = number.to_be_bytes();
@@ -345,20 +345,20 @@ fn a_controller_that_comes_back_reads_what_it_had_installed() {
         [one_more, Body::FlowMod(foreign)].into_iter().chain(flows.iter().cloned().map(Body::FlowMod));
     assert_eq!(send(&up, &messages.collect::<Vec<_>>()), Ok(()));
     drop(switches);
-    assert_eq!(ovs.ofctl("dump-flows").matches("cookie=").count(), 2_001, "it goes on forwarding");
+    assert_eq!(ovs.ofctl("dump-flows").matches("cookie=").count(), 2_001, "the switch keeps forwarding");
 
     let (_switches, _events, up) = connected(&ovs);
     let mut read = up.flows;
     read.sort_by_key(|flow| flow.cookie);
-    assert_eq!(read.len(), flows.len(), "all that are ours, and no other");
+    assert_eq!(read.len(), flows.len(), "all own entries, and no other");
     assert!(read.iter().zip(&flows).all(|(read, sent)| read.matching == sent.matching));
     assert_eq!(up.groups.iter().map(|group| group.group_id).collect::<Vec<_>>(), [GroupId(5)]);
 }
 
 #[test]
-fn a_switch_that_listens_is_connected_to() {
-    let Some(mut ovs) = ovs("a_switch_that_listens", "OpenFlow13") else { return };
-    // A port that is free now; a listener that was just closed leaves it so.
+fn a_listening_switch_is_connected() {
+    let Some(mut ovs) = ovs("a_listening_switch", "OpenFlow13") else { return };
+    // A port that is free now; closing the listener keeps it free.
     let port = TcpListener::bind(local(0)).unwrap().local_addr().unwrap().port();
     ovs.set_controller(&format!("ptcp:{port}:127.0.0.1"));
     let (switches, events) = Switches::new(config());
@@ -377,7 +377,7 @@ fn a_switch_connects_with_tls() {
     let Some(ovs) = ovs("a_switch_connects_with_tls", "OpenFlow13") else { return };
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    // Of a name that is its own: OpenSSL takes what it signs for self-signed else.
+    // Needs a name of its own: otherwise OpenSSL takes the certificates that it signs for self-signed.
     params.distinguished_name.push(DnType::CommonName, "authority");
     let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
     std::fs::write(ovs.path("ca.pem"), authority.pem()).unwrap();
@@ -403,12 +403,12 @@ fn a_switch_connects_with_tls() {
 }
 
 #[test]
-fn a_switch_that_may_only_speak_1_0_is_refused_with_what_to_do() {
-    let Some(ovs) = ovs("a_switch_that_may_only_speak_1_0", "OpenFlow10") else { return };
+fn a_switch_with_only_1_0_is_refused() {
+    let Some(ovs) = ovs("a_switch_with_only_1_0", "OpenFlow10") else { return };
     let (switches, events) = Switches::new(config());
     ovs.connect_to(switches.listen(local(0), None).unwrap());
-    let told = next(&events);
-    let Event::Refused { error, .. } = told else { panic!("{told:?}") };
+    let event = next(&events);
+    let Event::Refused { error, .. } = event else { panic!("{event:?}") };
     assert_eq!(error, HandshakeError::Version { highest: 1 });
     ovs.vsctl(&["set", "bridge", BRIDGE, "protocols=OpenFlow13"]);
     next_up(&events);

@@ -1,4 +1,4 @@
-//! Open vSwitch in a folder of its own: a database, a switch in user space, no privileges, no network devices.
+//! Runs Open vSwitch in a temporary folder: a database and a userspace switch, without privileges or network devices.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Where Debian keeps daemons; not on every user's path.
+/// Debian's folders of daemons, which are not on every user's path.
 const DAEMON_PATH: &str = "/usr/sbin:/sbin:/usr/bin:/bin:/usr/local/sbin:/usr/local/bin";
 const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
-/// Longest that Open vSwitch takes for anything on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// The one bridge.
+/// Maximum time of any step of Open vSwitch on a busy machine.
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// The name of the bridge.
 pub(crate) const BRIDGE: &str = "br0";
 
-/// Open vSwitch, until it is dropped.
+/// A running Open vSwitch; stopped on drop.
 pub(crate) struct Ovs {
     folder: tempfile::TempDir,
     database: Option<Child>,
@@ -22,10 +22,10 @@ pub(crate) struct Ovs {
 }
 
 impl Ovs {
-    /// With a bridge that has ports 1 to 3, speaks `protocols`, and does nothing but what a controller tells it; nothing
-    /// where Open vSwitch is missing.
+    /// Starts Open vSwitch with a bridge with ports 1 to 3 that supports `protocols` and forwards only by a
+    /// controller's entries. Returns `None` if Open vSwitch is missing.
     pub(crate) fn start(protocols: &str) -> Option<Ovs> {
-        let is_there = |program: &str| {
+        let is_installed = |program: &str| {
             Command::new(program)
                 .env("PATH", DAEMON_PATH)
                 .arg("--version")
@@ -35,7 +35,7 @@ impl Ovs {
                 .is_ok_and(|status| status.success())
         };
         if !Path::new(SCHEMA).exists()
-            || !["ovs-vswitchd", "ovsdb-server", "ovs-vsctl"].into_iter().all(is_there)
+            || !["ovs-vswitchd", "ovsdb-server", "ovs-vsctl"].into_iter().all(is_installed)
         {
             return None;
         }
@@ -56,10 +56,10 @@ impl Ovs {
         Some(ovs)
     }
 
-    /// Starts the switch, anew if it has been killed.
+    /// Starts or restarts the switch.
     pub(crate) fn start_switch(&mut self) {
         let database = self.database_address();
-        // Ports of type dummy lead nowhere, and need no privileges.
+        // Ports of type dummy are unconnected and need no privileges.
         self.switch = Some(self.daemon("ovs-vswitchd", &[&database, "--enable-dummy", "--disable-system"]));
         self.wait_for("its switch", || self.path("ovs-vswitchd.ctl").exists());
     }
@@ -75,8 +75,8 @@ impl Ovs {
         self.vsctl(&["add-port", BRIDGE, &name, "--", "set", "interface", &name, "type=dummy", &request]);
     }
 
-    /// Adds another bridge of this number, with ports `NAMEp1`, `NAMEp2`, ..., that connects to a controller.
-    #[allow(dead_code, reason = "not every user of this file needs it")]
+    /// Adds a bridge with this datapath id and ports `NAMEp1`, `NAMEp2`, ..., connected to a controller.
+    #[allow(dead_code, reason = "not all users of this file need it")]
     pub(crate) fn add_bridge(&self, name: &str, datapath: u64, ports: u32, controller: SocketAddr) {
         let id = format!("other-config:datapath-id={datapath:016x}");
         let settings = ["datapath_type=dummy", "fail-mode=secure", "protocols=OpenFlow13", &id];
@@ -88,16 +88,16 @@ impl Ovs {
         self.set_controller_of(name, &format!("tcp:{controller}"));
     }
 
-    /// What `ovs-ofctl dump-flows` says of a bridge, an entry a line.
-    #[allow(dead_code, reason = "not every user of this file needs it")]
+    /// Returns the entries that `ovs-ofctl dump-flows` shows, one per line.
+    #[allow(dead_code, reason = "not all users of this file need it")]
     pub(crate) fn flows(&self, bridge: &str) -> Vec<String> {
         let socket = format!("unix:{}", self.path(&format!("{bridge}.mgmt")).display());
         let shown = self.run("ovs-ofctl", &["--no-names", "-O", "OpenFlow13", "dump-flows", &socket]);
         shown.lines().filter(|line| line.contains("cookie=")).map(str::to_owned).collect()
     }
 
-    /// What a bridge would do with a packet: the actions of its datapath.
-    #[allow(dead_code, reason = "not every user of this file needs it")]
+    /// Returns the datapath actions of a bridge for a packet.
+    #[allow(dead_code, reason = "not all users of this file need it")]
     pub(crate) fn trace(&self, bridge: &str, packet: &str) -> String {
         let socket = self.path("ovs-vswitchd.ctl").display().to_string();
         let shown = self.run("ovs-appctl", &["-t", &socket, "ofproto/trace", bridge, packet]);
@@ -105,8 +105,8 @@ impl Ovs {
         actions.unwrap_or_else(|| panic!("{shown}")).to_owned()
     }
 
-    /// The OpenFlow number of a bridge's port that has this number in the datapath.
-    #[allow(dead_code, reason = "not every user of this file needs it")]
+    /// Returns the OpenFlow number of the bridge's port with this datapath number.
+    #[allow(dead_code, reason = "not all users of this file need it")]
     pub(crate) fn of_port(&self, bridge: &str, number: u32) -> u32 {
         let socket = self.path("ovs-vswitchd.ctl").display().to_string();
         // `		sw0p1 1/7: (dummy)`
@@ -118,21 +118,21 @@ impl Ovs {
         found.next_back().unwrap_or_else(|| panic!("{shown}")).unwrap()
     }
 
-    /// Has the bridge connect to these (`tcp:127.0.0.1:6653`) or listen for them (`ptcp:6653`).
+    /// Has the bridge connect to a controller (`tcp:127.0.0.1:6653`) or listen for one (`ptcp:6653`).
     pub(crate) fn set_controller(&self, target: &str) {
         self.set_controller_of(BRIDGE, target);
     }
 
-    /// The same of any bridge.
+    /// Like [`set_controller`](Self::set_controller), for any bridge.
     pub(crate) fn set_controller_of(&self, bridge: &str, target: &str) {
-        // As soon as can be, rather than up to 8 s after a connection broke.
+        // Reconnects quickly: the default back-off is up to 8 s.
         let options = ["max_backoff=1000", "connection-mode=out-of-band", "inactivity_probe=2000"];
         let command = ["set-controller", bridge, target, "--", "set", "controller", bridge];
         self.vsctl(&[&command[..], &options].concat());
     }
 
-    /// For a controller that listens here.
-    #[allow(dead_code, reason = "not every user of this file needs it")]
+    /// Connects the bridge to a controller that listens here.
+    #[allow(dead_code, reason = "not all users of this file need it")]
     pub(crate) fn connect_to(&self, address: SocketAddr) {
         self.set_controller(&format!("tcp:{address}"));
     }
@@ -142,13 +142,13 @@ impl Ovs {
         self.run("ovs-vsctl", &[&[&database[..], "--timeout=20"][..], arguments].concat())
     }
 
-    /// What `ovs-ofctl COMMAND` says of the bridge.
+    /// Returns the output of `ovs-ofctl COMMAND` for the bridge.
     pub(crate) fn ofctl(&self, command: &str) -> String {
         let bridge = format!("unix:{}", self.path(&format!("{BRIDGE}.mgmt")).display());
         self.run("ovs-ofctl", &["--no-names", "-O", "OpenFlow13", command, &bridge])
     }
 
-    /// Warnings and errors of the switch.
+    /// Returns the warnings and errors of the switch's log.
     pub(crate) fn complaints(&self) -> Vec<String> {
         let log = fs::read_to_string(self.path("ovs-vswitchd.log")).unwrap();
         let is_complaint =
@@ -173,7 +173,7 @@ impl Ovs {
         command
     }
 
-    /// Starts a daemon with its log and its control socket in the folder.
+    /// Starts a daemon with its log and control socket in the folder.
     fn daemon(&self, name: &str, arguments: &[&str]) -> Child {
         let path = |suffix| self.path(&format!("{name}.{suffix}"));
         self.command(name)
@@ -189,15 +189,15 @@ impl Ovs {
 
     pub(crate) fn run(&self, program: &str, arguments: &[&str]) -> String {
         let output = self.command(program).args(arguments).output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{program} {arguments:?}: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{program} {arguments:?}: {stderr}");
         String::from_utf8(output.stdout).unwrap()
     }
 
     fn wait_for(&self, what: &str, condition: impl Fn() -> bool) {
-        let begun = Instant::now();
+        let start = Instant::now();
         while !condition() {
-            assert!(begun.elapsed() < PATIENCE, "Open vSwitch does not start {what}");
+            assert!(start.elapsed() < TEST_TIMEOUT, "Open vSwitch did not start {what}");
             std::thread::sleep(Duration::from_millis(10));
         }
     }

@@ -1,4 +1,4 @@
-//! What goes into the control loop, and what comes out.
+//! Inputs and commands of the control loop.
 
 use std::sync::Arc;
 
@@ -7,132 +7,132 @@ use thalweg_network::{LinkId, LinkState, NetworkState, RouterId};
 use thalweg_wire::{Nanos, Timestamp};
 
 use crate::action::{Action, ActionId};
-use crate::decide::Observed;
+use crate::decide::PairRate;
 use crate::pair::Pair;
 use crate::routes::{Change, Rules};
 
-/// What the control loop is told.
+/// An input of the control loop.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// Time has passed. To be told every few milliseconds: deadlines, polls and routes are as late as this.
+    /// Time has passed. Send one every few milliseconds: deadlines, polls and routes are handled on ticks.
     Tick,
     /// The collector of a switch reports a link.
     Link {
         /// The switch.
         router: RouterId,
-        /// What it reports.
+        /// The report.
         event: LinkEvent,
     },
     /// A collector reports that packets of a flow have another address.
     AddressChange {
-        /// The collector's switch, if it is known.
+        /// The collector's switch, if known.
         router: Option<RouterId>,
-        /// What it reports.
+        /// The report.
         change: AddressChange,
     },
-    /// A collector reports of packets that are [observed](Command::Observe).
+    /// A collector reports on [observed](Command::Observe) packets.
     Arrival(ArrivalReport),
-    /// All traffic there is: the answer to [`Command::PollFlows`].
-    Flows(Vec<Observed>),
-    /// An action was started: its pair has been told.
+    /// All flows: the answer to [`Command::PollFlows`].
+    Flows(Vec<PairRate>),
+    /// An action was started: the host or switch was instructed.
     Started(ActionId),
-    /// An action could not be started; nothing has changed.
+    /// An action was refused; nothing has changed.
     Refused(ActionId, String),
-    /// Collectors know of the routes that were [announced](Command::Announce); they are to hold from this time on.
+    /// Collectors know the [announced](Command::Announce) routes, which are valid from this time on.
     Announced(Timestamp),
-    /// Collectors could not be told of them.
+    /// Collectors could not be informed of the routes.
     AnnounceFailed(String),
-    /// The routes are in the switches, or will be as soon as these are reached.
+    /// The routes are installed, or will be once the switches are connected.
     Installed,
-    /// They are not.
+    /// The routes could not be installed.
     InstallFailed(String),
-    /// A switch is connected; nothing is known of what it has installed.
+    /// A switch connected; its rules are unknown.
     SwitchConnected(RouterId),
-    /// Which links are up: all of them.
+    /// The state of all links.
     Links(LinkState),
-    /// One link went down, or is back.
+    /// One link went down or came up.
     LinkChanged {
-        /// Which.
+        /// The link.
         link: LinkId,
         /// Whether it is up.
         is_up: bool,
     },
-    /// What is installed: the answer to [`Command::ReadBack`].
+    /// The installed rules: the answer to [`Command::ReadBack`].
     Tables {
-        /// At which switch; `None` for all.
+        /// The switch; `None` for all.
         router: Option<RouterId>,
         /// The rules there.
         rules: Rules,
     },
-    /// What is installed cannot be read.
+    /// The installed rules cannot be read.
     ReadBackFailed(String),
-    /// [Rules](Command::Repair) have been put right.
+    /// The rules of [`Command::Repair`] were repaired.
     Repaired,
-    /// They have not, or not all.
+    /// The repair failed, at least in part.
     RepairFailed(String),
-    /// The network is another from now on.
+    /// The network was replaced.
     Network(Arc<NetworkState>),
-    /// A user wants a pair at this address.
+    /// A user pins a pair to an address.
     Pin {
         /// The pair.
         pair: Pair,
-        /// Which of the destination's addresses.
+        /// Index of the destination address.
         address: u8,
     },
-    /// A user lets a pair go again.
+    /// A user unpins a pair.
     Unpin(Pair),
-    /// A user wants the loop only to watch, or to go on.
+    /// A user freezes the loop, so that it only observes, or unfreezes it.
     Freeze(bool),
 }
 
-/// What is to be done. Commands are to be carried out in order.
+/// A command of the control loop. Drivers must carry commands out in order.
 #[derive(Clone, Debug)]
 pub enum Command {
-    /// Reroute a pair. [`Input::Started`] or [`Input::Refused`] answers it, at once if possible.
+    /// Reroute a pair. Answer with [`Input::Started`] or [`Input::Refused`], immediately if possible.
     Reroute(Action),
-    /// Keep a pair at this address, at which it was found: another controller may have sent it there.
+    /// Keep a pair at the address at which it was found: another controller may have moved it there.
     Hold {
-        /// Which pair.
+        /// The pair.
         pair: Pair,
-        /// Where it was found.
+        /// Index of the address at which it was found.
         address: u8,
-        /// When.
+        /// Time of the report.
         time: Timestamp,
     },
-    /// Leave a pair where it was: an action had no effect in time.
+    /// Keep a pair at its old address: an action had no effect in time.
     Abandon {
         /// The action.
         action: Action,
-        /// Where the pair was before.
+        /// Index of the old address.
         from: u8,
     },
-    /// Have the collectors of these switches observe a pair of addresses. Nothing answers it; a switch without a collector
-    /// is left out.
+    /// Have the collectors of these switches observe a pair of addresses. No answer; skip switches without a
+    /// collector.
     Observe {
         /// The switches of the source and of the destination.
         routers: [RouterId; 2],
-        /// What is to be observed.
+        /// The addresses, counts and times of the observation.
         observation: Observation,
     },
-    /// Ask collectors for all flows. [`Input::Flows`] answers it.
+    /// Request all flows from the collectors. Answer with [`Input::Flows`].
     PollFlows,
-    /// Tell collectors of the routes that will hold from `ahead` from now on. [`Input::Announced`] answers it, or
+    /// Announce routes to collectors, valid from `ahead` from now on. Answer with [`Input::Announced`] or
     /// [`Input::AnnounceFailed`].
     Announce {
         /// The network with these routes.
         state: Arc<NetworkState>,
-        /// How long before they are used.
+        /// Time between announcement and first use.
         ahead: Nanos,
     },
-    /// Have all switches forward by the tables of this state. [`Input::Installed`] answers it, or
+    /// Install the tables of this state in all switches. Answer with [`Input::Installed`] or
     /// [`Input::InstallFailed`].
     Install(Arc<NetworkState>),
-    /// Read which links are up and what is installed. [`Input::Links`], if links can be seen, and then [`Input::Tables`]
-    /// answer it, or [`Input::ReadBackFailed`].
+    /// Read the link state and the installed rules. Answer with [`Input::Links`], if links can be observed, and then
+    /// [`Input::Tables`], or with [`Input::ReadBackFailed`].
     ReadBack {
-        /// At which switch; `None` for all.
+        /// The switch; `None` for all.
         router: Option<RouterId>,
     },
-    /// Put these rules right, in order. [`Input::Repaired`] answers it, or [`Input::RepairFailed`].
+    /// Apply these changes of rules, in order. Answer with [`Input::Repaired`] or [`Input::RepairFailed`].
     Repair(Vec<Change>),
 }

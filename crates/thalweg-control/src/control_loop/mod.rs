@@ -1,30 +1,30 @@
-//! The control loop: what collectors, switches and users say goes in, what is to be done comes out.
+//! The control loop: reports of collectors, switches and users in, commands out.
 //!
-//! There is one loop, and no I/O in it. The daemon, the lab and the emulator drive it: they tell it [`Input`]s with the time,
-//! carry its [`Command`]s out, and tell it what became of them.
+//! The loop does no I/O. The daemon, the lab and the emulator drive it: they pass [`Input`]s with the time, carry out
+//! its [`Command`]s and report the results.
 //!
 //! ```text
 //!   collectors ── links, addresses, arrivals ──►┌──────────────┐──► reroute, hold, abandon ──► hosts, switches
 //!   switches ──── links, tables ───────────────►│ ControlLoop  │──► install, read back, repair ──► switches
 //!   users ─────── pins, freeze, network ───────►│              │──► observe, poll, announce ──► collectors
 //!                                               └──────┬───────┘
-//!                                                      └► decisions, actions, counters: for whoever watches
+//!                                                      └► decisions, actions, counters: for users, logs, subscribers
 //! ```
 //!
-//! | module | what it has |
+//! | module | contents |
 //! |---|---|
 //! | [`message`] | inputs and commands |
-//! | [`crate::controller`] | which pair is to go where, and what came of it |
-//! | [`arrivals`] | whether the packets of a rerouted pair arrive |
-//! | [`routes`] | which routes there are to be, and whether they are what is installed |
-//! | [`records`] | what happened, for whoever watches |
+//! | [`crate::controller`] | issues actions and follows each to its outcome |
+//! | [`arrivals`] | checks that the packets of a rerouted pair arrive |
+//! | [`routes`] | computes, announces, installs and reconciles routes |
+//! | [`records`] | decisions, actions and errors, for users, logs and subscribers |
 //!
-//! **Time** is an argument of every input. What collectors report has a packet time of its own, by which decisions are
-//! made; both are to go by the same clock.
+//! **Time** is an argument of every input. Collector reports carry a packet time of their own, which decisions use.
+//! Both must come from the same clock.
 //!
-//! **Deterministic**: the same inputs give the same commands. **Bounded**: see [`ControllerOptions`]; a driver that does not take
-//! commands has reroutes refused, and counted. **Frozen** it commands nothing that changes where packets go, but for pins and
-//! the routes of a network that a user gives it.
+//! **Deterministic**: the same inputs give the same commands. **Bounded**: see [`ControllerOptions`]. If a driver
+//! does not take commands, further reroutes are refused and counted. **Frozen**: a frozen loop commands nothing that
+//! changes forwarding, except pins and the routes of a network that a user sets.
 
 pub mod arrivals;
 pub mod message;
@@ -41,33 +41,33 @@ use thalweg_wire::{EthernetAddresses, Nanos, Timestamp};
 
 use crate::action::{Action, ActionId};
 use crate::controller::{Controller, ControllerOptions, PairCommand};
-use crate::decide::{Decider, Observed};
-use crate::notices::congestion;
+use crate::decide::{Decider, PairRate};
 use crate::pair::Pair;
+use crate::reports::congestion;
 use crate::routes::{Paths, Rules};
-use arrivals::{ArrivalCheck, ENOUGH, Fate};
+use arrivals::{ArrivalCheck, ArrivalStatus, MIN_PACKETS};
 pub use message::{Command, Input};
 use records::RecentActions;
 pub use records::{ActionOutcome, ActionReport, ActionTimes, Records};
 use routes::RouteReconciler;
 pub use routes::{Installation, RouteCounters, RouteOptions};
 
-/// Commands that may wait to be taken before observations are left out.
+/// Queued commands above which observations are skipped.
 const MAX_OBSERVATIONS: usize = 4_096;
 
-/// What a control loop is to do.
+/// Options of a control loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ControlOptions {
-    /// How long effects are waited for, and what is kept.
+    /// Options of the controller: timeouts and limits.
     pub controller: ControllerOptions,
-    /// Flows with less than this share of a link are left out of what the decider is told. Default 0.
+    /// Flows below this share of a link's capacity are not passed to the decider. Default 0.
     pub least_share: f64,
-    /// After so long a loop that has just begun looks where pairs are, and holds them there; `None` for never. Collectors
-    /// have seen all senders by then. Default 1 s.
+    /// Time after the start at which the loop looks up the addresses of all pairs and holds them there; `None` for
+    /// never. Collectors have seen all senders by then. Default 1 s.
     pub learn_after: Option<Nanos>,
-    /// Whether it is checked that the packets of rerouted pairs arrive. Default yes.
+    /// Whether to check that the packets of rerouted pairs arrive. Default yes.
     pub checks_arrival: bool,
-    /// Which routes it makes, and how they get into switches. Default: none.
+    /// Which routes to compute, and how to install them. Default: none.
     pub routes: RouteOptions,
 }
 
@@ -83,32 +83,32 @@ impl Default for ControlOptions {
     }
 }
 
-/// The loop.
+/// The control loop.
 pub struct ControlLoop {
     options: ControlOptions,
     controller: Controller,
     arrivals: ArrivalCheck,
     routes: RouteReconciler,
     commands: VecDeque<Command>,
-    /// When it looks where pairs are; known once time is.
+    /// When to look up the addresses of pairs; known once the time is.
     learn_at: Option<Timestamp>,
     has_learnt: bool,
-    /// All flows have been asked for because a poll was due.
-    polls: bool,
+    /// A poll was due, and its flows have been requested.
+    poll_pending: bool,
     actions: RecentActions,
-    /// When the last input was taken that actions may follow from.
+    /// When the last input was handled that may cause actions.
     handled: Timestamp,
-    /// Pairs and addresses by which packets set out and did not arrive.
-    astray: VecDeque<(Pair, u8)>,
-    /// Decisions that [`take_records`](Self::take_records) has given.
+    /// Paths on which packets were sent and did not arrive.
+    broken_paths: VecDeque<(Pair, u8)>,
+    /// Number of decisions that [`take_records`](Self::take_records) has returned.
     recorded: u64,
 }
 
 impl ControlLoop {
-    /// Steers the pairs of a network from `now` on.
+    /// Creates a loop for a network, starting at `now`.
     ///
     /// # Errors
-    /// If the network can have no routes as asked for.
+    /// If the network cannot have the requested routes.
     pub fn new(
         options: ControlOptions,
         network: &Arc<NetworkState>,
@@ -119,7 +119,7 @@ impl ControlLoop {
         let mut commands = VecDeque::new();
         routes.begin(&mut commands);
         let paths = Paths::new(Arc::clone(routes.state()));
-        let ControllerOptions { patience, kept, pending, .. } = options.controller;
+        let ControllerOptions { patience, history, pending, .. } = options.controller;
         Ok(ControlLoop {
             controller: Controller::new(options.controller, paths, decider, now),
             arrivals: ArrivalCheck::new(patience, pending),
@@ -127,16 +127,16 @@ impl ControlLoop {
             commands,
             learn_at: None,
             has_learnt: options.learn_after.is_none(),
-            polls: false,
-            actions: RecentActions::new(kept),
+            poll_pending: false,
+            actions: RecentActions::new(history),
             handled: now,
-            astray: VecDeque::new(),
+            broken_paths: VecDeque::new(),
             recorded: 0,
             options,
         })
     }
 
-    /// Takes an input at `now`. What follows from it are [commands](Self::next_command).
+    /// Handles an input at `now`. Fetch the resulting [commands](Self::next_command) afterwards.
     pub fn handle(&mut self, now: Timestamp, input: Input) {
         if !matches!(input, Input::Started(_)) {
             self.handled = now;
@@ -160,7 +160,7 @@ impl ControlLoop {
             Input::SwitchConnected(router) => self.routes.connected(router, now, &mut self.commands),
             Input::Links(links) => {
                 if self.routes.set_links(links, self.controller.is_frozen(), &mut self.commands) {
-                    self.take_up_routes();
+                    self.apply_new_routes();
                 }
             }
             Input::LinkChanged { link, is_up } => self.link_changed(link, is_up),
@@ -168,21 +168,21 @@ impl ControlLoop {
             Input::Repaired => self.routes.repaired(now),
             Input::Network(state) => {
                 if self.routes.set_network(&state, &mut self.commands) {
-                    self.take_up_routes();
+                    self.apply_new_routes();
                 }
             }
             Input::Pin { pair, address } => self.controller.pin(pair, address, now),
             Input::Unpin(pair) => self.controller.unpin(pair),
             Input::Freeze(is_frozen) => {
                 self.controller.freeze(is_frozen);
-                if !is_frozen && self.routes.thaw(now, &mut self.commands) {
-                    self.take_up_routes();
+                if !is_frozen && self.routes.unfreeze(now, &mut self.commands) {
+                    self.apply_new_routes();
                 }
             }
         }
     }
 
-    /// What is to be done next. Reroutes come before what else follows from the same input.
+    /// Returns the next command. Reroutes precede other commands that follow from the same input.
     pub fn next_command(&mut self) -> Option<Command> {
         let command = self.controller.next_command().map(|command| match command {
             PairCommand::Reroute(action) => Command::Reroute(action),
@@ -192,7 +192,7 @@ impl ControlLoop {
         command.or_else(|| self.commands.pop_front())
     }
 
-    /// What happened since this was last asked.
+    /// Returns the records since the last call.
     pub fn take_records(&mut self) -> Records {
         let decided: u64 = self.controller.counters().decisions.iter().sum();
         let new = usize::try_from(decided - self.recorded).unwrap_or(usize::MAX);
@@ -203,32 +203,33 @@ impl ControlLoop {
         Records {
             decisions,
             actions: self.actions.update(&mut self.controller),
-            astray: std::mem::take(&mut self.astray).into(),
+            broken_paths: std::mem::take(&mut self.broken_paths).into(),
             errors: self.routes.take_errors().into(),
         }
     }
 
-    /// Pairs: decisions, pins, counters, paths.
+    /// Returns the controller, with decisions, pins, counters and paths.
     pub fn controller(&self) -> &Controller {
         &self.controller
     }
 
-    /// The latest actions and what came of them as of the last [`take_records`](Self::take_records), the oldest first.
+    /// Returns the latest actions, with their outcomes as of the last [`take_records`](Self::take_records), the
+    /// oldest first.
     pub fn actions(&self) -> impl DoubleEndedIterator<Item = &ActionReport> + '_ {
         self.actions.iter()
     }
 
-    /// The network with the routes that it has, or is to have.
+    /// Returns the network with its present or planned routes.
     pub fn state(&self) -> &Arc<NetworkState> {
         self.routes.state()
     }
 
-    /// Whether the routes are in the switches, so that pairs can be steered.
+    /// Returns whether the routes are installed, so that pairs can be rerouted.
     pub fn has_routes(&self) -> bool {
-        self.routes.are_there()
+        self.routes.are_installed()
     }
 
-    /// What has been done to routes.
+    /// Returns the counters of routes.
     pub fn route_counters(&self) -> RouteCounters {
         self.routes.counters()
     }
@@ -236,25 +237,25 @@ impl ControlLoop {
     fn tick(&mut self, now: Timestamp) {
         self.routes.advance(now, &mut self.commands);
         self.controller.advance(now);
-        self.settle_arrivals(now);
+        self.check_arrivals(now);
         let learn_at = match (self.has_learnt, self.options.learn_after) {
-            // A loop that goes by packets knows no time before the first of them.
+            // A loop driven by packet time does not know the time before the first packet.
             (false, Some(after)) if now > Timestamp(0) => Some(*self.learn_at.get_or_insert(now + after)),
             _ => None,
         };
-        let polls = self.has_routes() && self.controller.next_poll().is_some_and(|poll| poll <= now);
+        let is_poll_due = self.has_routes() && self.controller.next_poll().is_some_and(|poll| poll <= now);
         let learns = learn_at.is_some_and(|at| at <= now);
         self.has_learnt |= learns;
-        if learns || polls && !self.polls {
-            self.polls |= polls;
+        if learns || is_poll_due && !self.poll_pending {
+            self.poll_pending |= is_poll_due;
             self.commands.push_back(Command::PollFlows);
         }
     }
 
-    fn flows(&mut self, flows: &[Observed], now: Timestamp) {
-        match std::mem::take(&mut self.polls) {
-            true => self.controller.polled(flows, now),
-            false => self.controller.find(flows, now),
+    fn flows(&mut self, flows: &[PairRate], now: Timestamp) {
+        match std::mem::take(&mut self.poll_pending) {
+            true => self.controller.on_poll(flows, now),
+            false => self.controller.adopt(flows, now),
         }
     }
 
@@ -262,7 +263,7 @@ impl ControlLoop {
         let paths = self.controller.paths();
         let congestion = congestion(paths, router, event, self.options.least_share);
         if let Some(congestion) = congestion.filter(|_| self.has_routes()) {
-            self.controller.congested(&congestion);
+            self.controller.on_congestion(&congestion);
         }
     }
 
@@ -270,26 +271,26 @@ impl ControlLoop {
         let topology = self.controller.paths().topology();
         let Some((pair, address)) = Pair::of(topology, ethernet) else { return };
         if router == Some(topology.router_of(pair.source)) {
-            self.arrivals.set_out_by(pair, address);
+            self.arrivals.source_uses(pair, address);
         }
-        self.controller.seen(pair, address, time);
+        self.controller.address_seen(pair, address, time);
     }
 
     fn started(&mut self, id: ActionId, now: Timestamp) {
         let Some(action) = self.controller.started(id, now) else { return };
         self.actions.started(id, ActionTimes { handled: self.handled, started: now });
         if self.options.checks_arrival {
-            let until = action.deadline + arrivals::PATIENCE;
+            let until = action.deadline + arrivals::GIVE_UP_AFTER;
             if self.arrivals.watch(action.pair, action.address, until) {
                 self.observe(&action);
             }
         }
     }
 
-    /// Has collectors observe the pair of an action, or say what they have seen of it.
+    /// Requests an observation of the pair, or a repeated report of one.
     fn observe(&mut self, &Action { id, pair, address, deadline, .. }: &Action) {
         if self.commands.len() >= MAX_OBSERVATIONS {
-            // Nobody takes commands. Without reports the answer stays open.
+            // The driver takes no commands. Without reports the status stays unknown.
             return;
         }
         let topology = self.controller.paths().topology();
@@ -299,8 +300,8 @@ impl ControlLoop {
             source: topology.mac(source, 0),
         };
         let routers = [topology.router_of(source), topology.router_of(destination)];
-        let (from, until) = (self.arrivals.count_from(pair), deadline + arrivals::PATIENCE);
-        let observation = Observation { ethernet, id: id.0, from, packets: ENOUGH, until };
+        let (from, until) = (self.arrivals.count_from(pair), deadline + arrivals::GIVE_UP_AFTER);
+        let observation = Observation { ethernet, id: id.0, from, packets: MIN_PACKETS, until };
         self.commands.push_back(Command::Observe { routers, observation });
     }
 
@@ -311,22 +312,22 @@ impl ControlLoop {
         }
     }
 
-    /// Takes back pairs whose packets do not arrive.
-    fn settle_arrivals(&mut self, now: Timestamp) {
-        for arrival in self.controller.take_arrivals(now) {
+    /// Moves pairs back whose packets do not arrive.
+    fn check_arrivals(&mut self, now: Timestamp) {
+        for arrival in self.controller.take_due_arrivals(now) {
             let Action { pair, address, .. } = arrival.action;
-            match self.arrivals.fate(pair, address, now) {
-                Fate::Arrived | Fate::Elsewhere => {}
-                Fate::Open => {
-                    self.controller.left_open(arrival, now);
+            match self.arrivals.status(pair, address, now) {
+                ArrivalStatus::Arrived | ArrivalStatus::Abandoned => {}
+                ArrivalStatus::Unknown => {
+                    self.controller.recheck_arrival(arrival, now);
                     self.observe(&arrival.action);
                 }
-                Fate::Astray => {
-                    self.controller.went_astray(&arrival, now);
-                    if self.astray.len() >= self.options.controller.pending.max(1) {
-                        self.astray.pop_front();
+                ArrivalStatus::Missing => {
+                    self.controller.mark_broken(&arrival, now);
+                    if self.broken_paths.len() >= self.options.controller.pending.max(1) {
+                        self.broken_paths.pop_front();
                     }
-                    self.astray.push_back((pair, address));
+                    self.broken_paths.push_back((pair, address));
                 }
             }
         }
@@ -335,10 +336,10 @@ impl ControlLoop {
 
     fn link_changed(&mut self, link: LinkId, is_up: bool) {
         let mut links = self.routes.links().clone();
-        // A link that the network does not have concerns nobody.
+        // Links that the network does not have are ignored.
         let changed = if is_up { links.repair(link) } else { links.fail(link) };
         if changed.is_ok() && self.routes.set_links(links, self.controller.is_frozen(), &mut self.commands) {
-            self.take_up_routes();
+            self.apply_new_routes();
         }
     }
 
@@ -346,8 +347,8 @@ impl ControlLoop {
         self.routes.read(router, rules, self.controller.is_frozen(), now, &mut self.commands);
     }
 
-    /// Addresses lead other ways from now on.
-    fn take_up_routes(&mut self) {
+    /// Switches to the new paths.
+    fn apply_new_routes(&mut self) {
         self.controller.set_paths(Paths::new(Arc::clone(self.routes.state())));
         self.arrivals.clear();
     }

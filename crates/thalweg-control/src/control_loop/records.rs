@@ -1,59 +1,59 @@
-//! What happened in the control loop, for whoever watches: users, logs, subscribers.
+//! Records of the control loop, for users, logs and subscribers.
 
 use std::collections::VecDeque;
 
 use thalweg_wire::{Nanos, Timestamp};
 
 use crate::action::{Action, ActionId};
-use crate::controller::{Controller, Ended, Outcome};
+use crate::controller::{Controller, FinishedAction, Outcome};
 use crate::decide::Decision;
 use crate::pair::Pair;
 
-/// What happened since it was last asked.
+/// The records since the last call.
 #[derive(Clone, Debug, Default)]
 pub struct Records {
-    /// What was decided, those to stay included.
+    /// Decisions, those to keep a path included.
     pub decisions: Vec<Decision>,
-    /// Actions that were started or refused, and those that something came of.
+    /// Actions that were started or refused, or that reached an outcome.
     pub actions: Vec<ActionReport>,
-    /// Pairs and addresses by which packets set out and did not arrive.
-    pub astray: Vec<(Pair, u8)>,
-    /// What went wrong with routes, in words.
+    /// Paths on which packets were sent and did not arrive, by pair and address.
+    pub broken_paths: Vec<(Pair, u8)>,
+    /// Errors in route handling.
     pub errors: Vec<String>,
 }
 
-/// An action, and what has come of it.
+/// An action and its outcome so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActionReport {
     /// The action.
     pub action: Action,
-    /// When the loop turned to it, and when it was started; `None` if it was refused.
+    /// When the loop handled and started it; `None` if it was refused.
     pub times: Option<ActionTimes>,
     /// What has come of it.
     pub outcome: ActionOutcome,
 }
 
-/// What a loop's own part of an action took. Times are those of the loop's inputs: of its driver's clock.
+/// The loop's own timing of an action. Times are those of the loop's inputs: of its driver's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ActionTimes {
-    /// The input that the action follows from was handed to the loop.
+    /// When the input that caused the action was passed to the loop.
     pub handled: Timestamp,
-    /// The actuator had been told.
+    /// When the actuator had been instructed.
     pub started: Timestamp,
 }
 
 /// What has come of an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ActionOutcome {
-    /// Its effect has not been seen.
-    Begun,
-    /// It was seen after this time.
+    /// Started; its effect has not been seen yet.
+    Started,
+    /// Its effect was seen after this time.
     Confirmed(Nanos),
-    /// It was not seen in time.
+    /// Its effect was not seen in time.
     Expired,
-    /// The same flows were sent elsewhere before.
+    /// The same pair was moved elsewhere before.
     Superseded,
-    /// It could not be begun.
+    /// It could not be started.
     Refused(String),
 }
 
@@ -61,62 +61,62 @@ pub enum ActionOutcome {
 #[derive(Clone, Debug)]
 pub(super) struct RecentActions {
     actions: VecDeque<ActionReport>,
-    kept: usize,
-    /// Of actions that were started since the last update: the latest, as many as are kept.
+    capacity: usize,
+    /// Times of actions started since the last update: the latest, at most `capacity`.
     times: VecDeque<(ActionId, ActionTimes)>,
 }
 
 impl RecentActions {
-    pub(super) fn new(kept: usize) -> RecentActions {
-        RecentActions { actions: VecDeque::new(), kept: kept.max(1), times: VecDeque::new() }
+    pub(super) fn new(capacity: usize) -> RecentActions {
+        RecentActions { actions: VecDeque::new(), capacity: capacity.max(1), times: VecDeque::new() }
     }
 
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &ActionReport> + '_ {
         self.actions.iter()
     }
 
-    /// An action was started.
+    /// Records the times of an action that was started.
     pub(super) fn started(&mut self, id: ActionId, times: ActionTimes) {
-        if self.times.len() >= self.kept {
+        if self.times.len() >= self.capacity {
             self.times.pop_front();
         }
         self.times.push_back((id, times));
     }
 
-    /// Takes up what a controller has done since it was last asked, and gives it.
+    /// Collects the controller's changes since the last call and returns them.
     pub(super) fn update(&mut self, controller: &mut Controller) -> Vec<ActionReport> {
-        let begun = controller.take_begun().into_iter();
+        let started = controller.take_started().into_iter();
         let times = std::mem::take(&mut self.times);
         let times_of = |id| times.iter().find(|(other, _)| *other == id).map(|&(_, times)| times);
-        let begun = begun.map(|action| ActionReport {
+        let started = started.map(|action| ActionReport {
             action,
             times: times_of(action.id),
-            outcome: ActionOutcome::Begun,
+            outcome: ActionOutcome::Started,
         });
-        let refused = controller.take_failures().into_iter();
+        let refused = controller.take_refused().into_iter();
         let refused = refused.map(|(action, error)| ActionReport {
             action,
             times: None,
             outcome: ActionOutcome::Refused(error),
         });
-        let mut reports: Vec<ActionReport> = begun.chain(refused).collect();
+        let mut reports: Vec<ActionReport> = started.chain(refused).collect();
         reports.sort_by_key(|report| report.action.id);
         for report in &reports {
-            if self.actions.len() >= self.kept {
+            if self.actions.len() >= self.capacity {
                 self.actions.pop_front();
             }
             self.actions.push_back(report.clone());
         }
-        for Ended { action, outcome } in controller.take_ended() {
+        for FinishedAction { action, outcome } in controller.take_finished() {
             let outcome = match outcome {
                 Outcome::Confirmed(after) => ActionOutcome::Confirmed(after),
                 Outcome::Expired => ActionOutcome::Expired,
                 Outcome::Superseded => ActionOutcome::Superseded,
             };
-            let kept = self.actions.iter_mut().rev().find(|kept| kept.action.id == action.id);
-            let times = kept.and_then(|kept| {
-                kept.outcome = outcome.clone();
-                kept.times
+            let report = self.actions.iter_mut().rev().find(|report| report.action.id == action.id);
+            let times = report.and_then(|report| {
+                report.outcome = outcome.clone();
+                report.times
             });
             reports.push(ActionReport { action, times, outcome });
         }

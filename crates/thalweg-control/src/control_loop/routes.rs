@@ -1,20 +1,18 @@
-//! The routes of a network: which there are to be, when collectors are told of them, when they are installed, and whether they
-//! are what is installed.
+//! Computes the routes of a network, announces them to collectors, installs them in switches and reconciles them.
 //!
 //! ```text
 //!             network, links                  announced          from then on
 //!   settled ────────────────► announcing ────────────────► due ────────────────► installing ──► settled
 //!      ▲                                                           whole tables                    │
 //!      │                                                                                           │
-//!      └── repairing ◄── reading ◄─────────────────────────────────── rule by rule, again and again ┘
+//!      └── repairing ◄── reading ◄───────────────────────────────── rule by rule, periodically ────┘
 //! ```
 //!
-//! Collectors are told of new routes before they are used (Planck, section 4.1). Nothing is steered from then on until
-//! they are installed: decisions would be made by paths that are not there yet.
+//! Collectors learn of new routes before their first use (Planck, section 4.1). Nothing is rerouted until the routes
+//! are installed: decisions would use paths that do not exist yet.
 //!
-//! **Reconciliation.** What a switch has forgotten, and what somebody else has left in it, is found by comparison of what is
-//! installed with what is wanted. So it does not matter who began with an installation, or how far that one came. A switch that
-//! has nothing comes first.
+//! **Reconciliation** compares installed rules with wanted rules. It finds lost rules and foreign rules, however far
+//! an earlier installation came. Switches without rules are repaired first.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,33 +25,33 @@ use thalweg_wire::{Nanos, Timestamp};
 use super::message::Command;
 use crate::routes::{Change, Rules};
 
-/// A read-back or a repair that was not answered for so long is begun anew.
-const ANSWER_WITHIN: Nanos = Nanos::from_secs(5);
+/// A read-back or a repair without an answer is repeated after this time.
+const ANSWER_TIMEOUT: Nanos = Nanos::from_secs(5);
 
-/// Which routes a loop makes, and how they get into switches.
+/// Which routes a loop computes, and how it installs them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouteOptions {
-    /// Spanning trees to make where the network has no routes to choose among, or links change; `None` to take routes as they
-    /// are.
+    /// Spanning trees to compute if the network offers no choice of routes, or links change; `None` to use the
+    /// network's routes.
     pub trees: Option<TreeOptions>,
     /// Whether the last switch writes base addresses back.
     pub writes_back: bool,
-    /// How long before they are used collectors are told of routes.
+    /// Time between the announcement of routes to collectors and their first use.
     pub settle: Nanos,
-    /// How routes get into switches.
+    /// How to install routes.
     pub installation: Installation,
 }
 
-/// How routes get into switches.
+/// How to install routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Installation {
     /// Not by this loop.
     Never,
-    /// As whole tables. Whoever carries that out compares them with what switches have.
-    Whole,
-    /// Rule by rule, after what is installed has been read back. That is repeated at this interval, if there is one.
-    Repair {
-        /// From the end of one to the beginning of the next.
+    /// As whole tables. The driver compares them with the rules of the switches.
+    Tables,
+    /// Rule by rule, after a read-back of the installed rules. Repeated at this interval, if any.
+    Reconcile {
+        /// Time from the end of one reconciliation to the start of the next.
         interval: Option<Nanos>,
     },
 }
@@ -69,137 +67,137 @@ impl Default for RouteOptions {
     }
 }
 
-/// What has been done to routes.
+/// Counters of route handling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RouteCounters {
-    /// Rules that were missing or wrong, and those that nobody wanted.
+    /// Rules that were missing, wrong or unwanted.
     pub corrected: u64,
-    /// How often routes were made anew since links had changed.
+    /// Recomputations of routes after a change of links.
     pub rerouted: u64,
-    /// Announcements, installations, read-backs and repairs that failed.
+    /// Failed announcements, installations, read-backs and repairs.
     pub failed: u64,
 }
 
-/// What is under way.
+/// The phase of route handling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nothing.
+    /// Idle.
     Settled,
-    /// Collectors are being told.
+    /// Announcing the routes to collectors.
     Announcing,
-    /// They know; routes are to be installed at this time.
+    /// Announced; to be installed at this time.
     Due(Timestamp),
-    /// Switches are being told.
+    /// Installing whole tables.
     Installing,
-    /// What is installed is being read, since then.
+    /// Reading the installed rules, since this time.
     Reading(Timestamp),
-    /// Rules are being put right, since then.
+    /// Repairing rules, since this time.
     Repairing(Timestamp),
 }
 
-/// The routes of one network.
+/// Keeps the installed routes of one network equal to the computed ones.
 #[derive(Debug)]
 pub struct RouteReconciler {
     options: RouteOptions,
     state: Arc<NetworkState>,
     phase: Phase,
-    are_there: bool,
-    /// When what is installed is read next.
+    are_installed: bool,
+    /// When to read the installed rules next.
     next_read: Option<Timestamp>,
-    /// Rules were found wrong while nothing was to be done.
-    is_held_back: bool,
-    /// The links that are up, if they changed while nothing was to be done.
-    held_links: Option<LinkState>,
+    /// Wrong rules were found while the loop was frozen.
+    has_deferred_repair: bool,
+    /// The link state, if it changed while the loop was frozen.
+    deferred_links: Option<LinkState>,
     counters: RouteCounters,
     errors: VecDeque<String>,
 }
 
-/// Errors that are kept for whoever takes them.
+/// Maximum number of errors kept until taken.
 const MAX_ERRORS: usize = 64;
 
 impl RouteReconciler {
-    /// The routes of a network. Nothing is commanded before the first [`advance`](Self::advance).
+    /// Computes the routes of a network. Commands nothing before the first [`advance`](Self::advance).
     ///
     /// # Errors
-    /// If there can be no such routes.
+    /// If the network cannot have such routes.
     pub fn new(
         options: RouteOptions,
         network: &Arc<NetworkState>,
         now: Timestamp,
     ) -> Result<RouteReconciler, StateError> {
-        let reads = matches!(options.installation, Installation::Repair { .. });
+        let reads = matches!(options.installation, Installation::Reconcile { .. });
         let mut reconciler = RouteReconciler {
             options,
             state: Arc::clone(network),
             phase: Phase::Settled,
-            are_there: options.installation != Installation::Whole,
+            are_installed: options.installation != Installation::Tables,
             next_read: reads.then_some(now),
-            is_held_back: false,
-            held_links: None,
+            has_deferred_repair: false,
+            deferred_links: None,
             counters: RouteCounters::default(),
             errors: VecDeque::new(),
         };
-        reconciler.state = reconciler.planned(network)?;
+        reconciler.state = reconciler.with_planned_routes(network)?;
         Ok(reconciler)
     }
 
-    /// The network with the routes that it has, or is to have.
+    /// Returns the network with its present or planned routes.
     pub fn state(&self) -> &Arc<NetworkState> {
         &self.state
     }
 
-    /// Whether the routes are in the switches, so that pairs can be steered.
-    pub fn are_there(&self) -> bool {
-        self.are_there
+    /// Returns whether the routes are installed, so that pairs can be rerouted.
+    pub fn are_installed(&self) -> bool {
+        self.are_installed
     }
 
-    /// What has been done.
+    /// Returns the counters.
     pub fn counters(&self) -> RouteCounters {
         self.counters
     }
 
-    /// What went wrong since this was last asked, in words: the latest.
+    /// Returns the latest errors since the last call.
     pub fn take_errors(&mut self) -> VecDeque<String> {
         std::mem::take(&mut self.errors)
     }
 
-    /// The first installation, for whoever installs whole tables.
+    /// Starts the first installation, if routes are installed as whole tables.
     pub fn begin(&mut self, commands: &mut VecDeque<Command>) {
-        if self.options.installation == Installation::Whole {
+        if self.options.installation == Installation::Tables {
             self.announce(commands);
         }
     }
 
-    /// The network is another. Says whether it was taken up.
+    /// Replaces the network. Returns whether the new network is in use.
     pub fn set_network(&mut self, network: &Arc<NetworkState>, commands: &mut VecDeque<Command>) -> bool {
-        match self.planned(network) {
+        match self.with_planned_routes(network) {
             Ok(state) => {
                 self.state = state;
                 match self.options.installation {
-                    Installation::Never => self.are_there = true,
+                    Installation::Never => self.are_installed = true,
                     _ => self.announce(commands),
                 }
                 true
             }
             Err(error) => {
-                self.fail(format!("cannot steer the new network: {error}"));
+                self.fail(format!("cannot use the new network, keeping the old one: {error}"));
                 false
             }
         }
     }
 
-    /// Which links are up. Says whether there are other routes from now on. While the loop is frozen nothing changes.
+    /// Updates the link state. Returns whether the routes changed. Changes nothing while the loop is frozen.
     pub fn set_links(&mut self, links: LinkState, is_frozen: bool, commands: &mut VecDeque<Command>) -> bool {
         let Some(trees) = self.options.trees.filter(|_| self.options.installation != Installation::Never)
         else {
             return false;
         };
-        self.held_links = None;
+        self.deferred_links = None;
         if links == *self.state.links() {
             return false;
         }
         if is_frozen {
-            self.held_links = Some(links);
+            self.deferred_links = Some(links);
             return false;
         }
         let tables = spanning_trees(self.state.topology(), &links, trees);
@@ -213,49 +211,51 @@ impl RouteReconciler {
                 true
             }
             Err(error) => {
-                self.fail(format!("no routes for the links that are up: {error}"));
+                self.fail(format!(
+                    "cannot compute routes for the links that are up, keeping the old routes: {error}"
+                ));
                 false
             }
         }
     }
 
-    /// Collectors know of the routes, which hold from then on.
+    /// Collectors know the routes, which are valid from this time on.
     pub fn announced(&mut self, from: Timestamp) {
         if self.phase == Phase::Announcing {
             self.phase = Phase::Due(from);
         }
     }
 
-    /// Whole tables are installed.
+    /// The whole tables are installed.
     pub fn installed(&mut self) {
         if self.phase == Phase::Installing {
-            (self.phase, self.are_there) = (Phase::Settled, true);
+            (self.phase, self.are_installed) = (Phase::Settled, true);
         }
     }
 
-    /// An announcement, an installation, a read-back or a repair has failed.
+    /// An announcement, installation, read-back or repair failed.
     pub fn failed(&mut self, error: String, now: Timestamp) {
         self.fail(error);
         match self.phase {
-            // As long as routes are not there nothing is steered.
+            // Nothing is rerouted until the routes are installed.
             Phase::Announcing | Phase::Installing | Phase::Reading(_) | Phase::Repairing(_) => {
                 self.phase = Phase::Settled;
-                self.next_read = self.next(now);
+                self.next_read = self.next_read_at(now);
             }
             Phase::Settled | Phase::Due(_) => {}
         }
     }
 
-    /// A switch has just connected: what it has is read.
+    /// A switch connected: reads its rules.
     pub fn connected(&mut self, router: RouterId, now: Timestamp, commands: &mut VecDeque<Command>) {
-        if self.phase == Phase::Settled && matches!(self.options.installation, Installation::Repair { .. }) {
+        if self.phase == Phase::Settled && matches!(self.options.installation, Installation::Reconcile { .. })
+        {
             self.phase = Phase::Reading(now);
             commands.push_back(Command::ReadBack { router: Some(router) });
         }
     }
 
-    /// These rules are installed, at one switch or at all. What differs from what is wanted is put right, unless the loop is
-    /// frozen.
+    /// Takes the installed rules of one switch or of all. Repairs the differences, unless the loop is frozen.
     pub fn read(
         &mut self,
         router: Option<RouterId>,
@@ -265,7 +265,7 @@ impl RouteReconciler {
         commands: &mut VecDeque<Command>,
     ) {
         if !matches!(self.phase, Phase::Reading(_)) {
-            // Other routes have been announced since it was asked for.
+            // Other routes were announced since the request.
             return;
         }
         let all = Rules::of_tables(self.state.topology(), self.state.forwarding().all_tables());
@@ -273,15 +273,15 @@ impl RouteReconciler {
             Some(router) => all.at(router),
             None => all,
         };
-        let changes = in_order(installed, installed.changes_to(&wanted));
+        let changes = empty_switches_first(installed, installed.changes_to(&wanted));
         if changes.is_empty() {
-            (self.phase, self.are_there) = (Phase::Settled, true);
-            self.next_read = self.next(now);
+            (self.phase, self.are_installed) = (Phase::Settled, true);
+            self.next_read = self.next_read_at(now);
             return;
         }
         if is_frozen {
-            (self.phase, self.is_held_back) = (Phase::Settled, true);
-            self.next_read = self.next(now);
+            (self.phase, self.has_deferred_repair) = (Phase::Settled, true);
+            self.next_read = self.next_read_at(now);
             return;
         }
         self.counters.corrected += changes.len() as u64;
@@ -289,40 +289,40 @@ impl RouteReconciler {
         commands.push_back(Command::Repair(changes));
     }
 
-    /// Rules have been put right.
+    /// The rules were repaired.
     pub fn repaired(&mut self, now: Timestamp) {
         if matches!(self.phase, Phase::Repairing(_)) {
-            (self.phase, self.are_there) = (Phase::Settled, true);
-            self.next_read = self.next(now);
+            (self.phase, self.are_installed) = (Phase::Settled, true);
+            self.next_read = self.next_read_at(now);
         }
     }
 
-    /// The loop is not frozen any more: what was held back is done. Says whether there are other routes from now on.
-    pub fn thaw(&mut self, now: Timestamp, commands: &mut VecDeque<Command>) -> bool {
-        if std::mem::take(&mut self.is_held_back) {
+    /// Carries out what was deferred while the loop was frozen. Returns whether the routes changed.
+    pub fn unfreeze(&mut self, now: Timestamp, commands: &mut VecDeque<Command>) -> bool {
+        if std::mem::take(&mut self.has_deferred_repair) {
             self.next_read = Some(now);
         }
-        let links = self.held_links.take();
+        let links = self.deferred_links.take();
         links.is_some_and(|links| self.set_links(links, false, commands))
     }
 
-    /// Which links are up, as far as is known.
+    /// Returns the known link state.
     pub fn links(&self) -> &LinkState {
-        self.held_links.as_ref().unwrap_or(self.state.links())
+        self.deferred_links.as_ref().unwrap_or(self.state.links())
     }
 
-    /// Lets time pass: routes that are due are installed, and what is installed is read.
+    /// Installs routes that are due, and reads installed rules periodically.
     pub fn advance(&mut self, now: Timestamp, commands: &mut VecDeque<Command>) {
         match self.phase {
             Phase::Due(from) if from <= now => match self.options.installation {
-                Installation::Repair { .. } => self.read_back(now, commands),
+                Installation::Reconcile { .. } => self.read_back(now, commands),
                 _ => {
                     self.phase = Phase::Installing;
                     commands.push_back(Command::Install(Arc::clone(&self.state)));
                 }
             },
-            Phase::Reading(since) | Phase::Repairing(since) if now.since(since) >= ANSWER_WITHIN => {
-                self.fail("switches do not answer".to_owned());
+            Phase::Reading(since) | Phase::Repairing(since) if now.since(since) >= ANSWER_TIMEOUT => {
+                self.fail(format!("switches did not answer within {ANSWER_TIMEOUT}, retrying"));
                 self.read_back(now, commands);
             }
             Phase::Settled if self.next_read.is_some_and(|at| at <= now) => self.read_back(now, commands),
@@ -336,24 +336,24 @@ impl RouteReconciler {
     }
 
     fn announce(&mut self, commands: &mut VecDeque<Command>) {
-        (self.phase, self.are_there) = (Phase::Announcing, false);
+        (self.phase, self.are_installed) = (Phase::Announcing, false);
         let (state, ahead) = (Arc::clone(&self.state), self.options.settle);
         commands.push_back(Command::Announce { state, ahead });
     }
 
-    /// When what is installed is read again.
-    fn next(&self, now: Timestamp) -> Option<Timestamp> {
+    /// Returns when to read the installed rules again.
+    fn next_read_at(&self, now: Timestamp) -> Option<Timestamp> {
         match self.options.installation {
-            Installation::Repair { interval } => interval.map(|interval| now + interval),
+            Installation::Reconcile { interval } => interval.map(|interval| now + interval),
             _ => None,
         }
     }
 
-    /// The network with the routes that it is to have: those that it has, if it has some to choose among and this loop is
-    /// not the one that installs them.
-    fn planned(&self, network: &Arc<NetworkState>) -> Result<Arc<NetworkState>, StateError> {
+    /// Returns the network with the wanted routes. The network's own routes stay if they offer a choice and this loop
+    /// does not install whole tables.
+    fn with_planned_routes(&self, network: &Arc<NetworkState>) -> Result<Arc<NetworkState>, StateError> {
         let has_choice =
-            self.options.installation != Installation::Whole && network.forwarding().addresses() > 1;
+            self.options.installation != Installation::Tables && network.forwarding().addresses() > 1;
         let Some(trees) = self.options.trees.filter(|_| !has_choice) else { return Ok(Arc::clone(network)) };
         let tables = spanning_trees(network.topology(), network.links(), trees);
         let forwarding = Forwarding::tables(tables).with_write_back(self.options.writes_back);
@@ -369,8 +369,8 @@ impl RouteReconciler {
     }
 }
 
-/// Changes in the order in which they are to be made: first those of switches that have nothing, then as they were.
-fn in_order(installed: &Rules, mut changes: Vec<Change>) -> Vec<Change> {
+/// Sorts changes so that those of switches without rules come first.
+fn empty_switches_first(installed: &Rules, mut changes: Vec<Change>) -> Vec<Change> {
     let mut empty: Vec<RouterId> = changes.iter().map(|change| change.router).collect();
     empty.sort_unstable();
     empty.dedup();

@@ -1,19 +1,19 @@
-//! The loop: what collectors tell, what is decided of it, what is done, and what came of that.
+//! The controller: passes congestion to a decider, issues actions and follows each to its outcome.
 //!
-//! **Time** is an argument: packet time or the wall clock, as long as it is always the same. The emulator runs this very
-//! controller in virtual time.
+//! **Time** is an argument: packet time or the wall clock, but always the same one. The emulator runs this controller
+//! in virtual time.
 //!
-//! **Fails safe.** Routes are in the switches and in the hosts; a controller that is gone, or frozen, leaves them as they
-//! are. An action whose effect is not seen by its deadline has failed, and the pair is taken to be where it was. One whose
-//! packets set out and do not arrive is taken back, and that way is barred until there are other routes: whatever the topology
-//! says, it does not lead there.
+//! **Fail-safe.** Routes stay in switches and hosts. If the controller stops or is frozen, they stay as they are. An
+//! action expires if its effect is not seen by its deadline, and the pair counts as unmoved. If packets are sent on
+//! the new path and do not arrive, the controller moves the pair back. That path stays marked broken until routes
+//! change, whatever the topology says.
 //!
-//! **A controller that begins** where another has ended takes pairs to be where they are seen: it moves nobody back, and
-//! its actuator goes on holding pairs where they are found.
+//! **A restarted controller** takes pairs to have the addresses at which they are seen. It moves no pair back, and
+//! its actuator keeps pairs where they were found.
 //!
-//! **It has no effects.** What is to be done to hosts and switches comes out as [`PairCommand`]s, in order. Whoever carries
-//! them out reports of each [reroute](PairCommand::Reroute) whether it was [started](Controller::started) or
-//! [refused](Controller::refused). One of which neither is reported by its deadline has expired.
+//! **No side effects.** Commands for hosts and switches come out as [`PairCommand`]s, in order. The driver reports of
+//! each [reroute](PairCommand::Reroute) whether it was [started](Controller::started) or
+//! [refused](Controller::refused). Without either report, the action expires at its deadline.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -21,134 +21,135 @@ use thalweg_network::EndpointId;
 use thalweg_wire::{Nanos, Timestamp};
 
 use crate::action::{Action, ActionId};
-use crate::decide::{Congestion, Decider, Decision, Observed, Pins, Verdict};
+use crate::decide::{Congestion, Decider, Decision, PairRate, Pins, Verdict};
 use crate::pair::Pair;
 use crate::routes::Paths;
 
-/// What a controller is to do.
+/// Options of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControllerOptions {
-    /// After this an action whose effect was not seen has failed. Default 50 ms.
+    /// Time after which an action without a visible effect has expired. Default 50 ms.
     pub patience: Nanos,
-    /// Says what it would do, and does not do it.
+    /// Whether to decide only, without issuing actions.
     pub dry_run: bool,
-    /// Decisions that are kept to be looked at, the latest. Default 1,000.
-    pub kept: usize,
-    /// Actions that may wait for their effect at the same time; more are refused, and counted. As many that have ended, or
-    /// could not be begun, are kept for whoever takes them. Default 4,096.
+    /// Number of recent decisions kept for inspection. Default 1,000.
+    pub history: usize,
+    /// Maximum number of actions that wait for their effect at once. Further ones are refused and counted. As many
+    /// finished and as many refused actions are kept until taken. Default 4,096.
     pub pending: usize,
 }
 
 impl Default for ControllerOptions {
     fn default() -> Self {
-        ControllerOptions { patience: Nanos::from_millis(50), dry_run: false, kept: 1_000, pending: 4_096 }
+        ControllerOptions { patience: Nanos::from_millis(50), dry_run: false, history: 1_000, pending: 4_096 }
     }
 }
 
-/// A source is called unresponsive after so many actions in a row without effect: one flow that just ends makes none.
-pub const UNRESPONSIVE: u32 = 3;
+/// A source is unresponsive after this many consecutive actions without effect. One alone proves nothing: the flow
+/// may have ended.
+pub const UNRESPONSIVE_AFTER: u32 = 3;
 
-/// What a controller has done so far.
+/// Counters of a controller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ControllerCounters {
-    /// Notices of congestion.
+    /// Congestion events.
     pub congestions: u64,
-    /// Rounds in which all traffic was looked at.
+    /// Polls of all traffic.
     pub polls: u64,
-    /// Pairs that were looked at, by [`Verdict`].
+    /// Decisions, by [`Verdict`].
     pub decisions: [u64; 4],
-    /// Of those that were to go, those that did not, since the controller is frozen or only to say so.
+    /// Reroutes decided but not issued, because the controller is frozen or in a dry run.
     pub withheld: u64,
-    /// Too many others waited for their effect.
+    /// Actions not issued because too many waited for their effect.
     pub crowded: u64,
-    /// The actuator could not start them.
+    /// Actions that the actuator could not start.
     pub refused: u64,
-    /// Actions begun.
-    pub begun: u64,
+    /// Actions started.
+    pub started: u64,
     /// Actions whose effect was seen.
     pub confirmed: u64,
-    /// Actions whose effect was not seen in time: the host took no notice, or sends no more.
+    /// Actions whose effect was not seen in time: the host ignored them or stopped sending.
     pub expired: u64,
-    /// Actions that another one of the same pair overtook.
+    /// Actions superseded by another action on the same pair.
     pub superseded: u64,
-    /// Actions that were taken back, since packets set out by the new way and did not arrive.
+    /// Actions reverted because packets on the new path did not arrive.
     pub astray: u64,
 }
 
-/// An action and what came of it.
+/// A finished action and its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct FinishedAction {
     /// The action.
     pub action: Action,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
-/// What came of an action.
+/// The outcome of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// A collector saw a packet with the new address, so long after it was decided.
+    /// A collector saw a packet with the new address, this long after the decision.
     Confirmed(Nanos),
-    /// Nobody did by the deadline.
+    /// No collector did by the deadline.
     Expired,
-    /// The same pair was sent elsewhere before.
+    /// The same pair was moved elsewhere before.
     Superseded,
 }
 
-/// What is to be done to a pair.
+/// A command for one pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PairCommand {
-    /// Reroute it. Whether that was started is to be reported.
+    /// Reroute the pair. The driver reports whether it started.
     Reroute(Action),
-    /// Keep it at this address, at which it was found: another controller may have sent it there.
+    /// Keep the pair at the address at which it was found: another controller may have moved it there.
     Hold {
-        /// Which pair.
+        /// The pair.
         pair: Pair,
-        /// Where it was found.
+        /// Index of the address at which it was found.
         address: u8,
-        /// When.
+        /// Time of the report.
         time: Timestamp,
     },
-    /// Leave it where it was: an action had no effect in time.
+    /// Keep the pair at its old address: an action had no effect in time.
     Abandon {
         /// The action.
         action: Action,
-        /// Where the pair was before.
+        /// Index of the old address.
         from: u8,
     },
 }
 
-/// Why a pair is rerouted, and so what follows if that starts or does not.
+/// Why a pair is rerouted, which determines how a start or a refusal is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reason {
-    /// The decider wants it, and is told if it is refused.
+    /// The decider chose it, and learns of a refusal.
     Decided,
-    /// Somebody pinned it.
+    /// A user pinned it.
     Pinned,
-    /// Its packets went astray, and the decider is told when it is on its way back.
-    Astray,
+    /// Its packets did not arrive. The decider learns of the new placement once the action starts.
+    BrokenPath,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     action: Action,
-    /// Where the pair was before.
+    /// Index of the old address.
     from: u8,
     reason: Reason,
 }
 
-/// An action whose effect was seen: packets have set out by the new way. Whether they arrive is to be looked for.
+/// An action whose packets were seen on the new path, and whose arrival is to be checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
+pub struct PendingArrival {
     /// The action.
     pub action: Action,
-    /// Where the pair was before.
+    /// Index of the old address.
     pub from: u8,
-    /// By this time they should have arrived.
+    /// The packets should have arrived by this time.
     pub due: Timestamp,
 }
 
-/// The loop at work.
+/// The controller.
 pub struct Controller {
     options: ControllerOptions,
     paths: Paths,
@@ -156,35 +157,35 @@ pub struct Controller {
     pins: Pins,
     is_frozen: bool,
     commands: VecDeque<PairCommand>,
-    /// Actions of which it is not known whether they were started.
+    /// Actions not yet reported as started or refused.
     requested: BTreeMap<ActionId, Pending>,
     /// Actions that were started.
     pending: BTreeMap<Pair, Pending>,
-    /// Pairs that were rerouted or told to be held; once is enough.
+    /// Pairs that were rerouted or held, so that each is held only once.
     held: BTreeSet<Pair>,
-    /// Actions in a row that had no effect, by the source that was to take notice.
-    without_effect: BTreeMap<EndpointId, u32>,
-    arrivals: VecDeque<Arrival>,
+    /// Consecutive actions without effect, by the source that should have followed them.
+    ineffective: BTreeMap<EndpointId, u32>,
+    arrivals: VecDeque<PendingArrival>,
     next_poll: Option<Timestamp>,
     actions: u64,
     decisions: VecDeque<Decision>,
-    ended: VecDeque<Ended>,
-    begun: VecDeque<Action>,
-    failures: VecDeque<(Action, String)>,
+    finished: VecDeque<FinishedAction>,
+    started: VecDeque<Action>,
+    refused_actions: VecDeque<(Action, String)>,
     counters: ControllerCounters,
-    /// Kept from call to call.
+    /// Reused from call to call.
     decided: Vec<Decision>,
 }
 
 impl Controller {
-    /// Steers the pairs of a network; polls, if the decider does, begin at `now`.
+    /// Creates a controller for a network. Polls, if the decider needs them, start at `now`.
     pub fn new(
         options: ControllerOptions,
         paths: Paths,
         decider: Box<dyn Decider>,
         now: Timestamp,
     ) -> Controller {
-        let next_poll = decider.polls().map(|interval| now + interval);
+        let next_poll = decider.poll_interval().map(|interval| now + interval);
         Controller {
             options,
             paths,
@@ -195,260 +196,261 @@ impl Controller {
             requested: BTreeMap::new(),
             pending: BTreeMap::new(),
             held: BTreeSet::new(),
-            without_effect: BTreeMap::new(),
+            ineffective: BTreeMap::new(),
             arrivals: VecDeque::new(),
             next_poll,
             actions: 0,
             decisions: VecDeque::new(),
-            ended: VecDeque::new(),
-            begun: VecDeque::new(),
-            failures: VecDeque::new(),
+            finished: VecDeque::new(),
+            started: VecDeque::new(),
+            refused_actions: VecDeque::new(),
             counters: ControllerCounters::default(),
             decided: Vec::new(),
         }
     }
 
-    /// The paths that it knows.
+    /// Returns the known paths.
     pub fn paths(&self) -> &Paths {
         &self.paths
     }
 
-    /// The network is another from now on.
+    /// Replaces the network.
     pub fn set_paths(&mut self, paths: Paths) {
         self.paths = paths;
         self.arrivals.clear();
-        self.decider.rerouted();
+        self.decider.on_new_paths();
     }
 
-    /// What is to be done next.
+    /// Returns the next command.
     pub fn next_command(&mut self) -> Option<PairCommand> {
         self.commands.pop_front()
     }
 
-    /// What it has done so far.
+    /// Returns the counters.
     pub fn counters(&self) -> ControllerCounters {
         self.counters
     }
 
-    /// The latest decisions, the oldest first; those to stay among them.
+    /// Returns the latest decisions, the oldest first, including those to keep a path.
     pub fn decisions(&self) -> impl DoubleEndedIterator<Item = &Decision> + ExactSizeIterator + '_ {
         self.decisions.iter()
     }
 
-    /// Actions that have ended since this was last asked: the latest, [so many](ControllerOptions::pending) at most.
-    pub fn take_ended(&mut self) -> VecDeque<Ended> {
-        std::mem::take(&mut self.ended)
+    /// Returns the actions finished since the last call: the latest, at most [this many](ControllerOptions::pending).
+    pub fn take_finished(&mut self) -> VecDeque<FinishedAction> {
+        std::mem::take(&mut self.finished)
     }
 
-    /// Actions that were started since this was last asked: the latest, [so many](ControllerOptions::pending) at most.
-    pub fn take_begun(&mut self) -> VecDeque<Action> {
-        std::mem::take(&mut self.begun)
+    /// Returns the actions started since the last call: the latest, at most [this many](ControllerOptions::pending).
+    pub fn take_started(&mut self) -> VecDeque<Action> {
+        std::mem::take(&mut self.started)
     }
 
-    /// Actions that could not be begun since this was last asked: the latest, [so many](ControllerOptions::pending) at
-    /// most.
-    pub fn take_failures(&mut self) -> VecDeque<(Action, String)> {
-        std::mem::take(&mut self.failures)
+    /// Returns the actions refused since the last call, with the errors: the latest, at most [this
+    /// many](ControllerOptions::pending).
+    pub fn take_refused(&mut self) -> VecDeque<(Action, String)> {
+        std::mem::take(&mut self.refused_actions)
     }
 
-    /// Sources of which none of the last [`UNRESPONSIVE`] actions or more had an effect, and of how many in a row. They take
-    /// no notice of what they are told, or send no more.
+    /// Returns the sources whose last [`UNRESPONSIVE_AFTER`] or more actions had no effect, with the number of such
+    /// actions in a row. They ignore reroutes or stopped sending.
     pub fn unresponsive(&self) -> impl Iterator<Item = (EndpointId, u32)> + '_ {
-        let counts = self.without_effect.iter().map(|(&source, &count)| (source, count));
-        counts.filter(|&(_, count)| count >= UNRESPONSIVE)
+        let counts = self.ineffective.iter().map(|(&source, &count)| (source, count));
+        counts.filter(|&(_, count)| count >= UNRESPONSIVE_AFTER)
     }
 
-    /// Whether it only watches.
+    /// Returns whether the controller is frozen.
     pub fn is_frozen(&self) -> bool {
         self.is_frozen
     }
 
-    /// Decides and says so, and does nothing, until this is taken back.
+    /// Freezes or unfreezes the controller. While frozen it decides and reports, but issues no reroutes.
     pub fn freeze(&mut self, is_frozen: bool) {
         self.is_frozen = is_frozen;
     }
 
-    /// Pairs that have been pinned, and to which address.
+    /// Returns the pinned pairs and their addresses.
     pub fn pins(&self) -> impl Iterator<Item = (Pair, u8)> + '_ {
         self.pins.iter().map(|(&pair, &address)| (pair, address))
     }
 
-    /// Sends a pair to this address, and leaves it there. A pin is carried out even by a controller that is frozen.
+    /// Moves a pair to an address and keeps it there. Works while frozen.
     pub fn pin(&mut self, pair: Pair, address: u8, now: Timestamp) {
         self.pins.insert(pair, address);
-        self.decider.placed(pair, address, now, &mut self.paths);
-        self.begin(pair, address, address, Reason::Pinned, now);
+        self.decider.on_placed(pair, address, now, &mut self.paths);
+        self.issue(pair, address, address, Reason::Pinned, now);
     }
 
-    /// Lets a pair go again.
+    /// Unpins a pair.
     pub fn unpin(&mut self, pair: Pair) {
         self.pins.remove(&pair);
     }
 
-    /// A collector tells of congestion.
-    pub fn congested(&mut self, congestion: &Congestion) {
+    /// Handles a congestion event.
+    pub fn on_congestion(&mut self, congestion: &Congestion) {
         self.counters.congestions += 1;
-        self.find(&congestion.flows, congestion.time);
+        self.adopt(&congestion.flows, congestion.time);
         let mut decided = std::mem::take(&mut self.decided);
-        self.decider.congested(congestion, &self.pins, &mut self.paths, &mut decided);
+        self.decider.on_congestion(congestion, &self.pins, &mut self.paths, &mut decided);
         self.carry_out(decided);
     }
 
-    /// An action was started: its pair has been told. Gives the action, unless it has expired meanwhile.
+    /// Handles the start of an action. Returns the action, unless it has expired meanwhile.
     pub fn started(&mut self, id: ActionId, now: Timestamp) -> Option<Action> {
         let started = self.requested.remove(&id)?;
-        self.counters.begun += 1;
-        keep(&mut self.begun, started.action, self.options.pending);
+        self.counters.started += 1;
+        push_bounded(&mut self.started, started.action, self.options.pending);
         let pair = started.action.pair;
         if let Some(before) = self.pending.insert(pair, started) {
             self.counters.superseded += 1;
-            self.end(Ended { action: before.action, outcome: Outcome::Superseded });
+            self.finish(FinishedAction { action: before.action, outcome: Outcome::Superseded });
         }
-        if started.reason == Reason::Astray {
-            // Nothing may come by either way for a while, as from a sender that waits for what got lost: even if the way
-            // back is not seen in time, the pair is not to be where it was sent.
-            self.decider.placed(pair, started.action.address, now, &mut self.paths);
+        if started.reason == Reason::BrokenPath {
+            // Packets may be missing on both paths for a while, for example if the sender waits for a retransmission
+            // timeout. Even if the move back is not seen in time, the pair must not count as on the broken path.
+            self.decider.on_placed(pair, started.action.address, now, &mut self.paths);
         }
         Some(started.action)
     }
 
-    /// An action could not be started: nothing has changed.
+    /// Handles the refusal of an action: nothing has changed.
     pub fn refused(&mut self, id: ActionId, error: String) {
         let Some(Pending { action, from, reason }) = self.requested.remove(&id) else { return };
         self.counters.refused += 1;
-        keep(&mut self.failures, (action, error), self.options.pending);
+        push_bounded(&mut self.refused_actions, (action, error), self.options.pending);
         if reason == Reason::Decided {
-            self.decider.placed(action.pair, from, action.issued, &mut self.paths);
+            self.decider.on_placed(action.pair, from, action.issued, &mut self.paths);
         }
     }
 
-    /// A collector has seen packets of a pair with an address that they did not have before.
-    pub fn seen(&mut self, pair: Pair, address: u8, at: Timestamp) {
-        let is_it =
+    /// Handles a report of a pair's packets with a new address.
+    pub fn address_seen(&mut self, pair: Pair, address: u8, at: Timestamp) {
+        let matches =
             |requested: &&Pending| (requested.action.pair, requested.action.address) == (pair, address);
-        if let Some(id) = self.requested.values().find(is_it).map(|requested| requested.action.id) {
-            // It shows before it is said.
+        if let Some(id) = self.requested.values().find(matches).map(|requested| requested.action.id) {
+            // The effect shows before the start is reported.
             self.started(id, at);
         }
         if self.pending.get(&pair).is_some_and(|pending| pending.action.address == address) {
-            let Pending { action, from, .. } = self.pending.remove(&pair).expect("it was there");
+            let Pending { action, from, .. } = self.pending.remove(&pair).expect("the entry was just found");
             self.counters.confirmed += 1;
-            self.without_effect.remove(&pair.source);
-            let arrival = Arrival { action, from, due: at + self.options.patience };
-            keep(&mut self.arrivals, arrival, self.options.pending);
+            self.ineffective.remove(&pair.source);
+            let arrival = PendingArrival { action, from, due: at + self.options.patience };
+            push_bounded(&mut self.arrivals, arrival, self.options.pending);
             let outcome = Outcome::Confirmed(at.since(action.issued));
-            self.end(Ended { action, outcome });
+            self.finish(FinishedAction { action, outcome });
         }
     }
 
-    /// Actions of which it is time to look whether packets arrive: whoever can see the switches of their destinations does
-    /// so, and says [`went_astray`](Self::went_astray) of those that do not, and [`left_open`](Self::left_open) of those of which
-    /// it cannot tell. Each is given once, and none whose pair has been sent elsewhere since.
-    pub fn take_arrivals(&mut self, now: Timestamp) -> Vec<Arrival> {
+    /// Returns the actions whose packets should have arrived by now. The caller checks them at the destination
+    /// switches. It calls [`mark_broken`](Self::mark_broken) if packets do not arrive, and
+    /// [`recheck_arrival`](Self::recheck_arrival) if it cannot tell. Returns each action once, and none whose pair
+    /// has moved since.
+    pub fn take_due_arrivals(&mut self, now: Timestamp) -> Vec<PendingArrival> {
         let due = self.arrivals.iter().take_while(|arrival| arrival.due <= now).count();
         let due = self.arrivals.drain(..due);
         due.filter(|arrival| !self.pending.contains_key(&arrival.action.pair)).collect()
     }
 
-    /// Too few packets have set out by the way that an action sent them to say whether they arrive: it is given once more
-    /// when patience is over.
-    pub fn left_open(&mut self, arrival: Arrival, now: Timestamp) {
-        let again = Arrival { due: now + self.options.patience, ..arrival };
-        keep(&mut self.arrivals, again, self.options.pending);
+    /// Schedules another check of an action with too few packets to tell, after `patience`.
+    pub fn recheck_arrival(&mut self, arrival: PendingArrival, now: Timestamp) {
+        let again = PendingArrival { due: now + self.options.patience, ..arrival };
+        push_bounded(&mut self.arrivals, again, self.options.pending);
     }
 
-    /// Packets have set out by the way that an action sent them, and do not arrive: the way is barred to the pair, which
-    /// goes back to where it was, unless that is barred, too, or the controller is frozen.
-    pub fn went_astray(&mut self, arrival: &Arrival, now: Timestamp) {
-        let &Arrival { action: Action { pair, address, .. }, from, .. } = arrival;
+    /// Handles packets that were sent on the new path and did not arrive. Marks the path broken for the pair and
+    /// moves the pair back, unless the old path is also broken or the controller is frozen.
+    pub fn mark_broken(&mut self, arrival: &PendingArrival, now: Timestamp) {
+        let &PendingArrival { action: Action { pair, address, .. }, from, .. } = arrival;
         self.counters.astray += 1;
-        self.paths.bar(pair, address);
-        if self.paths.is_barred(pair, from) {
+        self.paths.mark_broken(pair, address);
+        if self.paths.is_broken(pair, from) {
             return;
         }
         if self.is_frozen {
             self.counters.withheld += 1;
             return;
         }
-        self.begin(pair, from, from, Reason::Astray, now);
+        self.issue(pair, from, from, Reason::BrokenPath, now);
     }
 
-    /// Traffic that others have steered: pairs that are found at other addresses than the base address are held there.
-    pub fn find(&mut self, flows: &[Observed], now: Timestamp) {
-        for &Observed { pair, address, .. } in flows {
+    /// Holds pairs that another controller moved: those seen at an address other than the base address.
+    pub fn adopt(&mut self, flows: &[PairRate], now: Timestamp) {
+        for &PairRate { pair, address, .. } in flows {
             if address != 0 && !self.pending.contains_key(&pair) && self.held.insert(pair) {
                 self.commands.push_back(PairCommand::Hold { pair, address, time: now });
             }
         }
     }
 
-    /// When it wants to see all traffic; `None` for never.
+    /// Returns the time of the next poll, or `None` if never.
     pub fn next_poll(&self) -> Option<Timestamp> {
         self.next_poll
     }
 
-    /// All traffic there is.
-    pub fn polled(&mut self, flows: &[Observed], now: Timestamp) {
+    /// Handles a poll: all traffic.
+    pub fn on_poll(&mut self, flows: &[PairRate], now: Timestamp) {
         self.counters.polls += 1;
-        self.find(flows, now);
-        self.next_poll = self.decider.polls().map(|interval| now + interval);
+        self.adopt(flows, now);
+        self.next_poll = self.decider.poll_interval().map(|interval| now + interval);
         let mut decided = std::mem::take(&mut self.decided);
-        self.decider.polled(flows, now, &self.pins, &mut self.paths, &mut decided);
+        self.decider.on_poll(flows, now, &self.pins, &mut self.paths, &mut decided);
         self.carry_out(decided);
     }
 
-    /// Lets time pass: actions whose deadline is over have failed.
+    /// Expires actions whose deadline has passed.
     pub fn advance(&mut self, now: Timestamp) {
-        let late = |pending: &Pending| pending.action.deadline <= now;
-        let expired: Vec<Pending> = self.pending.values().filter(|pending| late(pending)).copied().collect();
+        let is_late = |pending: &Pending| pending.action.deadline <= now;
+        let expired: Vec<Pending> =
+            self.pending.values().filter(|pending| is_late(pending)).copied().collect();
         for expired in expired {
             self.pending.remove(&expired.action.pair);
             self.expire(expired, now);
         }
-        // Nobody said what became of these.
-        let forgotten: Vec<Pending> =
-            self.requested.values().filter(|requested| late(requested)).copied().collect();
-        for forgotten in forgotten {
-            self.requested.remove(&forgotten.action.id);
-            self.expire(forgotten, now);
+        // These were never reported as started or refused.
+        let unreported: Vec<Pending> =
+            self.requested.values().filter(|requested| is_late(requested)).copied().collect();
+        for unreported in unreported {
+            self.requested.remove(&unreported.action.id);
+            self.expire(unreported, now);
         }
     }
 
     fn expire(&mut self, expired: Pending, now: Timestamp) {
         let Pending { action, from, .. } = expired;
         self.counters.expired += 1;
-        *self.without_effect.entry(action.pair.source).or_default() += 1;
-        self.decider.placed(action.pair, from, now, &mut self.paths);
+        *self.ineffective.entry(action.pair.source).or_default() += 1;
+        self.decider.on_placed(action.pair, from, now, &mut self.paths);
         self.commands.push_back(PairCommand::Abandon { action, from });
-        self.end(Ended { action, outcome: Outcome::Expired });
+        self.finish(FinishedAction { action, outcome: Outcome::Expired });
     }
 
     fn carry_out(&mut self, mut decided: Vec<Decision>) {
         for decision in decided.drain(..) {
             self.counters.decisions[decision.verdict as usize] += 1;
             let &Decision { pair, from, to, time, .. } = &decision;
-            if decision.verdict == Verdict::Goes && !self.go(pair, from, to, time) {
-                self.decider.placed(pair, from, time, &mut self.paths);
+            if decision.verdict == Verdict::Reroute && !self.reroute(pair, from, to, time) {
+                self.decider.on_placed(pair, from, time, &mut self.paths);
             }
-            keep(&mut self.decisions, decision, self.options.kept);
+            push_bounded(&mut self.decisions, decision, self.options.history);
         }
         self.decided = decided;
     }
 
-    /// Sends a pair elsewhere, unless something is against it.
-    fn go(&mut self, pair: Pair, from: u8, to: u8, now: Timestamp) -> bool {
+    /// Reroutes a pair, unless the controller is frozen, in a dry run or at its limit. Returns whether it did.
+    fn reroute(&mut self, pair: Pair, from: u8, to: u8, now: Timestamp) -> bool {
         if self.is_frozen || self.options.dry_run {
             self.counters.withheld += 1;
             return false;
         }
-        self.begin(pair, from, to, Reason::Decided, now)
+        self.issue(pair, from, to, Reason::Decided, now)
     }
 
-    fn begin(&mut self, pair: Pair, from: u8, to: u8, reason: Reason, now: Timestamp) -> bool {
-        let most = self.options.pending;
-        let is_full = self.pending.len() + self.requested.len() >= most && !self.pending.contains_key(&pair);
-        // The last two: nobody takes commands, or says what becomes of them.
-        if is_full || self.requested.len() >= most || self.commands.len() >= most.saturating_mul(2) {
+    fn issue(&mut self, pair: Pair, from: u8, to: u8, reason: Reason, now: Timestamp) -> bool {
+        let limit = self.options.pending;
+        let is_full = self.pending.len() + self.requested.len() >= limit && !self.pending.contains_key(&pair);
+        // The last two conditions hold if the driver takes no commands or reports no results.
+        if is_full || self.requested.len() >= limit || self.commands.len() >= limit.saturating_mul(2) {
             self.counters.crowded += 1;
             return false;
         }
@@ -461,14 +463,14 @@ impl Controller {
         true
     }
 
-    fn end(&mut self, ended: Ended) {
-        keep(&mut self.ended, ended, self.options.pending);
+    fn finish(&mut self, action: FinishedAction) {
+        push_bounded(&mut self.finished, action, self.options.pending);
     }
 }
 
-/// Adds what is newest; what is oldest makes room.
-fn keep<T>(all: &mut VecDeque<T>, newest: T, most: usize) {
-    if all.len() >= most.max(1) {
+/// Appends an item; drops the oldest one if there are `limit`.
+fn push_bounded<T>(all: &mut VecDeque<T>, newest: T, limit: usize) {
+    if all.len() >= limit.max(1) {
         all.pop_front();
     }
     all.push_back(newest);

@@ -1,9 +1,9 @@
-//! How fast flows would be if only the links of their hosts held them up (Al-Fares et al., "Hedera", NSDI 2010, section
-//! 4.2).
+//! Natural demands: the max-min fair rates of flows if only host links limited them (Al-Fares et al., "Hedera", NSDI
+//! 2010, section 4.2).
 //!
-//! Sources share their links evenly among flows that are not held up by their destinations; destinations that would get
-//! more than their link carries share it evenly among those that want more than that share. Both in turn, until nothing
-//! changes: max-min fairness between hosts. What a flow's rate is now, while it shares links with others, tells less.
+//! Each source divides its link evenly among the flows that their destinations do not limit. Each oversubscribed
+//! destination divides its link evenly among the flows that demand more than that share. The two steps alternate
+//! until nothing changes. A flow's current rate says less, because it shares links with other flows.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use thalweg_network::EndpointId;
 
 use crate::pair::Pair;
 
-/// Rounds after which it stops at the latest; it settles in as many as there are flows of a host, as a rule.
+/// Maximum number of rounds. It usually converges in as many rounds as a host has flows.
 const ROUNDS: usize = 100;
 
-/// Demands of pairs as shares of a host's link, between 0 and 1, in their order.
+/// Returns the demand of each pair as a share of a host's link, from 0 to 1, in the order of `pairs`.
 pub fn demands(pairs: &[Pair]) -> Vec<f64> {
-    let mut flows: Vec<Flow> = vec![Flow { demand: 0.0, is_held_up: false }; pairs.len()];
+    let mut flows: Vec<Flow> = vec![Flow { demand: 0.0, is_limited: false }; pairs.len()];
     let (mut sources, mut destinations) = (BTreeMap::new(), BTreeMap::new());
     for (index, pair) in pairs.iter().enumerate() {
         sources.entry(pair.source).or_insert_with(Vec::new).push(index);
@@ -24,8 +24,8 @@ pub fn demands(pairs: &[Pair]) -> Vec<f64> {
     }
     for _ in 0..ROUNDS {
         let before: Vec<f64> = flows.iter().map(|flow| flow.demand).collect();
-        share_out(&mut flows, &sources);
-        hold_up(&mut flows, &destinations);
+        divide_sources(&mut flows, &sources);
+        limit_at_destinations(&mut flows, &destinations);
         if flows.iter().zip(before).all(|(flow, before)| (flow.demand - before).abs() < 1e-9) {
             break;
         }
@@ -36,24 +36,24 @@ pub fn demands(pairs: &[Pair]) -> Vec<f64> {
 #[derive(Clone, Copy, Debug)]
 struct Flow {
     demand: f64,
-    /// Its destination cannot take more.
-    is_held_up: bool,
+    /// The destination limits this flow.
+    is_limited: bool,
 }
 
-/// Sources give what is left to the flows that can take it.
-fn share_out(flows: &mut [Flow], sources: &BTreeMap<EndpointId, Vec<usize>>) {
+/// Divides what is left of each source's link among the flows that no destination limits.
+fn divide_sources(flows: &mut [Flow], sources: &BTreeMap<EndpointId, Vec<usize>>) {
     for of_source in sources.values() {
-        let (held, free): (Vec<usize>, Vec<usize>) =
-            of_source.iter().partition(|&&index| flows[index].is_held_up);
-        let taken: f64 = held.iter().map(|&index| flows[index].demand).sum();
+        let (limited, free): (Vec<usize>, Vec<usize>) =
+            of_source.iter().partition(|&&index| flows[index].is_limited);
+        let taken: f64 = limited.iter().map(|&index| flows[index].demand).sum();
         for &index in &free {
             flows[index].demand = (1.0 - taken).max(0.0) / free.len() as f64;
         }
     }
 }
 
-/// Destinations that get too much hold those up that want more than an even share.
-fn hold_up(flows: &mut [Flow], destinations: &BTreeMap<EndpointId, Vec<usize>>) {
+/// Limits flows to oversubscribed destinations that demand more than an even share.
+fn limit_at_destinations(flows: &mut [Flow], destinations: &BTreeMap<EndpointId, Vec<usize>>) {
     for to_destination in destinations.values() {
         let total: f64 = to_destination.iter().map(|&index| flows[index].demand).sum();
         if total <= 1.0 {
@@ -72,7 +72,7 @@ fn hold_up(flows: &mut [Flow], destinations: &BTreeMap<EndpointId, Vec<usize>>) 
             greedy = others;
         }
         for index in greedy {
-            flows[index] = Flow { demand: share, is_held_up: true };
+            flows[index] = Flow { demand: share, is_limited: true };
         }
     }
 }
@@ -88,8 +88,8 @@ mod tests {
     }
 
     #[test]
-    fn three_senders_share_a_receiver_and_the_rest_goes_elsewhere() {
-        // Hedera's example in spirit: 0 and 1 and 2 send to 3, and 0 to 4 too.
+    fn capacity_unused_at_a_shared_receiver_goes_to_another() {
+        // Similar to Hedera's example: 0, 1 and 2 send to 3, and 0 also sends to 4.
         let demands = demands(&[pair(0, 3), pair(1, 3), pair(2, 3), pair(0, 4)]);
         for (found, expected) in demands.iter().zip([1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0, 2.0 / 3.0]) {
             assert!((found - expected).abs() < 1e-6, "{demands:?}");
@@ -98,7 +98,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_host_sends_or_gets_more_than_its_link(ends in prop::collection::btree_set((0u16..6, 0u16..6), 1..20)) {
+        fn no_host_exceeds_its_link(ends in prop::collection::btree_set((0u16..6, 0u16..6), 1..20)) {
             let pairs: Vec<Pair> = ends.into_iter().filter(|(a, b)| a != b).map(|(a, b)| pair(a, b)).collect();
             let demands = demands(&pairs);
             for host in 0..6 {

@@ -1,13 +1,13 @@
-//! Planck's traffic engineering (Rasley et al., SIGCOMM 2014, algorithm 1).
+//! Planck's greedy traffic engineering (Rasley et al., SIGCOMM 2014, algorithm 1).
 //!
-//! For every notice of congestion, each flow in it goes to the path on which it can expect the most
-//! ([`loads`](super::loads)), the others as they are; a flow considered later sees where those before it went.
+//! On each congestion event, every flow on the link moves to the path with the largest expected rate
+//! ([`loads`](super::loads)), with all other flows left in place. A later flow sees the moves of the earlier ones.
 //!
-//! **Beyond the algorithm.** A flow moves only if it gains by a share that is worth it ([`GreedyOptions::gain`]), and not
-//! again before the last move has taken effect ([`GreedyOptions::settle`]): two flows that see the same free path
-//! through different eyes would swap for ever otherwise. What is [light](super::loads::LIGHT), acknowledgements above all,
-//! counts as nobody's rival. Where no way is better, [room](GreedyOptions::makes_room) is made on one. With a gain of 0, no
-//! settling time, nothing light and no room made it is the algorithm as published.
+//! **Additions to the algorithm.** A flow moves only if the expected gain is large enough ([`GreedyOptions::gain`]),
+//! and not before its last move has taken effect ([`GreedyOptions::settle`]). Otherwise two flows that both see the
+//! same free path would swap forever. [Light](super::loads::LIGHT_SHARE) pairs, mostly acknowledgements, do not count
+//! as contenders. If no path is better, the decider may [make room](GreedyOptions::makes_room) on one. With zero
+//! gain, zero settling time, no light pairs and no room made, it is the published algorithm.
 
 use thalweg_wire::{Nanos, Timestamp};
 
@@ -18,25 +18,25 @@ use crate::routes::Paths;
 
 mod room;
 
-/// How greedy.
+/// Options of the greedy traffic-engineering algorithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GreedyOptions {
-    /// What has not been seen for so long is not counted on. Default 3 ms, about what rerouting a flow takes (section
-    /// 7.1).
+    /// Pairs not seen for this long are not counted on links. Default 3 ms, about the time that a reroute takes
+    /// (section 7.1).
     pub timeout: Nanos,
-    /// What another path must promise above the present one, as a share of that. Default 0.1: rates are measured to
-    /// within 3 %.
+    /// Minimum gain of another path, as a share of the present path's expected rate. Default 0.1: rates are measured
+    /// to within 3 %.
     pub gain: f64,
-    /// How long a pair is left alone after a move. Default 5 ms: the move takes 2.5 to 3.5 ms to take effect (figure 16),
-    /// and as much again passes before rates tell. From the third of several moves in a row it doubles with each.
+    /// Time after a move in which a pair is not moved again. Default 5 ms: a move takes 2.5 to 3.5 ms to take effect
+    /// (figure 16), and as long again before measured rates show it. From the third move of a streak, it doubles with
+    /// each move.
     pub settle: Nanos,
-    /// Whether a pair that no way suits may take one that another pair leaves at the same time, if that one loses nothing by
-    /// it. Default yes.
+    /// Whether a pair without a better path may displace another pair that loses nothing by moving. Default yes.
     pub makes_room: bool,
 }
 
 impl GreedyOptions {
-    /// The defaults.
+    /// The default options.
     pub const DEFAULT: GreedyOptions = GreedyOptions {
         timeout: Nanos::from_millis(3),
         gain: 0.1,
@@ -51,7 +51,7 @@ impl Default for GreedyOptions {
     }
 }
 
-/// What all pairs of a notice have in common.
+/// The inputs common to all pairs of one congestion event.
 #[derive(Clone, Copy, Debug)]
 struct Round<'a> {
     cause: Cause,
@@ -59,7 +59,7 @@ struct Round<'a> {
     pins: &'a Pins,
 }
 
-/// Algorithm 1 at work.
+/// The greedy decider.
 #[derive(Clone, Debug)]
 pub struct Greedy {
     options: GreedyOptions,
@@ -67,41 +67,41 @@ pub struct Greedy {
 }
 
 impl Greedy {
-    /// Nothing has been heard yet.
+    /// Creates a decider with no known traffic.
     pub fn new(options: GreedyOptions) -> Greedy {
         Greedy { options, loads: Loads::new(options.timeout, options.settle) }
     }
 
-    /// What it knows.
+    /// Returns the known traffic.
     pub fn loads(&self) -> &Loads {
         &self.loads
     }
 
-    /// Lines 9 to 17: where one pair should go.
+    /// Chooses a path for one pair (algorithm 1, lines 9 to 17).
     fn route(&mut self, pair: Pair, round: Round<'_>, paths: &mut Paths, decisions: &mut Vec<Decision>) {
         let Some(known) = self.loads.get(pair) else { return };
         let Round { cause, now, pins } = round;
         let is_pinned = pins.contains_key(&pair);
         let alternatives = self.loads.alternatives(pair, paths);
-        let present = alternatives.iter().find(|way| way.address == known.address);
-        let wanted = present.map_or(0.0, |way| way.expected.0 as f64 * (1.0 + self.options.gain));
+        let present = alternatives.iter().find(|path| path.address == known.address);
+        let required = present.map_or(0.0, |path| path.expected.0 as f64 * (1.0 + self.options.gain));
         let is_better =
-            |way: &&Alternative| way.expected.0 as f64 > wanted && !paths.is_barred(pair, way.address);
+            |path: &&Alternative| path.expected.0 as f64 > required && !paths.is_broken(pair, path.address);
         let (to, verdict) = match best(alternatives.iter().filter(is_better)) {
             _ if is_pinned => (known.address, Verdict::Pinned),
-            _ if self.loads.settles(pair, now) => (known.address, Verdict::Settles),
-            Some(best) => (best.address, Verdict::Goes),
-            None => match self.room(pair, &alternatives, wanted, round, paths) {
+            _ if self.loads.is_settling(pair, now) => (known.address, Verdict::Settling),
+            Some(best) => (best.address, Verdict::Reroute),
+            None => match self.make_room(pair, &alternatives, required, round, paths) {
                 Some((to, displaced)) => {
-                    self.loads.send(displaced.pair, displaced.to, now, paths);
+                    self.loads.record_move(displaced.pair, displaced.to, now, paths);
                     decisions.push(displaced);
-                    (to, Verdict::Goes)
+                    (to, Verdict::Reroute)
                 }
-                None => (known.address, Verdict::Stays),
+                None => (known.address, Verdict::Keep),
             },
         };
-        if verdict == Verdict::Goes {
-            self.loads.send(pair, to, now, paths);
+        if verdict == Verdict::Reroute {
+            self.loads.record_move(pair, to, now, paths);
         }
         let (from, rate) = (known.address, known.rate);
         decisions.push(Decision { pair, time: now, cause, rate, from, to, verdict, alternatives });
@@ -113,7 +113,7 @@ impl Decider for Greedy {
         "greedy"
     }
 
-    fn congested(
+    fn on_congestion(
         &mut self,
         congestion: &Congestion,
         pins: &Pins,
@@ -122,25 +122,25 @@ impl Decider for Greedy {
     ) {
         let now = congestion.time;
         for flow in &congestion.flows {
-            self.loads.see(flow, now, paths);
+            self.loads.observe(flow, now, paths);
         }
-        self.loads.forget(now, paths);
+        self.loads.expire(now, paths);
         let round = Round { cause: Cause::Congestion(congestion.link), now, pins };
         for flow in &congestion.flows {
             self.route(flow.pair, round, paths, decisions);
         }
     }
 
-    fn placed(&mut self, pair: Pair, address: u8, now: Timestamp, paths: &mut Paths) {
-        self.loads.send(pair, address, now, paths);
+    fn on_placed(&mut self, pair: Pair, address: u8, now: Timestamp, paths: &mut Paths) {
+        self.loads.record_move(pair, address, now, paths);
     }
 
-    fn rerouted(&mut self) {
+    fn on_new_paths(&mut self) {
         self.loads.clear();
     }
 }
 
-/// The way that promises most. Of several that promise the same, the first, as in the algorithm.
-fn best<'a>(ways: impl Iterator<Item = &'a Alternative>) -> Option<&'a Alternative> {
-    ways.reduce(|best, way| if way.expected > best.expected { way } else { best })
+/// Returns the path with the largest expected rate; the first of equals, as in the algorithm.
+fn best<'a>(alternatives: impl Iterator<Item = &'a Alternative>) -> Option<&'a Alternative> {
+    alternatives.reduce(|best, other| if other.expected > best.expected { other } else { best })
 }

@@ -1,18 +1,18 @@
-//! Which pair goes which way: pure functions from what was seen to what should be. No clock, no chance, no effect.
+//! Rerouting algorithms: pure functions from measured traffic to decisions. No clock, no randomness, no side effects.
 //!
-//! | module | what it decides by |
+//! | module | contents |
 //! |---|---|
-//! | [`greedy`] | congestion as it is told: each flow to the path with the largest expected bottleneck (Planck, algorithm 1) |
-//! | [`first_fit`] | all flows, looked at from time to time: each to the first path with room for its demand (Hedera) |
-//! | [`stay`] | nothing: every pair keeps the path that it has |
-//! | [`loads`] | what is known of flows and links, and what a flow may expect of a path |
-//! | [`demand`] | how fast flows would be if only their hosts held them up |
+//! | [`greedy`] | on congestion, moves each flow to the path with the largest expected bottleneck rate (Planck, algorithm 1) |
+//! | [`first_fit`] | periodically assigns each flow the first path with room for its demand (Hedera) |
+//! | [`static_routing`] | never reroutes |
+//! | [`loads`] | recent traffic by pair and link, and expected rates of paths |
+//! | [`demand`] | rates that flows would have if only host links limited them |
 
 pub mod demand;
 pub mod first_fit;
 pub mod greedy;
 pub mod loads;
-pub mod stay;
+pub mod static_routing;
 
 use std::collections::BTreeMap;
 
@@ -21,92 +21,92 @@ use thalweg_wire::{BitRate, Nanos, Timestamp};
 use crate::pair::Pair;
 use crate::routes::{LinkNumber, Paths};
 
-/// A pair's traffic as it was seen: all of its flows together.
+/// The measured rate of a pair, all its flows together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Observed {
-    /// Whose.
+pub struct PairRate {
+    /// The pair.
     pub pair: Pair,
-    /// Which of the destination's addresses its packets have.
+    /// Index of the destination address that its packets have.
     pub address: u8,
-    /// How fast.
+    /// The measured rate.
     pub rate: BitRate,
 }
 
-/// A link on which utilisation is above a threshold.
+/// A link whose utilisation is above a threshold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Congestion {
-    /// Which.
+    /// The link.
     pub link: LinkNumber,
     /// Packet time of the event.
     pub time: Timestamp,
-    /// The traffic on it, the fastest first.
-    pub flows: Vec<Observed>,
+    /// The pairs on the link, the fastest first.
+    pub flows: Vec<PairRate>,
 }
 
-/// What could be done with a pair, and what it could expect of it.
+/// One of the paths that a pair could take, and the rate to expect on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alternative {
-    /// To send to this address of the destination.
+    /// Index of the destination address that selects the path.
     pub address: u8,
-    /// What the pair can expect: the least over the links of the path.
+    /// Expected rate of the pair: the minimum over the links of the path.
     pub expected: BitRate,
-    /// The link that it is the least of.
+    /// The link with that minimum.
     pub tightest: LinkNumber,
 }
 
-/// Why a pair was looked at.
+/// Why a pair was considered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// It is on a congested link.
+    /// The pair is on this congested link.
     Congestion(LinkNumber),
-    /// It was its turn.
+    /// A periodic poll.
     Poll,
 }
 
-/// Why it goes, or stays.
+/// Whether a pair is rerouted, and if not, why not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes another way.
-    Goes,
-    /// No other way is better by as much as is asked for.
-    Stays,
-    /// It has been moved a moment ago, and what that did is not known yet.
-    Settles,
-    /// Somebody wants it to be where it is.
+    /// The pair is rerouted.
+    Reroute,
+    /// No other path is better by the required gain.
+    Keep,
+    /// The pair moved recently, and the effect is not known yet.
+    Settling,
+    /// A user pinned the pair to its address.
     Pinned,
 }
 
-/// What was decided of a pair, with what it was decided by.
+/// A decision about one pair, with the alternatives compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Of whom.
+    /// The pair.
     pub pair: Pair,
-    /// When.
+    /// Time of the decision.
     pub time: Timestamp,
-    /// Why it was looked at.
+    /// Why the pair was considered.
     pub cause: Cause,
-    /// How fast it was.
+    /// The measured rate of the pair.
     pub rate: BitRate,
-    /// The address that it has.
+    /// Index of the present address.
     pub from: u8,
-    /// The address that it is to have; the same if it stays.
+    /// Index of the chosen address; equal to `from` if the pair is not rerouted.
     pub to: u8,
-    /// Why.
+    /// Whether the pair is rerouted, and if not, why not.
     pub verdict: Verdict,
-    /// All ways that there were, that which it has included, in the order of addresses.
+    /// All alternatives in the order of addresses, the present path included.
     pub alternatives: Vec<Alternative>,
 }
 
-/// Pairs that somebody has sent to an address by hand, and wants to stay there.
+/// Pairs that a user pinned, and the address of each.
 pub type Pins = BTreeMap<Pair, u8>;
 
-/// Who decides.
+/// A rerouting algorithm.
 pub trait Decider: Send {
-    /// As configurations call it.
+    /// Returns the name used in configuration files.
     fn name(&self) -> &'static str;
 
-    /// A link is congested. Pairs that are pinned stay.
-    fn congested(
+    /// Handles a congestion event. Must not move pinned pairs.
+    fn on_congestion(
         &mut self,
         congestion: &Congestion,
         pins: &Pins,
@@ -116,15 +116,15 @@ pub trait Decider: Send {
         let _ = (congestion, pins, paths, decisions);
     }
 
-    /// How often it wants to see all traffic; `None` for never.
-    fn polls(&self) -> Option<Nanos> {
+    /// Returns the interval at which it needs all traffic, or `None` if never.
+    fn poll_interval(&self) -> Option<Nanos> {
         None
     }
 
-    /// All traffic there is, as of `now`. Pairs that are pinned stay.
-    fn polled(
+    /// Handles a poll: all traffic as of `now`. Must not move pinned pairs.
+    fn on_poll(
         &mut self,
-        flows: &[Observed],
+        flows: &[PairRate],
         now: Timestamp,
         pins: &Pins,
         paths: &mut Paths,
@@ -133,11 +133,11 @@ pub trait Decider: Send {
         let _ = (flows, now, pins, paths, decisions);
     }
 
-    /// A pair has another address than this decider gave it: it was pinned, or what was decided could not be done.
-    fn placed(&mut self, pair: Pair, address: u8, now: Timestamp, paths: &mut Paths) {
+    /// Handles a placement that it did not decide: the pair was pinned, or the decided move failed.
+    fn on_placed(&mut self, pair: Pair, address: u8, now: Timestamp, paths: &mut Paths) {
         let _ = (pair, address, now, paths);
     }
 
-    /// Addresses lead other ways from now on: what was known of links is void.
-    fn rerouted(&mut self) {}
+    /// Handles new paths: everything known about links is void.
+    fn on_new_paths(&mut self) {}
 }

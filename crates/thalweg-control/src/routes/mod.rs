@@ -1,14 +1,14 @@
-//! What switches have to have installed so that flows can be steered: which rules, and which of them are missing.
+//! Paths of pairs, and the rules that switches need for them.
 //!
-//! | module | what it has |
+//! | module | contents |
 //! |---|---|
-//! | [`paths`] | the links that a pair's packets take by each of the destination's addresses |
-//! | [`rules`] | the rules of every switch, and what has to change to come from some to others |
-//! | [`walk`] | whether rules lead everybody everywhere |
+//! | [`paths`] | the links of each path of a pair |
+//! | [`rules`] | the rules of every switch, and the changes from one set to another |
+//! | [`reachability`] | verifies that installed rules deliver all packets |
 
 pub mod paths;
+pub mod reachability;
 pub mod rules;
-pub mod walk;
 
 pub use paths::{LinkNumber, Paths};
 pub use rules::{Change, Rule, Rules};

@@ -1,4 +1,4 @@
-//! Which links a pair's packets take, by each of the destination's addresses.
+//! Paths: the links that a pair's packets use, by destination address.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -9,27 +9,26 @@ use thalweg_wire::BitRate;
 
 use crate::pair::Pair;
 
-/// One direction of a link between a switch and whatever is at its port: out of that port. Counted over the ports of all
-/// switches in order.
+/// One direction of a link: out of a switch port. Numbered over the ports of all switches, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkNumber(pub u32);
 
-/// By address, the links out of the switches on the way; `None` if it leads nowhere.
-type Ways = Box<[Option<Box<[LinkNumber]>>]>;
+/// The output links of each path, by address; `None` if it does not reach the destination.
+type PathLinks = Box<[Option<Box<[LinkNumber]>>]>;
 
-/// Paths by pair and address, found once each.
+/// Paths by pair and address, computed on first use.
 #[derive(Clone, Debug)]
 pub struct Paths {
     state: Arc<NetworkState>,
-    /// By switch, the number of its first port.
+    /// The number of the first port of each switch.
     firsts: Vec<u32>,
     capacities: Vec<BitRate>,
-    known: HashMap<Pair, Ways>,
-    barred: BTreeSet<(Pair, u8)>,
+    cache: HashMap<Pair, PathLinks>,
+    broken: BTreeSet<(Pair, u8)>,
 }
 
 impl Paths {
-    /// Of a network that forwards by tables.
+    /// Creates the paths of a network that forwards by tables.
     pub fn new(state: Arc<NetworkState>) -> Paths {
         let topology = state.topology();
         let mut firsts = Vec::with_capacity(topology.routers().len());
@@ -40,70 +39,70 @@ impl Paths {
             capacities
                 .extend(ports.map(|port| topology.links()[topology.link_at(router, port).index()].rate));
         }
-        Paths { state, firsts, capacities, known: HashMap::new(), barred: BTreeSet::new() }
+        Paths { state, firsts, capacities, cache: HashMap::new(), broken: BTreeSet::new() }
     }
 
-    /// The network.
+    /// Returns the network.
     pub fn state(&self) -> &Arc<NetworkState> {
         &self.state
     }
 
-    /// Who is attached to whom.
+    /// Returns the topology.
     pub fn topology(&self) -> &Topology {
         self.state.topology()
     }
 
-    /// Number of link directions.
+    /// Returns the number of link directions.
     pub fn links(&self) -> usize {
         self.capacities.len()
     }
 
-    /// What a link can carry.
+    /// Returns the capacity of a link.
     pub fn capacity(&self, link: LinkNumber) -> BitRate {
         self.capacities[link.0 as usize]
     }
 
-    /// The link out of a port.
+    /// Returns the link out of a port.
     pub fn link(&self, router: RouterId, port: PortIndex) -> LinkNumber {
         LinkNumber(self.firsts[router.index()] + u32::from(port.0))
     }
 
-    /// The switch and the port that a link leads out of.
+    /// Returns the switch and the port of a link.
     pub fn port(&self, link: LinkNumber) -> (RouterId, PortIndex) {
         let router = self.firsts.partition_point(|&first| first <= link.0) - 1;
         (RouterId(router as u16), PortIndex((link.0 - self.firsts[router]) as u16))
     }
 
-    /// Addresses an endpoint has.
+    /// Returns the number of addresses of each endpoint.
     pub fn addresses(&self) -> u8 {
         self.state.forwarding().addresses().min(usize::from(u8::MAX)) as u8
     }
 
-    /// The links out of all switches on the way of a pair's packets to this address; `None` if they do not arrive, or
-    /// there are no such endpoints.
+    /// Returns the output links of a pair's path by this address. Returns `None` if the path does not reach the
+    /// destination, or the endpoints do not exist.
     pub fn of(&mut self, pair: Pair, address: u8) -> Option<&[LinkNumber]> {
         let addresses = self.addresses();
-        if !self.known.contains_key(&pair) {
+        if !self.cache.contains_key(&pair) {
             let along = |address| Some(self.links_of(&self.find(pair, address)?));
             let found = (0..addresses).map(along).collect();
-            self.known.insert(pair, found);
+            self.cache.insert(pair, found);
         }
-        self.known[&pair].get(usize::from(address))?.as_deref()
+        self.cache[&pair].get(usize::from(address))?.as_deref()
     }
 
-    /// Bars a way to a pair: it is known where it leads, but packets do not arrive.
-    pub fn bar(&mut self, pair: Pair, address: u8) {
-        self.barred.insert((pair, address));
+    /// Marks a path broken for a pair: the tables lead to the destination, but packets do not arrive.
+    pub fn mark_broken(&mut self, pair: Pair, address: u8) {
+        self.broken.insert((pair, address));
     }
 
-    /// Whether a way is barred to a pair.
-    pub fn is_barred(&self, pair: Pair, address: u8) -> bool {
-        self.barred.contains(&(pair, address))
+    /// Returns whether a path is marked broken for a pair.
+    pub fn is_broken(&self, pair: Pair, address: u8) -> bool {
+        self.broken.contains(&(pair, address))
     }
 
-    /// The ways that are barred, by pair and address.
-    pub fn barred(&self) -> impl Iterator<Item = (Pair, u8)> + '_ {
-        self.barred.iter().copied()
+    /// Returns the paths marked broken, by pair and address.
+    pub fn broken(&self) -> impl Iterator<Item = (Pair, u8)> + '_ {
+        self.broken.iter().copied()
     }
 
     fn find(&self, pair: Pair, address: u8) -> Option<Path> {

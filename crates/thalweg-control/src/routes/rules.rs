@@ -1,21 +1,21 @@
-//! The rules of switches: a destination address, the port it leads to, and what is written over it on the way.
+//! Rules of switches: by destination address, the output port and the address to write.
 //!
-//! **Installing is incremental and idempotent.** [`Rules::changes_to`] is all that differs between what is installed and
-//! what is wanted; applied twice it changes nothing the second time. Rules are added and changed before others are
-//! removed, so that no address in use is without one in between.
+//! **Installation is incremental and idempotent.** [`Rules::changes_to`] returns the difference between installed and
+//! wanted rules; applying it twice has no further effect. Additions and changes precede removals, so that no address
+//! in use is ever without a rule.
 
 use std::collections::BTreeMap;
 
 use thalweg_network::routing::ForwardingTable;
 use thalweg_network::{MacAddress, PortIndex, RouterId, Topology};
 
-/// What a switch does with packets to one address. All of them are mirrored to the monitor port besides.
+/// What a switch does with packets to one address. It also mirrors them to the monitor port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Where they leave.
+    /// The output port.
     pub port: PortIndex,
-    /// At the last switch, the base address that takes the place of a shadow address, without which the host would
-    /// not take them.
+    /// At the last switch: the base address that replaces a shadow address. The host would drop packets to a shadow
+    /// address.
     pub write_back: Option<MacAddress>,
 }
 
@@ -25,24 +25,24 @@ pub struct Rules {
     by_address: BTreeMap<(RouterId, MacAddress), Rule>,
 }
 
-/// A rule that is to be installed in place of whatever there is, or to be removed.
+/// A rule to install, whether or not one exists, or to remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// At which switch.
+    /// The switch.
     pub router: RouterId,
-    /// For which destination address.
+    /// The destination address.
     pub address: MacAddress,
     /// The rule; `None` removes it.
     pub rule: Option<Rule>,
 }
 
 impl Rules {
-    /// No rules.
+    /// Creates an empty set.
     pub fn new() -> Rules {
         Rules::default()
     }
 
-    /// The rules that forwarding tables come to, with addresses written back at the last switch.
+    /// Returns the rules for these forwarding tables. The last switch writes base addresses back.
     pub fn of_tables(topology: &Topology, tables: &[ForwardingTable]) -> Rules {
         let mut by_address = BTreeMap::new();
         for (router, table) in topology.router_ids().zip(tables) {
@@ -55,50 +55,49 @@ impl Rules {
         Rules { by_address }
     }
 
-    /// How many there are.
+    /// Returns the number of rules.
     pub fn len(&self) -> usize {
         self.by_address.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.by_address.is_empty()
     }
 
-    /// All rules, by switch and address.
+    /// Returns all rules, by switch and address.
     pub fn iter(&self) -> impl Iterator<Item = (RouterId, MacAddress, Rule)> + '_ {
         self.by_address.iter().map(|(&(router, address), &rule)| (router, address, rule))
     }
 
-    /// Those of one switch.
+    /// Returns the rules of one switch.
     pub fn at(&self, router: RouterId) -> Rules {
         let all = (router, MacAddress([0; 6]))..=(router, MacAddress([0xff; 6]));
-        Rules { by_address: self.by_address.range(all).map(|(&place, &rule)| (place, rule)).collect() }
+        Rules { by_address: self.by_address.range(all).map(|(&key, &rule)| (key, rule)).collect() }
     }
 
-    /// The rule of a switch for an address.
+    /// Returns the rule of a switch for an address.
     pub fn get(&self, router: RouterId, address: MacAddress) -> Option<Rule> {
         self.by_address.get(&(router, address)).copied()
     }
 
-    /// Carries a change out.
+    /// Applies a change.
     pub fn apply(&mut self, change: &Change) {
-        let place = (change.router, change.address);
+        let key = (change.router, change.address);
         match change.rule {
-            Some(rule) => self.by_address.insert(place, rule),
-            None => self.by_address.remove(&place),
+            Some(rule) => self.by_address.insert(key, rule),
+            None => self.by_address.remove(&key),
         };
     }
 
-    /// What has to change so that these become `wanted`: first what is to be installed, then what is to be removed.
+    /// Returns the changes from these rules to `wanted`: first installations, then removals.
     pub fn changes_to(&self, wanted: &Rules) -> Vec<Change> {
         let change = |&(router, address): &(RouterId, MacAddress), rule| Change { router, address, rule };
-        let installed =
-            wanted.by_address.iter().filter(|(place, rule)| self.by_address.get(place) != Some(rule));
-        let removed = self.by_address.keys().filter(|place| !wanted.by_address.contains_key(place));
+        let installed = wanted.by_address.iter().filter(|(key, rule)| self.by_address.get(key) != Some(rule));
+        let removed = self.by_address.keys().filter(|key| !wanted.by_address.contains_key(key));
         installed
-            .map(|(place, &rule)| change(place, Some(rule)))
-            .chain(removed.map(|place| change(place, None)))
+            .map(|(key, &rule)| change(key, Some(rule)))
+            .chain(removed.map(|key| change(key, None)))
             .collect()
     }
 }
@@ -134,14 +133,14 @@ mod tests {
                 port: PortIndex(port),
                 write_back: written.then_some(MacAddress([2, 0, 0, 0, 0, 9])),
             };
-            let place = |(router, mac): (u16, u8)| (RouterId(router), MacAddress([2, 0, 0, 0, 0, mac]));
-            Rules { by_address: entries.into_iter().map(|(at, what)| (place(at), rule(what))).collect() }
+            let key = |(router, mac): (u16, u8)| (RouterId(router), MacAddress([2, 0, 0, 0, 0, mac]));
+            Rules { by_address: entries.into_iter().map(|(at, entry)| (key(at), rule(entry))).collect() }
         })
     }
 
     proptest! {
         #[test]
-        fn changes_lead_there_and_twice_is_as_once(installed in any_rules(), wanted in any_rules()) {
+        fn changes_reach_the_wanted_rules_and_are_idempotent(installed in any_rules(), wanted in any_rules()) {
             let changes = installed.changes_to(&wanted);
             let mut reached = installed.clone();
             changes.iter().for_each(|change| reached.apply(change));

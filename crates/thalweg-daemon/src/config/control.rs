@@ -8,7 +8,7 @@ use thalweg_control::controller::ControllerOptions;
 use thalweg_control::decide::Decider;
 use thalweg_control::decide::first_fit::FirstFit;
 use thalweg_control::decide::greedy::{Greedy, GreedyOptions};
-use thalweg_control::decide::stay::Stay;
+use thalweg_control::decide::static_routing::StaticRouting;
 use thalweg_network::routing::TreeOptions;
 use thalweg_network::{NetworkState, Node};
 use thalweg_wire::Nanos;
@@ -77,7 +77,7 @@ impl DeciderConfig {
         match self {
             DeciderConfig::Greedy(options) => Box::new(Greedy::new(options)),
             DeciderConfig::FirstFit(interval) => Box::new(FirstFit::new(interval)),
-            DeciderConfig::Static => Box::new(Stay),
+            DeciderConfig::Static => Box::new(StaticRouting),
         }
     }
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use thalweg_actuators::arp::{Arp, Frames};
+use thalweg_actuators::arp::{Arp, HostFrameSender};
 use thalweg_actuators::log::Log;
-use thalweg_actuators::{ActError, Action, Actuator};
+use thalweg_actuators::{Action, Actuator, ActuatorError};
 use thalweg_capture::live::FrameSender;
 use thalweg_linux::NamespaceError;
 use thalweg_network::{EndpointId, NetworkState, Topology};
@@ -59,10 +59,12 @@ impl Actuator for EmulatedHosts {
         "emulated"
     }
 
-    fn act(&mut self, action: &Action) -> Result<(), ActError> {
+    fn reroute(&mut self, action: &Action) -> Result<(), ActuatorError> {
         let (source, destination) = (action.pair.source, action.pair.destination);
         let order = Order::Address { source, destination, address: action.address };
-        self.0.order(order).map_err(|_| ActError::Busy("too many orders wait for the emulation".to_owned()))
+        self.0
+            .order(order)
+            .map_err(|_| ActuatorError::Busy("too many orders wait for the emulation".to_owned()))
     }
 
     fn install(&mut self, state: &NetworkState) -> Result<(), String> {
@@ -104,7 +106,7 @@ impl Senders {
     }
 }
 
-impl Frames for Senders {
+impl HostFrameSender for Senders {
     fn send(&mut self, to: EndpointId, frame: &[u8]) -> io::Result<()> {
         match self.by_host.get(to.index()) {
             Some(&Some(sender)) => self.senders[sender].send(frame),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use thalweg_control::Pair;
 use thalweg_control::control_loop::Input;
-use thalweg_control::decide::Observed;
+use thalweg_control::decide::PairRate;
 use thalweg_network::{NetworkState, Node, Topology};
 use thalweg_wire::{BitRate, Nanos};
 
@@ -98,18 +98,18 @@ fn announce(network: &Network, remotes: &Remotes, state: &Arc<NetworkState>, ahe
 
 /// All traffic there is, as the switches see it where it begins, or wherever it is seen if nobody looks there. Collectors
 /// that do not answer in time are left out.
-fn all_flows(collectors: &CollectorList, topology: &Topology) -> Vec<Observed> {
+fn all_flows(collectors: &CollectorList, topology: &Topology) -> Vec<PairRate> {
     // By pair: whether it was seen where it begins, and how.
-    let mut found: BTreeMap<Pair, (bool, Observed)> = BTreeMap::new();
+    let mut found: BTreeMap<Pair, (bool, PairRate)> = BTreeMap::new();
     for collector in collectors.all() {
         let Some(Node::Router(router)) = topology.node_named(&collector.description().switch) else {
             continue;
         };
-        let mut here: BTreeMap<Pair, Observed> = BTreeMap::new();
+        let mut here: BTreeMap<Pair, PairRate> = BTreeMap::new();
         let answered = collector.flows(POLL_PATIENCE, |report| {
             let Some(known) = report.rate.filter(|known| known.rate.value > 0.0) else { return };
             let Some((pair, address)) = Pair::of(topology, &known.ethernet) else { return };
-            let seen = here.entry(pair).or_insert(Observed { pair, address, rate: BitRate(0) });
+            let seen = here.entry(pair).or_insert(PairRate { pair, address, rate: BitRate(0) });
             seen.rate.0 += known.rate.value as u64;
         });
         if let Err(error) = answered {

@@ -336,8 +336,8 @@ impl Work {
 /// What the loop is to do.
 fn options(config: &ControlConfig, reads_back: Option<Nanos>) -> ControlOptions {
     let installation = match (config.actuator.sets_routes(), reads_back) {
-        (true, _) => Installation::Whole,
-        (false, Some(interval)) => Installation::Repair { interval: Some(interval) },
+        (true, _) => Installation::Tables,
+        (false, Some(interval)) => Installation::Reconcile { interval: Some(interval) },
         (false, None) => Installation::Never,
     };
     let routes = RouteOptions {

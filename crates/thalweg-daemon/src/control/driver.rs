@@ -10,7 +10,7 @@ use std::time::Duration;
 use crossbeam_channel::Receiver;
 use thalweg_actuators::Actuator;
 use thalweg_control::control_loop::{ActionOutcome, ActionReport, Command, Input, Records};
-use thalweg_control::controller::UNRESPONSIVE;
+use thalweg_control::controller::UNRESPONSIVE_AFTER;
 use thalweg_control::decide::{Decision, Verdict};
 use thalweg_measure::collector::Observation;
 use thalweg_network::{EndpointId, Node, RouterId};
@@ -87,7 +87,7 @@ impl Driver {
     /// # Errors
     /// If that cannot be.
     pub(super) fn begin(&mut self) -> std::io::Result<()> {
-        self.carriers.actuator.begin().map_err(std::io::Error::other)?;
+        self.carriers.actuator.start().map_err(std::io::Error::other)?;
         self.asks = Some(Asks::start(self.parts.clone(), self.remotes.clone())?);
         Ok(())
     }
@@ -150,16 +150,16 @@ impl Driver {
 
     fn carry_out_one(&mut self, command: Command) -> Option<Input> {
         match command {
-            Command::Reroute(action) => Some(match self.carriers.actuator.act(&action) {
+            Command::Reroute(action) => Some(match self.carriers.actuator.reroute(&action) {
                 Ok(()) => Input::Started(action.id),
                 Err(error) => Input::Refused(action.id, error.to_string()),
             }),
             Command::Hold { pair, address, time } => {
-                self.carriers.actuator.found(pair, address, time);
+                self.carriers.actuator.hold(pair, address, time);
                 None
             }
             Command::Abandon { action, from } => {
-                self.carriers.actuator.failed(&action, from);
+                self.carriers.actuator.abandon(&action, from);
                 None
             }
             Command::Observe { routers, observation } => {
@@ -236,7 +236,7 @@ impl Driver {
             tracing::error!("{error}");
         }
         for decision in records.decisions {
-            if decision.verdict == Verdict::Goes {
+            if decision.verdict == Verdict::Reroute {
                 log_decision(&decision, names);
                 let (time, switch) = (decision.time, names.switch(decision.pair.source));
                 self.publish(time, switch, EventKind::Decision(decision, Arc::clone(names)));
@@ -249,13 +249,13 @@ impl Driver {
             if report.outcome == ActionOutcome::Expired {
                 self.warn_of(report.action.pair.source, names);
             }
-            if report.outcome != ActionOutcome::Begun {
+            if report.outcome != ActionOutcome::Started {
                 log_action(&report, names);
                 let (time, switch) = (ended_at(&report), names.switch(report.action.pair.source));
                 self.publish(time, switch, EventKind::Action(report, Arc::clone(names)));
             }
         }
-        for (pair, address) in records.astray {
+        for (pair, address) in records.broken_paths {
             let (src, dst) = (names.host(pair.source), names.host(pair.destination));
             tracing::warn!(src, dst, tree = address, "path broken");
         }
@@ -265,7 +265,7 @@ impl Driver {
     fn warn_of(&self, host: EndpointId, names: &Names) {
         let work = self.control.desk().lock();
         let unresponsive = work.control.controller().unresponsive().find(|(source, _)| *source == host);
-        if let Some((_, UNRESPONSIVE)) = unresponsive {
+        if let Some((_, UNRESPONSIVE_AFTER)) = unresponsive {
             tracing::warn!(host = names.host(host), "host does not follow reroutes");
         }
     }
@@ -308,15 +308,15 @@ impl TakesTurns for Driver {
         self.tell(Input::Tick);
         let now = self.control.desk().lock().clock.now();
         let actuator = &mut self.carriers.actuator;
-        if let Err(error) = actuator.tend(now) {
+        if let Err(error) = actuator.maintain(now) {
             tracing::warn!("{error}");
         }
-        let (switches, refreshed) = (actuator.switches_report(), actuator.refreshed());
+        let (switches, refreshed) = (actuator.switches_report(), actuator.refresh_count());
         let (records, names) = {
             let mut work = self.control.desk().lock();
             (work.switches, work.refreshed) = (switches, refreshed);
             let records = work.control.take_records();
-            work.keep_astray(&records.astray);
+            work.keep_astray(&records.broken_paths);
             (records, Arc::clone(&work.names))
         };
         self.publish_all(records, &names);
@@ -359,13 +359,13 @@ impl TakesTurns for Driver {
         let quantile =
             |share| effect.quantile(share).map_or(Nanos::ZERO, |time| Nanos(time.as_nanos() as u64));
         tracing::info!(
-            rerouted = counters.begun,
+            rerouted = counters.started,
             confirmed = counters.confirmed,
             median = joined(quantile(0.5)),
             p99 = joined(quantile(0.99)),
             timed_out = counters.expired,
             refused = counters.refused,
-            kept = counters.decisions[Verdict::Stays as usize],
+            kept = counters.decisions[Verdict::Keep as usize],
             "controller stopped"
         );
     }
@@ -430,7 +430,7 @@ fn log_action(report: &ActionReport, names: &Names) {
     let (src, dst, tree) =
         (names.host(action.pair.source), names.host(action.pair.destination), action.address);
     match outcome {
-        ActionOutcome::Begun => {}
+        ActionOutcome::Started => {}
         ActionOutcome::Confirmed(after) => {
             tracing::info!(src, dst, tree, took = joined(after), "reroute confirmed");
         }

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use thalweg_actuators::openflow::{Config, Fabric, News, OpenFlowError, SwitchesReport, Tls, TlsError};
-use thalweg_actuators::{ActError, Action, Actuator};
+use thalweg_actuators::openflow::{
+    Config, Fabric, FabricEvent, OpenFlowError, SwitchesReport, Tls, TlsError,
+};
+use thalweg_actuators::{Action, Actuator, ActuatorError};
 use thalweg_control::Pair;
 use thalweg_linux::Namespace;
 use thalweg_network::{NetworkState, Topology};
@@ -57,19 +59,19 @@ impl Actuator for Switches {
         "openflow"
     }
 
-    fn act(&mut self, action: &Action) -> Result<(), ActError> {
-        self.fabric.act(action)
+    fn reroute(&mut self, action: &Action) -> Result<(), ActuatorError> {
+        self.fabric.reroute(action)
     }
 
-    fn found(&mut self, pair: Pair, address: u8, now: Timestamp) {
-        self.fabric.found(pair, address, now);
+    fn hold(&mut self, pair: Pair, address: u8, now: Timestamp) {
+        self.fabric.hold(pair, address, now);
     }
 
-    fn failed(&mut self, action: &Action, from: u8) {
-        self.fabric.failed(action, from);
+    fn abandon(&mut self, action: &Action, from: u8) {
+        self.fabric.abandon(action, from);
     }
 
-    fn begin(&mut self) -> Result<(), String> {
+    fn start(&mut self) -> Result<(), String> {
         // Threads stay in the namespace that they are started in, and connect in there again.
         let met = match &self.namespace {
             None => self.meet(),
@@ -83,14 +85,14 @@ impl Actuator for Switches {
         Ok(())
     }
 
-    fn tend(&mut self, _now: Timestamp) -> Result<(), String> {
+    fn maintain(&mut self, _now: Timestamp) -> Result<(), String> {
         // Switches go by the clock of this machine, whatever packets go by.
-        self.fabric.tend(wall_clock());
-        for news in self.fabric.take_news() {
+        self.fabric.maintain(wall_clock());
+        for news in self.fabric.take_events() {
             let what = news.describe(&self.topology);
             match news {
-                News::Up { .. } => tracing::info!("{what}"),
-                News::Steered { .. } => tracing::debug!("{what}"),
+                FabricEvent::Up { .. } => tracing::info!("{what}"),
+                FabricEvent::Steered { .. } => tracing::debug!("{what}"),
                 _ => tracing::warn!("{what}"),
             }
         }

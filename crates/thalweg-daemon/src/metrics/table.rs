@@ -503,7 +503,7 @@ pub const METRICS: &[Metric] = &[
         |s, out| {
             if let Some(control) = &s.parts.control {
                 let counters = control.desk().report().counters;
-                out.put(&["begun"], counters.begun);
+                out.put(&["begun"], counters.started);
                 out.put(&["confirmed"], counters.confirmed);
                 out.put(&["expired"], counters.expired);
                 out.put(&["superseded"], counters.superseded);

@@ -63,10 +63,10 @@ fn told(lab: &Lab) -> Fabric {
 fn settle(fabric: &mut Fabric) {
     let begun = Instant::now();
     while {
-        fabric.tend(Timestamp(begun.elapsed().as_nanos() as u64));
+        fabric.maintain(Timestamp(begun.elapsed().as_nanos() as u64));
         fabric.unsettled().next().is_some()
     } {
-        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", fabric.take_news());
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", fabric.take_events());
         std::thread::sleep(Duration::from_millis(2));
     }
 }
@@ -74,7 +74,7 @@ fn settle(fabric: &mut Fabric) {
 fn steer(fabric: &mut Fabric, address: u8) {
     let deadline = Timestamp(0) + Nanos::from_secs(5);
     let action = Action { id: ActionId(1), pair: PAIR, address, issued: Timestamp(0), deadline };
-    fabric.act(&action).unwrap();
+    fabric.reroute(&action).unwrap();
     settle(fabric);
 }
 

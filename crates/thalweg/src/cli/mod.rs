@@ -131,10 +131,11 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
 
 /// The value of `--color`, for messages about arguments that cannot be parsed.
 fn color_of(arguments: &[OsString]) -> ColorChoice {
-    let mut values = arguments.iter().enumerate().filter_map(|(place, argument)| match argument.to_str()? {
-        "--color" => arguments.get(place + 1)?.to_str(),
-        argument => argument.strip_prefix("--color="),
-    });
+    let mut values =
+        arguments.iter().enumerate().filter_map(|(place, argument)| match argument.to_str()? {
+            "--color" => arguments.get(place + 1)?.to_str(),
+            argument => argument.strip_prefix("--color="),
+        });
     values.next_back().and_then(|value| value.parse().ok()).unwrap_or_default()
 }
 

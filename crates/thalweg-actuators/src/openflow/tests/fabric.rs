@@ -1,4 +1,4 @@
-//! All switches of a network, each played here by one that keeps entries.
+//! A fabric with a table switch for each switch of the network.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,23 +10,23 @@ use thalweg_wire::Timestamp;
 use thalweg_wire::openflow::multipart::FlowStats;
 use thalweg_wire::openflow::{Action, Instruction, MatchField};
 
-use super::keeping::{Keeping, Table};
+use super::table_switch::{Table, TableSwitch};
 use super::*;
 use crate::{self as act, ActionId, Actuator};
 use thalweg_control::Pair;
 use thalweg_control::routes::Rules;
-use thalweg_control::routes::walk::astray;
+use thalweg_control::routes::reachability::broken_paths;
 
 const ADDRESSES: u8 = 2;
 /// h0 is at leaf0, h3 at leaf1.
 const FAR: Pair = Pair { source: EndpointId(0), destination: EndpointId(3) };
 const LEAF: usize = 0;
 
-/// A leaf-spine of two leaves, two spines and four hosts, whose switches are kept here.
+/// A leaf-spine network of two leaves, two spines and four hosts.
 struct Network {
     state: NetworkState,
     tables: Vec<Table>,
-    up: Vec<Option<Keeping>>,
+    up: Vec<Option<TableSwitch>>,
     address: SocketAddr,
     fabric: Fabric,
     now: Timestamp,
@@ -55,7 +55,7 @@ fn fabric(state: &NetworkState) -> (Fabric, SocketAddr) {
 }
 
 impl Network {
-    /// With all switches up, and nothing installed.
+    /// Connects all switches, without entries.
     fn up() -> Network {
         let state = state(1);
         let (fabric, address) = fabric(&state);
@@ -75,16 +75,16 @@ impl Network {
         self.until(|network| network.fabric.switches().switch(datapath).is_some());
     }
 
-    /// Ends a connection; the switch goes on forwarding.
+    /// Ends a connection; the switch keeps forwarding.
     fn disconnect(&mut self, router: usize) {
         self.up[router] = None;
         let datapath = DatapathId(router as u64 + 1);
         self.until(|network| network.fabric.switches().switch(datapath).is_none());
-        // And the fabric has heard of it.
+        // Lets the fabric handle the event.
         self.until(|_| true);
     }
 
-    /// The controller is gone, and another one takes its place.
+    /// Replaces the controller.
     fn restart(&mut self) {
         let (fabric, address) = fabric(&self.state);
         (self.fabric, self.address) = (fabric, address);
@@ -101,21 +101,21 @@ impl Network {
     }
 
     fn until(&mut self, condition: impl Fn(&Network) -> bool) {
-        let begun = Instant::now();
+        let start = Instant::now();
         while {
             self.now = self.now + Nanos::from_millis(100);
-            self.fabric.tend(self.now);
+            self.fabric.maintain(self.now);
             !condition(self)
         } {
-            assert!(begun.elapsed() < PATIENCE, "{:?}", self.fabric.take_news());
+            assert!(start.elapsed() < TEST_TIMEOUT, "{:?}", self.fabric.take_events());
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
-    fn act(&mut self, pair: Pair, address: u8) -> Result<(), act::ActError> {
+    fn reroute(&mut self, pair: Pair, address: u8) -> Result<(), act::ActuatorError> {
         let (issued, deadline) = (self.now, self.now + SECOND);
-        let result = self.fabric.act(&act::Action { id: ActionId(7), pair, address, issued, deadline });
-        self.fabric.tend(self.now);
+        let result = self.fabric.reroute(&act::Action { id: ActionId(7), pair, address, issued, deadline });
+        self.fabric.maintain(self.now);
         result
     }
 
@@ -129,19 +129,19 @@ impl Network {
         flows
     }
 
-    /// What the switches have themselves, not what is believed of them.
+    /// Checks the switches' own entries, not the fabric's view of them.
     fn check_forwarding(&self) {
         let mut rules = Rules::new();
         for (router, table) in self.state.topology().router_ids().zip(&self.tables) {
             for flow in table.flows() {
-                if let entries::Read::Ours(entries::Place::Route(address), rule) =
+                if let entries::ReadEntry::Ours(entries::EntryKey::Route(address), rule) =
                     entries::read(&flow, Some(PortNumber(9)))
                 {
                     rules.apply(&thalweg_control::routes::Change { router, address, rule: Some(rule) });
                 }
             }
         }
-        assert_eq!(astray(self.state.topology(), self.state.links(), &rules, ADDRESSES), []);
+        assert_eq!(broken_paths(self.state.topology(), self.state.links(), &rules, ADDRESSES), []);
         assert_eq!(&rules, self.fabric.installed());
     }
 }
@@ -151,7 +151,7 @@ const ALL: [usize; 4] = [8; 4];
 const NOTHING: [usize; 4] = [0; 4];
 
 #[test]
-fn all_switches_forward_once_installed_and_a_second_time_nothing_is_sent() {
+fn installing_twice_sends_entries_once() {
     let mut network = Network::up();
     assert_eq!(network.mods(), NOTHING, "connecting changes nothing");
     network.install();
@@ -179,11 +179,11 @@ fn only_the_difference_is_sent() {
 }
 
 #[test]
-fn a_pair_is_steered_by_one_entry_at_its_first_switch_and_goes_home_without() {
+fn one_entry_at_the_first_switch_steers_a_pair() {
     let mut network = Network::up();
     network.install();
     network.mods();
-    network.act(FAR, 1).unwrap();
+    network.reroute(FAR, 1).unwrap();
     network.settle();
     assert_eq!(network.mods(), [1, 0, 0, 0]);
     let [flow] = network.steering().try_into().unwrap();
@@ -202,56 +202,59 @@ fn a_pair_is_steered_by_one_entry_at_its_first_switch_and_goes_home_without() {
         Action::output(entries::port_number(route.port)),
     ];
     assert_eq!(flow.instructions, [Instruction::ApplyActions(actions)]);
-    let told = network.fabric.take_news();
-    assert!(told.iter().any(|news| matches!(news, News::Steered { action: ActionId(7), .. })), "{told:?}");
+    let events = network.fabric.take_events();
+    assert!(
+        events.iter().any(|news| matches!(news, FabricEvent::Steered { action: ActionId(7), .. })),
+        "{events:?}"
+    );
     assert_eq!(network.fabric.steered().collect::<Vec<_>>(), [(FAR, 1)]);
 
-    network.act(FAR, 0).unwrap();
+    network.reroute(FAR, 0).unwrap();
     network.settle();
     assert_eq!((network.mods(), network.steering()), (vec![1, 0, 0, 0], vec![]));
     network.check_forwarding();
 }
 
 #[test]
-fn what_cannot_be_steered_is_refused_and_changes_nothing() {
+fn impossible_moves_are_refused_without_changes() {
     let mut network = Network::up();
     let near = Pair { source: EndpointId(0), destination: EndpointId(1) };
-    assert!(matches!(network.act(FAR, 1), Err(act::ActError::Busy(_))), "no routes yet");
+    assert!(matches!(network.reroute(FAR, 1), Err(act::ActuatorError::Busy(_))), "no routes yet");
     network.install();
     network.mods();
-    assert!(matches!(network.act(FAR, 7), Err(act::ActError::NoWay { address: 7, .. })));
+    assert!(matches!(network.reroute(FAR, 7), Err(act::ActuatorError::NoPath { address: 7, .. })));
     network.disconnect(LEAF);
-    let error = network.act(FAR, 1).unwrap_err().to_string();
-    assert_eq!(error, "h0 cannot be reached: its switch is not connected");
+    let error = network.reroute(FAR, 1).unwrap_err().to_string();
+    assert_eq!(error, "cannot reach h0: its switch is not connected");
     network.connect(LEAF);
-    network.act(near, 1).unwrap();
+    network.reroute(near, 1).unwrap();
     network.settle();
-    assert_eq!(network.steering(), [], "at one switch there is one way");
+    assert_eq!(network.steering(), [], "within one switch only one path exists");
 }
 
 #[test]
-fn a_pair_is_not_sent_where_routes_are_missing() {
+fn a_pair_is_not_moved_to_a_path_without_routes() {
     let mut network = Network::up();
     let spines = [2, 3];
     spines.into_iter().for_each(|spine| network.disconnect(spine));
     network.fabric.install(&network.state);
     network.until(|network| network.fabric.unsettled().count() == 2);
-    assert!(matches!(network.act(FAR, 1), Err(act::ActError::Busy(_))));
+    assert!(matches!(network.reroute(FAR, 1), Err(act::ActuatorError::Busy(_))));
     spines.into_iter().for_each(|spine| network.connect(spine));
     network.settle();
-    network.act(FAR, 1).unwrap();
-    // A switch that is gone for a moment forwards as it did.
+    network.reroute(FAR, 1).unwrap();
+    // A briefly disconnected switch keeps forwarding.
     network.settle();
     spines.into_iter().for_each(|spine| network.disconnect(spine));
-    network.act(FAR, 0).unwrap();
-    network.act(FAR, 1).unwrap();
+    network.reroute(FAR, 0).unwrap();
+    network.reroute(FAR, 1).unwrap();
 }
 
 #[test]
-fn a_switch_that_restarts_gets_everything_again_and_one_that_only_lost_its_connection_nothing() {
+fn only_a_restarted_switch_gets_its_entries_again() {
     let mut network = Network::up();
     network.install();
-    network.act(FAR, 1).unwrap();
+    network.reroute(FAR, 1).unwrap();
     network.settle();
     network.mods();
     network.disconnect(LEAF);
@@ -262,28 +265,28 @@ fn a_switch_that_restarts_gets_everything_again_and_one_that_only_lost_its_conne
     network.tables[LEAF].change(Vec::clear);
     network.connect(LEAF);
     network.settle();
-    assert_eq!(network.mods(), [9, 0, 0, 0], "its routes, and the pair");
+    assert_eq!(network.mods(), [9, 0, 0, 0], "its routes and the steering entry");
     assert_eq!(network.steering().len(), 1);
     network.check_forwarding();
 }
 
 #[test]
-fn a_controller_that_restarts_takes_up_what_it_finds() {
+fn a_restarted_controller_reuses_installed_entries() {
     let mut network = Network::up();
     network.install();
-    network.act(FAR, 1).unwrap();
+    network.reroute(FAR, 1).unwrap();
     network.settle();
     network.mods();
     network.restart();
-    assert_eq!(network.mods(), NOTHING, "nothing is touched before there are routes");
+    assert_eq!(network.mods(), NOTHING, "no change before routes are installed");
     network.install();
-    assert_eq!(network.mods(), NOTHING, "and nothing after, for all is there");
+    assert_eq!(network.mods(), NOTHING, "all entries are present");
     assert_eq!(network.fabric.steered().collect::<Vec<_>>(), [(FAR, 1)]);
     network.check_forwarding();
 }
 
 #[test]
-fn strays_are_removed_and_what_is_somebody_elses_is_left() {
+fn modified_entries_are_removed_and_foreign_ones_kept() {
     let mut network = Network::up();
     network.install();
     network.disconnect(LEAF);
@@ -293,7 +296,7 @@ fn strays_are_removed_and_what_is_somebody_elses_is_left() {
         elsewhere.priority = 60_000;
         let mut stray = flows[1].clone();
         stray.priority = 3;
-        // An entry of ours that somebody has changed.
+        // A Thalweg entry modified from outside.
         flows[2].instructions = vec![];
         flows.extend([elsewhere, stray]);
     });
@@ -301,38 +304,39 @@ fn strays_are_removed_and_what_is_somebody_elses_is_left() {
     network.connect(LEAF);
     network.settle();
     assert_eq!(network.mods(), [3, 0, 0, 0], "two removed, one written");
-    assert_eq!(network.tables[LEAF].flows().len(), 9, "eight of ours, one of somebody else's");
+    assert_eq!(network.tables[LEAF].flows().len(), 9, "eight own entries, one foreign");
     network.check_forwarding();
 }
 
 #[test]
-fn what_was_refused_is_read_back_and_sent_again() {
+fn refused_entries_are_read_back_and_resent() {
     let mut network = Network::up();
     network.tables[LEAF].refuse(3);
     network.install();
     network.check_forwarding();
-    assert_eq!(network.mods(), [11, 8, 8, 8], "three once more");
-    let told = network.fabric.take_news();
-    let is_failure = |news: &&News| matches!(news, News::Failed { router: RouterId(0), action: None, .. });
-    assert_eq!(told.iter().filter(is_failure).count(), 1, "{told:?}");
-    let FabricCounters { failed, read_again, .. } = network.fabric.counters();
-    assert_eq!((failed, read_again), (1, 1));
+    assert_eq!(network.mods(), [11, 8, 8, 8], "three are resent");
+    let events = network.fabric.take_events();
+    let is_failure =
+        |news: &&FabricEvent| matches!(news, FabricEvent::Failed { router: RouterId(0), action: None, .. });
+    assert_eq!(events.iter().filter(is_failure).count(), 1, "{events:?}");
+    let FabricCounters { failed, read_backs, .. } = network.fabric.counters();
+    assert_eq!((failed, read_backs), (1, 1));
 }
 
 #[test]
-fn a_pair_whose_move_was_refused_is_left_where_it_was() {
+fn a_refused_move_is_reverted() {
     let mut network = Network::up();
     network.install();
     network.tables[LEAF].refuse(1);
-    network.act(FAR, 1).unwrap();
+    network.reroute(FAR, 1).unwrap();
     network.until(|network| network.fabric.counters().failed == 1);
     network.settle();
     assert_eq!((network.steering(), network.fabric.steered().count()), (vec![], 0));
-    network.act(FAR, 1).unwrap();
+    network.reroute(FAR, 1).unwrap();
     network.settle();
-    // It is not sent home either.
+    // A refused move back is also reverted.
     network.tables[LEAF].refuse(1);
-    network.act(FAR, 0).unwrap();
+    network.reroute(FAR, 0).unwrap();
     network.until(|network| network.fabric.counters().failed == 2);
     network.settle();
     assert_eq!((network.steering().len(), network.fabric.steered().count()), (1, 1));
@@ -340,7 +344,7 @@ fn a_pair_whose_move_was_refused_is_left_where_it_was() {
 }
 
 #[test]
-fn an_action_without_effect_is_taken_back() {
+fn an_abandoned_action_is_reverted() {
     let mut network = Network::up();
     network.install();
     let action = |address: u8| act::Action {
@@ -350,23 +354,23 @@ fn an_action_without_effect_is_taken_back() {
         issued: Timestamp(0),
         deadline: Timestamp(0) + SECOND,
     };
-    network.fabric.act(&action(1)).unwrap();
-    network.fabric.failed(&action(2), 0);
+    network.fabric.reroute(&action(1)).unwrap();
+    network.fabric.abandon(&action(2), 0);
     network.settle();
-    assert_eq!(network.steering().len(), 1, "it has been sent elsewhere since");
-    network.fabric.failed(&action(1), 0);
+    assert_eq!(network.steering().len(), 1, "the pair has moved since");
+    network.fabric.abandon(&action(1), 0);
     network.settle();
     assert_eq!((network.steering(), network.fabric.steered().count()), (vec![], 0));
 }
 
 #[test]
-fn a_switch_of_no_network_is_left_alone() {
+fn an_unknown_switch_is_left_alone() {
     let mut network = Network::up();
-    let stranger = Table::default();
-    let _up = stranger.connect(network.address, DatapathId(0xbad));
+    let unknown = Table::default();
+    let _up = unknown.connect(network.address, DatapathId(0xbad));
     network.until(|network| network.fabric.switches().switch(DatapathId(0xbad)).is_some());
     network.install();
-    assert_eq!(stranger.take_mods(), 0);
-    let told = network.fabric.take_news();
-    assert!(told.contains(&News::Stranger { datapath: DatapathId(0xbad) }), "{told:?}");
+    assert_eq!(unknown.take_mods(), 0);
+    let events = network.fabric.take_events();
+    assert!(events.contains(&FabricEvent::UnknownSwitch { datapath: DatapathId(0xbad) }), "{events:?}");
 }

@@ -1,8 +1,8 @@
-//! Connections to switches that are played here.
+//! Connections to scripted switches.
 
 mod fabric;
-mod keeping;
-mod played;
+mod scripted_switch;
+mod table_switch;
 mod tls;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -17,12 +17,12 @@ use thalweg_wire::openflow::{
 };
 
 use super::*;
-use played::{Played, port};
+use scripted_switch::{ScriptedSwitch, port};
 
 const DATAPATH: DatapathId = DatapathId(0xd1);
 const SECOND: Nanos = Nanos::from_secs(1);
-/// Longest that anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Maximum time of any step on a busy machine.
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 fn local() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, 0).into()
@@ -35,7 +35,7 @@ fn listening(config: Config) -> (Switches, Receiver<Event>, SocketAddr) {
 }
 
 fn next(events: &Receiver<Event>) -> Event {
-    events.recv_timeout(PATIENCE).expect("an event")
+    events.recv_timeout(TEST_TIMEOUT).expect("an event")
 }
 
 fn up(events: &Receiver<Event>) -> Up {
@@ -45,22 +45,22 @@ fn up(events: &Receiver<Event>) -> Up {
     }
 }
 
-/// A switch that is up, and who plays it.
-fn connected(events: &Receiver<Event>, address: SocketAddr) -> (Played, Switch) {
-    let mut played = Played::connect(address);
-    played.come_up(DATAPATH);
-    (played, up(events).switch)
+/// A connected switch and its scripted peer.
+fn connected(events: &Receiver<Event>, address: SocketAddr) -> (ScriptedSwitch, Switch) {
+    let mut peer = ScriptedSwitch::connect(address);
+    peer.complete_handshake(DATAPATH);
+    (peer, up(events).switch)
 }
 
-fn eventually(what: &str, condition: impl Fn() -> bool) {
-    let begun = Instant::now();
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let start = Instant::now();
     while !condition() {
-        assert!(begun.elapsed() < PATIENCE, "{what}");
+        assert!(start.elapsed() < TEST_TIMEOUT, "{what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-fn a_flow() -> Body {
+fn flow_mod() -> Body {
     Body::FlowMod(FlowMod::default())
 }
 
@@ -69,15 +69,17 @@ fn table_full() -> ErrorMessage {
 }
 
 #[test]
-fn a_switch_that_connects_is_up_with_its_ports_its_flows_and_its_groups() {
+fn a_connected_switch_reports_its_ports_flows_and_groups() {
     let read_back = ReadBack { cookie: 0x74 << 56, mask: 0xff << 56 };
     let (switches, events, address) =
         listening(Config { read_back, miss_send_length: 64, ..Config::default() });
-    let mut played = Played::connect(address);
-    let asked = played.come_up(DATAPATH);
+    let mut peer = ScriptedSwitch::connect(address);
+    let requests = peer.complete_handshake(DATAPATH);
     let flows = Request::Flow(FlowFilter::by_cookie(0x74 << 56, 0xff << 56));
-    assert!(asked.contains(&Body::MultipartRequest(flows.into())), "{asked:?}");
-    assert!(asked.iter().any(|body| matches!(body, Body::SetConfig(config) if config.miss_send_len == 64)));
+    assert!(requests.contains(&Body::MultipartRequest(flows.into())), "{requests:?}");
+    assert!(
+        requests.iter().any(|body| matches!(body, Body::SetConfig(config) if config.miss_send_len == 64))
+    );
     let up = up(&events);
     assert_eq!((up.features.datapath_id, up.switch.datapath()), (DATAPATH, DATAPATH));
     assert_eq!(up.ports, [port(1), port(2)], "in two parts");
@@ -88,195 +90,202 @@ fn a_switch_that_connects_is_up_with_its_ports_its_flows_and_its_groups() {
 }
 
 #[test]
-fn what_changes_while_a_switch_connects_is_told_after_it_is_up() {
+fn changes_during_the_handshake_are_reported_after_up() {
     let (_switches, events, address) = listening(Config::default());
-    let mut played = Played::connect(address);
-    played.hello();
+    let mut peer = ScriptedSwitch::connect(address);
+    peer.hello();
     let status = PortStatus { reason: PortReason::DELETE, port: port(2) };
-    played.say(Xid(0), Body::PortStatus(status));
-    played.answer_questions(DATAPATH);
+    peer.send(Xid(0), Body::PortStatus(status));
+    peer.answer_requests(DATAPATH);
     up(&events);
-    assert!(matches!(next(&events), Event::PortStatus { status: told, .. } if told == status));
+    assert!(matches!(next(&events), Event::PortStatus { status: reported, .. } if reported == status));
 }
 
 #[test]
-fn a_batch_goes_out_with_a_barrier_and_is_done_when_that_is_answered() {
+fn a_batch_is_done_when_its_barrier_is_answered() {
     let (switches, events, address) = listening(Config::default());
-    let (mut played, switch) = connected(&events, address);
-    let ticket = switch.send_batch(&[a_flow(), a_flow()], SECOND).unwrap();
-    let messages = [played.hear(), played.hear(), played.hear()];
-    assert_eq!(messages.clone().map(|message| message.body), [a_flow(), a_flow(), Body::BarrierRequest]);
+    let (mut peer, switch) = connected(&events, address);
+    let batch = switch.send_batch(&[flow_mod(), flow_mod()], SECOND).unwrap();
+    let messages = [peer.receive(), peer.receive(), peer.receive()];
+    assert_eq!(messages.clone().map(|message| message.body), [flow_mod(), flow_mod(), Body::BarrierRequest]);
     let first = messages[0].xid.0;
     assert_eq!(messages.map(|message| message.xid), [0, 1, 2].map(|after| Xid(first + after)));
-    assert_eq!(ticket.outcome(), None);
-    assert_eq!(ticket.xid(), Xid(first + 2));
-    played.say(ticket.xid(), Body::BarrierReply);
-    let outcome = ticket.wait();
+    assert_eq!(batch.outcome(), None);
+    assert_eq!(batch.xid(), Xid(first + 2));
+    peer.send(batch.xid(), Body::BarrierReply);
+    let outcome = batch.wait();
     assert_eq!((outcome.xid, outcome.result), (Xid(first + 2), Ok(())));
     assert!(outcome.took > Nanos::ZERO && outcome.took < SECOND);
     assert_eq!(switches.counters().done, 1);
 }
 
 #[test]
-fn outcomes_of_many_batches_come_in_one_channel() {
+fn many_batches_share_one_outcome_channel() {
     let (_switches, events, address) = listening(Config::default());
-    let (mut played, switch) = connected(&events, address);
-    let (outcomes, told) = crossbeam_channel::unbounded();
+    let (mut peer, switch) = connected(&events, address);
+    let (outcomes, results) = crossbeam_channel::unbounded();
     let sent: Vec<_> =
-        (0..3).map(|_| switch.send_batch_to(&[a_flow()], SECOND, outcomes.clone()).unwrap()).collect();
+        (0..3).map(|_| switch.send_batch_to(&[flow_mod()], SECOND, outcomes.clone()).unwrap()).collect();
     for xid in &sent {
-        played.hear_until_barrier();
-        played.say(*xid, Body::BarrierReply);
+        peer.receive_until_barrier();
+        peer.send(*xid, Body::BarrierReply);
     }
-    let came: Vec<_> = (0..3).map(|_| told.recv_timeout(PATIENCE).unwrap().xid).collect();
-    assert_eq!(came, sent);
+    let xids: Vec<_> = (0..3).map(|_| results.recv_timeout(TEST_TIMEOUT).unwrap().xid).collect();
+    assert_eq!(xids, sent);
 }
 
 #[test]
-fn an_error_fails_the_batch_by_the_message_that_was_refused_and_a_second_one_is_told() {
+fn an_error_fails_its_batch_and_a_second_error_is_an_event() {
     let (switches, events, address) = listening(Config::default());
-    let (mut played, switch) = connected(&events, address);
-    let ticket = switch.send_batch(&[a_flow(), a_flow(), a_flow()], SECOND).unwrap();
-    let barrier = played.hear_until_barrier();
+    let (mut peer, switch) = connected(&events, address);
+    let batch = switch.send_batch(&[flow_mod(), flow_mod(), flow_mod()], SECOND).unwrap();
+    let barrier = peer.receive_until_barrier();
     let (second, third) = (Xid(barrier.0 - 2), Xid(barrier.0 - 1));
-    played.say(second, Body::Error(table_full()));
-    played.say(third, Body::Error(table_full()));
-    played.say(barrier, Body::BarrierReply);
+    peer.send(second, Body::Error(table_full()));
+    peer.send(third, Body::Error(table_full()));
+    peer.send(barrier, Body::BarrierReply);
     let refused = Failure::Refused { position: 1, xid: second, error: table_full() };
-    assert_eq!(ticket.wait().result, Err(refused));
+    assert_eq!(batch.wait().result, Err(refused));
     assert!(matches!(next(&events), Event::Error { xid, .. } if xid == third));
     let counters = switches.counters();
     assert_eq!((counters.refusals, counters.done, counters.unexpected_answers), (1, 0, 0));
 }
 
 #[test]
-fn a_batch_without_an_answer_is_late_and_its_answer_unexpected() {
+fn an_unanswered_batch_times_out_and_its_late_answer_is_counted() {
     let (switches, events, address) = listening(Config::default());
-    let (mut played, switch) = connected(&events, address);
-    let ticket = switch.send_batch(&[a_flow()], Nanos::from_millis(30)).unwrap();
-    let outcome = ticket.wait();
-    assert_eq!(outcome.result, Err(Failure::Late));
+    let (mut peer, switch) = connected(&events, address);
+    let batch = switch.send_batch(&[flow_mod()], Nanos::from_millis(30)).unwrap();
+    let outcome = batch.wait();
+    assert_eq!(outcome.result, Err(Failure::TimedOut));
     assert!(outcome.took >= Nanos::from_millis(30), "{}", outcome.took);
-    eventually("it is counted", || switches.counters().late == 1);
-    let barrier = played.hear_until_barrier();
-    played.say(barrier, Body::BarrierReply);
-    eventually("it is unexpected", || switches.counters().unexpected_answers == 1);
+    wait_until("it is counted", || switches.counters().timed_out == 1);
+    let barrier = peer.receive_until_barrier();
+    peer.send(barrier, Body::BarrierReply);
+    wait_until("it is unexpected", || switches.counters().unexpected_answers == 1);
 }
 
 #[test]
-fn when_a_connection_ends_nobody_waits_any_longer_and_nothing_can_be_sent() {
+fn the_end_of_a_connection_fails_pending_and_new_batches() {
     let (switches, events, address) = listening(Config::default());
-    let (played, switch) = connected(&events, address);
-    let ticket = switch.send_batch(&[a_flow()], Nanos::from_secs(60)).unwrap();
-    drop(played);
-    assert_eq!(ticket.wait().result, Err(Failure::Down));
+    let (peer, switch) = connected(&events, address);
+    let batch = switch.send_batch(&[flow_mod()], Nanos::from_secs(60)).unwrap();
+    drop(peer);
+    assert_eq!(batch.wait().result, Err(Failure::Down));
     assert!(matches!(next(&events), Event::Down { datapath: DATAPATH, .. }));
-    assert_eq!(switch.send_batch(&[a_flow()], SECOND).unwrap_err(), SendError::Down);
+    assert_eq!(switch.send_batch(&[flow_mod()], SECOND).unwrap_err(), SendError::Down);
     assert!(switches.switch(DATAPATH).is_none());
 }
 
 #[test]
-fn there_are_no_more_batches_without_an_answer_than_is_set_and_what_cannot_be_encoded_is_not_sent() {
+fn unanswered_batches_are_limited_and_invalid_messages_are_not_sent() {
     let (_switches, events, address) = listening(Config { max_unanswered: 2, ..Config::default() });
-    let (mut played, switch) = connected(&events, address);
+    let (mut peer, switch) = connected(&events, address);
     let too_long = EncodeError::TooLong { structure: "EchoRequest", length: 65_536, limit: 65_535 };
-    let refused = switch.send(&[a_flow(), Body::EchoRequest(vec![0; 65_528])]);
+    let refused = switch.send(&[flow_mod(), Body::EchoRequest(vec![0; 65_528])]);
     assert_eq!(refused, Err(SendError::Encode(too_long)));
-    let tickets = [(); 2].map(|()| switch.send_batch(&[], SECOND).unwrap());
-    assert_eq!(switch.send_batch(&[], SECOND).unwrap_err(), SendError::Full);
-    for ticket in &tickets {
-        assert_eq!(played.hear_until_barrier(), ticket.xid(), "nothing of what was refused was sent");
+    let batchs = [(); 2].map(|()| switch.send_batch(&[], SECOND).unwrap());
+    assert_eq!(switch.send_batch(&[], SECOND).unwrap_err(), SendError::TooManyUnanswered);
+    for batch in &batchs {
+        assert_eq!(peer.receive_until_barrier(), batch.xid(), "nothing refused was sent");
     }
-    played.say(tickets[0].xid(), Body::BarrierReply);
-    eventually("there is room again", || switch.send_batch(&[], SECOND).is_ok());
+    peer.send(batchs[0].xid(), Body::BarrierReply);
+    wait_until("a slot is free again", || switch.send_batch(&[], SECOND).is_ok());
 }
 
 #[test]
-fn a_question_is_answered_by_all_parts_or_fails_when_there_are_too_many() {
+fn an_answer_has_all_parts_or_fails_if_there_are_too_many() {
     let (_switches, events, address) = listening(Config { max_answer_parts: 6, ..Config::default() });
-    let (mut played, switch) = connected(&events, address);
+    let (mut peer, switch) = connected(&events, address);
     for (parts, is_answered) in [(6, true), (7, false)] {
         let answer = std::thread::scope(|scope| {
-            let asking = scope.spawn(|| switch.flows(FlowFilter::all(), Nanos::from_secs(10)));
-            let question = played.hear();
-            assert!(matches!(question.body, Body::MultipartRequest(MultipartRequest { more: false, .. })));
+            let thread = scope.spawn(|| switch.flows(FlowFilter::all(), Nanos::from_secs(10)));
+            let request = peer.receive();
+            assert!(matches!(request.body, Body::MultipartRequest(MultipartRequest { more: false, .. })));
             for part in 1..=parts {
-                let reply = Reply::Flow(vec![played::flow()]);
-                played.say(question.xid, Body::MultipartReply(MultipartReply { more: part < parts, reply }));
+                let reply = Reply::Flow(vec![scripted_switch::flow()]);
+                peer.send(request.xid, Body::MultipartReply(MultipartReply { more: part < parts, reply }));
             }
-            asking.join().unwrap()
+            thread.join().unwrap()
         });
         match answer {
             Ok(flows) => assert!(is_answered && flows.len() == 6),
-            Err(error) => assert!(!is_answered && error == AskError::Failed(Failure::TooLong), "{error}"),
+            Err(error) => {
+                assert!(!is_answered && error == SwitchRequestError::Failed(Failure::TooLong), "{error}")
+            }
         }
     }
 }
 
 #[test]
-fn a_question_that_is_refused_fails_with_the_error() {
+fn a_refused_request_fails_with_the_error() {
     let (_switches, events, address) = listening(Config::default());
-    let (mut played, switch) = connected(&events, address);
-    let asked = std::thread::scope(|scope| {
-        let asking = scope.spawn(|| switch.port_stats(PortNumber::ANY, Nanos::from_secs(10)));
-        let question = played.hear();
-        played.say(question.xid, Body::Error(table_full()));
-        asking.join().unwrap()
+    let (mut peer, switch) = connected(&events, address);
+    let requests = std::thread::scope(|scope| {
+        let thread = scope.spawn(|| switch.port_stats(PortNumber::ANY, Nanos::from_secs(10)));
+        let request = peer.receive();
+        peer.send(request.xid, Body::Error(table_full()));
+        thread.join().unwrap()
     });
-    assert!(matches!(asked, Err(AskError::Failed(Failure::Refused { error, .. })) if error == table_full()));
+    assert!(
+        matches!(requests, Err(SwitchRequestError::Failed(Failure::Refused { error, .. })) if error == table_full())
+    );
 }
 
 #[test]
-fn a_switch_that_speaks_only_1_0_is_refused_and_told_so() {
+fn a_switch_with_only_1_0_is_refused_with_an_error() {
     let (switches, events, address) = listening(Config::default());
-    let mut played = Played::connect(address);
-    played.write(&[1, 0, 0, 8, 0, 0, 0, 1]);
-    let Event::Refused { error, .. } = next(&events) else { panic!("it is not up") };
+    let mut peer = ScriptedSwitch::connect(address);
+    peer.write(&[1, 0, 0, 8, 0, 0, 0, 1]);
+    let Event::Refused { error, .. } = next(&events) else { panic!("expected a refused connection") };
     assert_eq!(error, HandshakeError::Version { highest: 1 });
     assert!(error.to_string().contains("OpenFlow 1.0 at most"), "{error}");
-    assert!(matches!(played.hear().body, Body::Hello(_)));
-    let Body::Error(error) = played.hear().body else { panic!("it is told") };
+    assert!(matches!(peer.receive().body, Body::Hello(_)));
+    let Body::Error(error) = peer.receive().body else { panic!("expected an error message") };
     assert_eq!(error.to_string(), "hello failed: incompatible (type 0, code 0)");
     assert_eq!(switches.counters().refused, 1);
 }
 
 #[test]
-fn what_is_no_openflow_is_refused() {
+fn other_protocols_are_refused() {
     let (_switches, events, address) = listening(Config::default());
-    Played::connect(address).write(b"GET / HTTP/1.1\r\n\r\n");
-    let Event::Refused { error, .. } = next(&events) else { panic!("it is not up") };
-    // "GET " is a version, a kind and a length of 0x5420, which never comes.
+    ScriptedSwitch::connect(address).write(b"GET / HTTP/1.1\r\n\r\n");
+    let Event::Refused { error, .. } = next(&events) else { panic!("expected a refused connection") };
+    // "GET " decodes as a version, a type and a length of 0x5420, which never arrives.
     assert!(matches!(error, HandshakeError::Closed | HandshakeError::Broken(_)), "{error}");
-    Played::connect(address).write(&[4, 20, 0, 3, 0, 0, 0, 0]);
-    let Event::Refused { error, .. } = next(&events) else { panic!("it is not up") };
+    ScriptedSwitch::connect(address).write(&[4, 20, 0, 3, 0, 0, 0, 0]);
+    let Event::Refused { error, .. } = next(&events) else { panic!("expected a refused connection") };
     assert!(matches!(error, HandshakeError::Unreadable(_) | HandshakeError::Broken(_)), "{error}");
-    let mut played = Played::connect(address);
-    played.say(Xid(0), Body::BarrierReply);
-    let Event::Refused { error, .. } = next(&events) else { panic!("it is not up") };
+    let mut peer = ScriptedSwitch::connect(address);
+    peer.send(Xid(0), Body::BarrierReply);
+    let Event::Refused { error, .. } = next(&events) else { panic!("expected a refused connection") };
     assert_eq!(error, HandshakeError::NotHello("BarrierReply"));
 }
 
 #[test]
-fn a_switch_that_says_hello_and_no_more_is_given_up() {
+fn a_switch_that_stops_after_hello_times_out() {
     let config = Config { handshake_timeout: Nanos::from_millis(100), ..Config::default() };
     let (_switches, events, address) = listening(config);
-    let mut played = Played::connect(address);
-    played.hello();
+    let mut peer = ScriptedSwitch::connect(address);
+    peer.hello();
     assert!(matches!(next(&events), Event::Refused { error: HandshakeError::TimedOut, .. }));
 }
 
 #[test]
-fn a_switch_that_refuses_to_be_asked_is_refused_unless_it_is_for_groups() {
+fn a_switch_may_refuse_only_the_request_for_groups() {
     for (kind, is_up) in [("GroupDesc", true), ("PortDesc", false)] {
         let (_switches, events, address) = listening(Config::default());
-        let mut played = Played::connect(address);
-        played.hello();
-        played.refuse_question(kind, DATAPATH);
+        let mut peer = ScriptedSwitch::connect(address);
+        peer.hello();
+        peer.refuse_request(kind, DATAPATH);
         match next(&events) {
             Event::Up(up) => assert!(is_up && up.groups.is_empty()),
             Event::Refused { error, .. } => {
                 assert!(!is_up);
-                assert!(error.to_string().starts_with("the switch refused to say which ports"), "{error}");
+                assert!(
+                    error.to_string().starts_with("the switch refused the request for its ports"),
+                    "{error}"
+                );
             }
             other => panic!("{other:?}"),
         }
@@ -284,43 +293,43 @@ fn a_switch_that_refuses_to_be_asked_is_refused_unless_it_is_for_groups() {
 }
 
 #[test]
-fn a_silent_switch_is_asked_for_an_echo_and_then_given_up() {
+fn a_silent_switch_is_probed_and_disconnected() {
     let (echo_interval, echo_timeout) = (Nanos::from_millis(60), Nanos::from_millis(600));
     let (_switches, events, address) = listening(Config { echo_interval, echo_timeout, ..Config::default() });
-    let (mut played, _) = connected(&events, address);
+    let (mut peer, _) = connected(&events, address);
     for _ in 0..3 {
-        let echo = played.hear();
+        let echo = peer.receive();
         assert_eq!(echo.body, Body::EchoRequest(vec![]));
-        played.say(echo.xid, Body::EchoReply(vec![]));
+        peer.send(echo.xid, Body::EchoReply(vec![]));
     }
-    assert_eq!(played.hear().body, Body::EchoRequest(vec![]));
+    assert_eq!(peer.receive().body, Body::EchoRequest(vec![]));
     assert!(matches!(next(&events), Event::Down { reason: DownReason::Silent, .. }));
 }
 
 #[test]
 fn an_echo_request_is_answered_with_its_xid_and_data() {
     let (_switches, events, address) = listening(Config::default());
-    let (mut played, _) = connected(&events, address);
-    played.say(Xid(0xabcd), Body::EchoRequest(vec![1, 2, 3]));
-    let answer = played.hear();
+    let (mut peer, _) = connected(&events, address);
+    peer.send(Xid(0xabcd), Body::EchoRequest(vec![1, 2, 3]));
+    let answer = peer.receive();
     assert_eq!((answer.xid, answer.body), (Xid(0xabcd), Body::EchoReply(vec![1, 2, 3])));
 }
 
 #[test]
-fn a_message_that_cannot_be_decoded_is_passed_over_and_told() {
+fn an_undecodable_message_is_skipped_and_reported() {
     let (switches, events, address) = listening(Config::default());
-    let (mut played, _) = connected(&events, address);
-    played.write(&[4, 10, 0, 12, 0, 0, 0, 0, 1, 2, 3, 4]);
-    played.say(Xid(0), Body::PortStatus(PortStatus { reason: PortReason::ADD, port: port(3) }));
+    let (mut peer, _) = connected(&events, address);
+    peer.write(&[4, 10, 0, 12, 0, 0, 0, 0, 1, 2, 3, 4]);
+    peer.send(Xid(0), Body::PortStatus(PortStatus { reason: PortReason::ADD, port: port(3) }));
     assert!(matches!(next(&events), Event::Unreadable { datapath: DATAPATH, .. }));
     assert!(matches!(next(&events), Event::PortStatus { .. }));
     assert_eq!(switches.counters().unreadable, 1);
 }
 
 #[test]
-fn packets_are_dropped_and_counted_when_nobody_takes_events_and_all_else_waits() {
+fn a_full_queue_drops_packets_but_no_other_event() {
     let (switches, events, address) = listening(Config { max_events: 4, ..Config::default() });
-    let (mut played, _) = connected(&events, address);
+    let (mut peer, _) = connected(&events, address);
     let packet = PacketIn {
         buffer_id: BufferId::NONE,
         total_len: 3,
@@ -331,57 +340,57 @@ fn packets_are_dropped_and_counted_when_nobody_takes_events_and_all_else_waits()
         data: vec![1, 2, 3],
     };
     for _ in 0..10 {
-        played.say(Xid(0), Body::PacketIn(packet.clone()));
+        peer.send(Xid(0), Body::PacketIn(packet.clone()));
     }
     let status = PortStatus { reason: PortReason::ADD, port: port(3) };
     for _ in 0..3 {
-        played.say(Xid(0), Body::PortStatus(status));
+        peer.send(Xid(0), Body::PortStatus(status));
     }
-    eventually("six are dropped", || switches.counters().packet_ins_dropped == 6);
-    let told: Vec<_> = (0..7).map(|_| next(&events)).collect();
-    assert!(told[..4].iter().all(|event| matches!(event, Event::PacketIn { .. })), "{told:?}");
-    assert!(told[4..].iter().all(|event| matches!(event, Event::PortStatus { .. })), "{told:?}");
+    wait_until("six are dropped", || switches.counters().packet_ins_dropped == 6);
+    let reported: Vec<_> = (0..7).map(|_| next(&events)).collect();
+    assert!(reported[..4].iter().all(|event| matches!(event, Event::PacketIn { .. })), "{reported:?}");
+    assert!(reported[4..].iter().all(|event| matches!(event, Event::PortStatus { .. })), "{reported:?}");
 }
 
 #[test]
-fn a_newer_connection_of_a_switch_takes_the_place_of_the_older() {
-    // Nobody plays the older one any longer; it is not to end for that.
+fn a_newer_connection_replaces_the_older_one() {
+    // The older peer stays silent; the long echo interval keeps its connection open.
     let (switches, events, address) =
         listening(Config { echo_interval: Nanos::from_secs(60), ..Config::default() });
-    let (_older_played, older) = connected(&events, address);
-    let mut played = Played::connect(address);
-    played.come_up(DATAPATH);
+    let (_older_peer, older) = connected(&events, address);
+    let mut peer = ScriptedSwitch::connect(address);
+    peer.complete_handshake(DATAPATH);
     assert!(matches!(next(&events), Event::Down { reason: DownReason::Replaced, .. }));
     let newer = up(&events).switch;
     assert!(switches.switch(DATAPATH).unwrap().is_same_connection(&newer));
-    eventually("the older one has ended", || older.send(&[a_flow()]) == Err(SendError::Down));
-    drop(played);
+    wait_until("the older one has ended", || older.send(&[flow_mod()]) == Err(SendError::Down));
+    drop(peer);
     assert!(matches!(next(&events), Event::Down { reason: DownReason::Closed | DownReason::Broken(_), .. }));
 }
 
 #[test]
-fn there_are_no_more_connections_than_is_set() {
+fn connections_are_limited() {
     let (switches, events, address) = listening(Config { max_connections: 1, ..Config::default() });
-    let (played, _) = connected(&events, address);
-    let _refused = Played::connect(address);
-    assert!(matches!(next(&events), Event::Refused { error: HandshakeError::TooMany, .. }));
-    drop(played);
+    let (peer, _) = connected(&events, address);
+    let _refused = ScriptedSwitch::connect(address);
+    assert!(matches!(next(&events), Event::Refused { error: HandshakeError::TooManyConnections, .. }));
+    drop(peer);
     assert!(matches!(next(&events), Event::Down { .. }));
-    eventually("its place is free", || switches.datapaths().is_empty());
+    wait_until("its slot is free", || switches.datapaths().is_empty());
     connected(&events, address);
 }
 
 #[test]
-fn a_switch_that_is_connected_to_is_connected_to_again() {
+fn a_listening_switch_is_reconnected() {
     let listener = TcpListener::bind(local()).unwrap();
     let back_off = BackOff { first: Nanos::from_millis(10), longest: Nanos::from_millis(20) };
     let (switches, events) = Switches::new(Config { back_off, ..Config::default() });
     switches.connect(listener.local_addr().unwrap(), None).unwrap();
     for _ in 0..3 {
-        let mut played = Played::accept(&listener);
-        played.come_up(DATAPATH);
+        let mut peer = ScriptedSwitch::accept(&listener);
+        peer.complete_handshake(DATAPATH);
         assert_eq!(up(&events).switch.peer(), listener.local_addr().unwrap());
-        drop(played);
+        drop(peer);
         assert!(matches!(next(&events), Event::Down { .. }));
     }
     drop(listener);
@@ -389,14 +398,14 @@ fn a_switch_that_is_connected_to_is_connected_to_again() {
 }
 
 #[test]
-fn dropping_all_ends_connections_and_threads_at_once() {
+fn dropping_the_switches_ends_connections_and_threads() {
     let (switches, events, address) = listening(Config { max_events: 1, ..Config::default() });
     switches.connect("127.0.0.1:1".parse().unwrap(), None).unwrap();
-    let mut played = Played::connect(address);
-    played.hello();
-    let begun = Instant::now();
+    let mut peer = ScriptedSwitch::connect(address);
+    peer.hello();
+    let start = Instant::now();
     drop(switches);
-    assert!(begun.elapsed() < PATIENCE);
+    assert!(start.elapsed() < TEST_TIMEOUT);
     while events.try_recv().is_ok() {}
-    assert!(events.recv().is_err(), "no thread can tell anything any more");
+    assert!(events.recv().is_err(), "no thread holds the channel");
 }

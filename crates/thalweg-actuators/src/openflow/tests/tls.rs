@@ -1,4 +1,4 @@
-//! The same, encrypted.
+//! Connections with TLS.
 
 use std::fs;
 use std::net::TcpStream;
@@ -21,7 +21,7 @@ impl Authority {
         Authority(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
-    /// What one side has: a certificate of this authority, and the trust in another.
+    /// The settings of one side: a certificate of this authority, and the other authority as trusted.
     fn tls(&self, trusted: &Authority, folder: &Path) -> Tls {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec!["localhost".into()]).unwrap();
@@ -39,30 +39,30 @@ fn name() -> ServerName<'static> {
 }
 
 #[test]
-fn a_switch_connects_with_tls_and_a_batch_larger_than_its_buffers_gets_through() {
+fn a_batch_larger_than_tls_buffers_is_delivered() {
     let (authority, folder) = (Authority::new(), tempfile::tempdir().unwrap());
     let tls = authority.tls(&authority, folder.path());
     let (switches, events) = Switches::new(Config::default());
     let address = switches.listen(local(), Some(tls.clone())).unwrap();
     let connection = ClientConnection::new(tls.client, name()).unwrap();
     let stream = StreamOwned::new(connection, TcpStream::connect(address).unwrap());
-    let mut played = Played::new(Box::new(stream));
-    played.come_up(DATAPATH);
+    let mut peer = ScriptedSwitch::new(Box::new(stream));
+    peer.complete_handshake(DATAPATH);
     let switch = up(&events).switch;
-    let batch = vec![a_flow(); 10_000];
+    let batch = vec![flow_mod(); 10_000];
     let outcome = std::thread::scope(|scope| {
         let sending = scope.spawn(|| switch.send_batch(&batch, Nanos::from_secs(20)).unwrap().wait());
-        let barrier = played.hear_until_barrier();
-        played.say(barrier, Body::BarrierReply);
+        let barrier = peer.receive_until_barrier();
+        peer.send(barrier, Body::BarrierReply);
         sending.join().unwrap()
     });
     assert_eq!(outcome.result, Ok(()));
-    drop(played);
+    drop(peer);
     assert!(matches!(next(&events), Event::Down { .. }));
 }
 
 #[test]
-fn a_switch_is_connected_to_with_tls() {
+fn a_listening_switch_is_connected_with_tls() {
     let (authority, folder) = (Authority::new(), tempfile::tempdir().unwrap());
     let tls = authority.tls(&authority, folder.path());
     let listener = TcpListener::bind(local()).unwrap();
@@ -70,40 +70,40 @@ fn a_switch_is_connected_to_with_tls() {
     switches.connect(listener.local_addr().unwrap(), Some((tls.clone(), "localhost"))).unwrap();
     let connection = ServerConnection::new(Arc::clone(&tls.server)).unwrap();
     let stream = StreamOwned::new(connection, listener.accept().unwrap().0);
-    let mut played = Played::new(Box::new(stream));
-    played.come_up(DATAPATH);
+    let mut peer = ScriptedSwitch::new(Box::new(stream));
+    peer.complete_handshake(DATAPATH);
     assert_eq!(up(&events).features.datapath_id, DATAPATH);
     let refused = switches.connect(local(), Some((tls, "no name")));
     assert!(matches!(refused, Err(OpenFlowError::Tls(TlsError::Name(name))) if name == "no name"));
 }
 
 #[test]
-fn a_switch_with_a_certificate_of_somebody_else_is_refused() {
+fn a_certificate_of_another_authority_is_refused() {
     let (ours, theirs, folder) = (Authority::new(), Authority::new(), tempfile::tempdir().unwrap());
     let (switches, events) = Switches::new(Config::default());
     let address = switches.listen(local(), Some(ours.tls(&ours, folder.path()))).unwrap();
-    let stranger = theirs.tls(&ours, folder.path());
-    let connection = ClientConnection::new(stranger.client, name()).unwrap();
+    let foreign = theirs.tls(&ours, folder.path());
+    let connection = ClientConnection::new(foreign.client, name()).unwrap();
     let mut stream = StreamOwned::new(connection, TcpStream::connect(address).unwrap());
-    // Either side may be the first to notice.
+    // Either side may notice first.
     let _ = std::io::Write::write_all(&mut stream, b"anything");
     let Event::Refused { error: HandshakeError::Broken(message), .. } = next(&events) else {
-        panic!("it is not up")
+        panic!("expected a refused connection")
     };
     assert!(message.contains("certificate"), "{message}");
 }
 
 #[test]
-fn a_switch_without_tls_is_refused_where_there_is_to_be_tls() {
+fn a_switch_without_tls_is_refused() {
     let (authority, folder) = (Authority::new(), tempfile::tempdir().unwrap());
     let (switches, events) = Switches::new(Config::default());
     let address = switches.listen(local(), Some(authority.tls(&authority, folder.path()))).unwrap();
-    Played::connect(address).write(&[4, 0, 0, 8, 0, 0, 0, 1]);
+    ScriptedSwitch::connect(address).write(&[4, 0, 0, 8, 0, 0, 0, 1]);
     assert!(matches!(next(&events), Event::Refused { .. }));
 }
 
 #[test]
-fn files_that_are_missing_or_wrong_are_named() {
+fn errors_name_missing_and_invalid_files() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("missing");
     let error = Tls::from_files(&missing, &missing, &missing).unwrap_err().to_string();
@@ -111,5 +111,5 @@ fn files_that_are_missing_or_wrong_are_named() {
     let empty = folder.path().join("empty");
     fs::write(&empty, "").unwrap();
     let error = Tls::from_files(&empty, &empty, &empty).unwrap_err().to_string();
-    assert!(error.ends_with("there is none in it"), "{error}");
+    assert!(error.ends_with("the file has none, expected PEM"), "{error}");
 }

@@ -1,5 +1,5 @@
-mod anything;
-mod upkeep;
+mod properties;
+mod reconciliation;
 
 use proptest::prelude::*;
 use thalweg_measure::collector::{Crossing, FlowRate, LinkReport, LinkSide, Progress, Way};
@@ -37,7 +37,7 @@ fn greedy() -> Box<Greedy> {
     Box::new(Greedy::new(GreedyOptions::default()))
 }
 
-fn a_loop(options: ControlOptions) -> ControlLoop {
+fn new_loop(options: ControlOptions) -> ControlLoop {
     ControlLoop::new(options, &network(), greedy(), Timestamp(0)).unwrap()
 }
 
@@ -48,7 +48,7 @@ fn addresses(network: &NetworkState, pair: Pair, address: u8) -> EthernetAddress
     }
 }
 
-/// What a collector reports of a link that is full.
+/// A collector's report of a full link.
 fn link_event(link: LinkNumber, time: Timestamp, flows: &[(Pair, u8, u64)]) -> Input {
     let network = network();
     let (router, port) = Paths::new(Arc::clone(&network)).port(link);
@@ -80,8 +80,8 @@ fn link_event(link: LinkNumber, time: Timestamp, flows: &[(Pair, u8, u64)]) -> I
     Input::Link { router, event }
 }
 
-/// Two pairs whose paths meet at a link.
-fn meeting() -> (Pair, Pair, u8, u8, LinkNumber) {
+/// Two pairs whose paths share a link.
+fn colliding_pairs() -> (Pair, Pair, u8, u8, LinkNumber) {
     let (one, other) = (pair(0, 8), pair(1, 9));
     let mut paths = Paths::new(network());
     for (a, b) in (0..4).flat_map(|a| (0..4).map(move |b| (a, b))) {
@@ -90,11 +90,11 @@ fn meeting() -> (Pair, Pair, u8, u8, LinkNumber) {
             return (one, other, a, b, link);
         }
     }
-    unreachable!("trees of one core meet")
+    unreachable!("trees through one core share a link")
 }
 
 fn collision(ms: u64) -> Input {
-    let (one, other, a, b, link) = meeting();
+    let (one, other, a, b, link) = colliding_pairs();
     link_event(link, at(ms), &[(one, a, LINE / 2), (other, b, LINE / 2)])
 }
 
@@ -102,7 +102,7 @@ fn commands(control: &mut ControlLoop) -> Vec<Command> {
     std::iter::from_fn(|| control.next_command()).collect()
 }
 
-/// The action that a collision gives rise to, started.
+/// Starts the action that a collision causes.
 fn rerouted(control: &mut ControlLoop, ms: u64) -> (Action, Vec<Command>) {
     control.handle(at(ms), collision(ms));
     let action = commands(control).into_iter().find_map(|command| match command {
@@ -131,8 +131,8 @@ fn arrival(action: &Action, progress: Progress, ms: u64) -> Input {
 }
 
 #[test]
-fn a_rerouted_pair_is_observed_at_the_switches_of_both_ends() {
-    let mut control = a_loop(ControlOptions::default());
+fn a_rerouted_pair_is_observed_at_both_ends() {
+    let mut control = new_loop(ControlOptions::default());
     let (action, commands) = rerouted(&mut control, 1);
     let [Command::Observe { routers, observation }] = &commands[..] else { panic!("{commands:?}") };
     let network = network();
@@ -143,16 +143,16 @@ fn a_rerouted_pair_is_observed_at_the_switches_of_both_ends() {
 }
 
 #[test]
-fn packets_that_set_out_and_do_not_arrive_bring_the_pair_back() {
-    let mut control = a_loop(ControlOptions::default());
+fn a_pair_moves_back_if_its_packets_do_not_arrive() {
+    let mut control = new_loop(ControlOptions::default());
     let (action, _) = rerouted(&mut control, 1);
     let awaiting = Progress::Awaiting { since: at(2) };
     control.handle(at(2), arrival(&action, awaiting, 2));
     control.handle(at(3), address_change(&action, 3));
     control.handle(at(4), arrival(&action, Progress::SetOut { first: at(3), packets: 3 }, 4));
     control.handle(at(53), Input::Tick);
-    let asked = commands(&mut control);
-    assert!(matches!(asked[..], [Command::Observe { .. }]), "the third may be under way: {asked:?}");
+    let requests = commands(&mut control);
+    assert!(matches!(requests[..], [Command::Observe { .. }]), "the third may be in transit: {requests:?}");
     control.handle(at(60), arrival(&action, awaiting, 60));
     control.handle(at(103), Input::Tick);
     let back = commands(&mut control);
@@ -160,12 +160,12 @@ fn packets_that_set_out_and_do_not_arrive_bring_the_pair_back() {
         matches!(back[..], [Command::Reroute(back)] if back.pair == action.pair && back.address != action.address),
         "{back:?}"
     );
-    assert_eq!(control.take_records().astray, [(action.pair, action.address)]);
+    assert_eq!(control.take_records().broken_paths, [(action.pair, action.address)]);
 }
 
 #[test]
-fn packets_that_arrive_leave_the_pair_where_it_is() {
-    let mut control = a_loop(ControlOptions::default());
+fn a_pair_stays_if_its_packets_arrive() {
+    let mut control = new_loop(ControlOptions::default());
     let (action, _) = rerouted(&mut control, 1);
     control.handle(at(2), arrival(&action, Progress::Awaiting { since: at(2) }, 2));
     control.handle(at(3), address_change(&action, 3));
@@ -180,16 +180,16 @@ fn packets_that_arrive_leave_the_pair_where_it_is() {
 }
 
 #[test]
-fn a_loop_that_begins_looks_once_where_pairs_are_and_holds_them_there() {
-    let mut control = a_loop(ControlOptions::default());
-    // Time is not known before the first packet.
+fn a_new_loop_looks_up_pairs_once_and_holds_them() {
+    let mut control = new_loop(ControlOptions::default());
+    // The time is not known before the first packet.
     control.handle(Timestamp(0), Input::Tick);
     control.handle(at(5_000), Input::Tick);
     assert!(commands(&mut control).is_empty());
     control.handle(at(6_000), Input::Tick);
     assert!(matches!(commands(&mut control)[..], [Command::PollFlows]));
-    let found = Observed { pair: pair(0, 8), address: 2, rate: BitRate(1) };
-    control.handle(at(6_001), Input::Flows(vec![found, Observed { address: 0, pair: pair(1, 9), ..found }]));
+    let found = PairRate { pair: pair(0, 8), address: 2, rate: BitRate(1) };
+    control.handle(at(6_001), Input::Flows(vec![found, PairRate { address: 0, pair: pair(1, 9), ..found }]));
     let held = commands(&mut control);
     assert!(matches!(held[..], [Command::Hold { address: 2, .. }]), "{held:?}");
     control.handle(at(9_000), Input::Tick);
@@ -197,7 +197,7 @@ fn a_loop_that_begins_looks_once_where_pairs_are_and_holds_them_there() {
 }
 
 #[test]
-fn a_decider_that_polls_is_given_all_flows_when_it_wants_them() {
+fn a_polling_decider_gets_all_flows_at_its_interval() {
     let decider = Box::new(FirstFit::new(Nanos::from_millis(100)));
     let options = ControlOptions { learn_after: None, ..ControlOptions::default() };
     let mut control = ControlLoop::new(options, &network(), decider, Timestamp(0)).unwrap();
@@ -205,8 +205,8 @@ fn a_decider_that_polls_is_given_all_flows_when_it_wants_them() {
     assert!(commands(&mut control).is_empty());
     control.handle(at(100), Input::Tick);
     control.handle(at(101), Input::Tick);
-    assert!(matches!(commands(&mut control)[..], [Command::PollFlows]), "asked once");
-    let flow = |host: u16| Observed { pair: pair(host, host + 8), address: 0, rate: BitRate(LINE) };
+    assert!(matches!(commands(&mut control)[..], [Command::PollFlows]), "requested once");
+    let flow = |host: u16| PairRate { pair: pair(host, host + 8), address: 0, rate: BitRate(LINE) };
     control.handle(at(102), Input::Flows(vec![flow(0), flow(1)]));
     assert_eq!(control.controller().counters().polls, 1);
     assert_eq!(control.take_records().decisions.len(), 2);
@@ -222,7 +222,7 @@ fn installing(installation: Installation) -> ControlOptions {
     ControlOptions { routes, learn_after: None, ..ControlOptions::default() }
 }
 
-/// Rules that the tables of a loop's state come to.
+/// Rules that the tables of a loop's state require.
 fn wanted(control: &ControlLoop) -> Rules {
     Rules::of_tables(control.state().topology(), control.state().forwarding().all_tables())
 }

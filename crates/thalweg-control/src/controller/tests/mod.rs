@@ -16,17 +16,17 @@ use crate::routes::LinkNumber;
 const MS: u64 = 1_000_000;
 const LINE: BitRate = BitRate(10_000_000_000);
 
-/// What was done, as an actuator would do it at once.
+/// Commands carried out, by an actuator that acts immediately.
 #[derive(Clone, Default)]
-struct Done {
+struct Executed {
     actions: Vec<Action>,
-    found: BTreeMap<Pair, u8>,
-    failed: Vec<(Pair, u8)>,
-    /// Nothing can be started.
+    held: BTreeMap<Pair, u8>,
+    abandoned: Vec<(Pair, u8)>,
+    /// Refuses all actions.
     refuses: bool,
 }
 
-impl Done {
+impl Executed {
     /// Carries out all commands.
     fn carry_out(&mut self, controller: &mut Controller, now: u64) {
         while let Some(command) = controller.next_command() {
@@ -38,20 +38,20 @@ impl Done {
                     self.actions.push(action);
                     assert_eq!(controller.started(action.id, Timestamp(now)), Some(action));
                 }
-                PairCommand::Hold { pair, address, .. } => drop(self.found.insert(pair, address)),
-                PairCommand::Abandon { action, from } => self.failed.push((action.pair, from)),
+                PairCommand::Hold { pair, address, .. } => drop(self.held.insert(pair, address)),
+                PairCommand::Abandon { action, from } => self.abandoned.push((action.pair, from)),
             }
         }
     }
 
-    /// Where pairs were found.
-    fn found(&self) -> Vec<(Pair, u8)> {
-        self.found.iter().map(|(&pair, &address)| (pair, address)).collect()
+    /// Pairs that were held, and their addresses.
+    fn held(&self) -> Vec<(Pair, u8)> {
+        self.held.iter().map(|(&pair, &address)| (pair, address)).collect()
     }
 
-    /// Whose actions had no effect, and where they are to be left.
-    fn failed(&self) -> Vec<(Pair, u8)> {
-        self.failed.clone()
+    /// Pairs whose actions had no effect, and their old addresses.
+    fn abandoned(&self) -> Vec<(Pair, u8)> {
+        self.abandoned.clone()
     }
 }
 
@@ -62,21 +62,21 @@ fn paths() -> Paths {
     Paths::new(Arc::new(NetworkState::new(topology, links, Forwarding::tables(tables)).unwrap()))
 }
 
-fn controller(decider: impl Decider + 'static, options: ControllerOptions) -> (Controller, Done) {
-    (Controller::new(options, paths(), Box::new(decider), Timestamp(0)), Done::default())
+fn controller(decider: impl Decider + 'static, options: ControllerOptions) -> (Controller, Executed) {
+    (Controller::new(options, paths(), Box::new(decider), Timestamp(0)), Executed::default())
 }
 
 fn pair(source: u16, destination: u16) -> Pair {
     Pair { source: EndpointId(source), destination: EndpointId(destination) }
 }
 
-/// Two pairs that send over the same link, told of to a controller by and by.
+/// Two pairs on the same link, reported to a controller.
 struct Collision {
     controller: Controller,
-    done: Done,
+    executed: Executed,
     one: Pair,
     other: Pair,
-    /// The addresses by which they meet, and where.
+    /// Their addresses, and the shared link.
     a: u8,
     b: u8,
     link: LinkNumber,
@@ -90,19 +90,19 @@ impl Collision {
     fn with(options: ControllerOptions) -> Collision {
         let (one, other) = (pair(0, 8), pair(1, 9));
         let (a, b, link) = colliding(one, other);
-        let (controller, done) = controller(Greedy::new(GreedyOptions::default()), options);
-        Collision { controller, done, one, other, a, b, link }
+        let (controller, executed) = controller(Greedy::new(GreedyOptions::default()), options);
+        Collision { controller, executed, one, other, a, b, link }
     }
 
-    /// Both have these rates.
-    fn told(&mut self, at: u64, one: u64, other: u64) {
+    /// Reports both with these rates.
+    fn report(&mut self, at: u64, one: u64, other: u64) {
         let flows = [(self.one, self.a, one), (self.other, self.b, other)];
-        self.controller.congested(&congestion(self.link, at, &flows));
+        self.controller.on_congestion(&congestion(self.link, at, &flows));
         self.carry_out(at);
     }
 
     fn carry_out(&mut self, at: u64) {
-        self.done.carry_out(&mut self.controller, at);
+        self.executed.carry_out(&mut self.controller, at);
     }
 
     fn pin(&mut self, pair: Pair, address: u8, at: u64) {
@@ -115,22 +115,22 @@ impl Collision {
         self.carry_out(at);
     }
 
-    fn went_astray(&mut self, arrival: &Arrival, at: u64) {
-        self.controller.went_astray(arrival, Timestamp(at));
+    fn mark_broken(&mut self, arrival: &PendingArrival, at: u64) {
+        self.controller.mark_broken(arrival, Timestamp(at));
         self.carry_out(at);
     }
 
-    /// Each has half of the link.
-    fn told_halves(&mut self, at: u64) {
-        self.told(at, LINE.0 / 2, LINE.0 / 2);
+    /// Reports each with half of the link.
+    fn report_halves(&mut self, at: u64) {
+        self.report(at, LINE.0 / 2, LINE.0 / 2);
     }
 
-    fn done(&self) -> Vec<Action> {
-        self.done.actions.clone()
+    fn actions(&self) -> Vec<Action> {
+        self.executed.actions.clone()
     }
 }
 
-/// The addresses by which two pairs have a link in common, and that link.
+/// Returns the addresses by which two pairs share a link, and that link.
 fn colliding(one: Pair, other: Pair) -> (u8, u8, LinkNumber) {
     let mut paths = paths();
     for (a, b) in (0..4).flat_map(|a| (0..4).map(move |b| (a, b))) {
@@ -139,179 +139,182 @@ fn colliding(one: Pair, other: Pair) -> (u8, u8, LinkNumber) {
             return (a, b, link);
         }
     }
-    unreachable!("trees of one core meet")
+    unreachable!("trees through one core share a link")
 }
 
 fn congestion(link: LinkNumber, at: u64, flows: &[(Pair, u8, u64)]) -> Congestion {
     let flows =
-        flows.iter().map(|&(pair, address, rate)| Observed { pair, address, rate: BitRate(rate) }).collect();
+        flows.iter().map(|&(pair, address, rate)| PairRate { pair, address, rate: BitRate(rate) }).collect();
     Congestion { link, time: Timestamp(at), flows }
 }
 
 #[test]
-fn of_two_flows_that_collide_one_moves() {
-    let mut its = Collision::new();
-    its.told_halves(MS);
-    let actions = its.done();
-    assert_eq!(actions.len(), 1, "{:?}", its.controller.decisions);
-    let decision = its.controller.decisions().next().unwrap();
-    assert_eq!((decision.pair, decision.verdict), (its.one, Verdict::Goes));
-    let way = |address| decision.alternatives.iter().find(|way| way.address == address).unwrap();
-    assert_eq!(way(its.a).expected, BitRate(LINE.0 / 2), "half of the link is the other's");
-    assert_eq!(way(its.a).tightest, its.link);
-    assert_eq!(way(actions[0].address).expected, LINE);
-    // What it did is seen.
-    its.controller.seen(its.one, actions[0].address, Timestamp(3 * MS));
-    let ended = its.controller.take_ended();
+fn one_of_two_colliding_flows_moves() {
+    let mut case = Collision::new();
+    case.report_halves(MS);
+    let actions = case.actions();
+    assert_eq!(actions.len(), 1, "{:?}", case.controller.decisions);
+    let decision = case.controller.decisions().next().unwrap();
+    assert_eq!((decision.pair, decision.verdict), (case.one, Verdict::Reroute));
+    let path = |address| decision.alternatives.iter().find(|path| path.address == address).unwrap();
+    assert_eq!(path(case.a).expected, BitRate(LINE.0 / 2), "half of the link is the other's");
+    assert_eq!(path(case.a).tightest, case.link);
+    assert_eq!(path(actions[0].address).expected, LINE);
+    // The effect is seen.
+    case.controller.address_seen(case.one, actions[0].address, Timestamp(3 * MS));
+    let ended = case.controller.take_finished();
     assert_eq!(ended[0].outcome, Outcome::Confirmed(Nanos(2 * MS)));
-    assert_eq!(its.controller.counters().confirmed, 1);
+    assert_eq!(case.controller.counters().confirmed, 1);
 }
 
 #[test]
-fn what_has_no_effect_expires_and_is_tried_again() {
-    let mut its = Collision::new();
-    its.told_halves(MS);
-    its.advance(51 * MS);
-    assert_eq!(its.controller.take_ended()[0].outcome, Outcome::Expired);
-    its.told_halves(52 * MS);
-    assert_eq!(its.done()[1].pair, its.other, "the one that did not go settles first");
-    its.advance(103 * MS);
-    its.told_halves(110 * MS);
-    assert_eq!(its.done()[2].pair, its.one, "and is asked again");
+fn an_action_without_effect_expires_and_is_retried() {
+    let mut case = Collision::new();
+    case.report_halves(MS);
+    case.advance(51 * MS);
+    assert_eq!(case.controller.take_finished()[0].outcome, Outcome::Expired);
+    case.report_halves(52 * MS);
+    assert_eq!(case.actions()[1].pair, case.other, "the pair that did not move settles first");
+    case.advance(103 * MS);
+    case.report_halves(110 * MS);
+    assert_eq!(case.actions()[2].pair, case.one, "the first pair is retried");
 }
 
 #[test]
-fn a_host_that_takes_no_notice_again_and_again_is_told_of() {
-    let mut its = Collision::new();
-    let mut told = Vec::new();
+fn a_host_that_ignores_actions_is_reported() {
+    let mut case = Collision::new();
+    let mut reports = Vec::new();
     for round in 0..4 {
-        its.pin(its.one, 1, round * 100 * MS);
-        its.advance((round * 100 + 51) * MS);
-        told.push(its.controller.unresponsive().collect::<Vec<_>>());
+        case.pin(case.one, 1, round * 100 * MS);
+        case.advance((round * 100 + 51) * MS);
+        reports.push(case.controller.unresponsive().collect::<Vec<_>>());
     }
-    let source = its.one.source;
-    assert_eq!(told, [vec![], vec![], vec![(source, 3)], vec![(source, 4)]]);
-    its.pin(its.one, 1, 500 * MS);
-    its.controller.seen(its.one, 1, Timestamp(502 * MS));
-    assert_eq!(its.controller.unresponsive().count(), 0, "it does take notice");
+    let source = case.one.source;
+    assert_eq!(reports, [vec![], vec![], vec![(source, 3)], vec![(source, 4)]]);
+    case.pin(case.one, 1, 500 * MS);
+    case.controller.address_seen(case.one, 1, Timestamp(502 * MS));
+    assert_eq!(case.controller.unresponsive().count(), 0, "the host responds again");
 }
 
 #[test]
-fn packets_that_drain_from_the_old_way_do_not_tell_where_a_pair_is() {
-    let mut its = Collision::new();
-    its.told_halves(MS);
-    let to = its.done()[0].address;
-    // It has settled, and a queue on the old way still holds packets of both.
-    its.told_halves(8 * MS);
-    let latest = its.controller.decisions().rev().find(|decision| decision.pair == its.one).unwrap();
-    assert_eq!((latest.from, latest.verdict), (to, Verdict::Stays));
-    assert_eq!(its.done().len(), 1, "nor has the other a rival any more");
-    // Long after, what is seen counts again: somebody else has sent it back.
-    its.told_halves(30 * MS);
-    assert_eq!(its.done()[1].pair, its.one);
+fn packets_that_drain_from_the_old_path_are_ignored() {
+    let mut case = Collision::new();
+    case.report_halves(MS);
+    let to = case.actions()[0].address;
+    // The pair has settled, and a queue on the old path still holds packets of both.
+    case.report_halves(8 * MS);
+    let latest = case.controller.decisions().rev().find(|decision| decision.pair == case.one).unwrap();
+    assert_eq!((latest.from, latest.verdict), (to, Verdict::Keep));
+    assert_eq!(case.actions().len(), 1, "the other pair has no contender");
+    // Much later, reports count again: another controller moved it back.
+    case.report_halves(30 * MS);
+    assert_eq!(case.actions()[1].pair, case.one);
 }
 
 #[test]
-fn whoever_moves_again_and_again_is_left_alone_for_longer_and_longer() {
-    let mut its = Collision::new();
-    // Whatever is done, it is always seen on the same crowded link.
-    (0..200).for_each(|round| its.told_halves(MS + round * 20 * MS));
+fn settling_time_grows_with_repeated_moves() {
+    let mut case = Collision::new();
+    // The pair is always seen on the same congested link.
+    (0..200).for_each(|round| case.report_halves(MS + round * 20 * MS));
     let times: Vec<u64> =
-        its.done().iter().filter(|act| act.pair == its.one).map(|act| act.issued.0).collect();
+        case.actions().iter().filter(|act| act.pair == case.one).map(|act| act.issued.0).collect();
     let waits: Vec<u64> = times.windows(2).map(|pair| (pair[1] - pair[0]) / MS).collect();
     assert!(waits.is_sorted() && waits.len() >= 6, "{waits:?}");
     assert!(waits.last().unwrap() >= &640, "{waits:?}");
-    // After a long time in which nobody asked it is as free as ever.
-    its.told_halves(60_000 * MS);
-    its.told_halves(60_020 * MS);
-    let latest: Vec<Timestamp> = its.done().iter().rev().take(2).map(|action| action.issued).collect();
+    // After a long pause it moves freely again.
+    case.report_halves(60_000 * MS);
+    case.report_halves(60_020 * MS);
+    let latest: Vec<Timestamp> = case.actions().iter().rev().take(2).map(|action| action.issued).collect();
     assert_eq!(latest, [Timestamp(60_020 * MS), Timestamp(60_000 * MS)]);
 }
 
 #[test]
-fn acknowledgements_are_nobodys_rivals() {
-    let mut its = Collision::new();
+fn acknowledgements_do_not_contend() {
+    let mut case = Collision::new();
     let acks = LINE.0 / 30;
-    its.told(MS, LINE.0 - acks, acks);
+    case.report(MS, LINE.0 - acks, acks);
     let expected = |pair, address| {
-        let decision = its.controller.decisions().find(|decision| decision.pair == pair).unwrap();
-        decision.alternatives.iter().find(|way| way.address == address).unwrap().expected
+        let decision = case.controller.decisions().find(|decision| decision.pair == pair).unwrap();
+        decision.alternatives.iter().find(|path| path.address == address).unwrap().expected
     };
     assert_eq!(
-        expected(its.one, its.a),
+        expected(case.one, case.a),
         BitRate(LINE.0 - acks),
-        "they take what they need, and claim no half"
+        "acknowledgements do not claim half of the link"
     );
-    assert_eq!(expected(its.other, its.b), BitRate(LINE.0 / 2), "a flow that has all leaves half");
+    assert_eq!(expected(case.other, case.b), BitRate(LINE.0 / 2), "a flow that fills the link leaves half");
 }
 
 #[test]
-fn when_addresses_lead_other_ways_what_was_known_of_links_is_void() {
-    let mut its = Collision::new();
-    its.told_halves(MS);
+fn new_routes_clear_known_loads() {
+    let mut case = Collision::new();
+    case.report_halves(MS);
     let topology = fat_tree(4, Tiers::default()).unwrap();
     let mut links = LinkState::new(&topology);
-    let (router, port) = its.controller.paths().port(its.link);
+    let (router, port) = case.controller.paths().port(case.link);
     links.fail(topology.link_at(router, port)).unwrap();
     let tables = spanning_trees(&topology, &links, TreeOptions::default());
     let state = NetworkState::new(topology, links, Forwarding::tables(tables)).unwrap();
-    its.controller.set_paths(Paths::new(Arc::new(state)));
-    // Rates are taken off the links that they were put on, or this would panic.
-    its.told_halves(2 * MS);
-    let decision = its.controller.decisions().next_back().unwrap();
-    assert!(decision.alternatives.iter().all(|way| way.tightest != its.link), "nobody goes there");
+    case.controller.set_paths(Paths::new(Arc::new(state)));
+    // Loads must be removed from the links to which they were added, or this panics.
+    case.report_halves(2 * MS);
+    let decision = case.controller.decisions().next_back().unwrap();
+    assert!(
+        decision.alternatives.iter().all(|path| path.tightest != case.link),
+        "no path uses the failed link"
+    );
 }
 
 #[test]
-fn pinned_and_frozen_pairs_stay() {
-    let mut its = Collision::new();
-    its.controller.freeze(true);
-    its.told_halves(MS);
-    assert_eq!((its.controller.counters().withheld, its.done().len()), (1, 0));
-    its.controller.freeze(false);
-    its.pin(its.one, its.a, 20 * MS);
-    its.pin(its.other, its.b, 20 * MS);
-    its.told_halves(40 * MS);
-    assert_eq!(its.controller.counters().decisions[Verdict::Pinned as usize], 2, "neither may go");
-    assert_eq!(its.done().len(), 2, "only the pins were carried out");
-    its.controller.unpin(its.other);
-    its.told_halves(60 * MS);
-    assert_eq!(its.done()[2].pair, its.other);
+fn pinned_and_frozen_pairs_keep_their_paths() {
+    let mut case = Collision::new();
+    case.controller.freeze(true);
+    case.report_halves(MS);
+    assert_eq!((case.controller.counters().withheld, case.actions().len()), (1, 0));
+    case.controller.freeze(false);
+    case.pin(case.one, case.a, 20 * MS);
+    case.pin(case.other, case.b, 20 * MS);
+    case.report_halves(40 * MS);
+    assert_eq!(case.controller.counters().decisions[Verdict::Pinned as usize], 2, "neither may move");
+    assert_eq!(case.actions().len(), 2, "only the pins were carried out");
+    case.controller.unpin(case.other);
+    case.report_halves(60 * MS);
+    assert_eq!(case.actions()[2].pair, case.other);
 }
 
 #[test]
-fn a_dry_run_says_what_it_would_do() {
-    let mut its = Collision::with(ControllerOptions { dry_run: true, ..ControllerOptions::default() });
-    its.told_halves(MS);
-    let goes = its.controller.decisions().filter(|decision| decision.verdict == Verdict::Goes);
-    assert_eq!(goes.count(), 1);
-    assert!(its.done().is_empty());
+fn a_dry_run_decides_without_acting() {
+    let mut case = Collision::with(ControllerOptions { dry_run: true, ..ControllerOptions::default() });
+    case.report_halves(MS);
+    let reroutes = case.controller.decisions().filter(|decision| decision.verdict == Verdict::Reroute);
+    assert_eq!(reroutes.count(), 1);
+    assert!(case.actions().is_empty());
 }
 
 #[test]
-fn what_nobody_takes_is_kept_up_to_a_bound() {
-    let mut its = Collision::with(ControllerOptions { pending: 2, ..ControllerOptions::default() });
+fn finished_actions_are_bounded() {
+    let mut case = Collision::with(ControllerOptions { pending: 2, ..ControllerOptions::default() });
     for time in 1..6 {
-        its.pin(its.one, time as u8 % 2, time * MS);
+        case.pin(case.one, time as u8 % 2, time * MS);
     }
-    let ended: Vec<u64> = its.controller.take_ended().iter().map(|ended| ended.action.id.0).collect();
+    let ended: Vec<u64> = case.controller.take_finished().iter().map(|ended| ended.action.id.0).collect();
     assert_eq!(ended, [3, 4], "the latest of four that were superseded");
-    assert!(its.controller.take_ended().is_empty());
+    assert!(case.controller.take_finished().is_empty());
 }
 
 #[test]
-fn first_fit_finds_room_for_a_whole_stride() {
-    let (mut controller, mut done) =
+fn first_fit_places_a_stride_with_few_collisions() {
+    let (mut controller, mut executed) =
         controller(FirstFit::new(Nanos::from_millis(100)), ControllerOptions::default());
     assert_eq!(controller.next_poll(), Some(Timestamp(100 * MS)));
-    // All to address 0, whatever that collides with.
-    let flows: Vec<Observed> = (0..16)
-        .map(|host| Observed { pair: pair(host, (host + 8) % 16), address: 0, rate: BitRate(LINE.0 / 4) })
+    // All to address 0, with collisions.
+    let flows: Vec<PairRate> = (0..16)
+        .map(|host| PairRate { pair: pair(host, (host + 8) % 16), address: 0, rate: BitRate(LINE.0 / 4) })
         .collect();
-    controller.polled(&flows, Timestamp(100 * MS));
-    done.carry_out(&mut controller, 100 * MS);
+    controller.on_poll(&flows, Timestamp(100 * MS));
+    executed.carry_out(&mut controller, 100 * MS);
     let mut addresses = vec![0; 16];
-    for action in &done.actions {
+    for action in &executed.actions {
         addresses[action.pair.source.index()] = action.address;
     }
     let mut paths = paths();
@@ -326,20 +329,20 @@ fn first_fit_finds_room_for_a_whole_stride() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// However often congestion is told, whatever rates are measured meanwhile, and however little is known of traffic that
-    /// congests nothing: nobody goes round for ever. Each moves freely twice, and ever more rarely then.
+    /// Pairs do not swap forever, despite noisy rates and unknown traffic on uncongested links. Each pair moves
+    /// freely twice, then ever more rarely.
     #[test]
-    fn flows_do_not_swap_for_ever(
+    fn pairs_do_not_swap_forever(
         ends in prop::collection::btree_map(0u16..16, 0u16..16, 2..16),
         noise in prop::collection::vec(0.97f64..1.03, 64),
     ) {
         let pairs: Vec<Pair> = ends.into_iter().filter(|(a, b)| a != b).map(|(a, b)| pair(a, b)).collect();
-        let (mut controller, mut done) = controller(Greedy::new(GreedyOptions::default()), ControllerOptions::default());
+        let (mut controller, mut executed) = controller(Greedy::new(GreedyOptions::default()), ControllerOptions::default());
         let mut addresses = vec![0u8; pairs.len()];
         let rounds = 160u64;
         for round in 0..rounds {
             let now = round * 2 * MS;
-            // Every flow has a fair share of its tightest link, as well as anybody can measure.
+            // Every flow has a fair share of its tightest link, within the noise of measurement.
             let mut uses = vec![0u32; controller.paths.links()];
             for (pair, &address) in pairs.iter().zip(&addresses) {
                 controller.paths.of(*pair, address).unwrap().iter().for_each(|link| uses[link.0 as usize] += 1);
@@ -350,22 +353,22 @@ proptest! {
                 let noise = noise[(round as usize * 7 + index) % noise.len()];
                 (pair, address, (LINE.0 as f64 / f64::from(most) * noise) as u64)
             }).collect();
-            let before = done.actions.len();
+            let before = executed.actions.len();
             for link in (0..uses.len()).filter(|&link| uses[link] > 1) {
                 let on_it: Vec<_> = flows.iter().filter(|(pair, address, _)| {
                     controller.paths.of(*pair, *address).unwrap().contains(&LinkNumber(link as u32))
                 }).copied().collect();
-                controller.congested(&congestion(LinkNumber(link as u32), now, &on_it));
-                done.carry_out(&mut controller, now);
+                controller.on_congestion(&congestion(LinkNumber(link as u32), now, &on_it));
+                executed.carry_out(&mut controller, now);
             }
-            for action in &done.actions[before..] {
+            for action in &executed.actions[before..] {
                 let index = pairs.iter().position(|pair| *pair == action.pair).unwrap();
                 addresses[index] = action.address;
             }
         }
         // 320 ms are 64 settling times of 5 ms: 1 + 1 + 2 + 4 + 8 + 16 + 32.
         for pair in pairs {
-            let moves = done.actions.iter().filter(|action| action.pair == pair).count();
+            let moves = executed.actions.iter().filter(|action| action.pair == pair).count();
             prop_assert!(moves <= 8, "{pair:?} moved {moves} times");
         }
     }

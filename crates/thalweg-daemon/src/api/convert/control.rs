@@ -44,7 +44,7 @@ pub fn control(control: &control::Control) -> Control {
             withheld: counters.withheld,
             crowded: counters.crowded,
             refused: counters.refused,
-            begun: counters.begun,
+            begun: counters.started,
             confirmed: counters.confirmed,
             expired: counters.expired,
             superseded: counters.superseded,
@@ -99,7 +99,7 @@ pub fn decision(decision: &decide::Decision, names: &Names) -> Decision {
 pub fn action(report: &ActionReport, names: &Names) -> Action {
     let ActionReport { action, times, outcome } = report;
     let (outcome, took_ns, error) = match outcome {
-        ActionOutcome::Begun => (Outcome::Begun, None, None),
+        ActionOutcome::Started => (Outcome::Begun, None, None),
         ActionOutcome::Confirmed(after) => (Outcome::Confirmed, Some(after.0), None),
         ActionOutcome::Expired => (Outcome::Expired, None, None),
         ActionOutcome::Superseded => (Outcome::Superseded, None, None),
@@ -122,9 +122,9 @@ pub fn action(report: &ActionReport, names: &Names) -> Action {
 
 fn verdict(verdict: decide::Verdict) -> Verdict {
     match verdict {
-        decide::Verdict::Goes => Verdict::Goes,
-        decide::Verdict::Stays => Verdict::Stays,
-        decide::Verdict::Settles => Verdict::Settles,
+        decide::Verdict::Reroute => Verdict::Goes,
+        decide::Verdict::Keep => Verdict::Stays,
+        decide::Verdict::Settling => Verdict::Settles,
         decide::Verdict::Pinned => Verdict::Pinned,
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use thalweg_control::Pair;
 use thalweg_control::control_loop::RouteCounters;
-use thalweg_control::routes::walk::{self, Astray};
+use thalweg_control::routes::reachability::{self, BrokenPath};
 use thalweg_lab::headroom::Begun;
 use thalweg_lab::{LabError, Plan};
 use thalweg_network::{Forwarding, LinkState, NetworkState, Node, RouterId, Topology};
@@ -142,9 +142,9 @@ impl Rig {
     ///
     /// # Errors
     /// If the lab is gone.
-    pub(super) fn astray(&self) -> Result<Vec<Astray>, ScenarioError> {
+    pub(super) fn astray(&self) -> Result<Vec<BrokenPath>, ScenarioError> {
         let lab = &self.session.lab;
-        Ok(walk::astray(lab.topology(), &lab.links()?, &installed(lab)?, ADDRESSES))
+        Ok(reachability::broken_paths(lab.topology(), &lab.links()?, &installed(lab)?, ADDRESSES))
     }
 
     /// Waits until nothing goes astray: the fault has just ended. Of several times the longest counts.

@@ -215,7 +215,7 @@ fn decision() -> Decision {
         rate: BitRate(3),
         from: 0,
         to: 1,
-        verdict: Verdict::Goes,
+        verdict: Verdict::Reroute,
         alternatives: vec![way(0), way(1)],
     }
 }

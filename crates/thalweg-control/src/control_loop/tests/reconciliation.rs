@@ -1,18 +1,18 @@
-//! Routes are installed, and put right.
+//! Installation and reconciliation of routes.
 
 use super::*;
 
 #[test]
-fn nothing_is_steered_before_the_routes_are_installed() {
-    let mut control = a_loop(installing(Installation::Whole));
-    let told = commands(&mut control);
+fn nothing_is_rerouted_before_the_routes_are_installed() {
+    let mut control = new_loop(installing(Installation::Tables));
+    let first = commands(&mut control);
     assert!(
-        matches!(&told[..], [Command::Announce { ahead: Nanos(2_000_000), state }] if Arc::ptr_eq(state, control.state()))
+        matches!(&first[..], [Command::Announce { ahead: Nanos(2_000_000), state }] if Arc::ptr_eq(state, control.state()))
     );
     control.handle(at(1), collision(1));
     control.handle(at(1), Input::Announced(at(3)));
     control.handle(at(2), Input::Tick);
-    assert!(commands(&mut control).is_empty(), "collectors are to know first");
+    assert!(commands(&mut control).is_empty(), "collectors must know first");
     control.handle(at(3), Input::Tick);
     assert!(matches!(commands(&mut control)[..], [Command::Install(_)]));
     assert!(!control.has_routes());
@@ -23,8 +23,8 @@ fn nothing_is_steered_before_the_routes_are_installed() {
 }
 
 #[test]
-fn routes_that_cannot_be_announced_are_not_steered_by() {
-    let mut control = a_loop(installing(Installation::Whole));
+fn routes_that_cannot_be_announced_are_not_used() {
+    let mut control = new_loop(installing(Installation::Tables));
     commands(&mut control);
     control.handle(at(1), Input::AnnounceFailed("no such switch".to_owned()));
     control.handle(at(1_000), Input::Tick);
@@ -34,18 +34,18 @@ fn routes_that_cannot_be_announced_are_not_steered_by() {
 
 fn repairing() -> (ControlLoop, Rules) {
     let interval = Some(Nanos::from_millis(20));
-    let mut control = a_loop(installing(Installation::Repair { interval }));
+    let mut control = new_loop(installing(Installation::Reconcile { interval }));
     assert!(commands(&mut control).is_empty());
     control.handle(at(1), Input::Tick);
     assert!(matches!(commands(&mut control)[..], [Command::ReadBack { router: None }]));
     let rules = wanted(&control);
     control.handle(at(1), Input::Tables { router: None, rules: rules.clone() });
-    assert!(commands(&mut control).is_empty(), "all is as it should be");
+    assert!(commands(&mut control).is_empty(), "all rules are correct");
     (control, rules)
 }
 
 #[test]
-fn what_a_switch_has_forgotten_is_put_right_before_anything_else() {
+fn an_empty_switch_is_repaired_first() {
     let (mut control, mut rules) = repairing();
     control.handle(at(20), Input::Tick);
     assert!(commands(&mut control).is_empty());
@@ -59,19 +59,22 @@ fn what_a_switch_has_forgotten_is_put_right_before_anything_else() {
         rules.apply(&crate::routes::Change { router: lost, address, rule: None });
     }
     control.handle(at(22), Input::Tables { router: None, rules: rules.clone() });
-    let [Command::Repair(changes)] = &commands(&mut control)[..] else { panic!("nothing is repaired") };
+    let [Command::Repair(changes)] = &commands(&mut control)[..] else { panic!("expected one repair") };
     assert_eq!(changes.len(), entries.len() + 1);
-    assert!(changes[..entries.len()].iter().all(|change| change.router == lost), "it has nothing");
+    assert!(
+        changes[..entries.len()].iter().all(|change| change.router == lost),
+        "the empty switch comes first"
+    );
     changes.iter().for_each(|change| rules.apply(change));
     assert_eq!(rules, wanted(&control));
     control.handle(at(23), Input::Repaired);
     assert_eq!(control.route_counters().corrected, entries.len() as u64 + 1);
     control.handle(at(43), Input::Tick);
-    assert!(matches!(commands(&mut control)[..], [Command::ReadBack { .. }]), "and looks again");
+    assert!(matches!(commands(&mut control)[..], [Command::ReadBack { .. }]), "rules are read again");
 }
 
 #[test]
-fn a_link_that_fails_is_routed_around_once_collectors_know() {
+fn a_failed_link_is_avoided_once_collectors_know() {
     let (mut control, mut rules) = repairing();
     let link = control.state().topology().link_at(RouterId(8), PortIndex(2));
     control.handle(at(10), Input::LinkChanged { link, is_up: false });
@@ -82,19 +85,19 @@ fn a_link_that_fails_is_routed_around_once_collectors_know() {
     assert!(matches!(commands(&mut control)[..], [Command::ReadBack { .. }]));
     control.handle(at(12), Input::Links(control.state().links().clone()));
     control.handle(at(12), Input::Tables { router: None, rules: rules.clone() });
-    let [Command::Repair(changes)] = &commands(&mut control)[..] else { panic!("nothing is installed") };
+    let [Command::Repair(changes)] = &commands(&mut control)[..] else { panic!("expected one repair") };
     changes.iter().for_each(|change| rules.apply(change));
     control.handle(at(13), Input::Repaired);
     assert!(control.has_routes());
     let links = control.state().links().clone();
-    assert_eq!(crate::routes::walk::astray(control.state().topology(), &links, &rules, 4), []);
+    assert_eq!(crate::routes::reachability::broken_paths(control.state().topology(), &links, &rules, 4), []);
     control.handle(at(20), Input::LinkChanged { link, is_up: true });
-    assert!(matches!(commands(&mut control)[..], [Command::Announce { .. }]), "and it is back");
+    assert!(matches!(commands(&mut control)[..], [Command::Announce { .. }]), "the link is back");
     assert_eq!(control.route_counters().rerouted, 2);
 }
 
 #[test]
-fn what_was_read_before_other_routes_were_announced_repairs_nothing() {
+fn rules_read_before_new_routes_were_announced_repair_nothing() {
     let (mut control, rules) = repairing();
     control.handle(at(21), Input::Tick);
     assert!(matches!(commands(&mut control)[..], [Command::ReadBack { .. }]));
@@ -107,18 +110,18 @@ fn what_was_read_before_other_routes_were_announced_repairs_nothing() {
 }
 
 #[test]
-fn a_switch_that_connects_is_read_and_given_what_it_lacks() {
+fn a_new_switch_gets_its_missing_rules() {
     let (mut control, _) = repairing();
     let router = RouterId(3);
     control.handle(at(5), Input::SwitchConnected(router));
     assert!(matches!(commands(&mut control)[..], [Command::ReadBack { router: Some(RouterId(3)) }]));
     control.handle(at(5), Input::Tables { router: Some(router), rules: Rules::new() });
-    let [Command::Repair(changes)] = &commands(&mut control)[..] else { panic!("it gets nothing") };
+    let [Command::Repair(changes)] = &commands(&mut control)[..] else { panic!("expected one repair") };
     assert_eq!(changes.len(), wanted(&control).at(router).len());
 }
 
 #[test]
-fn switches_that_do_not_answer_are_asked_again() {
+fn unanswered_read_backs_are_repeated() {
     let (mut control, _) = repairing();
     control.handle(at(21), Input::Tick);
     commands(&mut control);
@@ -130,11 +133,11 @@ fn switches_that_do_not_answer_are_asked_again() {
 }
 
 #[test]
-fn frozen_it_leaves_rules_as_they_are_until_it_goes_on() {
+fn a_frozen_loop_repairs_rules_after_the_freeze() {
     let (mut control, _) = repairing();
     control.handle(at(20), Input::Freeze(true));
     control.handle(at(21), Input::Tick);
-    assert!(matches!(commands(&mut control)[..], [Command::ReadBack { .. }]), "looking changes nothing");
+    assert!(matches!(commands(&mut control)[..], [Command::ReadBack { .. }]), "reading changes nothing");
     control.handle(at(21), Input::Tables { router: None, rules: Rules::new() });
     assert!(commands(&mut control).is_empty());
     control.handle(at(30), Input::Freeze(false));
@@ -145,7 +148,7 @@ fn frozen_it_leaves_rules_as_they_are_until_it_goes_on() {
 }
 
 #[test]
-fn frozen_it_remembers_which_links_are_down_and_routes_around_them_later() {
+fn a_frozen_loop_avoids_failed_links_after_the_freeze() {
     let (mut control, _) = repairing();
     control.handle(at(20), Input::Freeze(true));
     let [one, other] = [2, 3].map(|port| control.state().topology().link_at(RouterId(8), PortIndex(port)));

@@ -1,4 +1,4 @@
-//! A TCP connection, with or without TLS, that one thread reads and others write at the same time.
+//! A TCP connection, with or without TLS, read by one thread and written by others concurrently.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -8,49 +8,49 @@ use std::time::Duration;
 use rustls::Connection as TlsConnection;
 use thalweg_wire::Nanos;
 
-/// Longest that a read waits, so that its thread can see to other things.
+/// Maximum time that a read blocks, so that its thread can do other work.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Bytes taken from the kernel at once.
+/// Bytes per read.
 const CHUNK: usize = 16 << 10;
 
-/// Locks, whatever became of who held the lock before: what is behind these locks is whole after every statement.
+/// Locks a mutex, ignoring poisoning: the protected state is consistent after every statement.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Both directions of a connection.
-pub(super) struct Link {
+pub(super) struct SwitchSocket {
     stream: TcpStream,
-    /// Never held while waiting for something to read.
+    /// Never held while a read blocks.
     tls: Option<Mutex<TlsConnection>>,
 }
 
-impl Link {
+impl SwitchSocket {
     pub(super) fn new(
         stream: TcpStream,
         tls: Option<TlsConnection>,
         write_timeout: Nanos,
-    ) -> io::Result<Link> {
-        // A batch is one write, which is not to wait for the answer to the one before: 40 ms with Nagle's algorithm.
+    ) -> io::Result<SwitchSocket> {
+        // A batch is one write. With Nagle's algorithm it would wait up to 40 ms for the answer to the one before.
         stream.set_nodelay(true)?;
         stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(TICK))?;
         stream.set_write_timeout(Some(Duration::from(write_timeout).max(Duration::from_millis(1))))?;
-        let link = Link { stream, tls: tls.map(Mutex::new) };
-        if let Some(tls) = &link.tls {
-            link.flush(&mut lock(tls))?;
+        let socket = SwitchSocket { stream, tls: tls.map(Mutex::new) };
+        if let Some(tls) = &socket.tls {
+            socket.flush(&mut lock(tls))?;
         }
-        Ok(link)
+        Ok(socket)
     }
 
-    /// Appends what has come to `inbox` and says how much that is, or nothing if nothing came for a tick. Zero is the
-    /// end.
+    /// Appends received bytes to `inbox`. Returns their number, `None` if nothing arrived within a tick, or zero at
+    /// the end of the stream.
     pub(super) fn read(&self, inbox: &mut Vec<u8>) -> io::Result<Option<usize>> {
         let mut chunk = [0; CHUNK];
         let length = match (&self.stream).read(&mut chunk) {
             Ok(length) => length,
-            Err(error) if is_patience(&error) => return Ok(None),
+            Err(error) if is_read_timeout(&error) => return Ok(None),
             Err(error) => return Err(error),
         };
         let read = &chunk[..length];
@@ -70,10 +70,10 @@ impl Link {
     ) -> io::Result<Option<usize>> {
         let before = inbox.len();
         let mut has_closed = false;
-        // After the end of the encrypted stream nothing more is taken.
+        // Bytes after the end of the encrypted stream are ignored.
         while !read.is_empty() && tls.read_tls(&mut read)? > 0 {
             let processed = tls.process_new_packets();
-            // An alert says why, before the connection ends.
+            // Sends an alert with the reason before the connection ends.
             self.flush(tls)?;
             let state = processed.map_err(io::Error::other)?;
             let waiting = state.plaintext_bytes_to_read();
@@ -86,13 +86,13 @@ impl Link {
         Ok((length > 0 || has_closed).then_some(length))
     }
 
-    /// Writes all of it, in one go if the kernel has room.
+    /// Writes all bytes, at once if the kernel has room.
     pub(super) fn write(&self, bytes: &[u8]) -> io::Result<()> {
         let Some(tls) = &self.tls else { return (&self.stream).write_all(bytes) };
         let tls = &mut lock(tls);
         let mut left = bytes;
         while !left.is_empty() {
-            // It takes what its buffer has room for.
+            // The TLS buffer takes as much as fits.
             let taken = tls.writer().write(left)?;
             if taken == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
@@ -110,20 +110,20 @@ impl Link {
         Ok(())
     }
 
-    /// Ends both directions; who reads finds out at once.
+    /// Closes both directions; a blocked read returns at once.
     pub(super) fn shut_down(&self) {
         if let Some(tls) = &self.tls {
             let tls = &mut lock(tls);
             tls.send_close_notify();
             let _ = self.flush(tls);
         }
-        // It may be gone already.
+        // The connection may have ended already.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 }
 
-/// Whether a read has merely waited long enough.
-fn is_patience(error: &io::Error) -> bool {
+/// Returns whether a read timed out.
+fn is_read_timeout(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }

@@ -1,4 +1,4 @@
-//! A switch that does what a test wants.
+//! A switch that follows the script of a test.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,7 +13,7 @@ use thalweg_wire::openflow::{
     SwitchFeatures, TableId, Text, Xid, first_message,
 };
 
-use super::PATIENCE;
+use super::TEST_TIMEOUT;
 
 /// A connection, encrypted or not.
 pub(super) trait Stream: Read + Write + Send {}
@@ -21,27 +21,27 @@ pub(super) trait Stream: Read + Write + Send {}
 impl<T: Read + Write + Send> Stream for T {}
 
 /// A switch's end of a connection.
-pub(super) struct Played {
+pub(super) struct ScriptedSwitch {
     stream: Box<dyn Stream>,
     inbox: Vec<u8>,
 }
 
-impl Played {
-    pub(super) fn connect(address: SocketAddr) -> Played {
-        Played::over(TcpStream::connect(address).unwrap())
+impl ScriptedSwitch {
+    pub(super) fn connect(address: SocketAddr) -> ScriptedSwitch {
+        ScriptedSwitch::over(TcpStream::connect(address).unwrap())
     }
 
-    pub(super) fn accept(listener: &TcpListener) -> Played {
-        Played::over(listener.accept().unwrap().0)
+    pub(super) fn accept(listener: &TcpListener) -> ScriptedSwitch {
+        ScriptedSwitch::over(listener.accept().unwrap().0)
     }
 
-    fn over(stream: TcpStream) -> Played {
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        Played::new(Box::new(stream))
+    fn over(stream: TcpStream) -> ScriptedSwitch {
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+        ScriptedSwitch::new(Box::new(stream))
     }
 
-    pub(super) fn new(stream: Box<dyn Stream>) -> Played {
-        Played { stream, inbox: Vec::new() }
+    pub(super) fn new(stream: Box<dyn Stream>) -> ScriptedSwitch {
+        ScriptedSwitch { stream, inbox: Vec::new() }
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) {
@@ -49,18 +49,18 @@ impl Played {
         self.stream.flush().unwrap();
     }
 
-    pub(super) fn say(&mut self, xid: Xid, body: Body) {
+    pub(super) fn send(&mut self, xid: Xid, body: Body) {
         let mut bytes = Vec::new();
         Message { xid, body }.encode(&mut bytes).unwrap();
         self.write(&bytes);
     }
 
-    pub(super) fn hear(&mut self) -> Message {
-        self.try_hear().expect("the connection goes on")
+    pub(super) fn receive(&mut self) -> Message {
+        self.try_receive().expect("an open connection")
     }
 
     /// The next message; `None` if the connection ended.
-    pub(super) fn try_hear(&mut self) -> Option<Message> {
+    pub(super) fn try_receive(&mut self) -> Option<Message> {
         loop {
             if let Some(bytes) = first_message(&self.inbox).unwrap() {
                 let (message, length) = (Message::decode(bytes).unwrap(), bytes.len());
@@ -73,10 +73,10 @@ impl Played {
         }
     }
 
-    /// Hears a batch, and says which xid its barrier has.
-    pub(super) fn hear_until_barrier(&mut self) -> Xid {
+    /// Receives a batch and returns the xid of its barrier.
+    pub(super) fn receive_until_barrier(&mut self) -> Xid {
         loop {
-            let message = self.hear();
+            let message = self.receive();
             if message.body == Body::BarrierRequest {
                 return message.xid;
             }
@@ -84,37 +84,38 @@ impl Played {
     }
 
     pub(super) fn hello(&mut self) {
-        self.say(Xid(0), Body::Hello(Hello::ours()));
-        assert_eq!(self.hear().body, Body::Hello(Hello::ours()));
+        self.send(Xid(0), Body::Hello(Hello::ours()));
+        assert_eq!(self.receive().body, Body::Hello(Hello::ours()));
     }
 
-    /// Goes through the handshake, and gives what was asked.
-    pub(super) fn come_up(&mut self, datapath: DatapathId) -> Vec<Body> {
+    /// Completes the handshake and returns the requests.
+    pub(super) fn complete_handshake(&mut self, datapath: DatapathId) -> Vec<Body> {
         self.hello();
-        self.answer_questions(datapath)
+        self.answer_requests(datapath)
     }
 
-    pub(super) fn answer_questions(&mut self, datapath: DatapathId) -> Vec<Body> {
+    pub(super) fn answer_requests(&mut self, datapath: DatapathId) -> Vec<Body> {
         self.answer(datapath, None)
     }
 
-    /// Answers all but one question, by its name.
-    pub(super) fn refuse_question(&mut self, name: &str, datapath: DatapathId) {
+    /// Answers all requests except the named one.
+    pub(super) fn refuse_request(&mut self, name: &str, datapath: DatapathId) {
         self.answer(datapath, Some(name));
     }
 
     fn answer(&mut self, datapath: DatapathId, refused: Option<&str>) -> Vec<Body> {
-        let mut asked = Vec::new();
+        let mut requests = Vec::new();
         loop {
-            let Message { xid, body } = self.hear();
-            asked.push(body.clone());
-            let mut reply = |more, reply| self.say(xid, Body::MultipartReply(MultipartReply { more, reply }));
+            let Message { xid, body } = self.receive();
+            requests.push(body.clone());
+            let mut reply =
+                |more, reply| self.send(xid, Body::MultipartReply(MultipartReply { more, reply }));
             match body {
                 Body::MultipartRequest(MultipartRequest { request, .. }) => match request {
                     request if Some(request.name()) == refused => {
                         let error =
                             ErrorMessage { error_type: ErrorType::BAD_REQUEST, code: 2, data: vec![] };
-                        self.say(xid, Body::Error(error));
+                        self.send(xid, Body::Error(error));
                     }
                     Request::PortDesc => {
                         reply(true, Reply::PortDesc(vec![port(1)]));
@@ -124,11 +125,11 @@ impl Played {
                     Request::GroupDesc => reply(false, Reply::GroupDesc(vec![group()])),
                     other => panic!("{other:?}"),
                 },
-                Body::FeaturesRequest => self.say(xid, Body::FeaturesReply(features(datapath))),
+                Body::FeaturesRequest => self.send(xid, Body::FeaturesReply(features(datapath))),
                 Body::SetConfig(_) => {}
                 Body::BarrierRequest => {
-                    self.say(xid, Body::BarrierReply);
-                    return asked;
+                    self.send(xid, Body::BarrierReply);
+                    return requests;
                 }
                 other => panic!("{other:?}"),
             }

@@ -1,8 +1,8 @@
-//! Whatever it is told.
+//! Properties that hold for any sequence of inputs.
 
 use super::*;
 
-/// What may happen to a loop.
+/// One step of a random sequence.
 #[derive(Clone, Debug)]
 enum Step {
     Wait(u64),
@@ -16,7 +16,7 @@ enum Step {
     Link(u16, bool),
     Tables(u8),
     Connected(u16),
-    /// The driver answers the next commands so: starts, refuses, or says nothing.
+    /// How the driver answers later commands: starts, refuses, or does not answer.
     Answers(u8),
 }
 
@@ -39,7 +39,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A loop, and a driver that answers as steps say.
+/// A loop with a driver that answers as the steps say.
 struct Driven {
     control: ControlLoop,
     now: u64,
@@ -49,10 +49,10 @@ struct Driven {
 
 impl Driven {
     fn new(options: ControlOptions) -> Driven {
-        Driven { control: a_loop(options), now: 1, answers: 0, commanded: Vec::new() }
+        Driven { control: new_loop(options), now: 1, answers: 0, commanded: Vec::new() }
     }
 
-    fn tell(&mut self, input: Input) {
+    fn handle(&mut self, input: Input) {
         self.control.handle(at(self.now), input);
         while let Some(command) = self.control.next_command() {
             self.commanded.push(command.clone());
@@ -108,7 +108,7 @@ impl Driven {
             Step::Flows(all) => {
                 let observed = flows(all).into_iter();
                 let observed =
-                    observed.map(|(pair, address, rate)| Observed { pair, address, rate: BitRate(rate) });
+                    observed.map(|(pair, address, rate)| PairRate { pair, address, rate: BitRate(rate) });
                 Input::Flows(observed.collect())
             }
             Step::Link(link, is_up) => Input::LinkChanged { link: LinkId(u32::from(*link)), is_up: *is_up },
@@ -127,7 +127,7 @@ impl Driven {
                 Input::Tick
             }
         };
-        self.tell(input);
+        self.handle(input);
     }
 }
 
@@ -135,11 +135,11 @@ fn any_options() -> impl Strategy<Value = ControlOptions> {
     let interval = Some(Nanos::from_millis(20));
     let installation = prop_oneof![
         Just(Installation::Never),
-        Just(Installation::Whole),
-        Just(Installation::Repair { interval })
+        Just(Installation::Tables),
+        Just(Installation::Reconcile { interval })
     ];
     (installation, 1usize..8).prop_map(|(installation, pending)| {
-        let controller = ControllerOptions { pending, kept: 10, ..ControllerOptions::default() };
+        let controller = ControllerOptions { pending, history: 10, ..ControllerOptions::default() };
         ControlOptions { controller, ..installing(installation) }
     })
 }
@@ -161,9 +161,9 @@ proptest! {
         prop_assert_eq!(run(), run());
     }
 
-    /// Whatever happens, and whether or not anybody takes commands, reports what became of them, or takes records.
+    /// Holds for any inputs, even if the driver takes no commands, reports no results and takes no records.
     #[test]
-    fn all_that_it_keeps_is_bounded(
+    fn memory_is_bounded(
         options in any_options(),
         steps in prop::collection::vec(any_step(), 0..80),
         takes_commands in any::<bool>(),
@@ -184,22 +184,22 @@ proptest! {
         prop_assert!(driven.control.arrivals.len() <= pending);
         prop_assert!(driven.control.commands.len() <= 8, "{:?}", driven.control.commands.len());
         let records = driven.control.take_records();
-        // Begun, refused and ended are kept apart.
-        prop_assert!(records.actions.len() <= 3 * pending && records.astray.len() <= pending);
+        // Started, refused and finished actions are bounded separately.
+        prop_assert!(records.actions.len() <= 3 * pending && records.broken_paths.len() <= pending);
         prop_assert!(records.decisions.len() <= 10);
         prop_assert!(driven.control.actions().count() <= 10);
     }
 
     #[test]
-    fn frozen_it_commands_nothing_that_changes_where_packets_go(
-        installation in prop_oneof![Just(Installation::Never), Just(Installation::Repair { interval: Some(Nanos::from_millis(20)) })],
+    fn a_frozen_loop_does_not_change_forwarding(
+        installation in prop_oneof![Just(Installation::Never), Just(Installation::Reconcile { interval: Some(Nanos::from_millis(20)) })],
         steps in prop::collection::vec(any_step(), 0..60),
     ) {
         let mut driven = Driven::new(installing(installation));
-        driven.tell(Input::Freeze(true));
+        driven.handle(Input::Freeze(true));
         driven.commanded.clear();
         for step in &steps {
-            // Users may pin, and end it.
+            // Pins and the end of the freeze may change forwarding.
             if !matches!(step, Step::Pin(..) | Step::Freeze(false)) {
                 driven.step(step);
             }

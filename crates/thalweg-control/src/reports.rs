@@ -1,4 +1,4 @@
-//! From what collectors tell to what deciders are told: flows put together to pairs, links by number.
+//! Converts collector reports into decider inputs: aggregates flows by pair and numbers links.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -7,15 +7,16 @@ use thalweg_measure::collector::{Crossing, FlowRate, LinkEvent, Way};
 use thalweg_network::{RouterId, Topology};
 use thalweg_wire::BitRate;
 
-use crate::decide::{Congestion, Observed};
+use crate::decide::{Congestion, PairRate};
 use crate::pair::Pair;
 use crate::routes::Paths;
 
-/// The congestion that an event at a switch tells of.
+/// Returns the congestion that a collector's link event reports.
 ///
-/// Flows with less than the share `least_share` of the link are left out, as are those of hosts that the network does not
-/// have. `None` of a link that has recovered, of one into a switch (whoever is at its other end tells of it), and of a port
-/// that the switch does not have.
+/// Leaves out flows below `least_share` of the link's capacity, and flows of hosts that are not in the topology.
+///
+/// Returns `None` in three cases: the link has cleared, the event is about traffic into a switch (the collector at
+/// the other end reports it), or the switch has no such port.
 pub fn congestion(
     paths: &Paths,
     router: RouterId,
@@ -29,23 +30,24 @@ pub fn congestion(
     }
     let least = least_share * event.link.capacity.0 as f64;
     let flows = event.flows.iter().filter(|flow| flow.rate.value >= least);
-    let flows = observed(paths.topology(), flows);
+    let flows = pair_rates(paths.topology(), flows);
     Some(Congestion { link: paths.link(router, port), time: event.time, flows })
 }
 
-/// Flows put together to pairs, the fastest first. A pair's address is that of its fastest flow.
-pub fn observed<'a>(topology: &Topology, flows: impl IntoIterator<Item = &'a FlowRate>) -> Vec<Observed> {
-    let mut pairs: BTreeMap<Pair, (Observed, f64)> = BTreeMap::new();
+/// Aggregates flows by pair and sorts the pairs by rate, the fastest first. A pair has the address of its fastest
+/// flow.
+pub fn pair_rates<'a>(topology: &Topology, flows: impl IntoIterator<Item = &'a FlowRate>) -> Vec<PairRate> {
+    let mut pairs: BTreeMap<Pair, (PairRate, f64)> = BTreeMap::new();
     for flow in flows {
         let Some((pair, address)) = Pair::of(topology, &flow.ethernet) else { continue };
         let value = flow.rate.value;
-        let (sum, fastest) = pairs.entry(pair).or_insert((Observed { pair, address, rate: BitRate(0) }, 0.0));
+        let (sum, fastest) = pairs.entry(pair).or_insert((PairRate { pair, address, rate: BitRate(0) }, 0.0));
         sum.rate = BitRate(sum.rate.0.saturating_add(value as u64));
         if value > *fastest {
             (sum.address, *fastest) = (address, value);
         }
     }
-    let mut observed: Vec<Observed> = pairs.into_values().map(|(observed, _)| observed).collect();
+    let mut observed: Vec<PairRate> = pairs.into_values().map(|(observed, _)| observed).collect();
     observed.sort_by_key(|observed| Reverse(observed.rate));
     observed
 }
@@ -82,21 +84,21 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_has_the_rates_of_all_its_flows_and_the_address_of_the_fastest() {
+    fn a_pair_sums_its_flows_and_has_the_address_of_the_fastest() {
         let topology = fat_tree(4, Tiers::default()).unwrap();
-        let mut stranger = flow(&topology, 0, 2, 0, 1e9);
-        stranger.ethernet.source = MacAddress([2, 9, 9, 9, 9, 9]);
+        let mut unknown = flow(&topology, 0, 2, 0, 1e9);
+        unknown.ethernet.source = MacAddress([2, 9, 9, 9, 9, 9]);
         let flows = [
             flow(&topology, 0, 2, 0, 10.0),
             flow(&topology, 4, 3, 1, 60.0),
             flow(&topology, 0, 2, 1, 40.0),
-            stranger,
+            unknown,
         ];
         let expected = [
-            Observed { pair: pair(4, 3), address: 1, rate: BitRate(60) },
-            Observed { pair: pair(0, 2), address: 1, rate: BitRate(50) },
+            PairRate { pair: pair(4, 3), address: 1, rate: BitRate(60) },
+            PairRate { pair: pair(0, 2), address: 1, rate: BitRate(50) },
         ];
-        assert_eq!(observed(&topology, &flows), expected);
+        assert_eq!(pair_rates(&topology, &flows), expected);
     }
 
     fn event(topology: &Topology, crossing: Crossing, way: Way, port: u16) -> LinkEvent {
@@ -122,25 +124,29 @@ mod tests {
     }
 
     #[test]
-    fn links_out_of_a_switch_that_are_congested_are_told_of() {
+    fn only_congested_output_links_are_reported() {
         let topology = Arc::new(fat_tree(4, Tiers::default()).unwrap());
         let links = LinkState::new(&topology);
         let tables = spanning_trees(&topology, &links, TreeOptions::default());
         let state = NetworkState::new(Arc::clone(&topology), links, Forwarding::tables(tables)).unwrap();
         let paths = Paths::new(Arc::new(state));
         let router = RouterId(3);
-        let told = |crossing, way, port, least| {
+        let reported = |crossing, way, port, least| {
             congestion(&paths, router, &event(&topology, crossing, way, port), least)
         };
-        let all = told(Crossing::Upwards, Way::Output, 2, 0.0).unwrap();
+        let all = reported(Crossing::Upwards, Way::Output, 2, 0.0).unwrap();
         assert_eq!(
             (all.link, all.time, all.flows.len()),
             (paths.link(router, PortIndex(2)), Timestamp(7), 2)
         );
-        let heavy = told(Crossing::Remains, Way::Output, 2, 0.1).unwrap();
+        let heavy = reported(Crossing::Remains, Way::Output, 2, 0.1).unwrap();
         assert_eq!(heavy.flows.iter().map(|flow| flow.pair).collect::<Vec<_>>(), [pair(0, 8)]);
-        assert_eq!(told(Crossing::Downwards, Way::Output, 2, 0.0), None, "it has recovered");
-        assert_eq!(told(Crossing::Upwards, Way::Input, 2, 0.0), None, "its other end tells");
-        assert_eq!(told(Crossing::Upwards, Way::Output, 4, 0.0), None, "there is no such port");
+        assert_eq!(reported(Crossing::Downwards, Way::Output, 2, 0.0), None, "the link has cleared");
+        assert_eq!(
+            reported(Crossing::Upwards, Way::Input, 2, 0.0),
+            None,
+            "the switch at the other end reports it"
+        );
+        assert_eq!(reported(Crossing::Upwards, Way::Output, 4, 0.0), None, "no such port");
     }
 }

@@ -1,4 +1,4 @@
-//! A switch that keeps flow entries, in memory.
+//! A switch with a flow table in memory.
 
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -9,62 +9,62 @@ use thalweg_wire::openflow::{
     Body, DatapathId, ErrorMessage, ErrorType, FlowFlags, FlowMod, FlowModCommand, Message,
 };
 
-use super::played::{Played, features};
+use super::scripted_switch::{ScriptedSwitch, features};
 
-/// What a switch keeps beyond its connections.
+/// The flow table, which outlives connections.
 #[derive(Clone, Default)]
 pub(super) struct Table {
-    kept: Arc<Mutex<Kept>>,
+    contents: Arc<Mutex<Contents>>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct Contents {
     flows: Vec<FlowStats>,
-    /// Flow-mods that it was sent, refused ones too.
+    /// Flow-mods received, refused ones included.
     mods: usize,
-    /// How many of the next flow-mods are refused, and not carried out.
+    /// Number of upcoming flow-mods to refuse.
     refused: usize,
 }
 
-/// A switch that is connected, until it is dropped.
-pub(super) struct Keeping {
+/// A connected switch; disconnects on drop.
+pub(super) struct TableSwitch {
     stream: TcpStream,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Table {
     pub(super) fn flows(&self) -> Vec<FlowStats> {
-        self.kept.lock().unwrap().flows.clone()
+        self.contents.lock().unwrap().flows.clone()
     }
 
-    /// Somebody else changes the table.
+    /// Changes the table from outside.
     pub(super) fn change(&self, change: impl FnOnce(&mut Vec<FlowStats>)) {
-        change(&mut self.kept.lock().unwrap().flows);
+        change(&mut self.contents.lock().unwrap().flows);
     }
 
-    /// How many flow-mods have come since this was last asked.
+    /// Returns the number of flow-mods since the last call.
     pub(super) fn take_mods(&self) -> usize {
-        std::mem::take(&mut self.kept.lock().unwrap().mods)
+        std::mem::take(&mut self.contents.lock().unwrap().mods)
     }
 
     pub(super) fn refuse(&self, count: usize) {
-        self.kept.lock().unwrap().refused = count;
+        self.contents.lock().unwrap().refused = count;
     }
 
     /// Connects a switch with this table.
-    pub(super) fn connect(&self, address: SocketAddr, datapath: DatapathId) -> Keeping {
+    pub(super) fn connect(&self, address: SocketAddr, datapath: DatapathId) -> TableSwitch {
         let stream = TcpStream::connect(address).unwrap();
-        let (table, mut played) = (self.clone(), Played::new(Box::new(stream.try_clone().unwrap())));
+        let (table, mut peer) = (self.clone(), ScriptedSwitch::new(Box::new(stream.try_clone().unwrap())));
         let thread = std::thread::spawn(move || {
-            played.hello();
-            while let Some(message) = played.try_hear() {
-                table.answer(&mut played, message, datapath);
+            peer.hello();
+            while let Some(message) = peer.try_receive() {
+                table.answer(&mut peer, message, datapath);
             }
         });
-        Keeping { stream, thread: Some(thread) }
+        TableSwitch { stream, thread: Some(thread) }
     }
 
-    fn answer(&self, played: &mut Played, Message { xid, body }: Message, datapath: DatapathId) {
+    fn answer(&self, peer: &mut ScriptedSwitch, Message { xid, body }: Message, datapath: DatapathId) {
         let reply = |reply| Body::MultipartReply(MultipartReply { more: false, reply });
         let answer = match body {
             Body::FeaturesRequest => Body::FeaturesReply(features(datapath)),
@@ -86,22 +86,23 @@ impl Table {
             Body::SetConfig(_) => return,
             other => panic!("{other:?}"),
         };
-        played.say(xid, answer);
+        peer.send(xid, answer);
     }
 
     fn carry_out(&self, flow: FlowMod) -> Result<(), ErrorMessage> {
-        let mut kept = self.kept.lock().unwrap();
-        kept.mods += 1;
-        if kept.refused > 0 {
-            kept.refused -= 1;
+        let mut contents = self.contents.lock().unwrap();
+        contents.mods += 1;
+        if contents.refused > 0 {
+            contents.refused -= 1;
             return Err(ErrorMessage { error_type: ErrorType::FLOW_MOD_FAILED, code: 1, data: vec![] });
         }
         let sorted = flow.matching.clone().sorted();
-        let is_other =
-            |kept: &FlowStats| kept.priority != flow.priority || kept.matching.clone().sorted() != sorted;
-        kept.flows.retain(is_other);
+        let is_other = |contents: &FlowStats| {
+            contents.priority != flow.priority || contents.matching.clone().sorted() != sorted
+        };
+        contents.flows.retain(is_other);
         match flow.command {
-            FlowModCommand::ADD => kept.flows.push(stats(flow)),
+            FlowModCommand::ADD => contents.flows.push(stats(flow)),
             FlowModCommand::DELETE_STRICT => {}
             other => panic!("{other:?}"),
         }
@@ -126,10 +127,10 @@ fn stats(flow: FlowMod) -> FlowStats {
     }
 }
 
-impl Drop for Keeping {
+impl Drop for TableSwitch {
     fn drop(&mut self) {
         let _ = self.stream.shutdown(Shutdown::Both);
-        // One that panicked has said so itself.
+        // A panicked thread has already reported its panic.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }

@@ -1,44 +1,44 @@
-//! Batches and questions that a switch has not answered yet.
+//! Batches and requests that a switch has not answered yet.
 
 use std::collections::VecDeque;
 
 use thalweg_wire::openflow::Xid;
 use thalweg_wire::{Nanos, Timestamp};
 
-/// Some messages with consecutive xids, the last of which is the one that is answered.
+/// Messages with consecutive xids, of which the last one is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry<W> {
     pub(super) last: Xid,
-    /// Messages before the last.
+    /// Number of messages before the last.
     pub(super) before: u32,
     pub(super) sent: Timestamp,
     pub(super) deadline: Timestamp,
-    /// Who waits; nobody once they have been told of an error.
+    /// The waiter; `None` once notified of an error.
     pub(super) waiter: Option<W>,
 }
 
 impl<W> Entry<W> {
-    /// Which of its messages has this xid, counted from 0; xids run on past their greatest.
+    /// Returns the index of the message with this xid, from 0. Xids wrap around.
     fn position(&self, xid: Xid) -> Option<u32> {
         let behind = self.last.0.wrapping_sub(xid.0);
         self.before.checked_sub(behind)
     }
 
-    /// Time from sending to `now`.
+    /// Returns the time from sending to `now`.
     pub(super) fn took(&self, now: Timestamp) -> Nanos {
         now - self.sent
     }
 }
 
-/// Entries in the order in which they were sent, which is that of their answers (section 6.2), so that a search ends
-/// soon. At most `capacity` of them.
+/// Entries in the order sent, which is the order of answers (section 6.2), so that searches are short. At most
+/// `capacity`.
 #[derive(Debug)]
 pub(super) struct Unanswered<W> {
     entries: VecDeque<Entry<W>>,
     capacity: usize,
 }
 
-/// There is no room for another.
+/// The capacity is reached.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Full;
 
@@ -55,29 +55,29 @@ impl<W> Unanswered<W> {
         Ok(())
     }
 
-    /// The entry that is answered under this xid, if it is still there.
+    /// Returns the entry that this xid answers, if pending.
     pub(super) fn answered(&mut self, xid: Xid) -> Option<&mut Entry<W>> {
         self.entries.iter_mut().find(|entry| entry.last == xid)
     }
 
-    /// Takes that entry.
+    /// Removes and returns that entry.
     pub(super) fn take(&mut self, xid: Xid) -> Option<Entry<W>> {
         let at = self.entries.iter().position(|entry| entry.last == xid)?;
         self.entries.remove(at)
     }
 
-    /// The entry that has a message of this xid, and which one of its messages that is. It stays: the answer is still
-    /// to come.
+    /// Returns the entry with a message of this xid, and the index of the message. The entry stays: its answer is
+    /// still to come.
     pub(super) fn with_message(&mut self, xid: Xid) -> Option<(&mut Entry<W>, u32)> {
         self.entries.iter_mut().find_map(|entry| entry.position(xid).map(|position| (entry, position)))
     }
 
-    /// Takes the entries whose deadline has come.
-    pub(super) fn take_late(&mut self, now: Timestamp) -> Vec<Entry<W>> {
+    /// Removes and returns the entries past their deadline.
+    pub(super) fn take_expired(&mut self, now: Timestamp) -> Vec<Entry<W>> {
         self.take_if(|entry| entry.deadline <= now)
     }
 
-    /// Takes all of them.
+    /// Removes and returns all entries.
     pub(super) fn take_all(&mut self) -> Vec<Entry<W>> {
         self.take_if(|_| true)
     }
@@ -102,17 +102,17 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_takes_the_entry_of_its_xid_and_no_other() {
+    fn an_answer_removes_only_the_entry_of_its_xid() {
         let mut unanswered = Unanswered::new(4);
         unanswered.add(entry(3, 2, 100)).unwrap();
         unanswered.add(entry(7, 3, 100)).unwrap();
-        assert_eq!(unanswered.take(Xid(6)), None, "a message before the last is not answered");
+        assert_eq!(unanswered.take(Xid(6)), None, "only the last message is answered");
         assert_eq!(unanswered.take(Xid(7)), Some(entry(7, 3, 100)));
         assert_eq!(unanswered.take(Xid(7)), None);
     }
 
     #[test]
-    fn an_error_is_of_the_entry_whose_messages_have_its_xid() {
+    fn an_error_belongs_to_the_entry_with_its_xid() {
         let mut unanswered = Unanswered::new(4);
         unanswered.add(entry(3, 2, 100)).unwrap();
         unanswered.add(entry(7, 3, 100)).unwrap();
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn xids_run_on_past_their_greatest() {
+    fn xids_wrap_around() {
         let mut unanswered = Unanswered::new(1);
         unanswered.add(entry(1, 3, 100)).unwrap();
         let mut found = |xid| unanswered.with_message(Xid(xid)).map(|(_, at)| at);
@@ -134,15 +134,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_late_is_taken_and_what_is_not_stays_in_order() {
+    fn expired_entries_are_removed_and_the_rest_keep_their_order() {
         let mut unanswered = Unanswered::new(4);
         for (xid, deadline) in [(1, 50), (2, 20), (3, 60), (4, 20)] {
             unanswered.add(entry(xid, 0, deadline)).unwrap();
         }
         assert_eq!(unanswered.add(entry(5, 0, 1)), Err(Full));
-        let late: Vec<_> = unanswered.take_late(Timestamp(20)).iter().map(|entry| entry.last.0).collect();
+        let late: Vec<_> = unanswered.take_expired(Timestamp(20)).iter().map(|entry| entry.last.0).collect();
         assert_eq!(late, [2, 4]);
-        assert_eq!(unanswered.take_late(Timestamp(20)), []);
+        assert_eq!(unanswered.take_expired(Timestamp(20)), []);
         let rest: Vec<_> = unanswered.take_all().iter().map(|entry| entry.last.0).collect();
         assert_eq!(rest, [1, 3]);
     }

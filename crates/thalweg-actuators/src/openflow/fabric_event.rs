@@ -1,0 +1,86 @@
+//! Events of a fabric.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use thalweg_network::{Node, RouterId, Topology};
+use thalweg_wire::Nanos;
+use thalweg_wire::openflow::DatapathId;
+
+use super::handshake::HandshakeError;
+use super::outcome::{DownReason, Failure};
+use crate::ActionId;
+
+/// An event of a fabric.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FabricEvent {
+    /// A switch is connected.
+    Up {
+        /// The switch.
+        router: RouterId,
+        /// Number of Thalweg's entries that it already had.
+        entries: usize,
+    },
+    /// A switch has disconnected. It keeps forwarding.
+    Down {
+        /// The switch.
+        router: RouterId,
+        /// The reason.
+        reason: DownReason,
+    },
+    /// A switch has connected that is not part of the network. It is left alone.
+    UnknownSwitch {
+        /// Its datapath id.
+        datapath: DatapathId,
+    },
+    /// A connection was not established.
+    Refused {
+        /// The address of the other side.
+        peer: SocketAddr,
+        /// Why not.
+        error: HandshakeError,
+    },
+    /// The first switch of a pair has carried out an action.
+    Steered {
+        /// The action.
+        action: ActionId,
+        /// Time from just before the write of the flow-mod until the answer to its barrier.
+        took: Nanos,
+    },
+    /// A switch has not carried out a batch. Its entries are read back and repaired.
+    Failed {
+        /// The switch.
+        router: RouterId,
+        /// The action; `None` for routes.
+        action: Option<ActionId>,
+        /// Why not.
+        failure: Failure,
+    },
+}
+
+impl FabricEvent {
+    /// Returns a description of the event.
+    pub fn describe<'a>(&'a self, topology: &'a Topology) -> impl fmt::Display + 'a {
+        let name = |router: RouterId| topology.name(Node::Router(router));
+        fmt::from_fn(move |f| match self {
+            FabricEvent::Up { router, entries } => {
+                write!(f, "{} connected: {entries} entries already installed", name(*router))
+            }
+            FabricEvent::Down { router, reason } => {
+                write!(f, "{} disconnected: {reason}", name(*router))
+            }
+            FabricEvent::UnknownSwitch { datapath } => {
+                write!(f, "switch {datapath} connected but is not part of the network: ignored")
+            }
+            FabricEvent::Refused { peer, error } => write!(f, "connection with {peer} failed: {error}"),
+            FabricEvent::Steered { action, took } => write!(f, "action {} installed after {took}", action.0),
+            FabricEvent::Failed { router, action: Some(action), failure } => {
+                write!(f, "{} did not carry out action {}: {failure}", name(*router), action.0)
+            }
+            FabricEvent::Failed { router, action: None, failure } => {
+                write!(f, "{} did not install its routes, retrying: {failure}", name(*router))
+            }
+        })
+    }
+}

@@ -1,0 +1,129 @@
+//! The session with one switch of a fabric: batches in flight, and whether its table is known.
+
+use std::collections::BTreeMap;
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use thalweg_wire::openflow::multipart::FlowStats;
+use thalweg_wire::openflow::{Body, Xid};
+use thalweg_wire::{Nanos, Timestamp};
+
+use super::entries;
+use super::outcome::{Failure, Outcome, SendError};
+use super::switch::{PendingFlows, Switch};
+use crate::ActionId;
+use thalweg_control::Pair;
+
+/// An established connection.
+pub(super) struct SwitchSession {
+    switch: Switch,
+    /// Bounded, because unanswered batches are.
+    outcomes: (Sender<Outcome>, Receiver<Outcome>),
+    /// Batches in flight, with the move that each carries out, if any.
+    sent: BTreeMap<Xid, Option<Move>>,
+    table: TableState,
+}
+
+/// Whether the entries of the switch are known.
+enum TableState {
+    /// It has the entries that were sent.
+    Known,
+    /// It refused a batch or did not answer; read its entries from this time on, or at once.
+    Uncertain(Option<Timestamp>),
+    /// Its entries were requested.
+    Requested(PendingFlows),
+}
+
+/// A move of a pair from one address to another.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Move {
+    pub(super) action: ActionId,
+    pub(super) pair: Pair,
+    pub(super) from: u8,
+    pub(super) to: u8,
+}
+
+/// The outcome of a batch.
+pub(super) struct BatchResult {
+    pub(super) moved: Option<Move>,
+    pub(super) outcome: Outcome,
+}
+
+/// The result of a step of reading back.
+pub(super) enum ReadBackStep {
+    /// Nothing new.
+    Pending,
+    /// The entries were requested just now.
+    Requested,
+    /// The switch has answered.
+    Read(Result<Vec<FlowStats>, Failure>),
+}
+
+impl SwitchSession {
+    pub(super) fn new(switch: Switch) -> SwitchSession {
+        SwitchSession { switch, outcomes: unbounded(), sent: BTreeMap::new(), table: TableState::Known }
+    }
+
+    /// Sends a batch, to be carried out within this time.
+    pub(super) fn send(
+        &mut self,
+        messages: &[Body],
+        moved: Option<Move>,
+        within: Nanos,
+    ) -> Result<(), SendError> {
+        let xid = self.switch.send_batch_to(messages, within, self.outcomes.0.clone())?;
+        self.sent.insert(xid, moved);
+        Ok(())
+    }
+
+    /// Returns the outcomes received since the last call.
+    pub(super) fn results(&mut self) -> impl Iterator<Item = BatchResult> + '_ {
+        self.outcomes.1.try_iter().map(|outcome| {
+            let moved = self.sent.remove(&outcome.xid).flatten();
+            BatchResult { moved, outcome }
+        })
+    }
+
+    /// Marks the entries unknown; they are read back from this time on, or at once.
+    pub(super) fn mark_uncertain(&mut self, from: Option<Timestamp>) {
+        self.table = TableState::Uncertain(from);
+    }
+
+    /// Returns whether its entries are known, once batches in flight are done.
+    pub(super) fn is_known(&self) -> bool {
+        matches!(self.table, TableState::Known)
+    }
+
+    /// Returns whether all entries are known and installed.
+    pub(super) fn is_settled(&self) -> bool {
+        self.is_known() && self.sent.is_empty()
+    }
+
+    /// Returns whether it has all routes.
+    pub(super) fn has_routes(&self) -> bool {
+        self.is_known() && self.sent.values().all(Option::is_some)
+    }
+
+    /// Requests the entries if due, and takes the answer.
+    pub(super) fn read_back(&mut self, now: Timestamp, within: Nanos) -> ReadBackStep {
+        match &self.table {
+            TableState::Uncertain(from) if from.is_none_or(|from| from <= now) => {
+                match self.switch.request_flows(entries::all(), within) {
+                    Ok(answer) => {
+                        self.table = TableState::Requested(answer);
+                        ReadBackStep::Requested
+                    }
+                    // Disconnected or overloaded: retried later.
+                    Err(_) => ReadBackStep::Pending,
+                }
+            }
+            TableState::Requested(answer) => match answer.take() {
+                None => ReadBackStep::Pending,
+                Some(flows) => {
+                    self.table = TableState::Known;
+                    ReadBackStep::Read(flows)
+                }
+            },
+            _ => ReadBackStep::Pending,
+        }
+    }
+}
