@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::text::{Hint, Name, Words};
 
 /// Most problems that are reported of one file.
-const MOST_REPORTED: usize = 32;
+const MAX_REPORTED: usize = 32;
 
 /// Why a file is refused.
 #[derive(Debug, Error)]
@@ -180,8 +180,8 @@ impl Problems {
     /// Those of a file, which are put in order.
     pub(crate) fn new(file: &str, mut problems: Vec<Problem>) -> Problems {
         problems.sort_by(|a, b| a.place.cmp(&b.place));
-        let omitted = problems.len().saturating_sub(MOST_REPORTED);
-        problems.truncate(MOST_REPORTED);
+        let omitted = problems.len().saturating_sub(MAX_REPORTED);
+        problems.truncate(MAX_REPORTED);
         Problems { file: file.to_owned(), problems, omitted }
     }
 }

@@ -11,7 +11,7 @@ use super::tree::{Format, Kind, Node, Table};
 use super::{Document, Entry, Written};
 
 /// Problems of one file after which no near names are looked for any more, which takes time.
-const MOST_HINTED: usize = 1_000;
+const MAX_HINTED: usize = 1_000;
 
 impl Document {
     /// Reads a file.
@@ -378,7 +378,7 @@ impl Reader<'_> {
     }
 
     fn hint(&self, name: &str, known: impl Iterator<Item = &'static str>) -> Hint {
-        if self.problems.len() >= MOST_HINTED { Hint::Nothing } else { Hint::nearest(name, known) }
+        if self.problems.len() >= MAX_HINTED { Hint::Nothing } else { Hint::nearest(name, known) }
     }
 }
 

@@ -16,8 +16,8 @@ use super::config::SampleOptions;
 use super::control::ControlParts;
 use super::emulation::Emulation;
 use super::hub::Hub;
-use super::life::Life;
-pub use super::life::Readiness;
+use super::lifecycle::Lifecycle;
+pub use super::lifecycle::Readiness;
 use super::parts::Parts;
 use super::samples::Dumps;
 
@@ -29,7 +29,7 @@ pub struct Daemon {
     network: Network,
     collectors: CollectorList,
     dumps: Arc<Dumps>,
-    life: Life,
+    lifecycle: Lifecycle,
 }
 
 impl Daemon {
@@ -47,7 +47,7 @@ impl Daemon {
             started: wall_clock(),
             hub: Arc::new(hub),
             dumps: Arc::new(Dumps::new(SampleOptions::default(), collectors.clone(), network.clone())),
-            life: Life::new(collectors.clone()),
+            lifecycle: Lifecycle::new(collectors.clone()),
             network,
             collectors,
         }
@@ -68,7 +68,7 @@ impl Daemon {
             network: self.network.clone(),
             collectors: self.collectors.clone(),
             hub: Arc::clone(&self.hub),
-            life: self.life.clone(),
+            lifecycle: self.lifecycle.clone(),
         }
     }
 
@@ -80,7 +80,7 @@ impl Daemon {
             collectors: self.collectors.clone(),
             network: self.network.clone(),
             dumps: Arc::clone(&self.dumps),
-            life: self.life.clone(),
+            lifecycle: self.lifecycle.clone(),
             control: None,
             handed_on: None,
         }
@@ -117,8 +117,8 @@ impl Daemon {
     }
 
     /// Whether it does what it is for, or is on its way out.
-    pub fn life(&self) -> &Life {
-        &self.life
+    pub fn lifecycle(&self) -> &Lifecycle {
+        &self.lifecycle
     }
 
     /// All collectors, in the order of the configuration.
@@ -161,7 +161,7 @@ impl Daemon {
 
     /// Whether it does what it is for.
     pub fn readiness(&self) -> Readiness {
-        self.life.readiness()
+        self.lifecycle.readiness()
     }
 
     /// How its collectors do: `3 collectors: 2 running, 1 failed`.
@@ -171,6 +171,6 @@ impl Daemon {
 
     /// From now on it is on its way out.
     pub fn stop(&self) {
-        self.life.stop();
+        self.lifecycle.stop();
     }
 }

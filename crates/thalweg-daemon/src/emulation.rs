@@ -5,7 +5,7 @@
 //! as they read any source. Who steers the network does so by [`Order`]s, which are carried out between two slots.
 //!
 //! **Time** is the emulated one, from 0 on. Each batch also says until when it has everything, so that a collector that
-//! hears nothing knows that time goes on. A thread that cannot keep the pace falls behind by `MOST_BEHIND` at most, and
+//! hears nothing knows that time goes on. A thread that cannot keep the pace falls behind by `MAX_BEHIND` at most, and
 //! then goes on from where it is; what it has lost is counted.
 
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ const QUEUE: usize = 256;
 const ORDERS: usize = 4_096;
 
 /// How far behind its pace the emulation may fall before the pace gives way.
-const MOST_BEHIND: Duration = Duration::from_millis(200);
+const MAX_BEHIND: Duration = Duration::from_millis(200);
 
 /// How long a collector waits for a batch.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -208,7 +208,7 @@ impl Emulation {
             network.deliver(|router, batch| queues[&router].put(batch, until));
             let should_be = Duration::from_secs_f64(until.0 as f64 / 1e9 / self.0.pace);
             let behind = begun.elapsed().saturating_sub(should_be);
-            if behind > MOST_BEHIND {
+            if behind > MAX_BEHIND {
                 begun += behind;
                 self.0.behind.fetch_add(behind.as_nanos() as u64, Ordering::Relaxed);
             }

@@ -72,7 +72,7 @@ pub enum Delivery {
 /// Why nothing can be read from the bell.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum BellError {
+pub enum WakeupError {
     /// The bell has a listener already.
     #[error("the hub's bell has a listener already")]
     Taken,
@@ -168,11 +168,11 @@ impl Hub {
     ///
     /// # Errors
     /// If it was taken before, or there is no socket to be had.
-    pub fn listen(&self) -> Result<UnixStream, BellError> {
+    pub fn listen(&self) -> Result<UnixStream, WakeupError> {
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         theirs.set_nonblocking(true)?;
-        self.bell.set(ours).map_err(|_| BellError::Taken)?;
+        self.bell.set(ours).map_err(|_| WakeupError::Taken)?;
         Ok(theirs)
     }
 

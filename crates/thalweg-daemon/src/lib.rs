@@ -13,7 +13,7 @@
 //! |---|---|
 //! | `config` | the daemon's file, checked whole |
 //! | `daemon`, `parts` | the parts, made together |
-//! | `life` | whether the daemon is ready, or stops |
+//! | `lifecycle` | whether the daemon is ready, or stops |
 //! | `event`, `names` | what is told without being asked; what hosts and links are called in it |
 //! | `emulation` | a network that is emulated for all collectors together |
 //! | `control` | the controller: sends flows another way |
@@ -21,7 +21,7 @@
 //! | `api` | what it answers over HTTP; `from_json` reads what is asked for |
 //! | `samples`, `records` | samples to capture files, flows to JSON lines |
 //! | `service` | the daemon without its process: opened, started, stopped |
-//! | `run` | the process; `signals`, `pulse` are what it watches |
+//! | `run` | the process; `signals`, `watchdog` are what it watches |
 //! | `reload` | what the file says now |
 //! | `plan` | what it would do, for `thalweg check` |
 //! | `supervisor` | what systemd is told |
@@ -36,13 +36,12 @@ pub mod emulation;
 pub mod event;
 mod from_json;
 pub mod hub;
-pub mod life;
+pub mod lifecycle;
 pub mod log;
 pub mod metrics;
 pub mod names;
 pub mod parts;
 pub mod plan;
-mod pulse;
 mod records;
 mod reload;
 mod run;
@@ -50,5 +49,6 @@ pub mod samples;
 pub mod service;
 mod signals;
 mod supervisor;
+mod watchdog;
 
 pub use run::run;

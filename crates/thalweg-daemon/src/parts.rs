@@ -9,7 +9,7 @@ use crate::collectors::CollectorList;
 use crate::collectors::network::Network;
 use crate::control::Control;
 use crate::hub::Hub;
-use crate::life::Life;
+use crate::lifecycle::Lifecycle;
 use crate::samples::Dumps;
 
 /// Parts of the daemon.
@@ -26,7 +26,7 @@ pub struct Parts {
     /// How samples are written to files, and what came of it.
     pub dumps: Arc<Dumps>,
     /// Whether the daemon does what it is for.
-    pub life: Life,
+    pub lifecycle: Lifecycle,
     /// The controller, if there is one.
     pub control: Option<Control>,
     /// What became of flows that are sent or kept; `None` if none are.
@@ -55,7 +55,7 @@ pub(crate) mod tests {
             started: Timestamp::default(),
             hub: Arc::default(),
             dumps: Arc::new(Dumps::new(SampleOptions::default(), collectors.clone(), network.clone())),
-            life: Life::new(collectors.clone()),
+            lifecycle: Lifecycle::new(collectors.clone()),
             control: None,
             handed_on: None,
             network,

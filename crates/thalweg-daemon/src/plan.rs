@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use super::collectors::foretell;
+use super::collectors::describe_source;
 use super::config::{CollectorConfig, Config, SourceConfig, interfaces_in};
 use thalweg_http::access::Access;
 
@@ -37,10 +37,10 @@ pub fn describe(config: &Config) -> anyhow::Result<String> {
     if let Some(file) = &config.records {
         let _ = writeln!(text, "records: to {}", file.display());
     }
-    if let Some(folder) = &config.handoff.folder {
+    if let Some(folder) = &config.flow_export.folder {
         let _ = writeln!(text, "flows: kept in {}", folder.display());
     }
-    if let Some(export) = &config.handoff.export {
+    if let Some(export) = &config.flow_export.export {
         let _ = writeln!(text, "flows: sent as IPFIX to {}", export.destination);
     }
     Ok(text)
@@ -90,7 +90,11 @@ fn how(source: &SourceConfig) -> String {
             // What cannot be looked into is told by how packets would come.
             let known = interfaces_in(namespace.as_ref());
             let is_there = known.map_or(true, |known| known.contains(name));
-            format!("{}{}", foretell(source), if is_there { "" } else { "; there is no such interface now" })
+            format!(
+                "{}{}",
+                describe_source(source),
+                if is_there { "" } else { "; there is no such interface now" }
+            )
         }
         SourceConfig::Port { .. } => "emulated with the others".to_owned(),
         SourceConfig::File { path, speed } if path == Path::new("-") => pace(speed),

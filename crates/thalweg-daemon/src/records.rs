@@ -18,7 +18,7 @@ use thalweg_records::metered::Meter;
 
 use super::clock::wall_clock;
 use super::collectors::Tallies;
-use super::collectors::outlets::Records;
+use super::collectors::sinks::Records;
 use thalweg_watch::json::FlowLine;
 
 /// How long a line waits in memory at most.
@@ -48,7 +48,7 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
 
 /// Writes records to a file and hands them on, if there is one and the other, until all collectors have gone.
 pub(super) fn write(file: Option<impl Write>, mut handoff: Option<Handoff>, records: &Receiver<Records>) {
-    let mut sheet = file.map(Sheet::new);
+    let mut writer = file.map(JsonWriter::new);
     let mut due = Instant::now() + LONGEST_WAIT;
     loop {
         let received = records.recv_deadline(due.min(Instant::now() + TICK));
@@ -58,8 +58,8 @@ pub(super) fn write(file: Option<impl Write>, mut handoff: Option<Handoff>, reco
                     // It is the collectors who wait, or who lose what finds no room on its way here, and count it.
                     handoff.take(&records.records, &Meter::default(), true, wall_clock());
                 }
-                match &mut sheet {
-                    Some(sheet) => sheet.add(records),
+                match &mut writer {
+                    Some(writer) => writer.add(records),
                     None => records.records.iter().for_each(|_| records.tallies.note_record(true)),
                 }
             }
@@ -70,17 +70,17 @@ pub(super) fn write(file: Option<impl Write>, mut handoff: Option<Handoff>, reco
             handoff.tick(wall_clock());
         }
         let is_due = due <= Instant::now();
-        if let Some(sheet) = &mut sheet
-            && (is_due || sheet.text.len() >= GATHERED)
+        if let Some(writer) = &mut writer
+            && (is_due || writer.text.len() >= GATHERED)
         {
-            sheet.write();
+            writer.write();
         }
         if is_due {
             due = Instant::now() + LONGEST_WAIT;
         }
     }
-    if let Some(sheet) = &mut sheet {
-        sheet.write();
+    if let Some(writer) = &mut writer {
+        writer.write();
     }
     if let Some(handoff) = handoff {
         tell_rest(&handoff.finish(wall_clock()));
@@ -108,7 +108,7 @@ fn tell_rest(ledger: &Ledger) {
 }
 
 /// Lines that wait to be written.
-struct Sheet<W> {
+struct JsonWriter<W> {
     out: W,
     text: Vec<u8>,
     /// Where each line ends, and where it is counted.
@@ -118,9 +118,9 @@ struct Sheet<W> {
     has_failed: bool,
 }
 
-impl<W: Write> Sheet<W> {
-    fn new(out: W) -> Sheet<W> {
-        Sheet { out, text: Vec::new(), lines: Vec::new(), is_torn: false, has_failed: false }
+impl<W: Write> JsonWriter<W> {
+    fn new(out: W) -> JsonWriter<W> {
+        JsonWriter { out, text: Vec::new(), lines: Vec::new(), is_torn: false, has_failed: false }
     }
 
     fn add(&mut self, records: &Records) {

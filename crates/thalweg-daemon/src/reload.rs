@@ -132,7 +132,7 @@ impl Reloader {
             ("control", old.control != new.control),
             ("samples.on_event", old.samples.triggers != new.samples.triggers),
             ("records.file", old.records != new.records),
-            ("records.folder and records.ipfix", old.handoff != new.handoff),
+            ("records.folder and records.ipfix", old.flow_export != new.flow_export),
         ];
         changes.into_iter().filter(|(_, has_changed)| *has_changed).map(|(key, _)| key).collect()
     }

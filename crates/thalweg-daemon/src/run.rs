@@ -18,14 +18,14 @@ use thalweg_linux::privileges::{Keep, drop_privileges_except};
 
 use super::config::{ActuatorConfig, Config};
 use super::control::Injected;
-use super::life::Readiness;
+use super::lifecycle::Readiness;
 use super::log::{Log, LogLevel};
-use super::pulse::Pulse;
 use super::reload::Reloader;
 use super::samples;
 use super::service::{Opened, Service, thread};
 use super::signals::{Signals, TICK};
 use super::supervisor::Supervisor;
+use super::watchdog::Watchdog;
 
 /// Runs the daemon until it is told to stop. `verbose` overrides the log level of the file until the next reload.
 ///
@@ -83,13 +83,13 @@ pub fn run(path: &Path, verbose: bool) -> anyhow::Result<()> {
 fn watch(service: &Service, signals: &Signals, supervisor: &Supervisor) {
     let daemon = service.daemon();
     let mut well_at = Instant::now();
-    let mut pulse = Pulse::default();
+    let mut watchdog = Watchdog::default();
     let mut is_ready = false;
     let mut status = String::new();
     while !signals.say_stop() {
         std::thread::sleep(TICK);
         if signals.say_dump() {
-            service.wish_for_dump();
+            service.request_dump();
         }
         let now = daemon.status();
         if !is_ready && daemon.readiness() == Readiness::Ready {
@@ -103,7 +103,7 @@ fn watch(service: &Service, signals: &Signals, supervisor: &Supervisor) {
             && well_at.elapsed() >= interval
         {
             well_at = Instant::now();
-            if pulse.is_felt(&daemon.collectors()) {
+            if watchdog.is_alive(&daemon.collectors()) {
                 supervisor.is_well();
             }
         }

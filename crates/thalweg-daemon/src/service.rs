@@ -16,8 +16,8 @@ use thalweg_records::handoff::Handoff;
 
 use super::api::Server;
 use super::clock::wall_clock;
-use super::collectors::notices::Ear;
-use super::collectors::outlets::{Outlets, Wish, Wishes};
+use super::collectors::notices::NoticeSender;
+use super::collectors::sinks::{DumpQueue, DumpSignal, Sinks};
 use super::collectors::{Fleet, Ready, SharedThread};
 use super::config::{Config, Threads};
 use super::control::{Control, Injected, Prepared};
@@ -27,7 +27,7 @@ use super::hub::Hub;
 use super::log::Log;
 use super::parts::Parts;
 use super::records;
-use super::samples::write_on_wishes;
+use super::samples::run_dump_thread;
 use thalweg_http::access::Access;
 
 /// How long stopping takes at most: less than systemd's patience in `packaging/thalweg.service`.
@@ -40,7 +40,7 @@ const TICK: Duration = Duration::from_millis(20);
 const RECORDS_WAITING: usize = 1_024;
 
 /// Wishes for dumps that wait, at most.
-const WISHES_WAITING: usize = 64;
+const DUMP_QUEUE_LENGTH: usize = 64;
 
 /// A daemon whose sources are open, and that has not begun: privileges can go now.
 pub struct Opened {
@@ -49,7 +49,7 @@ pub struct Opened {
     records: Option<File>,
     ready: Vec<Ready>,
     daemon: Daemon,
-    control: Option<(Prepared, Ear)>,
+    control: Option<(Prepared, NoticeSender)>,
 }
 
 /// A daemon at work. It is stopped when this is dropped.
@@ -61,7 +61,7 @@ pub struct Service {
     server: Option<Server>,
     address: SocketAddr,
     access: Arc<Access>,
-    wishes: Wishes,
+    dump_queue: DumpQueue,
     /// Threads that end when all that they wait for has come.
     writers: Vec<JoinHandle<()>>,
     is_over: Arc<AtomicBool>,
@@ -98,39 +98,40 @@ impl Opened {
     /// If the API cannot listen, memory does not suffice, or there are no more threads.
     pub fn start(self, log: Option<Log>) -> anyhow::Result<Service> {
         let Opened { config, access, records, ready, daemon, control } = self;
-        let handoff = config.handoff.is_set().then(|| Handoff::start(config.handoff.options(), wall_clock));
+        let handoff =
+            config.flow_export.is_set().then(|| Handoff::start(config.flow_export.options(), wall_clock));
         let handoff = handoff.transpose().context("flows cannot be handed on")?;
         let handed_on = handoff.as_ref().map(Handoff::ledger);
         daemon.dumps().set_options(config.samples.clone());
         let is_over = Arc::new(AtomicBool::new(false));
-        let mut outlets = Outlets { wanted: config.samples.triggers.clone(), ..Outlets::default() };
+        let mut sinks = Sinks { wanted: config.samples.triggers.clone(), ..Sinks::default() };
         let mut writers = Vec::new();
         if records.is_some() || handoff.is_some() {
             let (sender, receiver) = bounded(RECORDS_WAITING);
-            outlets.records = Some(sender);
+            sinks.records = Some(sender);
             writers.push(thread("records", move || records::write(records, handoff, &receiver))?);
         }
-        let (sender, receiver) = bounded(WISHES_WAITING);
-        let wishes = Wishes::new(sender, daemon.dumps().crowded());
-        outlets.wishes = Some(wishes.clone());
+        let (sender, receiver) = bounded(DUMP_QUEUE_LENGTH);
+        let dump_queue = DumpQueue::new(sender, daemon.dumps().crowded());
+        sinks.dump_queue = Some(dump_queue.clone());
         {
             let (dumps, is_over) = (Arc::clone(daemon.dumps()), Arc::clone(&is_over));
             writers.push(thread("samples", move || {
-                write_on_wishes(&dumps, &receiver, || is_over.load(Ordering::Relaxed));
+                run_dump_thread(&dumps, &receiver, || is_over.load(Ordering::Relaxed));
             })?);
         }
-        let prepared = control.map(|(prepared, ear)| {
-            outlets.control = Some(ear);
+        let prepared = control.map(|(prepared, notice_sender)| {
+            sinks.control = Some(notice_sender);
             prepared
         });
         let control = prepared.as_ref().map(|prepared| prepared.control().clone());
         let parts = Parts { control: control.clone(), handed_on, ..daemon.api_parts() };
         let mut fleet = match config.process.threads {
-            Threads::PerCollector => Fleet::new(daemon.fleet_parts(), outlets),
+            Threads::PerCollector => Fleet::new(daemon.fleet_parts(), sinks),
             Threads::One => {
                 let shared = SharedThread::start().context("cannot start the thread of all collectors")?;
                 writers.push(shared.1);
-                Fleet::sharing(daemon.fleet_parts(), outlets, shared.0)
+                Fleet::sharing(daemon.fleet_parts(), sinks, shared.0)
             }
         };
         fleet.start(ready)?;
@@ -147,7 +148,7 @@ impl Opened {
         let server = Server::start(parts, Arc::clone(&access), &config.access, log)?;
         let (address, server) = (server.address(), Some(server));
         let fleet = Arc::new(Mutex::new(fleet));
-        Ok(Service { daemon, control, fleet, server, address, access, wishes, writers, is_over })
+        Ok(Service { daemon, control, fleet, server, address, access, dump_queue, writers, is_over })
     }
 }
 
@@ -178,8 +179,8 @@ impl Service {
     }
 
     /// Wishes for samples to be written; counts it if there is no room for another.
-    pub(super) fn wish_for_dump(&self) {
-        self.wishes.put(Wish::Signal);
+    pub(super) fn request_dump(&self) {
+        self.dump_queue.put(DumpSignal::Signal);
     }
 
     /// Stops: collectors hand on their flows and windows, records are written. Whoever waits meanwhile is asked to `beat`. What is

@@ -12,18 +12,18 @@
 //! | `execute` | the loop over slots, to the results; `captures` writes what monitor ports send |
 //! | `run` | a run under way; `watched` counts packets, `recorder` samples queues and links |
 //! | [`mirror`] | who else reads what monitor ports send: a collector, the daemon that steers the network |
-//! | `alone` | how long a flow takes alone in the network: what slowdown is measured against |
+//! | `ideal_fct` | how long a flow takes alone in the network: what slowdown is measured against |
 //! | [`results`], `summary` | what was measured |
 //! | [`json`], [`files`], [`plots`] | the same for programs; for the folder of `--output` |
 //! | [`sweep`] | the matrix of a sweep |
 
 #![forbid(unsafe_code)]
 
-mod alone;
 mod captures;
 mod execute;
 pub mod experiment;
 pub mod files;
+mod ideal_fct;
 pub mod json;
 pub mod mirror;
 pub mod plan;

@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use thalweg_emulator::build::network;
 use thalweg_emulator::core::blueprint::BlueprintError;
 use thalweg_emulator::hosts::{CompletedFlow, HostConfigError, Hosts, Totals};
-use thalweg_emulator::workloads::FOR_EVER;
+use thalweg_emulator::workloads::UNBOUNDED;
 use thalweg_emulator::workloads::compose::Merged;
 use thalweg_emulator::workloads::open_loop::PacketWorkload;
 use thalweg_emulator::{Fabric, Network, Outcome, Request, Slot, SlotClock};
 use thalweg_wire::Timestamp;
 use thiserror::Error;
 
-use super::plan::{Event, Happening, Plan};
+use super::plan::{Event, FailureEvent, Plan};
 use super::recorder::Recorder;
 use super::watched::Watched;
 
@@ -69,7 +69,7 @@ pub(super) struct Run {
     pub(super) beyond: u64,
     /// As it was at the end of the warm-up.
     pub(super) warm: Warm,
-    events: Vec<(Slot, Happening)>,
+    events: Vec<(Slot, FailureEvent)>,
     /// When something else is due than to go on.
     due: Slot,
     last: Slot,
@@ -111,7 +111,7 @@ impl Run {
         let endpoints = plan.topology.endpoints().len();
         let hosts = (!flows.is_empty()).then(|| Hosts::new(plan.hosts, endpoints, clock)).transpose()?;
         let warm_up = Timestamp(plan.warm_up.0);
-        let mut events: Vec<(Slot, Happening)> =
+        let mut events: Vec<(Slot, FailureEvent)> =
             plan.events.iter().map(|&Event { at, happening }| (clock.slot_at(at), happening)).collect();
         // The next is taken from the end.
         events.reverse();
@@ -176,9 +176,9 @@ impl Run {
         {
             self.events.pop();
             match happening {
-                Happening::Fails(link) => self.watched.network.fail(link),
-                Happening::IsRepaired(link) => self.watched.network.repair(link),
-                Happening::IsKnown => self.watched.network.rewire(),
+                FailureEvent::Fails(link) => self.watched.network.fail(link),
+                FailureEvent::IsRepaired(link) => self.watched.network.repair(link),
+                FailureEvent::IsKnown => self.watched.network.rewire(),
             }
         }
         let warm = self.clock.slot_at(Timestamp(self.plan.warm_up.0));
@@ -228,7 +228,7 @@ impl Traffic {
     fn now(&self) -> Warm {
         let Some(hosts) = &self.hosts else { return Warm::default() };
         let endless =
-            hosts.flows().filter(|flow| flow.bytes == FOR_EVER).map(|flow| (flow.flow, flow.delivered));
+            hosts.flows().filter(|flow| flow.bytes == UNBOUNDED).map(|flow| (flow.flow, flow.delivered));
         Warm { slot: None, totals: hosts.totals(), endless: endless.collect() }
     }
 }

@@ -1,12 +1,12 @@
 //! From a run that has ended to what it comes to.
 
 use thalweg_emulator::hosts::{CompletedFlow, Hosts};
-use thalweg_emulator::workloads::FOR_EVER;
+use thalweg_emulator::workloads::UNBOUNDED;
 use thalweg_emulator::{Fabric, Place};
 use thalweg_network::{Node, Topology};
 use thalweg_wire::Timestamp;
 
-use super::alone::Alone;
+use super::ideal_fct::IdealFct;
 use super::recorder::per_second;
 use super::results::{
     DropRow, EndlessFlows, FlowCounts, FlowRow, MirrorUse, PacketCounts, Results, SIZE_CLASSES, SizeClassRow,
@@ -88,7 +88,7 @@ fn mirrors(run: &Run) -> Vec<MirrorUse> {
 
 fn flow_counts(hosts: &Hosts, beyond: u64) -> FlowCounts {
     let totals = hosts.totals();
-    let endless = hosts.flows().filter(|flow| flow.bytes == FOR_EVER).count() as u64;
+    let endless = hosts.flows().filter(|flow| flow.bytes == UNBOUNDED).count() as u64;
     FlowCounts {
         started: totals.flows_started,
         completed: totals.flows_completed,
@@ -103,11 +103,11 @@ fn flow_counts(hosts: &Hosts, beyond: u64) -> FlowCounts {
 
 fn flow_rows(run: &Run) -> Vec<FlowRow> {
     let topology = &run.plan.topology;
-    let mut alone = Alone::new(&run.plan);
+    let mut ideal_fct = IdealFct::new(&run.plan);
     let name = |endpoint| topology.name(Node::Endpoint(endpoint)).to_owned();
     let row = |flow: &CompletedFlow| {
         let completion_ns = flow.completion_time().0;
-        let unloaded = alone.time_ns(flow.source, flow.destination, flow.bytes);
+        let unloaded = ideal_fct.time_ns(flow.source, flow.destination, flow.bytes);
         FlowRow {
             flow: flow.flow,
             source: name(flow.source),
@@ -138,7 +138,7 @@ fn size_classes(hosts: &Hosts, flows: &[FlowRow], warm_up: Timestamp) -> Vec<Siz
                 of_class.iter().map(|flow| of(flow)).filter(|value| value.is_finite()).collect();
             Spread::of(&mut values)
         };
-        let under_way = hosts.flows().filter(|flow| flow.bytes != FOR_EVER && belongs(flow.bytes));
+        let under_way = hosts.flows().filter(|flow| flow.bytes != UNBOUNDED && belongs(flow.bytes));
         SizeClassRow {
             class,
             completed: of_class.len() as u64,
@@ -151,7 +151,7 @@ fn size_classes(hosts: &Hosts, flows: &[FlowRow], warm_up: Timestamp) -> Vec<Siz
 }
 
 fn endless(hosts: &Hosts, run: &Run, seconds: f64) -> Option<EndlessFlows> {
-    let flows = hosts.flows().filter(|flow| flow.bytes == FOR_EVER);
+    let flows = hosts.flows().filter(|flow| flow.bytes == UNBOUNDED);
     let mut goodputs: Vec<f64> = flows
         .map(|flow| per_second(flow.delivered - run.warm.endless.get(&flow.flow).unwrap_or(&0), seconds))
         .collect();

@@ -17,7 +17,7 @@ use super::results::{Results, SweepResults, SweepRun};
 use super::run::RunError;
 
 /// Most runs of a sweep: more were hardly meant.
-pub const MOST_RUNS: usize = 100_000;
+pub const MAX_RUNS: usize = 100_000;
 
 /// Step of a range that has none.
 const STEP: f64 = 0.1;
@@ -55,7 +55,7 @@ pub enum SweepError {
     #[error("{0} is swept twice")]
     Twice(String),
     /// Too many combinations.
-    #[error("{0} runs: expected {MOST_RUNS} at most")]
+    #[error("{0} runs: expected {MAX_RUNS} at most")]
     TooMany(usize),
 }
 
@@ -110,7 +110,7 @@ fn range(text: &str) -> Option<Vec<String>> {
     };
     let count = ((last - first) / step + 1e-9).floor();
     let is_range =
-        first.is_finite() && step > 0.0 && (0.0..MOST_RUNS as f64).contains(&count) && decimals <= 12;
+        first.is_finite() && step > 0.0 && (0.0..MAX_RUNS as f64).contains(&count) && decimals <= 12;
     is_range.then(|| {
         (0..=count as usize).map(|index| format!("{:.decimals$}", first + step * index as f64)).collect()
     })
@@ -138,7 +138,7 @@ impl Sweep {
             return Err(SweepError::Twice(axis.key.clone()));
         }
         let runs = axes.iter().map(|axis| axis.values.len()).fold(1, usize::saturating_mul);
-        if runs > MOST_RUNS {
+        if runs > MAX_RUNS {
             return Err(SweepError::TooMany(runs));
         }
         let combinations = axes.iter().fold(vec![Vec::new()], |combinations: Vec<Vec<String>>, axis| {

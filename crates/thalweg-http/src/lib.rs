@@ -16,7 +16,7 @@
 //! | file | what it has |
 //! |---|---|
 //! | `server` | connections: accepted, encrypted, limited |
-//! | `places`, `stall` | how many connections; peers that do not read |
+//! | `connection_limits`, `write_timeout` | how many connections; peers that do not read |
 //! | `gate` | checks of a request, and its answer |
 //! | `admission` | whether who reads a stream would still be let in |
 //! | `route` | the routes |
@@ -30,6 +30,7 @@
 
 pub mod access;
 mod admission;
+mod connection_limits;
 mod counts;
 mod endpoint;
 mod gate;
@@ -37,12 +38,11 @@ pub mod handler;
 pub mod input;
 pub mod output;
 pub mod parameters;
-mod places;
 pub mod reply;
 pub mod request;
 pub mod route;
 mod server;
-mod stall;
+mod write_timeout;
 
 pub use admission::Admission;
 pub use counts::{Counters, Counts};

@@ -21,10 +21,10 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use super::Counters;
+use super::connection_limits::ConnectionLimits;
 use super::gate::{Caller, Gate};
-use super::places::Places;
 use super::route::Routes;
-use super::stall::StallLimit;
+use super::write_timeout::WriteTimeout;
 use crate::access::{Access, Handshake, Limits, Policy};
 
 /// Threads that wait for collectors on behalf of requests, at most.
@@ -150,7 +150,7 @@ async fn serve(
     mut stopped: watch::Receiver<()>,
 ) -> std::io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let places = Places::new(shared.limits.connections);
+    let connection_limits = ConnectionLimits::new(shared.limits.connections);
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -164,7 +164,7 @@ async fn serve(
                 continue;
             }
         };
-        let Some(place) = places.take(peer.ip()) else {
+        let Some(place) = connection_limits.take(peer.ip()) else {
             shared.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
             continue;
         };
@@ -182,7 +182,7 @@ async fn serve(
 async fn connect(shared: &Shared, stream: TcpStream, peer: SocketAddr) {
     // Events are small and wanted at once.
     let _ = stream.set_nodelay(true);
-    let stream = StallLimit::new(stream, shared.limits.request_timeout);
+    let stream = WriteTimeout::new(stream, shared.limits.request_timeout);
     let policy = shared.access.policy();
     let Some(tls) = &policy.tls else {
         return converse(shared, stream, peer, policy, None).await;

@@ -14,7 +14,7 @@ use crate::error::LabError;
 pub const LEAST_IDLE: f64 = 0.30;
 
 /// Most of a processor's time that a hypervisor may take.
-pub const MOST_STOLEN: f64 = 0.02;
+pub const MAX_STOLEN: f64 = 0.02;
 
 const STAT: &str = "/proc/stat";
 const SOFTNET: &str = "/proc/net/softnet_stat";
@@ -56,7 +56,7 @@ impl Headroom {
 
     /// What this says of the measurement.
     pub fn verdict(&self) -> Verdict {
-        match self.idle >= LEAST_IDLE && self.stolen <= MOST_STOLEN && self.backlog_drops == 0 {
+        match self.idle >= LEAST_IDLE && self.stolen <= MAX_STOLEN && self.backlog_drops == 0 {
             true => Verdict::Conclusive,
             false => Verdict::Inconclusive,
         }

@@ -27,7 +27,7 @@ use thalweg_wire::parse::Parser;
 use thalweg_wire::{Packet, SourceCounters};
 
 use super::configuration::{Files, Steering};
-use super::delivery::{Courier, Delivery};
+use super::delivery::{Delivery, FaultyDelivery};
 use super::error::ScenarioError;
 use super::switches::Switches;
 use super::trace::{Moved, Told, Trace};
@@ -45,7 +45,7 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
 pub(super) struct ClosedLoop {
     service: Option<Service>,
     control: Control,
-    courier: SharedCourier,
+    faulty: SharedDelivery,
     tracer: Arc<Mutex<Tracer>>,
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -109,8 +109,8 @@ impl ClosedLoop {
             std::env::temp_dir().join(format!("thalweg-{}{}", lab.plan().prefix, std::process::id()));
         let config = write_configuration(&folder, lab, state, steering);
         let config = config.inspect_err(|_| remove(&folder))?;
-        let courier = SharedCourier::default();
-        let injected = Injected { delivery: Some(Box::new(courier.clone())), ..injected };
+        let faulty = SharedDelivery::default();
+        let injected = Injected { delivery: Some(Box::new(faulty.clone())), ..injected };
         let service = Opened::open(config, injected).and_then(|opened| opened.start(None));
         let service = service.inspect_err(|_| remove(&folder)).map_err(|error| failed(&error))?;
         let control = service.control().cloned().expect("the configuration has a controller");
@@ -129,7 +129,7 @@ impl ClosedLoop {
         let thread = thread::Builder::new().name("trace".to_owned()).spawn(look);
         let thread = Some(thread.map_err(|error| ScenarioError::Watching(error.to_string()))?);
         let service = Some(service);
-        let running = ClosedLoop { service, control, courier, tracer, is_over, thread, folder };
+        let running = ClosedLoop { service, control, faulty, tracer, is_over, thread, folder };
         running.await_begin()?;
         Ok(running)
     }
@@ -140,7 +140,7 @@ impl ClosedLoop {
         loop {
             let collectors = self.collectors();
             let running = |collector: &CollectorHandle| collector.state() == CollectorState::Running;
-            if collectors.iter().all(running) && self.control.desk().report().has_routes {
+            if collectors.iter().all(running) && self.control.state().report().has_routes {
                 return Ok(());
             }
             for collector in &collectors {
@@ -170,8 +170,8 @@ impl ClosedLoop {
         for &pair in pairs {
             self.pin(pair, 0)?;
             let [source, destination] = self.names(pair);
-            let desk = self.control.desk();
-            desk.unpin(&source, &destination).map_err(|error| ScenarioError::Daemon(error.to_string()))?;
+            let state = self.control.state();
+            state.unpin(&source, &destination).map_err(|error| ScenarioError::Daemon(error.to_string()))?;
         }
         Ok(())
     }
@@ -182,7 +182,7 @@ impl ClosedLoop {
     /// If the controller knows no such pair, or the address does not lead there.
     pub(super) fn pin(&self, pair: Pair, address: u8) -> Result<(), ScenarioError> {
         let [source, destination] = self.names(pair);
-        let pinned = self.control.desk().pin(&source, &destination, address);
+        let pinned = self.control.state().pin(&source, &destination, address);
         pinned.map_err(|error| ScenarioError::Daemon(error.to_string()))
     }
 
@@ -193,18 +193,18 @@ impl ClosedLoop {
 
     /// Has what collectors find delivered otherwise, by chance with this seed.
     pub(super) fn deliver(&self, delivery: Delivery, seed: u64) {
-        self.courier.set(delivery, seed);
+        self.faulty.set(delivery, seed);
     }
 
     /// What it has done so far.
     pub(super) fn tally(&self) -> Tally {
-        let report = self.control.desk().report();
+        let report = self.control.state().report();
         let mut tally = Tally {
             controller: report.counters,
             routes: report.routes,
             missed: lock(&self.tracer).missed,
             refreshed: report.refreshed,
-            delivered: self.courier.counts(),
+            delivered: self.faulty.counts(),
             ..Tally::default()
         };
         for collector in self.collectors() {
@@ -346,7 +346,7 @@ impl Tracer {
     }
 
     fn take(&mut self) -> Trace {
-        let control::ControlReport { counters, mut astray, .. } = self.control.desk().report();
+        let control::ControlReport { counters, mut astray, .. } = self.control.state().report();
         let new = (counters.astray - self.astray) as usize;
         self.astray = counters.astray;
         self.trace.astray = astray.split_off(astray.len().saturating_sub(new));
@@ -374,9 +374,9 @@ impl Ring {
 
 /// What delivers the reports of collectors to the controller, and can be told otherwise meanwhile.
 #[derive(Clone, Default)]
-struct SharedCourier(Arc<Mutex<Courier<Input>>>);
+struct SharedDelivery(Arc<Mutex<FaultyDelivery<Input>>>);
 
-impl SharedCourier {
+impl SharedDelivery {
     fn set(&self, delivery: Delivery, seed: u64) {
         lock(&self.0).set(delivery, seed);
     }
@@ -386,7 +386,7 @@ impl SharedCourier {
     }
 }
 
-impl control::Delivery for SharedCourier {
+impl control::Delivery for SharedDelivery {
     fn send(&mut self, report: Input) -> Vec<Input> {
         lock(&self.0).send(report)
     }

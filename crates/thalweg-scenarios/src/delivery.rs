@@ -16,7 +16,7 @@ pub(super) enum Delivery {
 
 /// What carries it.
 #[derive(Debug)]
-pub(super) struct Courier<T> {
+pub(super) struct FaultyDelivery<T> {
     delivery: Delivery,
     random: Random,
     held: Vec<T>,
@@ -27,10 +27,10 @@ pub(super) struct Courier<T> {
 }
 
 /// Delivers everything in order, until it is told otherwise.
-impl<T> Default for Courier<T> {
-    fn default() -> Courier<T> {
+impl<T> Default for FaultyDelivery<T> {
+    fn default() -> FaultyDelivery<T> {
         let (delivery, random) = (Delivery::Whole, stream(0));
-        Courier { delivery, random, held: Vec::new(), sent: 0, lost: 0, displaced: 0 }
+        FaultyDelivery { delivery, random, held: Vec::new(), sent: 0, lost: 0, displaced: 0 }
     }
 }
 
@@ -39,7 +39,7 @@ fn stream(seed: u64) -> Random {
     Random::new(seed, "delivery", 0)
 }
 
-impl<T> Courier<T> {
+impl<T> FaultyDelivery<T> {
     /// Delivers otherwise from now on. What was held back comes with the next [`flush`](Self::flush).
     pub(super) fn set(&mut self, delivery: Delivery, seed: u64) {
         (self.delivery, self.random) = (delivery, stream(seed));
@@ -86,11 +86,11 @@ mod tests {
     use super::*;
 
     fn sent(delivery: Delivery, seed: u64) -> (Vec<u32>, [u64; 3]) {
-        let mut courier = Courier::default();
-        courier.set(delivery, seed);
-        let mut arrived: Vec<u32> = (0..1_000).flat_map(|item| courier.send(item)).collect();
-        arrived.extend(courier.flush());
-        (arrived, courier.counts())
+        let mut faulty = FaultyDelivery::default();
+        faulty.set(delivery, seed);
+        let mut arrived: Vec<u32> = (0..1_000).flat_map(|item| faulty.send(item)).collect();
+        arrived.extend(faulty.flush());
+        (arrived, faulty.counts())
     }
 
     #[test]

@@ -275,7 +275,7 @@ pub(super) fn verdict(headroom: &Headroom) -> String {
             format!(
                 ", {:.0} % taken by a hypervisor (at most {:.0} %)",
                 100.0 * stolen,
-                100.0 * headroom::MOST_STOLEN
+                100.0 * headroom::MAX_STOLEN
             )
         }
     };

@@ -14,15 +14,15 @@
 //! | `worker` | threads that read, meter, or both |
 //! | [`tasks`] | measurement tasks beside the flow table, windows of all workers put together |
 //! | [`message`] | what workers tell |
-//! | `run`, `handing` | the main thread; flows handed on as IPFIX or Parquet |
+//! | `run`, `flow_exporter` | the main thread; flows handed on as IPFIX or Parquet |
 //! | [`totals`], [`ledger`] | the whole of a run |
 //! | [`json`] | flows and answers as JSON |
 //! | [`snapshot`], `view_feed` | how everything stands at one moment, and what is asked for |
 
 mod clock;
 mod error;
+mod flow_exporter;
 pub mod flow_filter;
-mod handing;
 mod heard;
 mod inputs;
 pub mod json;

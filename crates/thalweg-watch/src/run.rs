@@ -13,7 +13,7 @@ use thalweg_wire::{HashSeed, Nanos};
 
 use crate::clock::Clock;
 use crate::error::WatchError;
-use crate::handing::Handing;
+use crate::flow_exporter::FlowExporter;
 use crate::heard::Heard;
 use crate::inputs::Inputs;
 use crate::message::{Done, Message, tell};
@@ -22,7 +22,7 @@ use crate::options::WatchOptions;
 use crate::reader::{Limits, Pace};
 use crate::tasks::{Collector, Finished, Monitoring, Saving, TaskLedger, Turn};
 use crate::totals::Totals;
-use crate::worker::{BATCHES_IN_FLIGHT, Dealer, Dealt, Metering, Reading, Wants};
+use crate::worker::{BATCHES_IN_FLIGHT, DistributedBatch, FlowDistributor, Metering, Reading, Wants};
 
 /// Messages on their way to the main thread, at most; a worker whose message does not fit in waits.
 const MESSAGES_IN_FLIGHT: usize = 256;
@@ -38,7 +38,7 @@ pub struct Watch {
     meters: Vec<Option<Meter>>,
     tasks: Option<Plan>,
     saving: Option<Saving>,
-    handing: Option<Handing>,
+    flow_exporter: Option<FlowExporter>,
     parser: Parser,
     seed: u64,
     pace: Option<Pace>,
@@ -66,7 +66,7 @@ impl Watch {
         let meters = (0..workers).map(meter).collect::<Result<_, _>>()?;
         let pace = options.replay.filter(|_| !live).map(Pace::new);
         let parser = Parser { peel_tunnels: options.peel_tunnels };
-        let (saving, handing) = (None, None);
+        let (saving, flow_exporter) = (None, None);
         let (duration, top) = (options.duration, options.top);
         Ok(Watch {
             inputs,
@@ -74,7 +74,7 @@ impl Watch {
             meters,
             tasks,
             saving,
-            handing,
+            flow_exporter,
             parser,
             seed,
             pace,
@@ -94,7 +94,7 @@ impl Watch {
         if let (Some(folder), Some(_)) = (&options.save_states, &self.tasks) {
             self.saving = Some(Saving::into(folder)?);
         }
-        self.handing = Handing::start(options, self.live, self.clock)?;
+        self.flow_exporter = FlowExporter::start(options, self.live, self.clock)?;
         Ok(())
     }
 
@@ -115,7 +115,7 @@ impl Watch {
 
     /// Whether flow records are handed on, so that workers have to tell of them.
     pub fn hands_on(&self) -> bool {
-        self.handing.is_some()
+        self.flow_exporter.is_some()
     }
 
     /// Threads that tell the main thread something.
@@ -169,7 +169,7 @@ impl Watch {
                 let mut handles = Vec::new();
                 let mut senders = Vec::new();
                 for (worker, meter) in meters {
-                    let (deal, dealt) = bounded::<Dealt>(BATCHES_IN_FLIGHT);
+                    let (deal, dealt) = bounded::<DistributedBatch>(BATCHES_IN_FLIGHT);
                     senders.push(deal);
                     let metering = metering(worker, meter);
                     handles.push(start(Box::new(move || done(metering.run(&dealt)))));
@@ -178,9 +178,10 @@ impl Watch {
                 // Another seed than the tables have: the flows of one worker are to spread over all its buckets.
                 let deal_seed = HashSeed::new(!self.seed);
                 let views = wants.views.is_some();
-                let dealer = Dealer::new(worker, deal_seed, senders, sender.clone(), clock, views, window);
+                let distributor =
+                    FlowDistributor::new(worker, deal_seed, senders, sender.clone(), clock, views, window);
                 let reading = reading(worker);
-                handles.push(start(Box::new(move || done(reading.run(files, pace, limits, dealer)))));
+                handles.push(start(Box::new(move || done(reading.run(files, pace, limits, distributor)))));
                 handles
             }
             Inputs::Files(files) => meters
@@ -216,7 +217,7 @@ pub fn run(
     let (mut collector, turns) = watch.tasks.as_ref().map(Collector::new).unzip();
     let turns = turns.unwrap_or_default();
     let saving = watch.saving.take();
-    let mut handing = watch.handing.take();
+    let mut flow_exporter = watch.flow_exporter.take();
     let mut saved = Ok(());
     let mut save = |collector: &Collector, finished: &Finished| {
         if let (Some(saving), Ok(()), Some(window)) = (&saving, &saved, collector.window_of(finished)) {
@@ -231,8 +232,8 @@ pub fn run(
         let handles = watch.start(scope, &wants, limits, &sender, turns);
         drop(sender);
         let mut hear = |heard: Heard<'_>, totals: &Totals| {
-            if let Some(handing) = &mut handing {
-                handing.hear(&heard);
+            if let Some(flow_exporter) = &mut flow_exporter {
+                flow_exporter.hear(&heard);
             }
             hear(heard, totals);
         };
@@ -246,7 +247,7 @@ pub fn run(
     if let Some(tasks) = &mut totals.tasks {
         tasks.together = collector.and_then(|collector| collector.together());
     }
-    totals.handed_on = handing.map(|handing| handing.finish(&totals.intake));
+    totals.handed_on = flow_exporter.map(|flow_exporter| flow_exporter.finish(&totals.intake));
     totals.elapsed = clock.since(begun);
     saved.map(|()| totals)
 }

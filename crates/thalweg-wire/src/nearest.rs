@@ -4,7 +4,7 @@
 const LONGEST_GUESSED: usize = 64;
 
 /// Most names that are compared: a bound on the time that one wrong name takes.
-const MOST_COMPARED: usize = 4_096;
+const MAX_COMPARED: usize = 4_096;
 
 /// Least similarity of a name to one that is suggested for it, 0 to 1 (Jaro and Winkler's).
 const LEAST_SIMILARITY: f64 = 0.75;
@@ -26,7 +26,7 @@ pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
     let name = plain(name);
     known
         .into_iter()
-        .take(MOST_COMPARED)
+        .take(MAX_COMPARED)
         .map(|known| (known, similarity(&name, &plain(known))))
         .filter(|&(_, similarity)| similarity >= LEAST_SIMILARITY)
         .max_by(|(_, a), (_, b)| a.total_cmp(b))

@@ -15,7 +15,7 @@ use thalweg_emulator::ports::monitor::{Mirrored, Monitor, MonitorTally};
 use thalweg_emulator::schemes::list::Scheme;
 use thalweg_emulator::workloads::patterns::Schedule;
 use thalweg_emulator::workloads::random::Random;
-use thalweg_emulator::workloads::{FOR_EVER, FlowStart};
+use thalweg_emulator::workloads::{FlowStart, UNBOUNDED};
 use thalweg_emulator::{Fabric, Fate, Network, Outcome, Packet, Request, Slot, SlotClock, build};
 use thalweg_measure::meter::intake::Intake;
 use thalweg_network::topology::shapes::rack;
@@ -211,7 +211,7 @@ impl Rack {
             at,
             source: from,
             destination: to,
-            bytes: FOR_EVER,
+            bytes: UNBOUNDED,
             dscp: 0,
         };
         Schedule::new(self.starts().into_iter().zip(self.data()).map(flow).collect())

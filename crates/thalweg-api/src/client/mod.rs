@@ -39,10 +39,10 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
 const SILENCE: Duration = Duration::from_secs(40);
 
 /// Most bytes of an answer.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// Most bytes of the files of certificates and tokens.
-const MOST_FILE_BYTES: u64 = 1 << 20;
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// A client of one daemon. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -264,7 +264,7 @@ fn detail(said: &str) -> Option<String> {
 }
 
 fn text_of(response: Response<ureq::Body>) -> Result<String, ureq::Error> {
-    response.into_body().with_config().limit(MOST_BYTES).read_to_string()
+    response.into_body().with_config().limit(MAX_BYTES).read_to_string()
 }
 
 fn tls(options: &ClientOptions) -> Result<TlsConfig, ClientError> {
@@ -333,7 +333,7 @@ fn read(file: &Path) -> Result<Vec<u8>, ClientError> {
     let unreadable = |source| ClientError::Unreadable { file: file.to_owned(), source };
     let mut bytes = Vec::new();
     let source = fs::File::open(file).map_err(unreadable)?;
-    source.take(MOST_FILE_BYTES).read_to_end(&mut bytes).map_err(unreadable)?;
+    source.take(MAX_FILE_BYTES).read_to_end(&mut bytes).map_err(unreadable)?;
     Ok(bytes)
 }
 

@@ -1,10 +1,10 @@
 //! Server-sent events from bytes (HTML Standard, section 9.2.6).
 //!
-//! Bytes may be cut anywhere. Memory: one event, of at most [`MOST_BYTES`]; of one that is longer the data are let go,
+//! Bytes may be cut anywhere. Memory: one event, of at most [`MAX_BYTES`]; of one that is longer the data are let go,
 //! and it is told to be [`Frame::is_cut`].
 
 /// Most bytes of an event's data, and of a line.
-const MOST_BYTES: usize = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 
 /// An event as it was sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Decoder {
                         each(frame, self.last_id.as_deref());
                     }
                 }
-                _ if self.line.len() == MOST_BYTES => self.is_line_cut = true,
+                _ if self.line.len() == MAX_BYTES => self.is_line_cut = true,
                 _ => self.line.push(byte),
             }
         }
@@ -81,7 +81,7 @@ impl Decoder {
     }
 
     fn add_data(&mut self, value: &str) {
-        if self.frame.data.len() + value.len() >= MOST_BYTES {
+        if self.frame.data.len() + value.len() >= MAX_BYTES {
             self.frame.is_cut = true;
             self.frame.data.clear();
         } else if !self.frame.is_cut {
@@ -154,7 +154,7 @@ mod tests {
         for _ in 0..5 {
             decoder.read(&[b'x'; 1 << 20], |_, _| panic!("incomplete"));
         }
-        assert!(decoder.line.len() <= MOST_BYTES);
+        assert!(decoder.line.len() <= MAX_BYTES);
         let mut cut = Vec::new();
         decoder.read(b"\n\ndata: next\n\n", |frame, _| cut.push((frame.is_cut, frame.data)));
         assert_eq!(cut, [(true, String::new()), (false, "next".to_owned())]);

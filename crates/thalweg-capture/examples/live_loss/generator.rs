@@ -23,7 +23,7 @@ const LIVE_FRAMES: u32 = 1 << 1;
 const BURST: u32 = 64;
 
 /// Looks at the clock that a packet may wait at most: some 20 us and more.
-const MOST_LOOKS: i32 = 1000;
+const MAX_LOOKS: i32 = 1000;
 
 /// Packets a second below which a packet would have to wait for longer than that.
 pub(crate) const LOWEST_RATE: u64 = 100_000;
@@ -109,7 +109,7 @@ fn program(index: u32, gap_ns: u32, next_due: &OwnedFd) -> [u64; 18] {
         instruction(0x55, 0x07, 2, 0),             // if r7 != 0 skip two
         instruction(0x85, 0, 0, KTIME_GET_NS),     // the first packet is due now
         instruction(0xbf, 0x07, 0, 0),             // r7 = r0
-        instruction(0xb7, 0x08, 0, MOST_LOOKS),    // r8 = looks
+        instruction(0xb7, 0x08, 0, MAX_LOOKS),     // r8 = looks
         instruction(0x85, 0, 0, KTIME_GET_NS),     // look:
         instruction(0x3d, 0x70, 2, 0),             // if r0 >= r7 leave the loop
         instruction(0x07, 0x08, 0, -1),            // r8 -= 1

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::{Api, events, routes};
-use crate::hub::BellError;
+use crate::hub::WakeupError;
 use crate::log::Log;
 use crate::parts::Parts;
 use thalweg_http::ServerError;
@@ -33,7 +33,7 @@ pub enum ApiError {
     },
     /// The hub has a listener already.
     #[error(transparent)]
-    Bell(#[from] BellError),
+    Bell(#[from] WakeupError),
     /// There is no thread for it.
     #[error("cannot start the thread of the API: {0}")]
     Thread(std::io::Error),

@@ -16,9 +16,9 @@ use thalweg_network::Versions;
 use thalweg_wire::parse::Parser;
 use thalweg_wire::{Batch, HashSeed, Packet, SourceCounters, Timestamp};
 
+use super::event_publisher::EventPublisher;
 use super::exchange::{Exchange, ReconfigureError};
 use super::handle::{Asked, CollectorCounters, FlowChunk, Mailbox, Question, answer};
-use super::herald::Herald;
 use super::network::Network;
 use super::tallies::Totals;
 use super::windows::TaskMonitor;
@@ -38,7 +38,7 @@ pub(super) struct Core {
     /// Where new versions of the network are found.
     known_network: Network,
     pub(super) mailbox: Mailbox,
-    herald: Herald,
+    event_publisher: EventPublisher,
     network: Option<Arc<Versions>>,
     collector: Collector,
     output: Output,
@@ -52,12 +52,12 @@ pub(super) struct Core {
 }
 
 impl Core {
-    /// What measures as `exchange` says; tells by `herald`, and keeps samples by `samples`.
+    /// What measures as `exchange` says; tells by `event_publisher`, and keeps samples by `samples`.
     pub(super) fn new(
         exchange: Exchange,
         known_network: Network,
         mailbox: Mailbox,
-        herald: Herald,
+        event_publisher: EventPublisher,
         samples: Option<SampleWriter>,
     ) -> Core {
         let Exchange { config, network, collector } = exchange;
@@ -70,7 +70,7 @@ impl Core {
             config,
             known_network,
             mailbox,
-            herald,
+            event_publisher,
             network,
             collector,
             output: Output::default(),
@@ -98,7 +98,7 @@ impl Core {
         self.packets.clear();
         self.intake.take(frames, &mut self.packets);
         self.collector.update(&self.packets, &mut self.output);
-        self.herald.tell(&mut self.output, Some(begun));
+        self.event_publisher.tell(&mut self.output, Some(begun));
         if let Some(samples) = &mut self.samples {
             samples.write_batch(frames);
         }
@@ -110,7 +110,7 @@ impl Core {
     /// Lets time pass without packets.
     pub(super) fn advance(&mut self, now: Timestamp) {
         self.collector.advance(now, &mut self.output);
-        self.herald.tell(&mut self.output, None);
+        self.event_publisher.tell(&mut self.output, None);
         if let Some(tasks) = &mut self.tasks {
             tasks.advance(now);
         }
@@ -118,7 +118,7 @@ impl Core {
 
     /// Hands on all flows, and the window under way.
     pub(super) fn finish(&mut self) {
-        self.herald.finish(&mut self.collector, &mut self.output);
+        self.event_publisher.finish(&mut self.collector, &mut self.output);
         if let Some(tasks) = self.tasks.take() {
             tasks.finish();
         }
@@ -127,7 +127,7 @@ impl Core {
     /// The source is no more.
     pub(super) fn close_source(&mut self) {
         let source = std::mem::take(&mut self.source);
-        self.herald.tallies().end(Totals { source, ..Totals::default() });
+        self.event_publisher.tallies().end(Totals { source, ..Totals::default() });
     }
 
     /// After a panic: whatever was half done is thrown away, and stays counted.
@@ -136,7 +136,7 @@ impl Core {
     /// If there is no memory for it.
     pub(super) fn renew(&mut self) -> Result<(), ReconfigureError> {
         let fresh = Exchange::new(Arc::clone(&self.config), self.network.clone())?;
-        self.herald.tallies().end(self.totals());
+        self.event_publisher.tallies().end(self.totals());
         self.source = SourceCounters::default();
         let old = std::mem::replace(&mut self.collector, fresh.collector);
         self.collector.observe_as(&old);
@@ -148,7 +148,7 @@ impl Core {
     /// Says what the collector is doing, to who asks and to who listens.
     pub(super) fn set_state(&self, state: CollectorState) {
         self.mailbox.set_state(state.clone());
-        self.herald.publish(self.collector.clock(), EventKind::State(state));
+        self.event_publisher.publish(self.collector.clock(), EventKind::State(state));
     }
 
     /// Answers a question, if one waits and answering does not take more than a fifth of the time. Says whether it did.
@@ -210,7 +210,7 @@ impl Core {
             Question::Exchange(exchange, reply) => {
                 let old = self.exchange(*exchange);
                 if let Err(unwanted) = reply.try_send(Asked { time, value: old }) {
-                    self.herald.retire(unwanted.into_inner().value);
+                    self.event_publisher.retire(unwanted.into_inner().value);
                 }
                 // The network may have changed since that was made.
                 self.catch_up();
@@ -224,7 +224,7 @@ impl Core {
 
     fn counters(&self) -> CollectorCounters {
         let now = self.totals();
-        let mut totals = self.herald.tallies().ended();
+        let mut totals = self.event_publisher.tallies().ended();
         totals += now;
         CollectorCounters {
             source: totals.source,
@@ -254,7 +254,7 @@ impl Core {
         match Exchange::new(Arc::clone(&self.config), Some(versions)) {
             Ok(exchange) => {
                 let old = self.exchange(exchange);
-                self.herald.retire(old);
+                self.event_publisher.retire(old);
                 Ok(())
             }
             Err(error) => {
@@ -282,10 +282,10 @@ impl Core {
         let Exchange { config, network, collector } = exchange;
         let old = std::mem::replace(&mut self.collector, collector);
         self.collector.observe_as(&old);
-        self.herald.tallies().end(Totals { collector: old.counters(), ..Totals::default() });
+        self.event_publisher.tallies().end(Totals { collector: old.counters(), ..Totals::default() });
         (self.config, self.network) = (config, network);
         self.collector.advance(old.clock(), &mut self.output);
-        self.herald.tell(&mut self.output, None);
+        self.event_publisher.tell(&mut self.output, None);
         old
     }
 }
@@ -293,7 +293,7 @@ impl Core {
 /// However its thread ends, what it has counted stays.
 impl Drop for Core {
     fn drop(&mut self) {
-        self.herald.tallies().end(self.totals());
+        self.event_publisher.tallies().end(self.totals());
         self.mailbox.end_samples();
     }
 }

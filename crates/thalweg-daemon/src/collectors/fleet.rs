@@ -11,13 +11,13 @@ use thalweg_measure::samples::{SampleRing, SampleRingError};
 use thiserror::Error;
 
 use super::core::Core;
+use super::event_publisher::EventPublisher;
 use super::exchange::{Exchange, ReconfigureError};
 use super::handle::{AskError, CollectorHandle, Description};
-use super::herald::Herald;
 use super::list::CollectorList;
 use super::network::Network;
-use super::outlets::Outlets;
-use super::shared_thread::{SharedThread, TakesTurns};
+use super::shared_thread::{SharedThread, SharesThread};
+use super::sinks::Sinks;
 use super::source::{Opened, SourceError};
 use super::tallies::Tallies;
 use super::worker::Worker;
@@ -42,7 +42,7 @@ pub struct FleetParts {
 #[derive(Debug)]
 pub struct Fleet {
     parts: FleetParts,
-    outlets: Outlets,
+    sinks: Sinks,
     /// Where all collectors run; else each has a thread of its own.
     shared: Option<SharedThread>,
     running: Vec<Running>,
@@ -56,7 +56,7 @@ struct Running {
     config: Arc<CollectorConfig>,
     handle: CollectorHandle,
     /// Tells what flow tables have left behind that another has replaced.
-    herald: Herald,
+    event_publisher: EventPublisher,
     stop: Arc<AtomicBool>,
     thread: Option<Thread>,
 }
@@ -122,19 +122,19 @@ impl Ready {
 
 impl Fleet {
     /// No collectors.
-    pub(crate) fn new(parts: FleetParts, outlets: Outlets) -> Fleet {
-        Fleet { parts, outlets, shared: None, running: Vec::new(), tallies: BTreeMap::new() }
+    pub(crate) fn new(parts: FleetParts, sinks: Sinks) -> Fleet {
+        Fleet { parts, sinks, shared: None, running: Vec::new(), tallies: BTreeMap::new() }
     }
 
     /// The same, with all collectors on one thread.
-    pub(crate) fn sharing(parts: FleetParts, outlets: Outlets, thread: SharedThread) -> Fleet {
-        let mut fleet = Fleet::new(parts, outlets);
+    pub(crate) fn sharing(parts: FleetParts, sinks: Sinks, thread: SharedThread) -> Fleet {
+        let mut fleet = Fleet::new(parts, sinks);
         fleet.shared = Some(thread);
         fleet
     }
 
     /// Has the control loop take turns on the thread of all collectors. Nothing if there is no such thread.
-    pub(crate) fn steer(&self, control: Box<dyn TakesTurns>) {
+    pub(crate) fn steer(&self, control: Box<dyn SharesThread>) {
         if let Some(shared) = &self.shared {
             shared.steer(control);
         }
@@ -196,7 +196,7 @@ impl Fleet {
             running.stop.store(true, Ordering::Relaxed);
         }
         self.running.drain(..).for_each(|mut running| running.stop());
-        self.outlets = Outlets::default();
+        self.sinks = Sinks::default();
         self.shared = None;
     }
 
@@ -220,10 +220,11 @@ impl Fleet {
             .map_err(|source| StartError::Collector { collector: collector(), source })?;
         let tallies = Arc::clone(self.tallies.entry(Arc::clone(&config.name)).or_default());
         let stop = Arc::new(AtomicBool::new(false));
-        let outlets = self.outlets.clone();
-        let herald = Herald::new(&description, &self.parts, outlets, Arc::clone(&tallies), Arc::clone(&stop));
+        let sinks = self.sinks.clone();
+        let event_publisher =
+            EventPublisher::new(&description, &self.parts, sinks, Arc::clone(&tallies), Arc::clone(&stop));
         let (handle, mailbox) = CollectorHandle::with_tallies(description, samples, tallies);
-        let core = Core::new(exchange, self.parts.network.clone(), mailbox, herald.clone(), writer);
+        let core = Core::new(exchange, self.parts.network.clone(), mailbox, event_publisher.clone(), writer);
         let worker = Worker { core, stop: Arc::clone(&stop) };
         let thread = match &self.shared {
             Some(shared) => Thread::Shared(shared.join(worker, opened)),
@@ -235,7 +236,7 @@ impl Fleet {
                 Thread::Own(thread.map_err(failed)?)
             }
         };
-        Ok(Running { config, handle, herald, stop, thread: Some(thread) })
+        Ok(Running { config, handle, event_publisher, stop, thread: Some(thread) })
     }
 }
 
@@ -285,13 +286,13 @@ impl Running {
         let is_done = in_time.is_ok();
         let old = in_time.ok().or_else(|| {
             tracing::warn!(collector = self.handle.name(), "{}", AskError::Late);
-            self.herald.tallies().late.fetch_add(1, Ordering::Relaxed);
+            self.event_publisher.tallies().late.fetch_add(1, Ordering::Relaxed);
             self.stop();
             // It may have done so as its last deed.
             answer.try_recv().ok()
         });
         if let Some(old) = old {
-            self.herald.clone().retire(old.value);
+            self.event_publisher.clone().retire(old.value);
         }
         is_done
     }

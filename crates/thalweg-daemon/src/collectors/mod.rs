@@ -11,23 +11,23 @@
 //! | `windows` | tasks, and the thread that evaluates them |
 //! | `worker` | the thread: reading, failing, beginning again; `backoff` says when |
 //! | `shared_thread` | several of them on one thread, with the control loop |
-//! | `herald` | tells what is found; `outlets` go to the threads that write |
+//! | `event_publisher` | tells what is found; `sinks` go to the threads that write |
 //! | `notices` | what the controller is told |
 //! | `network` | what is known of the network; new versions, of which all collectors are told |
 //! | `fleet` | all collectors: started, changed, stopped |
 
 mod backoff;
 mod core;
+mod event_publisher;
 mod exchange;
 mod fleet;
 pub mod handle;
-mod herald;
 pub mod latency;
 mod list;
 pub mod network;
 pub(crate) mod notices;
-pub(crate) mod outlets;
 mod shared_thread;
+pub(crate) mod sinks;
 mod source;
 pub mod tallies;
 #[cfg(test)]
@@ -43,7 +43,7 @@ pub use handle::{
 };
 pub use latency::{Latency, LatencyHistogram};
 pub use list::CollectorList;
-pub(crate) use shared_thread::{SharedThread, TakesTurns};
+pub(crate) use shared_thread::{SharedThread, SharesThread};
 pub use source::SourceError;
-pub(crate) use source::foretell;
+pub(crate) use source::describe_source;
 pub use tallies::{RecordsLost, Tallies};

@@ -36,16 +36,16 @@ impl Notice {
 
 /// Where collectors tell. Never waits.
 #[derive(Clone, Debug)]
-pub(crate) struct Ear {
+pub(crate) struct NoticeSender {
     sender: Sender<Notice>,
     told: Arc<AtomicU64>,
     lost: Arc<AtomicU64>,
 }
 
-impl Ear {
-    pub(crate) fn new() -> (Ear, Receiver<Notice>) {
+impl NoticeSender {
+    pub(crate) fn new() -> (NoticeSender, Receiver<Notice>) {
         let (sender, receiver) = bounded(WAITING);
-        (Ear { sender, told: Arc::default(), lost: Arc::default() }, receiver)
+        (NoticeSender { sender, told: Arc::default(), lost: Arc::default() }, receiver)
     }
 
     /// Tells, if this is something that the controller wants to know.

@@ -39,13 +39,13 @@ const COUNTING_INTERVAL: Duration = Duration::from_millis(200);
 /// The thread that collectors share.
 #[derive(Debug)]
 pub(crate) struct SharedThread {
-    newcomers: Sender<Newcomer>,
+    joining_sender: Sender<Joining>,
 }
 
 /// Who joins.
-enum Newcomer {
+enum Joining {
     Collector(Box<Member>),
-    Other(Box<dyn TakesTurns>),
+    Other(Box<dyn SharesThread>),
 }
 
 impl SharedThread {
@@ -54,10 +54,10 @@ impl SharedThread {
     /// # Errors
     /// If the system has no more threads.
     pub(crate) fn start() -> std::io::Result<(SharedThread, JoinHandle<()>)> {
-        let (newcomers, joining) = unbounded();
+        let (joining_sender, joining) = unbounded();
         let run = move || Turns { joining, members: Vec::new(), control: None }.run();
         let thread = std::thread::Builder::new().name("collectors".to_owned()).spawn(run)?;
-        Ok((SharedThread { newcomers }, thread))
+        Ok((SharedThread { joining_sender }, thread))
     }
 
     /// Has a collector join. Gives what is disconnected when it has ended.
@@ -66,18 +66,18 @@ impl SharedThread {
         let (stage, backoff) = (Stage::Opens(opened), Backoff::default());
         let member = Member { worker, stage, backoff, _ended: ended };
         // The thread is there as long as this is; a collector that is not taken has ended.
-        let _ = self.newcomers.send(Newcomer::Collector(Box::new(member)));
+        let _ = self.joining_sender.send(Joining::Collector(Box::new(member)));
         end
     }
 
     /// Gives turns to the control loop too.
-    pub(crate) fn steer(&self, control: Box<dyn TakesTurns>) {
-        let _ = self.newcomers.send(Newcomer::Other(control));
+    pub(crate) fn steer(&self, control: Box<dyn SharesThread>) {
+        let _ = self.joining_sender.send(Joining::Other(control));
     }
 }
 
 /// Who takes turns on the thread beside collectors: the control loop.
-pub(crate) trait TakesTurns: Send {
+pub(crate) trait SharesThread: Send {
     /// Begins.
     fn start(&mut self);
 
@@ -99,9 +99,9 @@ pub(crate) trait TakesTurns: Send {
 
 /// What the thread does.
 struct Turns {
-    joining: Receiver<Newcomer>,
+    joining: Receiver<Joining>,
     members: Vec<Member>,
-    control: Option<Box<dyn TakesTurns>>,
+    control: Option<Box<dyn SharesThread>>,
 }
 
 impl Turns {
@@ -138,8 +138,8 @@ impl Turns {
         }
         loop {
             match self.joining.try_recv() {
-                Ok(Newcomer::Collector(member)) => self.members.push(*member),
-                Ok(Newcomer::Other(control)) => self.control.insert(control).start(),
+                Ok(Joining::Collector(member)) => self.members.push(*member),
+                Ok(Joining::Other(control)) => self.control.insert(control).start(),
                 Err(crossbeam_channel::TryRecvError::Empty) => return true,
                 Err(crossbeam_channel::TryRecvError::Disconnected) => return !self.members.is_empty(),
             }

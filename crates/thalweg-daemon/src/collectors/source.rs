@@ -133,7 +133,7 @@ fn interface_spec(config: &SourceConfig, filter: Option<&str>) -> Option<Interfa
 }
 
 /// How packets of an interface would come, and why so.
-pub(crate) fn foretell(source: &SourceConfig) -> String {
+pub(crate) fn describe_source(source: &SourceConfig) -> String {
     let choice = interface_spec(source, None).map(|spec| choose(&spec));
     match choice {
         None => String::new(),

@@ -10,7 +10,7 @@ use crate::daemon::Daemon;
 use crate::event::CollectorState;
 use crate::event::{Event, EventKind};
 use crate::hub::{Delivery, Hub};
-use outlets::Outlets;
+use sinks::Sinks;
 
 /// How long anything may take that should take a moment.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -30,7 +30,7 @@ pub(crate) fn daemon(collectors: &str, folder: &Path) -> (Daemon, Fleet, Config)
     daemon
         .dumps()
         .set_options(SampleOptions { folder: Some(folder.join("samples")), ..config.samples.clone() });
-    let mut fleet = Fleet::new(daemon.fleet_parts(), Outlets::default());
+    let mut fleet = Fleet::new(daemon.fleet_parts(), Sinks::default());
     fleet.start(config.collectors.iter().cloned().map(Ready::open).collect()).unwrap();
     (daemon, fleet, config)
 }
@@ -242,7 +242,7 @@ fn a_network_that_is_told_of_later_gives_ports_and_links() {
     let text = [reads_capture("a"), "speed = 0.01\n".to_owned()].concat();
     let config = Config::parse(&text, "test.toml", folder.path()).unwrap();
     let daemon = Daemon::new(config.versions(), Hub::new(1 << 16));
-    let mut fleet = Fleet::new(daemon.fleet_parts(), Outlets::default());
+    let mut fleet = Fleet::new(daemon.fleet_parts(), Sinks::default());
     fleet.start(config.collectors.into_iter().map(Ready::open).collect()).unwrap();
     let handle = wait_for(&daemon, "a", "running");
     assert_eq!(handle.links(PATIENCE).unwrap().value, []);
@@ -329,13 +329,13 @@ fn a_collector_whose_pipe_nobody_writes_to_runs_and_stops() {
 fn the_last_records_of_a_live_source_wait_for_room_and_those_that_find_none_are_counted() {
     let folder = tempfile::tempdir().unwrap();
     let (sender, receiver) = crossbeam_channel::bounded(1);
-    let outlets = Outlets { records: Some(sender), ..Outlets::default() };
+    let sinks = Sinks { records: Some(sender), ..Sinks::default() };
     let text =
         format!("[[collector]]\nname = \"a\"\nswitch = \"leaf0\"\ninterface = {:?}\n", injected::IS_WELL);
     let config = config(&text, folder.path());
     let daemon = Daemon::new(config.versions(), Hub::new(1 << 16));
-    let start = |outlets: &Outlets| {
-        let mut fleet = Fleet::new(daemon.fleet_parts(), outlets.clone());
+    let start = |sinks: &Sinks| {
+        let mut fleet = Fleet::new(daemon.fleet_parts(), sinks.clone());
         fleet.start(config.collectors.iter().cloned().map(Ready::open).collect()).unwrap();
         let handle = wait_for(&daemon, "a", "running");
         while handle.counters(PATIENCE).unwrap().value.flows == 0 {
@@ -344,10 +344,10 @@ fn the_last_records_of_a_live_source_wait_for_room_and_those_that_find_none_are_
         (fleet, handle)
     };
     let filler =
-        || outlets::Records { collector: "b".into(), tallies: Default::default(), records: Vec::new() };
+        || sinks::Records { collector: "b".into(), tallies: Default::default(), records: Vec::new() };
     // The writer is slow, and takes it in the end.
-    outlets.records.as_ref().unwrap().send(filler()).unwrap();
-    let (mut fleet, handle) = start(&outlets);
+    sinks.records.as_ref().unwrap().send(filler()).unwrap();
+    let (mut fleet, handle) = start(&sinks);
     let stopping = std::thread::spawn(move || fleet.stop());
     std::thread::sleep(Duration::from_millis(300));
     let mut received = 0;
@@ -358,8 +358,8 @@ fn the_last_records_of_a_live_source_wait_for_room_and_those_that_find_none_are_
     assert!(received > 0);
     assert_eq!((handle.records_lost(), handle.records_waiting()), (RecordsLost::default(), received as u64));
     // The writer hangs.
-    outlets.records.as_ref().unwrap().send(filler()).unwrap();
-    let (mut fleet, handle) = start(&outlets);
+    sinks.records.as_ref().unwrap().send(filler()).unwrap();
+    let (mut fleet, handle) = start(&sinks);
     let begun = Instant::now();
     fleet.stop();
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());

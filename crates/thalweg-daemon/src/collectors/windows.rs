@@ -16,14 +16,14 @@ const WAITING: usize = 2;
 /// Where packets are counted.
 pub(super) struct TaskMonitor {
     monitor: Monitor,
-    outlet: Outlet,
+    outlet: WindowSink,
     /// The latest time that was heard of.
     clock: Timestamp,
     evaluation: Option<JoinHandle<()>>,
 }
 
 /// Where windows that are over go.
-struct Outlet {
+struct WindowSink {
     sender: Sender<WindowState>,
     is_live: bool,
     /// Where it is counted what found no room.
@@ -39,7 +39,7 @@ impl TaskMonitor {
         let plan = Plan::new(options.clone()).expect("tasks are planned when the configuration is read");
         let monitor = Monitor::new(&plan, 0);
         let (sender, receiver) = bounded(WAITING);
-        let outlet = Outlet { sender, is_live, board: board.clone() };
+        let outlet = WindowSink { sender, is_live, board: board.clone() };
         let evaluation = std::thread::Builder::new()
             .name("windows".to_owned())
             .spawn(move || evaluate(&plan, &receiver, &board))
@@ -75,7 +75,7 @@ impl TaskMonitor {
     }
 }
 
-impl Outlet {
+impl WindowSink {
     /// Of a live source a window is lost that finds no room; any other is read as slowly as windows are evaluated.
     fn put(&self, window: WindowState) {
         let is_sent = match self.is_live {

@@ -7,7 +7,7 @@
 //! | `source` | what it says of where packets come from |
 //! | `emulation` | `[emulate]` |
 //! | `control` | `[control]` |
-//! | `handoff` | what `[records]` says of flows that are sent, and kept |
+//! | `flow_export` | what `[records]` says of flows that are sent, and kept |
 //! | `interfaces` | which interfaces of the file are not there |
 //! | `links` | which links a `[[rule]]` is about |
 //! | `samples` | `[samples]` |
@@ -21,7 +21,7 @@ pub mod collector;
 pub mod control;
 mod emulation;
 mod error;
-mod handoff;
+mod flow_export;
 mod interfaces;
 pub mod links;
 mod openflow;
@@ -42,7 +42,7 @@ use thalweg_wire::Nanos;
 pub use collector::CollectorConfig;
 pub use control::{ActuatorConfig, ControlConfig, DeciderConfig};
 pub use error::ConfigError;
-pub use handoff::HandoffConfig;
+pub use flow_export::FlowExportConfig;
 pub(crate) use interfaces::interfaces_in;
 pub use openflow::{OpenFlowConfig, TlsFiles};
 pub use reference::{default_file, reference};
@@ -58,7 +58,7 @@ use thalweg_config::{Document, DocumentError, Format, Problem, Typed};
 use thalweg_http::access::{AccessOptions, Limits};
 
 /// Most collectors: each is a thread.
-const MOST_COLLECTORS: usize = 256;
+const MAX_COLLECTORS: usize = 256;
 
 /// What the daemon is to do.
 #[derive(Clone, Debug)]
@@ -86,7 +86,7 @@ pub struct Config {
     /// Where records of flows go.
     pub records: Option<PathBuf>,
     /// Where flows are sent, and kept.
-    pub handoff: HandoffConfig,
+    pub flow_export: FlowExportConfig,
 }
 
 /// As whom to run.
@@ -211,7 +211,7 @@ impl Config {
             collectors,
             samples: samples::read(document, &mut problems),
             records: records.file.as_ref().map(|file| document.folder.join(file)),
-            handoff: handoff::read(document, &records, &mut problems),
+            flow_export: flow_export::read(document, &records, &mut problems),
         };
         match problems.is_empty() {
             true => Ok(config),
@@ -352,8 +352,8 @@ fn collectors(
         0 if document.one::<Control>().remotes.is_some() => {}
         0 => problems
             .push(document.one::<Network>().refuse("", "nothing is measured: a [[collector]] is needed")),
-        many if many > MOST_COLLECTORS => {
-            let reason = format!("{many} collectors: {MOST_COLLECTORS} are the most");
+        many if many > MAX_COLLECTORS => {
+            let reason = format!("{many} collectors: {MAX_COLLECTORS} are the most");
             problems.push(document.one::<Network>().refuse("", reason));
         }
         _ => {}

@@ -1,7 +1,7 @@
 //! Drives the control loop: tells it what collectors report and what time it is, carries its commands out, and publishes what
 //! comes of it.
 //!
-//! Nothing is sent to a host, a switch or a collector while the [`Desk`](super::desk::Desk) is locked.
+//! Nothing is sent to a host, a switch or a collector while the [`ControlState`](super::state::ControlState) is locked.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use thalweg_measure::collector::Observation;
 use thalweg_network::{EndpointId, Node, RouterId};
 use thalweg_wire::{Nanos, Timestamp};
 
-use super::asks::{Answer, Ask, Asks};
-use super::desk::Work;
 use super::injected::Injected;
 use super::names::Names;
+use super::queries::{Answer, CollectorQueries, CollectorQuery};
 use super::remotes::Remotes;
+use super::state::Work;
 use super::{Control, ControlParts};
-use crate::collectors::TakesTurns;
+use crate::collectors::SharesThread;
 use crate::collectors::notices::Notice;
 use crate::event::{Event, EventKind};
 
@@ -36,7 +36,7 @@ const AT_ONCE: usize = 64;
 const NAME: &str = "control";
 
 /// Who carries commands out, and what stands between collectors and the loop.
-pub(super) struct Carriers {
+pub(super) struct Effects {
     pub(super) actuator: Box<dyn Actuator>,
     pub(super) injected: Injected,
 }
@@ -45,13 +45,13 @@ pub(super) struct Carriers {
 pub(crate) struct Driver {
     control: Control,
     parts: ControlParts,
-    carriers: Carriers,
+    effects: Effects,
     remotes: Remotes,
     notices: Receiver<Notice>,
     /// A user wants something.
     woken: Receiver<()>,
     /// Asks collectors; none before it has begun.
-    asks: Option<Asks>,
+    queries: Option<CollectorQueries>,
     /// The version of the network that is steered, or was made by the loop.
     version: u64,
     /// Collectors are being told of routes that the loop has made: the version is another soon.
@@ -63,7 +63,7 @@ impl Driver {
     pub(super) fn new(
         control: Control,
         parts: ControlParts,
-        carriers: Carriers,
+        effects: Effects,
         remotes: Remotes,
         notices: Receiver<Notice>,
         woken: Receiver<()>,
@@ -71,11 +71,11 @@ impl Driver {
         Driver {
             control,
             parts,
-            carriers,
+            effects,
             remotes,
             notices,
             woken,
-            asks: None,
+            queries: None,
             version: 0,
             announces: false,
             name: NAME.into(),
@@ -87,8 +87,8 @@ impl Driver {
     /// # Errors
     /// If that cannot be.
     pub(super) fn begin(&mut self) -> std::io::Result<()> {
-        self.carriers.actuator.start().map_err(std::io::Error::other)?;
-        self.asks = Some(Asks::start(self.parts.clone(), self.remotes.clone())?);
+        self.effects.actuator.start().map_err(std::io::Error::other)?;
+        self.queries = Some(CollectorQueries::start(self.parts.clone(), self.remotes.clone())?);
         Ok(())
     }
 
@@ -110,18 +110,18 @@ impl Driver {
         self.tell(answer.input);
     }
 
-    fn ask(&self, ask: Ask) {
-        if let Some(asks) = &self.asks {
-            asks.put(ask);
+    fn ask(&self, ask: CollectorQuery) {
+        if let Some(queries) = &self.queries {
+            queries.put(ask);
         }
     }
 
     /// What a collector reports goes to the loop.
     fn hear(&mut self, notice: Notice) {
         let input = {
-            let mut work = self.control.desk().lock();
+            let mut work = self.control.state().lock();
             let Some(input) = input(&mut work, notice) else { return };
-            let Some(delivery) = &mut self.carriers.injected.delivery else {
+            let Some(delivery) = &mut self.effects.injected.delivery else {
                 work.tell(input);
                 drop(work);
                 return self.carry_out();
@@ -134,32 +134,32 @@ impl Driver {
     }
 
     fn tell(&mut self, input: Input) {
-        self.control.desk().lock().tell(input);
+        self.control.state().lock().tell(input);
         self.carry_out();
     }
 
     /// Carries out all commands, and tells what became of them.
     fn carry_out(&mut self) {
         loop {
-            let Some(command) = self.control.desk().next_command() else { return };
+            let Some(command) = self.control.state().next_command() else { return };
             if let Some(answer) = self.carry_out_one(command) {
-                self.control.desk().lock().tell(answer);
+                self.control.state().lock().tell(answer);
             }
         }
     }
 
     fn carry_out_one(&mut self, command: Command) -> Option<Input> {
         match command {
-            Command::Reroute(action) => Some(match self.carriers.actuator.reroute(&action) {
+            Command::Reroute(action) => Some(match self.effects.actuator.reroute(&action) {
                 Ok(()) => Input::Started(action.id),
                 Err(error) => Input::Refused(action.id, error.to_string()),
             }),
             Command::Hold { pair, address, time } => {
-                self.carriers.actuator.hold(pair, address, time);
+                self.effects.actuator.hold(pair, address, time);
                 None
             }
             Command::Abandon { action, from } => {
-                self.carriers.actuator.abandon(&action, from);
+                self.effects.actuator.abandon(&action, from);
                 None
             }
             Command::Observe { routers, observation } => {
@@ -167,36 +167,36 @@ impl Driver {
                 None
             }
             Command::PollFlows => {
-                let state = Arc::clone(self.control.desk().lock().control.state());
-                self.ask(Ask::Flows(state));
+                let state = Arc::clone(self.control.state().lock().control.state());
+                self.ask(CollectorQuery::Flows(state));
                 None
             }
             Command::Announce { state, ahead } => {
                 self.announces = true;
-                self.ask(Ask::Announce(state, ahead));
+                self.ask(CollectorQuery::Announce(state, ahead));
                 None
             }
-            Command::Install(state) => Some(match self.carriers.actuator.install(&state) {
+            Command::Install(state) => Some(match self.effects.actuator.install(&state) {
                 Ok(()) => Input::Installed,
                 Err(error) => Input::InstallFailed(format!("routes are not set: {error}")),
             }),
-            Command::ReadBack { .. } => match &mut self.carriers.injected.tables {
+            Command::ReadBack { .. } => match &mut self.effects.injected.tables {
                 Some(tables) => {
                     tables.read_back();
                     None
                 }
                 None => Some(Input::ReadBackFailed(format!(
                     "{} reads nothing back",
-                    self.carriers.actuator.name()
+                    self.effects.actuator.name()
                 ))),
             },
-            Command::Repair(changes) => match &mut self.carriers.injected.tables {
+            Command::Repair(changes) => match &mut self.effects.injected.tables {
                 Some(tables) => {
                     tables.repair(changes);
                     None
                 }
                 None => {
-                    Some(Input::RepairFailed(format!("{} repairs nothing", self.carriers.actuator.name())))
+                    Some(Input::RepairFailed(format!("{} repairs nothing", self.effects.actuator.name())))
                 }
             },
         }
@@ -214,14 +214,14 @@ impl Driver {
         }
         self.version = newest.number;
         tracing::info!(version = newest.number, "topology changed");
-        self.control.desk().lock().clock.follow(&self.parts.collectors);
+        self.control.state().lock().clock.follow(&self.parts.collectors);
         self.tell(Input::Network(Arc::clone(&newest.state)));
     }
 
     /// Has the collectors of these switches observe a pair. One that is too busy observes nothing, which leaves the answer
     /// open.
     fn observe(&self, routers: [RouterId; 2], observation: Observation) {
-        let state = Arc::clone(self.control.desk().lock().control.state());
+        let state = Arc::clone(self.control.state().lock().control.state());
         let switches = routers.map(|router| state.topology().name(Node::Router(router)));
         for collector in self.parts.collectors.all() {
             if switches.contains(&&*collector.description().switch) {
@@ -263,7 +263,7 @@ impl Driver {
 
     /// Says once that a host takes no notice.
     fn warn_of(&self, host: EndpointId, names: &Names) {
-        let work = self.control.desk().lock();
+        let work = self.control.state().lock();
         let unresponsive = work.control.controller().unresponsive().find(|(source, _)| *source == host);
         if let Some((_, UNRESPONSIVE_AFTER)) = unresponsive {
             tracing::warn!(host = names.host(host), "host does not follow reroutes");
@@ -272,14 +272,14 @@ impl Driver {
 
     fn publish(&self, time: Timestamp, switch: &str, kind: EventKind) {
         let (collector, switch) = (Arc::clone(&self.name), switch.into());
-        let emitted = self.control.desk().lock().clock.emitted(time);
+        let emitted = self.control.state().lock().clock.emitted(time);
         self.parts.hub.publish(Event { collector, switch, time, emitted, kind });
     }
 }
 
-impl TakesTurns for Driver {
+impl SharesThread for Driver {
     fn start(&mut self) {
-        self.control.desk().lock().clock.follow(&self.parts.collectors);
+        self.control.state().lock().clock.follow(&self.parts.collectors);
         self.version = self.parts.network.versions().map_or(0, |versions| versions.newest().number);
         self.carry_out();
     }
@@ -291,7 +291,7 @@ impl TakesTurns for Driver {
                 Err(_) => break,
             }
         }
-        while let Some(answer) = self.asks.as_ref().and_then(|asks| asks.answers().try_recv().ok()) {
+        while let Some(answer) = self.queries.as_ref().and_then(|queries| queries.answers().try_recv().ok()) {
             self.take_answer(answer);
         }
     }
@@ -299,21 +299,21 @@ impl TakesTurns for Driver {
     /// And publishes what has happened.
     fn tick(&mut self) {
         self.follow_network();
-        let Injected { tables, delivery } = &mut self.carriers.injected;
+        let Injected { tables, delivery } = &mut self.effects.injected;
         let late = delivery.as_mut().map(|delivery| delivery.flush());
         let answers = tables.as_mut().map(|tables| tables.answers());
         for input in late.into_iter().chain(answers).flatten() {
             self.tell(input);
         }
         self.tell(Input::Tick);
-        let now = self.control.desk().lock().clock.now();
-        let actuator = &mut self.carriers.actuator;
+        let now = self.control.state().lock().clock.now();
+        let actuator = &mut self.effects.actuator;
         if let Err(error) = actuator.maintain(now) {
             tracing::warn!("{error}");
         }
         let (switches, refreshed) = (actuator.switches_report(), actuator.refresh_count());
         let (records, names) = {
-            let mut work = self.control.desk().lock();
+            let mut work = self.control.state().lock();
             (work.switches, work.refreshed) = (switches, refreshed);
             let records = work.control.take_records();
             work.keep_astray(&records.broken_paths);
@@ -331,7 +331,7 @@ impl TakesTurns for Driver {
             Ended,
         }
         let never = crossbeam_channel::never();
-        let answers = self.asks.as_ref().map_or(&never, Asks::answers);
+        let answers = self.queries.as_ref().map_or(&never, CollectorQueries::answers);
         let woken = crossbeam_channel::select! {
             recv(self.notices) -> notice => notice.map_or(Woken::Ended, Woken::Notice),
             recv(answers) -> answer => answer.map_or(Woken::Ended, Woken::Answer),
@@ -343,7 +343,7 @@ impl TakesTurns for Driver {
             Woken::Answer(answer) => self.take_answer(answer),
             Woken::User => {}
             // Whoever listens to others may do so long after the last collector here has ended.
-            Woken::Nobody => return !(self.remotes.are_there() && self.parts.life.is_stopping()),
+            Woken::Nobody => return !(self.remotes.are_there() && self.parts.lifecycle.is_stopping()),
             Woken::Ended => return false,
         }
         true
@@ -354,7 +354,7 @@ impl TakesTurns for Driver {
     }
 
     fn finish(&self) {
-        let counters = self.control.desk().report().counters;
+        let counters = self.control.state().report().counters;
         let effect = self.control.effect_latency();
         let quantile =
             |share| effect.quantile(share).map_or(Nanos::ZERO, |time| Nanos(time.as_nanos() as u64));

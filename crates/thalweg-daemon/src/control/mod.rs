@@ -5,7 +5,7 @@
 //!   collectors ──► notices ──► driver ──► control loop (thalweg-control) ──► driver ──► actuator ──► hosts, switches
 //!       ▲                                        │                                                        │
 //!       └────────────────────────────────────────┼────────────── packets with the new address ◄───────────┘
-//!                                                └► desk ◄── api, metrics
+//!                                                └► state ◄── api, metrics
 //! ```
 //!
 //! It hears of what happens within the process over a bounded queue: what does not fit is counted, and a collector never
@@ -15,19 +15,19 @@
 //! |---|---|
 //! | `remotes` | from collectors of other daemons |
 //! | `driver` | what drives the loop, and carries its commands out |
-//! | `asks` | what collectors are asked and told, and has to be waited for |
+//! | `queries` | what collectors are asked and told, and has to be waited for |
 //! | `actuators`, `openflow` | how decisions are carried out |
 //! | `injected` | switches and faults that a lab brings |
-//! | `desk` | what it knows and has done, for whoever asks; pins, and freezing it |
+//! | `state` | what it knows and has done, for whoever asks; pins, and freezing it |
 
 mod actuators;
-mod asks;
 mod clock;
-mod desk;
 mod driver;
 mod injected;
 mod openflow;
+mod queries;
 mod remotes;
+mod state;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,19 +37,19 @@ use thiserror::Error;
 
 use super::names;
 pub use super::names::Names;
-pub use desk::{ControlError, ControlReport, Desk, Way, WaysReport};
 pub(crate) use driver::Driver;
 pub use injected::{Delivery, Injected, SwitchTables};
+pub use state::{ControlError, ControlReport, ControlState, PathsReport, Way};
 pub use thalweg_actuators::openflow::SwitchesReport;
 pub use thalweg_control::control_loop::{ActionOutcome, ActionReport, ActionTimes};
 
 use super::collectors::network::Network;
-use super::collectors::notices::Ear;
+use super::collectors::notices::NoticeSender;
 use super::collectors::{CollectorList, Latency, LatencyHistogram};
 use super::config::ControlConfig;
 use super::hub::Hub;
-use super::life::Life;
-use driver::Carriers;
+use super::lifecycle::Lifecycle;
+use driver::Effects;
 
 /// The controller. Cheap to clone: all clones are the same.
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ pub struct Control(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     config: ControlConfig,
-    desk: Desk,
+    state: ControlState,
     /// From a decision to the first packet with the new address.
     effect: LatencyHistogram,
     notices: Arc<AtomicU64>,
@@ -75,7 +75,7 @@ pub(crate) struct ControlParts {
     /// Where events are told.
     pub(crate) hub: Arc<Hub>,
     /// Whether the daemon is on its way out.
-    pub(crate) life: Life,
+    pub(crate) lifecycle: Lifecycle,
 }
 
 /// Why nothing can be steered.
@@ -108,7 +108,7 @@ pub(crate) struct Prepared {
     remotes: remotes::Remotes,
     parts: ControlParts,
     /// At which other daemons tell, if there are any.
-    ear_of_remotes: Option<Ear>,
+    remote_sender: Option<NoticeSender>,
 }
 
 impl Control {
@@ -120,26 +120,26 @@ impl Control {
         config: &ControlConfig,
         parts: &ControlParts,
         injected: Injected,
-    ) -> Result<(Prepared, Ear), StartError> {
-        let (ear, notices) = Ear::new();
+    ) -> Result<(Prepared, NoticeSender), StartError> {
+        let (notice_sender, notices) = NoticeSender::new();
         let network = parts.network.versions().ok_or(StartError::NoNetwork)?;
         let state = Arc::clone(&network.newest().state);
         let actuator = actuators::make(config, &state, parts.network.emulation())?;
         let remotes = remotes::Remotes::new(&config.remotes)?;
         let clock = clock::Clock::of(parts, remotes.are_there());
         let interval = injected.tables.as_ref().map(|tables| tables.interval());
-        let (desk, woken) = Desk::new(config, interval, &state, clock)?;
+        let (state, woken) = ControlState::new(config, interval, &state, clock)?;
         let control = Control(Arc::new(Shared {
             config: config.clone(),
-            desk,
+            state,
             effect: LatencyHistogram::default(),
-            notices: ear.told(),
-            lost: ear.lost(),
+            notices: notice_sender.told(),
+            lost: notice_sender.lost(),
         }));
-        let carriers = Carriers { actuator, injected };
-        let driver = Driver::new(control.clone(), parts.clone(), carriers, remotes.clone(), notices, woken);
-        let ear_of_remotes = remotes.are_there().then(|| ear.clone());
-        Ok((Prepared { control, driver, remotes, parts: parts.clone(), ear_of_remotes }, ear))
+        let effects = Effects { actuator, injected };
+        let driver = Driver::new(control.clone(), parts.clone(), effects, remotes.clone(), notices, woken);
+        let remote_sender = remotes.are_there().then(|| notice_sender.clone());
+        Ok((Prepared { control, driver, remotes, parts: parts.clone(), remote_sender }, notice_sender))
     }
 
     /// What it was told to do.
@@ -148,8 +148,8 @@ impl Control {
     }
 
     /// What it knows and has done.
-    pub fn desk(&self) -> &Desk {
-        &self.0.desk
+    pub fn state(&self) -> &ControlState {
+        &self.0.state
     }
 
     /// How long actions took from their decision to the first packet with the new address.
@@ -190,8 +190,8 @@ impl Prepared {
     pub(crate) fn begin(mut self) -> std::io::Result<Driver> {
         self.driver.begin()?;
         self.parts.network.set_steered();
-        if let Some(ear) = &self.ear_of_remotes {
-            self.remotes.listen(&self.parts.life, ear)?;
+        if let Some(notice_sender) = &self.remote_sender {
+            self.remotes.listen(&self.parts.lifecycle, notice_sender)?;
         }
         Ok(self.driver)
     }

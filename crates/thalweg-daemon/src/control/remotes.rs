@@ -13,9 +13,9 @@ use thalweg_network::NetworkState;
 use thalweg_sketch::{Bound, Estimate};
 use thalweg_wire::{BitRate, EthernetAddresses, FlowKey, MacAddress, Timestamp};
 
-use crate::collectors::notices::{Ear, Notice};
+use crate::collectors::notices::{Notice, NoticeSender};
 use crate::from_json;
-use crate::life::Life;
+use crate::lifecycle::Lifecycle;
 
 /// All of them.
 #[derive(Clone, Debug, Default)]
@@ -39,14 +39,15 @@ impl Remotes {
     ///
     /// # Errors
     /// If there is no thread to be had.
-    pub(super) fn listen(&self, life: &Life, ear: &Ear) -> std::io::Result<()> {
+    pub(super) fn listen(&self, lifecycle: &Lifecycle, notice_sender: &NoticeSender) -> std::io::Result<()> {
         for client in &self.clients {
-            let (client, life, ear) = (client.clone(), life.clone(), ear.clone());
+            let (client, lifecycle, notice_sender) =
+                (client.clone(), lifecycle.clone(), notice_sender.clone());
             let mut clock = RemoteClock::default();
             let listen = move || {
                 client.listen(|heard| {
-                    hear(&client, heard, &ear, &mut clock);
-                    !life.is_stopping()
+                    hear(&client, heard, &notice_sender, &mut clock);
+                    !lifecycle.is_stopping()
                 });
             };
             std::thread::Builder::new().name("remote".to_owned()).spawn(listen)?;
@@ -77,7 +78,7 @@ struct RemoteClock {
     is_known: bool,
 }
 
-fn hear(client: &Client, heard: Heard, ear: &Ear, clock: &mut RemoteClock) {
+fn hear(client: &Client, heard: Heard, notice_sender: &NoticeSender, clock: &mut RemoteClock) {
     match heard {
         Heard::Subscribed => tracing::info!(daemon = client.base(), "listens to its collectors"),
         Heard::Unsubscribed { error, retry_in } => {
@@ -88,16 +89,16 @@ fn hear(client: &Client, heard: Heard, ear: &Ear, clock: &mut RemoteClock) {
                 Loss::TooSlow(count) | Loss::NotUnderstood(count) => count,
                 Loss::OtherRun => 1,
             };
-            ear.lose(count);
+            notice_sender.lose(count);
         }
         Heard::Event(event) => {
             if !std::mem::replace(&mut clock.is_known, true) && event.emitted == event.moment {
-                ear.hear(Notice::PacketTime);
+                notice_sender.hear(Notice::PacketTime);
             }
             match notice(&event) {
-                Ok(Some(notice)) => ear.hear(notice),
+                Ok(Some(notice)) => notice_sender.hear(notice),
                 Ok(None) => {}
-                Err(NotUnderstood) => ear.lose(1),
+                Err(InvalidEvent) => notice_sender.lose(1),
             }
         }
     }
@@ -105,10 +106,10 @@ fn hear(client: &Client, heard: Heard, ear: &Ear, clock: &mut RemoteClock) {
 
 /// An event has the form of one, and says what makes no sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct NotUnderstood;
+struct InvalidEvent;
 
 /// What an event is to the controller; `None` for nothing.
-fn notice(event: &Event) -> Result<Option<Notice>, NotUnderstood> {
+fn notice(event: &Event) -> Result<Option<Notice>, InvalidEvent> {
     let time = Timestamp(event.moment.time_ns);
     let notice = match &event.body {
         EventBody::Link {
@@ -124,7 +125,7 @@ fn notice(event: &Event) -> Result<Option<Notice>, NotUnderstood> {
             flows,
             flows_left_out,
         } => {
-            let name: LinkName = link.parse().map_err(|_| NotUnderstood)?;
+            let name: LinkName = link.parse().map_err(|_| InvalidEvent)?;
             let flows: Vec<FlowRate> = flows.iter().map(flow_rate).collect::<Result<_, _>>()?;
             let report = LinkReport {
                 side: from_json::side(&name),
@@ -158,7 +159,7 @@ fn notice(event: &Event) -> Result<Option<Notice>, NotUnderstood> {
     Ok(notice)
 }
 
-fn flow_rate(flow: &json::FlowRate) -> Result<FlowRate, NotUnderstood> {
+fn flow_rate(flow: &json::FlowRate) -> Result<FlowRate, InvalidEvent> {
     Ok(FlowRate {
         key: flow_key(&flow.key)?,
         ethernet: EthernetAddresses {
@@ -182,12 +183,12 @@ fn estimate(rate: &json::Rate) -> Estimate {
     Estimate { value: rate.value, bound }
 }
 
-fn mac(text: &str) -> Result<MacAddress, NotUnderstood> {
-    text.parse().map_err(|_| NotUnderstood)
+fn mac(text: &str) -> Result<MacAddress, InvalidEvent> {
+    text.parse().map_err(|_| InvalidEvent)
 }
 
-fn flow_key(text: &str) -> Result<FlowKey, NotUnderstood> {
-    text.parse().map_err(|_| NotUnderstood)
+fn flow_key(text: &str) -> Result<FlowKey, InvalidEvent> {
+    text.parse().map_err(|_| InvalidEvent)
 }
 
 #[cfg(test)]
@@ -202,7 +203,7 @@ mod tests {
     use crate::hub::{Delivery, Hub};
 
     /// What a daemon would tell, over JSON and back.
-    fn told_and_heard(kind: EventKind) -> Result<Option<Notice>, NotUnderstood> {
+    fn told_and_heard(kind: EventKind) -> Result<Option<Notice>, InvalidEvent> {
         let event = crate::event::Event {
             collector: "leaf0".into(),
             switch: "leaf0".into(),

@@ -149,7 +149,7 @@ fn the_bell_rings_once_for_who_sleeps_and_not_for_who_does_not() {
     hub.publish(event(2));
     hub.publish(event(3));
     assert_eq!(rung(), 1);
-    assert!(matches!(hub.listen(), Err(BellError::Taken)));
+    assert!(matches!(hub.listen(), Err(WakeupError::Taken)));
 }
 
 #[test]

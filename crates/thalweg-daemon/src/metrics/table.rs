@@ -448,12 +448,12 @@ pub const METRICS: &[Metric] = &[
     // The controller.
     gauge("thalweg_control_frozen", &[], "1 if the controller only watches, else 0.", |s, out| {
         if let Some(control) = &s.parts.control {
-            out.put(&[], u8::from(control.desk().report().is_frozen));
+            out.put(&[], u8::from(control.state().report().is_frozen));
         }
     }),
     gauge("thalweg_control_pins", &[], "Pairs of hosts that are pinned to an address.", |s, out| {
         if let Some(control) = &s.parts.control {
-            out.put(&[], control.desk().report().pins.len());
+            out.put(&[], control.state().report().pins.len());
         }
     }),
     gauge(
@@ -462,7 +462,7 @@ pub const METRICS: &[Metric] = &[
         "Hosts of which several actions in a row had no effect.",
         |s, out| {
             if let Some(control) = &s.parts.control {
-                out.put(&[], control.desk().report().unresponsive.len());
+                out.put(&[], control.state().report().unresponsive.len());
             }
         },
     ),
@@ -487,7 +487,7 @@ pub const METRICS: &[Metric] = &[
         "Decisions, by whether flows go another way, stay, are left alone since they were moved a moment ago, or are pinned.",
         |s, out| {
             if let Some(control) = &s.parts.control {
-                let decided = control.desk().report().counters.decisions;
+                let decided = control.state().report().counters.decisions;
                 for (verdict, count) in ["goes", "stays", "settles", "pinned"].into_iter().zip(decided) {
                     out.put(&[verdict], count);
                 }
@@ -502,7 +502,7 @@ pub const METRICS: &[Metric] = &[
          actuator, `crowded` out by others, and `withheld` since the controller is frozen or on a dry run.",
         |s, out| {
             if let Some(control) = &s.parts.control {
-                let counters = control.desk().report().counters;
+                let counters = control.state().report().counters;
                 out.put(&["begun"], counters.started);
                 out.put(&["confirmed"], counters.confirmed);
                 out.put(&["expired"], counters.expired);
@@ -520,7 +520,7 @@ pub const METRICS: &[Metric] = &[
          connected.",
         |s, out| {
             if let Some(switches) =
-                s.parts.control.as_ref().and_then(|control| control.desk().report().switches)
+                s.parts.control.as_ref().and_then(|control| control.state().report().switches)
             {
                 out.put(&["settled"], switches.settled);
                 out.put(&["unsettled"], switches.unsettled);
@@ -533,7 +533,7 @@ pub const METRICS: &[Metric] = &[
         "Flow entries that switches were told to have (`written`) and not to have (`removed`) by OpenFlow.",
         |s, out| {
             if let Some(switches) =
-                s.parts.control.as_ref().and_then(|control| control.desk().report().switches)
+                s.parts.control.as_ref().and_then(|control| control.state().report().switches)
             {
                 out.put(&["written"], switches.counters.written);
                 out.put(&["removed"], switches.counters.removed);
@@ -547,7 +547,7 @@ pub const METRICS: &[Metric] = &[
          failed the switch is asked what it has.",
         |s, out| {
             if let Some(switches) =
-                s.parts.control.as_ref().and_then(|control| control.desk().report().switches)
+                s.parts.control.as_ref().and_then(|control| control.state().report().switches)
             {
                 out.put(&["done"], switches.counters.done);
                 out.put(&["failed"], switches.counters.failed);

@@ -59,20 +59,20 @@ fn records(collector: &str, tallies: &Arc<Tallies>, count: u16) -> Records {
 fn what_a_full_disk_does_not_take_is_counted_for_its_collector_and_the_rest_is_whole_lines() {
     let [a, b] = [(); 2].map(|()| Arc::<Tallies>::default());
     let line = {
-        let mut sheet = Sheet::new(Disk::new(None));
-        sheet.add(&records("a", &Arc::default(), 1));
-        sheet.text.len()
+        let mut writer = JsonWriter::new(Disk::new(None));
+        writer.add(&records("a", &Arc::default(), 1));
+        writer.text.len()
     };
     // Two and a half lines of a.
     let disk = Disk::new(Some(2 * line + line / 2));
-    let mut sheet = Sheet::new(disk.clone());
-    sheet.add(&records("a", &a, 3));
-    sheet.add(&records("b", &b, 2));
-    sheet.write();
+    let mut writer = JsonWriter::new(disk.clone());
+    writer.add(&records("a", &a, 3));
+    writer.add(&records("b", &b, 2));
+    writer.write();
     assert_eq!(a.records_lost(), RecordsLost { late: 0, failed: 1 });
     assert_eq!(b.records_lost(), RecordsLost { late: 0, failed: 2 });
-    sheet.add(&records("b", &b, 1));
-    sheet.write();
+    writer.add(&records("b", &b, 1));
+    writer.write();
     assert_eq!(b.records_lost().failed, 2);
     assert_eq!([a.records_waiting(), b.records_waiting()], [0, 0]);
     let text = disk.text();

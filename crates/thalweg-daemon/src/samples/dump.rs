@@ -16,7 +16,7 @@ use super::labels::Labels;
 use super::names::{self, Stem};
 use super::{pcap, pcapng};
 use crate::collectors::network::Network;
-use crate::collectors::outlets::Wish;
+use crate::collectors::sinks::DumpSignal;
 use crate::collectors::{CollectorHandle, CollectorList};
 use crate::config::{CaptureFormat, SampleOptions, Trigger};
 
@@ -304,12 +304,14 @@ fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Writes samples when somebody wishes, until all collectors have gone or `is_over` says so.
-pub(crate) fn write_on_wishes(dumps: &Dumps, wishes: &Receiver<Wish>, is_over: impl Fn() -> bool) {
+pub(crate) fn run_dump_thread(dumps: &Dumps, dump_queue: &Receiver<DumpSignal>, is_over: impl Fn() -> bool) {
     let mut last: BTreeMap<String, Instant> = BTreeMap::new();
     while !is_over() {
-        let (collector, cause) = match wishes.recv_timeout(NAP) {
-            Ok(Wish::Signal) => (None, Cause::Signal),
-            Ok(Wish::Event { collector, trigger }) => (Some(collector.to_string()), Cause::Event(trigger)),
+        let (collector, cause) = match dump_queue.recv_timeout(NAP) {
+            Ok(DumpSignal::Signal) => (None, Cause::Signal),
+            Ok(DumpSignal::Event { collector, trigger }) => {
+                (Some(collector.to_string()), Cause::Event(trigger))
+            }
             Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => return,
         };
@@ -336,5 +338,5 @@ pub(crate) fn write_on_wishes(dumps: &Dumps, wishes: &Receiver<Wish>, is_over: i
             Err(error) => tracing::warn!("{error}"),
         }
     }
-    dumps.crowded.fetch_add(wishes.try_iter().count() as u64, Ordering::Relaxed);
+    dumps.crowded.fetch_add(dump_queue.try_iter().count() as u64, Ordering::Relaxed);
 }

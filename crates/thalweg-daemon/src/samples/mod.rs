@@ -20,4 +20,4 @@ mod pcapng;
 mod tests;
 
 pub use dump::{Cause, DumpCounters, DumpError, DumpRequest, Dumped, DumpedFile, Dumps};
-pub(crate) use dump::{can_write, write_on_wishes};
+pub(crate) use dump::{can_write, run_dump_thread};

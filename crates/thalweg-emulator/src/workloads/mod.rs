@@ -26,7 +26,7 @@ use thalweg_wire::Timestamp;
 use thiserror::Error;
 
 /// Size of a flow that goes on for ever.
-pub const FOR_EVER: u64 = u64::MAX;
+pub const UNBOUNDED: u64 = u64::MAX;
 
 /// Highest load that is accepted, in times the access link's rate: beyond it, something was mistyped.
 pub const MAX_LOAD: f64 = 100.0;
@@ -40,7 +40,7 @@ pub struct FlowStart {
     pub source: EndpointId,
     /// Who receives; another than `source`.
     pub destination: EndpointId,
-    /// Bytes of payload, at least one; [`FOR_EVER`] is a flow without end.
+    /// Bytes of payload, at least one; [`UNBOUNDED`] is a flow without end.
     pub bytes: u64,
     /// Differentiated services code point of its packets, 0 to 63.
     pub dscp: u8,

@@ -14,7 +14,7 @@ program ends with [code 2](exit-codes.md). `thalweg emulate --print-config EXPER
 understood, with all defaults; `thalweg emulate --list` shows what there is to choose from.
 
 A key can be set from outside, for one run or many: `--sweep scheme=droptail,dctcp --sweep workload.load=0.1..0.8`.
-`SECTION.KEY` is a key of a section, `SECTION` alone its selector, and `KEY` alone will do if only one section has it.
+`SECTION.KEY` is a key of a section, `SECTION` ideal_fct its selector, and `KEY` ideal_fct will do if only one section has it.
 
 Some keys belong to one thing among those that can be selected, as `threshold` to the schemes `dctcp` and `hull`. A
 section of its own, `[scheme.hull]`, has keys that wait until that is selected.

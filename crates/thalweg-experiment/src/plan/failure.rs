@@ -14,12 +14,12 @@ pub struct Event {
     /// When.
     pub at: Timestamp,
     /// What.
-    pub happening: Happening,
+    pub happening: FailureEvent,
 }
 
 /// What happens to the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Happening {
+pub enum FailureEvent {
     /// A link goes down.
     Fails(LinkId),
     /// A link is up again.
@@ -41,9 +41,10 @@ pub(super) fn events(entry: &Typed<'_, Failure>, topology: &Topology) -> Result<
         return Err(entry.refuse(Failure::repair, "it must come after the failure"));
     }
     let event = |at, happening| Event { at, happening };
-    let mut events = vec![event(fails, Happening::Fails(link)), event(fails + delay, Happening::IsKnown)];
+    let mut events =
+        vec![event(fails, FailureEvent::Fails(link)), event(fails + delay, FailureEvent::IsKnown)];
     events.extend(repair.into_iter().flat_map(|repair| {
-        [event(repair, Happening::IsRepaired(link)), event(repair + delay, Happening::IsKnown)]
+        [event(repair, FailureEvent::IsRepaired(link)), event(repair + delay, FailureEvent::IsKnown)]
     }));
     Ok(events)
 }

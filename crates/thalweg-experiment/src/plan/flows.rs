@@ -7,7 +7,7 @@ use thalweg_emulator::workloads::patterns::{
     Each, Incast, IncastOptions, Rpc, RpcOptions, Schedule, Shuffle, ShuffleOptions, Staggered,
 };
 use thalweg_emulator::workloads::sizes::{FlowSizes, PUBLISHED, SizeClass, SizeDistribution, Sizes};
-use thalweg_emulator::workloads::{FOR_EVER, Workload, WorkloadError};
+use thalweg_emulator::workloads::{UNBOUNDED, Workload, WorkloadError};
 use thalweg_network::EndpointId;
 use thalweg_wire::{BitRate, Bytes, Timestamp};
 
@@ -214,7 +214,7 @@ fn size_class(text: &str, dscp: u8, stage: &Stage<'_>) -> Result<SizeClass, Stri
 
 fn sizes_named(name: &str, stage: &Stage<'_>) -> Result<Sizes, String> {
     if name == "forever" {
-        return Ok(Sizes::Fixed(FOR_EVER));
+        return Ok(Sizes::Fixed(UNBOUNDED));
     }
     if let Ok(Bytes(bytes)) = name.parse() {
         return Ok(Sizes::Fixed(bytes));

@@ -27,7 +27,7 @@ use thalweg_emulator::workloads::open_loop::PacketWorkload;
 use thalweg_network::Topology;
 use thalweg_wire::{Nanos, Timestamp};
 
-pub use failure::{Event, Happening};
+pub use failure::{Event, FailureEvent};
 pub use measure::Measure;
 
 use super::experiment::table::{self, BalanceName, Packet, Routing, Top};

@@ -73,7 +73,7 @@ fn flows(count: u32) -> Vec<FlowRow> {
             medium if medium < 0.93 => 100_000.0 + 1_000_000.0 * numbers.gap(),
             _ => 1e7 + 1e7 * numbers.gap(),
         };
-        let alone = 12_000.0 + bytes * 0.8;
+        let ideal_fct = 12_000.0 + bytes * 0.8;
         let wait = 0.2 * numbers.gap() + if numbers.unit() < 0.02 { 20.0 * numbers.gap() } else { 0.0 };
         FlowRow {
             flow,
@@ -82,7 +82,7 @@ fn flows(count: u32) -> Vec<FlowRow> {
             bytes: bytes as u64,
             dscp: 0,
             start_ns: u64::from(flow) * 20_000,
-            completion_ns: (alone * (1.0 + wait)) as u64,
+            completion_ns: (ideal_fct * (1.0 + wait)) as u64,
             slowdown: 1.0 + wait,
             retransmissions: 0,
             timeouts: 0,

@@ -12,7 +12,7 @@ use crate::memory::{LargeArray, MemoryError};
 const CHUNK: usize = 15;
 
 /// No link has more sides than ports have numbers.
-const MOST_LINKS: usize = 2 << 16;
+const MAX_LINKS: usize = 2 << 16;
 
 /// Sides of tracks: twice the number of the track, and 1 more for the output's.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -42,7 +42,7 @@ impl Members {
     pub(super) fn new(tracks: usize) -> Result<Members, MemoryError> {
         let elements = 2 * tracks;
         // A chunk that is not full belongs to a link that has an element.
-        let chunks = elements / CHUNK + elements.min(MOST_LINKS);
+        let chunks = elements / CHUNK + elements.min(MAX_LINKS);
         Ok(Members {
             chunks: LargeArray::zeroed(chunks)?,
             places: LargeArray::zeroed(elements)?,

@@ -14,7 +14,7 @@ use crate::topology::file::sections::{
     self, A_PORT, FORWARDING, LINK_STATE, LinkStates, Rules, RulesKind, STATE,
 };
 use crate::topology::file::{
-    self, Cell, MOST_HINTED, Part, Row, TopologyFileError, no_router, read_topology, refused,
+    self, Cell, MAX_HINTED, Part, Row, TopologyFileError, no_router, read_topology, refused,
 };
 
 /// The two kinds of rules, as a file has them.
@@ -193,7 +193,7 @@ impl Names<'_, '_> {
         if let Some(&router) = self.routers.get(name) {
             return Some(router);
         }
-        let hint = match self.problems.len() >= MOST_HINTED {
+        let hint = match self.problems.len() >= MAX_HINTED {
             true => Hint::Nothing,
             false => Hint::nearest(name, self.routers.keys().copied()),
         };

@@ -47,7 +47,7 @@ use crate::identity::RouterId;
 use sections::{Defaults, Endpoint, Link, Router};
 
 /// Problems after which no near names are looked for any more: nobody would see them, and looking takes time.
-pub(crate) const MOST_HINTED: usize = 32;
+pub(crate) const MAX_HINTED: usize = 32;
 
 impl Topology {
     /// Reads a topology; `file` is its name for messages.
@@ -209,7 +209,7 @@ impl TopologyReader<'_> {
         let hint = match self.builder.node_named(name) {
             Some(Node::Router(router)) => return Some(router),
             Some(Node::Endpoint(_)) => "; it is an endpoint, whose link is said by its key router".to_owned(),
-            None if self.problems.len() >= MOST_HINTED => String::new(),
+            None if self.problems.len() >= MAX_HINTED => String::new(),
             None => {
                 let routers = self.builder.names().filter(|(_, node)| matches!(node, Node::Router(_)));
                 Hint::nearest(name, routers.map(|(name, _)| name)).to_string()

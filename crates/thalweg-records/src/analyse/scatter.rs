@@ -14,7 +14,7 @@ use crate::read::sweep::{RowGroups, Tick, sweep};
 /// Rows that a part is meant to have: with what ordering adds, as many as the second-level cache holds.
 const ROWS_PER_PART: u64 = 1 << 14;
 /// At most so many parts, in bits: a part is to have the pairs of few sources.
-const MOST_BITS: u32 = SOURCE_BITS;
+const MAX_BITS: u32 = SOURCE_BITS;
 
 /// All records in the parts of their keys, for each worker.
 pub(super) struct Scattered {
@@ -74,7 +74,7 @@ impl<'a> Scatterer<'a> {
         let waiting = options.waiting_bytes();
         // Open chunks are to be a fraction of the memory.
         let by_memory = (waiting / 4 / CHUNK).max(1).ilog2();
-        let bits = (records / ROWS_PER_PART).max(1).ilog2().min(MOST_BITS).min(by_memory);
+        let bits = (records / ROWS_PER_PART).max(1).ilog2().min(MAX_BITS).min(by_memory);
         Scatterer {
             narrow: Parts::new(bits, waiting / 4 * 3),
             wide: Parts::new(bits, waiting / 4),

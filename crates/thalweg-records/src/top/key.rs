@@ -47,7 +47,7 @@ const COLUMNS: [Kind; 14] = [
 ];
 
 /// Words of the longest key: four addresses of two, ten numbers of half a word.
-pub(super) const MOST_WORDS: usize = 4 * 2 + 10 / 2;
+pub(super) const MAX_WORDS: usize = 4 * 2 + 10 / 2;
 
 impl KeyColumn {
     /// The column of this name in files; none if there is none, or it is nothing to group by.
@@ -205,8 +205,8 @@ mod tests {
     fn all_columns_fit_into_a_key_and_none_touches_another() {
         let columns = COLUMNS.map(KeyColumn);
         let (places, words) = Place::all(&columns);
-        assert_eq!(words, MOST_WORDS);
-        let mut key = [u64::MAX; MOST_WORDS];
+        assert_eq!(words, MAX_WORDS);
+        let mut key = [u64::MAX; MAX_WORDS];
         for round in [1, 2] {
             for (at, place) in (1..).zip(&places) {
                 place.put(&mut key, if place.column.is_address() { round << 100 | at } else { at % 5 });

@@ -27,7 +27,7 @@ use std::path::PathBuf;
 
 use grouper::Grouper;
 use groups::{Groups, Seed};
-use key::{MOST_WORDS, Place};
+use key::{MAX_WORDS, Place};
 use sums::CounterColumns;
 
 use crate::read::sweep::sweep;
@@ -149,7 +149,7 @@ pub fn top(
         2 => found::<2>,
         3..=4 => found::<4>,
         5..=8 => found::<8>,
-        _ => found::<MOST_WORDS>,
+        _ => found::<MAX_WORDS>,
     };
     found(&sources, &places, options, progress)
 }

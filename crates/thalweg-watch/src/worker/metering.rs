@@ -7,7 +7,7 @@ use crossbeam_channel::{Receiver, Sender};
 use thalweg_measure::meter::top::Rates;
 use thalweg_wire::{Packet, Timestamp};
 
-use super::dealer::Dealt;
+use super::distributor::DistributedBatch;
 use super::{Target, VIEW_INTERVAL, Wants};
 use crate::clock::Clock;
 use crate::ledger::Largest;
@@ -66,8 +66,8 @@ impl Metering {
     }
 
     /// Meters what a reading thread deals out, until there is no more.
-    pub(crate) fn run(mut self, batches: &Receiver<Dealt>) -> Done {
-        while let Ok(Dealt { packets, now, latest }) = batches.recv() {
+    pub(crate) fn run(mut self, batches: &Receiver<DistributedBatch>) -> Done {
+        while let Ok(DistributedBatch { packets, now, latest }) = batches.recv() {
             self.packets(&packets);
             self.go_on(now, None);
             if let Some(monitoring) = &mut self.monitoring {

@@ -8,7 +8,7 @@
 //!
 //! Workers share no flow; what they found is put together when it is shown.
 
-mod dealer;
+mod distributor;
 mod metering;
 mod reading;
 
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use thalweg_wire::{Packet, Timestamp};
 
-pub(crate) use dealer::{Dealer, Dealt};
+pub(crate) use distributor::{DistributedBatch, FlowDistributor};
 pub(crate) use metering::{Metering, keep_first};
 pub(crate) use reading::Reading;
 

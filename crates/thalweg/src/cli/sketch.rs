@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Args, Subcommand};
 
-use crate::sketch::{self, Telling};
+use crate::sketch::{self, Listing};
 
 /// Show, merge and compare saved sketches.
 ///
@@ -33,7 +33,7 @@ struct ShowArgs {
     files: Vec<PathBuf>,
 
     #[command(flatten)]
-    telling: TellingArgs,
+    telling: ListingArgs,
 }
 
 /// Merge saved sketches into one.
@@ -64,11 +64,11 @@ struct DiffArgs {
     now: PathBuf,
 
     #[command(flatten)]
-    telling: TellingArgs,
+    telling: ListingArgs,
 }
 
 #[derive(Args, Clone, Copy, Debug)]
-struct TellingArgs {
+struct ListingArgs {
     /// Maximum number of keys to list.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     limit: usize,
@@ -78,9 +78,9 @@ struct TellingArgs {
     json: bool,
 }
 
-impl From<TellingArgs> for Telling {
-    fn from(args: TellingArgs) -> Telling {
-        Telling { top: args.limit, json: args.json }
+impl From<ListingArgs> for Listing {
+    fn from(args: ListingArgs) -> Listing {
+        Listing { top: args.limit, json: args.json }
     }
 }
 

@@ -20,7 +20,7 @@ use file::State;
 
 /// What is said of states, and how.
 #[derive(Clone, Copy, Debug)]
-pub struct Telling {
+pub struct Listing {
     /// Rows of lists of keys.
     pub top: usize,
     /// JSON, one line a state, instead of text.
@@ -31,7 +31,7 @@ pub struct Telling {
 ///
 /// # Errors
 /// If a file cannot be read, is no state, or `out` cannot be written to.
-pub fn show(files: &[PathBuf], telling: Telling, out: &mut impl Write) -> anyhow::Result<()> {
+pub fn show(files: &[PathBuf], telling: Listing, out: &mut impl Write) -> anyhow::Result<()> {
     for (number, file) in files.iter().enumerate() {
         let state = State::read(file)?;
         match telling.json {
@@ -67,7 +67,7 @@ pub fn merge(files: &[PathBuf], output: &Path, label: Option<String>) -> anyhow:
 ///
 /// # Errors
 /// If a file cannot be read, is no state, the two cannot be compared, or `out` cannot be written to.
-pub fn diff(before: &Path, now: &Path, telling: Telling, out: &mut impl Write) -> anyhow::Result<()> {
+pub fn diff(before: &Path, now: &Path, telling: Listing, out: &mut impl Write) -> anyhow::Result<()> {
     let (earlier, later) = (State::read(before)?, State::read(now)?);
     let difference = diff::Difference::between(&earlier, &later)
         .with_context(|| format!("{} and {} cannot be compared", earlier.name, later.name))?;

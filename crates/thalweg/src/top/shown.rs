@@ -24,7 +24,7 @@ pub(super) struct Shown {
     /// Why there is none any more, and how long until it is tried again.
     pub(super) trouble: Option<(String, Duration)>,
     /// Events, the latest first, each with the number in which it came.
-    pub(super) events: VecDeque<(u64, Arc<Happening>)>,
+    pub(super) events: VecDeque<(u64, Arc<EventLine>)>,
     pub(super) stream: Stream,
     /// Events that came.
     pub(super) came: u64,
@@ -38,7 +38,7 @@ pub(super) struct Shown {
 
 /// A line of the list of events.
 #[derive(Clone, Debug)]
-pub(super) enum Happening {
+pub(super) enum EventLine {
     Event(Box<Event>),
     Lost(Loss),
 }
@@ -81,21 +81,21 @@ impl Shown {
             News::Event(event) => {
                 self.came += 1;
                 if !is_told_again(&event) {
-                    self.happen(Happening::Event(event));
+                    self.happen(EventLine::Event(event));
                 }
             }
             News::Lost(loss) => {
                 if let Loss::TooSlow(count) | Loss::NotUnderstood(count) = loss {
                     self.lost += count;
                 }
-                self.happen(Happening::Lost(loss));
+                self.happen(EventLine::Lost(loss));
             }
             News::Subscribed => self.stream = Stream::Open,
             News::Unsubscribed { error, retry_in } => self.stream = Stream::Broken { error, retry_in },
         }
     }
 
-    fn happen(&mut self, happening: Happening) {
+    fn happen(&mut self, happening: EventLine) {
         let number = self.events.front().map_or(0, |(number, _)| number + 1);
         self.events.truncate(EVENTS - 1);
         self.events.push_front((number, Arc::new(happening)));

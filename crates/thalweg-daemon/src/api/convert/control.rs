@@ -5,11 +5,11 @@ use thalweg_api::{
 };
 use thalweg_control::decide::{self, Cause};
 
-use crate::control::{self, ActionOutcome, ActionReport, ControlReport, Names, WaysReport};
+use crate::control::{self, ActionOutcome, ActionReport, ControlReport, Names, PathsReport};
 
 /// The controller, and how it does.
 pub fn control(control: &control::Control) -> Control {
-    let report = control.desk().report();
+    let report = control.state().report();
     let ControlReport { now, has_routes, is_frozen, addresses, counters, pins, unresponsive, names, .. } =
         report;
     let pin = |&(pair, address): &(thalweg_control::Pair, u8)| Pin {
@@ -56,8 +56,8 @@ pub fn control(control: &control::Control) -> Control {
 }
 
 /// The ways from one host to another.
-pub fn ways(report: WaysReport) -> Ways {
-    let WaysReport { pair, pinned, ways, names } = report;
+pub fn ways(report: PathsReport) -> Ways {
+    let PathsReport { pair, pinned, ways, names } = report;
     let way = |way: control::Way| Way {
         address: way.address,
         destination_mac: way.mac.to_string(),

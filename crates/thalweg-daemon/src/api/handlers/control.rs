@@ -41,7 +41,7 @@ pub(in crate::api) fn decisions(
     api: &Api,
     Query(Last { last: Count(count) }): Query<Last>,
 ) -> Result<Json<Decisions>, Problem> {
-    let (decisions, names) = controller(api)?.desk().decisions(count);
+    let (decisions, names) = controller(api)?.state().decisions(count);
     let decisions = decisions.iter().map(|decision| convert::decision(decision, &names)).collect();
     Ok(Json(Decisions { decisions }))
 }
@@ -51,7 +51,7 @@ pub(in crate::api) fn actions(
     api: &Api,
     Query(Last { last: Count(count) }): Query<Last>,
 ) -> Result<Json<Actions>, Problem> {
-    let (actions, names) = controller(api)?.desk().actions(count);
+    let (actions, names) = controller(api)?.state().actions(count);
     let actions = actions.iter().map(|report| convert::action(report, &names)).collect();
     Ok(Json(Actions { actions }))
 }
@@ -59,7 +59,7 @@ pub(in crate::api) fn actions(
 /// `GET /v1/control/ways/{source}/{destination}`
 pub(in crate::api) fn ways(api: &Api, Path(ends): Path<Ends>) -> Result<Json<Ways>, Problem> {
     let ways =
-        controller(api)?.desk().ways(&ends.source, &ends.destination).map_err(|error| wrong(&error))?;
+        controller(api)?.state().ways(&ends.source, &ends.destination).map_err(|error| wrong(&error))?;
     Ok(Json(convert::ways(ways)))
 }
 
@@ -70,7 +70,7 @@ pub(in crate::api) fn pin(
     JsonBody(PinTo { address }): JsonBody<PinTo>,
 ) -> Result<Json<Control>, Problem> {
     let control = controller(api)?;
-    control.desk().pin(&source, &destination, address).map_err(|error| wrong(&error))?;
+    control.state().pin(&source, &destination, address).map_err(|error| wrong(&error))?;
     tracing::info!("{source} > {destination} is pinned to address {address}, by the API");
     Ok(Json(convert::control(control)))
 }
@@ -81,7 +81,7 @@ pub(in crate::api) fn unpin(
     Path(Ends { source, destination }): Path<Ends>,
 ) -> Result<Json<Control>, Problem> {
     let control = controller(api)?;
-    control.desk().unpin(&source, &destination).map_err(|error| wrong(&error))?;
+    control.state().unpin(&source, &destination).map_err(|error| wrong(&error))?;
     tracing::info!("{source} > {destination} is pinned no more, by the API");
     Ok(Json(convert::control(control)))
 }
@@ -92,7 +92,7 @@ pub(in crate::api) fn freeze(
     JsonBody(Frozen { frozen }): JsonBody<Frozen>,
 ) -> Result<Json<Control>, Problem> {
     let control = controller(api)?;
-    control.desk().freeze(frozen);
+    control.state().freeze(frozen);
     tracing::info!("the controller {}, by the API", if frozen { "only watches" } else { "steers again" });
     Ok(Json(convert::control(control)))
 }

@@ -10,7 +10,7 @@ use thalweg_api::problem::{Code, Problem};
 use thalweg_measure::collector::FlowReport;
 use thalweg_wire::FlowKey;
 
-use super::{OfCollector, Patience, Top, TopOfCollector, asked, check_answered};
+use super::{CollectorParam, Patience, Top, TopParams, asked, check_answered};
 use crate::api::{Api, convert};
 use crate::collectors::CollectorHandle;
 use thalweg_http::input::{Path, Query};
@@ -19,7 +19,7 @@ use thalweg_http::parameters::{Count, Parsed};
 
 /// One direction of a flow.
 #[derive(Deserialize, JsonSchema)]
-pub(in crate::api) struct OfFlow {
+pub(in crate::api) struct FlowPath {
     /// The flow's direction, as `key` in other answers, percent-encoded: PROTOCOL SOURCE > DESTINATION.
     #[schemars(example = &"tcp%2010.0.0.1:443%20%3E%2010.0.0.2:51000")]
     key: Parsed<FlowKey>,
@@ -28,7 +28,7 @@ pub(in crate::api) struct OfFlow {
 /// `GET /v1/flows`
 pub(in crate::api) fn top(
     api: &Api,
-    Query(TopOfCollector { top, collector }): Query<TopOfCollector>,
+    Query(TopParams { top, collector }): Query<TopParams>,
 ) -> Result<Json<Flows>, Problem> {
     Ok(Json(Fastest::of(&asked(api, collector.as_deref())?, top, |_| true)?))
 }
@@ -36,7 +36,7 @@ pub(in crate::api) fn top(
 /// `GET /v1/cheetahs`
 pub(in crate::api) fn cheetahs(
     api: &Api,
-    Query(TopOfCollector { top, collector }): Query<TopOfCollector>,
+    Query(TopParams { top, collector }): Query<TopParams>,
 ) -> Result<Json<Flows>, Problem> {
     Ok(Json(Fastest::of(&asked(api, collector.as_deref())?, top, |flow| flow.is_cheetah)?))
 }
@@ -44,8 +44,8 @@ pub(in crate::api) fn cheetahs(
 /// `GET /v1/flows/{key}`
 pub(in crate::api) fn one(
     api: &Api,
-    Path(OfFlow { key: Parsed(key) }): Path<OfFlow>,
-    Query(OfCollector { collector }): Query<OfCollector>,
+    Path(FlowPath { key: Parsed(key) }): Path<FlowPath>,
+    Query(CollectorParam { collector }): Query<CollectorParam>,
 ) -> Result<Json<Flows>, Problem> {
     let patience = Patience::new();
     let (mut answered, mut flows) = (Vec::new(), Vec::new());

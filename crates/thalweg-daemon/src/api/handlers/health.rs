@@ -5,7 +5,7 @@ use thalweg_api::Health;
 use thalweg_api::problem::Problem;
 
 use crate::api::Api;
-use crate::life::Readiness;
+use crate::lifecycle::Readiness;
 use thalweg_http::input::Content;
 use thalweg_http::output::{Json, Output};
 use thalweg_http::reply::Reply;
@@ -35,7 +35,7 @@ pub(in crate::api) fn alive(api: &Api) -> Result<Json<Health>, Problem> {
 
 /// `GET /readyz`
 pub(in crate::api) fn ready(api: &Api) -> Result<Ready, Problem> {
-    let (status, text) = match api.parts().life.readiness() {
+    let (status, text) = match api.parts().lifecycle.readiness() {
         Readiness::Ready => (200, "ok"),
         Readiness::Starting => (503, "starting"),
         Readiness::Stopping => (503, "stopping"),

@@ -8,7 +8,7 @@ use thalweg_measure::collector::{FlowReport, LinkSide, Way};
 use thalweg_network::{Attachment, NetworkState, Node};
 
 use super::flows::Fastest;
-use super::{OfCollector, Patience, TopOfCollector, asked, check_answered};
+use super::{CollectorParam, Patience, TopParams, asked, check_answered};
 use crate::api::{Api, convert};
 use crate::from_json;
 use thalweg_http::input::{Path, Query};
@@ -17,7 +17,7 @@ use thalweg_http::parameters::Parsed;
 
 /// One direction of a link.
 #[derive(Deserialize, JsonSchema)]
-pub(in crate::api) struct OnLink {
+pub(in crate::api) struct LinkPath {
     /// Name of the link: SWITCH:pPORT:WAY.
     #[schemars(example = &"tor0:p3:out")]
     link: Parsed<LinkName>,
@@ -26,7 +26,7 @@ pub(in crate::api) struct OnLink {
 /// `GET /v1/links`
 pub(in crate::api) fn all(
     api: &Api,
-    Query(OfCollector { collector }): Query<OfCollector>,
+    Query(CollectorParam { collector }): Query<CollectorParam>,
 ) -> Result<Json<Links>, Problem> {
     let network = api.parts().network.versions();
     let network = network.as_ref().map(|versions| &*versions.newest().state);
@@ -49,8 +49,8 @@ pub(in crate::api) fn all(
 /// `GET /v1/links/{link}/flows`
 pub(in crate::api) fn flows(
     api: &Api,
-    Path(OnLink { link: Parsed(link) }): Path<OnLink>,
-    Query(TopOfCollector { top, collector }): Query<TopOfCollector>,
+    Path(LinkPath { link: Parsed(link) }): Path<LinkPath>,
+    Query(TopParams { top, collector }): Query<TopParams>,
 ) -> Result<Json<Flows>, Problem> {
     let collectors = asked(api, collector.as_deref())?.into_iter();
     let watching: Vec<_> =

@@ -32,7 +32,7 @@ const LEAST_PATIENCE: Duration = Duration::from_millis(20);
 
 /// Whose.
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct OfCollector {
+pub(super) struct CollectorParam {
     /// Only of the collector of this name.
     #[schemars(example = &"tor0")]
     collector: Option<String>,
@@ -40,7 +40,7 @@ pub(super) struct OfCollector {
 
 /// How many, and whose.
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct TopOfCollector {
+pub(super) struct TopParams {
     /// How many, the fastest first: 1 to 10,000; 20 by default.
     #[serde(default)]
     #[schemars(example = 10)]

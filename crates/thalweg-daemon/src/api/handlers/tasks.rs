@@ -3,7 +3,7 @@
 use thalweg_api::Tasks;
 use thalweg_api::problem::Problem;
 
-use super::OfCollector;
+use super::CollectorParam;
 use crate::api::{Api, convert};
 use thalweg_http::input::Query;
 use thalweg_http::output::Json;
@@ -11,7 +11,7 @@ use thalweg_http::output::Json;
 /// `GET /v1/tasks`
 pub(in crate::api) fn all(
     api: &Api,
-    Query(OfCollector { collector }): Query<OfCollector>,
+    Query(CollectorParam { collector }): Query<CollectorParam>,
 ) -> Result<Json<Tasks<convert::TaskView>>, Problem> {
     let collectors = super::asked(api, collector.as_deref())?.iter().map(convert::tasks).collect();
     Ok(Json(Tasks { collectors }))

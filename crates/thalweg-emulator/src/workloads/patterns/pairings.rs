@@ -7,7 +7,7 @@ use thalweg_wire::{Nanos, Timestamp};
 use super::{Schedule, distinct};
 use crate::workloads::random::Random;
 use crate::workloads::sizes::FlowSizes;
-use crate::workloads::{FOR_EVER, FlowStart, WorkloadError, checked_share};
+use crate::workloads::{FlowStart, UNBOUNDED, WorkloadError, checked_share};
 
 /// What each host's flow is like.
 #[derive(Clone, Debug)]
@@ -126,7 +126,7 @@ impl Schedule {
             at: later(at, apart, number),
             source,
             destination: receiver,
-            bytes: FOR_EVER,
+            bytes: UNBOUNDED,
             dscp: 0,
         };
         Ok(Schedule::new(senders.iter().enumerate().map(flow).collect()))

@@ -7,7 +7,7 @@ use super::*;
 use crate::workloads::arrivals::Spacing;
 use crate::workloads::compose::{Limited, Merged};
 use crate::workloads::sizes::{FlowSizes, SizeDistribution, Sizes};
-use crate::workloads::{FOR_EVER, FlowStart, Workload};
+use crate::workloads::{FlowStart, UNBOUNDED, Workload};
 
 fn hosts(numbers: std::ops::Range<u16>) -> Vec<EndpointId> {
     numbers.map(EndpointId).collect()
@@ -152,7 +152,7 @@ fn incast_waits_for_all() {
 #[test]
 fn persistent_senders_go_on_for_ever() {
     let schedule = Schedule::persistent(&hosts(1..4), EndpointId(0), Timestamp(5), Nanos(10)).unwrap();
-    assert!(schedule.flows().iter().all(|flow| flow.bytes == FOR_EVER));
+    assert!(schedule.flows().iter().all(|flow| flow.bytes == UNBOUNDED));
     let times: Vec<_> = schedule.flows().iter().map(|flow| (flow.source.0, flow.at.0)).collect();
     assert_eq!(times, [(1, 5), (2, 15), (3, 25)]);
 }
@@ -331,7 +331,7 @@ fn patterns_that_cannot_be_are_refused() {
     refused(rpc_of(0..4, 3..7, rpc(0.5, fixed(1), 4)), "a fan-in of 4: expected 1 to 3");
     refused(rpc_of(0..0, 4..8, rpc(0.5, fixed(1), 1)), "0 clients: expected 1 or more");
     refused(rpc_of(0..1, 0..1, rpc(0.5, fixed(1), 1)), "a fan-in of 1: expected 1 to 0");
-    refused(rpc_of(0..4, 4..8, rpc(0.5, fixed(FOR_EVER), 1)), "flows that go on for ever have no load");
+    refused(rpc_of(0..4, 4..8, rpc(0.5, fixed(UNBOUNDED), 1)), "flows that go on for ever have no load");
     refused(rpc_of(0..4, 4..8, RpcOptions { rate: BitRate(0), ..rpc(0.5, fixed(1), 1) }), "a link rate of 0");
     refused(Rpc::all_to_all(&hosts(0..1), rpc(0.5, fixed(1), 1)).unwrap_err(), "1 hosts: expected 2 or more");
     let twice = [EndpointId(3), EndpointId(4), EndpointId(3)];
@@ -343,7 +343,10 @@ fn patterns_that_cannot_be_are_refused() {
     let incast = |senders, options| Incast::new(&hosts(senders), EndpointId(0), options).unwrap_err();
     refused(incast(0..3, rounds(1)), "endpoint h0 would send to itself");
     refused(incast(0..0, rounds(1)), "0 senders");
-    refused(incast(1..3, IncastOptions { sizes: fixed(FOR_EVER), ..rounds(1) }), "flows that go on for ever");
+    refused(
+        incast(1..3, IncastOptions { sizes: fixed(UNBOUNDED), ..rounds(1) }),
+        "flows that go on for ever",
+    );
     let persistent = Schedule::persistent(&hosts(0..3), EndpointId(2), Timestamp(0), Nanos::ZERO);
     refused(persistent.unwrap_err(), "endpoint h2 would send to itself");
 
@@ -352,7 +355,7 @@ fn patterns_that_cannot_be_are_refused() {
     refused(shuffle(&hosts(0..9000), shuffled(1)), "9000 hosts: expected 8192 at most");
     refused(shuffle(&hosts(0..9), shuffled(0)), "0 flows at a time");
     refused(
-        shuffle(&hosts(0..9), ShuffleOptions { sizes: fixed(FOR_EVER), ..shuffled(1) }),
+        shuffle(&hosts(0..9), ShuffleOptions { sizes: fixed(UNBOUNDED), ..shuffled(1) }),
         "flows that go on",
     );
     refused(Schedule::random(&hosts(0..1), &each(1)).unwrap_err(), "1 hosts");
@@ -380,7 +383,7 @@ fn a_flow_file_is_read_in_order_of_time() {
         bytes,
         dscp,
     };
-    assert_eq!(flows, [flow(100_000, 0, 1, FOR_EVER, 0), flow(500_000_000, 1, 2, 10_000_000, 46)]);
+    assert_eq!(flows, [flow(100_000, 0, 1, UNBOUNDED, 0), flow(500_000_000, 1, 2, 10_000_000, 46)]);
     assert!(Schedule::from_text("", 3).unwrap().flows().is_empty());
 }
 

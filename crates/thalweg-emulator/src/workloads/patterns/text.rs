@@ -10,7 +10,7 @@ use thalweg_wire::{Bytes, Nanos, Timestamp};
 use thiserror::Error;
 
 use super::Schedule;
-use crate::workloads::{FOR_EVER, FlowStart};
+use crate::workloads::{FlowStart, UNBOUNDED};
 
 /// Most flows that are read from one file.
 pub const MAX_FLOWS: usize = 1 << 26;
@@ -132,7 +132,7 @@ fn time(text: &str) -> Option<Timestamp> {
 
 fn size(text: &str) -> Option<u64> {
     match text {
-        "forever" => Some(FOR_EVER),
+        "forever" => Some(UNBOUNDED),
         _ => text.parse().ok().map(|Bytes(bytes)| bytes).filter(|&bytes| bytes > 0),
     }
 }

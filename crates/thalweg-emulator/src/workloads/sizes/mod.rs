@@ -10,12 +10,12 @@ pub use text::SizesError;
 
 use super::alias::Alias;
 use super::random::Random;
-use super::{FOR_EVER, WorkloadError, checked_dscp};
+use super::{UNBOUNDED, WorkloadError, checked_dscp};
 
 /// Where the sizes of one class of flows come from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sizes {
-    /// All flows have so many bytes; [`FOR_EVER`] is without end.
+    /// All flows have so many bytes; [`UNBOUNDED`] is without end.
     Fixed(u64),
     /// Each flow draws from a distribution.
     Drawn(SizeDistribution),
@@ -25,7 +25,7 @@ impl Sizes {
     /// Mean in bytes; infinite if flows do not end.
     pub fn mean(&self) -> f64 {
         match self {
-            Sizes::Fixed(FOR_EVER) => f64::INFINITY,
+            Sizes::Fixed(UNBOUNDED) => f64::INFINITY,
             Sizes::Fixed(bytes) => *bytes as f64,
             Sizes::Drawn(distribution) => distribution.mean(),
         }

@@ -125,8 +125,8 @@ fn classes_that_cannot_be_are_refused() {
     assert!(matches!(FlowSizes::mixed(vec![class(1, 0, 0.0)]), Err(WorkloadError::Weight(_))));
     assert!(matches!(FlowSizes::mixed(vec![class(1, 64, 1.0)]), Err(WorkloadError::Dscp(64))));
     assert!(matches!(FlowSizes::of(Sizes::Fixed(0)), Err(WorkloadError::Empty(_))));
-    assert_eq!(FlowSizes::of(Sizes::Fixed(FOR_EVER)).unwrap().mean(), f64::INFINITY);
-    assert_eq!(FlowSizes::mixed(vec![class(9, 0, 1.0), class(FOR_EVER, 0, 0.0)]).unwrap().mean(), 9.0);
+    assert_eq!(FlowSizes::of(Sizes::Fixed(UNBOUNDED)).unwrap().mean(), f64::INFINITY);
+    assert_eq!(FlowSizes::mixed(vec![class(9, 0, 1.0), class(UNBOUNDED, 0, 0.0)]).unwrap().mean(), 9.0);
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub(super) const TICK: Nanos = Nanos::from_micros(250);
 
 /// A flow is idle after this at the latest. Less than the 1 s that a flow lingers after its end, so that what leaves the
 /// flow table has left the links before.
-const MOST_PATIENCE: u64 = 900_000_000;
+const MAX_PATIENCE: u64 = 900_000_000;
 
 /// Half of all sequence numbers: a flow that may have sent more between two samples may have sent anything.
 const SEQUENCE_NUMBERS: f64 = 2_147_483_648.0;
@@ -121,7 +121,7 @@ impl FlowRates {
             }),
             per_monitor_rate: options.monitor.map_or(0.0, |monitor| 1.0 / monitor.rate.0.max(1) as f64),
             longest_span: 0,
-            most_patience: options.flow_table.linger.0.saturating_sub(2 * TICK.0).min(MOST_PATIENCE),
+            most_patience: options.flow_table.linger.0.saturating_sub(2 * TICK.0).min(MAX_PATIENCE),
             fastest: 0.0,
             scene: Scene { bytes_per_ns: 0.0, is_all: false },
             now: Timestamp(0),

@@ -20,9 +20,9 @@
 //!
 //! Where there is a choice, of a switch or of how far the controller comes, the seed makes it.
 
-mod courses;
+mod cases;
 mod miswired;
-mod rig;
+mod testbed;
 
 use std::str::FromStr;
 
@@ -34,7 +34,7 @@ use thiserror::Error;
 use super::Setting;
 use crate::error::ScenarioError;
 use crate::traffic;
-use rig::Rig;
+use testbed::Testbed;
 
 /// What befalls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,20 +196,20 @@ pub fn run(faults: &[Fault], seed: u64, setting: &mut Setting<'_>) -> Result<Res
 }
 
 fn one(fault: Fault, seed: u64, setting: &Setting<'_>) -> Result<Outcome, ScenarioError> {
-    let mut rig = match fault {
-        Fault::WrongTopology => Rig::up_miswired(setting)?,
-        _ => Rig::up(setting)?,
+    let mut testbed = match fault {
+        Fault::WrongTopology => Testbed::up_miswired(setting)?,
+        _ => Testbed::up(setting)?,
     };
     match fault {
-        Fault::SwitchRestart => courses::switch_restart(&mut rig, seed)?,
-        Fault::ControllerKilled => courses::controller_killed(&mut rig, seed)?,
-        Fault::EventsLost => courses::events_lost(&mut rig, seed)?,
-        Fault::EventsReordered => courses::events_reordered(&mut rig, seed)?,
-        Fault::DeafHost => courses::deaf_host(&mut rig)?,
-        Fault::LinkFailure => courses::link_failure(&mut rig)?,
-        Fault::WrongTopology => courses::wrong_topology(&mut rig)?,
+        Fault::SwitchRestart => cases::switch_restart(&mut testbed, seed)?,
+        Fault::ControllerKilled => cases::controller_killed(&mut testbed, seed)?,
+        Fault::EventsLost => cases::events_lost(&mut testbed, seed)?,
+        Fault::EventsReordered => cases::events_reordered(&mut testbed, seed)?,
+        Fault::DeafHost => cases::deaf_host(&mut testbed)?,
+        Fault::LinkFailure => cases::link_failure(&mut testbed)?,
+        Fault::WrongTopology => cases::wrong_topology(&mut testbed)?,
     }
-    rig.end(fault)
+    testbed.end(fault)
 }
 
 #[cfg(test)]

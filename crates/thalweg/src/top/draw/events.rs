@@ -9,7 +9,7 @@ use thalweg_api::client::Loss;
 use thalweg_api::{CrossingName, Event, EventBody, Outcome, StateName};
 use thalweg_wire::{BitRate, Bytes, Nanos, Timestamp};
 
-use super::super::shown::{Happening, Stream};
+use super::super::shown::{EventLine, Stream};
 use super::super::view::{Pane, TopView};
 use super::header::{failure, plain, waits, word};
 use super::rate::{FULL_RATE, rate_text};
@@ -37,8 +37,8 @@ pub(super) fn draw(view: &mut TopView, frame: &mut Frame, area: Rect) {
     let lines = sight.map(|index| {
         let (text, style) = row_styles(theme, chosen == Some(index));
         let line = match &*view.shown().events[index].1 {
-            Happening::Event(event) => event_line(text, event),
-            Happening::Lost(loss) => {
+            EventLine::Event(event) => event_line(text, event),
+            EventLine::Lost(loss) => {
                 Line::from(Span::styled(format!(" {}", lost_in_words(*loss)), text.loss()))
             }
         };

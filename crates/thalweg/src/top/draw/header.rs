@@ -16,7 +16,7 @@ use crate::terminal::quantity::{clock, date_and_clock, grouped, percent, short};
 use crate::terminal::screen::{counted, cut, width_of};
 
 /// Most collectors that get a line each.
-const MOST_LINES: usize = 4;
+const MAX_LINES: usize = 4;
 /// Rows of screen from which on collectors get lines of their own.
 const TALL: u16 = 20;
 /// Columns of screen from which on there is room for the day.
@@ -25,7 +25,7 @@ const WIDE: u16 = 100;
 /// Rows that the header needs: one, and one for each collector where there is room.
 pub(super) fn height(view: &TopView, area: Rect) -> u16 {
     match area.height >= TALL {
-        true => 1 + ordered(view).len().min(MOST_LINES) as u16,
+        true => 1 + ordered(view).len().min(MAX_LINES) as u16,
         false => 1,
     }
 }

@@ -16,7 +16,7 @@ use crate::terminal::screen::width_of;
 use thalweg_watch::snapshot::{Counter, Severity, SourceRow, SourceState};
 
 /// Most sources that get a line each.
-const MOST_LINES: usize = 3;
+const MAX_LINES: usize = 3;
 /// Rows of screen from which on sources get lines of their own.
 const TALL: u16 = 24;
 const CLOCK_WIDTH: u16 = 28;
@@ -34,7 +34,7 @@ pub(super) fn height(view: &LiveView, area: Rect) -> u16 {
 fn listed(view: &LiveView, screen_height: u16) -> &[SourceRow] {
     let sources = &view.shown().snapshot.sources;
     match sources.len() > 1 && screen_height >= TALL {
-        true => &sources[..sources.len().min(MOST_LINES)],
+        true => &sources[..sources.len().min(MAX_LINES)],
         false => &[],
     }
 }

@@ -22,7 +22,7 @@ const SHORT: [u16; 3] = [7, 8, 13];
 const FULL: [u16; 3] = [14, 22, 30];
 
 /// Wider than this, the numbers would be far from their key.
-const MOST_KEY_WIDTH: u16 = 90;
+const MAX_KEY_WIDTH: u16 = 90;
 
 /// Draws the chosen task under the list of all.
 pub(super) fn draw(view: &mut LiveView, frame: &mut Frame, area: Rect) {
@@ -93,7 +93,7 @@ fn draw_keys(
     let is_full = area.width >= 112;
     let widths = if is_full { FULL } else { SHORT };
     let key_width =
-        area.width.saturating_sub(2 + widths.iter().map(|width| width + 1).sum::<u16>()).min(MOST_KEY_WIDTH);
+        area.width.saturating_sub(2 + widths.iter().map(|width| width + 1).sum::<u16>()).min(MAX_KEY_WIDTH);
     let rows = sight.map(|index| {
         let (text, style) = row_styles(theme, chosen == Some(index));
         row(text, table, index, is_full, usize::from(key_width)).style(style)

@@ -11,7 +11,7 @@ use crate::message::{Done, Message, ReadingView, View, tell};
 
 /// Packets dealt out to one metering thread, and the time up to which there are no others.
 #[derive(Debug)]
-pub(crate) struct Dealt {
+pub(crate) struct DistributedBatch {
     pub(crate) packets: Vec<Packet>,
     pub(crate) now: Timestamp,
     /// The latest time of all packets, whoever got them: windows end for everybody.
@@ -20,12 +20,12 @@ pub(crate) struct Dealt {
 
 /// Deals packets out to metering threads, by a hash that both directions of a flow share.
 #[derive(Debug)]
-pub(crate) struct Dealer {
+pub(crate) struct FlowDistributor {
     worker: usize,
     seed: HashSeed,
     /// What each metering thread is dealt next.
     hands: Vec<Vec<Packet>>,
-    meters: Vec<Sender<Dealt>>,
+    meters: Vec<Sender<DistributedBatch>>,
     sender: Sender<Message>,
     clock: Clock,
     views: bool,
@@ -45,7 +45,7 @@ const HAND: usize = 1024;
 /// How long packets wait for others.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-impl Target for Dealer {
+impl Target for FlowDistributor {
     fn packets(&mut self, packets: &[Packet]) {
         let workers = self.meters.len() as u64;
         for packet in packets {
@@ -85,21 +85,21 @@ impl Target for Dealer {
     }
 }
 
-impl Dealer {
+impl FlowDistributor {
     pub(crate) fn new(
         worker: usize,
         seed: HashSeed,
-        meters: Vec<Sender<Dealt>>,
+        meters: Vec<Sender<DistributedBatch>>,
         sender: Sender<Message>,
         clock: Clock,
         views: bool,
         window: Option<Nanos>,
-    ) -> Dealer {
+    ) -> FlowDistributor {
         let hands = meters.iter().map(|_| Vec::with_capacity(2 * HAND)).collect();
         let now = clock.now();
         let (latest, window_dealt) = Default::default();
         let (next_view, dealt_all) = (now, now);
-        Dealer {
+        FlowDistributor {
             worker,
             seed,
             hands,
@@ -125,7 +125,7 @@ impl Dealer {
     fn deal(&mut self, number: usize, now: Timestamp) {
         let packets = std::mem::replace(&mut self.hands[number], Vec::with_capacity(2 * HAND));
         // A metering thread that is gone has panicked; the main thread will notice.
-        let _ = self.meters[number].send(Dealt { packets, now, latest: self.latest });
+        let _ = self.meters[number].send(DistributedBatch { packets, now, latest: self.latest });
     }
 }
 
@@ -142,7 +142,7 @@ mod tests {
         let (sender, _told) = unbounded();
         let window = Some(Nanos::from_secs(1));
         let clock = Clock { wall: Timestamp::default, steady: Instant::now };
-        let mut dealer = Dealer::new(2, HashSeed::new(1), hands, sender, clock, false, window);
+        let mut distributor = FlowDistributor::new(2, HashSeed::new(1), hands, sender, clock, false, window);
         // Long before it would lose its patience.
         for tenths in 10..40 {
             let packet = Packet {
@@ -156,9 +156,9 @@ mod tests {
                 fragment: Fragment::Whole,
                 notes: PacketNotes::default(),
             };
-            dealer.dealt_all = Instant::now();
-            dealer.packets(&[packet]);
-            dealer.advance(packet.time, &ReadingView::default());
+            distributor.dealt_all = Instant::now();
+            distributor.packets(&[packet]);
+            distributor.advance(packet.time, &ReadingView::default());
         }
         for dealt in dealt {
             let seconds: Vec<u64> = dealt.try_iter().map(|dealt| dealt.latest.seconds()).collect();

@@ -17,7 +17,7 @@ use thalweg_wire::Timestamp;
 use super::fleet::FleetParts;
 use super::handle::Description;
 use super::notices::Notice;
-use super::outlets::{Outlets, Records, Wish};
+use super::sinks::{DumpSignal, Records, Sinks};
 use super::tallies::{Tallies, Totals};
 use crate::clock::wall_clock;
 use crate::config::Trigger;
@@ -32,12 +32,12 @@ const NAP: Duration = Duration::from_millis(20);
 
 /// Tells what a collector finds.
 #[derive(Clone, Debug)]
-pub(super) struct Herald {
+pub(super) struct EventPublisher {
     name: Arc<str>,
     switch: Arc<str>,
     is_live: bool,
     hub: Arc<Hub>,
-    outlets: Outlets,
+    sinks: Sinks,
     tallies: Arc<Tallies>,
     stop: Arc<AtomicBool>,
     /// Whether what it tells is the last of a flow table.
@@ -46,21 +46,21 @@ pub(super) struct Herald {
     until: Option<Instant>,
 }
 
-impl Herald {
+impl EventPublisher {
     /// Of a collector that is to end when `stop` says so.
     pub(super) fn new(
         description: &Description,
         parts: &FleetParts,
-        outlets: Outlets,
+        sinks: Sinks,
         tallies: Arc<Tallies>,
         stop: Arc<AtomicBool>,
-    ) -> Herald {
-        Herald {
+    ) -> EventPublisher {
+        EventPublisher {
             name: Arc::clone(&description.name),
             switch: Arc::clone(&description.switch),
             is_live: description.is_live,
             hub: Arc::clone(&parts.hub),
-            outlets,
+            sinks,
             tallies,
             stop,
             is_last: false,
@@ -134,11 +134,11 @@ impl Herald {
         told.sort_by_key(|(time, _)| *time);
         for (time, kind) in told {
             // First of all: it is the one who is in a hurry.
-            if let Some(ear) = &self.outlets.control {
-                ear.tell(&self.switch, &kind);
+            if let Some(notice_sender) = &self.sinks.control {
+                notice_sender.tell(&self.switch, &kind);
             }
             if let Some(trigger) = kind.trigger() {
-                self.wish(trigger);
+                self.request_dump(trigger);
             }
             self.publish(time, kind);
             if let Some(begun) = begun {
@@ -154,24 +154,24 @@ impl Herald {
     #[cold]
     fn tell_arrivals(&self, output: &mut Output) {
         for report in output.arrivals.drain(..) {
-            if let Some(ear) = &self.outlets.control {
-                ear.hear(Notice::Arrival(report));
+            if let Some(notice_sender) = &self.sinks.control {
+                notice_sender.hear(Notice::Arrival(report));
             }
         }
     }
 
     /// Wishes for a dump, if this is to make one.
-    fn wish(&self, trigger: Trigger) {
-        if let Some(wishes) = &self.outlets.wishes
-            && self.outlets.wanted.contains(&trigger)
+    fn request_dump(&self, trigger: Trigger) {
+        if let Some(dump_queue) = &self.sinks.dump_queue
+            && self.sinks.wanted.contains(&trigger)
         {
-            wishes.put(Wish::Event { collector: Arc::clone(&self.name), trigger });
+            dump_queue.put(DumpSignal::Event { collector: Arc::clone(&self.name), trigger });
         }
     }
 
     /// Hands records on, or throws them away if nobody wants them.
     fn hand_on(&mut self, records: &mut Vec<FlowRecord>) {
-        let Some(sender) = &self.outlets.records else { return records.clear() };
+        let Some(sender) = &self.sinks.records else { return records.clear() };
         let count = records.len() as u64;
         let mut message = Records {
             collector: Arc::clone(&self.name),

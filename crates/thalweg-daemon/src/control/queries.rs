@@ -21,7 +21,7 @@ use crate::collectors::network::Network;
 const POLL_PATIENCE: Duration = Duration::from_millis(500);
 
 /// What collectors are asked, or told.
-pub(super) enum Ask {
+pub(super) enum CollectorQuery {
     /// Routes that will hold from some time from now on.
     Announce(Arc<NetworkState>, Nanos),
     /// All flows between the hosts of this network.
@@ -37,24 +37,26 @@ pub(super) struct Answer {
 }
 
 /// Asks collectors; the thread ends when this is dropped. The loop asks one thing of a kind at a time.
-pub(super) struct Asks {
-    asks: Sender<Ask>,
+pub(super) struct CollectorQueries {
+    queries: Sender<CollectorQuery>,
     answers: Receiver<Answer>,
 }
 
-impl Asks {
+impl CollectorQueries {
     /// Asks the collectors here; routes are pushed to other daemons too.
     ///
     /// # Errors
     /// If the system has no more threads.
-    pub(super) fn start(parts: ControlParts, remotes: Remotes) -> std::io::Result<Asks> {
-        let (asks, to_do) = unbounded();
+    pub(super) fn start(parts: ControlParts, remotes: Remotes) -> std::io::Result<CollectorQueries> {
+        let (queries, to_do) = unbounded();
         let (answer, answers) = unbounded();
         let run = move || {
             for ask in to_do {
                 let answered = match ask {
-                    Ask::Announce(state, ahead) => announce(&parts.network, &remotes, &state, ahead),
-                    Ask::Flows(state) => {
+                    CollectorQuery::Announce(state, ahead) => {
+                        announce(&parts.network, &remotes, &state, ahead)
+                    }
+                    CollectorQuery::Flows(state) => {
                         let input = Input::Flows(all_flows(&parts.collectors, state.topology()));
                         Answer { input, version: None }
                     }
@@ -65,12 +67,12 @@ impl Asks {
             }
         };
         std::thread::Builder::new().name("asks".to_owned()).spawn(run)?;
-        Ok(Asks { asks, answers })
+        Ok(CollectorQueries { queries, answers })
     }
 
-    pub(super) fn put(&self, ask: Ask) {
+    pub(super) fn put(&self, ask: CollectorQuery) {
         // The thread is there as long as this is.
-        let _ = self.asks.send(ask);
+        let _ = self.queries.send(ask);
     }
 
     /// Where answers come.

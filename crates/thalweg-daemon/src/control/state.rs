@@ -33,7 +33,7 @@ const ASTRAY_KEPT: usize = 64;
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// What the controller knows and has done.
-pub struct Desk {
+pub struct ControlState {
     work: Mutex<Work>,
     /// Told when commands have been carried out.
     carried_out: Condvar,
@@ -53,7 +53,7 @@ pub(super) struct Work {
     /// Pairs and addresses by which packets did not arrive: the latest, [`ASTRAY_KEPT`] at most.
     astray: VecDeque<(Pair, u8)>,
     /// What users wanted so far, and how much of it has been carried out.
-    wishes: [u64; 2],
+    requests: [u64; 2],
 }
 
 /// How the controller does.
@@ -87,7 +87,7 @@ pub struct ControlReport {
 
 /// The ways from one host to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WaysReport {
+pub struct PathsReport {
     /// From whom to whom.
     pub pair: Pair,
     /// The address that it is pinned to, if it is.
@@ -143,7 +143,7 @@ pub enum ControlError {
     },
 }
 
-impl Desk {
+impl ControlState {
     /// A control loop as configured, over this network, which reads back what switches have so often, if they can say; and what
     /// wakes its driver.
     ///
@@ -154,15 +154,15 @@ impl Desk {
         reads_back: Option<Nanos>,
         network: &Arc<NetworkState>,
         clock: Clock,
-    ) -> Result<(Desk, Receiver<()>), StateError> {
+    ) -> Result<(ControlState, Receiver<()>), StateError> {
         let control =
             ControlLoop::new(options(config, reads_back), network, config.decider.decider(), clock.now())?;
         let names = Arc::new(Names::of(control.controller().paths()));
         let (wake, woken) = bounded(1);
-        let (astray, wishes) = (VecDeque::new(), [0; 2]);
-        let work = Work { control, clock, names, switches: None, refreshed: 0, astray, wishes };
+        let (astray, requests) = (VecDeque::new(), [0; 2]);
+        let work = Work { control, clock, names, switches: None, refreshed: 0, astray, requests };
         let work = Mutex::new(work);
-        Ok((Desk { work, carried_out: Condvar::new(), wake }, woken))
+        Ok((ControlState { work, carried_out: Condvar::new(), wake }, woken))
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Work> {
@@ -173,9 +173,9 @@ impl Desk {
     pub(super) fn next_command(&self) -> Option<Command> {
         let mut work = self.lock();
         let command = work.control.next_command();
-        let [wanted, done] = work.wishes;
+        let [wanted, done] = work.requests;
         if command.is_none() && done < wanted {
-            work.wishes = [wanted; 2];
+            work.requests = [wanted; 2];
             self.carried_out.notify_all();
         }
         command
@@ -183,14 +183,14 @@ impl Desk {
 
     /// Tells the loop what a user wants, and waits until that is under way, though not for long. The lock is not held
     /// meanwhile.
-    fn wish(&self, mut work: MutexGuard<'_, Work>, input: Input) {
+    fn request(&self, mut work: MutexGuard<'_, Work>, input: Input) {
         work.tell(input);
-        work.wishes[0] += 1;
-        let wish = work.wishes[0];
+        work.requests[0] += 1;
+        let request = work.requests[0];
         // It is being woken already if there is no room.
         let _ = self.wake.try_send(());
         let until = Instant::now() + PATIENCE;
-        while work.wishes[1] < wish {
+        while work.requests[1] < request {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;
@@ -240,7 +240,7 @@ impl Desk {
     ///
     /// # Errors
     /// If there are no such hosts.
-    pub fn ways(&self, source: &str, destination: &str) -> Result<WaysReport, ControlError> {
+    pub fn ways(&self, source: &str, destination: &str) -> Result<PathsReport, ControlError> {
         let work = self.lock();
         let pair = work.pair(source, destination)?;
         let pinned =
@@ -253,7 +253,7 @@ impl Desk {
             let capacity = links.iter().map(|&link| paths.capacity(link)).min()?;
             Some(Way { address, mac: paths.topology().mac(pair.destination, address), links, capacity })
         });
-        Ok(WaysReport { pair, pinned, ways: ways.collect(), names })
+        Ok(PathsReport { pair, pinned, ways: ways.collect(), names })
     }
 
     /// Sends everything from one host to another to this address, and leaves it there.
@@ -272,7 +272,7 @@ impl Desk {
                 highest: paths.addresses().saturating_sub(1),
             });
         }
-        self.wish(work, Input::Pin { pair, address });
+        self.request(work, Input::Pin { pair, address });
         Ok(())
     }
 
@@ -297,9 +297,9 @@ impl Desk {
     }
 }
 
-impl fmt::Debug for Desk {
+impl fmt::Debug for ControlState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Desk").finish_non_exhaustive()
+        f.debug_struct("ControlState").finish_non_exhaustive()
     }
 }
 

@@ -36,7 +36,7 @@ const WHOLE: Duration = Duration::from_secs(5);
 const TRIES: usize = 4;
 
 /// What a fault is tried on.
-pub(super) struct Rig {
+pub(super) struct Testbed {
     pub(super) session: Session,
     pub(super) collision: Collision,
     pub(super) watched: ClosedLoop,
@@ -50,23 +50,23 @@ pub(super) struct Rig {
     whole_after: Option<Nanos>,
 }
 
-impl Rig {
+impl Testbed {
     /// On a network that is as the topology says.
     ///
     /// # Errors
     /// If the lab cannot be had.
-    pub(super) fn up(setting: &Setting<'_>) -> Result<Rig, ScenarioError> {
+    pub(super) fn up(setting: &Setting<'_>) -> Result<Testbed, ScenarioError> {
         let plan = Plan::leaf_spine(setting.rate).map_err(LabError::from)?;
         let topology = Arc::clone(&plan.topology);
         let collision = collide::choose(&topology)?;
-        Rig::over(plan, topology, collision, setting)
+        Testbed::over(plan, topology, collision, setting)
     }
 
     /// On one where two cables are swapped that the flows' other ways lead over.
     ///
     /// # Errors
     /// If the lab cannot be had.
-    pub(super) fn up_miswired(setting: &Setting<'_>) -> Result<Rig, ScenarioError> {
+    pub(super) fn up_miswired(setting: &Setting<'_>) -> Result<Testbed, ScenarioError> {
         let plan = Plan::leaf_spine(setting.rate).map_err(LabError::from)?;
         let file = Arc::clone(&plan.topology);
         // Acknowledgements are to come by the switch that the flows meet at, and to miss the other.
@@ -85,7 +85,7 @@ impl Rig {
         let spine = file.router_ids().find(is_other_spine).ok_or(ScenarioError::NothingCollides)?;
         let swapped = [file.router_of(one.destination), file.router_of(other.source)];
         let plan = Plan { topology: Arc::new(miswired(&file, spine, swapped)), ..plan };
-        Rig::over(plan, file, collision, setting)
+        Testbed::over(plan, file, collision, setting)
     }
 
     fn over(
@@ -93,7 +93,7 @@ impl Rig {
         topology: Arc<Topology>,
         collision: Collision,
         setting: &Setting<'_>,
-    ) -> Result<Rig, ScenarioError> {
+    ) -> Result<Testbed, ScenarioError> {
         let plan = Plan { prefix: setting.prefix.clone(), ..plan };
         let tables = trees(&topology, ADDRESSES, collision.seed);
         let session = Session::up_believing(topology, plan, tables, setting.rate, &setting.stop)?;
@@ -103,7 +103,7 @@ impl Rig {
             [0, 1].map(|flow| Server::start(&session.lab, collision.pairs[usize::from(flow)], flow));
         let servers = servers.into_iter().collect::<Result<_, _>>()?;
         session.wait(REST)?;
-        Ok(Rig {
+        Ok(Testbed {
             session,
             collision,
             watched,
@@ -124,7 +124,7 @@ impl Rig {
     /// If iperf3 fails, or `befall` does.
     pub(super) fn meanwhile(
         &mut self,
-        befall: impl FnOnce(&mut Rig) -> Result<(), ScenarioError>,
+        befall: impl FnOnce(&mut Testbed) -> Result<(), ScenarioError>,
     ) -> Result<[Transferred; 2], ScenarioError> {
         let [first, second] = self.collision.pairs;
         self.watched.take_trace();

@@ -7,7 +7,7 @@ use super::collectors::CollectorList;
 
 /// Whether the daemon does what it is for, or is on its way out. Cheap to clone: all clones are the same.
 #[derive(Clone, Debug)]
-pub struct Life {
+pub struct Lifecycle {
     collectors: CollectorList,
     is_stopping: Arc<AtomicBool>,
 }
@@ -23,10 +23,10 @@ pub enum Readiness {
     Stopping,
 }
 
-impl Life {
+impl Lifecycle {
     /// That of a daemon with these collectors.
-    pub fn new(collectors: CollectorList) -> Life {
-        Life { collectors, is_stopping: Arc::default() }
+    pub fn new(collectors: CollectorList) -> Lifecycle {
+        Lifecycle { collectors, is_stopping: Arc::default() }
     }
 
     /// Whether it does what it is for.

@@ -14,7 +14,7 @@ const SHARE: u64 = 4;
 
 /// Places for connections.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct ConnectionLimits {
     most: u64,
     taken: Mutex<Taken>,
 }
@@ -29,18 +29,18 @@ struct Taken {
 /// A place; given back when it is dropped.
 #[derive(Debug)]
 pub(super) struct Place {
-    places: Arc<Places>,
+    connection_limits: Arc<ConnectionLimits>,
     peer: IpAddr,
 }
 
-impl Places {
+impl ConnectionLimits {
     /// As many as `most`, all free.
-    pub(super) fn new(most: u64) -> Arc<Places> {
-        Arc::new(Places { most, taken: Mutex::default() })
+    pub(super) fn new(most: u64) -> Arc<ConnectionLimits> {
+        Arc::new(ConnectionLimits { most, taken: Mutex::default() })
     }
 
     /// A place for this peer, if there is one.
-    pub(super) fn take(self: &Arc<Places>, peer: IpAddr) -> Option<Place> {
+    pub(super) fn take(self: &Arc<ConnectionLimits>, peer: IpAddr) -> Option<Place> {
         let mut taken = self.taken();
         if taken.all == self.most {
             return None;
@@ -54,7 +54,7 @@ impl Places {
             taken.by_peer.insert(peer, own + 1);
         }
         taken.all += 1;
-        Some(Place { places: Arc::clone(self), peer })
+        Some(Place { connection_limits: Arc::clone(self), peer })
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
@@ -64,7 +64,7 @@ impl Places {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut taken = self.places.taken();
+        let mut taken = self.connection_limits.taken();
         taken.all -= 1;
         if let Some(own) = taken.by_peer.get_mut(&self.peer) {
             *own -= 1;
@@ -79,34 +79,34 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
-    fn took(places: &Arc<Places>, peer: &str, count: usize) -> Vec<Place> {
-        (0..count).filter_map(|_| places.take(peer.parse().unwrap())).collect()
+    fn took(connection_limits: &Arc<ConnectionLimits>, peer: &str, count: usize) -> Vec<Place> {
+        (0..count).filter_map(|_| connection_limits.take(peer.parse().unwrap())).collect()
     }
 
     #[test]
     fn a_peer_gets_a_quarter_of_all_places_and_leaves_the_rest_to_others() {
-        let places = Places::new(16);
-        let held = took(&places, "192.0.2.1", 16);
+        let connection_limits = ConnectionLimits::new(16);
+        let held = took(&connection_limits, "192.0.2.1", 16);
         assert_eq!(held.len(), 4);
-        assert_eq!(took(&places, "192.0.2.2", 1).len(), 1);
+        assert_eq!(took(&connection_limits, "192.0.2.2", 1).len(), 1);
         drop(held);
-        assert_eq!(places.taken().by_peer.len(), 0, "who has gone is not remembered");
-        assert_eq!(took(&places, "192.0.2.1", 16).len(), 4);
+        assert_eq!(connection_limits.taken().by_peer.len(), 0, "who has gone is not remembered");
+        assert_eq!(took(&connection_limits, "192.0.2.1", 16).len(), 4);
     }
 
     #[test]
     fn a_subnet_of_ipv6_is_one_peer() {
-        let places = Places::new(8);
-        let _held = took(&places, "2001:db8::1", 8);
-        assert!(places.take("2001:db8::2".parse().unwrap()).is_none());
-        assert!(places.take("2001:db8:0:1::1".parse().unwrap()).is_some());
+        let connection_limits = ConnectionLimits::new(8);
+        let _held = took(&connection_limits, "2001:db8::1", 8);
+        assert!(connection_limits.take("2001:db8::2".parse().unwrap()).is_none());
+        assert!(connection_limits.take("2001:db8:0:1::1".parse().unwrap()).is_some());
     }
 
     #[test]
     fn the_loopback_interface_may_have_them_all_and_no_more() {
         for peer in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
-            let places = Places::new(16);
-            assert_eq!(took(&places, peer, 20).len(), 16, "{peer}");
+            let connection_limits = ConnectionLimits::new(16);
+            assert_eq!(took(&connection_limits, peer, 20).len(), 16, "{peer}");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crossbeam_channel::Sender;
 use thalweg_measure::meter::record::FlowRecord;
 
-use super::notices::Ear;
+use super::notices::NoticeSender;
 use super::tallies::Tallies;
 use crate::config::Trigger;
 
@@ -21,7 +21,7 @@ pub(crate) struct Records {
 
 /// A wish for samples to be written.
 #[derive(Debug)]
-pub(crate) enum Wish {
+pub(crate) enum DumpSignal {
     /// For one collector's, since something happened at it.
     Event {
         /// The collector.
@@ -35,29 +35,29 @@ pub(crate) enum Wish {
 
 /// Where wishes are put. Those that find no room are counted.
 #[derive(Clone, Debug)]
-pub(crate) struct Wishes {
-    sender: Sender<Wish>,
+pub(crate) struct DumpQueue {
+    sender: Sender<DumpSignal>,
     crowded: Arc<AtomicU64>,
 }
 
 /// The ends at which a collector puts something.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Outlets {
+pub(crate) struct Sinks {
     pub(crate) records: Option<Sender<Records>>,
-    pub(crate) wishes: Option<Wishes>,
+    pub(crate) dump_queue: Option<DumpQueue>,
     /// Where the controller hears.
-    pub(crate) control: Option<Ear>,
+    pub(crate) control: Option<NoticeSender>,
     /// What makes samples be written.
     pub(crate) wanted: Vec<Trigger>,
 }
 
-impl Wishes {
-    pub(crate) fn new(sender: Sender<Wish>, crowded: Arc<AtomicU64>) -> Wishes {
-        Wishes { sender, crowded }
+impl DumpQueue {
+    pub(crate) fn new(sender: Sender<DumpSignal>, crowded: Arc<AtomicU64>) -> DumpQueue {
+        DumpQueue { sender, crowded }
     }
 
-    pub(crate) fn put(&self, wish: Wish) {
-        if self.sender.try_send(wish).is_err() {
+    pub(crate) fn put(&self, signal: DumpSignal) {
+        if self.sender.try_send(signal).is_err() {
             self.crowded.fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -17,14 +17,14 @@ use crate::options::WatchOptions;
 const FILES_BEGIN_WITH: &str = "watch";
 
 /// Hands on what the main thread hears of.
-pub(crate) struct Handing {
+pub(crate) struct FlowExporter {
     handoff: Handoff,
     /// Interfaces do not wait.
     live: bool,
     clock: Clock,
 }
 
-impl Handing {
+impl FlowExporter {
     /// Begins, if there is anywhere to hand flows on to.
     ///
     /// # Errors
@@ -33,7 +33,7 @@ impl Handing {
         options: &WatchOptions,
         live: bool,
         clock: Clock,
-    ) -> Result<Option<Handing>, WatchError> {
+    ) -> Result<Option<FlowExporter>, WatchError> {
         let (export, records) = (options.export.clone(), options.records.as_ref());
         if export.is_none() && records.is_none() {
             return Ok(None);
@@ -41,7 +41,7 @@ impl Handing {
         let store = records
             .map(|folder| StoreOptions { name: FILES_BEGIN_WITH.to_owned(), ..StoreOptions::new(folder) });
         let handoff = Handoff::start(HandoffOptions { export, store }, clock.wall);
-        Ok(Some(Handing { handoff: handoff.map_err(WatchError::Handoff)?, live, clock }))
+        Ok(Some(FlowExporter { handoff: handoff.map_err(WatchError::Handoff)?, live, clock }))
     }
 
     pub(crate) fn hear(&mut self, heard: &Heard<'_>) {

@@ -13,17 +13,17 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
 /// A stream on which a write fails when nothing at all could be written for `limit`.
-pub(super) struct StallLimit<S> {
+pub(super) struct WriteTimeout<S> {
     stream: S,
     limit: Duration,
     /// While a write waits: when it has waited too long.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> StallLimit<S> {
+impl<S> WriteTimeout<S> {
     /// The same stream, limited.
-    pub(super) fn new(stream: S, limit: Duration) -> StallLimit<S> {
-        StallLimit { stream, limit, deadline: None }
+    pub(super) fn new(stream: S, limit: Duration) -> WriteTimeout<S> {
+        WriteTimeout { stream, limit, deadline: None }
     }
 
     /// What came of a write, unless it has waited too long.
@@ -42,7 +42,7 @@ impl<S> StallLimit<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for StallLimit<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -52,7 +52,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for StallLimit<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for StallLimit<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -93,10 +93,10 @@ mod tests {
     const LIMIT: Duration = Duration::from_millis(100);
 
     /// With a pipe of eight bytes.
-    fn run(test: impl AsyncFnOnce(StallLimit<tokio::io::DuplexStream>, tokio::io::DuplexStream)) {
+    fn run(test: impl AsyncFnOnce(WriteTimeout<tokio::io::DuplexStream>, tokio::io::DuplexStream)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let (here, there) = tokio::io::duplex(8);
-        runtime.block_on(test(StallLimit::new(here, LIMIT), there));
+        runtime.block_on(test(WriteTimeout::new(here, LIMIT), there));
     }
 
     #[test]

@@ -16,14 +16,14 @@ const FILES_BEGIN_WITH: &str = "serve";
 
 /// Where flows go.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct HandoffConfig {
+pub struct FlowExportConfig {
     /// A collector.
     pub export: Option<ExportOptions>,
     /// A folder for Parquet.
     pub folder: Option<PathBuf>,
 }
 
-impl HandoffConfig {
+impl FlowExportConfig {
     /// Whether they go anywhere.
     pub fn is_set(&self) -> bool {
         self.export.is_some() || self.folder.is_some()
@@ -42,7 +42,7 @@ pub(super) fn read(
     document: &Document,
     entry: &Typed<'_, Records>,
     problems: &mut Vec<Problem>,
-) -> HandoffConfig {
+) -> FlowExportConfig {
     let file = |file: &Option<String>| file.as_ref().map(|file| document.folder.join(file));
     let export = entry.ipfix.as_ref().and_then(|text| match text.parse() {
         Ok(destination) => Some(ExportOptions::new(destination)),
@@ -80,5 +80,5 @@ pub(super) fn read(
             _ => {}
         }
     }
-    HandoffConfig { export, folder: file(&entry.folder) }
+    FlowExportConfig { export, folder: file(&entry.folder) }
 }

@@ -37,7 +37,7 @@ const LAST: u64 = 1 << 16;
 const PATIENCE: u64 = 1 << 24;
 
 /// Times of flows alone, as they are asked for.
-pub(super) struct Alone<'a> {
+pub(super) struct IdealFct<'a> {
     plan: &'a Plan,
     next_hops: Option<NextHops>,
     /// By path: nanoseconds by size in bytes.
@@ -46,10 +46,10 @@ pub(super) struct Alone<'a> {
     known: BTreeMap<(EndpointId, EndpointId), Vec<LinkSpec>>,
 }
 
-impl<'a> Alone<'a> {
-    pub(super) fn new(plan: &'a Plan) -> Alone<'a> {
+impl<'a> IdealFct<'a> {
+    pub(super) fn new(plan: &'a Plan) -> IdealFct<'a> {
         let next_hops = NextHops::new(&plan.topology, &LinkState::new(&plan.topology)).ok();
-        Alone { plan, next_hops, paths: BTreeMap::new(), known: BTreeMap::new() }
+        IdealFct { plan, next_hops, paths: BTreeMap::new(), known: BTreeMap::new() }
     }
 
     /// Nanoseconds that a flow of `bytes` takes alone; `None` if it does not get there.
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn one_segment_takes_what_its_links_and_the_kernel_take() {
         let plan = plan("");
-        let time = Alone::new(&plan).time_ns(EndpointId(1), EndpointId(0), 1448).unwrap();
+        let time = IdealFct::new(&plan).time_ns(EndpointId(1), EndpointId(0), 1448).unwrap();
         assert_eq!((time / 1230.4).round() as u64, 2 * (1 + 1) + 9);
     }
 
@@ -176,10 +176,10 @@ mod tests {
         let fast = plan("[transport]\nname = \"new_reno\"\n");
         // 1448 of 1538 bytes are payload.
         let line = |bytes: f64| bytes * 8.0 * 1538.0 / 1448.0 / 10.0;
-        let time = Alone::new(&fast).time_ns(EndpointId(1), EndpointId(0), 50_000_000).unwrap();
+        let time = IdealFct::new(&fast).time_ns(EndpointId(1), EndpointId(0), 50_000_000).unwrap();
         assert!((1.0..1.02).contains(&(time / line(5e7))), "{time}");
         let slow = plan("[topology]\nshape = \"dumbbell\"\nendpoints = 2\nuplink_rate = \"1gbps\"\n");
-        let time = Alone::new(&slow).time_ns(EndpointId(0), EndpointId(2), 1_000_000).unwrap();
+        let time = IdealFct::new(&slow).time_ns(EndpointId(0), EndpointId(2), 1_000_000).unwrap();
         assert!((1.0..1.3).contains(&(time / line(1e7))), "{time}");
     }
 
@@ -187,9 +187,9 @@ mod tests {
     fn between_two_points_time_is_that_of_a_flow_of_that_size() {
         let plan = plan("");
         let path = vec![LinkSpec::default(); 2];
-        let mut alone = Alone::new(&plan);
+        let mut ideal_fct = IdealFct::new(&plan);
         for bytes in [2_000, 14_480, 77_777, 300_000, 1_234_567] {
-            let told = alone.time_ns(EndpointId(1), EndpointId(0), bytes).unwrap();
+            let told = ideal_fct.time_ns(EndpointId(1), EndpointId(0), bytes).unwrap();
             let emulated = emulate(&plan, &path, bytes).unwrap() as f64;
             assert!((told / emulated - 1.0).abs() < 0.05, "{bytes}: {told} and {emulated}");
         }
