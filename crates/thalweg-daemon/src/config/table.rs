@@ -1,5 +1,5 @@
-//! The sections that the daemon's file may have, each declared once. Its types, the reading of the file, `thalweg check`,
-//! the printed default file, the reference and the JSON Schema come from here.
+//! The sections of the daemon's configuration file, each declared once. Types, parser, `thalweg check`, the example file, the
+//! reference and the JSON Schema are derived from this table.
 
 use thalweg_capture::backend::Backend;
 use thalweg_config::kind::{
@@ -11,341 +11,329 @@ use thalweg_wire::{BitRate, Bytes, Nanos};
 use super::samples::CaptureFormat;
 use crate::log::{LogFormat, LogLevel};
 
-/// What the daemon's file may say.
+/// The schema of the daemon's configuration file.
 pub static SCHEMA: Schema = Schema::new(
     "configuration",
     &[&API, &LOG, &PROCESS, &NETWORK, &EMULATE, &COLLECTOR, &RULE, &CONTROL, &SAMPLES, &RECORDS],
 );
 
 section! {
-    /// Who may ask the daemon, and how. By default nobody but this machine.
+    /// HTTP API: address, access and limits. By default only this machine has access.
     pub struct Api in API = "api" {
-        /// Where HTTP is answered. On an address that others can reach, a token file is needed, or TLS with
-        /// certificates of clients.
+        /// Listen address. An address that other hosts can reach requires a token file, or TLS with client
+        /// certificates.
         listen: String [Text("an address and a port, such as 127.0.0.1:9477 or [::1]:9477")] default "127.0.0.1:9477",
-        /// Who may ask: a line for each, NAME SCOPE SECRET, where SCOPE is read or write. Nobody but the
-        /// file's owner may be able to read it. It is read again on SIGHUP.
-        token_file: String [FILE] or "no token is asked for",
-        /// Certificate chain of the daemon, in PEM; with tls_key.
+        /// API tokens, one line each: NAME SCOPE SECRET, where SCOPE is read or write. The file must be
+        /// readable only by its owner. SIGHUP reloads it.
+        token_file: String [FILE] or "no tokens",
+        /// Server certificate chain (PEM), leaf first. Needs tls_key.
         tls_certificate: String [FILE] or "no TLS",
-        /// Private key of the daemon, in PEM.
+        /// Private key of the server certificate (PEM).
         tls_key: String [FILE] or "no TLS",
-        /// Certificates, in PEM, of who signs those of clients. With it only clients that have one are
-        /// answered, and they may do everything.
-        client_ca: String [FILE] or "clients need no certificate",
-        /// Names beside its own by which the machine may be asked when it listens on the loopback interface:
-        /// those of a reverse proxy in front of it.
+        /// CA certificates (PEM) that must have issued client certificates. Clients with a valid certificate
+        /// have full access; others are refused.
+        client_ca: String [FILE] or "no client certificates",
+        /// Additional host names that requests may use, such as those of a reverse proxy in front of a loopback
+        /// address.
         hosts: Vec<String> [Texts("names, such as \"thalweg.example.net\"")] or "none",
-        /// Longest body of a request: enough for the topology of 10,000 hosts.
+        /// Maximum request body. The default fits a topology of 10,000 hosts.
         max_body: Bytes [Amount] default "4MiB",
-        /// How long a client may take to send the head of a request, and for a TLS handshake.
+        /// Timeout of the request header, and of the TLS handshake.
         header_timeout: Nanos [Time] default "10s",
-        /// How long a request may take, its body included. Streams of events last.
+        /// Timeout of a request including its body. Event streams have no timeout.
         request_timeout: Nanos [Time] default "30s",
-        /// Requests a second of one peer that are answered, on average. A peer is an IPv4 address, or the
-        /// first 64 bits of an IPv6 address.
+        /// Average request rate limit of one peer: an IPv4 address, or an IPv6 /64 prefix.
         requests_per_second: u64 [Whole(1, 1_000_000)] default "100",
-        /// Requests of one peer that are answered at once.
+        /// Request burst limit of one peer.
         request_burst: u64 [Whole(1, 1_000_000)] default "200",
-        /// Connections at a time, streams of events included.
+        /// Maximum number of connections, event streams included.
         max_connections: u64 [Whole(1, 1_000_000)] default "1280",
-        /// Streams of events at a time.
+        /// Maximum number of event streams.
         max_subscribers: u64 [Whole(1, 1_000_000)] default "1024",
-        /// Last events that are kept for all subscribers together. Who falls behind by more is told how many
-        /// it has lost.
+        /// Number of latest events to keep for subscribers. A subscriber that falls further behind receives a
+        /// `lost` event with the count.
         event_backlog: usize [Whole(1, 1 << 20)] default "4096",
     }
 }
 
 section! {
-    /// What the daemon says of itself, on standard error.
+    /// Log, written to standard error.
     pub struct Log in LOG = "log" {
-        /// The least important thing that is said.
+        /// Lowest level to log.
         level: LogLevel [one_of::<LogLevel>()] default "info",
-        /// How it is written.
+        /// Log format.
         format: LogFormat [one_of::<LogFormat>()] default "text",
-        /// Lines of one kind in a second; of more, their number is told.
+        /// Maximum lines per second from one source line. Suppressed lines are counted and reported.
         lines_per_second: u32 [Whole(1, 1_000_000)] default "10",
     }
 }
 
 section! {
-    /// As whom the daemon runs once its sources are open.
+    /// User, capabilities and threads of the daemon after its sources are open.
     pub struct Process in PROCESS = "process" {
-        /// Whom root becomes.
-        user: String [Text("the name of a user")] or "whoever started sudo, else nobody, if it is root; else the same",
-        /// Whether it keeps what opening an interface needs: CAP_NET_RAW, and for AF_XDP CAP_NET_ADMIN,
-        /// CAP_BPF and CAP_IPC_LOCK. They are kept only if there is an interface in the file. Without them a
-        /// live source that has failed cannot be opened again, and a SIGHUP that adds or changes one is
-        /// refused.
+        /// User to switch to after opening the sources.
+        user: String [Text("the name of a user")] or "as root: the user of sudo, else nobody; otherwise unchanged",
+        /// Keep the capabilities that open interfaces: CAP_NET_RAW, and CAP_NET_ADMIN, CAP_BPF and CAP_IPC_LOCK
+        /// for AF_XDP. They are kept only if the file has an interface. Without them, a failed live source
+        /// cannot be reopened, and a reload that adds or changes one is refused.
         keep_capabilities: bool [Boolean] default "true",
-        /// Where collectors and the control loop run. On one thread a reroute follows from a packet without
-        /// waiting for another thread to wake up: for few packets, and least delay. For interfaces, and ports
-        /// of `[emulate]`.
+        /// Threads of collectors and control loop. One shared thread reroutes with the lowest delay, at low
+        /// packet rates. It supports interfaces and ports of `[emulate]`.
         threads: Threads [one_of::<Threads>()] default "per_collector",
     }
 }
 
 section! {
-    /// What is known of the network.
+    /// The network topology.
     pub struct Network in NETWORK = "network" {
-        /// A file of switches, hosts, links and forwarding, in TOML or, if its name ends in .json, in JSON.
-        topology: String [FILE] or "nothing is known: flows have rates, but no ports, and links are not known",
-        /// How long after a change packets may still have been forwarded as before: the longest time that one
-        /// waits in a mirror port. What cannot be told apart within is counted as ambiguous.
+        /// Topology file with switches, hosts, links and forwarding, in TOML, or in JSON if its name ends in
+        /// .json.
+        topology: String [FILE] or "unknown: flows have rates but no ports, and no link utilisation",
+        /// How long packets may still follow the old forwarding state after a change: the maximum queueing
+        /// delay of a mirror port. Packets that cannot be attributed within it are counted as ambiguous.
         settle: Nanos [Delay] default "10ms",
     }
 }
 
 section! {
-    /// A network that is emulated as the daemon runs, for all collectors together, and that the controller
-    /// can steer.
+    /// An emulated network for all collectors, which the controller can control.
     pub struct Emulate in EMULATE = "emulate" {
-        /// An experiment file, as of thalweg emulate. The network is that of the experiment, and collectors
-        /// that say nothing else read its monitor ports: of each switch that has a [[mirror]].
-        file: String [FILE] or "nothing is emulated",
-        /// Emulated seconds in a second. What the machine cannot keep up with is counted.
+        /// Experiment file of thalweg emulate. Its network is the topology. Collectors without another source
+        /// read its monitor ports, one for each switch with a [[mirror]].
+        file: String [FILE] or "none",
+        /// Emulated seconds per second. Time that the machine cannot keep up with is counted.
         pace: f64 [Number(0.0, 1.0)] default "0.01",
     }
 }
 
 section! {
-    /// A collector: one monitor port of one switch. It has one of interface, file and emulate, or reads
-    /// [emulate]. There may be several; each is a thread, and none depends on another.
+    /// A collector: reads one monitor port of one switch. Needs one of interface, file and emulate, or reads
+    /// [emulate].
     pub struct Collector in COLLECTOR = ["collector"] {
-        /// What the API, events and metrics call it. "*" stands for a collector for each monitor port of
-        /// [emulate], called as its switch.
+        /// Name in API, events and metrics. "*" creates a collector for each monitor port of [emulate], named
+        /// after its switch.
         name: String [Text("a name")] needed,
-        /// The switch that it watches, as the topology has it.
+        /// Switch of the monitor port, as named in the topology.
         switch: String [Text("the name of a switch")] or "the collector's name",
-        /// The network interface that the monitor port is wired to.
+        /// Network interface that is connected to the monitor port.
         interface: String [Text("the name of an interface")] or "none",
-        /// Network namespace of the interface, a name of `ip netns`. To reopen a deleted interface there, the daemon must be restarted
-        /// or run inside the namespace, because it drops privileges.
+        /// Network namespace of the interface, as in `ip netns`. Reopening a deleted interface there requires a
+        /// restart, or a daemon that runs inside the namespace, because privileges are dropped.
         namespace: String [Text("the name of a network namespace")] or "that of the daemon",
-        /// A capture file, or - for standard input. Time is that of its packets: the same file gives the same
+        /// Capture file, or - for standard input. Time follows its packets, so the same file gives the same
         /// events.
         file: String [FILE] or "none",
-        /// An experiment file, as of thalweg emulate, that is run for what its monitor ports send.
+        /// Experiment file of thalweg emulate, run to read one of its monitor ports.
         emulate: String [FILE] or "none",
-        /// With emulate: the router of the experiment whose [[mirror]] is read.
+        /// With emulate: router of the experiment whose [[mirror]] is read.
         mirror: String [Text("the name of a router")] or "the switch",
-        /// With interface: how packets come from the kernel.
+        /// With interface: capture backend.
         backend: BackendName [one_of::<BackendName>()] default "auto",
-        /// With interface and AF_XDP: ask the network card for packets instead of waiting for its interrupts.
-        /// Takes a whole core, and saves tens of microseconds.
+        /// With interface and AF_XDP: poll the network card instead of waiting for interrupts. Uses a whole
+        /// core and saves tens of microseconds.
         busy_poll: bool [Boolean] default "false",
-        /// With interface: memory for packets that wait to be read. The default bridges 20 ms at ten million
-        /// packets a second.
+        /// With interface: size of the capture ring. The default buffers 20 ms at 10 million packets/s.
         ring_size: Bytes [Amount] default "64MiB",
-        /// With interface and AF_PACKET: how long the kernel may gather packets before it hands them over, 1
-        /// ms to 1 s. The shortest, as it adds to the delay of every event when little arrives.
+        /// With interface and AF_PACKET: maximum time that the kernel may batch packets, 1 ms to 1 s. It adds
+        /// to the delay of events at low packet rates.
         block_timeout: Nanos [Time] default "1ms",
-        /// With file or emulate: times the recorded pace. Events have packet time either way.
+        /// With file or emulate: replay speed relative to real time. Events have packet time in any case.
         speed: f64 [Number(0.0, f64::INFINITY)] or "as fast as possible",
-        /// Which packets, see pcap-filter(7).
-        filter: String [Text("a filter in tcpdump's language")] or "every packet is measured",
-        /// Whether to look into tunnels (GRE, ERSPAN, VXLAN, Geneve, IP in IP): mirrored traffic often comes
-        /// in one.
+        /// Capture filter, see pcap-filter(7).
+        filter: String [Text("a capture filter in tcpdump syntax")] or "all packets",
+        /// Measure the flows inside tunnels (GRE, ERSPAN, VXLAN, Geneve, IP in IP). Mirrored traffic often
+        /// arrives in a tunnel.
         peel_tunnels: bool [Boolean] default "false",
-        /// Rate of the monitor port. With it and monitor_buffer, rates have bounds for the time that samples
-        /// wait.
+        /// Rate of the monitor port. With monitor_buffer, rate bounds include the queueing delay of samples.
         monitor_rate: BitRate [Rate] or "unknown",
-        /// What may wait for the monitor port: the delay of its samples is at most this over its rate.
+        /// Buffer of the monitor port. The delay of samples is at most this divided by monitor_rate.
         monitor_buffer: Bytes [Amount] or "unknown",
-        /// Least time without a sample between two bursts of a flow (Planck, section 3.2.2).
-        gap: Nanos [Time] or "200us, or eight full frames at the rate of the switch's fastest link if that is longer",
-        /// Longest burst that a rate is taken from (Planck, section 3.2.2: 700us).
+        /// Minimum silence between two bursts of a flow (Planck, section 3.2.2).
+        gap: Nanos [Time] or "200us, or eight full-size frames at the rate of the switch's fastest link if longer",
+        /// Maximum length of a burst (Planck, section 3.2.2: 700us).
         longest_burst: Nanos [Time] or "3.5 gaps",
-        /// Time constant of the smoothing of utilisation; `"0ns"` for none. Rates of flows that compete for a
-        /// link change at different times, so that their sum is off by some percent now and then; a sum that
-        /// jumps from nothing to 95 % of the capacity passes 90 % after 3 ms with this, and at once without.
+        /// Time constant of the smoothed utilisation, `"0ns"` for none. Rates of flows that share a link change
+        /// at different times, so their sum is off by some percent at times. A jump from 0 to 95 % of the
+        /// capacity passes 90 % after 3 ms with the default, and at once without smoothing.
         smoothing: Nanos [Delay] default "1ms",
-        /// Most flows at once, about 450 bytes each. When the table is full, the least recently used makes
-        /// room, and is counted.
+        /// Maximum number of live flows, about 450 bytes each. A full table evicts the least recently used flow
+        /// and counts it.
         flow_capacity: u32 [Whole(1, 1 << 31)] default "131072",
-        /// A flow ends after this long without a packet.
+        /// A flow ends after this much silence.
         idle_timeout: Nanos [Time] default "15s",
-        /// Longer flows are handed on in parts of this length.
+        /// A flow that is still active after this long exports a record and continues.
         active_timeout: Nanos [Time] default "30min",
-        /// Whether to look for cheetah flows: those that move more than R*T bytes within T.
+        /// Detect cheetah flows: flows that send more than R*T bytes within T.
         cheetahs: bool [Boolean] default "true",
-        /// T, the length of a flight.
+        /// T, the flight duration.
         flight_duration: Nanos [Time] default "100ms",
-        /// R, the flight rate above which a flow is a cheetah, by its samples.
+        /// R, the flight rate threshold, applied to samples.
         rate_threshold: BitRate [Rate] default "50mbps",
-        /// Flows that the detector of cheetahs can follow at once, 1 KiB each.
+        /// Maximum number of flows that the detector tracks at once, 1 KiB each.
         tracks: usize [Whole(1, 1 << 24)] default "8192",
-        /// What sketches measure of the samples, window by window; as --tasks of thalweg watch.
+        /// Measurement tasks on samples, as --tasks of thalweg watch.
         tasks: Vec<String> [Texts("measurement tasks, such as [\"heavy:0.1%\", \"entropy:src\", \"distinct\"]")] or "none",
-        /// Length of a window of the tasks.
+        /// Window length of the tasks.
         window: Nanos [Time] default "1s",
-        /// Memory of all sketches together.
+        /// Memory of all sketches.
         task_memory: Bytes [Amount] default "16MiB",
-        /// Whether to keep the last frames, to be written to a capture file when somebody asks.
+        /// Keep the latest frames, for capture files on request.
         keep_samples: bool [Boolean] default "true",
-        /// Memory of the frames that are kept: a slot of sample_length and 16 bytes each.
+        /// Memory for kept frames: sample_length and 16 bytes each.
         sample_ring: Bytes [Amount] default "64MiB",
-        /// Bytes kept of each frame, rounded up to a multiple of 8. With the default a slot is three cache
-        /// lines.
+        /// Bytes kept of each frame, rounded up to a multiple of 8. The default fills three cache lines.
         sample_length: u32 [Whole(64, 65_528)] default "176",
     }
 }
 
 section! {
-    /// When to tell of the utilisation of links. There may be several, 64 for a collector; without any, there
-    /// is one with all defaults.
+    /// An alert rule: when to publish events about link utilisation. At most 64 for each collector. Without any
+    /// rule, one with all defaults applies.
     pub struct Rule in RULE = ["rule"] {
-        /// Which: all; those between a switch and hosts; those between switches; the one from one node to the
-        /// next; a port's. With :in or :out only what comes in to the switch, or goes out of it.
+        /// Links: all, those to hosts, those between switches, one between two nodes, or one port. The suffix
+        /// :in or :out selects one direction, as seen from the switch.
         links: Vec<String> [Texts("all, hosts, switches, \"switches:out\", \"tor0 > h3\", \"tor0:p3\", or \"tor0:p3:out\"")] default "all",
-        /// Whose.
+        /// Collectors that the rule applies to.
         collectors: Vec<String> [Texts("names of collectors")] or "all",
-        /// Share of the capacity from which on a link is congested.
+        /// Utilisation from which a link is congested, as a share of its capacity.
         upper: f64 [Number(0.0, 100.0)] default "0.9",
-        /// Share of the capacity at which it is so no more: at most upper. What is between changes nothing.
+        /// Utilisation at which congestion clears, at most upper.
         lower: f64 [Number(0.0, 100.0)] default "0.8",
-        /// Least packet time between two events of one link and rule. A crossing within it is told when it is
-        /// over, if it still holds.
+        /// Minimum packet time between two events of one link and rule. A crossing within it is published
+        /// afterwards if it still holds.
         spacing: Nanos [Delay] default "1ms",
-        /// As long as the link is congested, that is told again after so much packet time, for whoever
-        /// forgets what is not told, as a controller does. 0s for never.
+        /// Interval at which events repeat while a link is congested, in packet time, for subscribers that
+        /// expire old events, such as the controller. 0s for never.
         repeat: Nanos [Delay] default "0s",
-        /// Most flows to name in an event, the fastest first.
+        /// Maximum number of flows in an event, fastest first.
         flows: usize [Whole(0, 1_000)] default "16",
     }
 }
 
 section! {
-    /// The controller: sends flows from links that are congested another way, by one of several addresses
-    /// that every host has (Planck, section 6.2). It hears of congestion as the [[rule]]s tell it.
+    /// The controller: reroutes flows from congested links to another address of their destination (Planck,
+    /// section 6.2). It reacts to the congestion events of the [[rule]]s.
     pub struct Control in CONTROL = "control" {
-        /// Who decides which flow goes which way.
-        decider: DeciderName [one_of::<DeciderName>()] or "nothing is steered",
-        /// How a flow is sent another way.
+        /// Rerouting algorithm.
+        decider: DeciderName [one_of::<DeciderName>()] or "no rerouting",
+        /// How flows are rerouted.
         actuator: ActuatorName [one_of::<ActuatorName>()] default "log",
-        /// With greedy: what has not been told for so long is not counted on (Planck, section 7.1). A rule's
-        /// repeat should be well below it.
+        /// With greedy: reports older than this are ignored (Planck, section 7.1). Set repeat of the rules well
+        /// below it.
         timeout: Nanos [Time] default "3ms",
-        /// With greedy: what another path must promise above the present one, as a share of that. Rates are
-        /// measured to within 3 %.
+        /// With greedy: minimum improvement of the expected rate, as a share of the present one. Rates are
+        /// accurate to 3 %.
         gain: f64 [Share] default "0.1",
-        /// With greedy: how long a flow is left alone after it was moved, until rates tell what that did.
+        /// With greedy: time without further moves after a reroute, until rates show its effect.
         settle: Nanos [Delay] default "5ms",
-        /// With greedy: whether flows that no way suits may take one that others leave at the same time, if
-        /// those lose nothing by it.
+        /// With greedy: a flow without a better path may take one that another flow leaves at the same time, if
+        /// that flow loses nothing.
         makes_room: bool [Boolean] default "true",
-        /// With first_fit: how often all flows are looked at.
+        /// With first_fit: interval of the placement.
         interval: Nanos [Time] default "100ms",
-        /// How long after a decision a packet with the new address is waited for. Then it has failed, and the
-        /// flow is taken to be where it was.
+        /// Time to wait for a packet with the new address after a reroute. Then the reroute has timed out, and
+        /// the flow counts as unmoved.
         patience: Nanos [Time] default "50ms",
-        /// Flows with less than this share of a link are none of its business.
+        /// Ignore flows below this share of a link.
         least_share: f64 [Share] default "0",
-        /// After so long a controller that has just begun looks which way flows go, and holds them there.
+        /// How long after its start the controller reads the present path of all flows and keeps them there.
         /// Collectors have seen all senders by then.
         learn_after: Nanos [Time] default "1s",
-        /// Whether it only says what it would do.
+        /// Log decisions without carrying them out.
         dry_run: bool [Boolean] default "false",
-        /// Addresses of a host, the base address among them, each with a spanning tree of its own. With arp
-        /// and log they are those of the topology, if that has any.
+        /// Addresses per host, base address included, each with its own spanning tree. With arp and log, the
+        /// topology defines them if it has any.
         addresses: u8 [Whole(1, 64)] default "4",
-        /// Decides which trees a host's addresses have.
+        /// Random seed of the spanning trees.
         seed: u64 [Whole(0, u64::MAX)] default "1",
-        /// How long before they are used collectors are told of new routes (Planck, section 4.1).
+        /// How long before their use collectors learn of new routes (Planck, section 4.1).
         settle_routes: Nanos [Delay] default "10ms",
-        /// Other daemons whose collectors tell of congestion too, beside those here, if there are any. They
-        /// have to know the same switches by the same names.
+        /// Other daemons whose collectors report congestion too. They must use the same switch names.
         remotes: Vec<String> [Texts("the address of another daemon's API, such as \"http://192.0.2.1:9477\"")] or "none",
-        /// The token for these daemons: read is enough, unless the controller sets routes, which they are
-        /// told of.
-        remote_token_file: String [FILE] or "no token is shown",
-        /// Certificates, in PEM, of who signs those of these daemons.
-        remote_ca: String [FILE] or "those that browsers trust",
-        /// With arp: the interfaces by which requests reach hosts.
+        /// API token for these daemons. The scope read suffices unless the controller installs routes.
+        remote_token_file: String [FILE] or "no token",
+        /// CA certificates (PEM) that verify these daemons.
+        remote_ca: String [FILE] or "public CAs",
+        /// With arp: interfaces for ARP requests to hosts.
         interfaces: Vec<String> [Texts("\"eth1\", or \"h3 eth1\" for a host that is reached by one of its own")] or "none",
-        /// With arp and openflow: the network namespace that hosts, or switches, are reached from, as `ip netns`
-        /// has it. With openflow the daemon has to be started in it (`ip netns exec`).
+        /// With arp and openflow: network namespace of hosts or switches, as in `ip netns`. With openflow the
+        /// daemon must be started inside it (`ip netns exec`).
         namespace: String [Text("the name of a network namespace")] or "that of the daemon",
-        /// With arp: how often hosts are told again, so that what nobody acknowledges does not fall back.
+        /// With arp: interval at which ARP entries of hosts are refreshed.
         refresh: Nanos [Time] default "1s",
-        /// With openflow: which switch is which. All of the topology's are needed. Port p of the topology is
-        /// OpenFlow's port p + 1. With a monitor port every rule gets a second action that copies to it
-        /// (Planck, section 4.1); without, mirroring is the switch's own business.
+        /// With openflow: datapath ID of every switch of the topology. Port p of the topology is OpenFlow port
+        /// p + 1. With a monitor port, every rule also mirrors to it (Planck, section 4.1).
         switches: Vec<String> [Texts( "a switch of the topology, its datapath ID, and perhaps its monitor port: \"leaf0 0000005457000001 5\"", )] or "none",
-        /// With openflow: where switches connect to, with OpenFlow 1.3. Without certificates whoever reaches
-        /// the address may say that it is a switch.
-        openflow_listen: String [Text("an address and a port, such as 0.0.0.0:6653")] or "it does not listen",
-        /// With openflow: switches that are connected to. With TLS their certificates are to be for the name,
-        /// else for the address.
+        /// With openflow: listen address for switches, OpenFlow 1.3. Without TLS any host that reaches it can
+        /// pose as a switch.
+        openflow_listen: String [Text("an address and a port, such as 0.0.0.0:6653")] or "none",
+        /// With openflow: switches to connect to. With TLS, their certificates must match the name, or else the
+        /// address.
         openflow_connect: Vec<String> [Texts("an address and a port, and with TLS perhaps a name: \"192.0.2.1:6653 leaf0.example.net\"")] or "none",
-        /// With openflow: certificate of the controller, in PEM.
+        /// With openflow: certificate of the controller (PEM).
         openflow_certificate: String [FILE] or "no TLS",
-        /// With openflow: private key of the controller, in PEM.
+        /// With openflow: private key of the controller (PEM).
         openflow_key: String [FILE] or "no TLS",
-        /// With openflow: certificates, in PEM, of who signs those of switches. A switch without one is
-        /// refused.
+        /// With openflow: CA certificates (PEM) that must have issued those of switches.
         openflow_ca: String [FILE] or "no TLS",
     }
 }
 
 section! {
-    /// Capture files of the last samples: on SIGUSR1, when the API is asked, or when something happens.
+    /// Capture files of the latest samples, written on SIGUSR1, by the API, or on events.
     pub struct Samples in SAMPLES = "samples" {
-        /// Where the files go. It is made if it is not there.
-        folder: String [Text("the name of a folder")] or "none: only the API gives samples",
-        /// What files are written.
+        /// Directory for capture files. Created if missing.
+        folder: String [Text("a directory name")] or "none: samples only by the API",
+        /// Format of capture files.
         format: CaptureFormat [one_of::<CaptureFormat>()] default "pcapng",
-        /// What makes the collector at which it happens write its samples: a link's utilisation rises to its
-        /// upper threshold; falls to its lower; a flow becomes a cheetah.
-        on_event: Vec<String> [Texts("some of congestion, relief, cheetah")] or "nothing",
-        /// Least time between two dumps of a collector for events; others in between are counted.
+        /// Events that dump the samples of their collector: utilisation reaches the upper threshold
+        /// (congestion), the lower one (relief), or a flow becomes a cheetah flow (cheetah).
+        on_event: Vec<String> [Texts("some of congestion, relief, cheetah")] or "none",
+        /// Minimum time between two event dumps of one collector. Skipped dumps are counted.
         spacing: Nanos [Time] default "10s",
-        /// Dumps for events that are kept, those of earlier runs included. The oldest makes room.
+        /// Number of event dumps to keep, including those of earlier runs. The oldest are deleted.
         keep: usize [Whole(1, 100_000)] default "20",
-        /// How long to wait after an event before samples are written, so that they show what followed.
+        /// Delay between event and dump, to include what followed.
         after: Nanos [Delay] default "5ms",
     }
 }
 
 section! {
-    /// Records of flows as they end.
+    /// Export of flow records.
     pub struct Records in RECORDS = "records" {
-        /// A file that gets a JSON line for each flow that ends, as of thalweg watch --flows, with the
-        /// collector's name. Lines are added to what is there.
-        file: String [FILE] or "records are not written",
-        /// A folder in which flows are kept as Parquet, as thalweg collect keeps those of routers.
-        folder: String [Text("the name of a folder, from the folder of this file")] or "records are not kept",
-        /// A collector to which flows are sent as IPFIX; both directions of a flow are one record (RFC 5103).
-        /// Metrics count what could not be sent.
-        ipfix: String [Text("[udp://|tcp://|tls://]HOST[:PORT], such as 10.0.0.1:4739")] or "records are not sent",
-        /// In what unit IPFIX tells times. nfdump 1.7.1 knows no microseconds.
+        /// File for JSON lines, one per flow record, as thalweg watch --flows, with the name of the collector.
+        /// Lines are appended.
+        file: String [FILE] or "none",
+        /// Directory for Parquet files, as written by thalweg collect.
+        folder: String [Text("a directory name, relative to the directory of this file")] or "none",
+        /// IPFIX destination for flow records. Both directions of a flow are one record (RFC 5103). Metrics
+        /// count records that could not be sent.
+        ipfix: String [Text("[udp://|tcp://|tls://]HOST[:PORT], such as 10.0.0.1:4739")] or "none",
+        /// Time unit of IPFIX records. nfdump 1.7.1 does not support microseconds.
         ipfix_times: TimesName [one_of::<TimesName>()] default "microseconds",
-        /// Of who signs the collector's certificate, for tls://, in PEM.
-        ipfix_authority: String [FILE] or "none, so tls:// is refused",
-        /// The certificate that is shown to a collector that asks for one, in PEM.
-        ipfix_certificate: String [FILE] or "none is shown",
-        /// Its private key, in PEM.
+        /// CA certificates (PEM) that verify a tls:// destination.
+        ipfix_authority: String [FILE] or "none: tls:// is refused",
+        /// Client certificate (PEM) for the destination.
+        ipfix_certificate: String [FILE] or "none",
+        /// Private key of the client certificate (PEM).
         ipfix_key: String [FILE] or "none",
     }
 }
 
-const FILE: Text = Text("the name of a file, from the folder of this file");
+const FILE: Text = Text("a file name, relative to the directory of this file");
 
 impl Choices for LogLevel {
     const ALL: &'static [(Self, &'static str, &'static [&'static str])] = &[
-        (LogLevel::Error, "error", &["what fails for good"]),
-        (LogLevel::Warn, "warn", &["what fails and is tried again, and what is lost"]),
-        (LogLevel::Info, "info", &["what begins and ends"]),
-        (LogLevel::Debug, "debug", &["what is done on the way"]),
+        (LogLevel::Error, "error", &["permanent failures"]),
+        (LogLevel::Warn, "warn", &["failures that are retried, and losses"]),
+        (LogLevel::Info, "info", &["starts, stops and reroutes"]),
+        (LogLevel::Debug, "debug", &["details"]),
     ];
 }
 
 impl Choices for LogFormat {
-    const ALL: &'static [(Self, &'static str, &'static [&'static str])] = &[
-        (LogFormat::Text, "text", &["a line of text each"]),
-        (LogFormat::Json, "json", &["a JSON object a line"]),
-    ];
+    const ALL: &'static [(Self, &'static str, &'static [&'static str])] =
+        &[(LogFormat::Text, "text", &["lines of text"]), (LogFormat::Json, "json", &["JSON lines"])];
 }
 
 impl Choices for CaptureFormat {
@@ -354,75 +342,75 @@ impl Choices for CaptureFormat {
             CaptureFormat::Pcapng,
             "pcapng",
             &[
-                "one file, with an interface for each port and direction, and a comment with both ports at each packet",
+                "one file with an interface per port and direction, and both ports in a comment of each packet",
             ],
         ),
-        (CaptureFormat::Pcap, "pcap", &["a file for each output port"]),
+        (CaptureFormat::Pcap, "pcap", &["one file per output port"]),
     ];
 }
 
 choices! {
-    /// Who decides which flow goes which way.
+    /// Rerouting algorithms.
     pub enum DeciderName {
-        /// each flow of a congested link goes where it can expect the most (Planck, algorithm 1)
+        /// moves each flow of a congested link to the path with the highest expected rate (Planck, algorithm 1)
         Greedy = "greedy",
-        /// from time to time all flows are placed anew, each where it first fits (Hedera)
+        /// periodically places all flows on the first path with room (Hedera)
         FirstFit = "first_fit",
-        /// nobody: only what is pinned moves
+        /// moves pinned flows only
         Static = "static",
     }
 }
 
 choices! {
-    /// How a flow is sent another way.
+    /// Ways to reroute a flow.
     pub enum ActuatorName {
-        /// not at all: it is only told
+        /// only logs decisions
         Log = "log",
-        /// in the network of [emulate]
+        /// changes the network of [emulate]
         Emulated = "emulated",
-        /// its source learns another address for its destination, from a request sent to it alone (needs CAP_NET_RAW)
+        /// sends the source an ARP request with another address of the destination (needs CAP_NET_RAW)
         Arp = "arp",
-        /// its first switch writes another address over its destination's; sets the routes of all switches
+        /// installs a rule in the first switch that rewrites the destination address, and the routes of all switches
         OpenFlow = "openflow",
     }
 }
 
 choices! {
-    /// In what unit IPFIX tells times.
+    /// Time units of IPFIX records.
     pub enum TimesName {
         /// flowStartMicroseconds and flowEndMicroseconds
         Microseconds = "microseconds",
-        /// flowStartMilliseconds and flowEndMilliseconds, for collectors that know no others
+        /// flowStartMilliseconds and flowEndMilliseconds, for receivers that support no others
         Milliseconds = "milliseconds",
     }
 }
 
 choices! {
-    /// Where collectors and the control loop run.
+    /// Threads of collectors and control loop.
     pub enum Threads {
-        /// each collector has a thread, and so has the control loop
+        /// one thread for each collector, one for the control loop
         PerCollector = "per_collector",
-        /// all on one: no thread waits for another to wake up
+        /// one thread for all
         One = "one",
     }
 }
 
 choices! {
-    /// How packets come from the kernel.
+    /// Capture backends.
     pub enum BackendName {
-        /// AF_XDP on an interface that carries nothing else, AF_PACKET otherwise; the log says which and why
+        /// AF_XDP on an interface that the host does not use, AF_PACKET otherwise. The log has the choice and its reason
         Auto = "auto",
-        /// a ring shared with the kernel, beside the host's own stack
+        /// a ring shared with the kernel, beside the host's network stack
         AfPacket = "af_packet",
-        /// in front of the host's own stack, which gets no packets any more
+        /// takes packets away from the host's network stack
         AfXdp = "af_xdp",
-        /// as af_packet, but each packet is delivered immediately: lowest delay, for low packet rates
+        /// as af_packet, but delivers each packet at once: lowest delay, for low packet rates
         Prompt = "prompt",
     }
 }
 
 impl BackendName {
-    /// The backend; `None` to choose one.
+    /// Returns the backend; `None` to choose one automatically.
     pub const fn backend(self) -> Option<Backend> {
         match self {
             BackendName::Auto => None,
@@ -438,7 +426,7 @@ mod tests {
     use super::SCHEMA;
 
     #[test]
-    fn defaults_are_accepted_and_every_key_says_what_it_means() {
+    fn defaults_are_valid_and_every_key_is_documented() {
         SCHEMA.check();
     }
 }
