@@ -187,7 +187,7 @@ impl Emulation {
         let topology = plan.topology.clone();
         let mut network = match MirroredRun::new(plan, &topology) {
             Ok(feeds) => feeds,
-            Err(error) => return tracing::error!("the experiment cannot be run: {error}"),
+            Err(error) => return tracing::error!(%error, "emulation failed"),
         };
         // By router, so that no name is looked up for each batch.
         let queues: BTreeMap<RouterId, Queue> = topology
@@ -214,7 +214,7 @@ impl Emulation {
             }
             std::thread::sleep(NAP);
         }
-        tracing::info!(emulated = %Nanos(network.now().0), "the emulation has ended");
+        tracing::info!(emulated = %Nanos(network.now().0), "emulation ended");
         self.0.is_over.store(true, Ordering::Release);
     }
 }

@@ -212,7 +212,7 @@ impl Log {
     pub fn tell_suppressed(&self) {
         let silenced = self.places().end_of_seconds(self.0.start.elapsed());
         for (place, lines) in silenced {
-            tracing::warn!(target: OWN_TARGET, place, lines, "lines held back: there were too many like them");
+            tracing::warn!(target: OWN_TARGET, place, lines, "log lines suppressed");
         }
     }
 

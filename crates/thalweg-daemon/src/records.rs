@@ -93,16 +93,16 @@ fn tell_rest(ledger: &Ledger) {
         let (sent, lost) = (tallies.sent().flow_records, tallies.not_sent_in_all().flow_records);
         let trouble = tallies.trouble().unwrap_or_default();
         match lost {
-            0 => tracing::info!(%destination, sent, "flows were sent"),
-            _ => tracing::warn!(%destination, sent, lost, trouble, "not all flows were sent"),
+            0 => tracing::info!(%destination, sent, "flows exported"),
+            _ => tracing::warn!(%destination, sent, lost, trouble, "flow export incomplete"),
         }
     }
     if let Some(store) = ledger.store() {
         let (kept, lost, in_spool) = (store.written, store.lost.total(), store.in_spool);
         let error = store.last_error.unwrap_or_default();
         match lost + in_spool {
-            0 => tracing::info!(kept, "flows were kept"),
-            _ => tracing::warn!(kept, lost, in_spool, error, "not all flows were kept"),
+            0 => tracing::info!(kept, "flows stored"),
+            _ => tracing::warn!(kept, lost, in_spool, error, "flow storage incomplete"),
         }
     }
 }
@@ -163,8 +163,8 @@ impl<W: Write> JsonWriter<W> {
     /// Tells when writing begins to fail, and when it goes on.
     fn tell(&mut self, result: io::Result<()>) {
         match &result {
-            Err(error) if !self.has_failed => tracing::error!("cannot write records: {error}"),
-            Ok(()) if self.has_failed => tracing::info!("records are written again"),
+            Err(error) if !self.has_failed => tracing::error!(%error, "cannot write records"),
+            Ok(()) if self.has_failed => tracing::info!("writing records again"),
             _ => {}
         }
         self.has_failed = result.is_err();

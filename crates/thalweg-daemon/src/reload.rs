@@ -60,12 +60,12 @@ impl Reloader {
         let config = match self.check_anew() {
             Ok(config) => config,
             Err(error) => {
-                tracing::error!("the configuration is wrong, nothing changes: {error:#}");
+                tracing::error!("invalid configuration, nothing changed: {error:#}");
                 return;
             }
         };
         for key in self.waits_for_restart(&config) {
-            tracing::warn!(key, "this changes when the daemon is started again");
+            tracing::warn!(key, "change requires a restart");
         }
         self.log.set_level(config.log.level);
         self.daemon.dumps().set_options(config.samples.clone());
@@ -77,17 +77,17 @@ impl Reloader {
             fleet.retain(&config.collectors);
             match self.daemon.set_network(Arc::clone(state)) {
                 Ok(change) => {
-                    tracing::info!(version = change.version, "the network has changed");
+                    tracing::info!(version = change.version, "topology changed");
                     for (collector, reason) in change.unconfirmed {
-                        tracing::warn!(collector, "has not taken it up yet: {reason}");
+                        tracing::warn!(collector, reason, "topology not confirmed");
                     }
                 }
-                Err(error) => tracing::error!("the network stays as it was: {error}"),
+                Err(error) => tracing::error!(%error, "topology not changed"),
             }
         }
         fleet.reload(&config.collectors);
         drop(fleet);
-        tracing::info!(collectors = config.collectors.len(), "the configuration was read again");
+        tracing::info!(collectors = config.collectors.len(), "configuration reloaded");
         self.config = config;
     }
 

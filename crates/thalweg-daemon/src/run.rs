@@ -46,13 +46,13 @@ pub fn run(path: &Path, verbose: bool) -> anyhow::Result<()> {
     if let Some(folder) = &config.samples.folder
         && let Err(error) = samples::can_write(folder)
     {
-        tracing::warn!("samples will not be written: {error}");
+        tracing::warn!(%error, "cannot write samples");
     }
     let service = opened.start(Some(log.clone()))?;
     tracing::info!(
         version = service.daemon().version(),
         api = %service.address(),
-        demands = service.access().policy().summary(),
+        access = service.access().policy().summary(),
         collectors = config.collectors.len(),
         "started"
     );
@@ -72,7 +72,7 @@ pub fn run(path: &Path, verbose: bool) -> anyhow::Result<()> {
     }
     watch(&service, &signals, &supervisor);
     supervisor.stops();
-    tracing::info!("stops");
+    tracing::info!("stopping");
     // Systemd is told that all is well meanwhile, as this does not last.
     service.stop(|| supervisor.is_well());
     tracing::info!("stopped");

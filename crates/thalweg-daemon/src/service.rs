@@ -227,7 +227,7 @@ fn has_ended(thread: &JoinHandle<()>, until: Instant, beat: &dyn Fn()) -> bool {
 /// Says what was not handed on or written before the daemon ends.
 fn tell_what_is_left(daemon: &Daemon, is_all_done: bool) {
     if !is_all_done {
-        tracing::error!("not everything has ended within {} s, and is left", STOP_LIMIT.as_secs());
+        tracing::error!(limit_s = STOP_LIMIT.as_secs(), "stop timed out");
     }
     for collector in daemon.collectors() {
         let (lost, waiting) = (collector.records_lost(), collector.records_waiting());
@@ -237,7 +237,7 @@ fn tell_what_is_left(daemon: &Daemon, is_all_done: bool) {
                 late = lost.late,
                 failed = lost.failed,
                 left = waiting,
-                "records were not written"
+                "records not written"
             );
         }
     }

@@ -259,7 +259,7 @@ impl Core {
             }
             Err(error) => {
                 self.network = before;
-                tracing::error!(collector = &*self.config.name, "cannot take up the new network: {error}");
+                tracing::error!(collector = &*self.config.name, %error, "topology not applied");
                 Err(OptionsError::Refused { reason: error.to_string() })
             }
         }
@@ -273,7 +273,7 @@ impl Core {
             && let Some(versions) = newest
             && let Err(error) = self.set_network(versions)
         {
-            tracing::debug!(collector = &*self.config.name, "stays on the network before: {error}");
+            tracing::debug!(collector = &*self.config.name, %error, "topology not applied");
         }
     }
 

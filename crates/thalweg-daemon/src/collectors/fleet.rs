@@ -165,7 +165,7 @@ impl Fleet {
             let started = kept.map_or_else(|| self.start_one(Ready::open(Arc::clone(config))), Ok);
             match started {
                 Ok(running) => self.running.push(running),
-                Err(error) => tracing::error!("{error}"),
+                Err(error) => tracing::error!(%error, "collector not started"),
             }
         }
         self.running.append(&mut before);
@@ -180,7 +180,7 @@ impl Fleet {
             let stays =
                 configs.iter().any(|other| other.name == config.name && other.switch == config.switch);
             if !stays {
-                tracing::info!(collector = running.handle.name(), "is no more in the configuration: stops");
+                tracing::info!(collector = running.handle.name(), "removed from the configuration, stopping");
                 running.stop();
             }
             stays
@@ -257,17 +257,17 @@ impl Running {
             let exchange = match Exchange::new(Arc::clone(config), network.versions()) {
                 Ok(exchange) => exchange,
                 Err(error) => {
-                    tracing::error!(collector = name, "measures as before: {error}");
+                    tracing::error!(collector = name, %error, "configuration not applied");
                     return Some(self);
                 }
             };
             if self.exchange(exchange) {
-                tracing::info!(collector = name, "measures as the new configuration says");
+                tracing::info!(collector = name, "configuration applied");
                 self.config = Arc::clone(config);
                 return Some(self);
             }
         }
-        tracing::info!(collector = name, "has changed: begins anew");
+        tracing::info!(collector = name, "configuration changed, restarting");
         self.stop();
         None
     }
@@ -278,14 +278,14 @@ impl Running {
         let answer = match self.handle.exchange(exchange) {
             Ok(answer) => answer,
             Err(error) => {
-                tracing::warn!(collector = self.handle.name(), "{error}");
+                tracing::warn!(collector = self.handle.name(), %error, "configuration not applied");
                 return false;
             }
         };
         let in_time = answer.recv_timeout(PATIENCE);
         let is_done = in_time.is_ok();
         let old = in_time.ok().or_else(|| {
-            tracing::warn!(collector = self.handle.name(), "{}", AskError::Late);
+            tracing::warn!(collector = self.handle.name(), error = %AskError::Late, "configuration not applied in time, restarting");
             self.event_publisher.tallies().late.fetch_add(1, Ordering::Relaxed);
             self.stop();
             // It may have done so as its last deed.
@@ -303,7 +303,7 @@ impl Running {
             Some(Thread::Own(thread)) => {
                 let ended = thread.join();
                 if ended.is_err() {
-                    tracing::error!(collector = self.handle.name(), "its thread has panicked");
+                    tracing::error!(collector = self.handle.name(), "thread panicked");
                 }
             }
             // Nothing is ever sent: it ends by being disconnected.

@@ -296,7 +296,7 @@ impl Member {
             Ok(Ok(true)) => return true,
             Ok(Ok(false)) => {
                 self.close();
-                tracing::info!(collector = self.name(), "the source has come to its end");
+                tracing::info!(collector = self.name(), "end of input");
                 self.stage = Stage::Ended;
                 self.worker.core.set_state(CollectorState::Ended);
             }
@@ -355,7 +355,7 @@ impl Member {
         let is_down = interface.is_down();
         if std::mem::replace(&mut reading.was_down, is_down) != is_down {
             let name = &*self.worker.core.mailbox.description().name;
-            tracing::warn!(collector = name, "the interface is {}", if is_down { "down" } else { "up" });
+            tracing::warn!(collector = name, "interface {}", if is_down { "down" } else { "up" });
         }
         if is_over {
             // Waits a little for the last frames, and then says so.
@@ -387,7 +387,8 @@ impl Member {
                 tracing::info!(
                     collector = name,
                     source = core.config().source.in_words(),
-                    "reads: {backend}"
+                    backend,
+                    "reading"
                 );
                 core.mailbox.set_backend(backend);
                 core.set_state(CollectorState::Running);
@@ -409,7 +410,7 @@ impl Member {
 
     fn panicked(&mut self, panic: &(dyn Any + Send)) {
         if let Err(error) = self.worker.core.renew() {
-            tracing::error!(collector = self.name(), "cannot begin anew: {error}");
+            tracing::error!(collector = self.name(), %error, "cannot restart");
         }
         self.fail(format!("a mistake of the program: {}", words_of(panic)));
     }
@@ -417,7 +418,12 @@ impl Member {
     fn fail(&mut self, failure: String) {
         let was_read = self.close();
         let wait = self.backoff.after(was_read);
-        tracing::warn!(collector = self.name(), wait_ms = wait.as_millis() as u64, "failed: {failure}");
+        tracing::warn!(
+            collector = self.name(),
+            wait_ms = wait.as_millis() as u64,
+            error = failure,
+            "source failed, retrying"
+        );
         let retry_at = Some(wall_clock() + Nanos(wait.as_nanos() as u64));
         self.worker.core.set_state(CollectorState::Failed { error: failure, retry_at });
         self.stage = Stage::Waits(Instant::now() + wait);

@@ -66,7 +66,7 @@ impl Worker {
             let was_opened = opened.is_ok();
             let failure = match opened.map(|opened| self.work(opened)) {
                 Ok(Ok(Ok(End::OfInput))) => {
-                    tracing::info!(collector = &*name, "the source has come to its end");
+                    tracing::info!(collector = &*name, "end of input");
                     self.core.set_state(CollectorState::Ended);
                     self.answer_until_stopped();
                     break;
@@ -75,20 +75,25 @@ impl Worker {
                 Ok(Ok(Err(error))) | Err(error) => error.to_string(),
                 Ok(Err(panic)) => {
                     if let Err(error) = self.core.renew() {
-                        tracing::error!(collector = &*name, "cannot begin anew: {error}");
+                        tracing::error!(collector = &*name, %error, "cannot restart");
                     }
                     format!("a mistake of the program: {}", words_of(&*panic))
                 }
             };
             // A file that was read in part would be told of twice.
             if was_opened && !self.core.config().source.is_live() {
-                tracing::error!(collector = &*name, "{failure}; everything before was measured");
+                tracing::error!(collector = &*name, error = failure, "input ended early");
                 self.core.set_state(CollectorState::Failed { error: failure, retry_at: None });
                 self.answer_until_stopped();
                 break;
             }
             let wait = backoff.after(begun.elapsed());
-            tracing::warn!(collector = &*name, wait_ms = wait.as_millis() as u64, "failed: {failure}");
+            tracing::warn!(
+                collector = &*name,
+                wait_ms = wait.as_millis() as u64,
+                error = failure,
+                "source failed, retrying"
+            );
             let retry_at = Some(wall_clock() + Nanos(wait.as_nanos() as u64));
             self.core.set_state(CollectorState::Failed { error: failure, retry_at });
             self.wait_for(wait);
@@ -128,7 +133,7 @@ impl Worker {
     fn work(&mut self, opened: Opened) -> Result<Result<End, SourceError>, Box<dyn Any + Send>> {
         let Opened { source, backend } = opened;
         let name = &*self.core.mailbox.description().name;
-        tracing::info!(collector = name, source = self.core.config().source.in_words(), "reads: {backend}");
+        tracing::info!(collector = name, source = self.core.config().source.in_words(), backend, "reading");
         self.core.mailbox.set_backend(backend);
         self.core.set_state(CollectorState::Running);
         let result = catch_unwind(AssertUnwindSafe(|| match source {
@@ -215,11 +220,7 @@ impl Worker {
                 self.core.catch_up();
                 if std::mem::replace(&mut was_down, is_down(&source)) != was_down {
                     let name = &*self.core.mailbox.description().name;
-                    tracing::warn!(
-                        collector = name,
-                        "the interface is {}",
-                        if was_down { "down" } else { "up" }
-                    );
+                    tracing::warn!(collector = name, "interface {}", if was_down { "down" } else { "up" });
                 }
             }
         }

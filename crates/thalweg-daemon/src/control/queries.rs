@@ -86,7 +86,7 @@ fn announce(network: &Network, remotes: &Remotes, state: &Arc<NetworkState>, ahe
     match network.announce(Arc::clone(state), ahead) {
         Ok(change) => {
             for (collector, reason) in change.unconfirmed {
-                tracing::warn!(collector, "has not taken up the routes yet: {reason}");
+                tracing::warn!(collector, reason, "routes not confirmed");
             }
             remotes.push(state);
             Answer { input: Input::Announced(change.from), version: Some(change.version) }
@@ -115,7 +115,7 @@ fn all_flows(collectors: &CollectorList, topology: &Topology) -> Vec<PairRate> {
             seen.rate.0 += known.rate.value as u64;
         });
         if let Err(error) = answered {
-            tracing::warn!(collector = collector.name(), "was not polled: {error}");
+            tracing::warn!(collector = collector.name(), %error, "poll failed");
         }
         for (pair, observed) in here {
             let is_first = topology.router_of(pair.source) == router;

@@ -61,11 +61,11 @@ impl Remotes {
         for client in &self.clients {
             let (client, body) = (client.clone(), Arc::clone(&body));
             let push = move || match client.put("/v1/topology", &body) {
-                Ok(_) => tracing::info!(daemon = client.base(), "was told of the routes"),
-                Err(error) => tracing::warn!(daemon = client.base(), "was not told of the routes: {error}"),
+                Ok(_) => tracing::info!(daemon = client.base(), "routes sent"),
+                Err(error) => tracing::warn!(daemon = client.base(), %error, "routes not sent"),
             };
             if let Err(error) = std::thread::Builder::new().name("push".to_owned()).spawn(push) {
-                tracing::warn!("routes are not told: {error}");
+                tracing::warn!(%error, "routes not sent");
             }
         }
     }
@@ -80,9 +80,9 @@ struct RemoteClock {
 
 fn hear(client: &Client, heard: Heard, notice_sender: &NoticeSender, clock: &mut RemoteClock) {
     match heard {
-        Heard::Subscribed => tracing::info!(daemon = client.base(), "listens to its collectors"),
+        Heard::Subscribed => tracing::info!(daemon = client.base(), "subscribed"),
         Heard::Unsubscribed { error, retry_in } => {
-            tracing::warn!(daemon = client.base(), "tells nothing, asked again in {retry_in:?}: {error}");
+            tracing::warn!(daemon = client.base(), %error, ?retry_in, "subscription failed");
         }
         Heard::Lost(loss) => {
             let count = match loss {

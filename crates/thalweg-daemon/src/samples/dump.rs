@@ -332,10 +332,10 @@ pub(crate) fn run_dump_thread(dumps: &Dumps, dump_queue: &Receiver<DumpSignal>, 
                 if let (Cause::Event(_), Some(folder)) = (cause, &options.folder)
                     && let Err(error) = names::keep_newest(folder, options.keep.max(1))
                 {
-                    tracing::warn!("cannot remove old samples from {}: {error}", folder.display());
+                    tracing::warn!(folder = %folder.display(), %error, "cannot remove old samples");
                 }
             }
-            Err(error) => tracing::warn!("{error}"),
+            Err(error) => tracing::warn!(%error, "samples not written"),
         }
     }
     dumps.crowded.fetch_add(dump_queue.try_iter().count() as u64, Ordering::Relaxed);

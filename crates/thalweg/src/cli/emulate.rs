@@ -110,9 +110,6 @@ impl EmulateArgs {
             Plan::new(&experiment)?;
             return super::print(experiment.print());
         }
-        if let Some(folder) = &self.output {
-            std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-        }
         match self.sweep.is_empty() {
             true => self.single(&experiment, &stop),
             false => self.matrix(&experiment, &stop),
@@ -121,6 +118,7 @@ impl EmulateArgs {
 
     fn single(&self, experiment: &Experiment, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
         let plan = Plan::new(experiment)?;
+        self.create_output()?;
         let bars = Bars::new(vec![String::new()]);
         stop_on_signals(stop)?;
         let results = thalweg_experiment::run(plan, self.output.as_deref(), stop, &mut |progress| {
@@ -143,6 +141,7 @@ impl EmulateArgs {
 
     fn matrix(&self, experiment: &Experiment, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
         let sweep = Sweep::new(experiment, self.sweep.clone())?;
+        self.create_output()?;
         let threads = self.threads.unwrap_or_else(|| available_parallelism().map_or(1, Into::into));
         let bars = Bars::new((0..sweep.runs()).map(|run| sweep.told(run).join(" ")).collect());
         stop_on_signals(stop)?;
@@ -167,6 +166,12 @@ impl EmulateArgs {
             plots::draw_sweep(folder, &results)?;
         }
         super::print(if self.json { json::lines(&results) } else { report::comparison(&results) })
+    }
+
+    /// Creates the output directory before a long run, not after.
+    fn create_output(&self) -> anyhow::Result<()> {
+        let Some(folder) = &self.output else { return Ok(()) };
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))
     }
 
     fn write(&self, folder: &Path, results: &Results) -> anyhow::Result<()> {

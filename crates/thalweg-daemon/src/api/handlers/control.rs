@@ -71,7 +71,7 @@ pub(in crate::api) fn pin(
 ) -> Result<Json<Control>, Problem> {
     let control = controller(api)?;
     control.state().pin(&source, &destination, address).map_err(|error| wrong(&error))?;
-    tracing::info!("{source} > {destination} is pinned to address {address}, by the API");
+    tracing::info!(src = %source, dst = %destination, tree = address, "pinned");
     Ok(Json(convert::control(control)))
 }
 
@@ -82,7 +82,7 @@ pub(in crate::api) fn unpin(
 ) -> Result<Json<Control>, Problem> {
     let control = controller(api)?;
     control.state().unpin(&source, &destination).map_err(|error| wrong(&error))?;
-    tracing::info!("{source} > {destination} is pinned no more, by the API");
+    tracing::info!(src = %source, dst = %destination, "unpinned");
     Ok(Json(convert::control(control)))
 }
 
@@ -93,7 +93,7 @@ pub(in crate::api) fn freeze(
 ) -> Result<Json<Control>, Problem> {
     let control = controller(api)?;
     control.state().freeze(frozen);
-    tracing::info!("the controller {}, by the API", if frozen { "only watches" } else { "steers again" });
+    tracing::info!("controller {}", if frozen { "frozen" } else { "resumed" });
     Ok(Json(convert::control(control)))
 }
 

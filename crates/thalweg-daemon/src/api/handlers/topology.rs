@@ -81,7 +81,7 @@ pub(in crate::api) fn put(api: &Api, given: GivenNetwork) -> Result<Json<NewTopo
         .network
         .announce(state, Nanos::ZERO)
         .map_err(|error| Problem::new(Code::Conflict, error))?;
-    tracing::info!(version = change.version, "a new version of the network, by the API");
+    tracing::info!(version = change.version, "topology changed by the API");
     Ok(Json(convert::new_topology(&change)))
 }
 

@@ -149,6 +149,13 @@ fn the_printed_experiment_gives_the_same_results() {
 }
 
 #[test]
+fn an_output_directory_that_cannot_be_created_is_reported_before_the_run() {
+    let run = emulate(&["--output", "/proc/none/out", "rack.toml"]).ended_with(1);
+    assert!(run.stderr.contains("cannot create /proc/none/out"), "{}", run.stderr);
+    assert!(!run.stderr.contains("emulated "), "{}", run.stderr);
+}
+
+#[test]
 fn every_kind_of_mistake_ends_with_code_2_before_anything_is_run() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");

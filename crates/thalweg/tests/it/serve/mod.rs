@@ -196,7 +196,7 @@ fn a_reload_takes_up_a_right_file_and_a_wrong_one_changes_nothing() {
 
     serve.configure(&[CAPTURE, "speeed = 1\n[[rule]]\nupper = 0.1\n"].concat());
     serve.signal("-HUP");
-    serve.wait("it is told", |serve| serve.log().contains("nothing changes"));
+    serve.wait("it is told", |serve| serve.log().contains("nothing changed"));
     let log = serve.log();
     assert!(log.contains("thalweg.toml:9: unknown key speeed; did you mean speed?"), "{log}");
     assert_eq!(serve.collectors().len(), 2);
@@ -205,7 +205,7 @@ fn a_reload_takes_up_a_right_file_and_a_wrong_one_changes_nothing() {
     fs::write(serve.path("topology.toml"), "[[router]]\nname = \"leaf9\"\n").unwrap();
     serve.configure(&emulated.replace("\"b\"", "\"c\""));
     serve.signal("-HUP");
-    serve.wait("it is told", |serve| serve.log().matches("nothing changes").count() == 2);
+    serve.wait("it is told", |serve| serve.log().matches("nothing changed").count() == 2);
     assert_eq!(serve.collectors().len(), 2);
 
     fs::copy(root().join("examples/collector/topology.toml"), serve.path("topology.toml")).unwrap();
