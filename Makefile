@@ -13,7 +13,7 @@ help: ## say this
 	@echo
 	@echo '  FUZZ_SECONDS=N make fuzz   spends N seconds on each fuzz target (60)'
 
-run: ## build, and demonstrate rerouting on an emulated network for 15 s
+run: ## build, and demonstrate rerouting on an emulated network for 12 s
 	@scripts/setup.sh run
 	@echo '==> build the release binary'
 	@cargo build --release -p thalweg
@@ -21,11 +21,12 @@ run: ## build, and demonstrate rerouting on an emulated network for 15 s
 	@scripts/run.sh $(THALWEG)
 	@echo
 	@echo 'Try next:'
-	@echo '  $(THALWEG) watch --replay $(CAPTURE)          live view of a capture file'
-	@echo '  sudo $(THALWEG) watch eth0                                      live view of an interface'
-	@echo '  $(THALWEG) serve -c examples/steering/thalweg.toml              this demonstration, without end'
-	@echo '  sudo $(THALWEG) lab run collide                                 the same with real TCP on this machine'
-	@echo '  make python && $(THALWEG) flows --help                          analyse flow records'
+	@printf '  %-62s %s\n' \
+	  '$(THALWEG) watch --replay $(CAPTURE)' 'live view of a capture file' \
+	  'sudo $(THALWEG) watch eth0' 'live view of an interface' \
+	  '$(THALWEG) serve -c examples/steering/thalweg.toml' 'this demonstration, without end' \
+	  'sudo $(THALWEG) lab run collide' 'the same with real TCP on this machine' \
+	  'make python && $(THALWEG) flows --help' 'analyse flow records'
 
 python: ## install the Python package into .venv, for thalweg flows and notebooks
 	@scripts/setup.sh python

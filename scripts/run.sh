@@ -5,7 +5,7 @@
 set -eu
 
 program=$1
-seconds=${2:-15}
+seconds=${2:-12}
 config=examples/steering/thalweg.toml
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
