@@ -6,8 +6,8 @@ THALWEG := $(or $(CARGO_TARGET_DIR),target)/release/thalweg
 .DEFAULT_GOAL := help
 .PHONY: help run python test lint bench fuzz
 
-help: ## say this
-	@echo 'Thalweg: finds where the traffic of a network runs strongest, within milliseconds.'
+help: ## list the targets
+	@echo "Thalweg: finds the flows that fill a network's links, within milliseconds."
 	@echo
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
