@@ -1,18 +1,18 @@
-//! Sketches: summaries of a stream of weighted keys in a small fixed memory, sampled as NitroSketch does.
+//! Sketches: summaries of a stream of weighted keys in a small, fixed memory, with NitroSketch sampling.
 //!
-//! | summary | answers | error |
+//! | sketch | answers | error |
 //! |---|---|---|
 //! | [`CountMin`] | the weight of a key | never too low; eps L1 |
 //! | [`CountSketch`] | the weight of a key; L2 | unbiased; eps L2 |
 //! | [`KAry`] | the change of a key's weight between two windows | each row unbiased; eps L2 of the change |
-//! | [`UnivMon`] | distinct keys, entropy, moments, heavy hitters, from one state | |
-//! | [`TopK`] | which keys are largest, beside any of these | |
+//! | [`UnivMon`] | distinct keys, entropy, moments and heavy hitters from one state | |
+//! | [`TopK`] | the largest keys, beside any of these | |
 //! | [`HyperLogLog`] | distinct keys | 1.04/sqrt(m) |
-//! | [`Spread`] | keys seen with many distinct peers | |
+//! | [`Spread`] | keys with many distinct peers | |
 //!
-//! [`Nitro`] samples the row updates of those that are linear in their stream, which makes them one to two orders of
-//! magnitude faster and keeps their guarantees. Every answer is an [`Estimate`]: a value and where the truth lies.
-//! What one machine has counted, another reads and merges: [`state`].
+//! [`Nitro`] samples the row updates of the linear sketches. That makes them one to two orders of magnitude faster
+//! and keeps their guarantees. Every result is an [`Estimate`]: a value with its error bounds. Sketches are saved,
+//! read back and merged across machines: [`state`].
 //!
 //! ```
 //! use thalweg_sketch::{CountSketch, Hasher, Mode, Nitro, Probability, RowSketch, Shape};

@@ -1,44 +1,44 @@
-//! Why two summaries cannot be put together.
+//! Why two sketches cannot be merged.
 
 use thiserror::Error;
 
 use crate::digest::Hasher;
 use crate::shape::Shape;
 
-/// What differs between two summaries that were to be merged or subtracted.
+/// The property in which two sketches differ that were to be merged or subtracted.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum MergeError {
     /// Rows or columns.
-    #[error("shapes differ: {mine} here, {theirs} there")]
+    #[error("shapes differ: {mine} and {theirs}")]
     Shape {
-        /// Of the one that was to take in the other.
+        /// The value of the receiving sketch.
         mine: Shape,
-        /// Of the other.
+        /// The value of the other sketch.
         theirs: Shape,
     },
-    /// Seed of the hash: the same key is in other places.
-    #[error("seeds of the hash differ: {mine:#x} here, {theirs:#x} there")]
+    /// The hash seed: the same key has different counters.
+    #[error("hash seeds differ: {mine:#x} and {theirs:#x}")]
     Seed {
-        /// Of the one that was to take in the other.
+        /// The value of the receiving sketch.
         mine: u64,
-        /// Of the other.
+        /// The value of the other sketch.
         theirs: u64,
     },
-    /// Levels of a UnivMon.
-    #[error("levels differ: {mine} here, {theirs} there")]
+    /// The number of levels of a UnivMon.
+    #[error("numbers of levels differ: {mine} and {theirs}")]
     Levels {
-        /// Of the one that was to take in the other.
+        /// The value of the receiving sketch.
         mine: usize,
-        /// Of the other.
+        /// The value of the other sketch.
         theirs: usize,
     },
-    /// Precision of a distinct counter.
-    #[error("precisions differ: 2^{mine} registers here, 2^{theirs} there")]
+    /// The precision of a distinct counter.
+    #[error("precisions differ: 2^{mine} and 2^{theirs} registers")]
     Precision {
-        /// Of the one that was to take in the other.
+        /// The value of the receiving sketch.
         mine: u8,
-        /// Of the other.
+        /// The value of the other sketch.
         theirs: u8,
     },
 }

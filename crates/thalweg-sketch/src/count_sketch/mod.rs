@@ -1,12 +1,12 @@
-//! Count Sketch: unbiased, with an error that follows the L2 norm.
+//! Count Sketch: unbiased estimates with an error proportional to the L2 norm.
 //!
-//! Charikar, Chen, Farach-Colton 2002, "Finding frequent items in data streams". Each key adds its weight, with a
-//! sign of its own in each row, to one counter of each row; the median of the counters, signs undone, is the
-//! estimate. Collisions cancel instead of adding up.
+//! Charikar, Chen, Farach-Colton 2002, "Finding frequent items in data streams". Each key adds its weight, with its
+//! own sign in each row, to one counter of each row. The estimate is the median of these counters, signs undone.
+//! Collisions cancel instead of adding up.
 //!
-//! **Guarantee**: the interval of [`crate::noise`]; before any data, an error of more than eps L2,
-//! eps = sqrt(c/w), has the probability that the median of d rows fails which each fail with 1/c (their lemma 4,
-//! with c = 8). The sum of a row's squares estimates F2 (Alon, Matias, Szegedy 1996), with relative variance 2/w.
+//! **Guarantee**: the interval of [`crate::noise`]. Before any data, the error exceeds eps L2, eps = sqrt(c/w), with
+//! the probability that the median of d rows fails when each row fails with probability 1/c (their lemma 4, with c =
+//! 8). The sum of a row's squares estimates F2 (Alon, Matias, Szegedy 1996), with relative variance 2/w.
 //!
 //! Memory: d w counters of 4 or 8 bytes. An update touches d cache lines.
 
@@ -26,25 +26,25 @@ pub struct CountSketch<C: Counter = i32> {
 }
 
 impl<C: Counter> CountSketch<C> {
-    /// An empty sketch.
+    /// Creates an empty sketch.
     pub fn new(shape: Shape, hasher: Hasher) -> CountSketch<C> {
         CountSketch { rows: Rows::new(shape, hasher) }
     }
 
-    /// The smallest shape that keeps the error below `eps` L2 with probability 1 - `delta`.
+    /// Returns the smallest shape that keeps the error below `eps` L2 with probability 1 - `delta`.
     ///
     /// # Errors
-    /// If they are not between 0 and 1, or ask for a sketch larger than there is.
+    /// If `eps` or `delta` is not between 0 and 1, or the sketch would exceed the maximum size.
     pub fn shape_for(eps: f64, delta: f64) -> Result<Shape, ShapeError> {
         shape_for(eps, delta, |spread| spread)
     }
 
-    /// Error as a share of L2, eps, and the probability of more, delta, that a shape gives.
+    /// Returns (eps, delta) of a shape: the error is at most `eps` L2 with probability 1 - `delta`.
     pub fn guarantee(shape: Shape) -> (f64, f64) {
         guarantee(shape, shape.width() as f64)
     }
 
-    /// Sum of the squares of all keys' weights, F2 = L2^2.
+    /// Estimates F2 = L2^2, the sum of the squares of all keys' weights.
     pub fn f2(&self) -> Estimate {
         f2(&self.rows, signed_energy(&self.rows.counters))
     }
@@ -73,8 +73,8 @@ impl<C: Counter> RowSketch for CountSketch<C> {
     }
 }
 
-/// The smallest odd number of rows whose median fails seldom enough, each wide enough for `eps`: collisions are to
-/// divide the variance by c/eps^2, which takes rows of `width_for` that.
+/// Returns the smallest odd number of rows whose median fails with probability at most `delta`, each wide enough for
+/// `eps`. `width_for(x)` is the row width at which collisions divide the variance by x; here x = c/eps^2.
 pub(crate) fn shape_for(eps: f64, delta: f64, width_for: impl Fn(f64) -> f64) -> Result<Shape, ShapeError> {
     check_guarantee("eps", eps)?;
     check_guarantee("delta", delta)?;
@@ -87,7 +87,7 @@ pub(crate) fn guarantee(shape: Shape, spread: f64) -> (f64, f64) {
     ((CHEBYSHEV / spread).sqrt(), median_failure(shape.rows(), 1.0 / CHEBYSHEV))
 }
 
-/// F2 from the median sum of squares, less what sampling added to it.
+/// Estimates F2 from the median sum of squares, less the share of sampling.
 pub(crate) fn f2<C: Counter>(rows: &Rows<C>, energy: f64) -> Estimate {
     f2_from(energy, rows.counters.shape(), &rows.account, rows.counters.saturations())
 }
@@ -112,7 +112,7 @@ pub(crate) fn noise(energy: f64, shape: Shape, account: &Account, saturations: u
     Noise::new(energy, shape.rows(), shape.width(), shape.width() as f64, account, saturations)
 }
 
-/// The weight of a key in rows with signs.
+/// Estimates the weight of a key from rows with signs.
 pub(crate) fn estimate<C: Counter>(
     counters: &Counters<C>,
     digest: Digest,

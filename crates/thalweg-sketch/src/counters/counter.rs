@@ -1,36 +1,36 @@
-//! The type of a counter.
+//! Counter types.
 
 use std::fmt::Debug;
 
-/// The type of a counter: `i32` for packets, `i64` for bytes.
+/// A counter type: `i32` for packets, `i64` for bytes.
 pub trait Counter:
     sealed::Sealed + Copy + Debug + Default + Ord + Send + Sync + TryFrom<i64> + bytemuck::Pod
 {
-    /// Its size in bytes.
+    /// The size in bytes.
     const BYTES: usize;
 
-    /// The sum, or `None` if it is out of range.
+    /// Returns the sum, or `None` if it is out of range.
     fn plus(self, weight: i64) -> Option<Self>;
 
-    /// The sum of numbers that are known not to leave the range.
+    /// Returns the sum, which the caller knows to be in range.
     fn plus_in_range(self, weight: Self) -> Self;
 
-    /// A number that is known to be in range, and its opposite.
+    /// Returns `weight`, which the caller knows to be in range, and its negation.
     fn both_signs(weight: i64) -> [Self; 2];
 
-    /// The number, or its opposite; the lowest has the highest. Without a branch: nobody predicts signs.
+    /// Returns the number or its negation; the minimum becomes the maximum. Branch-free: signs are unpredictable.
     fn signed(self, minus: bool) -> Self;
 
-    /// Half-way between two.
+    /// Returns the midpoint of two numbers.
     fn middle(self, other: Self) -> Self;
 
-    /// The end of the range on the side of `weight`.
+    /// Returns the limit of the range on the side of `weight`.
     fn end(weight: i64) -> Self;
 
-    /// The value nearest to `value`, and whether it had to be moved into range.
+    /// Returns the nearest value in range, and whether it was clamped.
     fn nearest(value: f64) -> (Self, bool);
 
-    /// The value.
+    /// Returns the value as an `i64`.
     fn get(self) -> i64;
 }
 
@@ -89,7 +89,7 @@ impl Counter for i32 {
 impl Counter for i64 {
     const BYTES: usize = 8;
 
-    /// A weight at an end of its type was cut there on its way: the product with 1/p, or the opposite of the least.
+    /// A weight at a limit of `i64` was already clamped: a product with 1/p, or the negation of `i64::MIN`.
     #[inline(always)]
     fn plus(self, weight: i64) -> Option<i64> {
         let is_cut = weight.unsigned_abs() >= i64::MAX as u64;
@@ -123,7 +123,7 @@ impl Counter for i64 {
 
     fn nearest(value: f64) -> (i64, bool) {
         let rounded = value.round();
-        // 2^63 is the first that does not fit; -2^63 is the last that does.
+        // 2^63 is the first value out of range; -2^63 is the last in range.
         let too_large = 9_223_372_036_854_775_808.0;
         (rounded as i64, rounded >= too_large || rounded < -too_large)
     }

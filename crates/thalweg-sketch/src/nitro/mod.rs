@@ -1,21 +1,20 @@
-//! NitroSketch: row updates left to chance, so that most packets cost nothing.
+//! NitroSketch: samples row updates, so most packets cost nothing.
 //!
-//! Liu, Ben-Basat, Einziger, Kassner, Braverman, Friedman, Sekar 2019, "NitroSketch: robust and general
-//! sketch-based monitoring in software switches". Of the sequence of all (packet, row) pairs each is updated with
-//! probability p, and then by 1/p of the weight; which ones is drawn as geometric gaps, so that the rest is never
-//! looked at. p is a power of two, so that 1/p is a whole number and every row is unbiased for every p;
-//! weights enter with the p of their moment, so that changes of p keep it so.
+//! Liu, Ben-Basat, Einziger, Kassner, Braverman, Friedman, Sekar 2019, "NitroSketch: robust and general sketch-based
+//! monitoring in software switches". Each (packet, row) pair is updated with probability p, by 1/p of the weight.
+//! Geometric gaps select the pairs, so the others are never read. p is a power of two, so 1/p is an integer and every
+//! row is unbiased for every p. Each weight uses the p at its time, so changes of p keep rows unbiased.
 //!
-//! **Cost.** A batch goes through in groups of 64 sampled pairs, in three steps: draw the pairs, asking for their keys'
-//! cache lines; hash the keys, asking for the counters' lines; add. Keys of other packets are not even made. At p = 1 the batch is hashed and
-//! added row by row without draws, to the same state as the sketch alone would have.
+//! **Cost.** A batch is processed in groups of 64 sampled pairs, in three steps: draw the pairs and prefetch their
+//! keys; hash the keys and prefetch the counters; add. Keys of other packets are never built. At p = 1 the batch is
+//! hashed and added row by row without draws, with the same result as the sketch alone.
 //!
-//! **Guarantee.** See `noise`: the account of a sketch knows how it was sampled, so that its estimates carry
-//! bounds in every mode, or say that it has not converged.
+//! **Guarantee.** See `noise`: a sketch knows from its account how it was sampled. Its estimates have bounds in every
+//! mode, or are marked as not converged.
 //!
-//! **Modes** ([`Mode`]). *Fixed*: one p. *AlwaysLineRate*: p follows the arrival rate, once an epoch, so that the
-//! rows' updates fit into a budget of time. *AlwaysCorrect*: p = 1 until the [`convergence`] test says that sampling
-//! keeps the error below eps L2; the test is repeated, and p goes back up if a stream turns so that it fails.
+//! **Modes** ([`Mode`]). *Fixed*: one p. *AlwaysLineRate*: p follows the arrival rate, once per epoch, so that the
+//! row updates fit into a time budget. *AlwaysCorrect*: p = 1 until the [`convergence`] test shows that sampling
+//! keeps the error below eps L2; the test is repeated, and p rises again if a later test fails.
 
 use crate::digest::Digest;
 
@@ -36,24 +35,24 @@ pub use sampler::table_bytes;
 use line_rate::Epoch;
 use sampler::Sampler;
 
-/// Sampled pairs that go through together.
+/// Sampled pairs per group.
 const GROUP: usize = 64;
 
-/// Packets that go through together at p = 1: the digests take 4 KiB.
+/// Packets per group at p = 1: the digests take 4 KiB.
 const EXACT_GROUP: usize = 256;
 
-/// Keys that are about a cache line: one is asked for, a group ahead.
+/// Keys per cache line, approximately: the sampler prefetches one key per line, a group ahead.
 const A_LINE: usize = 4;
 
 /// How p is chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Mode {
-    /// Always this.
+    /// A constant p.
     Fixed(Probability),
-    /// As the arrival rate demands.
+    /// p follows the arrival rate.
     AlwaysLineRate(LineRate),
-    /// As the error allows.
+    /// p follows the error.
     AlwaysCorrect(Target),
 }
 
@@ -66,10 +65,10 @@ pub struct Nitro<S> {
     pace: Pace,
 }
 
-/// What the modes have seen.
+/// The state of the modes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pace {
-    /// AlwaysLineRate: the time, and the epoch under way.
+    /// AlwaysLineRate: the time and the current epoch.
     now_ns: Option<u64>,
     epoch: Option<Epoch>,
     /// AlwaysCorrect: packets so far, and when to test next.
@@ -78,7 +77,7 @@ struct Pace {
 }
 
 impl<S> Nitro<S> {
-    /// Samples the updates of `sketch`, which may have been fed before. Equal seeds draw equally.
+    /// Samples the updates of `sketch`, which may already have data. Equal seeds give equal draws.
     pub fn new(sketch: S, mode: Mode, seed: u64) -> Nitro<S> {
         let probability = match mode {
             Mode::Fixed(probability) => probability,
@@ -87,32 +86,32 @@ impl<S> Nitro<S> {
         Nitro { sketch, sampler: Sampler::new(probability, seed), mode, pace: Pace::default() }
     }
 
-    /// The sketch, to ask.
+    /// Returns the sketch, for queries.
     pub fn sketch(&self) -> &S {
         &self.sketch
     }
 
-    /// The sketch, to change: to empty it when a window ends, or to take another in.
+    /// Returns the sketch, for changes: to clear it at the end of a window, or to merge another into it.
     pub fn sketch_mut(&mut self) -> &mut S {
         &mut self.sketch
     }
 
-    /// The sketch alone.
+    /// Returns the sketch and drops the sampler.
     pub fn into_sketch(self) -> S {
         self.sketch
     }
 
-    /// How p is chosen.
+    /// Returns how p is chosen.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// The p of now.
+    /// Returns the current p.
     pub fn probability(&self) -> Probability {
         self.sampler.probability()
     }
 
-    /// A new window begins with an empty sketch: AlwaysCorrect begins anew, AlwaysLineRate keeps its pace.
+    /// Starts a new window with an empty sketch: AlwaysCorrect restarts at p = 1, AlwaysLineRate keeps its p.
     pub fn begin_window(&mut self) {
         if let Mode::AlwaysCorrect(_) = self.mode {
             (self.pace.packets, self.pace.next_test) = (0, 0);
@@ -120,8 +119,8 @@ impl<S> Nitro<S> {
         }
     }
 
-    /// Lets time pass, in nanoseconds of any clock that does not go back; call it about every batch.
-    /// Only AlwaysLineRate looks at it, when the next batch comes.
+    /// Sets the current time in nanoseconds of any monotonic clock; call it about once per batch. Only AlwaysLineRate
+    /// uses it, at the next batch.
     pub fn advance(&mut self, now_ns: u64) {
         self.pace.now_ns = Some(now_ns);
     }
@@ -146,7 +145,7 @@ impl<S> Nitro<S> {
         self.update_part(batch, 0, batch.len());
     }
 
-    /// AlwaysCorrect: cuts the batch where tests are due.
+    /// AlwaysCorrect: splits the batch where tests are due.
     fn update_correctly<B>(&mut self, batch: &B, target: Target)
     where
         B: Batch + ?Sized,
@@ -172,8 +171,8 @@ impl<S> Nitro<S> {
         }
     }
 
-    /// Whether the test spoke of such weights: none negative, none heavier than all before. If not, they are counted
-    /// exactly, and the test is asked again.
+    /// Whether the last test covers these weights: none negative, none heavier than all before. If not, they are
+    /// counted exactly, and the test runs again.
     fn was_tested_for<B>(&self, batch: &B, from: usize, to: usize) -> bool
     where
         B: Batch + ?Sized,
@@ -200,7 +199,7 @@ impl<S> Nitro<S> {
         }
     }
 
-    /// Every row of every packet.
+    /// Updates every row of every packet.
     fn update_all<B>(&mut self, batch: &B, from: usize, to: usize)
     where
         B: Batch + ?Sized,
@@ -224,7 +223,7 @@ impl<S> Nitro<S> {
         }
     }
 
-    /// The pairs that chance chooses.
+    /// Updates the sampled pairs.
     #[inline(always)]
     fn update_sampled<B>(&mut self, batch: &B, from: usize, to: usize)
     where
@@ -266,7 +265,7 @@ impl<S> Nitro<S> {
     }
 }
 
-/// A pair on its way from its hash to its counter.
+/// A pair between its hash and its counter.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sampled {
     packet: usize,

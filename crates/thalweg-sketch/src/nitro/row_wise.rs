@@ -1,4 +1,4 @@
-//! What Nitro needs of a sketch: that its rows can be updated one at a time.
+//! The interface between Nitro and a sketch: updates of single rows.
 
 use crate::account::{Account, Sums};
 use crate::counters::Counter;
@@ -8,11 +8,11 @@ use crate::rows::RowSketch;
 use crate::shape::Slice;
 use crate::top_k::TopK;
 
-/// A counter, and the sign with which a key counts there.
+/// A counter, and the sign of a key there.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Place {
     pub(crate) index: u32,
-    /// Among several matrices of counters, which one.
+    /// The index of the counter matrix, if the sketch has several.
     pub(crate) level: u16,
     pub(crate) minus: bool,
 }
@@ -24,39 +24,39 @@ impl Place {
     }
 }
 
-/// A sketch whose update is one addition in each of its rows, and that counts keys of type `K`.
+/// A sketch that adds to one counter of each row, over keys of type `K`.
 pub trait RowWise<K: Key> {
-    /// Its hash.
+    /// Returns the hash.
     fn hasher(&self) -> Hasher;
 
-    /// Rows, d: additions for each packet when nothing is left out.
+    /// The number of rows, d: additions per packet without sampling.
     fn depth(&self) -> usize;
 
-    /// What it was fed.
+    /// Returns the totals of the stream.
     fn account(&self) -> &Account;
 
-    /// What it was fed, to enter more.
+    /// Returns the totals of the stream, for updates.
     fn account_mut(&mut self) -> &mut Account;
 
-    /// How noisy it is now.
+    /// Measures the current noise.
     fn noise(&self) -> Noise;
 
-    /// Adds to all rows of each digest; enters nothing into the account.
+    /// Adds to all rows of each digest; does not update the account.
     fn add_all(&mut self, digests: &[Digest], sums: &Sums, weight: impl Fn(usize) -> i64);
 
-    /// Where `row` counts a key.
+    /// Returns the counter of a key in `row`.
     fn place(&self, row: usize, digest: Digest) -> Place;
 
-    /// Asks for the memory of a place.
+    /// Prefetches a counter.
     fn prefetch(&self, place: Place);
 
-    /// Asks for all the memory that [`RowWise::offer`] will look at.
+    /// Prefetches all the memory that [`RowWise::offer`] will read.
     fn prefetch_offer(&self, _digest: Digest) {}
 
     /// Adds to one counter.
     fn add_at(&mut self, place: Place, weight: i64);
 
-    /// Packets of these keys have changed counters; `key` makes the key of `digests[i]`, where it is needed.
+    /// Offers keys whose counters have changed to the top-k; `key(i)` builds the key of `digests[i]` if it is needed.
     fn offer(&mut self, _digests: &[Digest], _key: impl Fn(usize) -> K) {}
 }
 
@@ -116,53 +116,53 @@ pub struct WithTopK<S, K: Key> {
 }
 
 impl<S: RowSketch, K: Key> WithTopK<S, K> {
-    /// Remembers the `k` largest keys of a sketch, which is best empty.
+    /// Tracks the `k` largest keys of a sketch, which should be empty.
     pub fn new(sketch: S, k: usize) -> WithTopK<S, K> {
         WithTopK { sketch, top: TopK::new(k) }
     }
 
-    /// Makes it that of both streams.
+    /// Merges `other` into this sketch.
     ///
     /// # Errors
-    /// If shapes or seeds differ; then nothing has changed.
+    /// If shapes or seeds differ; then nothing changes.
     pub fn merge(&mut self, other: &Self) -> Result<(), crate::merge::MergeError> {
         self.sketch.merge(&other.sketch)?;
         self.top.merge(&other.top, |digest| self.sketch.rough_estimate(digest));
         Ok(())
     }
 
-    /// Makes it that of the difference, this stream less the other, with the candidates of both that grew.
+    /// Subtracts `other` from this sketch. The candidates are those of both that grew.
     ///
     /// # Errors
-    /// If shapes or seeds differ; then nothing has changed.
+    /// If shapes or seeds differ; then nothing changes.
     pub fn subtract(&mut self, other: &Self) -> Result<(), crate::merge::MergeError> {
         self.sketch.subtract(&other.sketch)?;
         self.top.merge(&other.top, |digest| self.sketch.rough_estimate(digest));
         Ok(())
     }
 
-    /// Multiplies all weights seen so far: decay, for factors below 1.
+    /// Multiplies all weights so far: a decay, for factors below 1.
     ///
     /// # Panics
-    /// If the factor is infinite or no number.
+    /// If the factor is infinite or NaN.
     pub fn scale(&mut self, factor: f64) {
         self.sketch.scale(factor);
         self.top.refresh(|digest| self.sketch.rough_estimate(digest));
     }
 
-    /// Forgets the stream.
+    /// Resets the sketch and its keys.
     pub fn clear(&mut self) {
         self.sketch.clear();
         self.top.clear();
     }
 
-    /// The k keys with the largest estimates now, largest first, each with its bound.
+    /// Returns the k keys with the largest current estimates, largest first, with bounds.
     pub fn largest(&self) -> Vec<(K, crate::estimate::Estimate)> {
         largest(&self.sketch, &self.top)
     }
 }
 
-/// The candidates with the largest estimates now, largest first, each with its bound: as many as are wanted.
+/// Returns the candidates with the largest current estimates, largest first, with bounds: at most k.
 pub(crate) fn largest<S: RowSketch, K: Key>(
     sketch: &S,
     top: &TopK<K>,

@@ -16,7 +16,7 @@ fn interval(estimate: Estimate) -> (f64, f64) {
 proptest! {
     /// The ends are where (F - f)^2 = c (E/w + a f), E raised for its own error.
     #[test]
-    fn the_interval_is_what_chebyshev_allows(energy in 1e6..1e12f64, log2 in 0..=10u8, value in 0.0..1e6f64) {
+    fn interval_ends_satisfy_chebyshev(energy in 1e6..1e12f64, log2 in 0..=10u8, value in 0.0..1e6f64) {
         let account = sampled(1.0, log2);
         let noise = Noise::new(energy, 5, 1024, 1024.0, &account, 0);
         let a = account.own_variance();
@@ -32,9 +32,9 @@ proptest! {
         }
     }
 
-    /// Without sampling, c times the variance that collisions have.
+    /// Without sampling, c times the variance of collisions.
     #[test]
-    fn the_interval_at_p_of_one_is_that_of_collisions(energy in 0.0..1e12f64, value in -1e6..1e6f64) {
+    fn interval_at_p_one_covers_only_collisions(energy in 0.0..1e12f64, value in -1e6..1e6f64) {
         let noise = Noise::new(energy, 5, 1024, 1023.0, &Account::default(), 0);
         let half = (8.0 * energy / (1.0 - (16.0f64 / 1024.0).sqrt()) / 1023.0).sqrt();
         let (lower, upper) = interval(noise.around(value));
@@ -43,10 +43,10 @@ proptest! {
         prop_assert!(noise.is_converged());
     }
 
-    /// The exact variance of a row's sum of squares, by the law of total variance and the cumulants of sampled weights:
-    /// r is not below it.
+    /// Compares r with the exact variance of a row's sum of squares, by the law of total variance and the cumulants
+    /// of sampled weights.
     #[test]
-    fn r_bounds_the_variance_of_a_row_s_sum_of_squares(
+    fn r_bounds_the_variance_of_a_sum_of_squares(
         flows in prop::collection::vec((1..20_000u32, 1..1500u32), 1..12), log2 in 0..=10u8, width_log2 in 2..=16u32,
     ) {
         let p = Probability::new(log2).unwrap().get();
@@ -73,7 +73,7 @@ proptest! {
 }
 
 #[test]
-fn no_bound_is_claimed_where_there_is_none() {
+fn unbounded_noise_gives_no_bound() {
     let short = Noise::new(1e4, 5, 1024, 1024.0, &sampled(1.0, 4), 0);
     assert!(!short.is_converged());
     assert_eq!(short.around(7.0).bound, Bound::NotConverged);
@@ -90,7 +90,7 @@ fn no_bound_is_claimed_where_there_is_none() {
 
 /// sqrt(c r) <= 1/2 in the number of packets of one key, p = 1/16: r = 1/512 + 60/n + 225/n^2 = 1/32 at n = 2,055.
 #[test]
-fn convergence_is_where_the_noise_is_known_to_a_factor_of_two() {
+fn convergence_requires_energy_within_a_factor_of_two() {
     let is_converged = |l2: f64| Noise::new(l2 * l2, 5, 1024, 1024.0, &sampled(1.0, 4), 0).is_converged();
     assert!(!is_converged(2_050.0) && is_converged(2_060.0));
     let bytes = |l2: f64| Noise::new(l2 * l2, 5, 1024, 1024.0, &sampled(1500.0, 4), 0).is_converged();
@@ -99,7 +99,7 @@ fn convergence_is_where_the_noise_is_known_to_a_factor_of_two() {
 
 /// Both medians hold with 1 - 2 median_failure; five rows: 0.967.
 #[test]
-fn the_confidence_of_five_rows_is_what_the_doc_says() {
+fn confidence_of_five_rows_matches_the_doc() {
     let noise = Noise::new(1e9, 5, 1024, 1024.0, &Account::default(), 0);
     let confidence = noise.around(1.0).confidence().unwrap();
     assert!((confidence - (1.0 - 2.0 * 526.0 / 32_768.0)).abs() < 1e-12);
@@ -107,7 +107,7 @@ fn the_confidence_of_five_rows_is_what_the_doc_says() {
 }
 
 #[test]
-fn collisions_divide_by_w_with_signs_and_by_one_less_without() {
+fn collisions_divide_by_w_with_signs_or_w_minus_one() {
     use crate::{CountMin, CountSketch, Hasher, KAry, RowSketch};
     let (shape, hasher) = (Shape::new(3, 128).unwrap(), Hasher::new(1));
     assert_eq!(RowSketch::noise(&CountSketch::<i32>::new(shape, hasher)).spread(), 128.0);

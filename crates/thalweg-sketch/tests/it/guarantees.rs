@@ -1,9 +1,8 @@
-//! The theorems, at p = 1: how often bounds hold over many seeds of the hash, on streams that are easy and on the
-//! worst that there are.
+//! The theorems at p = 1: how often bounds hold over many seeds of the hash, on easy streams and on the worst case.
 //!
-//! Keys of one sketch share its collisions, so seeds are what is counted: of each the share of keys that are outside,
-//! which is between 0 and 1 and has a mean of at most delta if the theorem holds. The mean over n seeds is then above
-//! delta + 5 sqrt(delta (1 - delta)/n) less than once in a million (by the central limit theorem).
+//! Keys of one sketch share its collisions, so the statistic is per seed: the share of keys that are outside, which
+//! is between 0 and 1 and has a mean of at most delta if the theorem holds. The mean over n seeds is then above delta
+//! + 5 sqrt(delta (1 - delta)/n) less than once in a million (by the central limit theorem).
 
 use thalweg_sketch::{
     CHEBYSHEV, CountMin, CountSketch, Hasher, KAry, Mode, Nitro, Probability, RowSketch, Shape,
@@ -18,7 +17,7 @@ fn fed<S: RowSketch>(sketch: S, stream: &Stream) -> S {
     nitro.into_sketch()
 }
 
-/// The mean over seeds of the share of keys whose truth is outside, which the sketch says is at most `delta`.
+/// The mean over seeds of the share of keys outside their bounds, which the sketch claims to be at most `delta`.
 fn share_outside<S: RowSketch>(
     new: impl Fn(Hasher) -> S,
     stream: &Stream,
@@ -37,7 +36,7 @@ fn share_outside<S: RowSketch>(
         }
     }
     let share = outside as f64 / (seeds * asked.len() as u64) as f64;
-    assert!(share <= limit(delta, seeds), "{share} outside, not {delta}");
+    assert!(share <= limit(delta, seeds), "share outside {share}, expected {delta}");
     share
 }
 
@@ -57,7 +56,7 @@ fn streams() -> [Stream; 5] {
 
 /// 200 seeds x 60 keys for each stream.
 #[test]
-fn count_min_is_above_by_eps_l1_no_more_often_than_delta() {
+fn count_min_exceeds_eps_l1_with_probability_delta() {
     let shape = Shape::new(3, 64).unwrap();
     for stream in streams() {
         let new = |hasher| CountMin::<i64>::new(shape, hasher);
@@ -65,10 +64,11 @@ fn count_min_is_above_by_eps_l1_no_more_often_than_delta() {
     }
 }
 
-/// Keys of equal weight, as many as make each a little more than eps L1: with any of them a row is outside. So it is with
-/// probability 1 - (1 - 1/w)^n, near 1 - exp(-1/e) = 0.31 where Markov's inequality has 1/e = 0.37.
+/// Keys of equal weight, just few enough that each weighs a little more than eps L1: a row that collides with any of
+/// them is outside. That has probability 1 - (1 - 1/w)^n, near 1 - exp(-1/e) = 0.31, where Markov's inequality has
+/// 1/e = 0.37.
 #[test]
-fn on_the_worst_stream_count_min_is_nearly_as_often_outside_as_the_theorem_allows() {
+fn the_count_min_bound_is_nearly_tight() {
     let stream = Stream::uniform(23, 23 * 10);
     let absent: Vec<_> = (1000..1100u32).map(|key| (key.to_be_bytes(), 0.0)).collect();
     for (rows, seeds) in [(1, 500), (2, 500)] {
@@ -78,13 +78,13 @@ fn on_the_worst_stream_count_min_is_nearly_as_often_outside_as_the_theorem_allow
         let share =
             share_outside(|hasher| CountMin::<i32>::new(shape, hasher), &stream, &absent, seeds, delta);
         let exact = (1.0 - (1.0 - 1.0 / 64f64).powi(23)).powi(rows as i32);
-        assert!((share - exact).abs() < 0.03, "{rows} rows: {share}, not {exact}");
+        assert!((share - exact).abs() < 0.03, "{rows} rows: {share}, expected {exact}");
     }
 }
 
 /// 200 seeds x 60 keys for each stream; five rows, 512 columns.
 #[test]
-fn intervals_of_count_sketch_and_k_ary_hold_as_often_as_they_say() {
+fn count_sketch_and_k_ary_intervals_hold() {
     let shape = Shape::new(5, 512).unwrap();
     let delta = 2.0 * median_failure(5, 1.0 / CHEBYSHEV);
     for stream in streams() {
@@ -94,17 +94,17 @@ fn intervals_of_count_sketch_and_k_ary_hold_as_often_as_they_say() {
     }
 }
 
-/// n keys of equal weight: whoever meets one of them is wrong by its weight, which is outside while n is below
-/// w (1 - sqrt(2 c/w))/c = 112. One row of 1,024 columns, 300 seeds x 200 absent keys. At 105 that has the probability
-/// 1 - (1 - 1/w)^105 = 0.0975, near Chebyshev's 1/8; at 125 two in one column are needed, 0.007.
+/// n keys of equal weight: a key that collides with one of them is wrong by its weight, which is outside while n is
+/// below w (1 - sqrt(2 c/w))/c = 112. One row of 1,024 columns, 300 seeds x 200 absent keys. At 105 that has the
+/// probability 1 - (1 - 1/w)^105 = 0.0975, near Chebyshev's 1/8; at 125 it takes two keys in one column, 0.007.
 #[test]
-fn on_the_worst_stream_intervals_are_as_wide_as_chebyshev_s_inequality_needs() {
+fn chebyshev_intervals_are_nearly_tight() {
     let shape = Shape::new(1, 1024).unwrap();
     let delta = 2.0 / CHEBYSHEV;
     let absent: Vec<_> = (1000..1200u32).map(|key| (key.to_be_bytes(), 0.0)).collect();
     for (keys, least, most) in [(105, 0.085, 0.11), (125, 0.002, 0.015)] {
         let stream = Stream::uniform(keys, 100 * keys as usize);
-        // A negative weight that comes and goes keeps estimates from being cut at zero.
+        // A positive and a negative weight that cancel keep estimates from being clamped to zero.
         let mut stream = stream;
         stream.packets.extend([([9; 4], 1), ([9; 4], -1)]);
         let share =
@@ -115,7 +115,7 @@ fn on_the_worst_stream_intervals_are_as_wide_as_chebyshev_s_inequality_needs() {
 
 /// F2 within its interval: 200 seeds, delta = 0.016 for five rows.
 #[test]
-fn intervals_of_f2_hold_as_often_as_they_say() {
+fn f2_intervals_hold() {
     let shape = Shape::new(5, 512).unwrap();
     let delta = median_failure(5, 1.0 / CHEBYSHEV);
     for stream in streams() {
@@ -135,7 +135,7 @@ fn intervals_of_f2_hold_as_often_as_they_say() {
     }
 }
 
-/// The sketch of a decayed stream is as near to it as that of any other: 200 seeds x 60 keys.
+/// The sketch of a decayed stream is as accurate as any other: 200 seeds x 60 keys.
 #[test]
 fn intervals_hold_after_scaling() {
     let shape = Shape::new(5, 512).unwrap();
@@ -158,8 +158,8 @@ fn intervals_hold_after_scaling() {
     }
 }
 
-/// Scaled counters are whole numbers again: with weights this small that is most of what there is, and bounds have to
-/// know. Every key, every seed: rounding is no matter of chance.
+/// Scaled counters are rounded to integers. With weights this small the rounding error dominates, and bounds have to
+/// include it. Every key, every seed: rounding is deterministic.
 #[test]
 fn bounds_hold_for_small_weights_after_scaling() {
     for (keys, factors) in [(100u32, vec![0.5, 0.4, 0.3]), (5_000, vec![0.3]), (100, vec![0.5, 0.5, 3.0])] {

@@ -1,4 +1,4 @@
-//! What Nitro promises of estimates: intervals that hold as often as they say, or the word that there are none.
+//! Estimates under sampling: intervals hold with the stated confidence, or the sketch reports that it has none.
 //!
 //! Shares are of seeds, as in `guarantees.rs`, with the same chance of a false alarm: below one in a million.
 
@@ -46,7 +46,7 @@ fn assert_intervals_hold<S: RowSketch>(new: impl Fn(Hasher) -> S, stream: &Strea
 
 /// 200 seeds x 45 keys for each sketch and stream.
 #[test]
-fn intervals_hold_as_often_as_they_say() {
+fn intervals_hold_with_their_confidence() {
     let shape = Shape::new(5, 512).unwrap();
     let streams = [
         (Stream::zipf(1.0, 5_000, 8_000), p(2)),
@@ -63,13 +63,13 @@ fn intervals_hold_as_often_as_they_say() {
 
 /// At every p, all of 50 seeds: 20 packets have never converged, 40,000 / p of one key always.
 #[test]
-fn short_streams_have_no_bound_and_say_so_and_long_ones_have_one() {
+fn only_long_streams_converge() {
     fn check<S: RowSketch>(new: impl Fn(Hasher) -> S) {
         for log2 in 1..=10 {
             let short = Stream::uniform(5, 20);
             for seed in 0..50 {
                 let sketch = sampled(new(Hasher::new(seed)), &short, p(log2), seed);
-                // With nothing sampled or hardly anything; the value is what was sampled all the same.
+                // Nothing or hardly anything was sampled; the value is still the sampled weight.
                 let estimate = sketch.estimate_key(&0u32.to_be_bytes());
                 assert_eq!(estimate.bound, Bound::NotConverged, "{}", p(log2));
                 assert_eq!(estimate.holds(4.0), None);
@@ -93,7 +93,7 @@ fn short_streams_have_no_bound_and_say_so_and_long_ones_have_one() {
 
 /// The interval of F2 under sampling: 200 seeds, delta = 0.016.
 #[test]
-fn intervals_of_f2_hold_under_sampling() {
+fn f2_intervals_hold_under_sampling() {
     let shape = Shape::new(5, 512).unwrap();
     let delta = median_failure(5, 1.0 / CHEBYSHEV);
     for (stream, log2) in [(Stream::one_giant(8_000), 3), (Stream::zipf(1.4, 5_000, 12_000).in_bytes(), 2)] {
@@ -109,20 +109,20 @@ fn intervals_of_f2_hold_under_sampling() {
     }
 }
 
-/// Here sampling adds 3/8 to the sum of squares, Q = 15 x 8,000 to 200 x 40^2. 200 seeds; a median deviates by less than
-/// a tenth, so that 0.05 is more than five standard errors.
+/// Here sampling adds 3/8 to the sum of squares, Q = 15 x 8,000 to 200 x 40^2. 200 seeds; the deviation of a median
+/// is below a tenth, so 0.05 is more than five standard errors.
 #[test]
-fn f2_is_what_the_squares_add_up_to_without_what_sampling_added() {
+fn f2_excludes_the_sampling_noise() {
     let stream = Stream::uniform(200, 8_000);
     let shape = Shape::new(5, 512).unwrap();
     let of_seed =
         |seed| sampled(CountSketch::<i32>::new(shape, Hasher::new(seed)), &stream, p(4), seed).f2().value;
     let mean = (0..SEEDS).map(of_seed).sum::<f64>() / SEEDS as f64;
-    assert!((mean / stream.f2() - 1.0).abs() < 0.05, "{mean}, not {}", stream.f2());
+        assert!((mean / stream.f2() - 1.0).abs() < 0.05, "{mean}, expected {}", stream.f2());
 }
 
 #[test]
-fn the_account_keeps_the_smallest_p_and_the_heaviest_weight_there_was() {
+fn account_keeps_the_minimum_p_and_maximum_weight() {
     let [heavy, light] = [9, 2].map(|weight| Stream::of(vec![([1; 4], weight); 10]));
     let sketch = CountSketch::<i32>::new(Shape::new(3, 64).unwrap(), Hasher::new(1));
     let sketch = sampled(sampled(sampled(sketch, &light, p(3), 1), &heavy, p(1), 2), &light, p(0), 3);
@@ -139,9 +139,9 @@ fn the_account_keeps_the_smallest_p_and_the_heaviest_weight_there_was() {
     assert!(merged.account().has_negative());
 }
 
-/// A subtracted sampled stream leaves noise that nobody has a bound for.
+/// Subtracting a sampled stream leaves noise without a known bound.
 #[test]
-fn the_difference_of_sampled_streams_has_no_bound_here() {
+fn the_difference_of_sampled_streams_has_no_bound() {
     let shape = Shape::new(5, 512).unwrap();
     let stream = Stream::one_giant(8_000);
     let new = || KAry::<i32>::new(shape, Hasher::new(1));
@@ -154,8 +154,8 @@ fn the_difference_of_sampled_streams_has_no_bound_here() {
     assert_eq!(difference.estimate_key(&0u32.to_be_bytes()).holds(0.0), Some(true));
 }
 
-/// The ten largest of Zipf 1.4 differ by more than the error: 10 % of the count between the tenth and the eleventh, at
-/// 30,000 packets 30, against a deviation of 2 F2^(1/2)/w = 9 at p = 1. Found for all of 20 seeds.
+/// The ten largest of Zipf 1.4 differ by more than the error: 10 % of the count between the tenth and the eleventh,
+/// at 30,000 packets 30, against a deviation of 2 F2^(1/2)/w = 9 at p = 1. Found for all of 20 seeds.
 #[test]
 fn the_largest_keys_are_found_with_and_without_sampling() {
     let stream = Stream::zipf(1.4, 5_000, 30_000);

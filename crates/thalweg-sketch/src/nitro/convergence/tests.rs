@@ -33,7 +33,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn p_is_the_smallest_for_which_the_inequality_holds(
+    fn p_is_the_smallest_that_satisfies_the_inequality(
         l2 in 10.0..1e7f64, width_log2 in 6..=16u32, heaviest in 1..1500u32, coarsest in 0..=10u8,
         q_share in 0.0..0.7f64, slack in 1.0..4.0f64, packets in 1..1_000_000u64, least in 0..=10u8,
     ) {
@@ -50,11 +50,11 @@ proptest! {
         prop_assert_eq!(i32::from(found.log2_inverse()), smallest);
     }
 
-    /// With w = 2 c / (eps^2 p) and a sum of squares of (2c)^2 (1 + eps sqrt(p)) eps^-4 p^-2 (for c = 5.5 the published
-    /// 121 ...) of weights of one, that is L1 <= L2^2 and n <= L2^2. Only for eps up to 0.3, beyond which the measured
-    /// sum of squares is not known well enough.
+    /// With w = 2 c / (eps^2 p) and a sum of squares of (2c)^2 (1 + eps sqrt(p)) eps^-4 p^-2 (for c = 5.5 the
+    /// published 121 ...) of unit weights, that is L1 <= L2^2 and n <= L2^2. Only for eps up to 0.3: beyond that, the
+    /// measured sum of squares is not accurate enough.
     #[test]
-    fn where_the_published_test_passes_ours_does(eps in 0.001..0.3f64, k in 1..=7u8, more in 1.0..100.0f64) {
+    fn the_published_test_implies_ours(eps in 0.001..0.3f64, k in 1..=7u8, more in 1.0..100.0f64) {
         let p = 2f64.powi(-i32::from(k));
         let width = (2.0 * C / (eps * eps * p)).ceil();
         let energy = (2.0 * C).powi(2) * (1.0 + eps * p.sqrt()) / (eps.powi(4) * p * p) * more;
@@ -67,17 +67,17 @@ proptest! {
 }
 
 #[test]
-fn nothing_is_sampled_without_a_reason_to() {
+fn p_is_one_without_data_or_headroom() {
     let target = Target::for_width(1024);
     let empty = account(0.0, 0, 0.0);
     assert_eq!(target.probability(&noise(0.0, 1024, &empty), &empty, 1 << 15), Probability::ONE);
-    // A target below what collisions alone cost is never met, however long the stream.
+    // A target below the error of collisions alone is never met, however long the stream.
     let target = Target { eps: 0.9 * (C / 1024.0f64).sqrt(), least: Probability::LEAST };
     let account = account(1.0, 0, 0.0);
     assert_eq!(target.probability(&noise(1e18, 1024, &account), &account, 1), Probability::ONE);
 }
 
-/// L2 may fall when weights are negative, so that no test says anything of the next packets.
+/// L2 may decrease with negative weights, so no test covers the next packets.
 #[test]
 fn streams_with_negative_weights_are_never_sampled() {
     let target = Target::for_width(1024);
@@ -86,7 +86,7 @@ fn streams_with_negative_weights_are_never_sampled() {
 }
 
 #[test]
-fn tests_come_every_32768_packets_and_then_every_eighth() {
+fn test_interval_is_32768_packets_then_an_eighth() {
     let target = Target::for_width(1024);
     let intervals = [0, 1000, 262_144, 262_152, 8_000_000].map(|packets| target.interval(packets));
     assert_eq!(intervals, [32_768, 32_768, 32_768, 32_769, 1_000_000]);
