@@ -10,9 +10,9 @@ use crate::probability::Probability;
 pub struct Account {
     pub(crate) total: i64,
     pub(crate) magnitude: u64,
-    pub(crate) heaviest: f64,
+    pub(crate) max_weight: f64,
     pub(crate) has_negative: bool,
-    pub(crate) coarsest: Probability,
+    pub(crate) min_probability: Probability,
     pub(crate) sampling_energy: f64,
     pub(crate) own_variance: f64,
     pub(crate) rounding: f64,
@@ -26,7 +26,7 @@ pub struct Sums {
     /// Sum of their magnitudes.
     pub magnitude: u64,
     /// The largest magnitude.
-    pub heaviest: u64,
+    pub max_weight: u64,
     /// Sum of their squares.
     pub squares: f64,
     /// Whether a weight was negative.
@@ -37,9 +37,9 @@ impl Sums {
     /// Totals of `count` weights of one.
     #[inline(always)]
     pub const fn ones(count: usize) -> Sums {
-        let heaviest = if count > 0 { 1 } else { 0 };
+        let max_weight = if count > 0 { 1 } else { 0 };
         let (total, magnitude, squares) = (count as i64, count as u64, count as f64);
-        Sums { total, magnitude, heaviest, squares, has_negative: false }
+        Sums { total, magnitude, max_weight, squares, has_negative: false }
     }
 
     /// Totals of these weights; sums saturate.
@@ -50,7 +50,7 @@ impl Sums {
             let magnitude = weight.unsigned_abs();
             sums.total = sums.total.saturating_add(weight);
             sums.magnitude = sums.magnitude.saturating_add(magnitude);
-            sums.heaviest = sums.heaviest.max(magnitude);
+            sums.max_weight = sums.max_weight.max(magnitude);
             sums.squares += magnitude as f64 * magnitude as f64;
             sums.has_negative |= weight < 0;
         }
@@ -71,8 +71,8 @@ impl Account {
     }
 
     /// Returns the largest magnitude of a single weight.
-    pub const fn heaviest(&self) -> f64 {
-        self.heaviest
+    pub const fn max_weight(&self) -> f64 {
+        self.max_weight
     }
 
     /// Whether a weight was negative, or another stream was subtracted.
@@ -81,13 +81,13 @@ impl Account {
     }
 
     /// Returns the smallest probability with which updates were sampled.
-    pub const fn coarsest(&self) -> Probability {
-        self.coarsest
+    pub const fn min_probability(&self) -> Probability {
+        self.min_probability
     }
 
     /// Whether updates were sampled with p < 1.
     pub const fn is_sampled(&self) -> bool {
-        self.coarsest.log2_inverse() > 0
+        self.min_probability.log2_inverse() > 0
     }
 
     /// Returns Q, the sum of v^2 (1/p - 1) over all weights v: the increase that sampling adds to the expected sum of
@@ -109,15 +109,15 @@ impl Account {
 
     /// Adds a batch that was sampled with `probability`.
     #[inline(always)]
-    pub(crate) fn enter(&mut self, sums: &Sums, probability: Probability) {
+    pub(crate) fn record(&mut self, sums: &Sums, probability: Probability) {
         self.total = self.total.saturating_add(sums.total);
         self.magnitude = self.magnitude.saturating_add(sums.magnitude);
-        self.heaviest = self.heaviest.max(sums.heaviest as f64);
+        self.max_weight = self.max_weight.max(sums.max_weight as f64);
         self.has_negative |= sums.has_negative;
         if sums.magnitude > 0 {
-            self.coarsest = self.coarsest.min(probability);
+            self.min_probability = self.min_probability.min(probability);
             self.sampling_energy += sums.squares * probability.excess();
-            self.own_variance = self.own_variance.max(sums.heaviest as f64 * probability.excess());
+            self.own_variance = self.own_variance.max(sums.max_weight as f64 * probability.excess());
         }
     }
 
@@ -135,8 +135,8 @@ impl Account {
 
     fn join(&mut self, other: &Account) {
         self.magnitude = self.magnitude.saturating_add(other.magnitude);
-        self.heaviest = self.heaviest.max(other.heaviest);
-        self.coarsest = self.coarsest.min(other.coarsest);
+        self.max_weight = self.max_weight.max(other.max_weight);
+        self.min_probability = self.min_probability.min(other.min_probability);
         self.sampling_energy += other.sampling_energy;
         self.own_variance = self.own_variance.max(other.own_variance);
         self.rounding += other.rounding;
@@ -146,7 +146,7 @@ impl Account {
     pub(crate) fn scale(&mut self, factor: f64, moved: f64) {
         self.total = (self.total as f64 * factor).round() as i64;
         self.magnitude = (self.magnitude as f64 * factor.abs()).round() as u64;
-        self.heaviest *= factor.abs();
+        self.max_weight *= factor.abs();
         self.has_negative |= factor < 0.0 && self.magnitude > 0;
         self.sampling_energy *= factor * factor;
         self.own_variance *= factor.abs();

@@ -51,7 +51,7 @@ impl<'a, S: RowSketch + Clone> Change<'a, S> {
             own => own * sketch.estimate(digest, noise).upper().unwrap_or(f64::INFINITY).max(0.0),
         };
         let own_variance = own(self.now, &self.noise_now) + own(self.before, &self.noise_before);
-        self.noise.around_difference(value, own_variance)
+        self.noise.difference_interval(value, own_variance)
     }
 
     /// Estimates the increase of a key's weight; negative for a decrease.
@@ -61,7 +61,7 @@ impl<'a, S: RowSketch + Clone> Change<'a, S> {
 
     /// Returns an upper bound of the sum of the magnitudes of all changes, the total that shares of change refer to.
     /// It is the sum of both windows: a sketch does not know which weights stayed the same.
-    pub fn most(&self) -> u64 {
+    pub fn total_bound(&self) -> u64 {
         self.now.account().magnitude().saturating_add(self.before.account().magnitude())
     }
 
@@ -101,7 +101,7 @@ mod tests {
         let change = Change::between(&now, &before).unwrap();
         for (key, expected) in [(3u32, -2500.0), (1999, 3995.0), (0, 0.0), (7, 0.0)] {
             let estimate = change.estimate_key(&key.to_be_bytes());
-            assert_eq!(estimate.holds(expected), Some(true), "{key}: {estimate}");
+            assert_eq!(estimate.contains(expected), Some(true), "{key}: {estimate}");
             // Only two keys changed, so only they cause noise.
             assert!((estimate.value - expected).abs() < 10.0, "{key}: {estimate}");
         }
@@ -126,7 +126,7 @@ mod tests {
             let (later, earlier) = (sampled(growing, 2 * seed), sampled(before, 2 * seed + 1));
             let change = Change::between(&later, &earlier).unwrap();
             for (key, expected) in [(0u32, 0.0), (1, 0.0), (5, 9000.0 - 1666.0), (150, 0.0)] {
-                if let Some(holds) = change.estimate_key(&key.to_be_bytes()).holds(expected) {
+                if let Some(holds) = change.estimate_key(&key.to_be_bytes()).contains(expected) {
                     bounded += 1;
                     wrong += u32::from(!holds);
                 }

@@ -4,7 +4,7 @@
 //! scaling, the rounding error of a counter times sqrt(w).
 
 use crate::account::Account;
-use crate::estimate::CHEBYSHEV;
+use crate::estimate::CHEBYSHEV_FACTOR;
 
 /// The median of the rows' sums of squares, with the inputs for its error bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,7 +34,7 @@ impl Energy {
     }
 
     fn deviation_at(&self, energy: f64) -> f64 {
-        (CHEBYSHEV * energy_variance(energy, self.width, self.own)).sqrt()
+        (CHEBYSHEV_FACTOR * energy_variance(energy, self.width, self.own)).sqrt()
     }
 
     /// Whether the measurement is accurate to a factor of two.
@@ -43,7 +43,7 @@ impl Energy {
     }
 
     /// Returns a lower bound; zero if the measurement is too inaccurate for one.
-    pub(crate) fn least(&self) -> f64 {
+    pub(crate) fn lower_bound(&self) -> f64 {
         if !self.is_known() {
             return 0.0;
         }
@@ -54,12 +54,12 @@ impl Energy {
     }
 
     /// Returns an upper bound, if the measurement is accurate enough for one.
-    pub(crate) fn most(&self) -> f64 {
-        self.most_within(self.deviation())
+    pub(crate) fn upper_bound(&self) -> f64 {
+        self.upper_bound_within(self.deviation())
     }
 
     /// Returns the upper bound for another relative error of the measurement.
-    pub(crate) fn most_within(&self, deviation: f64) -> f64 {
+    pub(crate) fn upper_bound_within(&self, deviation: f64) -> f64 {
         ((self.reading / (1.0 - deviation.min(0.5))).sqrt() + self.rounded()).powi(2)
     }
 

@@ -67,7 +67,7 @@ impl Estimate {
     }
 
     /// Whether `truth` is within the bounds; `None` without bounds.
-    pub fn holds(&self, truth: f64) -> Option<bool> {
+    pub fn contains(&self, truth: f64) -> Option<bool> {
         match self.bound {
             Bound::Interval { lower, upper, .. } => Some(lower <= truth && truth <= upper),
             _ => None,
@@ -88,13 +88,18 @@ impl Estimate {
 
     /// Estimates the difference of two quantities; its bounds hold if both operands' bounds hold.
     #[must_use]
-    pub fn less(self, other: Estimate) -> Estimate {
+    pub fn minus(self, other: Estimate) -> Estimate {
         let value = self.value - other.value;
         match (self.bound, other.bound) {
             (
                 Bound::Interval { lower, upper, confidence },
-                Bound::Interval { lower: least, upper: most, confidence: holds },
-            ) => Estimate::within(value, lower - most, upper - least, (confidence + holds - 1.0).max(0.0)),
+                Bound::Interval { lower: other_lower, upper: other_upper, confidence: other_confidence },
+            ) => Estimate::within(
+                value,
+                lower - other_upper,
+                upper - other_lower,
+                (confidence + other_confidence - 1.0).max(0.0),
+            ),
             (Bound::Interval { .. }, bound) | (bound, _) => Estimate { value, bound },
         }
     }
@@ -131,7 +136,7 @@ impl fmt::Display for Estimate {
 /// sqrt(c * variance) with probability at most 1/c.
 ///
 /// With c = 8 one row is wrong one time in eight, and the median of five rows one time in sixty.
-pub const CHEBYSHEV: f64 = 8.0;
+pub const CHEBYSHEV_FACTOR: f64 = 8.0;
 
 /// Returns the probability that the median of `rows` independent rows is wrong when each is wrong with probability
 /// `row_failure`: at least half of them have to be wrong, P(Bin(rows, q) >= rows/2).
@@ -159,7 +164,7 @@ mod tests {
     fn median_of_five_rows_fails_one_time_in_sixty() {
         // Manual calculation: 10 q^3 (1-q)^2 + 5 q^4 (1-q) + q^5 with q = 1/8.
         let by_hand = (10.0 * 49.0 + 5.0 * 7.0 + 1.0) / 32_768.0;
-        assert!((median_failure(5, 1.0 / CHEBYSHEV) - by_hand).abs() < 1e-12);
+        assert!((median_failure(5, 1.0 / CHEBYSHEV_FACTOR) - by_hand).abs() < 1e-12);
         assert!((1.0 / 64.0..1.0 / 60.0).contains(&by_hand));
     }
 
@@ -173,16 +178,16 @@ mod tests {
     #[test]
     fn estimates_display_their_bounds() {
         let estimate = Estimate::within(-3.0, -8.0, 2.0, 0.97);
-        assert_eq!(estimate.holds(2.5), Some(false));
+        assert_eq!(estimate.contains(2.5), Some(false));
         assert_eq!(estimate.to_string(), "-3 [-8, 2] 97.0 %");
         assert_eq!(estimate.at_least_zero(), Estimate::within(0.0, 0.0, 2.0, 0.97));
         assert_eq!(estimate.map(|value| 2.0 * value), Estimate::within(-6.0, -16.0, 4.0, 0.97));
         let other = Estimate::within(10.0, 9.0, 12.0, 0.98);
-        let less = other.less(estimate);
-        assert_eq!((less.value, less.lower(), less.upper()), (13.0, Some(7.0), Some(20.0)));
-        assert!((less.confidence().unwrap() - 0.95).abs() < 1e-12);
+        let difference = other.minus(estimate);
+        assert_eq!((difference.value, difference.lower(), difference.upper()), (13.0, Some(7.0), Some(20.0)));
+        assert!((difference.confidence().unwrap() - 0.95).abs() < 1e-12);
         let unsure = Estimate { value: 5.0, bound: Bound::NotConverged };
-        assert_eq!(estimate.less(unsure).bound, Bound::NotConverged);
-        assert_eq!((unsure.to_string().as_str(), unsure.holds(5.0)), ("5 (not converged)", None));
+        assert_eq!(estimate.minus(unsure).bound, Bound::NotConverged);
+        assert_eq!((unsure.to_string().as_str(), unsure.contains(5.0)), ("5 (not converged)", None));
     }
 }

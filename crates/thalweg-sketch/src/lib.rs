@@ -22,7 +22,7 @@
 //! let packets: Vec<[u8; 4]> = (0..1_000_000u32).map(|n| (n % 1000 * (n % 3)).to_be_bytes()).collect();
 //! nitro.update(packets.as_slice());
 //! let estimate = nitro.sketch().estimate_key(&[0, 0, 0, 0]);
-//! assert_eq!(estimate.holds(334_000.0), Some(true));
+//! assert_eq!(estimate.contains(334_000.0), Some(true));
 //! # Ok::<(), thalweg_sketch::ShapeError>(())
 //! ```
 
@@ -54,7 +54,7 @@ pub use count_min::CountMin;
 pub use count_sketch::CountSketch;
 pub use counters::{Counter, Reading};
 pub use digest::{Digest, HASH_NAME, Hasher, Key};
-pub use estimate::{Bound, CHEBYSHEV, Estimate, median_failure};
+pub use estimate::{Bound, CHEBYSHEV_FACTOR, Estimate, median_failure};
 pub use hyper_log_log::{HyperLogLog, RegistersError, SizeError};
 pub use k_ary::KAry;
 pub use merge::MergeError;

@@ -29,21 +29,20 @@ impl Probability {
     /// No sampling: every update is made.
     pub const ONE: Probability = Probability { log2_inverse: 0 };
     /// The smallest probability in the paper, 1/128.
-    pub const PAPER_LEAST: Probability = Probability { log2_inverse: 7 };
+    pub const PAPER_MIN: Probability = Probability { log2_inverse: 7 };
     /// The smallest supported probability, 1/1024.
-    pub const LEAST: Probability = Probability { log2_inverse: 10 };
-    const FINEST_INVERSE: u64 = Self::LEAST.inverse();
+    pub const MIN: Probability = Probability { log2_inverse: 10 };
+    const FINEST_INVERSE: u64 = Self::MIN.inverse();
 
-    /// Creates 2^-`log2_inverse`; `None` if that is below [`Probability::LEAST`].
+    /// Creates 2^-`log2_inverse`; `None` if that is below [`Probability::MIN`].
     pub const fn new(log2_inverse: u8) -> Option<Probability> {
-        if log2_inverse <= Self::LEAST.log2_inverse { Some(Probability { log2_inverse }) } else { None }
+        if log2_inverse <= Self::MIN.log2_inverse { Some(Probability { log2_inverse }) } else { None }
     }
 
-    /// Returns the largest probability that is at most `value`, or else [`Probability::LEAST`].
+    /// Returns the largest probability that is at most `value`, or else [`Probability::MIN`].
     pub fn at_most(value: f64) -> Probability {
-        let log2_inverse =
-            (0..=Self::LEAST.log2_inverse).find(|&log2| 1.0 / f64::from(1u32 << log2) <= value);
-        Probability { log2_inverse: log2_inverse.unwrap_or(Self::LEAST.log2_inverse) }
+        let log2_inverse = (0..=Self::MIN.log2_inverse).find(|&log2| 1.0 / f64::from(1u32 << log2) <= value);
+        Probability { log2_inverse: log2_inverse.unwrap_or(Self::MIN.log2_inverse) }
     }
 
     /// Returns k of 2^-k.
@@ -112,7 +111,7 @@ impl FromStr for Probability {
             Some(_) => return Err(error()),
             None => text.trim().parse::<f64>().map_err(|_| error())?,
         };
-        (0..=Self::LEAST.log2_inverse)
+        (0..=Self::MIN.log2_inverse)
             .map(|log2_inverse| Probability { log2_inverse })
             .find(|probability| probability.get() == value)
             .ok_or_else(error)
@@ -144,9 +143,9 @@ mod tests {
 
     #[test]
     fn probabilities_are_ordered_as_numbers() {
-        assert!(Probability::LEAST < Probability::PAPER_LEAST && Probability::PAPER_LEAST < Probability::ONE);
-        assert_eq!(Probability::ONE.min(Probability::LEAST), Probability::LEAST);
+        assert!(Probability::MIN < Probability::PAPER_MIN && Probability::PAPER_MIN < Probability::ONE);
+        assert_eq!(Probability::ONE.min(Probability::MIN), Probability::MIN);
         assert_eq!(Probability::at_most(0.3), Probability::new(2).unwrap());
-        assert_eq!(Probability::at_most(0.0), Probability::LEAST);
+        assert_eq!(Probability::at_most(0.0), Probability::MIN);
     }
 }

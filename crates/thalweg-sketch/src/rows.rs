@@ -169,7 +169,7 @@ pub trait RowSketch: Sized {
     #[inline(always)]
     fn add_batch(&mut self, digests: &[Digest], sums: &Sums, weight: impl Fn(usize) -> i64) {
         let rows = self.rows_mut();
-        rows.account.enter(sums, Probability::ONE);
+        rows.account.record(sums, Probability::ONE);
         rows.add_all(Self::SIGNED, digests, sums, weight);
     }
 

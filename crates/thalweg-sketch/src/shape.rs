@@ -47,12 +47,12 @@ pub enum ShapeError {
         levels: usize,
     },
     /// The memory is too small for the smallest sketch.
-    #[error("{bytes} bytes of memory are too few: the smallest sketch of this kind needs {least}")]
+    #[error("{bytes} bytes of memory are too few: the smallest sketch of this kind needs {min}")]
     Memory {
         /// The available memory.
         bytes: u64,
         /// The required memory.
-        least: u64,
+        min: u64,
     },
     /// A parameter of the guarantee is not between 0 and 1.
     #[error("{name} = {value}: expected a number above 0 and below 1")]
@@ -111,7 +111,7 @@ impl Shape {
         let row_bytes = rows as u64 * counter_bytes as u64;
         let width = (memory_bytes / row_bytes).min(Self::MAX_WIDTH as u64);
         if width < Self::MIN_WIDTH as u64 {
-            return Err(ShapeError::Memory { bytes: memory_bytes, least: narrowest.bytes(counter_bytes) });
+            return Err(ShapeError::Memory { bytes: memory_bytes, min: narrowest.bytes(counter_bytes) });
         }
         Shape::new(rows, 1 << width.ilog2())
     }
@@ -305,7 +305,7 @@ mod tests {
     fn memory_is_used_to_within_a_power_of_two() {
         let shape = Shape::for_memory(1 << 20, 5, 4).unwrap();
         assert_eq!((shape.rows(), shape.width(), shape.bytes(4)), (5, 32_768, 655_360));
-        assert_eq!(Shape::for_memory(79, 5, 4), Err(ShapeError::Memory { bytes: 79, least: 80 }));
+        assert_eq!(Shape::for_memory(79, 5, 4), Err(ShapeError::Memory { bytes: 79, min: 80 }));
         assert_eq!(Shape::for_memory(80, 5, 4).unwrap().width(), 4);
         assert_eq!(Shape::for_memory(u64::MAX, 8, 1).unwrap().width(), Shape::MAX_WIDTH);
     }

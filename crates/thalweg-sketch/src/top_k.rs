@@ -20,7 +20,7 @@ pub struct TopK<K> {
     k: usize,
     candidates: Vec<Candidate<K>>,
     /// Open addressing: one more than the candidate's index, or zero; the number of slots is a power of two.
-    places: Vec<u32>,
+    slots: Vec<u32>,
     /// Estimates up to this value are rejected.
     threshold: i64,
 }
@@ -43,19 +43,23 @@ impl<K: Key> TopK<K> {
     /// Creates an empty top-k of the `k` largest keys; at least one.
     pub fn new(k: usize) -> TopK<K> {
         let k = k.clamp(1, Self::MAX_K);
-        let places = vec![0; (4 * k).next_power_of_two()];
-        TopK { k, candidates: Vec::with_capacity(2 * k), places, threshold: 0 }
+        let slots = vec![0; (4 * k).next_power_of_two()];
+        TopK { k, candidates: Vec::with_capacity(2 * k), slots, threshold: 0 }
     }
 
     /// Restores a saved top-k; `None` if a key is repeated. It allocates memory for these candidates only and grows
     /// later, so an untrusted `k` costs nothing.
-    pub(crate) fn restored(k: usize, threshold: i64, candidates: Vec<Candidate<K>>) -> Option<TopK<K>> {
-        let places = vec![0; (2 * candidates.len()).next_power_of_two().max(4)];
-        let mut top = TopK { k, candidates: Vec::with_capacity(candidates.len()), places, threshold };
+    pub(crate) fn from_candidates(
+        k: usize,
+        threshold: i64,
+        candidates: Vec<Candidate<K>>,
+    ) -> Option<TopK<K>> {
+        let slots = vec![0; (2 * candidates.len()).next_power_of_two().max(4)];
+        let mut top = TopK { k, candidates: Vec::with_capacity(candidates.len()), slots, threshold };
         for candidate in candidates {
-            let place = top.find(&candidate.key, candidate.digest).err()?;
+            let slot = top.find(&candidate.key, candidate.digest).err()?;
             top.candidates.push(candidate);
-            top.places[place] = top.candidates.len() as u32;
+            top.slots[slot] = top.candidates.len() as u32;
         }
         Some(top)
     }
@@ -99,7 +103,7 @@ impl<K: Key> TopK<K> {
     /// Prefetches the memory that an offer reads first.
     #[inline(always)]
     pub fn prefetch(&self, digest: Digest) {
-        prefetch(&self.places[digest.fingerprint() as usize & (self.places.len() - 1)]);
+        prefetch(&self.slots[digest.fingerprint() as usize & (self.slots.len() - 1)]);
     }
 
     /// Offers a key with its estimate. Estimates of zero or less are never kept.
@@ -112,27 +116,27 @@ impl<K: Key> TopK<K> {
     #[inline(always)]
     pub fn offer_with(&mut self, digest: Digest, estimate: i64, key: impl FnOnce() -> K) {
         if estimate > self.threshold {
-            self.take(digest, estimate, &key());
+            self.insert(digest, estimate, &key());
         }
     }
 
     #[inline(never)]
-    fn take(&mut self, digest: Digest, estimate: i64, key: &K) {
-        let place = match self.find(key, digest) {
+    fn insert(&mut self, digest: Digest, estimate: i64, key: &K) {
+        let slot = match self.find(key, digest) {
             Ok(known) => {
                 self.candidates[known].estimate = estimate;
                 return;
             }
-            Err(place) => place,
+            Err(slot) => slot,
         };
         self.make_room();
         self.candidates.push(Candidate { key: *key, digest, estimate });
-        self.places[place] = self.candidates.len() as u32;
+        self.slots[slot] = self.candidates.len() as u32;
         if self.candidates.len() == 2 * self.k {
             self.halve();
-        } else if 2 * self.candidates.len() > self.places.len() {
-            self.places = vec![0; 2 * self.places.len()];
-            self.note_places();
+        } else if 2 * self.candidates.len() > self.slots.len() {
+            self.slots = vec![0; 2 * self.slots.len()];
+            self.fill_slots();
         }
     }
 
@@ -148,11 +152,11 @@ impl<K: Key> TopK<K> {
 
     /// Returns the candidate's index, or the free slot where it belongs.
     fn find(&self, key: &K, digest: Digest) -> Result<usize, usize> {
-        let mask = self.places.len() - 1;
-        let mut place = digest.fingerprint() as usize & mask;
+        let mask = self.slots.len() - 1;
+        let mut slot = digest.fingerprint() as usize & mask;
         loop {
-            match self.places[place] {
-                0 => return Err(place),
+            match self.slots[slot] {
+                0 => return Err(slot),
                 number => {
                     let candidate = &self.candidates[number as usize - 1];
                     if candidate.digest == digest && candidate.key == *key {
@@ -160,7 +164,7 @@ impl<K: Key> TopK<K> {
                     }
                 }
             }
-            place = (place + 1) & mask;
+            slot = (slot + 1) & mask;
         }
     }
 
@@ -172,19 +176,19 @@ impl<K: Key> TopK<K> {
             self.candidates.truncate(k);
             self.threshold = self.candidates[k - 1].estimate.max(0);
         }
-        self.places.fill(0);
-        self.note_places();
+        self.slots.fill(0);
+        self.fill_slots();
     }
 
     /// Enters every candidate into the empty table.
-    fn note_places(&mut self) {
-        let mask = self.places.len() - 1;
+    fn fill_slots(&mut self) {
+        let mask = self.slots.len() - 1;
         for (number, candidate) in self.candidates.iter().enumerate() {
-            let mut place = candidate.digest.fingerprint() as usize & mask;
-            while self.places[place] != 0 {
-                place = (place + 1) & mask;
+            let mut slot = candidate.digest.fingerprint() as usize & mask;
+            while self.slots[slot] != 0 {
+                slot = (slot + 1) & mask;
             }
-            self.places[place] = number as u32 + 1;
+            self.slots[slot] = number as u32 + 1;
         }
     }
 
@@ -222,7 +226,7 @@ impl<K: Key> TopK<K> {
     /// Removes all candidates.
     pub fn clear(&mut self) {
         self.candidates.clear();
-        self.places.fill(0);
+        self.slots.fill(0);
         self.threshold = 0;
     }
 }

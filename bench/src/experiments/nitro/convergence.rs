@@ -18,7 +18,7 @@ use crate::sketches::truth::Truth;
 
 const MODES: [Sampling; 6] = [
     Sampling::VANILLA,
-    Sampling::Fixed(Probability::PAPER_LEAST),
+    Sampling::Fixed(Probability::PAPER_MIN),
     Sampling::LineRate(1),
     Sampling::LineRate(10),
     Sampling::LineRate(40),

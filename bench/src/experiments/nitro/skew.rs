@@ -29,7 +29,7 @@ const STREAMS: [(&str, f64, f64); 7] = [
     ("flood", 1.0, 0.9),
 ];
 /// Sampled as coarsely as the paper samples.
-const LEAST: Probability = Probability::PAPER_LEAST;
+const LEAST: Probability = Probability::PAPER_MIN;
 /// A short stream is so much shorter: the window of a fast detector.
 const SHORT: u64 = 100;
 

@@ -210,10 +210,10 @@ fn udp_is_measured_by_what_tcp_tells_of_sampling() {
         .collect();
     let (collector, _) = fed(options(Vec::new()), &sampled, 64);
     let ratio = collector.sampling_ratio().unwrap();
-    assert!(ratio.holds(0.25).unwrap() && (ratio.value - 0.25).abs() < 0.02, "{ratio:?}");
+    assert!(ratio.contains(0.25).unwrap() && (ratio.value - 0.25).abs() < 0.02, "{ratio:?}");
     let rate = collector.flow(&udp[0].key).unwrap().rate.unwrap();
     assert_eq!(rate.basis, Basis::SamplingRatio);
-    assert!((rate.rate.value / 1e9 - 1.0).abs() < 0.2 && rate.rate.holds(1e9).unwrap(), "{rate:?}");
+    assert!((rate.rate.value / 1e9 - 1.0).abs() < 0.2 && rate.rate.contains(1e9).unwrap(), "{rate:?}");
 }
 
 #[test]
@@ -355,7 +355,7 @@ fn what_is_known_of_the_monitor_port_bounds_rates() {
     let with_monitor = CollectorOptions { monitor: Some(monitor), ..options(Vec::new()) };
     let (collector, _) = fed(with_monitor, &flow(0, 1, 4e9, SECOND, 10_000_000), 64);
     let rate = collector.link(1, Way::Output).rate;
-    assert_eq!(rate.holds(4e9), Some(true));
+    assert_eq!(rate.contains(4e9), Some(true));
     // 81 us of queue in 700 us.
     assert!((rate.upper().unwrap() / rate.value - 1.13).abs() < 0.01, "{rate:?}");
     assert!((rate.lower().unwrap() / rate.value - 0.896).abs() < 0.01, "{rate:?}");

@@ -70,8 +70,8 @@ impl Sampling {
     pub(super) fn least(self) -> Probability {
         match self {
             Sampling::Fixed(probability) => probability,
-            Sampling::LineRate => LineRate::default().least,
-            Sampling::Correct => Target::for_width(1).least,
+            Sampling::LineRate => LineRate::default().min_probability,
+            Sampling::Correct => Target::for_width(1).min_probability,
         }
     }
 

@@ -72,7 +72,7 @@ impl<C: Counter> RowSketch for CountMin<C> {
 
     fn estimate(&self, digest: Digest, noise: &Noise) -> Estimate {
         if !self.has_minimum() {
-            let estimate = noise.around(mean_free(&self.rows.counters, digest, noise));
+            let estimate = noise.interval(mean_free(&self.rows.counters, digest, noise));
             return if self.rows.account.has_negative() { estimate } else { estimate.at_least_zero() };
         }
         let value = self.rough_estimate(digest) as f64;
@@ -87,6 +87,6 @@ impl<C: Counter> RowSketch for CountMin<C> {
 
     #[inline(always)]
     fn reading(&self) -> Reading {
-        if self.has_minimum() { Reading::Least } else { Reading::Median }
+        if self.has_minimum() { Reading::Minimum } else { Reading::Median }
     }
 }

@@ -14,7 +14,7 @@ use crate::account::Account;
 use crate::counters::{Counter, Counters};
 use crate::digest::{Digest, Hasher};
 use crate::energy::Energy;
-use crate::estimate::{Bound, CHEBYSHEV, Estimate, median_failure};
+use crate::estimate::{Bound, CHEBYSHEV_FACTOR, Estimate, median_failure};
 use crate::noise::Noise;
 use crate::rows::{RowSketch, Rows, median_over_rows, signed_energy};
 use crate::shape::{Shape, ShapeError, check_guarantee};
@@ -78,13 +78,13 @@ impl<C: Counter> RowSketch for CountSketch<C> {
 pub(crate) fn shape_for(eps: f64, delta: f64, width_for: impl Fn(f64) -> f64) -> Result<Shape, ShapeError> {
     check_guarantee("eps", eps)?;
     check_guarantee("delta", delta)?;
-    let fails_seldom = |&rows: &usize| median_failure(rows, 1.0 / CHEBYSHEV) <= delta;
+    let fails_seldom = |&rows: &usize| median_failure(rows, 1.0 / CHEBYSHEV_FACTOR) <= delta;
     let rows = (1..).step_by(2).take(100).find(fails_seldom).map_or(f64::INFINITY, |rows| rows as f64);
-    Shape::at_least(eps, delta, rows, width_for(CHEBYSHEV / (eps * eps)))
+    Shape::at_least(eps, delta, rows, width_for(CHEBYSHEV_FACTOR / (eps * eps)))
 }
 
 pub(crate) fn guarantee(shape: Shape, spread: f64) -> (f64, f64) {
-    ((CHEBYSHEV / spread).sqrt(), median_failure(shape.rows(), 1.0 / CHEBYSHEV))
+    ((CHEBYSHEV_FACTOR / spread).sqrt(), median_failure(shape.rows(), 1.0 / CHEBYSHEV_FACTOR))
 }
 
 /// Estimates F2 from the median sum of squares, less the share of sampling.
@@ -103,8 +103,9 @@ pub(crate) fn f2_from(energy: f64, shape: Shape, account: &Account, saturations:
         let bound = if account.is_sampled() { Bound::NotConverged } else { Bound::Unknown };
         return Estimate { value, bound };
     }
-    let confidence = 1.0 - median_failure(shape.rows(), 1.0 / CHEBYSHEV);
-    Estimate::within(value, energy.least() - added, energy.most() - added, confidence).at_least_zero()
+    let confidence = 1.0 - median_failure(shape.rows(), 1.0 / CHEBYSHEV_FACTOR);
+    Estimate::within(value, energy.lower_bound() - added, energy.upper_bound() - added, confidence)
+        .at_least_zero()
 }
 
 /// The noise of rows with signs, whose median energy is `energy`.
@@ -119,7 +120,7 @@ pub(crate) fn estimate<C: Counter>(
     noise: &Noise,
     account: &Account,
 ) -> Estimate {
-    let estimate = noise.around(median_over_rows(counters, |row| {
+    let estimate = noise.interval(median_over_rows(counters, |row| {
         let slice = counters.slice(row, digest);
         slice.signed(counters.get(row, slice)) as f64
     }));

@@ -25,7 +25,7 @@ pub(super) fn add_rows<C: Counter, const ROWS: usize, const SIGNED: bool>(
             let (word, shift) = at[row];
             let slice = digest.0[word] >> shift;
             let cell = &mut rows[row][(slice >> 1) as usize & (width - 1)];
-            *cell = cell.plus_in_range(weights[if SIGNED { (slice & 1) as usize } else { 0 }]);
+            *cell = cell.plus_unchecked(weights[if SIGNED { (slice & 1) as usize } else { 0 }]);
         }
     }
 }
@@ -37,7 +37,7 @@ pub(super) const LANES: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// The minimum.
-    Least,
+    Minimum,
     /// The median; for an even number of rows, the midpoint of the middle two.
     Median,
 }
@@ -70,10 +70,10 @@ pub(super) fn read_lanes<C: Counter, const ROWS: usize, const SIGNED: bool>(
         }
     }
     match reading {
-        Reading::Least => values[0],
+        Reading::Minimum => values[0],
         Reading::Median if ROWS % 2 == 1 => values[ROWS / 2],
         Reading::Median => {
-            std::array::from_fn(|lane| values[ROWS / 2 - 1][lane].middle(values[ROWS / 2][lane]))
+            std::array::from_fn(|lane| values[ROWS / 2 - 1][lane].midpoint(values[ROWS / 2][lane]))
         }
     }
 }
@@ -85,7 +85,7 @@ pub(super) mod avx2 {
 
     /// Whether this processor supports the instructions that the loops are compiled for.
     #[inline(always)]
-    pub(in super::super) fn is_here() -> bool {
+    pub(in super::super) fn is_supported() -> bool {
         std::arch::is_x86_feature_detected!("avx2")
             && std::arch::is_x86_feature_detected!("bmi1")
             && std::arch::is_x86_feature_detected!("bmi2")
@@ -99,7 +99,7 @@ pub(super) mod avx2 {
         digests: &[Digest],
         weight: impl Fn(usize) -> i64,
     ) {
-        // SAFETY: callers have checked `is_here`.
+        // SAFETY: callers have checked `is_supported`.
         unsafe { compiled_add_rows::<C, ROWS, SIGNED>(rows, slices, digests, weight) }
     }
 
@@ -111,7 +111,7 @@ pub(super) mod avx2 {
         digests: &[Digest; LANES],
         reading: Reading,
     ) -> [C; LANES] {
-        // SAFETY: callers have checked `is_here`.
+        // SAFETY: callers have checked `is_supported`.
         unsafe { compiled_read_lanes::<C, ROWS, SIGNED>(rows, slices, digests, reading) }
     }
 

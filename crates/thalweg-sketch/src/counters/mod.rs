@@ -27,9 +27,9 @@ pub(crate) struct Counters<C> {
     cells: Vec<C>,
     saturations: u64,
     /// No counter leaves its range before weights of this magnitude were added.
-    room: i64,
+    headroom: i64,
     /// Additions to make with an overflow check each, before headroom is measured again.
-    careful: usize,
+    checked_additions: usize,
 }
 
 impl<C: Counter> Counters<C> {
@@ -40,7 +40,7 @@ impl<C: Counter> Counters<C> {
     /// Restores saved counters; `cells` must have as many as the shape.
     pub(crate) fn from_cells(shape: Shape, cells: Vec<C>, saturations: u64) -> Counters<C> {
         assert_eq!(cells.len(), shape.counters());
-        Counters { shape, slices: shape.slices(), cells, saturations, room: 0, careful: 0 }
+        Counters { shape, slices: shape.slices(), cells, saturations, headroom: 0, checked_additions: 0 }
     }
 
     #[inline(always)]
@@ -64,11 +64,11 @@ impl<C: Counter> Counters<C> {
 
     pub(crate) fn clear(&mut self) {
         self.cells.fill(C::default());
-        (self.saturations, self.room, self.careful) = (0, 0, 0);
+        (self.saturations, self.headroom, self.checked_additions) = (0, 0, 0);
     }
 
     #[inline(always)]
-    fn place(&self, row: usize, slice: Slice) -> usize {
+    fn index(&self, row: usize, slice: Slice) -> usize {
         row * self.shape.width() + slice.column
     }
 
@@ -81,13 +81,13 @@ impl<C: Counter> Counters<C> {
     #[inline(always)]
     pub(crate) fn locate(&self, row: usize, digest: Digest) -> (usize, Slice) {
         let slice = self.slices.of(digest, row);
-        (self.place(row, slice), slice)
+        (self.index(row, slice), slice)
     }
 
     /// Returns a key's counter in `row`.
     #[inline(always)]
     pub(crate) fn get(&self, row: usize, slice: Slice) -> i64 {
-        self.cells[self.place(row, slice)].get()
+        self.cells[self.index(row, slice)].get()
     }
 
     #[inline(always)]
@@ -99,7 +99,7 @@ impl<C: Counter> Counters<C> {
     #[inline(always)]
     pub(crate) fn prefetch_rows(&self, digest: Digest) {
         for row in 0..self.shape.rows() {
-            prefetch(&self.cells[self.place(row, self.slices.of(digest, row))]);
+            prefetch(&self.cells[self.index(row, self.slices.of(digest, row))]);
         }
     }
 
@@ -107,14 +107,14 @@ impl<C: Counter> Counters<C> {
     #[inline(always)]
     pub(crate) fn add_at(&mut self, index: usize, weight: i64) {
         let cell = &mut self.cells[index];
-        match cell.plus(weight) {
+        match cell.checked_plus(weight) {
             Some(sum) => *cell = sum,
             None => {
-                *cell = C::end(weight);
+                *cell = C::limit(weight);
                 self.saturations = self.saturations.saturating_add(1);
             }
         }
-        self.room = self.room.saturating_sub_unsigned(weight.unsigned_abs());
+        self.headroom = self.headroom.saturating_sub_unsigned(weight.unsigned_abs());
     }
 
     /// Adds `weight(i)` to all rows of the key of `digests[i]`, with the row's sign if `SIGNED`.
@@ -128,8 +128,8 @@ impl<C: Counter> Counters<C> {
         magnitude: u64,
         weight: impl Fn(usize) -> i64,
     ) {
-        if !self.slices.is_short || !self.has_room(magnitude, digests.len()) {
-            return self.add_carefully::<SIGNED>(digests, weight);
+        if !self.slices.is_short || !self.reserve_headroom(magnitude, digests.len()) {
+            return self.add_checked::<SIGNED>(digests, weight);
         }
         match self.shape.rows() {
             1 => self.add_rows::<1, SIGNED>(digests, weight),
@@ -145,13 +145,13 @@ impl<C: Counter> Counters<C> {
 
     /// Reserves `magnitude` of the headroom, if that much is left.
     #[inline(always)]
-    fn has_room(&mut self, magnitude: u64, additions: usize) -> bool {
+    fn reserve_headroom(&mut self, magnitude: u64, additions: usize) -> bool {
         match i64::try_from(magnitude) {
-            Ok(magnitude) if magnitude <= self.room => {
-                self.room -= magnitude;
+            Ok(magnitude) if magnitude <= self.headroom => {
+                self.headroom -= magnitude;
                 true
             }
-            _ => self.make_room(magnitude, additions),
+            _ => self.measure_headroom(magnitude, additions),
         }
     }
 
@@ -159,24 +159,24 @@ impl<C: Counter> Counters<C> {
     /// that many.
     #[cold]
     #[inline(never)]
-    fn make_room(&mut self, magnitude: u64, additions: usize) -> bool {
-        if self.careful == 0 {
+    fn measure_headroom(&mut self, magnitude: u64, additions: usize) -> bool {
+        if self.checked_additions == 0 {
             let fullest = self.cells.iter().map(|cell| cell.get().unsigned_abs()).max().unwrap_or(0);
             // One less, so that a weight clamped at the limit of an `i64` is not added without a check.
-            let room = C::end(1).get().unsigned_abs().saturating_sub(fullest + 1);
-            self.room = i64::try_from(room).unwrap_or(i64::MAX);
-            self.careful = self.cells.len();
-            if let Some(room) = room.checked_sub(magnitude) {
-                self.room = i64::try_from(room).unwrap_or(i64::MAX);
-                self.careful = 0;
+            let headroom = C::limit(1).get().unsigned_abs().saturating_sub(fullest + 1);
+            self.headroom = i64::try_from(headroom).unwrap_or(i64::MAX);
+            self.checked_additions = self.cells.len();
+            if let Some(headroom) = headroom.checked_sub(magnitude) {
+                self.headroom = i64::try_from(headroom).unwrap_or(i64::MAX);
+                self.checked_additions = 0;
                 return true;
             }
         }
-        self.careful = self.careful.saturating_sub(additions);
+        self.checked_additions = self.checked_additions.saturating_sub(additions);
         false
     }
 
-    fn add_carefully<const SIGNED: bool>(&mut self, digests: &[Digest], weight: impl Fn(usize) -> i64) {
+    fn add_checked<const SIGNED: bool>(&mut self, digests: &[Digest], weight: impl Fn(usize) -> i64) {
         for (number, &digest) in digests.iter().enumerate() {
             for row in 0..self.shape.rows() {
                 let (index, slice) = self.locate(row, digest);
@@ -195,7 +195,7 @@ impl<C: Counter> Counters<C> {
         let mut cells = self.cells.chunks_exact_mut(self.shape.width());
         let rows: [&mut [C]; ROWS] = std::array::from_fn(|_| cells.next().unwrap_or_default());
         #[cfg(target_arch = "x86_64")]
-        if avx2::is_here() {
+        if avx2::is_supported() {
             return avx2::add_rows::<C, ROWS, SIGNED>(rows, &self.slices, digests, weight);
         }
         add_rows::<C, ROWS, SIGNED>(rows, &self.slices, digests, weight);
@@ -238,9 +238,9 @@ impl<C: Counter> Counters<C> {
         values.sort_unstable();
         let middle = values.len() / 2;
         let value = match reading {
-            Reading::Least => values[0],
+            Reading::Minimum => values[0],
             Reading::Median if values.len() % 2 == 1 => values[middle],
-            Reading::Median => values[middle - 1].middle(values[middle]),
+            Reading::Median => values[middle - 1].midpoint(values[middle]),
         };
         value.get()
     }
@@ -258,7 +258,7 @@ impl<C: Counter> Counters<C> {
             let mut lanes = [Digest::default(); LANES];
             lanes[..digests.len()].copy_from_slice(digests);
             #[cfg(target_arch = "x86_64")]
-            let values = if avx2::is_here() {
+            let values = if avx2::is_supported() {
                 avx2::read_lanes::<C, ROWS, SIGNED>(rows, &self.slices, &lanes, reading)
             } else {
                 read_lanes::<C, ROWS, SIGNED>(rows, &self.slices, &lanes, reading)
@@ -277,13 +277,14 @@ impl<C: Counter> Counters<C> {
         let mut saturations = 0;
         for (mine, theirs) in self.cells.iter_mut().zip(&other.cells) {
             let sum = join(mine.get(), theirs.get());
-            *mine = i64::try_from(sum).ok().and_then(|sum| C::default().plus(sum)).unwrap_or_else(|| {
-                saturations += 1;
-                C::end(if sum < 0 { -1 } else { 1 })
-            });
+            *mine =
+                i64::try_from(sum).ok().and_then(|sum| C::default().checked_plus(sum)).unwrap_or_else(|| {
+                    saturations += 1;
+                    C::limit(if sum < 0 { -1 } else { 1 })
+                });
         }
         self.saturations = self.saturations.saturating_add(other.saturations).saturating_add(saturations);
-        (self.room, self.careful) = (0, 0);
+        (self.headroom, self.checked_additions) = (0, 0);
     }
 
     /// Multiplies each counter and rounds to the nearest integer, halves away from zero. Returns the largest rounding
@@ -292,14 +293,14 @@ impl<C: Counter> Counters<C> {
         let mut furthest = 0.0f64;
         for cell in &mut self.cells {
             let exact = cell.get() as f64 * factor;
-            let (scaled, moved) = C::nearest(exact);
+            let (scaled, moved) = C::saturate(exact);
             *cell = scaled;
             match moved {
                 true => self.saturations = self.saturations.saturating_add(1),
                 false => furthest = furthest.max((exact - scaled.get() as f64).abs()),
             }
         }
-        (self.room, self.careful) = (0, 0);
+        (self.headroom, self.checked_additions) = (0, 0);
         furthest
     }
 

@@ -17,7 +17,7 @@ struct Oracle {
 
 impl Oracle {
     fn new<C: Counter>(shape: Shape) -> Oracle {
-        let ends = [i128::from(C::end(-1).get()), i128::from(C::end(1).get())];
+        let ends = [i128::from(C::limit(-1).get()), i128::from(C::limit(1).get())];
         Oracle { shape, ends, cells: HashMap::new(), saturations: 0 }
     }
 
@@ -33,8 +33,8 @@ impl Oracle {
         let fourth = fold(low, high ^ 0xBB67_AE85_84CA_A73B);
         let bits = self.shape.width().ilog2() as usize + 1;
         let mut slices = Vec::new();
-        for (word, room) in [(low, 64), (high, 48), (third, 64), (fourth, 64)] {
-            let text: Vec<bool> = (0..room).map(|bit| word >> bit & 1 == 1).collect();
+        for (word, free_bits) in [(low, 64), (high, 48), (third, 64), (fourth, 64)] {
+            let text: Vec<bool> = (0..free_bits).map(|bit| word >> bit & 1 == 1).collect();
             slices.extend(text.chunks_exact(bits).map(<[bool]>::to_vec));
         }
         let slice = &slices[row];
@@ -50,9 +50,9 @@ impl Oracle {
             let is_cut = signed.abs() >= i128::from(i64::MAX);
             let cell = self.cells.entry((row, column)).or_default();
             let sum = *cell + if is_cut { 4 * signed } else { signed };
-            let [least, most] = self.ends;
-            self.saturations += u64::from(sum < least || sum > most);
-            *cell = sum.clamp(least, most);
+            let [min, max] = self.ends;
+            self.saturations += u64::from(sum < min || sum > max);
+            *cell = sum.clamp(min, max);
         }
     }
 
@@ -164,7 +164,7 @@ fn assert_read_as_sorted<C: Counter>(shape: Shape, batches: &Batches, asked: u16
     let mut counters = Counters::<C>::new(shape);
     batches.iter().for_each(|batch| add::<C, true>(&mut counters, batch));
     let digests: Vec<Digest> = (0..asked).map(digest).collect();
-    for reading in [Reading::Least, Reading::Median] {
+    for reading in [Reading::Minimum, Reading::Median] {
         let (mut signed, mut unsigned) = (Vec::new(), Vec::new());
         counters.read_all::<true>(&digests, reading, |number, value| signed.push((number, value)));
         counters.read_all::<false>(&digests, reading, |number, value| unsigned.push((number, value)));
@@ -174,12 +174,16 @@ fn assert_read_as_sorted<C: Counter>(shape: Shape, batches: &Batches, asked: u16
                     .map(|row| {
                         let (index, slice) = counters.locate(row, digest);
                         let cell = i128::from(counters.cells()[index].get());
-                        if is_signed && slice.minus { (-cell).min(i128::from(C::end(1).get())) } else { cell }
+                        if is_signed && slice.minus {
+                            (-cell).min(i128::from(C::limit(1).get()))
+                        } else {
+                            cell
+                        }
                     })
                     .collect();
                 rows.sort_unstable();
                 let (low, high) = (rows[(rows.len() - 1) / 2], rows[rows.len() / 2]);
-                let value = if reading == Reading::Least { rows[0] } else { (low + high).div_euclid(2) };
+                let value = if reading == Reading::Minimum { rows[0] } else { (low + high).div_euclid(2) };
                 i64::try_from(value).unwrap()
             });
             assert_eq!((signed[number], unsigned[number]), ((number, with), (number, without)), "{shape}");
@@ -250,7 +254,7 @@ fn both_paths<C: Counter, const ROWS: usize, const SIGNED: bool>(width_log2: u32
     assert_eq!(cells, fill(false), "{shape}");
     let rows: [&[C]; ROWS] = std::array::from_fn(|row| &cells[row << width_log2..][..1 << width_log2]);
     for lanes in digests.as_chunks::<LANES>().0 {
-        for reading in [Reading::Least, Reading::Median] {
+        for reading in [Reading::Minimum, Reading::Median] {
             let portable = read_lanes::<C, ROWS, SIGNED>(rows, &slices, lanes, reading);
             assert_eq!(avx2::read_lanes::<C, ROWS, SIGNED>(rows, &slices, lanes, reading), portable);
         }
@@ -261,7 +265,7 @@ fn both_paths<C: Counter, const ROWS: usize, const SIGNED: bool>(width_log2: u32
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn portable_and_avx2_loops_agree() {
-    if !avx2::is_here() {
+    if !avx2::is_supported() {
         eprintln!("skipped: this processor has no AVX2");
         return;
     }
@@ -309,16 +313,16 @@ fn headroom_is_measured_before_a_counter_can_overflow() {
 fn headroom_is_measured_seldom() {
     let shape = Shape::new(2, 64).unwrap();
     let mut counters = Counters::<i32>::new(shape);
-    assert!(counters.has_room(1000, 1));
-    assert_eq!((counters.room, counters.careful), (i64::from(i32::MAX) - 1001, 0));
+    assert!(counters.reserve_headroom(1000, 1));
+    assert_eq!((counters.headroom, counters.checked_additions), (i64::from(i32::MAX) - 1001, 0));
     counters.cells[70] = i32::MIN + 10;
-    counters.room = 5;
-    assert!(!counters.has_room(100, 1), "the fullest counter, far below zero, leaves no room");
-    assert_eq!(counters.careful, shape.counters() - 1);
+    counters.headroom = 5;
+    assert!(!counters.reserve_headroom(100, 1), "the fullest counter, far below zero, leaves no headroom");
+    assert_eq!(counters.checked_additions, shape.counters() - 1);
     counters.cells[70] = 0;
-    assert!(!counters.has_room(100, 100), "that there is room again is seen later");
-    assert!(!counters.has_room(100, 27));
-    assert!(counters.has_room(100, 1));
+    assert!(!counters.reserve_headroom(100, 100), "headroom was measured too early");
+    assert!(!counters.reserve_headroom(100, 27));
+    assert!(counters.reserve_headroom(100, 1));
 }
 
 #[test]

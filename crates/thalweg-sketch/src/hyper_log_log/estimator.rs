@@ -41,12 +41,12 @@ impl Ratio {
 
     /// The range that has probability [`CONFIDENCE`].
     pub(crate) fn of(precision: u8) -> Ratio {
-        Ratio::within(precision, Self::STANDARD_NORMAL)
+        Ratio::deviations(precision, Self::STANDARD_NORMAL)
     }
 
     /// The range of `z` standard deviations to either side, shifted for the skewness by the first term of the
     /// Cornish-Fisher expansion.
-    pub(crate) fn within(precision: u8, z: f64) -> Ratio {
+    pub(crate) fn deviations(precision: u8, z: f64) -> Ratio {
         let root = f64::from(1u32 << precision).sqrt();
         let deviation = DEVIATION / root;
         let shift = (z * z - 1.0) * SKEWNESS / root / 6.0;

@@ -118,7 +118,7 @@ impl HyperLogLog {
     /// is new.
     #[inline(always)]
     pub fn add(&mut self, digest: Digest) -> bool {
-        let (index, rank) = place(digest, self.precision);
+        let (index, rank) = register_and_rank(digest, self.precision);
         raise(&mut self.registers[index], rank)
     }
 
@@ -127,7 +127,7 @@ impl HyperLogLog {
         let precision = self.precision;
         let registers = self.registers.as_mut_slice();
         for &digest in digests {
-            let (index, rank) = place(digest, precision);
+            let (index, rank) = register_and_rank(digest, precision);
             raise(&mut registers[index], rank);
         }
     }
@@ -176,7 +176,7 @@ pub(crate) const fn last_rank(precision: u8) -> u8 {
 
 /// Returns the register of a key, below 2^`precision`, and its rank.
 #[inline(always)]
-pub(crate) const fn place(digest: Digest, precision: u8) -> (usize, u8) {
+pub(crate) const fn register_and_rank(digest: Digest, precision: u8) -> (usize, u8) {
     let word = digest.0[0];
     // The one after the last bit ends the run of zeros.
     let rest = word << precision | 1 << (precision - 1);

@@ -10,22 +10,22 @@ use super::estimator::{Ratio, normal_quantile};
 #[non_exhaustive]
 pub enum SizeError {
     /// The precision is out of range.
-    #[error("precision {precision}: expected {least} to {most} (2^precision registers)")]
+    #[error("precision {precision}: expected {min} to {max} (2^precision registers)")]
     Precision {
         /// The requested precision.
         precision: u8,
         /// The lowest supported precision.
-        least: u8,
+        min: u8,
         /// The highest supported precision.
-        most: u8,
+        max: u8,
     },
     /// The memory is too small for the smallest counter.
-    #[error("{bytes} bytes of memory are too few: the smallest counter of this kind needs {least}")]
+    #[error("{bytes} bytes of memory are too few: the smallest counter of this kind needs {min}")]
     Memory {
         /// The available memory.
         bytes: u64,
         /// The required memory.
-        least: u64,
+        min: u64,
     },
     /// A parameter of the guarantee is not between 0 and 1.
     #[error("{name} = {value}: expected a number above 0 and below 1")]
@@ -37,7 +37,7 @@ pub enum SizeError {
     },
     /// The guarantee needs more registers than a counter may have.
     #[error(
-        "eps = {eps}, delta = {delta} needs more than 2^{} registers, whose relative error is {least}: increase eps or delta",
+        "eps = {eps}, delta = {delta} needs more than 2^{} registers, whose relative error is {min}: increase eps or delta",
         HyperLogLog::MAX_PRECISION
     )]
     TooLarge {
@@ -46,7 +46,7 @@ pub enum SizeError {
         /// The requested failure probability.
         delta: f64,
         /// The smallest relative error with this failure probability.
-        least: f64,
+        min: f64,
     },
 }
 
@@ -78,11 +78,11 @@ pub enum RegistersError {
 }
 
 /// Returns the precision if it is in `least..=most`.
-pub(crate) fn check_precision(precision: u8, least: u8, most: u8) -> Result<u8, SizeError> {
-    if (least..=most).contains(&precision) {
+pub(crate) fn check_precision(precision: u8, min: u8, max: u8) -> Result<u8, SizeError> {
+    if (min..=max).contains(&precision) {
         Ok(precision)
     } else {
-        Err(SizeError::Precision { precision, least, most })
+        Err(SizeError::Precision { precision, min, max })
     }
 }
 
@@ -104,9 +104,9 @@ pub(crate) fn check_registers(
 
 /// The highest precision whose registers fit into `bytes`.
 pub(super) fn precision_in(bytes: u64) -> Result<u8, SizeError> {
-    let least = 1 << HyperLogLog::MIN_PRECISION;
-    if bytes < least {
-        return Err(SizeError::Memory { bytes, least });
+    let min = 1 << HyperLogLog::MIN_PRECISION;
+    if bytes < min {
+        return Err(SizeError::Memory { bytes, min });
     }
     Ok((bytes.ilog2() as u8).min(HyperLogLog::MAX_PRECISION))
 }
@@ -119,8 +119,8 @@ pub(super) fn precision_for(eps: f64, delta: f64) -> Result<u8, SizeError> {
         }
     }
     let z = normal_quantile(delta);
-    let error = |precision: u8| Ratio::within(precision, z).relative_error();
+    let error = |precision: u8| Ratio::deviations(precision, z).relative_error();
     (HyperLogLog::MIN_PRECISION..=HyperLogLog::MAX_PRECISION)
         .find(|&precision| error(precision) <= eps)
-        .ok_or_else(|| SizeError::TooLarge { eps, delta, least: error(HyperLogLog::MAX_PRECISION) })
+        .ok_or_else(|| SizeError::TooLarge { eps, delta, min: error(HyperLogLog::MAX_PRECISION) })
 }

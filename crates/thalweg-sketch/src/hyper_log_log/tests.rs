@@ -29,7 +29,7 @@ fn estimates_are_unbiased_and_intervals_hold() {
             let error = estimate.value / f64::from(keys) - 1.0;
             sum += error;
             squares += error * error;
-            misses += u32::from(estimate.holds(f64::from(keys)) != Some(true));
+            misses += u32::from(estimate.contains(f64::from(keys)) != Some(true));
         }
         let registers = f64::from(1u32 << precision);
         let (mean, deviation) = (sum / SEEDS as f64, 1.06 / registers.sqrt());
@@ -50,7 +50,7 @@ fn interval_allows_a_register_shared_by_two_keys() {
         counter.add(Digest([(key % 19) << 50 | 1 << 49 | key, 0]));
     }
     let estimate = counter.estimate();
-    assert!(estimate.value < 19.1 && estimate.holds(20.0) == Some(true), "{estimate:.2}");
+    assert!(estimate.value < 19.1 && estimate.contains(20.0) == Some(true), "{estimate:.2}");
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_register_changes_only_for_a_new_key() {
         assert!(seen.insert(key) || !grew);
     }
     let estimate = counter.estimate();
-    assert_eq!(estimate.holds(seen.len() as f64), Some(true), "{estimate} for {}", seen.len());
+    assert_eq!(estimate.contains(seen.len() as f64), Some(true), "{estimate} for {}", seen.len());
     assert_eq!(counter.registers(), counted(10, 5, 0..0).with_all(&seen).registers());
 }
 
@@ -126,7 +126,7 @@ fn ranks_are_limited_by_the_hash() {
         assert!(!counter.add(Digest([1, !0])), "a rank below the last does not lower it");
         assert!(counter.add(Digest([!0, 0])));
         assert_eq!(counter.registers()[(1 << precision) - 1], 1);
-        assert_eq!(counter.estimate().holds(2.0), Some(true), "{}", counter.estimate());
+        assert_eq!(counter.estimate().contains(2.0), Some(true), "{}", counter.estimate());
     }
 }
 
@@ -159,7 +159,7 @@ fn precision_follows_from_memory_or_guarantee() {
     let for_memory = |bytes| HyperLogLog::for_memory(bytes, hasher).map(|counter| counter.bytes());
     assert_eq!(for_memory(20_000), Ok(16_384));
     assert_eq!(for_memory(u64::MAX), Ok(1 << 18));
-    assert_eq!(for_memory(15), Err(SizeError::Memory { bytes: 15, least: 16 }));
+    assert_eq!(for_memory(15), Err(SizeError::Memory { bytes: 15, min: 16 }));
 
     // Manual calculation: z = 1.96 for delta = 5 %, so that m = (1.96 * 1.039 / 0.02)^2 = 10,368 at least.
     let counter = HyperLogLog::for_guarantee(0.02, 0.05, hasher).unwrap();
@@ -170,10 +170,7 @@ fn precision_follows_from_memory_or_guarantee() {
     assert_eq!(HyperLogLog::for_guarantee(eps * 0.9999, delta, hasher).unwrap().precision(), 15);
 
     let error = HyperLogLog::for_guarantee(0.001, 0.05, hasher).unwrap_err();
-    assert!(
-        matches!(error, SizeError::TooLarge { least, .. } if (0.0039..0.0041).contains(&least)),
-        "{error}"
-    );
+    assert!(matches!(error, SizeError::TooLarge { min, .. } if (0.0039..0.0041).contains(&min)), "{error}");
     for (eps, delta) in [(0.0, 0.1), (1.0, 0.1), (f64::NAN, 0.1), (0.1, 0.0), (0.1, 1.5)] {
         assert!(matches!(HyperLogLog::for_guarantee(eps, delta, hasher), Err(SizeError::Guarantee { .. })));
     }

@@ -67,7 +67,7 @@ impl<C: Counter> RowSketch for KAry<C> {
 
     fn estimate(&self, digest: Digest, noise: &Noise) -> Estimate {
         let counters = &self.rows.counters;
-        let estimate = noise.around(mean_free(counters, digest, noise));
+        let estimate = noise.interval(mean_free(counters, digest, noise));
         if self.rows.account.has_negative() { estimate } else { estimate.at_least_zero() }
     }
 }

@@ -20,7 +20,7 @@ pub struct LineRate {
     /// The time for the update of one sampled row, including its draw and its key's hash, in nanoseconds.
     pub sampled_row_ns: f64,
     /// The lower limit of p.
-    pub least: Probability,
+    pub min_probability: Probability,
 }
 
 /// The current epoch.
@@ -31,7 +31,7 @@ pub(super) struct Epoch {
 }
 
 impl Epoch {
-    pub(super) fn beginning(begin_ns: u64) -> Epoch {
+    pub(super) fn starting_at(begin_ns: u64) -> Epoch {
         Epoch { begin_ns, packets: 0 }
     }
 }
@@ -44,7 +44,7 @@ impl Default for LineRate {
             share: 0.1,
             row_ns: 1.5,
             sampled_row_ns: 12.0,
-            least: Probability::PAPER_LEAST,
+            min_probability: Probability::PAPER_MIN,
         }
     }
 }
@@ -60,7 +60,7 @@ impl LineRate {
             return Probability::ONE;
         }
         let probability = Probability::at_most(budget_ns / (self.sampled_row_ns * rows as f64));
-        probability.max(self.least)
+        probability.max(self.min_probability)
     }
 
     /// Returns p of the next epoch if the current one has ended at `now_ns`; `epoch` then becomes the next one.
@@ -70,7 +70,7 @@ impl LineRate {
             return None;
         }
         let probability = self.probability(epoch.packets, elapsed_ns, rows);
-        *epoch = Epoch::beginning(now_ns);
+        *epoch = Epoch::starting_at(now_ns);
         Some(probability)
     }
 }
@@ -90,6 +90,6 @@ mod tests {
             let probability = line_rate.probability(rate, 1_000_000_000, 5);
             assert_eq!(probability, Probability::new(expected).unwrap(), "{rate}");
         }
-        assert_eq!(line_rate.probability(u64::MAX, 1, 5), Probability::PAPER_LEAST);
+        assert_eq!(line_rate.probability(u64::MAX, 1, 5), Probability::PAPER_MIN);
     }
 }

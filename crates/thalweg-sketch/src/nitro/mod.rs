@@ -29,7 +29,7 @@ pub use batch::Batch;
 pub use convergence::Target;
 pub use line_rate::LineRate;
 pub(crate) use row_wise::largest;
-pub use row_wise::{Place, RowWise, WithTopK};
+pub use row_wise::{CounterIndex, RowWise, WithTopK};
 pub use sampler::table_bytes;
 
 use line_rate::Epoch;
@@ -42,7 +42,7 @@ const GROUP: usize = 64;
 const EXACT_GROUP: usize = 256;
 
 /// Keys per cache line, approximately: the sampler prefetches one key per line, a group ahead.
-const A_LINE: usize = 4;
+const KEYS_PER_LINE: usize = 4;
 
 /// How p is chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,12 +62,12 @@ pub struct Nitro<S> {
     sketch: S,
     sampler: Sampler,
     mode: Mode,
-    pace: Pace,
+    mode_state: ModeState,
 }
 
 /// The state of the modes.
 #[derive(Clone, Copy, Debug, Default)]
-struct Pace {
+struct ModeState {
     /// AlwaysLineRate: the time and the current epoch.
     now_ns: Option<u64>,
     epoch: Option<Epoch>,
@@ -83,7 +83,7 @@ impl<S> Nitro<S> {
             Mode::Fixed(probability) => probability,
             Mode::AlwaysLineRate(_) | Mode::AlwaysCorrect(_) => Probability::ONE,
         };
-        Nitro { sketch, sampler: Sampler::new(probability, seed), mode, pace: Pace::default() }
+        Nitro { sketch, sampler: Sampler::new(probability, seed), mode, mode_state: ModeState::default() }
     }
 
     /// Returns the sketch, for queries.
@@ -114,7 +114,7 @@ impl<S> Nitro<S> {
     /// Starts a new window with an empty sketch: AlwaysCorrect restarts at p = 1, AlwaysLineRate keeps its p.
     pub fn begin_window(&mut self) {
         if let Mode::AlwaysCorrect(_) = self.mode {
-            (self.pace.packets, self.pace.next_test) = (0, 0);
+            (self.mode_state.packets, self.mode_state.next_test) = (0, 0);
             self.sampler.set_probability(Probability::ONE);
         }
     }
@@ -122,7 +122,7 @@ impl<S> Nitro<S> {
     /// Sets the current time in nanoseconds of any monotonic clock; call it about once per batch. Only AlwaysLineRate
     /// uses it, at the next batch.
     pub fn advance(&mut self, now_ns: u64) {
-        self.pace.now_ns = Some(now_ns);
+        self.mode_state.now_ns = Some(now_ns);
     }
 
     /// Counts a batch.
@@ -133,10 +133,10 @@ impl<S> Nitro<S> {
         S: RowWise<B::Key>,
     {
         if let Mode::AlwaysCorrect(target) = self.mode {
-            return self.update_correctly(batch, target);
+            return self.update_always_correct(batch, target);
         }
-        if let (Mode::AlwaysLineRate(line_rate), Some(now_ns)) = (self.mode, self.pace.now_ns) {
-            let epoch = self.pace.epoch.get_or_insert(Epoch::beginning(now_ns));
+        if let (Mode::AlwaysLineRate(line_rate), Some(now_ns)) = (self.mode, self.mode_state.now_ns) {
+            let epoch = self.mode_state.epoch.get_or_insert(Epoch::starting_at(now_ns));
             if let Some(probability) = line_rate.next(epoch, now_ns, self.sketch.depth()) {
                 self.sampler.set_probability(probability);
             }
@@ -146,34 +146,35 @@ impl<S> Nitro<S> {
     }
 
     /// AlwaysCorrect: splits the batch where tests are due.
-    fn update_correctly<B>(&mut self, batch: &B, target: Target)
+    fn update_always_correct<B>(&mut self, batch: &B, target: Target)
     where
         B: Batch + ?Sized,
         S: RowWise<B::Key>,
     {
         let mut from = 0;
         while from < batch.len() {
-            if self.pace.packets >= self.pace.next_test {
-                let interval = target.interval(self.pace.packets);
+            if self.mode_state.packets >= self.mode_state.next_test {
+                let interval = target.interval(self.mode_state.packets);
                 let probability = target.probability(&self.sketch.noise(), self.sketch.account(), interval);
                 self.sampler.set_probability(probability);
-                self.pace.next_test = self.pace.packets + interval;
+                self.mode_state.next_test = self.mode_state.packets + interval;
             }
-            let left = usize::try_from(self.pace.next_test - self.pace.packets).unwrap_or(usize::MAX);
+            let left =
+                usize::try_from(self.mode_state.next_test - self.mode_state.packets).unwrap_or(usize::MAX);
             let to = batch.len().min(from.saturating_add(left));
-            if !self.was_tested_for(batch, from, to) {
+            if !self.last_test_covers(batch, from, to) {
                 self.sampler.set_probability(Probability::ONE);
-                self.pace.next_test = self.pace.packets + (to - from) as u64;
+                self.mode_state.next_test = self.mode_state.packets + (to - from) as u64;
             }
             self.update_part(batch, from, to);
-            self.pace.packets += (to - from) as u64;
+            self.mode_state.packets += (to - from) as u64;
             from = to;
         }
     }
 
     /// Whether the last test covers these weights: none negative, none heavier than all before. If not, they are
     /// counted exactly, and the test runs again.
-    fn was_tested_for<B>(&self, batch: &B, from: usize, to: usize) -> bool
+    fn last_test_covers<B>(&self, batch: &B, from: usize, to: usize) -> bool
     where
         B: Batch + ?Sized,
         S: RowWise<B::Key>,
@@ -182,7 +183,7 @@ impl<S> Nitro<S> {
             return true;
         }
         let sums = batch.sums(from, to);
-        !sums.has_negative && sums.heaviest as f64 <= self.sketch.account().heaviest()
+        !sums.has_negative && sums.max_weight as f64 <= self.sketch.account().max_weight()
     }
 
     #[inline(always)]
@@ -194,7 +195,7 @@ impl<S> Nitro<S> {
         if self.sampler.probability() == Probability::ONE {
             self.update_all(batch, from, to);
         } else {
-            self.sketch.account_mut().enter(&batch.sums(from, to), self.sampler.probability());
+            self.sketch.account_mut().record(&batch.sums(from, to), self.sampler.probability());
             self.update_sampled(batch, from, to);
         }
     }
@@ -210,16 +211,16 @@ impl<S> Nitro<S> {
         for begin in (from..to).step_by(EXACT_GROUP) {
             let end = to.min(begin + EXACT_GROUP);
             let digests = &mut digests[..end - begin];
-            for (first, digests) in (begin..).step_by(A_LINE).zip(digests.chunks_mut(A_LINE)) {
+            for (first, digests) in (begin..).step_by(KEYS_PER_LINE).zip(digests.chunks_mut(KEYS_PER_LINE)) {
                 batch.prefetch((first + EXACT_GROUP).min(to - 1));
                 for (number, digest) in (first..).zip(digests) {
                     *digest = batch.digest(number, hasher);
                 }
             }
             let sums = batch.sums(begin, end);
-            self.sketch.account_mut().enter(&sums, Probability::ONE);
-            self.sketch.add_all(digests, &sums, |place| batch.weight(begin + place));
-            self.sketch.offer(digests, |place| batch.key(begin + place));
+            self.sketch.account_mut().record(&sums, Probability::ONE);
+            self.sketch.add_all(digests, &sums, |position| batch.weight(begin + position));
+            self.sketch.offer(digests, |position| batch.key(begin + position));
         }
     }
 
@@ -244,20 +245,20 @@ impl<S> Nitro<S> {
                 let (packet, row) = rows.divide(pair);
                 let packet = from + packet as usize;
                 batch.prefetch(packet);
-                group[filled] = Sampled { packet, row: row as usize, place: Place::default() };
+                group[filled] = Sampled { packet, row: row as usize, position: CounterIndex::default() };
                 filled += 1;
             }
             for (sampled, digest) in group[..filled].iter_mut().zip(&mut digests) {
                 *digest = batch.digest(sampled.packet, hasher);
-                sampled.place = self.sketch.place(sampled.row, *digest);
-                self.sketch.prefetch(sampled.place);
+                sampled.position = self.sketch.locate(sampled.row, *digest);
+                self.sketch.prefetch(sampled.position);
                 self.sketch.prefetch_offer(*digest);
             }
             for sampled in &group[..filled] {
                 let weight = batch.weight(sampled.packet).saturating_mul(increment);
-                self.sketch.add_at(sampled.place, weight);
+                self.sketch.add_at(sampled.position, weight);
             }
-            self.sketch.offer(&digests[..filled], |place| batch.key(group[place].packet));
+            self.sketch.offer(&digests[..filled], |position| batch.key(group[position].packet));
             if filled < GROUP {
                 return;
             }
@@ -270,7 +271,7 @@ impl<S> Nitro<S> {
 struct Sampled {
     packet: usize,
     row: usize,
-    place: Place,
+    position: CounterIndex,
 }
 
 /// Division by the number of rows, as a multiplication: exact for numbers below 2^40.

@@ -10,14 +10,14 @@ use crate::top_k::TopK;
 
 /// A counter, and the sign of a key there.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Place {
+pub struct CounterIndex {
     pub(crate) index: u32,
     /// The index of the counter matrix, if the sketch has several.
     pub(crate) level: u16,
     pub(crate) minus: bool,
 }
 
-impl Place {
+impl CounterIndex {
     #[inline(always)]
     pub(crate) const fn signed(self, weight: i64) -> i64 {
         Slice { column: 0, minus: self.minus }.signed(weight)
@@ -45,16 +45,16 @@ pub trait RowWise<K: Key> {
     fn add_all(&mut self, digests: &[Digest], sums: &Sums, weight: impl Fn(usize) -> i64);
 
     /// Returns the counter of a key in `row`.
-    fn place(&self, row: usize, digest: Digest) -> Place;
+    fn locate(&self, row: usize, digest: Digest) -> CounterIndex;
 
     /// Prefetches a counter.
-    fn prefetch(&self, place: Place);
+    fn prefetch(&self, position: CounterIndex);
 
     /// Prefetches all the memory that [`RowWise::offer`] will read.
     fn prefetch_offer(&self, _digest: Digest) {}
 
     /// Adds to one counter.
-    fn add_at(&mut self, place: Place, weight: i64);
+    fn add_at(&mut self, position: CounterIndex, weight: i64);
 
     /// Offers keys whose counters have changed to the top-k; `key(i)` builds the key of `digests[i]` if it is needed.
     fn offer(&mut self, _digests: &[Digest], _key: impl Fn(usize) -> K) {}
@@ -90,19 +90,19 @@ impl<K: Key, C: Counter, S: RowSketch<Counter = C>> RowWise<K> for S {
     }
 
     #[inline(always)]
-    fn place(&self, row: usize, digest: Digest) -> Place {
+    fn locate(&self, row: usize, digest: Digest) -> CounterIndex {
         let (index, slice) = self.rows().counters.locate(row, digest);
-        Place { index: index as u32, level: 0, minus: S::SIGNED && slice.minus }
+        CounterIndex { index: index as u32, level: 0, minus: S::SIGNED && slice.minus }
     }
 
     #[inline(always)]
-    fn prefetch(&self, place: Place) {
-        self.rows().counters.prefetch(place.index as usize);
+    fn prefetch(&self, position: CounterIndex) {
+        self.rows().counters.prefetch(position.index as usize);
     }
 
     #[inline(always)]
-    fn add_at(&mut self, place: Place, weight: i64) {
-        self.rows_mut().counters.add_at(place.index as usize, place.signed(weight));
+    fn add_at(&mut self, position: CounterIndex, weight: i64) {
+        self.rows_mut().counters.add_at(position.index as usize, position.signed(weight));
     }
 }
 
@@ -206,13 +206,13 @@ impl<S: RowSketch, K: Key> RowWise<K> for WithTopK<S, K> {
     }
 
     #[inline(always)]
-    fn place(&self, row: usize, digest: Digest) -> Place {
-        RowWise::<K>::place(&self.sketch, row, digest)
+    fn locate(&self, row: usize, digest: Digest) -> CounterIndex {
+        RowWise::<K>::locate(&self.sketch, row, digest)
     }
 
     #[inline(always)]
-    fn prefetch(&self, place: Place) {
-        RowWise::<K>::prefetch(&self.sketch, place);
+    fn prefetch(&self, position: CounterIndex) {
+        RowWise::<K>::prefetch(&self.sketch, position);
     }
 
     #[inline(always)]
@@ -221,8 +221,8 @@ impl<S: RowSketch, K: Key> RowWise<K> for WithTopK<S, K> {
     }
 
     #[inline(always)]
-    fn add_at(&mut self, place: Place, weight: i64) {
-        RowWise::<K>::add_at(&mut self.sketch, place, weight);
+    fn add_at(&mut self, position: CounterIndex, weight: i64) {
+        RowWise::<K>::add_at(&mut self.sketch, position, weight);
     }
 
     #[inline(always)]

@@ -87,16 +87,16 @@ const PARTS_LOG2: u32 = 10;
 
 /// Returns the memory of the tables for sampling with probabilities down to `least`, in bytes; all samplers share
 /// them.
-pub fn table_bytes(least: Probability) -> u64 {
-    let used = (0..=least.log2_inverse()).filter_map(Probability::new);
+pub fn table_bytes(min_probability: Probability) -> u64 {
+    let used = (0..=min_probability.log2_inverse()).filter_map(Probability::new);
     used.map(|probability| Gaps::of(probability).bytes()).sum()
 }
 
 impl Gaps {
     /// Returns the shared table of a probability.
     fn of(probability: Probability) -> &'static Gaps {
-        static ALL: [OnceLock<Gaps>; Probability::LEAST.log2_inverse() as usize + 1] =
-            [const { OnceLock::new() }; Probability::LEAST.log2_inverse() as usize + 1];
+        static ALL: [OnceLock<Gaps>; Probability::MIN.log2_inverse() as usize + 1] =
+            [const { OnceLock::new() }; Probability::MIN.log2_inverse() as usize + 1];
         ALL[usize::from(probability.log2_inverse())].get_or_init(|| Gaps::new(probability))
     }
 
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_draw_selects_the_gap_of_its_interval() {
-        let gaps = Gaps::new(Probability::PAPER_LEAST);
+        let gaps = Gaps::new(Probability::PAPER_MIN);
         let mut draws = Xoshiro256PlusPlus::seed_from_u64(1);
         for draw in (0..10_000).map(|_| draws.next_u64()).chain([0, 1, u64::MAX, u64::MAX - 1]) {
             let slow = gaps.below.iter().position(|&below| draw <= below).unwrap() as u64 + 1;

@@ -141,7 +141,7 @@ fn merged_sampled_sketches_are_unbiased() {
             let new = || CountSketch::<i32>::new(shape(), Hasher::new(seed));
             let mut sketch = fed(new(), one, coarse, seed);
             sketch.merge(&fed(new(), other, fine, seed + 10_000)).unwrap();
-            assert_eq!(sketch.rows().account.coarsest(), coarse);
+            assert_eq!(sketch.rows().account.min_probability(), coarse);
             q = sketch.rows().account.sampling_energy();
             rows_of_x(&sketch)
         })
@@ -162,7 +162,7 @@ fn estimates_stay_unbiased_while_p_follows_the_rate() {
         share: 1.0,
         row_ns: 20.0,
         sampled_row_ns: 20.0,
-        least: Probability::LEAST,
+        min_probability: Probability::MIN,
     };
     let gaps_ns = [15_000, 400, 90, 2600, 30, 1100, 7000, 60];
     let (mut seen, mut q, mut own) = (Vec::new(), 0.0, 0.0);
@@ -253,11 +253,11 @@ fn rows_are_sampled_independently() {
 /// latter, are sampled; five deviations are exceeded once in 1.7 million.
 #[test]
 fn a_change_of_p_draws_a_new_gap() {
-    let [half, least] = [Probability::new(1).unwrap(), Probability::LEAST];
+    let [half, min] = [Probability::new(1).unwrap(), Probability::MIN];
     let mut sampler = Sampler::new(half, 4);
     let mut sampled = [0u32; 2];
     for piece in 0..4000 {
-        sampler.set_probability(if piece % 2 == 0 { half } else { least });
+        sampler.set_probability(if piece % 2 == 0 { half } else { min });
         let mut position = 0;
         while sampler.next(&mut position, 100).is_some() {
             sampled[piece % 2] += 1;

@@ -40,7 +40,7 @@
 
 use crate::account::Account;
 use crate::energy::Energy;
-use crate::estimate::{Bound, CHEBYSHEV, Estimate, median_failure};
+use crate::estimate::{Bound, CHEBYSHEV_FACTOR, Estimate, median_failure};
 use crate::shape::Shape;
 
 /// The noise of a sketch at one moment; measured once for many estimates.
@@ -88,12 +88,12 @@ impl Noise {
         let quality = if narrow || saturations > 0 || (account.has_negative && account.is_sampled()) {
             Quality::Unbounded
         } else if energy.is_known() {
-            Quality::Bounded(1.0 - 2.0 * median_failure(rows, 1.0 / CHEBYSHEV))
+            Quality::Bounded(1.0 - 2.0 * median_failure(rows, 1.0 / CHEBYSHEV_FACTOR))
         } else {
             Quality::NotConverged
         };
         let (own, rounding) = (account.own_variance(), account.rounding());
-        let collisions = energy.most() / spread;
+        let collisions = energy.upper_bound() / spread;
         Noise { energy, spread, collisions, own, rounding, quality, means: [0.0; Shape::MAX_ROWS] }
     }
 
@@ -117,8 +117,8 @@ impl Noise {
     }
 
     /// Returns a lower bound of E as if updates had been sampled with own variance `own`; zero if it has no bound.
-    pub(crate) fn least_energy(&self, own: f64) -> f64 {
-        self.energy.with_own_variance(own).least()
+    pub(crate) fn energy_lower_bound(&self, own: f64) -> f64 {
+        self.energy.with_own_variance(own).lower_bound()
     }
 
     /// a, the own variance of a key per unit of its count.
@@ -133,7 +133,7 @@ impl Noise {
         let met: f64 = fed.iter().map(|account| account.magnitude() as f64 / width).sum();
         let met = own * (now.energy.reading.sqrt() + before.energy.reading.sqrt() + met);
         let variance = 2.0 / width + if met > 0.0 { 6.0 * met / self.energy.reading } else { 0.0 };
-        let deviation = (CHEBYSHEV * variance).sqrt();
+        let deviation = (CHEBYSHEV_FACTOR * variance).sqrt();
         let quality = match (self.quality, now.quality, before.quality) {
             (_, Quality::Bounded(one), Quality::Bounded(other)) if deviation <= 0.5 => {
                 Quality::Bounded(1.0 - (1.0 - one) - if own > 0.0 { 1.0 - other } else { 0.0 })
@@ -142,16 +142,16 @@ impl Noise {
             _ if own > 0.0 => Quality::NotConverged,
             _ => Quality::Unbounded,
         };
-        Noise { own, quality, collisions: self.energy.most_within(deviation) / self.spread, ..*self }
+        Noise { own, quality, collisions: self.energy.upper_bound_within(deviation) / self.spread, ..*self }
     }
 
     /// Returns the interval around the median of the rows.
-    pub(crate) fn around(&self, value: f64) -> Estimate {
-        self.with_variance(value, CHEBYSHEV * self.own / 2.0, self.own * value.max(0.0))
+    pub(crate) fn interval(&self, value: f64) -> Estimate {
+        self.with_variance(value, CHEBYSHEV_FACTOR * self.own / 2.0, self.own * value.max(0.0))
     }
 
     /// Returns the interval around the median of the rows, for a key whose own sampling variance is known.
-    pub(crate) fn around_difference(&self, value: f64, own_variance: f64) -> Estimate {
+    pub(crate) fn difference_interval(&self, value: f64, own_variance: f64) -> Estimate {
         self.with_variance(value, 0.0, own_variance)
     }
 
@@ -159,7 +159,7 @@ impl Noise {
         let bound = match self.quality {
             Quality::Bounded(confidence) => {
                 let variance = self.collisions + own_variance;
-                let half = (shift * shift + CHEBYSHEV * variance).sqrt() + self.rounding;
+                let half = (shift * shift + CHEBYSHEV_FACTOR * variance).sqrt() + self.rounding;
                 Bound::Interval { lower: value + shift - half, upper: value + shift + half, confidence }
             }
             Quality::NotConverged => Bound::NotConverged,

@@ -4,7 +4,7 @@
 
 use crate::digest::Digest;
 use crate::hyper_log_log::estimator::{numerator, sigma};
-use crate::hyper_log_log::{join, place, raise};
+use crate::hyper_log_log::{join, raise, register_and_rank};
 use crate::memory::prefetch;
 use crate::shape::{Shape, Slices};
 
@@ -28,7 +28,7 @@ pub(super) struct Cells {
     /// All registers, row by row.
     lines: Vec<Line>,
     /// The term of z registers of rank 0 in the denominator of the estimate, minus z, by z.
-    zeros_count_for: Vec<f64>,
+    zero_rank_terms: Vec<f64>,
 }
 
 impl Cells {
@@ -44,7 +44,7 @@ impl Cells {
             slices: shape.slices(),
             precision,
             lines: vec![Line([0; 64]); registers.div_ceil(size_of::<Line>())],
-            zeros_count_for: (0..=in_cell).map(counts_for).collect(),
+            zero_rank_terms: (0..=in_cell).map(counts_for).collect(),
         }
     }
 
@@ -85,7 +85,7 @@ impl Cells {
     /// Returns the index of the register that counts a key's peer in `row`, and its rank; prefetches the register.
     #[inline(always)]
     pub(super) fn locate(&self, row: usize, key: Digest, peer: Digest) -> (usize, u8) {
-        let (register, rank) = place(peer, self.precision);
+        let (register, rank) = register_and_rank(peer, self.precision);
         let number = self.cell(row, key) + register;
         prefetch(&self.registers()[number]);
         (number, rank)
@@ -105,7 +105,7 @@ impl Cells {
     }
 
     /// Estimates the number of peers in a key's minimum cell.
-    pub(super) fn least(&self, key: Digest) -> f64 {
+    pub(super) fn min_peers(&self, key: Digest) -> f64 {
         (0..self.shape.rows()).map(|row| self.peers(row, key)).fold(f64::INFINITY, f64::min)
     }
 
@@ -133,7 +133,7 @@ impl Cells {
         }
         let sum: f32 = sums.iter().sum();
         let zeros: usize = zeros.iter().map(|&zeros| usize::from(zeros)).sum();
-        let value = numerator(cell.len() as f64) / (f64::from(sum) + self.zeros_count_for[zeros]);
+        let value = numerator(cell.len() as f64) / (f64::from(sum) + self.zero_rank_terms[zeros]);
         value.max((cell.len() - zeros) as f64)
     }
 }

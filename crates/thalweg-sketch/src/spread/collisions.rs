@@ -28,7 +28,7 @@ use crate::hyper_log_log::estimator::{CONFIDENCE, Ratio};
 use crate::shape::Shape;
 
 /// 1/g: one in this many cells of each row may have more peers than the row's noise.
-const CELLS_FOR_ONE_FAILURE: usize = 8;
+const INVERSE_FAILURE_SHARE: usize = 8;
 
 /// The noise of the rows at one moment; measured once for many estimates.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,10 +45,10 @@ impl Collisions {
         let mut peers = [0.0; Shape::MAX_ROWS];
         for (row, peers) in peers[..rows].iter_mut().enumerate() {
             let mut in_cells: Vec<f64> = cells.row(row).collect();
-            let fewer = width - 1 - width / CELLS_FOR_ONE_FAILURE;
+            let fewer = width - 1 - width / INVERSE_FAILURE_SHARE;
             *peers = *in_cells.select_nth_unstable_by(fewer, f64::total_cmp).1;
         }
-        let all_fail = (CELLS_FOR_ONE_FAILURE as f64).powi(-(rows as i32));
+        let all_fail = (INVERSE_FAILURE_SHARE as f64).powi(-(rows as i32));
         let ends_fail = (1.0 - CONFIDENCE) / 2.0 * (2 * rows + 1) as f64;
         Collisions { peers, ratio: Ratio::of(cells.precision()), confidence: 1.0 - all_fail - ends_fail }
     }

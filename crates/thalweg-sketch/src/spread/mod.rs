@@ -70,9 +70,9 @@ impl<K: Key> Spread<K> {
     /// If the memory is too small for the smallest one.
     pub fn for_memory(memory_bytes: u64, hasher: Hasher) -> Result<Spread<K>, SizeError> {
         let cell = 1 << Self::CELL_PRECISION;
-        let least = (Self::ROWS * Shape::MIN_WIDTH * cell) as u64 + TopK::<K>::bytes_for(1);
-        let too_little = SizeError::Memory { bytes: memory_bytes, least };
-        if memory_bytes < least {
+        let min = (Self::ROWS * Shape::MIN_WIDTH * cell) as u64 + TopK::<K>::bytes_for(1);
+        let too_little = SizeError::Memory { bytes: memory_bytes, min };
+        if memory_bytes < min {
             return Err(too_little);
         }
         let for_candidates = (memory_bytes / 8).max(TopK::<K>::bytes_for(1));
@@ -162,18 +162,18 @@ impl<K: Key> Spread<K> {
     #[inline(always)]
     fn add_group(&mut self, keys: &[Digest], peers: &[Digest]) -> ([u8; GROUP], usize) {
         let rows = self.cells.shape().rows();
-        let mut places = [[0usize; GROUP]; Shape::MAX_ROWS];
+        let mut registers = [[0usize; GROUP]; Shape::MAX_ROWS];
         let mut ranks = [0u8; GROUP];
         for (number, (&key, &peer)) in keys.iter().zip(peers).enumerate().take(GROUP) {
-            for (row, places) in places.iter_mut().enumerate().take(rows) {
-                (places[number], ranks[number]) = self.cells.locate(row, key, peer);
+            for (row, registers) in registers.iter_mut().enumerate().take(rows) {
+                (registers[number], ranks[number]) = self.cells.locate(row, key, peer);
             }
         }
         let (mut grown, mut count) = ([0; GROUP], 0);
         for number in 0..keys.len().min(GROUP) {
             let mut grows = false;
-            for places in &places[..rows] {
-                grows |= self.cells.raise(places[number], ranks[number]);
+            for registers in &registers[..rows] {
+                grows |= self.cells.raise(registers[number], ranks[number]);
             }
             grown[count % GROUP] = number as u8;
             count += usize::from(grows);
@@ -185,14 +185,14 @@ impl<K: Key> Spread<K> {
     #[inline(always)]
     fn offer(&mut self, digest: Digest, key: impl FnOnce() -> K) {
         let threshold = self.top.threshold() as f64 + 0.5;
-        let mut least = f64::INFINITY;
+        let mut min = f64::INFINITY;
         for row in 0..self.cells.shape().rows() {
-            least = least.min(self.cells.peers(row, digest));
-            if least < threshold {
+            min = min.min(self.cells.peers(row, digest));
+            if min < threshold {
                 return;
             }
         }
-        self.top.offer(&key(), digest, least.round() as i64);
+        self.top.offer(&key(), digest, min.round() as i64);
     }
 
     /// Measures the current collisions. Reads every register: call it once for many estimates.
@@ -252,7 +252,7 @@ impl<K: Key> Spread<K> {
         self.missed_in_parts = self.missed_up_to().saturating_add(other.missed_up_to());
         self.cells.join(&other.cells);
         let cells = &self.cells;
-        self.top.merge(&other.top, |digest| cells.least(digest).round() as i64);
+        self.top.merge(&other.top, |digest| cells.min_peers(digest).round() as i64);
         Ok(())
     }
 

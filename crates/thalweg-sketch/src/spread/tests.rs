@@ -62,7 +62,7 @@ fn only_the_scanner_is_found() {
     let above = spread.above(500);
     assert_eq!(above.len(), 1, "{above:?}");
     assert_eq!(above[0].0, host(77));
-    assert_eq!(above[0].1.holds(2_008.0), Some(true), "{}", above[0].1);
+    assert_eq!(above[0].1.contains(2_008.0), Some(true), "{}", above[0].1);
     assert!(spread.missed_up_to() < 50, "{}", spread.missed_up_to());
 }
 
@@ -78,7 +78,7 @@ fn small_streams_match_a_set() {
     let collisions = spread.collisions();
     let misses = exact.iter().filter(|(key, peers)| {
         let digest = spread.hasher().digest(&host(**key));
-        spread.estimate(digest, &collisions).holds(peers.len() as f64) != Some(true)
+        spread.estimate(digest, &collisions).contains(peers.len() as f64) != Some(true)
     });
     // One seed, so the result is deterministic; of 37 intervals of 96 % one or two may fail.
     assert!(misses.count() <= 3);
@@ -103,7 +103,7 @@ fn intervals_hold_with_their_confidence() {
         let collisions = spread.collisions();
         for (key, peers) in sizes.iter().enumerate() {
             let estimate = spread.estimate(spread.hasher().digest(&host(key as u32)), &collisions);
-            misses[key] += u32::from(estimate.holds(f64::from(*peers)) != Some(true));
+            misses[key] += u32::from(estimate.contains(f64::from(*peers)) != Some(true));
             confidence = estimate.confidence().unwrap();
             informative += u32::from(key == 2 && estimate.lower() > Some(800.0));
         }
@@ -231,5 +231,5 @@ fn memory_stays_within_its_limit() {
         assert!(spread.registers().as_ptr().addr().is_multiple_of(64));
     }
     let error = Spread::<Host>::for_memory(800, Hasher::default()).unwrap_err();
-    assert!(matches!(error, SizeError::Memory { bytes: 800, least } if least > 800), "{error}");
+    assert!(matches!(error, SizeError::Memory { bytes: 800, min } if min > 800), "{error}");
 }

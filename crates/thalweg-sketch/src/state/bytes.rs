@@ -52,21 +52,21 @@ impl<'a> Reader<'a> {
     }
 
     /// The number of bytes not read yet.
-    pub(super) fn left(&self) -> usize {
+    pub(super) fn remaining(&self) -> usize {
         self.bytes.len() - self.offset
     }
 
     /// Checks that at least `count` bytes are left; called before memory for `count` items is allocated.
-    pub(super) fn expect(&self, count: u64, field: &'static str) -> Result<(), StateError> {
-        if count <= self.left() as u64 {
+    pub(super) fn require(&self, count: u64, field: &'static str) -> Result<(), StateError> {
+        if count <= self.remaining() as u64 {
             return Ok(());
         }
-        Err(StateError::Truncated { offset: self.offset, field, needed: count, left: self.left() })
+        Err(StateError::Truncated { offset: self.offset, field, needed: count, left: self.remaining() })
     }
 
     /// Reads `count` bytes.
     pub(super) fn take(&mut self, count: u64, field: &'static str) -> Result<&'a [u8], StateError> {
-        self.expect(count, field)?;
+        self.require(count, field)?;
         let taken = &self.bytes[self.offset..][..count as usize];
         self.offset += taken.len();
         Ok(taken)
@@ -83,23 +83,23 @@ impl<'a> Reader<'a> {
     #[inline]
     pub(super) fn varint(&mut self, field: &'static str) -> Result<u64, StateError> {
         let (mut number, mut shift) = (0u64, 0);
-        for (place, &byte) in self.bytes[self.offset..].iter().enumerate() {
+        for (index, &byte) in self.bytes[self.offset..].iter().enumerate() {
             let payload = u64::from(byte & PAYLOAD);
             let is_last = byte & CONTINUES == 0;
             let is_too_large = shift > 63 || payload << shift >> shift != payload;
-            let is_overlong = is_last && byte == 0 && place > 0;
+            let is_overlong = is_last && byte == 0 && index > 0;
             if is_too_large || is_overlong {
                 return Err(StateError::Varint { offset: self.offset, field });
             }
             number |= payload << shift;
             if is_last {
-                self.offset += place + 1;
+                self.offset += index + 1;
                 return Ok(number);
             }
             shift += 7;
         }
-        let needed = self.left() as u64 + 1;
-        Err(StateError::Truncated { offset: self.offset, field, needed, left: self.left() })
+        let needed = self.remaining() as u64 + 1;
+        Err(StateError::Truncated { offset: self.offset, field, needed, left: self.remaining() })
     }
 
     /// Reads a signed number of variable length.
@@ -110,17 +110,17 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a number of variable length that fits into 63 bits.
-    pub(super) fn positive(&mut self, field: &'static str, least: i64) -> Result<i64, StateError> {
+    pub(super) fn varint_63(&mut self, field: &'static str, min: i64) -> Result<i64, StateError> {
         let offset = self.offset;
         let found = self.varint(field)?;
         match i64::try_from(found) {
-            Ok(number) if number >= least => Ok(number),
-            _ => Err(StateError::range(offset, field, found, least.into(), i64::MAX.into())),
+            Ok(number) if number >= min => Ok(number),
+            _ => Err(StateError::range(offset, field, found, min.into(), i64::MAX.into())),
         }
     }
 
     /// Reads bytes with a length prefix.
-    pub(super) fn counted(&mut self, field: &'static str) -> Result<&'a [u8], StateError> {
+    pub(super) fn length_prefixed(&mut self, field: &'static str) -> Result<&'a [u8], StateError> {
         let count = self.varint(field)?;
         self.take(count, field)
     }
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
     /// Reads text with a length prefix.
     pub(super) fn text(&mut self, field: &'static str) -> Result<&'a str, StateError> {
         let offset = self.offset;
-        std::str::from_utf8(self.counted(field)?).map_err(|_| StateError::Text { offset, field })
+        std::str::from_utf8(self.length_prefixed(field)?).map_err(|_| StateError::Text { offset, field })
     }
 }
 
@@ -143,7 +143,7 @@ mod tests {
             put_varint(number, &mut out);
             assert_eq!(out.len(), length);
             let mut reader = Reader::new(&out);
-            assert_eq!((reader.varint("n"), reader.left()), (Ok(number), 0));
+            assert_eq!((reader.varint("n"), reader.remaining()), (Ok(number), 0));
         }
         for (number, length) in [(0, 1), (-64, 1), (63, 1), (64, 2), (i64::MIN, 10), (i64::MAX, 10)] {
             let mut out = Vec::new();

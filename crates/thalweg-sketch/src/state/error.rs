@@ -95,7 +95,7 @@ pub enum StateError {
         left: usize,
     },
     /// An integer is out of range.
-    #[error("offset {offset}: {field} is {found}, expected {least} to {most}")]
+    #[error("offset {offset}: {field} is {found}, expected {min} to {max}")]
     Range {
         /// The offset of the field.
         offset: usize,
@@ -104,9 +104,9 @@ pub enum StateError {
         /// The value.
         found: i128,
         /// The minimum.
-        least: i128,
+        min: i128,
         /// The maximum.
-        most: i128,
+        max: i128,
     },
     /// A floating-point number is negative or NaN.
     #[error("offset {offset}: {field} is {found}, expected a number >= 0")]
@@ -182,10 +182,10 @@ impl StateError {
         offset: usize,
         field: &'static str,
         found: impl Into<i128>,
-        least: i128,
-        most: i128,
+        min: i128,
+        max: i128,
     ) -> StateError {
-        StateError::Range { offset, field, found: found.into(), least, most }
+        StateError::Range { offset, field, found: found.into(), min, max }
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) const AT_SHAPE: usize = 12;
 pub(super) const AT_PRECISION: usize = 14;
 pub(super) const AT_LEVELS: usize = 15;
 pub(super) const AT_K: usize = 16;
-const AT_COARSEST: usize = 22;
+const AT_MIN_PROBABILITY: usize = 22;
 const LENGTH: usize = 96;
 
 /// The flag bit for negative weights.
@@ -76,11 +76,11 @@ impl Header {
         out.extend_from_slice(&self.k.to_le_bytes());
         out.extend_from_slice(&HASH_VERSION.to_le_bytes());
         let flags = if self.account.has_negative { HAS_NEGATIVE } else { 0 };
-        out.extend_from_slice(&[self.account.coarsest.log2_inverse(), flags]);
+        out.extend_from_slice(&[self.account.min_probability.log2_inverse(), flags]);
         out.extend_from_slice(&self.hasher.seed().to_le_bytes());
         out.extend_from_slice(&self.account.total.to_le_bytes());
         out.extend_from_slice(&self.account.magnitude.to_le_bytes());
-        out.extend_from_slice(&self.account.heaviest.to_le_bytes());
+        out.extend_from_slice(&self.account.max_weight.to_le_bytes());
         out.extend_from_slice(&self.account.sampling_energy.to_le_bytes());
         out.extend_from_slice(&self.account.own_variance.to_le_bytes());
         out.extend_from_slice(&self.account.rounding.to_le_bytes());
@@ -97,16 +97,22 @@ impl Header {
         let kind = Kind::of(kind).ok_or(StateError::UnknownKind { offset: AT_KIND, found: kind })?;
         let k = u32::from_le_bytes(reader.array("k")?);
         let hash_version = u16::from_le_bytes(reader.array("hash version")?);
-        let [coarsest, flags] = reader.array("sampling")?;
+        let [min_probability, flags] = reader.array("sampling")?;
         let hasher = Hasher::new(u64::from_le_bytes(reader.array("seed")?));
-        let most = Probability::LEAST.log2_inverse();
+        let max = Probability::MIN.log2_inverse();
         let account = Account {
             total: i64::from_le_bytes(reader.array("total")?),
             magnitude: u64::from_le_bytes(reader.array("magnitude")?),
-            heaviest: zero_or_more(reader, "heaviest weight")?,
+            max_weight: zero_or_more(reader, "heaviest weight")?,
             has_negative: flags & HAS_NEGATIVE != 0,
-            coarsest: Probability::new(coarsest).ok_or_else(|| {
-                StateError::range(AT_COARSEST, "binary logarithm of 1/p", coarsest, 0, most.into())
+            min_probability: Probability::new(min_probability).ok_or_else(|| {
+                StateError::range(
+                    AT_MIN_PROBABILITY,
+                    "binary logarithm of 1/p",
+                    min_probability,
+                    0,
+                    max.into(),
+                )
             })?,
             sampling_energy: zero_or_more(reader, "sampling energy")?,
             own_variance: zero_or_more(reader, "own variance")?,
@@ -145,11 +151,11 @@ impl Header {
     }
 
     /// Returns k of a mandatory top-k.
-    pub(super) fn wanted(&self) -> Result<usize, StateError> {
-        let most = TopK::<[u8; 0]>::MAX_K;
+    pub(super) fn top_k(&self) -> Result<usize, StateError> {
+        let max = TopK::<[u8; 0]>::MAX_K;
         match self.k as usize {
-            k if (1..=most).contains(&k) => Ok(k),
-            _ => Err(StateError::range(AT_K, "k", self.k, 1, most as i128)),
+            k if (1..=max).contains(&k) => Ok(k),
+            _ => Err(StateError::range(AT_K, "k", self.k, 1, max as i128)),
         }
     }
 }
@@ -174,14 +180,17 @@ mod tests {
             precision: 0xAA,
             levels: 0xBB,
             k: 0xDDDD_DDDD,
-            account: Account { coarsest: Probability::LEAST, ..Account::default() },
+            account: Account { min_probability: Probability::MIN, ..Account::default() },
             ..Header::new(Kind::Spread, Hasher::new(0)).with_shape(Shape::new(3, 64).unwrap())
         };
         let mut out = Vec::new();
         header.put(&Meta::default(), &mut out);
         assert_eq!((out[AT_KIND], out[AT_COUNTER_BYTES]), (6, 0xC0));
         assert_eq!((&out[AT_SHAPE..AT_SHAPE + 2], out[AT_PRECISION]), (&[3, 6][..], 0xAA));
-        assert_eq!((out[AT_LEVELS], &out[AT_K..AT_K + 4], out[AT_COARSEST]), (0xBB, &[0xDD; 4][..], 10));
+        assert_eq!(
+            (out[AT_LEVELS], &out[AT_K..AT_K + 4], out[AT_MIN_PROBABILITY]),
+            (0xBB, &[0xDD; 4][..], 10)
+        );
         assert_eq!(out[LENGTH], HASH_NAME.len() as u8);
     }
 }

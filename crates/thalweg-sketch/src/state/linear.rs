@@ -214,7 +214,7 @@ fn read_rows<S, K: Key, C: Counter>(
     let rows = Rows { hasher: header.hasher, counters, account: header.account };
     let top = match header.k {
         0 => None,
-        _ => Some(read_top(header.wanted()?, header.hasher, reader)?),
+        _ => Some(read_top(header.top_k()?, header.hasher, reader)?),
     };
     Ok(RowState { sketch: sketch(rows), top })
 }
@@ -223,7 +223,7 @@ fn read_univmon<K: Key, C: Counter>(
     header: &Header,
     reader: &mut Reader<'_>,
 ) -> Result<UnivMon<K, C>, StateError> {
-    let (shape, k) = (header.shape()?, header.wanted()?);
+    let (shape, k) = (header.shape()?, header.top_k()?);
     let in_shape = |source: ShapeError| StateError::Shape { offset: AT_LEVELS, source };
     let univmon_shape = UnivMonShape::new(header.levels.into(), shape, k).map_err(in_shape)?;
     let mut levels = Vec::new();

@@ -3,7 +3,7 @@
 use super::error::CombineError;
 
 /// The separator between the labels of merged states.
-const BETWEEN_LABELS: &str = " + ";
+const LABEL_SEPARATOR: &str = " + ";
 
 /// The keys, the label and the window of a state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,9 +35,9 @@ impl Meta {
             self.start_ns = if is_first { other.start_ns } else { self.start_ns.min(other.start_ns) };
             self.end_ns = self.end_ns.max(other.end_ns);
         }
-        for label in other.label.split(BETWEEN_LABELS).filter(|label| !label.is_empty()) {
-            if !self.label.split(BETWEEN_LABELS).any(|mine| mine == label) {
-                let between = if self.label.is_empty() { "" } else { BETWEEN_LABELS };
+        for label in other.label.split(LABEL_SEPARATOR).filter(|label| !label.is_empty()) {
+            if !self.label.split(LABEL_SEPARATOR).any(|mine| mine == label) {
+                let between = if self.label.is_empty() { "" } else { LABEL_SEPARATOR };
                 self.label = format!("{}{between}{label}", self.label);
             }
         }

@@ -270,7 +270,7 @@ impl<K: Key> AnyState<K> {
         let (header, meta) = Header::read(&mut reader)?;
         let state = Self::read(&header, &mut reader)?;
         state.header().check(&meta, bytes)?;
-        match reader.left() {
+        match reader.remaining() {
             0 => Ok((meta, state)),
             left => Err(StateError::Trailing { offset: reader.offset(), left }),
         }
@@ -331,7 +331,7 @@ fn put_spread<K: Key>(spread: &Spread<K>, out: &mut Vec<u8>) {
 
 fn read_spread<K: Key>(header: &Header, reader: &mut Reader<'_>) -> Result<Spread<K>, StateError> {
     check_registers(header, Spread::<K>::MIN_CELL_PRECISION, Spread::<K>::MAX_CELL_PRECISION)?;
-    let (shape, k, hasher) = (header.shape()?, header.wanted()?, header.hasher);
+    let (shape, k, hasher) = (header.shape()?, header.top_k()?, header.hasher);
     let offset = reader.offset();
     let registers = reader.take((shape.counters() as u64) << header.precision, "registers")?;
     let missed = reader.varint("estimates missed in parts")?;
@@ -341,8 +341,8 @@ fn read_spread<K: Key>(header: &Header, reader: &mut Reader<'_>) -> Result<Sprea
 }
 
 /// Checks that the kind supports the precision.
-fn check_registers(header: &Header, least: u8, most: u8) -> Result<(), StateError> {
-    let precision = check_precision(header.precision, least, most);
+fn check_registers(header: &Header, min: u8, max: u8) -> Result<(), StateError> {
+    let precision = check_precision(header.precision, min, max);
     let in_header =
         |source| StateError::Registers { offset: AT_PRECISION, source: RegistersError::Size(source) };
     precision.map(|_| ()).map_err(in_header)

@@ -22,14 +22,14 @@ pub(super) fn read_counters<C: Counter>(
     reader: &mut Reader<'_>,
 ) -> Result<Counters<C>, StateError> {
     let saturations = reader.varint("saturations")?;
-    reader.expect(shape.counters() as u64, "counters")?;
+    reader.require(shape.counters() as u64, "counters")?;
     let mut cells = Vec::with_capacity(shape.counters());
     for _ in 0..shape.counters() {
         let offset = reader.offset();
         let found = reader.zigzag("counter")?;
         let Ok(cell) = C::try_from(found) else {
-            let [least, most] = [C::end(-1), C::end(1)].map(|end| end.get().into());
-            return Err(StateError::range(offset, "counter", found, least, most));
+            let [min, max] = [C::limit(-1), C::limit(1)].map(|end| end.get().into());
+            return Err(StateError::range(offset, "counter", found, min, max));
         };
         cells.push(cell);
     }
@@ -54,7 +54,7 @@ pub(super) fn read_top<K: Key>(
     hasher: Hasher,
     reader: &mut Reader<'_>,
 ) -> Result<TopK<K>, StateError> {
-    let threshold = reader.positive("threshold", 0)?;
+    let threshold = reader.varint_63("threshold", 0)?;
     let start = reader.offset();
     let count = reader.varint("number of candidates")?;
     if count >= 2 * k as u64 {
@@ -63,16 +63,16 @@ pub(super) fn read_top<K: Key>(
     let mut candidates: Vec<Candidate<K>> = Vec::new();
     for _ in 0..count {
         let offset = reader.offset();
-        let bytes = reader.counted("candidate key")?;
+        let bytes = reader.length_prefixed("candidate key")?;
         let key = K::from_bytes(bytes).ok_or(StateError::Key { offset, length: bytes.len() })?;
-        let estimate = reader.positive("candidate estimate", threshold.max(1))?;
+        let estimate = reader.varint_63("candidate estimate", threshold.max(1))?;
         let candidate = Candidate { key, digest: hasher.digest(bytes), estimate };
         if candidates.last().is_some_and(|last| order(last) >= order(&candidate)) {
             return Err(StateError::Order { offset });
         }
         candidates.push(candidate);
     }
-    TopK::restored(k, threshold, candidates).ok_or(StateError::Order { offset: start })
+    TopK::from_candidates(k, threshold, candidates).ok_or(StateError::Order { offset: start })
 }
 
 /// The sort key of candidates.

@@ -30,7 +30,7 @@ use crate::counters::{Counter, Counters, Reading};
 use crate::digest::{Digest, Hasher, Key};
 use crate::estimate::{Bound, Estimate};
 use crate::merge::MergeError;
-use crate::nitro::{Place, RowWise};
+use crate::nitro::{CounterIndex, RowWise};
 use crate::noise::Noise;
 use crate::probability::Probability;
 use crate::rows::{median_over_rows, signed_energy};
@@ -77,7 +77,7 @@ impl UnivMonShape {
         let level_bytes = memory_bytes / levels as u64;
         let k = TopK::<K>::for_memory(level_bytes / 4).k();
         let shape = Shape::for_memory(level_bytes.saturating_sub(TopK::<K>::bytes_for(k)), rows, C::BYTES)
-            .map_err(|_| ShapeError::Memory { bytes: memory_bytes, least: smallest.bytes::<K, C>() })?;
+            .map_err(|_| ShapeError::Memory { bytes: memory_bytes, min: smallest.bytes::<K, C>() })?;
         UnivMonShape::new(levels, shape, k)
     }
 
@@ -172,7 +172,7 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
     pub fn add(&mut self, key: &K, weight: i64) {
         let digest = self.hasher.digest(key.as_bytes());
         let sums = Sums::of([weight]);
-        self.account.enter(&sums, Probability::ONE);
+        self.account.record(&sums, Probability::ONE);
         self.add_all(&[digest], &sums, |_| weight);
         self.offer(&[digest], |_| *key);
     }
@@ -223,16 +223,16 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
     fn g_sums<const N: usize>(&self, g: impl Fn(f64) -> [f64; N]) -> [[f64; 2]; N] {
         // Q_j: the weights of keys that are certainly large, and the level of each.
         let mut large: Vec<(i64, usize)> = Vec::new();
-        let mut sure = 0;
+        let mut threshold = 0;
         let mut sums = [0.0; N];
         for (number, level) in self.levels.iter().enumerate().rev() {
             let is_deepest = number + 1 == self.levels.len();
-            sure = sure.max(if is_deepest { 0 } else { level.sure() });
+            threshold = threshold.max(if is_deepest { 0 } else { level.certain_above() });
             let weight =
                 |candidate: &Candidate<K>| level.counters.read::<true>(candidate.digest, Reading::Median);
             let here = level.top.candidates().iter().map(weight).filter(|&weight| weight > 0);
             large.extend(here.map(|weight| (weight, number)));
-            large.retain(|&(weight, _)| weight > sure);
+            large.retain(|&(weight, _)| weight > threshold);
             sums = sums.map(|sum| 2.0 * sum);
             for &(weight, level) in &large {
                 let sign = if level == number { 1.0 } else { -1.0 };
@@ -352,11 +352,11 @@ impl<K: Key, C: Counter> Level<K, C> {
     /// Returns a threshold above which keys are certainly large and certainly candidates: none was rejected, and
     /// noise does not reach that far. The 90th percentile of the counters' magnitudes, times three, is about five
     /// standard deviations of a row where many keys collide, and zero where few do.
-    fn sure(&self) -> i64 {
+    fn certain_above(&self) -> i64 {
         let mut sizes: Vec<u64> =
             self.counters.cells().iter().map(|cell| cell.get().unsigned_abs()).collect();
-        let place = sizes.len() * 9 / 10;
-        let (_, noise, _) = sizes.select_nth_unstable(place);
+        let position = sizes.len() * 9 / 10;
+        let (_, noise, _) = sizes.select_nth_unstable(position);
         self.top.threshold().max(i64::try_from(noise.saturating_mul(3)).unwrap_or(i64::MAX))
     }
 }
@@ -393,24 +393,24 @@ impl<K: Key, C: Counter> RowWise<K> for UnivMon<K, C> {
         let mut by_level = ByLevel::default();
         for (first, digests) in (0..).step_by(GROUP).zip(digests.chunks(GROUP)) {
             by_level.sort(digests, self.levels.len());
-            for (level, digests, places) in by_level.levels(&mut self.levels) {
-                level.counters.add_all::<true>(digests, sums.magnitude, |place| {
-                    weight(first + usize::from(places[place]))
+            for (level, digests, indices) in by_level.levels(&mut self.levels) {
+                level.counters.add_all::<true>(digests, sums.magnitude, |position| {
+                    weight(first + usize::from(indices[position]))
                 });
             }
         }
     }
 
     #[inline(always)]
-    fn place(&self, row: usize, digest: Digest) -> Place {
+    fn locate(&self, row: usize, digest: Digest) -> CounterIndex {
         let level = self.level_of(digest);
         let (index, slice) = self.levels[level].counters.locate(row, digest);
-        Place { index: index as u32, level: level as u16, minus: slice.minus }
+        CounterIndex { index: index as u32, level: level as u16, minus: slice.minus }
     }
 
     #[inline(always)]
-    fn prefetch(&self, place: Place) {
-        self.levels[usize::from(place.level)].counters.prefetch(place.index as usize);
+    fn prefetch(&self, position: CounterIndex) {
+        self.levels[usize::from(position.level)].counters.prefetch(position.index as usize);
     }
 
     #[inline(always)]
@@ -419,9 +419,9 @@ impl<K: Key, C: Counter> RowWise<K> for UnivMon<K, C> {
     }
 
     #[inline(always)]
-    fn add_at(&mut self, place: Place, weight: i64) {
-        let level = &mut self.levels[usize::from(place.level)];
-        level.counters.add_at(place.index as usize, place.signed(weight));
+    fn add_at(&mut self, position: CounterIndex, weight: i64) {
+        let level = &mut self.levels[usize::from(position.level)];
+        level.counters.add_at(position.index as usize, position.signed(weight));
     }
 
     #[inline(always)]
@@ -429,10 +429,10 @@ impl<K: Key, C: Counter> RowWise<K> for UnivMon<K, C> {
         let mut by_level = ByLevel::default();
         for (first, digests) in (0..).step_by(GROUP).zip(digests.chunks(GROUP)) {
             by_level.sort(digests, self.levels.len());
-            for (level, digests, places) in by_level.levels(&mut self.levels) {
-                level.counters.read_all::<true>(digests, Reading::Median, |place, estimate| {
-                    let key = || key(first + usize::from(places[place]));
-                    level.top.offer_with(digests[place], estimate, key);
+            for (level, digests, indices) in by_level.levels(&mut self.levels) {
+                level.counters.read_all::<true>(digests, Reading::Median, |position, estimate| {
+                    let key = || key(first + usize::from(indices[position]));
+                    level.top.offer_with(digests[position], estimate, key);
                 });
             }
         }
@@ -443,7 +443,7 @@ impl<K: Key, C: Counter> RowWise<K> for UnivMon<K, C> {
 struct ByLevel {
     digests: [Digest; GROUP],
     /// The index of each in the batch.
-    places: [u8; GROUP],
+    indices: [u8; GROUP],
     /// The end of each level.
     ends: [u16; UnivMonShape::MAX_LEVELS],
 }
@@ -451,7 +451,7 @@ struct ByLevel {
 impl Default for ByLevel {
     fn default() -> ByLevel {
         let ends = [0; UnivMonShape::MAX_LEVELS];
-        ByLevel { digests: [Digest::default(); GROUP], places: [0; GROUP], ends }
+        ByLevel { digests: [Digest::default(); GROUP], indices: [0; GROUP], ends }
     }
 }
 
@@ -468,10 +468,10 @@ impl ByLevel {
             next[level + 1] += next[level];
         }
         self.ends.copy_from_slice(&next[1..]);
-        for (place, &digest) in digests.iter().enumerate() {
+        for (position, &digest) in digests.iter().enumerate() {
             let next = &mut next[digest.depth(deepest) as usize];
             self.digests[usize::from(*next)] = digest;
-            self.places[usize::from(*next)] = place as u8;
+            self.indices[usize::from(*next)] = position as u8;
             *next += 1;
         }
     }
@@ -485,7 +485,7 @@ impl ByLevel {
         let mut begin = 0;
         levels.iter_mut().zip(&self.ends).filter_map(move |(level, &end)| {
             let span = std::mem::replace(&mut begin, usize::from(end))..usize::from(end);
-            (!span.is_empty()).then(|| (level, &self.digests[span.clone()], &self.places[span]))
+            (!span.is_empty()).then(|| (level, &self.digests[span.clone()], &self.indices[span]))
         })
     }
 }

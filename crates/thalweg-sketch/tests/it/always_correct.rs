@@ -8,7 +8,7 @@
 //! measures its L2 too high, which half of delta covers.
 
 use thalweg_sketch::{
-    CHEBYSHEV, CountSketch, Hasher, Mode, Nitro, Probability, RowSketch, Shape, Target, median_failure,
+    CHEBYSHEV_FACTOR, CountSketch, Hasher, Mode, Nitro, Probability, RowSketch, Shape, Target, median_failure,
 };
 
 use crate::streams::{FlowKey, Stream};
@@ -53,7 +53,7 @@ fn run(stream: &Stream, moments: usize, shape: Shape, target: Target) -> Run {
                 let account = RowSketch::account(nitro.sketch());
                 let collisions = (l2 * l2 + account.sampling_energy()) / shape.width() as f64;
                 let variance = collisions + account.own_variance() * l2;
-                unkept[moment] += u32::from(CHEBYSHEV * variance > (target.eps * l2).powi(2));
+                unkept[moment] += u32::from(CHEBYSHEV_FACTOR * variance > (target.eps * l2).powi(2));
                 let noise = RowSketch::noise(nitro.sketch());
                 for ((key, truth), outside) in asked.iter().zip(&mut outside[moment]) {
                     let value = nitro.sketch().estimate(Hasher::new(seed).digest(key), &noise).value;
@@ -64,11 +64,11 @@ fn run(stream: &Stream, moments: usize, shape: Shape, target: Target) -> Run {
         })
         .collect();
     let limit = |delta: f64| SEEDS as f64 * delta + 5.0 * (SEEDS as f64 * delta * (1.0 - delta)).sqrt();
-    let delta = median_failure(shape.rows(), 1.0 / CHEBYSHEV);
+    let delta = median_failure(shape.rows(), 1.0 / CHEBYSHEV_FACTOR);
     for (moment, (unkept, outside)) in unkept.into_iter().zip(outside).enumerate() {
         assert!(f64::from(unkept) <= limit(delta), "moment {moment}: inequality violated for {unkept} seeds");
-        let most = *outside.iter().max().unwrap();
-        assert!(f64::from(most) <= limit(2.0 * delta), "moment {moment}: {most} outside");
+        let max = *outside.iter().max().unwrap();
+        assert!(f64::from(max) <= limit(2.0 * delta), "moment {moment}: {max} outside");
     }
     Run { probabilities }
 }
@@ -79,18 +79,17 @@ fn shape() -> Shape {
 
 #[test]
 fn skewed_streams_are_sampled_early_within_eps() {
-    for (stream, least) in [(Stream::zipf(1.4, 20_000, 120_000), 4), (Stream::zipf(1.0, 20_000, 120_000), 2)]
-    {
+    for (stream, min) in [(Stream::zipf(1.4, 20_000, 120_000), 4), (Stream::zipf(1.0, 20_000, 120_000), 2)] {
         let medians = run(&stream, 6, shape(), Target::for_width(256)).medians();
         assert_eq!(medians[0], Probability::ONE);
-        assert!(medians[5] <= Probability::new(least).unwrap(), "{medians:?}");
+        assert!(medians[5] <= Probability::new(min).unwrap(), "{medians:?}");
     }
 }
 
 #[test]
 fn one_key_and_byte_weights_stay_within_eps() {
     let medians = run(&Stream::one_key(80_000), 4, shape(), Target::for_width(256)).medians();
-    assert_eq!(*medians.last().unwrap(), Probability::PAPER_LEAST, "{medians:?}");
+    assert_eq!(*medians.last().unwrap(), Probability::PAPER_MIN, "{medians:?}");
     let medians =
         run(&Stream::zipf(1.4, 20_000, 80_000).in_bytes(), 4, shape(), Target::for_width(256)).medians();
     assert!(medians[3] < Probability::ONE, "{medians:?}");
@@ -110,7 +109,8 @@ fn a_flood_of_new_keys_raises_p_and_stays_within_eps() {
     let mut packets = Stream::uniform(1_600, 70_000).packets;
     packets.extend((0..210_000u32).map(|number| ((1_000_000 + number).to_be_bytes(), 1)));
     let shape = Shape::new(5, 128).unwrap();
-    let target = Target { eps: (1.5 * CHEBYSHEV / 128.0).sqrt(), least: Probability::PAPER_LEAST };
+    let target =
+        Target { eps: (1.5 * CHEBYSHEV_FACTOR / 128.0).sqrt(), min_probability: Probability::PAPER_MIN };
     let medians = run(&Stream::of(packets), 8, shape, target).medians();
     assert!(medians[1] < Probability::ONE, "sampling has not begun: {medians:?}");
     assert_eq!(*medians.last().unwrap(), Probability::ONE, "{medians:?}");

@@ -5,7 +5,7 @@
 //! + 5 sqrt(delta (1 - delta)/n) less than once in a million (by the central limit theorem).
 
 use thalweg_sketch::{
-    CHEBYSHEV, CountMin, CountSketch, Hasher, KAry, Mode, Nitro, Probability, RowSketch, Shape,
+    CHEBYSHEV_FACTOR, CountMin, CountSketch, Hasher, KAry, Mode, Nitro, Probability, RowSketch, Shape,
     median_failure,
 };
 
@@ -32,7 +32,7 @@ fn share_outside<S: RowSketch>(
         for (key, truth) in asked {
             let estimate = sketch.estimate(sketch.hasher().digest(key), &noise);
             assert!((estimate.confidence().unwrap() - (1.0 - delta)).abs() < 1e-12);
-            outside += u64::from(estimate.holds(*truth) == Some(false));
+            outside += u64::from(estimate.contains(*truth) == Some(false));
         }
     }
     let share = outside as f64 / (seeds * asked.len() as u64) as f64;
@@ -86,7 +86,7 @@ fn the_count_min_bound_is_nearly_tight() {
 #[test]
 fn count_sketch_and_k_ary_intervals_hold() {
     let shape = Shape::new(5, 512).unwrap();
-    let delta = 2.0 * median_failure(5, 1.0 / CHEBYSHEV);
+    let delta = 2.0 * median_failure(5, 1.0 / CHEBYSHEV_FACTOR);
     for stream in streams() {
         let asked = stream.asked(20);
         share_outside(|hasher| CountSketch::<i64>::new(shape, hasher), &stream, &asked, 200, delta);
@@ -100,16 +100,16 @@ fn count_sketch_and_k_ary_intervals_hold() {
 #[test]
 fn chebyshev_intervals_are_nearly_tight() {
     let shape = Shape::new(1, 1024).unwrap();
-    let delta = 2.0 / CHEBYSHEV;
+    let delta = 2.0 / CHEBYSHEV_FACTOR;
     let absent: Vec<_> = (1000..1200u32).map(|key| (key.to_be_bytes(), 0.0)).collect();
-    for (keys, least, most) in [(105, 0.085, 0.11), (125, 0.002, 0.015)] {
+    for (keys, min, max) in [(105, 0.085, 0.11), (125, 0.002, 0.015)] {
         let stream = Stream::uniform(keys, 100 * keys as usize);
         // A positive and a negative weight that cancel keep estimates from being clamped to zero.
         let mut stream = stream;
         stream.packets.extend([([9; 4], 1), ([9; 4], -1)]);
         let share =
             share_outside(|hasher| CountSketch::<i32>::new(shape, hasher), &stream, &absent, 300, delta);
-        assert!((least..most).contains(&share), "{keys} keys: {share}");
+        assert!((min..max).contains(&share), "{keys} keys: {share}");
     }
 }
 
@@ -117,7 +117,7 @@ fn chebyshev_intervals_are_nearly_tight() {
 #[test]
 fn f2_intervals_hold() {
     let shape = Shape::new(5, 512).unwrap();
-    let delta = median_failure(5, 1.0 / CHEBYSHEV);
+    let delta = median_failure(5, 1.0 / CHEBYSHEV_FACTOR);
     for stream in streams() {
         let (mut outside, mut sum) = (0, 0.0);
         for seed in 0..200 {
@@ -125,7 +125,7 @@ fn f2_intervals_hold() {
             let unsigned = fed(KAry::<i64>::new(shape, Hasher::new(seed)), &stream).f2();
             for estimate in [signed, unsigned] {
                 assert!((estimate.confidence().unwrap() - (1.0 - delta)).abs() < 1e-12);
-                outside += u32::from(estimate.holds(stream.f2()) == Some(false));
+                outside += u32::from(estimate.contains(stream.f2()) == Some(false));
                 sum += estimate.value / stream.f2() / 400.0;
             }
         }
@@ -140,7 +140,7 @@ fn f2_intervals_hold() {
 fn intervals_hold_after_scaling() {
     let shape = Shape::new(5, 512).unwrap();
     let stream = Stream::zipf(1.0, 5_000, 8_000);
-    let delta = 2.0 * median_failure(5, 1.0 / CHEBYSHEV);
+    let delta = 2.0 * median_failure(5, 1.0 / CHEBYSHEV_FACTOR);
     for factor in [0.4, 0.9] {
         let asked: Vec<_> = stream.asked(20).into_iter().map(|(key, truth)| (key, factor * truth)).collect();
         let mut outside = 0;
@@ -149,7 +149,7 @@ fn intervals_hold_after_scaling() {
             sketch.scale(factor);
             let noise = sketch.noise();
             let is_outside = |key: &FlowKey, truth| {
-                sketch.estimate(sketch.hasher().digest(key), &noise).holds(truth) == Some(false)
+                sketch.estimate(sketch.hasher().digest(key), &noise).contains(truth) == Some(false)
             };
             outside += asked.iter().filter(|(key, truth)| is_outside(key, *truth)).count();
         }
@@ -183,15 +183,16 @@ fn bounds_hold_for_small_weights_after_scaling() {
             let mut outside = [0; 3];
             for key in 0..keys {
                 let digest = Hasher::new(seed).digest(&key.to_be_bytes());
-                outside[0] += u32::from(count_min.estimate(digest, &min).holds(truth) == Some(false));
-                outside[1] += u32::from(count_sketch.estimate(digest, &signed).holds(truth) == Some(false));
-                outside[2] += u32::from(k_ary.estimate(digest, &ary).holds(truth) == Some(false));
+                outside[0] += u32::from(count_min.estimate(digest, &min).contains(truth) == Some(false));
+                outside[1] +=
+                    u32::from(count_sketch.estimate(digest, &signed).contains(truth) == Some(false));
+                outside[2] += u32::from(k_ary.estimate(digest, &ary).contains(truth) == Some(false));
             }
             assert!(
                 outside.iter().all(|&keys_outside| keys_outside * 100 <= keys * 5),
                 "{outside:?} of {keys}"
             );
-            assert_eq!(count_sketch.f2().holds(f64::from(keys) * truth * truth), Some(true));
+            assert_eq!(count_sketch.f2().contains(f64::from(keys) * truth * truth), Some(true));
         }
     }
 }

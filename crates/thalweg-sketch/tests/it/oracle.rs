@@ -210,7 +210,7 @@ fn a_difference_may_be_negative() {
         assert_eq!((one.account().total(), one.account().magnitude()), (-20, 40));
         let [grown, shrunk] = [[1u8; 2], [2u8; 2]].map(|key| one.estimate_key(&key));
         assert!((grown.value - 10.0).abs() < 1.0 && (shrunk.value + 30.0).abs() < 1.0, "{grown}, {shrunk}");
-        assert_eq!((grown.holds(10.0), shrunk.holds(-30.0)), (Some(true), Some(true)));
+        assert_eq!((grown.contains(10.0), shrunk.contains(-30.0)), (Some(true), Some(true)));
     }
     let (shape, hasher) = (Shape::new(5, 256).unwrap(), Hasher::new(1));
     check(CountSketch::<i32>::new(shape, hasher));
@@ -230,7 +230,7 @@ fn an_empty_sketch_estimates_exactly_zero() {
     check(CountMin::<i32>::new(shape, hasher));
     check(KAry::<i32>::new(shape, hasher));
     let empty: [FlowKey; 0] = [];
-    let mode = Mode::Fixed(Probability::LEAST);
+    let mode = Mode::Fixed(Probability::MIN);
     let mut nitro = Nitro::new(CountSketch::<i32>::new(shape, hasher), mode, 1);
     nitro.update(empty.as_slice());
     check(nitro.into_sketch());
@@ -239,16 +239,16 @@ fn an_empty_sketch_estimates_exactly_zero() {
 #[test]
 fn a_saturated_sketch_has_no_bound() {
     fn check<S: RowSketch>(mut sketch: S) {
-        let most = S::Counter::end(1).get();
-        sketch.add(&[1u8; 2], most / 3 * 2);
+        let max = S::Counter::limit(1).get();
+        sketch.add(&[1u8; 2], max / 3 * 2);
         sketch.add(&[2u8; 2], 5);
         assert!(sketch.estimate_key(&[2u8; 2]).confidence().is_some());
-        sketch.add(&[1u8; 2], most / 3 * 2);
+        sketch.add(&[1u8; 2], max / 3 * 2);
         assert_eq!(sketch.saturations(), 3);
         assert_eq!(sketch.estimate_key(&[2u8; 2]).bound, Bound::Unknown);
         // All of it, except for the mean of a row without signs.
         let rough = sketch.rough_estimate(sketch.hasher().digest(&[1u8; 2]));
-        assert!(rough <= most && rough > most / 100 * 97, "{rough}");
+        assert!(rough <= max && rough > max / 100 * 97, "{rough}");
         sketch.clear();
         assert_eq!(sketch.saturations(), 0);
     }

@@ -23,7 +23,7 @@ fn exact(packets: &[Packet], key: KeyDefinition, weight: Weight) -> HashMap<Flow
 }
 
 fn holds(estimate: &Estimate, truth: f64) {
-    assert_eq!(estimate.holds(truth), Some(true), "{estimate} of {truth}");
+    assert_eq!(estimate.contains(truth), Some(true), "{estimate} of {truth}");
 }
 
 fn second() -> Vec<Packet> {
@@ -171,7 +171,7 @@ fn hierarchical_heavy_hitters_have_their_traffic_beyond_longer_ones() {
                 found.prefixes.iter().find(|prefix| prefix.name == name).expect("a prefix is missing");
             assert_eq!(found.key, key);
             assert!((found.beyond.value - beyond).abs() < 20.0, "{name}: {} of {beyond}", found.beyond);
-            assert_ne!(found.beyond.holds(beyond), Some(false));
+            assert_ne!(found.beyond.contains(beyond), Some(false));
             holds(&found.estimate, exact(&packets, definition, Weight::Packets)[&key] as f64);
         }
     }

@@ -151,9 +151,9 @@ fn sampled_tasks_stay_within_their_bounds() {
         let TaskValue::Heavy(heavy) = &reports[0].results[0].value else { panic!() };
         assert_eq!(heavy.keys.len(), 20);
         for found in &heavy.keys {
-            assert_eq!(found.estimate.holds(10_000.0), Some(true), "{}", found.estimate);
+            assert_eq!(found.estimate.contains(10_000.0), Some(true), "{}", found.estimate);
         }
         let TaskValue::Moments(moments) = &reports[0].results[1].value else { panic!() };
-        assert_eq!(moments.l2.holds((20f64 * 1e8).sqrt()), Some(true), "{}", moments.l2);
+        assert_eq!(moments.l2.contains((20f64 * 1e8).sqrt()), Some(true), "{}", moments.l2);
     }
 }

@@ -22,7 +22,7 @@
 //! triggers another test, because the previous one did not cover it.
 
 use crate::account::Account;
-use crate::estimate::CHEBYSHEV;
+use crate::estimate::CHEBYSHEV_FACTOR;
 use crate::noise::Noise;
 
 use crate::probability::Probability;
@@ -36,13 +36,16 @@ pub struct Target {
     /// The error of an estimate, as a share of L2.
     pub eps: f64,
     /// The lower limit of p.
-    pub least: Probability,
+    pub min_probability: Probability,
 }
 
 impl Target {
     /// A target of 1.5 times the error that rows of `width` have at p = 1; sampling may use the difference.
     pub fn for_width(width: usize) -> Target {
-        Target { eps: 1.5 * (CHEBYSHEV / width as f64).sqrt(), least: Probability::PAPER_LEAST }
+        Target {
+            eps: 1.5 * (CHEBYSHEV_FACTOR / width as f64).sqrt(),
+            min_probability: Probability::PAPER_MIN,
+        }
     }
 
     /// Returns the number of packets until the next test: an eighth of those so far, so that the cost of tests, which
@@ -54,7 +57,7 @@ impl Target {
     /// Returns the smallest p that keeps the error for the next `packets` packets.
     pub(crate) fn probability(&self, noise: &Noise, account: &Account, packets: u64) -> Probability {
         let fits = |&probability: &Probability| self.holds(noise, account, packets, probability);
-        let all = (0..=self.least.log2_inverse()).rev().filter_map(Probability::new);
+        let all = (0..=self.min_probability.log2_inverse()).rev().filter_map(Probability::new);
         all.clone().find(fits).unwrap_or(Probability::ONE)
     }
 
@@ -66,13 +69,13 @@ impl Target {
         if account.has_negative() {
             return false;
         }
-        let heaviest = account.heaviest();
-        let own = account.own_variance().max(heaviest * probability.excess());
-        let l2_squared = noise.least_energy(own) - account.sampling_energy();
-        let added = packets as f64 * heaviest * heaviest * probability.excess();
+        let max_weight = account.max_weight();
+        let own = account.own_variance().max(max_weight * probability.excess());
+        let l2_squared = noise.energy_lower_bound(own) - account.sampling_energy();
+        let added = packets as f64 * max_weight * max_weight * probability.excess();
         let energy = l2_squared + account.sampling_energy() + added;
         let variance = energy / noise.spread() + own * l2_squared.max(0.0).sqrt();
-        l2_squared > 0.0 && CHEBYSHEV * variance <= self.eps * self.eps * l2_squared
+        l2_squared > 0.0 && CHEBYSHEV_FACTOR * variance <= self.eps * self.eps * l2_squared
     }
 }
 

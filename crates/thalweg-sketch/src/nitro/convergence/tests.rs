@@ -4,10 +4,10 @@ use super::*;
 
 const C: f64 = 8.0;
 
-fn account(heaviest: f64, coarsest: u8, sampling_energy: f64) -> Account {
-    let coarsest = Probability::new(coarsest).unwrap();
-    let own_variance = heaviest * coarsest.excess();
-    Account { heaviest, coarsest, sampling_energy, own_variance, magnitude: 1, ..Account::default() }
+fn account(max_weight: f64, min_probability: u8, sampling_energy: f64) -> Account {
+    let min_probability = Probability::new(min_probability).unwrap();
+    let own_variance = max_weight * min_probability.excess();
+    Account { max_weight, min_probability, sampling_energy, own_variance, magnitude: 1, ..Account::default() }
 }
 
 fn noise(energy: f64, width: usize, account: &Account) -> Noise {
@@ -16,7 +16,7 @@ fn noise(energy: f64, width: usize, account: &Account) -> Noise {
 
 /// The module doc's inequality, term by term, in p = 2^-k.
 fn holds(eps: f64, energy: f64, width: f64, account: &Account, packets: f64, k: i32) -> bool {
-    let (v, excess) = (account.heaviest(), 2f64.powi(k) - 1.0);
+    let (v, excess) = (account.max_weight(), 2f64.powi(k) - 1.0);
     let a = account.own_variance().max(v * excess);
     let r = |energy: f64| 2.0 / width + 4.0 * a / energy.sqrt() + a * a / energy;
     if C * r(energy) > 0.25 {
@@ -34,16 +34,16 @@ proptest! {
 
     #[test]
     fn p_is_the_smallest_that_satisfies_the_inequality(
-        l2 in 10.0..1e7f64, width_log2 in 6..=16u32, heaviest in 1..1500u32, coarsest in 0..=10u8,
-        q_share in 0.0..0.7f64, slack in 1.0..4.0f64, packets in 1..1_000_000u64, least in 0..=10u8,
+        l2 in 10.0..1e7f64, width_log2 in 6..=16u32, max_weight in 1..1500u32, min_probability in 0..=10u8,
+        q_share in 0.0..0.7f64, slack in 1.0..4.0f64, packets in 1..1_000_000u64, min in 0..=10u8,
     ) {
         let width = 1usize << width_log2;
-        let heaviest = f64::from(heaviest);
-        let energy = (l2 * heaviest).powi(2);
-        let account = account(heaviest, coarsest, if coarsest > 0 { energy * q_share } else { 0.0 });
-        let target = Target { eps: slack * (C / width as f64).sqrt(), least: Probability::new(least).unwrap() };
+        let max_weight = f64::from(max_weight);
+        let energy = (l2 * max_weight).powi(2);
+        let account = account(max_weight, min_probability, if min_probability > 0 { energy * q_share } else { 0.0 });
+        let target = Target { eps: slack * (C / width as f64).sqrt(), min_probability: Probability::new(min).unwrap() };
         let found = target.probability(&noise(energy, width, &account), &account, packets);
-        let smallest = (1..=i32::from(least))
+        let smallest = (1..=i32::from(min))
             .rev()
             .find(|&k| holds(target.eps, energy, width as f64, &account, packets as f64, k))
             .unwrap_or(0);
@@ -59,10 +59,10 @@ proptest! {
         let width = (2.0 * C / (eps * eps * p)).ceil();
         let energy = (2.0 * C).powi(2) * (1.0 + eps * p.sqrt()) / (eps.powi(4) * p * p) * more;
         let account = account(1.0, 0, 0.0);
-        let target = Target { eps, least: Probability::new(k).unwrap() };
+        let target = Target { eps, min_probability: Probability::new(k).unwrap() };
         let noise = Noise::new(energy, 5, width as usize, width, &account, 0);
         let packets = (INTERVAL as f64).min(energy / 2.0);
-        prop_assert_eq!(target.probability(&noise, &account, packets as u64), target.least);
+        prop_assert_eq!(target.probability(&noise, &account, packets as u64), target.min_probability);
     }
 }
 
@@ -72,7 +72,7 @@ fn p_is_one_without_data_or_headroom() {
     let empty = account(0.0, 0, 0.0);
     assert_eq!(target.probability(&noise(0.0, 1024, &empty), &empty, 1 << 15), Probability::ONE);
     // A target below the error of collisions alone is never met, however long the stream.
-    let target = Target { eps: 0.9 * (C / 1024.0f64).sqrt(), least: Probability::LEAST };
+    let target = Target { eps: 0.9 * (C / 1024.0f64).sqrt(), min_probability: Probability::MIN };
     let account = account(1.0, 0, 0.0);
     assert_eq!(target.probability(&noise(1e18, 1024, &account), &account, 1), Probability::ONE);
 }

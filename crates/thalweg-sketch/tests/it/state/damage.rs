@@ -30,7 +30,11 @@ fn damaged() -> Vec<(&'static str, Vec<u8>, &'static str)> {
         ("truncated", state[..end].to_vec(), "damaged or truncated"),
         ("flipped-bit", [&state[..100], &[state[100] ^ 1], &state[101..]].concat(), "damaged or truncated"),
         ("unknown-kind", forged(&state, 10, &[99]), "offset 10: unknown kind of sketch 99"),
-        ("unknown-hash", forged(&state, FIXED + 1, b"XXH9"), "offset 96: unsupported hash \"XXH9-128\" version 1"),
+        (
+            "unknown-hash",
+            forged(&state, FIXED + 1, b"XXH9"),
+            "offset 96: unsupported hash \"XXH9-128\" version 1",
+        ),
         (
             "missing-counter",
             sealed(state[..116].to_vec()),
@@ -94,7 +98,7 @@ fn invalid_values_are_reported_with_their_offset() {
         assert!(matches!(of_rows(13, &[log2]), StateError::Shape { offset: 12, .. }), "{log2}");
     }
     assert_eq!(of_rows(14, &[1]), StateError::Unused { offset: 14, found: 1, expected: 0 });
-    let range = |offset, field, found, least, most| StateError::Range { offset, field, found, least, most };
+    let range = |offset, field, found, min, max| StateError::Range { offset, field, found, min, max };
     assert_eq!(of_rows(16, &[1, 0, 0, 1]), range(16, "k", (1 << 24) + 1, 1, 1 << 24));
     assert_eq!(of_rows(22, &[11]), range(22, "binary logarithm of 1/p", 11, 0, 10));
     assert_eq!(of_rows(23, &[2]), StateError::Unused { offset: 23, found: 2, expected: 0 });
@@ -120,10 +124,10 @@ fn candidates_must_be_ordered_and_unique() {
     assert_eq!(with(&[0, 2, 1, 7, 5, 1, 8, 6]), StateError::Order { offset: top + 5 });
     assert_eq!(with(&[0, 2, 1, 7, 5, 1, 7, 5]), StateError::Order { offset: top + 5 });
     assert_eq!(with(&[0, 2, 1, 7, 5, 1, 7, 4]), StateError::Order { offset: top + 1 });
-    let range = |offset, field, found, least, most| StateError::Range { offset, field, found, least, most };
-    let most = i64::MAX.into();
-    assert_eq!(with(&[5, 1, 1, 7, 4]), range(top + 4, "candidate estimate", 4, 5, most));
-    assert_eq!(with(&[0, 1, 1, 7, 0]), range(top + 4, "candidate estimate", 0, 1, most));
+    let range = |offset, field, found, min, max| StateError::Range { offset, field, found, min, max };
+    let max = i64::MAX.into();
+    assert_eq!(with(&[5, 1, 1, 7, 4]), range(top + 4, "candidate estimate", 4, 5, max));
+    assert_eq!(with(&[0, 1, 1, 7, 0]), range(top + 4, "candidate estimate", 0, 1, max));
     assert_eq!(with(&[0, 4]), range(top + 1, "number of candidates", 4, 0, 3));
     let long = [&[0, 1, 65][..], &[0; 65], &[1]].concat();
     assert_eq!(with(&long), StateError::Key { offset: top + 2, length: 65 });

@@ -134,12 +134,12 @@ proptest! {
     fn a_flipped_byte_in_any_state_is_an_error(
         recipe in recipe(),
         meta in meta(),
-        place: prop::sample::Index,
+        position: prop::sample::Index,
         flip in 1u8..,
     ) {
         let mut bytes = recipe.state().encode(&meta);
-        let place = place.index(bytes.len());
-        bytes[place] ^= flip;
+        let index = position.index(bytes.len());
+        bytes[index] ^= flip;
         prop_assert!(State::decode(&bytes).is_err());
     }
 }
