@@ -160,8 +160,8 @@ fn score(sketch: &CountSketch, l2: f64, asked: &[Vec<(Key, u64)>; 2]) -> [(&'sta
         let error = (estimate.value - count).abs() / l2;
         sum += if number < largest.len() { error } else { 0.0 };
         worst = worst.max(error);
-        bounded += i32::from(estimate.holds(count).is_some());
-        outside += i32::from(estimate.holds(count) == Some(false));
+        bounded += i32::from(estimate.contains(count).is_some());
+        outside += i32::from(estimate.contains(count) == Some(false));
         beyond += i32::from(error > eps);
     }
     let answers = (largest.len() + any.len()) as f64;

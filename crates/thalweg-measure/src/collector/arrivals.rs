@@ -1,77 +1,77 @@
-//! Whether packets that set out arrive: of the pairs of addresses that somebody observes, the packets that set out at the
-//! source's switch and the first that arrives at the destination's.
+//! Path confirmation: counts the departures of observed address pairs at the source's switch, and reports the first
+//! arrival at the destination's switch.
 //!
-//! A rerouted pair is observed at both switches. The collector of the source's switch reports when as many packets have set
-//! out as were asked for; that of the destination's switch reports the first packet that arrives. Whoever observes the same
-//! once more is told at once what has been seen so far, also that [nothing has arrived](Progress::Awaiting), and since when
-//! nothing can have been missed. So a report that gets lost proves nothing.
+//! A rerouted pair is observed at both switches. The collector of the source's switch reports when the requested
+//! number of packets has departed; that of the destination's switch reports the first packet that arrives. Repeating
+//! an observation returns the progress so far at once, including that [nothing has arrived](Progress::Awaiting), and
+//! since when no arrival can have been missed. So the loss of a report proves nothing.
 //!
-//! **Cost.** None while nothing is observed: one test for each batch. Otherwise a second pass over the packets of a batch,
-//! which are in the cache: one test of a filter of 64 bytes for each packet, and a look at up to eight places for those that
-//! pass it, until all has been reported. No allocation for packets.
+//! **Cost.** None while nothing is observed: one test per batch. Otherwise a second pass over the packets of a batch,
+//! which are in the cache: one test of a 64-byte filter per packet, and up to eight slots for those that pass it,
+//! until everything has been reported. No allocation per packet.
 //!
-//! **Bounds.** At most [`PLACES`] observations; one that finds no place is refused, and reports nothing.
+//! **Limit.** At most [`PLACES`] observations; further ones are rejected and report nothing.
 
 use thalweg_network::{RouterId, Topology};
 use thalweg_wire::{EthernetAddresses, Packet, Timestamp};
 
-/// Observations at the same time, at most.
+/// The maximum number of concurrent observations.
 pub const PLACES: usize = 512;
 
-/// Places in which an observation may lie, from the one that its hash names.
+/// The number of slots to probe, starting at the one that the hash selects.
 const PROBES: usize = 8;
 
-/// Packets with these addresses are to be watched.
+/// A request to observe packets with these addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observation {
-    /// The addresses: of a pair of hosts, and which of the destination's addresses.
+    /// The addresses of a host pair, including which address of the destination.
     pub ethernet: EthernetAddresses,
-    /// The same number goes on with an observation, another one begins it anew.
+    /// An observation with the same number continues; another number restarts it.
     pub id: u64,
-    /// Packets that set out before are not counted. A later time counts anew.
+    /// Packets that depart before this time are not counted. A later time restarts the count.
     pub from: Timestamp,
-    /// Packets that are to have set out until that is reported; at least one.
+    /// The number of departed packets to report; at least one.
     pub packets: u32,
-    /// It ends when packets have passed this time.
+    /// The observation ends when packet time passes this.
     pub until: Timestamp,
 }
 
-/// What a collector reports of an observation.
+/// A collector's report on an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArrivalReport {
-    /// The addresses that are observed.
+    /// The observed addresses.
     pub ethernet: EthernetAddresses,
-    /// What has been seen.
+    /// The progress.
     pub progress: Progress,
-    /// Packet time of it.
+    /// The packet time of the progress.
     pub time: Timestamp,
 }
 
-/// How far an observation has come.
+/// The progress of an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// At the switch of the destination nothing has arrived since then, up to the report's time.
+    /// At the destination's switch nothing has arrived since then, up to the report's time.
     Awaiting {
-        /// From this time on no packet that arrives is missed.
+        /// From this time on no arrival is missed.
         since: Timestamp,
     },
-    /// As many packets as asked for have set out at the switch of the source, the last of them at the report's time.
+    /// The requested number of packets has departed at the source's switch, the last of them at the report's time.
     SetOut {
-        /// When the first of them did.
+        /// The time of the first of them.
         first: Timestamp,
-        /// How many there were.
+        /// The number of packets.
         packets: u32,
     },
-    /// The first packet arrived at the switch of the destination at the report's time.
+    /// The first packet arrived at the destination's switch at the report's time.
     Arrived,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Place {
     observation: Observation,
-    /// What has been seen at the source's switch, if the source is attached to this one.
+    /// The progress at the source's switch, if the source is attached to this one.
     source: Option<Source>,
-    /// What has been seen at the destination's switch, if the destination is attached to this one.
+    /// The progress at the destination's switch, if the destination is attached to this one.
     destination: Option<Destination>,
 }
 
@@ -89,7 +89,7 @@ struct Destination {
 }
 
 impl Place {
-    /// Whether packets are still to be looked at.
+    /// Whether packets still need to be checked.
     fn is_open(&self) -> bool {
         let counts = self.source.is_some_and(|source| source.packets < self.observation.packets);
         counts || self.destination.is_some_and(|destination| destination.arrived.is_none())
@@ -99,7 +99,7 @@ impl Place {
         ArrivalReport { ethernet: self.observation.ethernet, progress, time }
     }
 
-    /// What has been seen so far.
+    /// Returns the progress so far.
     fn reports(&self, now: Timestamp) -> impl Iterator<Item = ArrivalReport> + use<> {
         let set_out = self.source.filter(|source| source.packets >= self.observation.packets);
         let set_out = set_out
@@ -115,27 +115,27 @@ impl Place {
 /// The observations of one collector.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arrivals {
-    /// Empty until something is observed for the first time.
+    /// Empty until the first observation.
     places: Vec<Option<Place>>,
-    /// A bit for each place that the hash of an open observation names.
+    /// A bit for each slot that the hash of an open observation selects.
     filter: [u64; PLACES / 64],
-    /// Observations for which packets are to be looked at.
+    /// The number of observations that still need packets.
     open: usize,
-    /// When the next observation ends.
+    /// The earliest end of an observation.
     next_end: Timestamp,
-    /// What is reported with the next batch.
+    /// Reports to send with the next batch.
     waiting: Vec<ArrivalReport>,
 }
 
 impl Arrivals {
-    /// Whether packets are to be looked at, or something waits to be reported.
+    /// Whether packets need to be checked, or reports are pending.
     #[inline(always)]
     pub(super) fn is_active(&self) -> bool {
         self.open > 0 || !self.waiting.is_empty()
     }
 
-    /// Observes at a switch from `now` on, in the place of an observation of the same addresses. `false` if neither end is
-    /// attached to the switch, or there is no place.
+    /// Starts an observation at a switch at `now`, replacing one of the same addresses. Returns `false` if neither
+    /// end is attached to the switch, or no slot is free.
     pub(super) fn observe(
         &mut self,
         observation: Observation,
@@ -185,7 +185,7 @@ impl Arrivals {
         true
     }
 
-    /// Takes packets in their order, and reports.
+    /// Checks packets in order, and appends reports.
     #[inline(never)]
     pub(super) fn take(&mut self, packets: &[Packet], reports: &mut Vec<ArrivalReport>) {
         reports.append(&mut self.waiting);
@@ -200,7 +200,7 @@ impl Arrivals {
         }
     }
 
-    /// Lets time pass without packets, and reports.
+    /// Advances the time without packets, and appends reports.
     pub(super) fn advance(&mut self, now: Timestamp, reports: &mut Vec<ArrivalReport>) {
         reports.append(&mut self.waiting);
         self.end_late(now);
@@ -235,7 +235,7 @@ impl Arrivals {
         }
     }
 
-    /// Ends observations whose time is over.
+    /// Removes expired observations.
     fn end_late(&mut self, now: Timestamp) {
         if now < self.next_end {
             return;
@@ -246,7 +246,7 @@ impl Arrivals {
         self.refresh();
     }
 
-    /// After a change: filter, count and the next end anew.
+    /// Recomputes filter, count and next end after a change.
     fn refresh(&mut self) {
         (self.filter, self.open, self.next_end) = ([0; PLACES / 64], 0, Timestamp(u64::MAX));
         for place in self.places.iter().flatten() {
@@ -260,7 +260,7 @@ impl Arrivals {
     }
 }
 
-/// The place that addresses are looked for at first.
+/// The first slot to probe for the addresses.
 #[inline(always)]
 fn hash(ethernet: &EthernetAddresses) -> usize {
     let [a, b, c, d, e, f] = ethernet.destination.0;
@@ -361,7 +361,7 @@ mod tests {
         assert_eq!(taken(&mut its.source, &other), [], "another address is another path");
         let packets = its.packets(1, &[13, 14]);
         assert_eq!(taken(&mut its.source, &packets), [(set_out(10), 13)]);
-        assert!(!its.source.is_active(), "and looks at packets no more");
+        assert!(!its.source.is_active(), "finished");
     }
 
     #[test]

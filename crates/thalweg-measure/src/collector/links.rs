@@ -1,9 +1,9 @@
-//! What each direction of each link of the switch carries: the sum of the rates of the flows on it (Planck, section
-//! 3.2.2), and the rules that tell when that is much.
+//! The load of each link direction of the switch: the sum of the rates of its flows (Planck, section 3.2.2), and the
+//! rules that detect congestion.
 //!
-//! Sums are whole numbers of bits per second, so that what is added and taken away again leaves nothing behind. A flow
-//! that is faster by a bit changes two sums, its input's and its output's. Rules are looked at when a sum changes, and
-//! once a tick, since smoothing and spacing let time alone change something.
+//! Sums are integers in bits per second, so adding and subtracting the same rate leaves no residue. A change of a
+//! flow's rate changes two sums, its input's and its output's. Rules are evaluated when a sum changes, and once per
+//! tick, since smoothing and spacing depend on time alone.
 
 use thalweg_network::PortIndex;
 use thalweg_sketch::{Bound, Estimate};
@@ -13,20 +13,20 @@ use super::lag::{Behind, Lag};
 use super::options::LinkRule;
 use super::report::{Crossing, LinkReport, LinkSide, Way};
 
-/// What one direction of a link carries: the cache line that every change of a flow's rate touches.
+/// The load of one link direction: the cache line that every rate change touches.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Load {
     /// Bits per second.
     sum: u64,
-    /// What of it smoothing has not let through yet.
+    /// The part of it that has not passed the smoothing yet.
     behind: Behind,
-    /// No rule has anything to tell as long as the smoothed sum is at least the first and below the second of these.
+    /// No rule can fire while the smoothed sum is at least the first and below the second of these.
     quiet: [f64; 2],
     changed: Timestamp,
 }
 
-/// What else there is to one direction of a link.
+/// The rest of the state of one link direction.
 #[derive(Clone, Debug)]
 struct Link {
     side: LinkSide,
@@ -47,7 +47,7 @@ struct Watch {
     is_held_back: bool,
 }
 
-/// A rule that has something to tell.
+/// A rule that fired.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Told {
     pub(super) rule: usize,
@@ -55,7 +55,7 @@ pub(super) struct Told {
     pub(super) threshold: f64,
 }
 
-/// All links of the switch, in both directions.
+/// All link directions of the switch.
 #[derive(Clone, Debug)]
 pub(super) struct Links {
     /// Of port `p`, `2 p` is the input and `2 p + 1` the output.
@@ -65,13 +65,13 @@ pub(super) struct Links {
     held_back: u64,
 }
 
-/// The place of a link direction in all lists of them.
+/// Returns the index of a link direction in all lists.
 pub(super) fn index_of(side: LinkSide) -> usize {
     2 * side.port.index() + usize::from(side.way == Way::Output)
 }
 
 impl Links {
-    /// Links that carry nothing, one port for each capacity.
+    /// Creates idle links, one port for each capacity.
     pub(super) fn new(capacities: &[BitRate], rules: &[LinkRule], smoothing: Nanos) -> Links {
         let smoothing = Lag::new(smoothing);
         let ports = (0..).map(PortIndex).zip(capacities);
@@ -83,30 +83,30 @@ impl Links {
         Links { loads, links, smoothing, held_back: 0 }
     }
 
-    /// Crossings that came too soon after another event.
+    /// Returns the number of crossings that occurred too soon after another event.
     pub(super) fn held_back(&self) -> u64 {
         self.held_back
     }
 
-    /// Number of link directions.
+    /// Returns the number of link directions.
     pub(super) fn len(&self) -> usize {
         self.links.len()
     }
 
-    /// What a link carries now, in bits per second.
+    /// Returns the current load of a link, in bits per second.
     #[inline(always)]
     pub(super) fn sum(&self, link: usize) -> u64 {
         self.loads[link].sum
     }
 
-    /// Whether a link would carry more than it can, if the rate `new` stood for `old`: by more than rates are off.
+    /// Whether a link would exceed its capacity, by more than the error of rates, if `new` replaced the rate `old`.
     pub(super) fn would_overflow(&self, link: usize, old: u64, new: u64) -> bool {
         let sum = self.loads[link].sum - old + new;
         sum as f64 > 1.02 * self.links[link].capacity.0 as f64
     }
 
-    /// Links for another topology, carrying nothing. A link that was there before, and its rules, go on: whoever was told
-    /// that it is congested will be told that it is so no more.
+    /// Sets up links for another topology, without load. A link that existed before keeps its state and its rules, so
+    /// that its congestion will be reported as cleared.
     pub(super) fn lay(&mut self, capacities: &[BitRate], rules: &[LinkRule]) {
         let mut laid = Links::new(capacities, rules, Nanos::ZERO);
         (laid.smoothing, laid.held_back) = (self.smoothing, self.held_back);
@@ -119,7 +119,7 @@ impl Links {
         *self = laid;
     }
 
-    /// Time has been turned back to `now`: what was to be waited for is not.
+    /// Handles time that went back to `now`: nothing waits for a later time.
     pub(super) fn turn_back(&mut self, now: Timestamp) {
         if let Some(factor) = self.smoothing.turn_back(now) {
             self.scale(factor);
@@ -129,7 +129,7 @@ impl Links {
         }
     }
 
-    /// Lets time pass for the smoothing.
+    /// Advances the time of the smoothing.
     #[inline(always)]
     pub(super) fn advance(&mut self, now: Timestamp) {
         if let Some(factor) = self.smoothing.advance(now) {
@@ -141,8 +141,8 @@ impl Links {
         self.loads.iter_mut().for_each(|load| load.behind.scale(factor));
     }
 
-    /// Takes the rate `old` out of a link's sum and puts `new` in, at a time that has passed for the smoothing. Says
-    /// whether rules have to be asked.
+    /// Replaces the rate `old` by `new` in a link's sum; the smoothing must have advanced to this time. Returns
+    /// whether rules must be evaluated.
     #[inline(always)]
     pub(super) fn replace(&mut self, link: usize, old: u64, new: u64, now: Timestamp) -> bool {
         let load = &mut self.loads[link];
@@ -152,18 +152,18 @@ impl Links {
         load.is_loud(&self.smoothing)
     }
 
-    /// Whether rules have to be asked, since time has passed.
+    /// Whether rules must be evaluated because time has passed.
     #[inline]
     pub(super) fn is_loud(&self, link: usize) -> bool {
         self.loads[link].is_loud(&self.smoothing)
     }
 
-    /// Whether a rule may have to tell again that the link is congested.
+    /// Whether a rule may have to repeat that the link is congested.
     pub(super) fn repeats(&self, link: usize) -> bool {
         self.links[link].rules.iter().any(|watch| watch.is_congested && watch.repeat > Nanos::ZERO)
     }
 
-    /// What one of a link's rules has to tell. To be asked until none has.
+    /// Evaluates a link's rules and returns one that fired. Call it until `None`.
     #[cold]
     pub(super) fn ask(&mut self, link: usize, now: Timestamp) -> Option<Told> {
         let load = &mut self.loads[link];
@@ -175,10 +175,10 @@ impl Links {
         told
     }
 
-    /// A link as it is; `rate` is the sum of those of its `flows`.
+    /// Returns the current state of a link; `rate` is the sum of the rates of its `flows`.
     pub(super) fn report(&self, link: usize, now: Timestamp, rate: Estimate, flows: u32) -> LinkReport {
         let (load, line) = (&self.loads[link], &self.links[link]);
-        // A link carries no more than it can, however far the ages of its flows' rates lie apart.
+        // A link carries at most its capacity, even if its flows' rates are from different times.
         let smoothed = self.smoothing.smoothed_at(now, load.sum, load.behind);
         let smoothed = smoothed.clamp(0.0, line.capacity.0 as f64);
         LinkReport {
@@ -193,8 +193,8 @@ impl Links {
     }
 }
 
-/// The sum of two estimates. What each says may fail to hold; what both say fails with no more than the sum of the two
-/// probabilities (Boole's inequality).
+/// The sum of two estimates. The probability that its bounds fail is at most the sum of both failure probabilities
+/// (Boole's inequality).
 pub(super) fn sum(one: Estimate, other: Estimate) -> Estimate {
     let bound = match (one.bound, other.bound) {
         (
@@ -233,14 +233,14 @@ impl Link {
         Link { side, capacity, rules }
     }
 
-    /// See [`Load::quiet`]. A rule that waits is asked each time.
+    /// See [`Load::quiet`]. A rule that waits is evaluated each time.
     fn quiet(&self) -> [f64; 2] {
         let capacity = self.capacity.0 as f64;
         let mut quiet = [f64::NEG_INFINITY, f64::INFINITY];
         for watch in &self.rules {
             match (watch.is_held_back, watch.is_congested) {
                 (true, _) => quiet = [f64::INFINITY, f64::NEG_INFINITY],
-                // Wider than rounding, so that a rule is asked too often rather than too late.
+                // Wider than rounding errors: a rule may be evaluated too often, but never too late.
                 (false, true) => quiet[0] = quiet[0].max(watch.lower * capacity * (1.0 + 1e-12)),
                 (false, false) => quiet[1] = quiet[1].min(watch.upper * capacity * (1.0 - 1e-12)),
             }

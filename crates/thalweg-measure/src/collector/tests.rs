@@ -41,7 +41,7 @@ fn packet(time: u64, from: u16, to: u16, protocol: Protocol, sequence: u32, payl
     }
 }
 
-/// Full-sized segments of one flow at a rate on the wire, every one sampled, from a time on for a while.
+/// Full-sized segments of one flow at a given rate on the wire, all sampled, from `begin` on for `length`.
 fn flow(from: u16, to: u16, bits: f64, begin: u64, length: u64) -> Vec<Packet> {
     let spacing = 1_538.0 * 8e9 / bits;
     let count = (length as f64 / spacing) as u32;
@@ -115,7 +115,7 @@ fn links_carry_the_sum_of_their_flows() {
     assert_eq!((rate.basis, rate.rate.bound), (Basis::SequenceNumbers, thalweg_sketch::Bound::Unknown));
 }
 
-/// After one, two and three time constants a step has gone 63, 86 and 95 % of its way.
+/// After one, two and three time constants a step has covered 63, 86 and 95 % of its height.
 #[test]
 fn utilisation_is_smoothed_by_a_first_order_lag() {
     let smoothing = Nanos::from_millis(1);
@@ -139,7 +139,7 @@ fn utilisation_is_smoothed_by_a_first_order_lag() {
 fn a_flow_that_stops_leaves_its_links() {
     let (mut collector, mut output) = fed(options(Vec::new()), &flow(0, 1, 5e9, SECOND, 5_000_000), 64);
     collector.advance(Timestamp(SECOND + 5_300_000), &mut output);
-    assert!(collector.link(1, Way::Output).rate.value > 4.9e9, "0.3 ms is no time");
+    assert!(collector.link(1, Way::Output).rate.value > 4.9e9, "0.3 ms is too short to be idle");
     collector.advance(Timestamp(SECOND + 5_800_000), &mut output);
     let report = collector.link(1, Way::Output);
     assert_eq!((report.rate.value, report.flows), (0.0, 0));
@@ -159,7 +159,7 @@ fn congestion_that_lasts_is_told_again_if_asked_for() {
     let crossings: Vec<_> = told.iter().map(|&(crossing, _)| crossing).collect();
     let mut expected = vec![Crossing::Remains; 8];
     (expected[0], expected[7]) = (Crossing::Upwards, Crossing::Downwards);
-    assert_eq!(crossings, expected, "20 ms of congestion, told every 3 ms");
+    assert_eq!(crossings, expected, "20 ms of congestion, repeated every 3 ms");
     let apart = told.windows(2).map(|pair| pair[1].1 - pair[0].1);
     assert!(apart.take(6).all(|apart| (3_000_000..3_300_000).contains(&apart.0)), "{told:?}");
 }
@@ -189,7 +189,7 @@ fn a_link_that_fills_is_told_once_with_its_flows_and_once_when_it_empties() {
     let rates: Vec<f64> = up.flows.iter().map(|flow| (flow.rate.value / 1e8).round() / 10.0).collect();
     assert_eq!(rates, [5.0, 4.5]);
     assert_eq!(up.flows[0].key, packets[0].key);
-    assert!(up.time.0 - SECOND < 6_000_000, "within 1 ms of the second flow's begin");
+    assert!(up.time.0 - SECOND < 6_000_000, "within 1 ms of the start of the second flow");
     assert!((up.link.utilisation, up.threshold, up.version) > (0.9, 0.9, 0));
     assert_eq!((collector.counters().events, collector.counters().events_held_back), (2, 0));
 }
@@ -202,7 +202,7 @@ fn udp_is_measured_by_what_tcp_tells_of_sampling() {
         .map(|packet| Packet { key: FlowKey::v4(4, 3, 9, 9, Protocol::UDP), ..packet })
         .collect();
     packets = merged([packets, udp.clone()]);
-    // Every fourth, drawn by a hash of its place.
+    // One in four, drawn by a hash of its index.
     let sampled: Vec<Packet> = (0u64..)
         .zip(packets)
         .filter(|(n, _)| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 62 == 0)
@@ -250,12 +250,12 @@ fn a_jump_of_sequence_numbers_is_no_rate() {
     }
     let (collector, _) = fed(options(Vec::new()), &packets, 64);
     let late = collector.counters().rates.late;
-    // Another connection is believed in after 100 ms: 32,500 packets.
+    // Another connection is accepted after 100 ms: 32,500 packets.
     assert!((32_000..33_000).contains(&late), "{late}");
     assert!((collector.link(1, Way::Output).rate.value / 4e9 - 1.0).abs() < 0.01);
 }
 
-/// One of a flow's packets says that it was sent a year later than it was; or all of a second file were a year earlier.
+/// One packet of a flow has a timestamp a year ahead; or all of a second file were a year earlier.
 #[test]
 fn time_stamps_that_jump_do_not_blind_the_collector() {
     const YEAR: u64 = 365 * 86_400 * SECOND;
@@ -276,7 +276,7 @@ fn time_stamps_that_jump_do_not_blind_the_collector() {
     }
 }
 
-/// At line rate for 1 ms every 2 s: the link is busy while it is, and not for the pause after it.
+/// At line rate for 1 ms every 2 s: the link is busy while it sends, and not during the pause.
 #[test]
 fn a_pause_does_not_teach_patience() {
     let bursts = (0..5).map(|round| flow(0, 1, 9.5e9, SECOND + 2 * round * SECOND, 1_000_000));
@@ -379,10 +379,7 @@ fn options_out_of_range_are_refused() {
         Collector::new(options(vec![rule]), None).err().map(|error| error.to_string()).unwrap_or_default()
     };
     let message = refused(LinkRule { upper: 0.5, lower: 0.6, ..LinkRule::default() });
-    assert_eq!(
-        message,
-        "rule 1: congestion begins at 0.5 and ends at 0.6 of the capacity: expected 0 < end <= begin"
-    );
+    assert_eq!(message, "rule 1: thresholds upper = 0.5, lower = 0.6: expected 0 < lower <= upper");
     assert_ne!(refused(LinkRule { upper: f64::NAN, ..LinkRule::default() }), "");
 }
 
@@ -411,8 +408,8 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever the load does: a link is told of up and down by turns, up only at or above the upper threshold, down
-    /// only below the lower one, and never twice within the spacing.
+    /// Under any load: up and down events of a link alternate, up only at or above the upper threshold, down only
+    /// below the lower one, and never two within the spacing.
     #[test]
     fn events_do_not_flap(
         packets in any_load(), band in 0.0f64..0.4, spacing in 0u64..4_000_000, smoothing in 0u64..2_000_000,
@@ -436,7 +433,7 @@ proptest! {
         }
     }
 
-    /// Also when flows throw each other out of the table.
+    /// Also when flows evict each other from the table.
     #[test]
     fn events_do_not_depend_on_batches_or_questions(
         packets in any_load(), batch in 1usize..300, capacity in 1u32..5,

@@ -1,18 +1,18 @@
-//! Ports for later fragments.
+//! Assigns ports to later fragments.
 //!
-//! Only the first fragment of an IP datagram has ports. While they are remembered, later fragments get them and
-//! count for the flow of the first; otherwise they count for the flow of their addresses and protocol with
+//! Only the first fragment of an IP datagram has ports. The ports are remembered for a while, and later fragments get
+//! them and count for the flow of the first. Otherwise they count for the flow of their addresses and protocol with
 //! ports zero, as they do when they overtake the first. So every fragment is counted once.
 //!
-//! A fixed number of datagrams is remembered, one a place; another datagram of the same place takes it over.
+//! A fixed number of datagrams is remembered, one per slot; a newer datagram with the same slot replaces it.
 
 use thalweg_wire::{Fragment, HashSeed, IpVersion, Nanos, Packet};
 
-/// Datagrams remembered: more than a link has in flight, in 400 kB.
+/// The number of datagrams remembered: more than a link has in flight, in 400 kB.
 const PLACES: usize = 8192;
 
-/// How long ports are remembered. An identification can be used anew after the longest lifetime of a datagram,
-/// 30 s is what Linux waits for fragments (`net.ipv4.ipfrag_time`).
+/// How long ports are remembered. An identification can be reused after the maximum lifetime of a datagram; 30 s is
+/// how long Linux waits for fragments (`net.ipv4.ipfrag_time`).
 const LIFETIME: Nanos = Nanos::from_secs(30);
 
 /// The ports of recently fragmented datagrams.
@@ -29,13 +29,13 @@ struct Datagram {
 }
 
 impl Fragments {
-    /// Remembers nothing yet.
+    /// Creates an empty memory.
     pub fn new(seed: HashSeed) -> Self {
         Fragments { places: vec![None; PLACES], seed }
     }
 
-    /// Remembers a first fragment's ports and gives them to later ones. Whether `packet` is a later fragment
-    /// that goes without.
+    /// Remembers a first fragment's ports and assigns them to later ones. Returns whether `packet` is a later
+    /// fragment without known ports.
     #[inline]
     pub fn resolve(&mut self, packet: &mut Packet) -> bool {
         match packet.fragment {
@@ -58,7 +58,7 @@ impl Fragments {
         }
     }
 
-    /// By addresses, protocol and identification; not by ports, which later fragments lack.
+    /// Hashes addresses, protocol and identification; not ports, which later fragments lack.
     fn place(&self, packet: &Packet, identification: u32) -> usize {
         let (src, dst) = packet.key.address_words();
         let protocol = u64::from(packet.key.protocol.0);

@@ -1,28 +1,28 @@
-//! The flows that are fastest now: rates between two looks at the table.
+//! Current rates of all flows, from two consecutive queries of the table.
 
 use super::flow_table::FlowTable;
 use super::record::FlowRecord;
 use thalweg_wire::{BitRate, Bytes, Nanos, Timestamp};
 
-/// A flow in progress with its rate since the last look.
+/// A live flow with its rate since the last query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowRate {
     /// The flow so far.
     pub flow: FlowRecord,
-    /// From the initiator.
+    /// The rate from the initiator.
     pub forward: BitRate,
-    /// To the initiator.
+    /// The rate to the initiator.
     pub reverse: BitRate,
 }
 
 impl FlowRate {
-    /// Both directions together.
+    /// Returns the rate of both directions together.
     pub fn total(&self) -> BitRate {
         BitRate(self.forward.0.saturating_add(self.reverse.0))
     }
 }
 
-/// What the last look saw of each slot, 16 bytes a slot.
+/// The bytes of each slot at the last query, 16 bytes per slot.
 #[derive(Debug, Default)]
 pub struct Rates {
     bytes: Vec<[u64; 2]>,
@@ -30,10 +30,10 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Looks at all flows; `visit` gets each with its rate since the last look, at `now`.
+    /// Visits all flows; `visit` gets each with its rate from the last query to `now`.
     ///
-    /// A flow that began since is taken from its beginning, but over no less than the time since the last look,
-    /// so that a single packet does not read as an infinite rate.
+    /// For a flow that began since, the rate covers all of its bytes, but over no less than the time since the last
+    /// query, so that a single packet does not give an infinite rate.
     pub fn look(&mut self, table: &FlowTable, now: Timestamp, mut visit: impl FnMut(FlowRate)) {
         let span = now - self.looked;
         let slots = table.slots() as usize;

@@ -18,14 +18,14 @@ fn sizes_that_make_no_sense_are_refused() {
     assert_eq!(new(1 << 30, 65_529), Err(SampleRingError::SnapLength(65_529)));
     assert_eq!(new(8_191, 64), Err(SampleRingError::Size { bytes: Bytes(8_191), snap_length: 64 }));
     assert_eq!(new(8_192, 64), Ok(()));
-    assert_eq!(SampleRing::least_bytes(64), Bytes(8_192));
+    assert_eq!(SampleRing::min_bytes(64), Bytes(8_192));
     assert!(matches!(new(u64::MAX, 64), Err(SampleRingError::Size { .. })));
     let (_, ring) = SampleRing::new(SampleRingOptions::default()).unwrap();
     assert_eq!((ring.capacity(), ring.snap_length(), ring.bytes()), (16_383 * 21, 176, Bytes(64 << 20)));
 }
 
 proptest! {
-    /// Against a list of all.
+    /// Compared with a list of all.
     #[test]
     fn it_holds_the_last_frames_cut_to_the_snap_length(
         pages in 2u64..4,
@@ -56,7 +56,7 @@ proptest! {
     }
 }
 
-/// Every byte of frame `number` says which frame it is, so that a mixture of two shows.
+/// Every byte of frame `number` identifies the frame, so that a mixture of two shows.
 fn content(number: u64) -> ([u8; 176], usize) {
     ([number as u8 ^ (number >> 8) as u8; 176], 64 + (number % 113) as usize)
 }
@@ -67,7 +67,7 @@ fn readers_get_whole_frames_in_order_while_they_are_overwritten() {
     let options = SampleRingOptions { bytes: Bytes(4 * 4_096), snap_length: 176 };
     let (mut writer, ring) = SampleRing::new(options).unwrap();
     let done = AtomicBool::new(false);
-    // Readers that have read something: on a busy machine the writer would be through before they begin.
+    // Wait for readers that have read something: on a busy machine the writer would finish before they begin.
     let begun = AtomicU64::new(0);
     std::thread::scope(|scope| {
         let readers: Vec<_> = (0..3)
@@ -81,7 +81,7 @@ fn readers_get_whole_frames_in_order_while_they_are_overwritten() {
                             let (bytes, length) = content(frame.time.0);
                             assert_eq!(frame.bytes, &bytes[..length], "frame {}", frame.time.0);
                             assert_eq!(frame.original_length, frame.time.0 as u32);
-                            assert!(last < Some(frame.time), "in order");
+                            assert!(last < Some(frame.time), "out of order");
                             last = Some(frame.time);
                         }
                         if read == 0 && !samples.is_empty() {

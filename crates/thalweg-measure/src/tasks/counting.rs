@@ -1,7 +1,7 @@
-//! How packets get into the sketches of a task: the hot path.
+//! Counts packets in the sketches of a task: the hot path.
 //!
-//! A task looks at a whole batch at a time, so that choosing among the kinds of tasks costs one virtual call a batch.
-//! Sampled sketches make keys of the packets that they sample only.
+//! A task processes a whole batch at a time, so dispatching on the kind of task costs one virtual call per batch.
+//! Sampled sketches build keys only for the packets that they sample.
 
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -21,25 +21,25 @@ use super::plan::Plan;
 use super::prefix::Side;
 use super::state::TaskState;
 
-/// What a worker counts of a task.
+/// The counting of one task by one worker.
 pub(super) trait Count: Debug + Send {
     /// Counts a batch.
     fn packets(&mut self, packets: &[Packet]);
 
-    /// Lets time pass.
+    /// Advances the time.
     fn advance(&mut self, _now: Timestamp) {}
 
-    /// A copy of what was counted; begins anew.
+    /// Returns a copy of the state and starts again.
     fn hand_on(&mut self) -> TaskState;
 }
 
-/// What `worker` counts of `task`.
+/// Creates the counting of `task` by `worker`.
 pub(super) fn counting(plan: &Plan, task: usize, worker: usize) -> Box<dyn Count> {
     let planned = &plan.tasks()[task];
     let key = planned.spec.key();
     let (_, width) = planned.size.sampled();
     let mode = plan.sampling().mode(width, plan.sampled_sketches());
-    // Each sampler draws from a stream of its own.
+    // Each sampler uses its own random stream.
     let seed = |level: usize| {
         let place = (worker as u64) << 32 | (task as u64) << 8 | level as u64;
         plan.options().seed ^ place.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15)
@@ -67,11 +67,11 @@ fn side(spec: &TaskSpec) -> Side {
     spec.key().side().expect("spread and hhh are of one side")
 }
 
-/// What counters of this type count of a packet.
+/// What counters of this type count per packet.
 pub(super) trait Weighed: Counter {
     fn weight(packet: &Packet) -> i64;
 
-    /// What the weights of packets add up to.
+    /// Returns the totals of the packets' weights.
     #[inline(always)]
     fn sums(packets: &[Packet]) -> Sums {
         Sums::of(packets.iter().map(Self::weight))
@@ -129,14 +129,14 @@ impl<C: Weighed> Batch for Keyed<'_, C> {
     }
 }
 
-/// A sketch whose updates may be sampled, as a task has it.
+/// A sketch of a task whose updates may be sampled.
 pub(super) trait Linear: RowWise<FlowBytes> + Clone + Debug + Send + Into<TaskState> {
     type Counter: Weighed;
 
     fn forget(&mut self);
 }
 
-/// The state that a sketch is.
+/// Implements `Into<TaskState>` for a sketch.
 macro_rules! is_state {
     ($($sketch:ty => $state:ident),* $(,)?) => {
         $(impl From<$sketch> for TaskState {
@@ -208,7 +208,7 @@ impl<S: Linear> Sampled<S> {
         self.nitro.update(&Keyed::<S::Counter> { packets, key: self.key, weight: PhantomData });
     }
 
-    /// A copy of the sketch; begins anew.
+    /// Returns a copy of the sketch and clears it.
     fn take(&mut self) -> S {
         let sketch = self.nitro.sketch().clone();
         self.nitro.sketch_mut().forget();
@@ -231,7 +231,7 @@ impl<S: Linear> Count for Sampled<S> {
     }
 }
 
-/// A sketch for each length of prefix.
+/// A sketch for each prefix length.
 #[derive(Debug)]
 struct Leveled<C: Counter> {
     levels: [Sampled<Ranked<CountSketch<C>>>; LEVELS.len()],
@@ -274,10 +274,10 @@ where
     }
 }
 
-/// Packets whose digests are made together: 4 KiB of them.
+/// Packets whose digests are computed together: 4 KiB of digests.
 const GROUP: usize = 256;
 
-/// Digests of the keys of up to [`GROUP`] packets.
+/// Computes the digests of the keys of up to [`GROUP`] packets.
 #[inline(always)]
 fn digests(packets: &[Packet], key: KeyDefinition, hasher: Hasher, digests: &mut [Digest; GROUP]) {
     for (digest, packet) in digests.iter_mut().zip(packets) {
@@ -285,7 +285,7 @@ fn digests(packets: &[Packet], key: KeyDefinition, hasher: Hasher, digests: &mut
     }
 }
 
-/// Different keys.
+/// Counts distinct keys.
 #[derive(Debug)]
 struct Distinct {
     counter: HyperLogLog,
@@ -308,7 +308,7 @@ impl Count for Distinct {
     }
 }
 
-/// Different peers of each key.
+/// Counts distinct peers of each key.
 #[derive(Debug)]
 struct Spreading {
     spread: Spread<FlowBytes>,

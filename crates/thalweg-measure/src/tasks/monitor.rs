@@ -1,4 +1,4 @@
-//! What one worker counts: all tasks, one window at a time.
+//! The counting of one worker: all tasks, one window at a time.
 
 use thalweg_wire::{Bytes, Nanos, Packet, Timestamp};
 
@@ -6,17 +6,17 @@ use super::counting::{Count, counting};
 use super::plan::Plan;
 use super::state::{WindowState, WindowTally};
 
-/// The tasks of one worker.
+/// Counts all tasks for one worker.
 #[derive(Debug)]
 pub struct Monitor {
     worker: usize,
     tasks: Vec<Box<dyn Count>>,
     window: Nanos,
-    /// The window under way; `None` before the first packet and the first moment.
+    /// The current window; `None` before the first packet or time.
     current: Option<Window>,
 }
 
-/// The window under way.
+/// The current window.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     index: u64,
@@ -26,14 +26,14 @@ struct Window {
 }
 
 impl Window {
-    /// The window that `time` is in.
+    /// Returns the window that contains `time`.
     fn of(time: Timestamp, length: Nanos) -> Window {
         let index = time.0 / length.0;
         let start = Timestamp(index * length.0);
         Window { index, start, end: start + length, tally: WindowTally::default() }
     }
 
-    /// Whether `time` is after it. The last window there is never ends.
+    /// Whether `time` is after the window. The last possible window never ends.
     #[inline(always)]
     fn is_over(&self, time: Timestamp) -> bool {
         time >= self.end && self.end.0 < u64::MAX
@@ -41,18 +41,19 @@ impl Window {
 }
 
 impl Monitor {
-    /// Worker number `worker`, from zero, of those in the plan.
+    /// Creates the monitor of worker number `worker`, from zero.
     ///
     /// # Panics
     /// If the plan has fewer workers.
     pub fn new(plan: &Plan, worker: usize) -> Monitor {
-        assert!(worker < plan.options().workers, "the plan is for fewer workers");
+        assert!(worker < plan.options().workers, "the plan has fewer workers");
         let tasks = (0..plan.tasks().len()).map(|task| counting(plan, task, worker)).collect();
         Monitor { worker, tasks, window: plan.window(), current: None }
     }
 
-    /// Counts packets. Each window that is over is handed on at once, before what follows is counted: `hand_on` may
-    /// wait until somebody takes it, so that however many windows a batch spans, no more than one is on its way.
+    /// Counts packets. Each completed window is passed to `hand_on` at once, before later packets are counted.
+    /// `hand_on` may block until the window is accepted, so at most one window is in transit even if a batch spans
+    /// many.
     pub fn packets(&mut self, packets: &[Packet], mut hand_on: impl FnMut(WindowState)) {
         let mut rest = packets;
         while let Some(first) = rest.first() {
@@ -66,8 +67,8 @@ impl Monitor {
         }
     }
 
-    /// Lets time pass up to `now`: the window under way is handed on if it is over. Call it about every batch, and on
-    /// packets' time: a packet that is older than the window under way is late.
+    /// Advances the time to `now`: passes on the current window if it is over. Call it about once per batch, with
+    /// packet time: a packet older than the current window is late.
     pub fn advance(&mut self, now: Timestamp, mut hand_on: impl FnMut(WindowState)) {
         self.go_on_to(now, &mut hand_on);
         for task in &mut self.tasks {
@@ -75,14 +76,14 @@ impl Monitor {
         }
     }
 
-    /// Hands on the window under way, however much of it is over.
+    /// Passes on the current window, even if it is not over.
     pub fn finish(mut self, mut hand_on: impl FnMut(WindowState)) {
         if let Some(window) = self.current {
             hand_on(self.finished(window));
         }
     }
 
-    /// Begins the window that `now` is in, unless that is not after the one under way.
+    /// Begins the window that contains `now`, unless it is not after the current one.
     #[inline(always)]
     fn go_on_to(&mut self, now: Timestamp, hand_on: &mut impl FnMut(WindowState)) {
         match self.current {
@@ -96,7 +97,7 @@ impl Monitor {
         let next = Window::of(now, self.window);
         if let Some(window) = self.current {
             hand_on(self.finished(window));
-            // However far the clock has jumped, what lies in between is one stretch.
+            // However far the clock has jumped, the windows in between form one stretch.
             let between = next.index - window.index - 1;
             if between > 0 {
                 let (index, tally) = (next.index - 1, WindowTally::default());
@@ -123,7 +124,7 @@ impl Monitor {
 }
 
 impl Window {
-    /// How many of the packets, from the first on, come before the window's end. They are entered in its tally.
+    /// Returns how many of the packets, from the first on, come before the window's end. Adds them to its tally.
     #[inline(always)]
     fn take(&mut self, packets: &[Packet]) -> usize {
         let (mut bytes, mut late, mut taken) = (0, 0, 0);

@@ -1,4 +1,4 @@
-//! What rules find: links whose utilisation crosses a threshold, with the flows that are on them then.
+//! Threshold crossings of links, with the flows on them at that time.
 
 use thalweg_sketch::Estimate;
 use thalweg_wire::{FlowKey, Timestamp};
@@ -8,7 +8,7 @@ use crate::collector::links::{self, Told};
 use crate::collector::report::LinkReport;
 use crate::memory::prefetch;
 
-/// A rule's finding, with the rates as they were then.
+/// A threshold crossing, with the rates at that time.
 #[derive(Clone, Debug)]
 pub(in crate::collector) struct Crossed {
     pub(in crate::collector) told: Told,
@@ -19,7 +19,7 @@ pub(in crate::collector) struct Crossed {
     pub(in crate::collector) flows: Vec<Named>,
 }
 
-/// A flow in an event. Its key is filled in by who knows the flow table, before the flow ends.
+/// A flow in an event. The collector fills in its key from the flow table before the flow ends.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::collector) struct Named {
     pub(in crate::collector) track: u32,
@@ -28,7 +28,7 @@ pub(in crate::collector) struct Named {
 }
 
 impl FlowRates {
-    /// Asks a link's rules what they have to tell.
+    /// Evaluates a link's rules.
     #[cold]
     pub(super) fn ask(&mut self, link: usize, now: Timestamp) {
         while let Some(told) = self.links.ask(link, now) {

@@ -1,4 +1,4 @@
-//! Which ports a direction comes in and goes out by.
+//! Infers the input and output ports of a direction.
 
 use thalweg_network::inference::{Certainty, Inference};
 use thalweg_network::versions::Versions;
@@ -9,11 +9,11 @@ use super::{FlowRates, addresses, flag};
 use crate::collector::report::AddressChange;
 
 impl FlowRates {
-    /// A direction has other addresses than before, or they may mean something else by now.
+    /// Infers the ports again, because the addresses or the forwarding state have changed.
     #[cold]
     pub(super) fn infer(&mut self, number: u32, packet: &Packet) {
         let now = packet.time;
-        // ECMP has hashed the outer header of a tunnel, which is not known any more.
+        // ECMP hashed the outer header of a tunnel, which is no longer known.
         let is_peeled = packet.notes.contains(PacketNotes::PEELED);
         let key = if is_peeled { FlowKey::v4(0, 0, 0, 0, Protocol::TCP) } else { packet.key };
         let network = self.network.as_ref();
@@ -47,7 +47,7 @@ impl FlowRates {
         }
     }
 
-    /// Packets from now on may go other ways.
+    /// Starts a new era: from now on packets may take other paths.
     #[cold]
     pub(super) fn turn_era(&mut self, now: Timestamp) {
         self.era += 1;
@@ -68,7 +68,7 @@ impl FlowRates {
     }
 }
 
-/// The directions of all ports of a switch have these capacities; none if the network does not know the switch.
+/// Returns the capacities of a switch's ports; empty if the network does not have the switch.
 pub(super) fn capacities(network: Option<&Versions>, router: RouterId) -> Vec<BitRate> {
     let Some(network) = network else { return Vec::new() };
     let topology = network.newest().state.topology();

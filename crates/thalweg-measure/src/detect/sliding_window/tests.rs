@@ -12,7 +12,7 @@ struct Exact {
 }
 
 impl Exact {
-    /// Bytes in `(time - span, time]` with this packet.
+    /// Returns the bytes in `(time - span, time]` including this packet.
     fn add(&mut self, time: u64, bytes: u64, span: Nanos) -> u64 {
         self.window.push_back((time, bytes));
         self.sum += bytes;
@@ -23,7 +23,7 @@ impl Exact {
     }
 }
 
-/// A flow of one direction as the flow table shows it to the detector. Index of the packet that gave it away.
+/// A flow of one direction, passed to the detector as by the flow table. Returns the index of the detecting packet.
 fn detected(detector: &mut SlidingWindow, packets: &[(u64, u64)]) -> Option<(usize, Flight)> {
     let (mut count, mut track) = (0, NO_TRACK);
     packets.iter().enumerate().find_map(|(index, (time, bytes))| {
@@ -58,8 +58,8 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// The two guarantees of the module's doc, against the exact window: no flow missed, none reported later
-    /// than the packet that makes it a cheetah, none reported that stays below the slack.
+    /// The two guarantees of the module's doc, against the exact window: no flow missed, none reported later than the
+    /// packet that makes it a cheetah, none reported below the slack.
     #[test]
     fn misses_nothing_and_reports_nothing_below_the_slack(
         flow in any_flow(), flight_ms in prop_oneof![Just(100u64), Just(10), Just(1)], rate in 1_000_000u64..80_000_000,
@@ -97,7 +97,7 @@ proptest! {
         }
     }
 
-    /// A track that was taken from a quiet flow leaves no gap when that flow wakes up.
+    /// Taking a track from a quiet flow leaves no gap when that flow resumes.
     #[test]
     fn flows_that_share_one_track_in_turn_are_found_all_the_same(flow in any_flow()) {
         let threshold = threshold(100, 50_000_000);
@@ -122,7 +122,7 @@ proptest! {
 
 #[test]
 fn a_burst_cut_in_two_by_consecutive_flights_is_found() {
-    // 0.8 of the threshold just before the end of the first flight, 0.8 just after its begin of the second.
+    // 0.8 of the threshold just before the end of the first flight, 0.8 just after the beginning of the second.
     let mut flow = vec![(0, 100)];
     flow.extend((0..333).map(|n| (90_000_000 + n * 20_000, 1500)));
     flow.extend((0..333).map(|n| (101_000_000 + n * 20_000, 1500)));

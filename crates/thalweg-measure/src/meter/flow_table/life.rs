@@ -1,4 +1,4 @@
-//! The life of an entry: how flows begin, are cut, begin anew and end.
+//! The life cycle of an entry: how flows begin, are split, restart and end.
 
 use super::{FlowTable, Lookup, NONE, Output};
 use crate::detect::sliding_window::{Flight, NO_TRACK};
@@ -10,8 +10,8 @@ use crate::meter::record::{EndReason, FlowRecord};
 use thalweg_wire::{Bytes, Direction, FlowKey, Packet, TcpFlags, Timestamp};
 
 impl FlowTable {
-    /// A slot was taken out of the order of ages: its flow ends if it was last used before the tick `before`, or
-    /// goes back in.
+    /// Handles a slot removed from the order of ages: its flow ends if it was last used before the tick `before`;
+    /// otherwise the slot is added back.
     pub(super) fn take_aged(
         &mut self,
         slot: u32,
@@ -30,7 +30,7 @@ impl FlowTable {
         }
     }
 
-    /// A slot was taken out of the order of flows that TCP has ended: its flow has lingered, or goes back in.
+    /// Handles a slot removed from the order of flows that TCP has ended: its linger is over, or it is added back.
     pub(super) fn take_lingering(
         &mut self,
         slot: u32,
@@ -64,7 +64,7 @@ impl FlowTable {
         }
     }
 
-    /// Fetches what ending these flows will touch.
+    /// Prefetches the memory for ending these flows.
     pub(super) fn prefetch_ends(&self, slots: &[u32]) {
         for slot in slots {
             prefetch(&self.entries[*slot as usize]);
@@ -74,7 +74,7 @@ impl FlowTable {
         }
     }
 
-    /// An entry without packets yet for a flow that has none.
+    /// Creates an entry without packets for a new flow.
     pub(super) fn begin(
         &mut self,
         packet: &Packet,
@@ -115,7 +115,7 @@ impl FlowTable {
         slot
     }
 
-    /// Ends the least recently used flow. There is one, for the table is full.
+    /// Ends the least recently used flow; only called for a full table.
     #[cold]
     fn evict(&mut self, output: &mut Output, observer: &mut impl Observer) {
         while let [slot] = *self.ages.take_before(u64::MAX, &mut [0]) {
@@ -128,7 +128,7 @@ impl FlowTable {
         unreachable!("every flow of the table is in the order of ages");
     }
 
-    /// Before `packet` is counted: what came so far may be a flow, or a part of one, of its own.
+    /// Called before `packet` is counted: the packets so far may be a complete flow or part.
     #[cold]
     pub(super) fn turn_over(
         &mut self,
@@ -155,7 +155,7 @@ impl FlowTable {
         (entry.first, entry.last) = (packet.time.0, packet.time.0);
     }
 
-    /// The next flow of the same 5-tuple takes the slot over; nothing is carried over.
+    /// Restarts the slot for the next flow of the same 5-tuple; nothing is carried over.
     fn begin_anew(&mut self, slot: u32, packet: &Packet, direction: Direction, output: &mut Output) {
         let reason = self.entries[slot as usize].reason(EndReason::Idle);
         self.report_end(slot, output);
@@ -174,7 +174,7 @@ impl FlowTable {
         self.counters.flows += 1;
     }
 
-    /// Hands on what came since the last record.
+    /// Exports the counts since the last record.
     pub(super) fn cut(&mut self, slot: u32, reason: EndReason, output: &mut Output) {
         let record = self.record(slot, reason);
         self.hand_on(record, output);
@@ -252,7 +252,7 @@ impl FlowTable {
         }
     }
 
-    /// A FIN or RST was seen: if it ended the flow, the linger begins.
+    /// Handles a FIN or RST: if it ended the flow, the linger begins.
     #[cold]
     pub(super) fn note_end(&mut self, slot: u32) {
         let entry = &mut self.entries[slot as usize];
@@ -265,7 +265,7 @@ impl FlowTable {
 }
 
 impl Entry {
-    /// The initiator sends the first packet, unless that is an answer to a SYN.
+    /// The initiator sends the first packet, unless that is a SYN/ACK.
     fn set_initiator(&mut self, packet: &Packet, direction: Direction) {
         let answers = packet.tcp_flags.contains(TcpFlags::SYN | TcpFlags::ACK);
         let initiator = if answers { direction.opposite() } else { direction };
@@ -275,7 +275,7 @@ impl Entry {
         }
     }
 
-    /// Why a flow ends: what TCP said of it goes before what the table found.
+    /// Returns why a flow ends: TCP's reason takes precedence over the table's.
     fn reason(&self, otherwise: EndReason) -> EndReason {
         let flags = TcpFlags(self.tcp_flags[0] | self.tcp_flags[1]);
         match self.is(State::CLOSING) {

@@ -45,7 +45,7 @@ fn table(options: FlowTableOptions, seed: u64) -> FlowTable {
     FlowTable::new(options, None, HashSeed::new(seed)).unwrap()
 }
 
-/// All records of `packets`, given to the table in batches of `batch`.
+/// All records of `packets`, passed to the table in batches of `batch`.
 fn records_of(options: FlowTableOptions, seed: u64, packets: &[Packet], batch: usize) -> Vec<FlowRecord> {
     let (mut table, mut output) = (table(options, seed), Output::default());
     for batch in packets.chunks(batch) {
@@ -56,7 +56,7 @@ fn records_of(options: FlowTableOptions, seed: u64, packets: &[Packet], batch: u
     output.records
 }
 
-/// A plain flow meter without a bound: one flow a key, ends decided at its next packet or at the end.
+/// A plain flow meter without a limit: one flow per key, ends decided at its next packet or at the end.
 fn oracle(options: FlowTableOptions, packets: &[Packet]) -> Vec<FlowRecord> {
     let mut live: HashMap<FlowKey, (FlowRecord, bool)> = HashMap::new();
     let mut records = Vec::new();
@@ -126,7 +126,7 @@ fn sorted(mut records: Vec<FlowRecord>) -> Vec<FlowRecord> {
     records
 }
 
-/// Idle at the end of input is known only to within a tick; both say that the flow had simply stopped.
+/// Idle at the end of input is known only to within a tick; both mean that the flow had stopped.
 fn without_the_last_tick(mut records: Vec<FlowRecord>) -> Vec<FlowRecord> {
     for record in &mut records {
         if record.end_reason == EndReason::EndOfInput {
@@ -176,7 +176,7 @@ proptest! {
         prop_assert_eq!(sorted(records_of(options(), 2, &packets, batch)), one);
     }
 
-    /// However full the table and whatever the order of time stamps, nothing is lost or counted twice.
+    /// Even with a full table and unordered timestamps, nothing is lost or counted twice.
     #[test]
     fn packets_and_bytes_of_all_records_are_those_shown(
         packets in any_packets(40, 300).prop_shuffle(), batch in 1usize..100, capacity in 1u32..20,
@@ -209,7 +209,7 @@ proptest! {
     }
 }
 
-/// Whoever knew the seed could make IPv6 flows whose hashes collide; they are told apart all the same.
+/// An attacker who knows the seed could make IPv6 flows whose hashes collide; they are still distinguished.
 #[test]
 fn ipv6_flows_with_the_same_hash_are_two_flows() {
     let seed = HashSeed::from_words([5, 6, 7]);
@@ -223,8 +223,8 @@ fn ipv6_flows_with_the_same_hash_are_two_flows() {
     assert_eq!([1, 2].map(|host| table.get(&key(host)).unwrap().packets()), [3, 2]);
 }
 
-/// Many flows at once through the table, near the threshold, some ended and begun anew by TCP, from time zero on:
-/// each that moves more than `R * T` within a window is found, and none that stays 1/64 below.
+/// Many concurrent flows near the threshold, some ended and restarted by TCP, from time zero on: each that moves more
+/// than `R * T` within a window is found, and none that stays 1/64 below.
 #[test]
 fn interleaved_flows_are_judged_each_by_itself() {
     let threshold =
@@ -335,10 +335,13 @@ fn an_answer_seen_first_does_not_make_the_server_the_initiator() {
 #[test]
 fn options_out_of_range_are_refused() {
     let refused = |options| FlowTable::new(options, None, HashSeed::new(1)).unwrap_err().to_string();
-    assert!(refused(FlowTableOptions { capacity: 0, ..options() }).contains("between 1 and"));
+    assert!(refused(FlowTableOptions { capacity: 0, ..options() }).contains("expected 1 to 2^31"));
     assert!(refused(FlowTableOptions { linger: Nanos::ZERO, ..options() }).contains("linger"));
     let short = FlowTableOptions { idle_timeout: Nanos::from_millis(50), ..options() };
     let detector = SlidingWindow::new(Default::default(), 1).unwrap();
     let error = FlowTable::new(short, Some(detector), HashSeed::new(1)).unwrap_err();
-    assert_eq!(error.to_string(), "the idle timeout (50.0 ms) must be at least the flight duration (100 ms)");
+    assert_eq!(
+        error.to_string(),
+        "idle timeout 50.0 ms is shorter than the flight duration 100 ms: expected at least that"
+    );
 }

@@ -4,7 +4,7 @@ use thalweg_wire::{FlowKey, Fragment, PacketNotes, Timestamp};
 
 use super::*;
 
-/// Payload of a full-sized segment with time stamps.
+/// The payload of a full-sized segment with timestamps.
 const SEGMENT: u32 = 1_448;
 const SECOND: u64 = 1_000_000_000;
 /// A network of 100 Gbit/s links, where some packets are not sampled.
@@ -47,7 +47,7 @@ fn rate(span: &Span) -> f64 {
     8e9 * f64::from(span.advance) / span.length as f64
 }
 
-/// SplitMix64, to thin out packets.
+/// SplitMix64, to drop random packets.
 fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut z = *state;
@@ -57,9 +57,9 @@ fn random(state: &mut u64) -> u64 {
 }
 
 proptest! {
-    /// A steady flow, from 1 Mbit/s to 100 Gbit/s, of which some packets are sampled, some of these late by one place,
-    /// from any sequence number on: the advances of all spans add up to what passed, and each rate is right to within
-    /// the two packets at its ends.
+    /// A steady flow, from 1 Mbit/s to 100 Gbit/s, of which some packets are sampled, some of these late by one
+    /// place, from any initial sequence number. The advances of all spans add up to what passed, and each rate is
+    /// accurate to within the two packets at its ends.
     #[test]
     fn a_steady_flow_has_its_rate_however_it_is_sampled(
         rate_exponent in 6.0f64..11.0, kept in 1u64..=16, swapped in 0u64..8, first: u32, seed: u64,
@@ -73,7 +73,7 @@ proptest! {
                 order.swap(place - 1, place);
             }
         }
-        // What is late takes the time of its place, as in a queue that was overtaken.
+        // A late packet gets the time of its place, as in a queue that was overtaken.
         let mut times = order.clone();
         times.sort_unstable();
         let packets = order.iter().zip(&times).map(|(number, place)| {
@@ -83,7 +83,7 @@ proptest! {
         let (track, spans) = spans(packets);
         prop_assert!(spans.len() > 1);
         for span in &spans {
-            // A swap of places moves a sample by the distance to its neighbour, 16 packets in the mean at most.
+            // A swap moves a sample by the distance to its neighbour, on average at most 16 packets.
             let slack = if swapped == 0 { 2.0 } else { 2.0 * spacing * 400.0 / kept as f64 };
             let error = (rate(span) / bits - 1.0).abs();
             prop_assert!(error * span.length as f64 <= slack + 2.0, "{span:?} {bits}");
@@ -91,11 +91,11 @@ proptest! {
         let advance: u64 = spans.iter().map(|span| u64::from(span.advance)).sum();
         let begun = first.wrapping_add((order[0] as u32).wrapping_mul(SEGMENT));
         let reached = u64::from(track.burst_sequence.wrapping_sub(begun));
-        prop_assert_eq!(advance % (1 << 32), reached, "spans follow each other without a hole");
+        prop_assert_eq!(advance % (1 << 32), reached, "spans follow each other without a gap");
         prop_assert_eq!(track.repeated(), 0);
     }
 
-    /// Whatever comes, nothing panics, and spans never overlap.
+    /// For any packets, nothing panics, and spans never overlap.
     #[test]
     fn any_packets_give_spans_that_follow_each_other(
         steps in prop::collection::vec((0u64..3_000_000, any::<u32>(), 0u32..70_000, any::<u8>(), any::<bool>()), 1..200),
@@ -113,7 +113,7 @@ proptest! {
     }
 }
 
-/// Windows of 10, 20, 40... segments at 10 Gbit/s, one a round trip of 400 us: the rate is window over round trip.
+/// Windows of 10, 20, 40... segments at 10 Gbit/s, one per round trip of 400 us: the rate is window over round trip.
 #[test]
 fn slow_start_does_not_read_as_line_rate() {
     let (mut packets, mut sequence) = (Vec::new(), u32::MAX - 20_000);
@@ -148,7 +148,7 @@ fn what_is_seen_twice_is_told_from_what_is_late() {
     assert_eq!(sample(1, SEGMENT), Sampled::Within);
     assert_eq!(sample(2, 4 * SEGMENT), Sampled::Within);
     assert_eq!(sample(3, SEGMENT), Sampled::Repeated);
-    assert_eq!(sample(4, 2 * SEGMENT), Sampled::Late, "nobody saw it before");
+    assert_eq!(sample(4, 2 * SEGMENT), Sampled::Late, "not seen before");
     assert_eq!(sample(5, 2 * SEGMENT), Sampled::Repeated);
     assert_eq!(sample(6, 400 * SEGMENT), Sampled::Within);
     assert_eq!(sample(7, SEGMENT), Sampled::Late, "too long ago to be remembered");
@@ -202,6 +202,6 @@ fn without_sequence_numbers_a_span_waits_for_samples() {
     assert_eq!(
         all.filter(|sampled| matches!(sampled, Sampled::Began(_))).count(),
         2,
-        "700 us do if nothing is lost"
+        "700 us are enough if nothing is lost"
     );
 }

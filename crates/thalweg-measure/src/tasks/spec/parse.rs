@@ -1,4 +1,4 @@
-//! Reading a task: its name, what it cannot do without, and then what it may have, in any order.
+//! Parses a task: its name, its required parameters, and then optional fields in any order.
 
 use thalweg_wire::nearest::nearest;
 
@@ -7,7 +7,7 @@ use crate::tasks::key::KeyDefinition;
 use crate::tasks::kinds::{LAYOUTS, PARSE, TaskSpec};
 use crate::tasks::weight::Weight;
 
-/// The names of all kinds.
+/// Returns the names of all kinds.
 fn names() -> impl Iterator<Item = &'static str> {
     LAYOUTS.iter().map(|layout| layout.kind)
 }
@@ -29,14 +29,14 @@ pub(super) fn task(text: &str) -> Result<TaskSpec, ParseTaskError> {
     Ok(spec)
 }
 
-/// What was given already.
+/// The optional fields seen so far.
 #[derive(Default)]
 struct Given {
     key: bool,
     weight: bool,
 }
 
-/// Takes in a key or a weight.
+/// Parses a key or a weight.
 fn refine(spec: &mut TaskSpec, field: &str, is_given: &mut Given) -> Result<(), ParseTaskError> {
     let task = spec.name();
     let useless = |expected| ParseTaskError::Useless { task, found: field.to_owned(), expected };

@@ -1,4 +1,4 @@
-//! Keys: their bytes, their names.
+//! Keys: their bytes and their readable forms.
 
 use proptest::prelude::*;
 use thalweg_sketch::Key;

@@ -1,4 +1,4 @@
-//! Plans: what is divided, and what does not fit.
+//! Plans: how memory is divided, and when it is too small.
 
 use super::*;
 use crate::tasks::PlanError;
@@ -19,8 +19,11 @@ fn a_plan_keeps_to_its_memory_and_uses_most_of_it() {
                 let Ok(plan) = planned(tasks, memory, workers, kept) else { continue };
                 let bytes = plan.bytes().0;
                 assert!(bytes <= memory, "{tasks}: {bytes} of {memory}");
-                // Every task goes up in steps of two, so that less than half is left, unless all have enough.
-                assert!(bytes > memory / 2, "{tasks}, {workers} workers, {kept} kept: {bytes} of {memory}");
+                // Every task grows in steps of two, so that less than half is left, unless all have their maximum.
+                assert!(
+                    bytes > memory / 2,
+                    "{tasks}, {workers} workers, {kept} kept: only {bytes} of {memory}"
+                );
             }
         }
     }
@@ -88,8 +91,10 @@ fn options_that_make_no_sense_are_refused() {
     assert_eq!(error(TasksOptions { kept_windows: 0, ..good.clone() }), PlanError::NoKeptWindows);
     assert_eq!(error(TasksOptions { workers: 0, ..good.clone() }), PlanError::NoWorkers);
     let uneven = TasksOptions { window: Nanos::from_secs(7), ..good.clone() };
-    assert!(error(uneven).to_string().starts_with("change:30s: a period must be a whole number of windows"));
+    assert!(
+        error(uneven).to_string().starts_with("task change:30s: the period must be a multiple of the window")
+    );
     let mut twice = good;
     twice.tasks.push(twice.tasks[0]);
-    assert_eq!(error(twice).to_string(), "the task heavy:1% is there twice");
+    assert_eq!(error(twice).to_string(), "task heavy:1% is repeated: expected each task once");
 }

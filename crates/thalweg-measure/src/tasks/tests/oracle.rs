@@ -1,6 +1,6 @@
-//! Every task over every definition of a key, against exact counts of the same packets.
+//! Compares every task, over every definition of a key, with exact counts of the same packets.
 //!
-//! Seeds are fixed, so that a bound which holds does so in every run.
+//! Seeds are fixed, so a bound that holds does so in every run.
 
 use std::collections::{HashMap, HashSet};
 
@@ -105,7 +105,7 @@ fn moments_are_exact_and_within_the_bound() {
 #[test]
 fn those_with_many_peers_are_found() {
     let mut packets = second();
-    // A scanner, 600 hosts far, among sources that have no more than 64 peers of each version.
+    // A scanner with 600 destinations, among sources that have at most 64 peers of each version.
     for host in 0..600u32 {
         let key = FlowKey::v4(0x0A63_0001, 0xAC10_0000 + host, 1, 22, Protocol::TCP);
         packets.push(packet(key, BEGIN * SECOND + SECOND / 2, 40));
@@ -119,7 +119,7 @@ fn those_with_many_peers_are_found() {
         holds(&spread.keys[0].peers, 600.0);
         assert_eq!(Some(spread.keys[0].name), key.name(&scanner));
     }
-    // Nobody is contacted by as many, but all are by more than ten.
+    // No destination has as many, but all have more than ten.
     let TaskValue::Spread(spread) = only("spread:dst>300", &packets) else { panic!() };
     assert_eq!(spread.keys, []);
     let TaskValue::Spread(spread) = only("spread:dst>10", &packets) else { panic!() };
@@ -179,7 +179,7 @@ fn hierarchical_heavy_hitters_have_their_traffic_beyond_longer_ones() {
 
 #[test]
 fn changes_are_found_with_their_sign() {
-    // Second by second the same but for one flow that ends and one that begins, in the second period.
+    // The same every second, except for one flow that ends and one that begins, in the second period.
     let flow = |port| FlowKey::v4(0x0A62_0001, 0x0A62_0002, port, 80, Protocol::TCP);
     let extra = |port, begin: u64| (0..900).map(move |n| packet(flow(port), begin + n, 1000));
     let (first, second) = (BEGIN * SECOND, (BEGIN + 30) * SECOND);
@@ -209,7 +209,7 @@ fn changes_are_found_with_their_sign() {
                 holds(&found.from, from);
                 holds(&found.to, to);
             }
-            // What keeps both flows in one key has not changed.
+            // If both flows have the same key, it has not changed.
             let expected = if key.of(&flow(1)) == key.of(&flow(2)) { 0 } else { 2 };
             assert_eq!(changes.keys.len(), expected, "{key} {weight}");
             if expected == 2 {

@@ -1,4 +1,4 @@
-//! What each kind says, in the shape that all kinds share.
+//! The answers of each kind in the common format.
 
 use std::collections::HashSet;
 
@@ -29,7 +29,7 @@ fn cells_are_of_the_kinds_that_the_layout_says() {
             assert_eq!(table.rows, [], "{kind}");
             continue;
         };
-        assert!(!table.rows.is_empty(), "{kind} lists nothing, so that nothing is tested");
+        assert!(!table.rows.is_empty(), "{kind}: no rows to test");
         for row in &table.rows {
             assert!(are_of(&row.cells, keys.columns), "{kind}: {row:?}");
             assert_eq!(Cell::Estimate(table.listed_for(row)), row.cells[keys.listed_for], "{kind}");
@@ -37,7 +37,7 @@ fn cells_are_of_the_kinds_that_the_layout_says() {
         }
     }
     let kinds: HashSet<_> = tables.iter().map(|table| table.layout.kind).collect();
-    assert_eq!(kinds, LAYOUTS.iter().map(|layout| layout.kind).collect(), "each kind has spoken");
+    assert_eq!(kinds, LAYOUTS.iter().map(|layout| layout.kind).collect(), "each kind has answered");
 }
 
 #[test]

@@ -11,7 +11,7 @@ fn plan_for(workers: usize, window: Nanos, memory: u64) -> Plan {
         .unwrap()
 }
 
-/// Windows of each worker, the packets dealt out in turn.
+/// The windows of each worker; packets are assigned in turn.
 fn handed_on(plan: &Plan, packets: &[Packet], workers: u64) -> Vec<Vec<WindowState>> {
     let part = |worker| {
         let (mut monitor, mut states) = (Monitor::new(plan, worker as usize), Vec::new());
@@ -27,7 +27,7 @@ fn handed_on(plan: &Plan, packets: &[Packet], workers: u64) -> Vec<Vec<WindowSta
     (0..workers).map(part).collect()
 }
 
-/// What windows say, and the states that they keep, when workers' windows come in the order of `turns`.
+/// The reports and kept states when workers' windows arrive in the order of `turns`.
 fn put_together(
     plan: &Plan,
     handed_on: &[Vec<WindowState>],
@@ -63,13 +63,13 @@ fn the_windows_of_many_workers_are_those_of_one() {
         })
     };
     let plan = plan_for(4, Nanos::from_secs(10), 64 << 20);
-    // One of the four has it all.
+    // One of the four has all packets.
     let (expected_reports, expected) = all_at_once(&plan, 1);
     let (reports, states) = all_at_once(&plan, 4);
     assert_eq!((reports.len(), states.len()), (5, 5));
     for (states, expected) in states.into_iter().zip(expected) {
         for (task, (mut state, mut expected)) in states.into_iter().zip(expected).enumerate() {
-            // Taking in nothing brings the estimates of candidates up to date.
+            // Merging an empty state updates the estimates of candidates.
             state.merge(&plan.empty(task));
             expected.merge(&plan.empty(task));
             assert!(state == expected, "{}", plan.tasks()[task].spec);
@@ -107,7 +107,8 @@ fn a_worker_that_is_ahead_is_known() {
     let mut queues = [first.into_iter(), second.into_iter()];
     assert!(!windows.is_ahead(0) && !windows.is_ahead(1));
     let mut reports = 0;
-    // Taken from as long as it is not ahead, each worker waits for the other, and neither for ever.
+    // If windows are accepted only from workers that are not ahead, each worker waits for the other, and neither
+    // forever.
     for turn in 0..40 {
         let worker = turn / 4 % 2;
         if windows.is_ahead(worker) {
