@@ -1,14 +1,14 @@
-//! Reading a pipe without waiting for ever, so that whoever watches it can see to other things.
+//! Reading a pipe with a timeout, so that the caller can do other work.
 #![expect(unsafe_code, reason = "poll(2) is not in the standard library")]
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 
-/// How long one read waits: as long as [`thalweg_wire::Source`] lets a source be silent.
+/// The timeout of one read: as long as [`thalweg_wire::Source`] allows a source to be silent.
 const PATIENCE_MS: libc::c_int = 100;
 
-/// A file whose reads give [`io::ErrorKind::WouldBlock`] if nothing arrives for 100 ms, or if a signal does.
+/// A file whose reads return [`io::ErrorKind::WouldBlock`] if nothing arrives for 100 ms, or on a signal.
 #[derive(Debug)]
 pub(super) struct Patient {
     file: File,

@@ -1,4 +1,4 @@
-//! Input that is read: a pipe, or a file that must be unpacked.
+//! Input that is read: a pipe, or a file that must be decompressed.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -10,31 +10,31 @@ use thalweg_wire::Progress;
 use super::compression::{Compression, Unpacker};
 use super::error::FileError;
 
-/// Size of the buffer until a record does not fit: some batches, within the second-level cache.
+/// The size of the buffer until a record does not fit: several batches, within the second-level cache.
 const BUFFER: usize = 256 << 10;
 
-/// What trying to get more bytes came to.
+/// The result of trying to read more bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fill {
     More,
-    /// Nothing arrived for a while, but it may yet.
+    /// Nothing arrived for a while, but more may follow.
     NotYet,
     End,
 }
 
-/// A buffer over a reader: filled at its end, consumed at its start. What is left of a record moves to the
-/// front before more is read; that is less than a record a fill.
+/// A buffer over a reader: filled at its end, consumed at its start. The rest of a record moves to the front before
+/// more is read; that is less than one record per fill.
 pub(super) struct Stream {
     reader: Unpacker,
     buffer: Vec<u8>,
-    /// What is in use of the buffer.
+    /// The part of the buffer in use.
     start: usize,
     end: usize,
-    /// Where `start` lies in the unpacked stream.
+    /// The offset of `start` in the decompressed stream.
     offset: u64,
-    /// Bytes taken from the reader before unpacking.
+    /// Bytes taken from the reader before decompression.
     packed: Arc<AtomicU64>,
-    /// Length of the file on disk, if it is one.
+    /// The length of the file on disk, if it is one.
     packed_total: Option<u64>,
 }
 
@@ -69,11 +69,11 @@ impl Stream {
     pub(super) fn consume(&mut self, length: usize) {
         self.start += length;
         self.offset += length as u64;
-        debug_assert!(self.start <= self.end, "consumed what was never there");
+        debug_assert!(self.start <= self.end, "consumed more than the window");
     }
 
-    /// Reads once. The buffer doubles if a record fills it; the decoder refuses records beyond its bound before
-    /// it asks for their bytes, and thereby bounds the buffer at twice that.
+    /// Reads once. The buffer doubles if a record fills it. The decoder rejects records beyond its limit before it
+    /// requests their bytes, which limits the buffer to twice that.
     pub(super) fn fill(&mut self, file: &str) -> Result<Fill, FileError> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -98,7 +98,7 @@ impl Stream {
     fn error(&self, file: String, cause: io::Error) -> FileError {
         let packed_offset = self.packed.load(Ordering::Relaxed);
         let offset = self.offset + (self.end - self.start) as u64;
-        // The system's own errors carry a number; those of decompressors do not.
+        // System errors have a number; those of decompressors do not.
         match self.compression() {
             Some(compression) if cause.kind() == io::ErrorKind::UnexpectedEof => {
                 FileError::TruncatedCompression { file, compression, packed_offset, offset }
@@ -121,7 +121,7 @@ impl Stream {
     }
 }
 
-/// Counts the bytes that pass. The reader that it wraps disappears into the unpacker, so the count is shared.
+/// Counts the bytes read. The unpacker takes ownership of the reader, so the count is shared.
 struct Counted<R> {
     reader: R,
     count: Arc<AtomicU64>,

@@ -1,5 +1,5 @@
-//! Captures that other people made, where a folder of them lies beside the checkout: every packet in them is
-//! accounted for, with `capinfos` as the judge.
+//! Captures by other people, if a folder of them is beside the checkout: every packet in them is accounted for,
+//! compared with `capinfos`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,11 +7,11 @@ use std::process::Command;
 use thalweg_capture::file::FileSource;
 use thalweg_wire::Source;
 
-/// What is in a capture file.
+/// The contents of a capture file.
 #[derive(Debug, PartialEq, Eq)]
 struct Contents {
     packets: u64,
-    /// Sum of the lengths on the wire.
+    /// The sum of the lengths on the wire.
     original_bytes: u64,
 }
 
@@ -27,7 +27,7 @@ fn ours(path: &Path) -> Contents {
     contents
 }
 
-/// What `capinfos` says, `None` if it is not installed.
+/// The result of `capinfos`; `None` if it is not installed.
 fn judged(path: &Path) -> Option<Contents> {
     let output = Command::new("capinfos").args(["-M", "-c", "-d"]).arg(path).output().ok()?;
     let said = String::from_utf8(output.stdout).expect("capinfos prints text");
@@ -40,7 +40,7 @@ fn judged(path: &Path) -> Option<Contents> {
 }
 
 #[test]
-fn every_packet_of_other_peoples_captures_is_read() {
+fn captures_of_other_tools_are_read_completely() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/captures");
     let Ok(entries) = std::fs::read_dir(&folder) else {
         crate::skip::skip(format_args!("there is no folder {}", folder.display()));

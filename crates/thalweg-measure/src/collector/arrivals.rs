@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn the_switch_of_the_source_reports_when_enough_packets_have_set_out() {
+    fn the_source_switch_reports_enough_departures() {
         let mut its = Watched::new();
         let packets = its.packets(1, &[10, 11]);
         assert_eq!(taken(&mut its.source, &packets), []);
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn the_switch_of_the_destination_reports_that_it_waits_and_the_first_packet() {
+    fn the_destination_switch_reports_the_first_arrival() {
         let mut its = Watched::new();
         let packets = its.packets(1, &[20, 21]);
         assert_eq!(taken(&mut its.destination, &packets), [(AWAITING, 5), (Progress::Arrived, 20)]);
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn who_observes_once_more_is_told_what_has_been_seen_so_far() {
+    fn a_repeated_observation_reports_progress() {
         let mut its = Watched::new();
         let again = observation(&its.topology);
         taken(&mut its.destination, &[]);
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn another_number_begins_anew_and_a_later_time_counts_anew() {
+    fn a_new_number_or_later_time_restarts_the_count() {
         let mut its = Watched::new();
         let packets = its.packets(1, &[10, 11, 12]);
         taken(&mut its.source, &packets);
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn switches_that_neither_end_is_attached_to_observe_nothing() {
+    fn a_switch_without_either_end_observes_nothing() {
         let topology = topology();
         let mut arrivals = Arrivals::default();
         assert!(!arrivals.observe(observation(&topology), &topology, RouterId(2), Timestamp(0)), "a spine");
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_place_is_refused_and_the_rest_goes_on() {
+    fn observations_beyond_the_limit_are_rejected() {
         let topology = leaf_spine(2, 2, 40, Tiers::default()).unwrap();
         let mut arrivals = Arrivals::default();
         let mut accepted = 0;

@@ -105,7 +105,7 @@ mod tests {
     proptest! {
         /// Compared with the recurrence that defines a first-order lag, updated at each change.
         #[test]
-        fn sums_lag_as_an_exponential_does(
+        fn sums_follow_a_first_order_lag(
             constant in 0u64..5_000_000,
             changes in prop::collection::vec((0u64..2_000_000, 0u64..100_000_000_000), 1..100),
         ) {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_is_turned_back_brings_nothing_closer() {
+    fn time_going_backwards_decays_nothing() {
         let mut lag = Lag::new(Nanos::from_millis(1));
         let mut behind = Behind::NOTHING;
         assert_eq!(lag.advance(Timestamp(10_000_000)), Some((-10.0f64).exp()));

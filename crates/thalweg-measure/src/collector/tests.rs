@@ -136,7 +136,7 @@ fn utilisation_is_smoothed_by_a_first_order_lag() {
 }
 
 #[test]
-fn a_flow_that_stops_leaves_its_links() {
+fn a_stopped_flow_leaves_its_links() {
     let (mut collector, mut output) = fed(options(Vec::new()), &flow(0, 1, 5e9, SECOND, 5_000_000), 64);
     collector.advance(Timestamp(SECOND + 5_300_000), &mut output);
     assert!(collector.link(1, Way::Output).rate.value > 4.9e9, "0.3 ms is too short to be idle");
@@ -149,7 +149,7 @@ fn a_flow_that_stops_leaves_its_links() {
 }
 
 #[test]
-fn congestion_that_lasts_is_told_again_if_asked_for() {
+fn ongoing_congestion_is_repeated_if_configured() {
     let rule = LinkRule { repeat: Nanos::from_millis(3), ..LinkRule::default() };
     let packets = flow(0, 1, 9.6e9, SECOND, 20_000_000);
     let (mut collector, mut output) = fed(options(vec![rule]), &packets, 64);
@@ -165,7 +165,7 @@ fn congestion_that_lasts_is_told_again_if_asked_for() {
 }
 
 #[test]
-fn a_flow_that_is_sent_another_way_is_told() {
+fn a_rerouted_flow_is_reported() {
     let mut packets = flow(0, 1, 5e9, SECOND, 2_000_000);
     let middle = packets.len() / 2;
     let mut shadow = packets[0].ethernet;
@@ -177,7 +177,7 @@ fn a_flow_that_is_sent_another_way_is_told() {
 }
 
 #[test]
-fn a_link_that_fills_is_told_once_with_its_flows_and_once_when_it_empties() {
+fn congestion_is_reported_once_and_cleared_once() {
     let packets =
         merged([flow(0, 2, 5e9, SECOND, 20_000_000), flow(1, 2, 4.5e9, SECOND + 5_000_000, 5_000_000)]);
     let (mut collector, mut output) = fed(options(vec![LinkRule::default()]), &packets, 64);
@@ -195,7 +195,7 @@ fn a_link_that_fills_is_told_once_with_its_flows_and_once_when_it_empties() {
 }
 
 #[test]
-fn udp_is_measured_by_what_tcp_tells_of_sampling() {
+fn udp_rates_use_the_tcp_sampling_ratio() {
     let mut packets = merged([flow(0, 2, 4e9, SECOND, 50_000_000), flow(1, 2, 4e9, SECOND, 50_000_000)]);
     let udp: Vec<Packet> = flow(3, 2, 1e9, SECOND, 50_000_000)
         .into_iter()
@@ -229,7 +229,7 @@ fn without_tcp_a_rate_is_a_lower_bound() {
 }
 
 #[test]
-fn a_flow_that_is_rerouted_takes_its_rate_along() {
+fn a_rerouted_flow_keeps_its_rate() {
     let mut packets = flow(0, 1, 4e9, SECOND, 10_000_000);
     let to_3 = default_mac(EndpointId(3));
     let half = packets.len() / 2;
@@ -242,7 +242,7 @@ fn a_flow_that_is_rerouted_takes_its_rate_along() {
 }
 
 #[test]
-fn a_jump_of_sequence_numbers_is_no_rate() {
+fn a_jump_of_sequence_numbers_gives_no_rate() {
     let mut packets = flow(0, 1, 4e9, SECOND, 300_000_000);
     let at = 2_000;
     for packet in &mut packets[at..] {
@@ -257,7 +257,7 @@ fn a_jump_of_sequence_numbers_is_no_rate() {
 
 /// One packet of a flow has a timestamp a year ahead; or all of a second file were a year earlier.
 #[test]
-fn time_stamps_that_jump_do_not_blind_the_collector() {
+fn the_collector_recovers_from_timestamp_jumps() {
     const YEAR: u64 = 365 * 86_400 * SECOND;
     let later = flow(0, 2, 9.5e9, SECOND + 50_000_000, 20_000_000);
     let mut wrong = flow(1, 3, 5e9, 2 * YEAR, 1_000_000);
@@ -278,7 +278,7 @@ fn time_stamps_that_jump_do_not_blind_the_collector() {
 
 /// At line rate for 1 ms every 2 s: the link is busy while it sends, and not during the pause.
 #[test]
-fn a_pause_does_not_teach_patience() {
+fn one_pause_does_not_raise_the_idle_timeout() {
     let bursts = (0..5).map(|round| flow(0, 1, 9.5e9, SECOND + 2 * round * SECOND, 1_000_000));
     let mut packets = Vec::new();
     for burst in bursts {
@@ -296,7 +296,7 @@ fn a_pause_does_not_teach_patience() {
 }
 
 #[test]
-fn a_flow_that_comes_in_by_another_port_stays_on_the_link_that_it_leaves_by() {
+fn a_new_input_port_keeps_the_output_link() {
     let mut packets = flow(0, 2, 9.5e9, SECOND, 10_000_000);
     let half = packets.len() / 2;
     for packet in &mut packets[half..] {
@@ -311,7 +311,7 @@ fn a_flow_that_comes_in_by_another_port_stays_on_the_link_that_it_leaves_by() {
 
 /// Fragments without a sequence number of their own, resets and spoofed segments far ahead.
 #[test]
-fn packets_that_do_not_tell_where_the_flow_is_change_no_rate() {
+fn packets_without_a_valid_sequence_change_no_rate() {
     let mut packets = flow(0, 1, 4e9, SECOND, 20_000_000);
     let strange = |packet: &Packet, n: usize| match n % 3 {
         0 => Packet { tcp_sequence: 0, fragment: Fragment::Later { identification: 7 }, ..*packet },
@@ -328,7 +328,7 @@ fn packets_that_do_not_tell_where_the_flow_is_change_no_rate() {
 }
 
 #[test]
-fn links_of_another_topology_begin_anew_and_congestion_ends() {
+fn a_new_topology_clears_congestion() {
     let (mut collector, mut output) =
         fed(options(vec![LinkRule::default()]), &flow(0, 2, 9.5e9, SECOND, 5_000_000), 64);
     assert_eq!(output.events.len(), 2, "the input and the output");
@@ -350,7 +350,7 @@ fn links_of_another_topology_begin_anew_and_congestion_ends() {
 }
 
 #[test]
-fn what_is_known_of_the_monitor_port_bounds_rates() {
+fn monitor_port_options_give_rate_bounds() {
     let monitor = MonitorPort { rate: BitRate(10_000_000_000), buffer: Bytes(100_000) };
     let with_monitor = CollectorOptions { monitor: Some(monitor), ..options(Vec::new()) };
     let (collector, _) = fed(with_monitor, &flow(0, 1, 4e9, SECOND, 10_000_000), 64);
@@ -362,7 +362,7 @@ fn what_is_known_of_the_monitor_port_bounds_rates() {
 }
 
 #[test]
-fn headers_that_tell_no_ports_are_counted_by_reason() {
+fn failed_port_inference_is_counted_by_reason() {
     let mut packets = flow(0, 1, 1e9, SECOND, 1_000_000);
     packets.iter_mut().for_each(|packet| packet.ethernet.destination.0 = [2, 0, 0, 0, 0, 1]);
     let (collector, _) = fed(options(Vec::new()), &packets, 64);
@@ -374,7 +374,7 @@ fn headers_that_tell_no_ports_are_counted_by_reason() {
 }
 
 #[test]
-fn options_out_of_range_are_refused() {
+fn options_out_of_range_are_rejected() {
     let refused = |rule: LinkRule| {
         Collector::new(options(vec![rule]), None).err().map(|error| error.to_string()).unwrap_or_default()
     };
@@ -435,7 +435,7 @@ proptest! {
 
     /// Also when flows evict each other from the table.
     #[test]
-    fn events_do_not_depend_on_batches_or_questions(
+    fn events_do_not_depend_on_batches_or_queries(
         packets in any_load(), batch in 1usize..300, capacity in 1u32..5,
     ) {
         let rules = vec![LinkRule { upper: 0.5, lower: 0.4, ..LinkRule::default() }];

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_come_out_oldest_first_and_never_too_early() {
+    fn slots_are_removed_oldest_first_and_not_early() {
         let mut ages = Ages::new(8).unwrap();
         for (slot, tick) in [(0, 100), (1, 102), (2, 101), (3, 102)] {
             ages.put(slot, tick);
@@ -171,7 +171,7 @@ mod tests {
     proptest! {
         /// Compared with a plain list of pairs; sometimes all slots are in use, to test for a shortage of chunks.
         #[test]
-        fn gives_what_a_plain_list_gives(
+        fn matches_a_plain_list(
             capacity in 1u32..100,
             steps in prop::collection::vec((0u64..40, 0usize..120, 0u64..60), 1..40),
         ) {

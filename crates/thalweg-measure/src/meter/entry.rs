@@ -191,7 +191,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn words_give_the_key_back_and_name_both_directions(
+        fn words_round_trip_in_both_directions(
             v6 in any::<bool>(), src in any::<u128>(), dst in any::<u128>(),
             ports in any::<(u16, u16)>(), protocol in any::<u8>(),
         ) {

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_fragment_gets_the_ports_of_its_datagram_only() {
+    fn later_fragments_get_the_ports_of_their_datagram() {
         let mut fragments = Fragments::new(HashSeed::new(1));
         let mut first = packet((7, 8), Fragment::First { identification: 3 });
         let mut later = packet((0, 0), Fragment::Later { identification: 3 });
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_are_forgotten_before_an_identification_comes_round() {
+    fn ports_expire_before_identifications_repeat() {
         let mut fragments = Fragments::new(HashSeed::new(1));
         let mut first = packet((7, 8), Fragment::First { identification: 3 });
         fragments.resolve(&mut first);

@@ -10,7 +10,7 @@ fn frame(time: u64, bytes: &[u8]) -> Frame<'_> {
 }
 
 #[test]
-fn sizes_that_make_no_sense_are_refused() {
+fn sizes_out_of_range_are_rejected() {
     let new = |bytes, snap_length| {
         SampleRing::new(SampleRingOptions { bytes: Bytes(bytes), snap_length }).map(|_| ())
     };
@@ -27,7 +27,7 @@ fn sizes_that_make_no_sense_are_refused() {
 proptest! {
     /// Compared with a list of all.
     #[test]
-    fn it_holds_the_last_frames_cut_to_the_snap_length(
+    fn the_ring_has_the_last_frames_up_to_the_snap_length(
         pages in 2u64..4,
         snap_length in 64u32..80,
         lengths in prop::collection::vec(0usize..120, 0..400),
@@ -62,7 +62,7 @@ fn content(number: u64) -> ([u8; 176], usize) {
 }
 
 #[test]
-fn readers_get_whole_frames_in_order_while_they_are_overwritten() {
+fn concurrent_readers_get_whole_frames_in_order() {
     const FRAMES: u64 = 400_000;
     let options = SampleRingOptions { bytes: Bytes(4 * 4_096), snap_length: 176 };
     let (mut writer, ring) = SampleRing::new(options).unwrap();

@@ -150,7 +150,7 @@ fn by_key(parts: impl Iterator<Item = (FlowKey, u64, u64)>) -> BTreeMap<FlowKey,
 
 proptest! {
     #[test]
-    fn every_frame_is_in_one_record_or_one_counter(
+    fn every_frame_is_counted_once(
         drafts in drafts(), batch_length in 1..100usize, peel_tunnels in any::<bool>(), seed in any::<u64>()
     ) {
         let Metered { counters, packets, output } =
@@ -183,7 +183,7 @@ proptest! {
     }
 
     #[test]
-    fn the_account_does_not_depend_on_batches_or_seeds(
+    fn accounting_does_not_depend_on_batches_or_seeds(
         drafts in drafts(), batch_length in 1..100usize, seeds in any::<[u64; 2]>()
     ) {
         let one = meter(&drafts, batch_length, Parser::default(), seeds[0]);

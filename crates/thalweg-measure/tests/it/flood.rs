@@ -87,7 +87,7 @@ fn trace() -> Vec<Packet> {
 }
 
 #[test]
-fn a_flood_of_new_flows_neither_grows_the_table_nor_hides_a_cheetah() {
+fn a_flood_neither_grows_memory_nor_hides_cheetahs() {
     let flight_duration = Nanos::from_millis(100);
     let threshold = CheetahThreshold { flight_duration, rate_threshold: BitRate(50_000_000) };
     let detector = SlidingWindow::new(threshold, TRACKS).unwrap();

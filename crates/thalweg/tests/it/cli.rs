@@ -161,11 +161,7 @@ fn wrong_usage_is_told_from_failure() {
             2,
             "thalweg: invalid value 'distinct:port' for '--tasks <LIST>': task distinct: invalid flow key `port`",
         ),
-        (
-            &["watch", "--tasks=heavy:1%", "--memory=1KiB", "-"],
-            2,
-            "thalweg: --memory: 1.02 kB is too small",
-        ),
+        (&["watch", "--tasks=heavy:1%", "--memory=1KiB", "-"], 2, "thalweg: --memory: 1.02 kB is too small"),
         (
             &["watch", "--tasks=change:15s", "-"],
             2,

@@ -1,9 +1,9 @@
-//! What other people's tools read and write.
+//! Interoperability with other tools.
 
 use super::*;
 
-/// Runs a tool with `input` as its standard input; its standard output, or `None`, printed, if the tool is not
-/// there.
+/// Runs a tool with `input` as its standard input; returns its standard output, or prints a note and returns `None`
+/// if the tool is not installed.
 fn run_tool(name: &str, arguments: &[&str], input: &[u8]) -> Option<Vec<u8>> {
     let child = Command::new(name)
         .args(arguments)
@@ -19,14 +19,14 @@ fn run_tool(name: &str, arguments: &[&str], input: &[u8]) -> Option<Vec<u8>> {
     let input = input.to_vec();
     let writer = std::thread::spawn(move || stdin.write_all(&input));
     let output = child.wait_with_output().unwrap();
-    // A tool that has seen enough may close its input.
+    // A tool may close its input early.
     let _ = writer.join().unwrap();
     assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
     Some(output.stdout)
 }
 
 #[test]
-fn capinfos_and_tshark_agree_on_what_the_encoders_write() {
+fn capinfos_and_tshark_read_our_files() {
     let frames = some_frames(50);
     let data: u64 = frames.iter().map(|frame| u64::from(frame.2)).sum();
     for (file, interfaces) in [(pcap_file(&frames), 1), (pcapng_file(&frames), 2)] {
@@ -58,7 +58,7 @@ fn capinfos_and_tshark_agree_on_what_the_encoders_write() {
 }
 
 #[test]
-fn what_tcpdump_editcap_and_mergecap_write_is_read() {
+fn files_of_tcpdump_editcap_and_mergecap_are_read() {
     let frames = some_frames(50);
     let micros: Vec<Captured> =
         frames.iter().map(|(time, bytes, length)| (time / 1000 * 1000, bytes.clone(), *length)).collect();

@@ -165,7 +165,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn records_are_those_of_a_plain_meter(packets in any_packets(6, 300), batch in 1usize..100, seed in 0u64..4) {
+    fn records_match_a_plain_meter(packets in any_packets(6, 300), batch in 1usize..100, seed in 0u64..4) {
         let records = records_of(options(), seed, &packets, batch);
         prop_assert_eq!(without_the_last_tick(records), without_the_last_tick(oracle(options(), &packets)));
     }
@@ -178,7 +178,7 @@ proptest! {
 
     /// Even with a full table and unordered timestamps, nothing is lost or counted twice.
     #[test]
-    fn packets_and_bytes_of_all_records_are_those_shown(
+    fn records_account_for_all_packets_and_bytes(
         packets in any_packets(40, 300).prop_shuffle(), batch in 1usize..100, capacity in 1u32..20,
     ) {
         let records = records_of(FlowTableOptions { capacity, ..options() }, 1, &packets, batch);
@@ -189,7 +189,7 @@ proptest! {
     }
 
     #[test]
-    fn a_full_table_gives_up_the_least_recently_used_flow(flows in prop::collection::vec(0u32..30, 1..300)) {
+    fn a_full_table_evicts_the_least_recently_used_flow(flows in prop::collection::vec(0u32..30, 1..300)) {
         let options = FlowTableOptions { capacity: 8, ..options() };
         let (mut table, mut output) = (table(options, 1), Output::default());
         let mut last_use: Vec<FlowKey> = Vec::new();
@@ -226,7 +226,7 @@ fn ipv6_flows_with_the_same_hash_are_two_flows() {
 /// Many concurrent flows near the threshold, some ended and restarted by TCP, from time zero on: each that moves more
 /// than `R * T` within a window is found, and none that stays 1/64 below.
 #[test]
-fn interleaved_flows_are_judged_each_by_itself() {
+fn interleaved_flows_are_detected_independently() {
     let threshold =
         CheetahThreshold { flight_duration: Nanos::from_millis(10), rate_threshold: BitRate(8_000_000) };
     let volume = threshold.volume().0;
@@ -274,7 +274,7 @@ fn interleaved_flows_are_judged_each_by_itself() {
 }
 
 #[test]
-fn a_flow_begun_anew_carries_nothing_over() {
+fn a_restarted_flow_carries_nothing_over() {
     let detector = SlidingWindow::new(CheetahThreshold::default(), 4).unwrap();
     let mut table = FlowTable::new(options(), Some(detector), HashSeed::new(1)).unwrap();
     let mut output = Output::default();
@@ -299,7 +299,7 @@ fn a_flow_begun_anew_carries_nothing_over() {
 }
 
 #[test]
-fn time_that_passes_without_packets_ends_idle_flows() {
+fn advancing_time_ends_idle_flows() {
     let (mut table, mut output) = (table(options(), 1), Output::default());
     table.update(&[packet(1_000 * SECOND, key(1), 100, TcpFlags::ACK)], &mut output);
     table.advance(Timestamp(1_009 * SECOND), &mut output);
@@ -325,7 +325,7 @@ fn the_acknowledgment_of_the_last_fin_begins_no_flow() {
 }
 
 #[test]
-fn an_answer_seen_first_does_not_make_the_server_the_initiator() {
+fn a_syn_ack_seen_first_keeps_the_client_as_initiator() {
     let syn_ack = packet(SECOND, key(1).reversed(), 60, TcpFlags::SYN | TcpFlags::ACK);
     let records = records_of(options(), 1, &[syn_ack], 1);
     assert_eq!(records[0].key, key(1));
@@ -333,7 +333,7 @@ fn an_answer_seen_first_does_not_make_the_server_the_initiator() {
 }
 
 #[test]
-fn options_out_of_range_are_refused() {
+fn options_out_of_range_are_rejected() {
     let refused = |options| FlowTable::new(options, None, HashSeed::new(1)).unwrap_err().to_string();
     assert!(refused(FlowTableOptions { capacity: 0, ..options() }).contains("expected 1 to 2^31"));
     assert!(refused(FlowTableOptions { linger: Nanos::ZERO, ..options() }).contains("linger"));

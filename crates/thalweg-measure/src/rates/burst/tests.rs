@@ -61,7 +61,7 @@ proptest! {
     /// place, from any initial sequence number. The advances of all spans add up to what passed, and each rate is
     /// accurate to within the two packets at its ends.
     #[test]
-    fn a_steady_flow_has_its_rate_however_it_is_sampled(
+    fn steady_flows_are_measured_under_any_sampling(
         rate_exponent in 6.0f64..11.0, kept in 1u64..=16, swapped in 0u64..8, first: u32, seed: u64,
     ) {
         let bits = 10f64.powf(rate_exponent);
@@ -115,7 +115,7 @@ proptest! {
 
 /// Windows of 10, 20, 40... segments at 10 Gbit/s, one per round trip of 400 us: the rate is window over round trip.
 #[test]
-fn slow_start_does_not_read_as_line_rate() {
+fn slow_start_is_not_measured_as_line_rate() {
     let (mut packets, mut sequence) = (Vec::new(), u32::MAX - 20_000);
     for (trip, window) in [10u32, 20, 40, 80].into_iter().enumerate() {
         for place in 0..window {
@@ -140,7 +140,7 @@ fn a_span_lasts_as_long_as_the_longest_burst() {
 }
 
 #[test]
-fn what_is_seen_twice_is_told_from_what_is_late() {
+fn repeated_and_late_samples_are_distinguished() {
     let mut track = Track::zeroed();
     let mut sample =
         |time, sequence| track.sample(&data(SECOND + time, sequence), &BurstOptions::default(), &SCENE);
@@ -178,7 +178,7 @@ fn syn_and_fin_take_a_sequence_number() {
 }
 
 #[test]
-fn another_connection_with_lower_numbers_is_taken_up() {
+fn a_new_connection_with_lower_sequence_numbers_is_accepted() {
     let mut track = Track::zeroed();
     let options = BurstOptions::default();
     track.sample(&data(SECOND, 3_000_000_000), &options, &SCENE);

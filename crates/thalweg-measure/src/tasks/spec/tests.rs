@@ -40,13 +40,13 @@ fn any_spec() -> impl Strategy<Value = TaskSpec> {
 
 proptest! {
     #[test]
-    fn what_is_shown_reads_back(specs in prop::collection::vec(any_spec(), 0..5)) {
+    fn tasks_parse_back_from_their_display(specs in prop::collection::vec(any_spec(), 0..5)) {
         let list = TaskList(specs);
         prop_assert_eq!(list.to_string().parse(), Ok(list));
     }
 
     #[test]
-    fn no_text_is_too_strange(text in ".*") {
+    fn parsing_never_panics(text in ".*") {
         let _ = text.parse::<TaskList>();
     }
 }
@@ -60,7 +60,7 @@ fn error(text: &str) -> String {
 }
 
 #[test]
-fn the_list_of_the_manual_is_read() {
+fn documented_tasks_are_parsed() {
     let list: TaskList = "heavy:0.1%,entropy:src,distinct:5tuple,change:30s,spread:dst>1000".parse().unwrap();
     assert_eq!(list.to_string(), "heavy:0.1%,entropy:src,distinct,change:30s,spread:dst>1000");
     let key = KeyDefinition::FiveTuple;
@@ -82,7 +82,7 @@ fn the_list_of_the_manual_is_read() {
 }
 
 #[test]
-fn what_is_taken_for_granted_may_be_said() {
+fn defaults_may_be_explicit() {
     for (long, short) in [
         ("heavy:0.001", "heavy:0.1%"),
         ("heavy: 1 % :5tuple:packets", "heavy:1%"),
@@ -101,7 +101,7 @@ fn what_is_taken_for_granted_may_be_said() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_what_was_expected() {
+fn errors_name_the_accepted_values() {
     for (text, expected) in [
         ("heavi:1%", "unknown task `heavi` (did you mean heavy?)"),
         ("xyzzy", "unknown task `xyzzy`: expected one of heavy, change,"),

@@ -12,7 +12,7 @@ fn planned(tasks: &str, memory: u64, workers: usize, kept_windows: usize) -> Res
 }
 
 #[test]
-fn a_plan_keeps_to_its_memory_and_uses_most_of_it() {
+fn a_plan_uses_most_of_its_memory() {
     for tasks in [ALL, "heavy:0.1%", "entropy:src,distinct:5tuple", "hhh:1%,spread:src>10", "change:30s"] {
         for memory in [1u64 << 21, 1 << 22, 3 << 21, 1 << 24] {
             for (workers, kept) in [(1, 1), (1, 6), (4, 3)] {
@@ -40,7 +40,7 @@ fn states_are_as_large_as_planned() {
 }
 
 #[test]
-fn the_least_memory_is_named_and_is_enough() {
+fn the_reported_minimum_memory_is_sufficient() {
     for (workers, kept) in [(1, 1), (2, 5), (16, 3)] {
         let Err(PlanError::Memory { least, memory, .. }) = planned(ALL, 1000, workers, kept) else {
             panic!("1000 bytes were enough");
@@ -52,7 +52,7 @@ fn the_least_memory_is_named_and_is_enough() {
 }
 
 #[test]
-fn sampling_takes_memory_for_its_tables() {
+fn sampling_tables_count_as_memory() {
     let with = |sampling: &str| {
         let options = options("heavy:1%", Nanos::from_secs(10));
         let plan = Plan::new(TasksOptions { sampling: sampling.parse().unwrap(), ..options }).unwrap();
@@ -66,7 +66,7 @@ fn sampling_takes_memory_for_its_tables() {
 }
 
 #[test]
-fn a_larger_memory_gives_no_task_less() {
+fn more_memory_shrinks_no_task() {
     let mut before: Option<Plan> = None;
     for memory in (21..27).map(|log2| 1 << log2) {
         let plan = planned(ALL, memory, 1, 3).unwrap();
@@ -80,7 +80,7 @@ fn a_larger_memory_gives_no_task_less() {
 }
 
 #[test]
-fn options_that_make_no_sense_are_refused() {
+fn invalid_options_are_rejected() {
     let good = options("heavy:1%,change:30s", Nanos::from_secs(10));
     let error = |options: TasksOptions| Plan::new(options).unwrap_err();
     assert_eq!(error(TasksOptions { tasks: Vec::new(), ..good.clone() }), PlanError::NoTasks);

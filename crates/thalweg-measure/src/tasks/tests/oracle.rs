@@ -31,7 +31,7 @@ fn second() -> Vec<Packet> {
 }
 
 #[test]
-fn heavy_hitters_are_those_above_the_share() {
+fn heavy_hitters_match_exact_counts() {
     let packets = second();
     for key in definitions() {
         for weight in [Weight::Packets, Weight::Bytes] {
@@ -71,7 +71,7 @@ fn distinct_keys_are_within_the_bound() {
 }
 
 #[test]
-fn entropy_is_that_of_the_exact_distribution() {
+fn entropy_matches_the_exact_distribution() {
     let packets = second();
     for key in definitions() {
         let TaskValue::Entropy(entropy) = only(&format!("entropy:{key}"), &packets) else { panic!() };
@@ -103,7 +103,7 @@ fn moments_are_exact_and_within_the_bound() {
 }
 
 #[test]
-fn those_with_many_peers_are_found() {
+fn superspreaders_are_found() {
     let mut packets = second();
     // A scanner with 600 destinations, among sources that have at most 64 peers of each version.
     for host in 0..600u32 {
@@ -154,7 +154,7 @@ fn exact_hierarchy(packets: &[Packet], side: Side, share: f64) -> Vec<(usize, Fl
 }
 
 #[test]
-fn hierarchical_heavy_hitters_have_their_traffic_beyond_longer_ones() {
+fn hierarchical_heavy_hitters_match_exact_counts() {
     let packets = second();
     for (side, name) in [(Side::Source, "src"), (Side::Destination, "dst")] {
         let TaskValue::Hierarchy(found) = only(&format!("hhh:2.03%:{name}"), &packets) else { panic!() };

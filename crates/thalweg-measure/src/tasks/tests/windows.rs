@@ -51,7 +51,7 @@ fn windows_without_packets_are_reported_as_stretches() {
 }
 
 #[test]
-fn time_that_passes_ends_windows_without_a_packet() {
+fn advancing_time_ends_windows() {
     let plan = plan("moments");
     let (mut monitor, mut windows) = (Monitor::new(&plan, 0), Windows::new(&plan));
     monitor.packets(&[at(0)], |state| windows.add(state));
@@ -82,7 +82,7 @@ fn time_before_the_first_packet_is_not_reported() {
 }
 
 #[test]
-fn late_packets_are_counted_where_they_come_and_as_late() {
+fn late_packets_count_in_the_current_window() {
     let packets = [at(5), at(12), at(9), at(13), at(2), at(25), at(24)];
     let (reports, _) = run(&plan("moments"), &packets);
     assert_eq!(spans(&reports), [(0, 1, 1), (1, 1, 4), (2, 1, 2)]);
@@ -91,7 +91,7 @@ fn late_packets_are_counted_where_they_come_and_as_late() {
 
 /// A jump from the first possible time to the last, over 2^44 windows of a millisecond.
 #[test]
-fn however_far_the_clock_jumps_there_is_one_stretch() {
+fn a_clock_jump_gives_one_stretch() {
     let plan = Plan::new(options("moments,change:1ms", Nanos::from_millis(1))).unwrap();
     let (reports, _) = run(&plan, &[one(0), one(u64::MAX), one(7)]);
     let spans: Vec<_> =
@@ -106,7 +106,7 @@ fn however_far_the_clock_jumps_there_is_one_stretch() {
 }
 
 #[test]
-fn each_window_is_handed_on_before_the_next_is_counted() {
+fn each_window_is_passed_on_before_the_next() {
     let plan = plan("moments,heavy:1%");
     let mut monitor = Monitor::new(&plan, 0);
     let packets: Vec<Packet> = (0..50).map(|window| at(10 * window)).collect();
@@ -119,7 +119,7 @@ fn each_window_is_handed_on_before_the_next_is_counted() {
 }
 
 #[test]
-fn kept_windows_together_are_one_window() {
+fn kept_windows_merge_to_one_window() {
     let tasks = "heavy:1%,distinct:src,entropy:src,spread:src>10,moments:dst:bytes,hhh:3%";
     let packets = traffic(9000, BEGIN * SECOND, 30 * SECOND, 3);
     let (_, windows) = run(&plan(tasks), &packets);
@@ -134,7 +134,7 @@ fn kept_windows_together_are_one_window() {
 }
 
 #[test]
-fn a_change_needs_two_periods_and_says_if_one_was_cut_short() {
+fn a_change_needs_two_periods_and_marks_partial_ones() {
     let packets: Vec<Packet> = (12..100).map(at).collect();
     let (reports, _) = run(&plan("change:30s"), &packets);
     let changes: Vec<_> = reports
@@ -159,7 +159,7 @@ fn a_change_needs_two_periods_and_says_if_one_was_cut_short() {
 
 /// Traffic that stops at the end of a period or in the middle of one.
 #[test]
-fn what_stops_for_long_is_a_change_once() {
+fn stopped_traffic_is_one_change() {
     for seconds in [30, 15] {
         let packets: Vec<Packet> = (0..seconds).chain(3000..3030).map(at).collect();
         let (reports, _) = run(&plan("change:30s"), &packets);

@@ -53,7 +53,7 @@ fn put_together(
 }
 
 #[test]
-fn the_windows_of_many_workers_are_those_of_one() {
+fn windows_of_many_workers_equal_those_of_one() {
     let packets = traffic(2_000, BEGIN * SECOND, 50 * SECOND, 5);
     let all_at_once = |plan: &Plan, workers| {
         let mut turn = 0;
@@ -82,7 +82,7 @@ fn the_windows_of_many_workers_are_those_of_one() {
 }
 
 #[test]
-fn reports_do_not_depend_on_who_was_faster() {
+fn reports_do_not_depend_on_worker_speed() {
     let packets = traffic(3_000, BEGIN * SECOND, 50 * SECOND, 6);
     let plan = plan_for(3, Nanos::from_secs(10), 8 << 20);
     let states = handed_on(&plan, &packets, 3);
@@ -99,7 +99,7 @@ fn reports_do_not_depend_on_who_was_faster() {
 }
 
 #[test]
-fn a_worker_that_is_ahead_is_known() {
+fn a_worker_ahead_is_detected() {
     let plan = Plan::new(TasksOptions { workers: 2, ..options("moments", Nanos::from_secs(10)) }).unwrap();
     let packets = traffic(100, BEGIN * SECOND, 50 * SECOND, 7);
     let [first, second] = handed_on(&plan, &packets, 2).try_into().unwrap();
@@ -126,7 +126,7 @@ fn a_worker_that_is_ahead_is_known() {
 }
 
 #[test]
-fn a_worker_without_packets_holds_nobody_up_once_its_time_passes() {
+fn an_idle_worker_does_not_delay_others() {
     let plan = Plan::new(TasksOptions { workers: 2, ..options("moments", Nanos::from_secs(10)) }).unwrap();
     let (mut busy, mut idle, mut windows) =
         (Monitor::new(&plan, 0), Monitor::new(&plan, 1), Windows::new(&plan));
