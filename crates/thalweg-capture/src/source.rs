@@ -82,12 +82,12 @@ impl AnySource {
 
     /// Updates an interface's [link state](Self::link_state) without waiting for a frame, for callers that read
     /// several sources, each only when it [is ready](Self::is_ready). No effect for a file.
-    pub fn note_link_state(&mut self) {
+    pub fn update_link_state(&mut self) {
         match self {
             AnySource::File(_) | AnySource::FilteredFile(_) => {}
-            AnySource::Packet(source) => source.note_link_state(),
-            AnySource::Prompt(source) => source.note_link_state(),
-            AnySource::Xdp(source) => source.note_link_state(),
+            AnySource::Packet(source) => source.update_link_state(),
+            AnySource::Prompt(source) => source.update_link_state(),
+            AnySource::Xdp(source) => source.update_link_state(),
         }
     }
 
@@ -138,7 +138,7 @@ impl Source for AnySource {
     }
 }
 
-/// Releases the last batches of the sources, and waits until any of them has frames, for at most `patience` (rounded
+/// Releases the last batches of the sources, and waits until any of them has frames, for at most `timeout` (rounded
 /// up to milliseconds). Returns whether one has; a signal also ends the wait. So one thread can read several
 /// interfaces.
 ///
@@ -146,7 +146,7 @@ impl Source for AnySource {
 /// The system error.
 pub fn wait_any<'a>(
     sources: impl IntoIterator<Item = &'a mut AnySource>,
-    patience: Nanos,
+    timeout: Nanos,
 ) -> io::Result<bool> {
     let mut descriptors = Vec::new();
     for source in sources {
@@ -157,5 +157,5 @@ pub fn wait_any<'a>(
             AnySource::Xdp(source) => source.release_batch(),
         });
     }
-    wait_for_any(descriptors, patience)
+    wait_for_any(descriptors, timeout)
 }

@@ -54,30 +54,30 @@ pub(crate) fn choose_here(spec: &InterfaceSpec) -> Result<Choice, LiveError> {
             if let Some(queue_count) = too_many_queues(spec) {
                 return Err(LiveError::SeveralQueues { interface: name.to_owned(), queue_count });
             }
-            let dweller = link::look_up(name).ok().flatten().and_then(|link| dweller(&link));
-            let warning = dweller.map_or_else(String::new, |dweller| {
-                format!("; `{name}` {dweller}, and incoming packets no longer reach it")
+            let host_use = link::look_up(name).ok().flatten().and_then(|link| host_use(&link));
+            let warning = host_use.map_or_else(String::new, |host_use| {
+                format!("; `{name}` {host_use}, and incoming packets no longer reach it")
             });
             choice(Backend::AfXdp, format!("AF_XDP, as requested{warning}"))
         }
         Some(tap) => choice(tap, format!("{tap}, as requested")),
-        None => match hindrance(spec) {
-            Some(hindrance) => choice(Backend::AfPacket, format!("AF_PACKET, since {hindrance}")),
+        None => match obstacle(spec) {
+            Some(obstacle) => choice(Backend::AfPacket, format!("AF_PACKET, since {obstacle}")),
             None => choice(Backend::AfXdp, format!("AF_XDP, since this host does not use `{name}`")),
         },
     }
 }
 
 /// Returns the first obstacle to AF_XDP, worded to follow "since".
-fn hindrance(spec: &InterfaceSpec) -> Option<String> {
+fn obstacle(spec: &InterfaceSpec) -> Option<String> {
     let name = spec.name();
     let link = match link::look_up(name) {
         Ok(Some(link)) => link,
         Ok(None) => return Some(format!("there is no interface `{name}`")),
         Err(error) => return Some(format!("the interfaces cannot be listed ({error})")),
     };
-    if let Some(dweller) = dweller(&link) {
-        return Some(format!("`{name}` {dweller}, and AF_XDP would hide its packets from the host"));
+    if let Some(host_use) = host_use(&link) {
+        return Some(format!("`{name}` {host_use}, and AF_XDP would hide its packets from the host"));
     }
     if !link.is_ethernet {
         return Some(format!("`{name}` is not an Ethernet interface"));
@@ -92,7 +92,7 @@ fn hindrance(spec: &InterfaceSpec) -> Option<String> {
 }
 
 /// Returns how this host uses an interface, worded to follow its name.
-fn dweller(link: &Link) -> Option<String> {
+fn host_use(link: &Link) -> Option<String> {
     if link.has_address {
         Some("has an IP address".to_owned())
     } else if let Some(master) = &link.master {
@@ -124,7 +124,7 @@ fn missing_memory(spec: &InterfaceSpec) -> Option<String> {
     let options = spec.xdp_options();
     // Invalid options are reported when the interface is opened.
     options.validate().ok()?;
-    let needed = Bytes(options.memory_of_a_queue().0 * u64::from(queue_count(spec)?));
+    let needed = Bytes(options.queue_memory().0 * u64::from(queue_count(spec)?));
     let limit = crate::xdp::locked_memory_limit();
     (needed > limit).then(|| {
         format!("its frames need {needed} of locked memory, and the limit is {limit} without CAP_IPC_LOCK")
@@ -151,13 +151,13 @@ mod tests {
     #[test]
     fn uses_of_an_interface_are_detected() {
         let port = Link { is_ethernet: true, ..Link::default() };
-        assert_eq!(dweller(&port), None);
-        assert_eq!(dweller(&Link { has_address: true, ..port.clone() }).unwrap(), "has an IP address");
+        assert_eq!(host_use(&port), None);
+        assert_eq!(host_use(&Link { has_address: true, ..port.clone() }).unwrap(), "has an IP address");
         assert_eq!(
-            dweller(&Link { master: Some("br0".into()), ..port.clone() }).unwrap(),
+            host_use(&Link { master: Some("br0".into()), ..port.clone() }).unwrap(),
             "is a port of `br0`"
         );
-        assert_eq!(dweller(&Link { upper: Some("eth0.5".into()), ..port }).unwrap(), "carries `eth0.5`");
+        assert_eq!(host_use(&Link { upper: Some("eth0.5".into()), ..port }).unwrap(), "carries `eth0.5`");
     }
 
     fn choose(interface: &str, backend: Option<Backend>) -> Choice {

@@ -38,7 +38,7 @@ impl Compression {
 }
 
 /// Compressed bytes read at a time; also the resolution of progress and of the position of damage.
-const PACKED_BUFFER: usize = 32 << 10;
+const COMPRESSED_BUFFER: usize = 32 << 10;
 
 /// The maximum bytes to decompress at a time. When a decompressor finds damage, the output of the same call is lost,
 /// so the pieces are small; they are large enough to cost nothing.
@@ -50,7 +50,7 @@ type Whole = Chain<Cursor<Vec<u8>>, Raw>;
 
 /// Reads the decompressed bytes of a stream; the first bytes decide how. An error of the stream does not change the
 /// state, so that reading can be retried after [`io::ErrorKind::WouldBlock`].
-pub(super) enum Unpacker {
+pub(super) enum Decompressor {
     /// Fewer than four bytes have been read.
     Undecided { first: Vec<u8>, rest: Option<Raw> },
     /// Not compressed.
@@ -61,22 +61,22 @@ pub(super) enum Unpacker {
     Zstd(zstd::stream::read::Decoder<'static, BufReader<Whole>>),
 }
 
-impl Unpacker {
-    pub(super) fn new(reader: impl Read + Send + 'static) -> Unpacker {
-        Unpacker::Undecided { first: Vec::with_capacity(MAGIC_LENGTH), rest: Some(Box::new(reader)) }
+impl Decompressor {
+    pub(super) fn new(reader: impl Read + Send + 'static) -> Decompressor {
+        Decompressor::Undecided { first: Vec::with_capacity(MAGIC_LENGTH), rest: Some(Box::new(reader)) }
     }
 
     pub(super) fn compression(&self) -> Option<Compression> {
         match self {
-            Unpacker::Undecided { .. } | Unpacker::Plain(_) => None,
-            Unpacker::Gzip(_) => Some(Compression::Gzip),
-            Unpacker::Zstd(_) => Some(Compression::Zstd),
+            Decompressor::Undecided { .. } | Decompressor::Plain(_) => None,
+            Decompressor::Gzip(_) => Some(Compression::Gzip),
+            Decompressor::Zstd(_) => Some(Compression::Zstd),
         }
     }
 
     /// Reads the first bytes and detects the compression.
     fn decide(&mut self) -> io::Result<()> {
-        let Unpacker::Undecided { first, rest } = self else { return Ok(()) };
+        let Decompressor::Undecided { first, rest } = self else { return Ok(()) };
         let reader = rest.as_mut().expect("taken only when decided");
         while first.len() < MAGIC_LENGTH {
             let mut bytes = [0; MAGIC_LENGTH];
@@ -88,27 +88,27 @@ impl Unpacker {
         let compression = Compression::detect(first);
         let rest = rest.take().expect("taken only here");
         let whole = Cursor::new(std::mem::take(first)).chain(rest);
-        let buffered = |whole| BufReader::with_capacity(PACKED_BUFFER, whole);
+        let buffered = |whole| BufReader::with_capacity(COMPRESSED_BUFFER, whole);
         *self = match compression {
-            None => Unpacker::Plain(whole),
-            Some(Compression::Gzip) => Unpacker::Gzip(Box::new(MultiGzDecoder::new(buffered(whole)))),
+            None => Decompressor::Plain(whole),
+            Some(Compression::Gzip) => Decompressor::Gzip(Box::new(MultiGzDecoder::new(buffered(whole)))),
             Some(Compression::Zstd) => {
-                Unpacker::Zstd(zstd::stream::read::Decoder::with_buffer(buffered(whole))?)
+                Decompressor::Zstd(zstd::stream::read::Decoder::with_buffer(buffered(whole))?)
             }
         };
         Ok(())
     }
 }
 
-impl Read for Unpacker {
+impl Read for Decompressor {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         self.decide()?;
         let piece = out.len().min(PIECE);
         match self {
-            Unpacker::Undecided { .. } => unreachable!("decided above"),
-            Unpacker::Plain(reader) => reader.read(out),
-            Unpacker::Gzip(reader) => reader.read(&mut out[..piece]),
-            Unpacker::Zstd(reader) => reader.read(&mut out[..piece]),
+            Decompressor::Undecided { .. } => unreachable!("decided above"),
+            Decompressor::Plain(reader) => reader.read(out),
+            Decompressor::Gzip(reader) => reader.read(&mut out[..piece]),
+            Decompressor::Zstd(reader) => reader.read(&mut out[..piece]),
         }
     }
 }

@@ -89,7 +89,7 @@ pub enum FileError {
     },
     /// The file ends inside its compressed data.
     #[error(
-        "{file} is truncated: its {compression} data ends at byte {packed_offset}; \
+        "{file} is truncated: its {compression} data ends at byte {compressed_offset}; \
          decompressed up to offset {offset}"
     )]
     TruncatedCompression {
@@ -98,13 +98,13 @@ pub enum FileError {
         /// Its compression.
         compression: Compression,
         /// The length of the file on disk.
-        packed_offset: u64,
+        compressed_offset: u64,
         /// Decompressed bytes before the end.
         offset: u64,
     },
     /// The compressed data is damaged.
     #[error(
-        "{file} has damaged {compression} data before byte {packed_offset} ({cause}); \
+        "{file} has damaged {compression} data before byte {compressed_offset} ({cause}); \
          decompressed up to offset {offset}"
     )]
     Decompress {
@@ -113,19 +113,19 @@ pub enum FileError {
         /// Its compression.
         compression: Compression,
         /// The position up to which it was read; the damage is shortly before.
-        packed_offset: u64,
+        compressed_offset: u64,
         /// Decompressed bytes before the damage was detected.
         offset: u64,
         /// The error of the decompressor.
         cause: io::Error,
     },
     /// The system failed to read the file.
-    #[error("cannot read {file} beyond byte {packed_offset}: {cause}")]
+    #[error("cannot read {file} beyond byte {compressed_offset}: {cause}")]
     Read {
         /// The name of the file.
         file: String,
         /// Bytes of it read on disk.
-        packed_offset: u64,
+        compressed_offset: u64,
         /// The system error.
         cause: io::Error,
     },
@@ -140,7 +140,7 @@ impl FileError {
 
 fn not_a_capture(file: &str, compression: Option<Compression>, found: &[u8; 4]) -> String {
     let unpacked = compression.map(|c| format!(" after {c} decompression")).unwrap_or_default();
-    let guess = known_as(found).map(|name| format!(" ({name})")).unwrap_or_default();
+    let guess = file_type(found).map(|name| format!(" ({name})")).unwrap_or_default();
     format!(
         "{file} is not a capture file: first bytes{unpacked} {:02x} {:02x} {:02x} {:02x}{guess}: expected \
          pcap (such as d4 c3 b2 a1) or pcapng (0a 0d 0d 0a), plain or compressed with gzip or zstd",
@@ -149,7 +149,7 @@ fn not_a_capture(file: &str, compression: Option<Compression>, found: &[u8; 4]) 
 }
 
 /// Returns the type of file with these first bytes, among those that users try.
-fn known_as(found: &[u8; 4]) -> Option<&'static str> {
+fn file_type(found: &[u8; 4]) -> Option<&'static str> {
     Some(match found {
         [0x1f, 0x8b, ..] => "a gzip file",
         [0x28, 0xb5, 0x2f, 0xfd] => "a zstd file",

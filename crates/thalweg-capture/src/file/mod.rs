@@ -18,10 +18,10 @@
 mod compression;
 mod error;
 mod mapped;
-mod patience;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod timeout_reader;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -35,8 +35,8 @@ use thalweg_wire::{Batch, FrameRef, Progress, Source, SourceCounters};
 pub use self::compression::Compression;
 pub use self::error::FileError;
 use self::mapped::Mapped;
-use self::patience::Patient;
 use self::stream::{Fill, Stream};
+use self::timeout_reader::TimeoutReader;
 
 /// Frames per batch: enough to overlap the memory misses of a flow table, few enough for the frames' headers to stay
 /// in the first-level cache.
@@ -98,7 +98,7 @@ impl FileSource {
             return Err(FileError::Directory { file: name });
         }
         if !metadata.is_file() {
-            return Ok(FileSource::new(name, Input::Stream(Stream::new(Patient::new(file), None))));
+            return Ok(FileSource::new(name, Input::Stream(Stream::new(TimeoutReader::new(file), None))));
         }
         if metadata.len() == 0 {
             return Err(FileError::Empty { file: name });
@@ -121,7 +121,7 @@ impl FileSource {
         let file = "standard input".to_owned();
         match io::stdin().as_fd().try_clone_to_owned() {
             Ok(descriptor) => {
-                let stream = Stream::new(Patient::new(File::from(descriptor)), None);
+                let stream = Stream::new(TimeoutReader::new(File::from(descriptor)), None);
                 Ok(FileSource::new(file, Input::Stream(stream)))
             }
             Err(cause) => Err(FileError::Open { file, cause }),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use thalweg_wire::Progress;
 
-use super::compression::{Compression, Unpacker};
+use super::compression::{Compression, Decompressor};
 use super::error::FileError;
 
 /// The size of the buffer until a record does not fit: several batches, within the second-level cache.
@@ -25,7 +25,7 @@ pub(super) enum Fill {
 /// A buffer over a reader: filled at its end, consumed at its start. The rest of a record moves to the front before
 /// more is read; that is less than one record per fill.
 pub(super) struct Stream {
-    reader: Unpacker,
+    reader: Decompressor,
     buffer: Vec<u8>,
     /// The part of the buffer in use.
     start: usize,
@@ -33,9 +33,9 @@ pub(super) struct Stream {
     /// The offset of `start` in the decompressed stream.
     offset: u64,
     /// Bytes taken from the reader before decompression.
-    packed: Arc<AtomicU64>,
+    compressed: Arc<AtomicU64>,
     /// The length of the file on disk, if it is one.
-    packed_total: Option<u64>,
+    compressed_total: Option<u64>,
 }
 
 impl fmt::Debug for Stream {
@@ -46,12 +46,12 @@ impl fmt::Debug for Stream {
 }
 
 impl Stream {
-    /// `packed_total` is the length of the file, if the stream is one.
-    pub(super) fn new(reader: impl Read + Send + 'static, packed_total: Option<u64>) -> Stream {
-        let packed = Arc::new(AtomicU64::new(0));
-        let counted = Counted { reader, count: Arc::clone(&packed) };
-        let reader = Unpacker::new(counted);
-        Stream { reader, buffer: vec![0; BUFFER], start: 0, end: 0, offset: 0, packed, packed_total }
+    /// `compressed_total` is the length of the file, if the stream is one.
+    pub(super) fn new(reader: impl Read + Send + 'static, compressed_total: Option<u64>) -> Stream {
+        let compressed = Arc::new(AtomicU64::new(0));
+        let counted = Counted { reader, count: Arc::clone(&compressed) };
+        let reader = Decompressor::new(counted);
+        Stream { reader, buffer: vec![0; BUFFER], start: 0, end: 0, offset: 0, compressed, compressed_total }
     }
 
     pub(super) fn compression(&self) -> Option<Compression> {
@@ -96,23 +96,23 @@ impl Stream {
     }
 
     fn error(&self, file: String, cause: io::Error) -> FileError {
-        let packed_offset = self.packed.load(Ordering::Relaxed);
+        let compressed_offset = self.compressed.load(Ordering::Relaxed);
         let offset = self.offset + (self.end - self.start) as u64;
         // System errors have a number; those of decompressors do not.
         match self.compression() {
             Some(compression) if cause.kind() == io::ErrorKind::UnexpectedEof => {
-                FileError::TruncatedCompression { file, compression, packed_offset, offset }
+                FileError::TruncatedCompression { file, compression, compressed_offset, offset }
             }
             Some(compression) if cause.raw_os_error().is_none() => {
-                FileError::Decompress { file, compression, packed_offset, offset, cause }
+                FileError::Decompress { file, compression, compressed_offset, offset, cause }
             }
-            _ => FileError::Read { file, packed_offset, cause },
+            _ => FileError::Read { file, compressed_offset, cause },
         }
     }
 
     pub(super) fn progress(&self) -> Option<Progress> {
-        let total = self.packed_total?;
-        Some(Progress { done: self.packed.load(Ordering::Relaxed).min(total), total })
+        let total = self.compressed_total?;
+        Some(Progress { done: self.compressed.load(Ordering::Relaxed).min(total), total })
     }
 
     #[cfg(test)]

@@ -27,7 +27,7 @@ pub struct Filtered<S> {
 enum Verdict {
     Ask(Filter),
     /// libpcap has no filter for this link type, and Thalweg cannot parse the frames either.
-    Refuse,
+    Reject,
 }
 
 /// Why a filtered source could not be read.
@@ -116,7 +116,7 @@ fn filter_for(
     }
     let verdict = match Filter::compile(expression, link_type, UNLIMITED_SNAP_LENGTH) {
         Ok(filter) => Verdict::Ask(filter),
-        Err(FilterError::Expression { .. }) if !link_type.is_supported() => Verdict::Refuse,
+        Err(FilterError::Expression { .. }) if !link_type.is_supported() => Verdict::Reject,
         Err(error) => return Err(error),
     };
     filters.push((link_type, verdict));

@@ -53,7 +53,7 @@ pub enum LiveError {
     #[error(
         "another XDP program is already attached to `{interface}` (see `ip link show {interface}`): detach it or use AF_PACKET"
     )]
-    XdpTaken {
+    XdpInUse {
         /// The interface.
         interface: String,
     },

@@ -3,7 +3,7 @@
 use crate::filter::{Filter, Instruction};
 
 /// Rejects every frame: nothing may enter a ring before all of its group are ready.
-pub(super) const REFUSE_ALL: [Instruction; 1] = [return_instruction(0)];
+pub(super) const REJECT_ALL: [Instruction; 1] = [return_instruction(0)];
 
 /// The program for each frame: tagged frames pass, because the kernel keeps their tag beside the frame where the
 /// expression would not find it; others are filtered. Frames that pass are cut to the snap length, which the programs

@@ -58,8 +58,8 @@ pub use sender::FrameSender;
 
 use crate::filter::Filter;
 use block::read_block;
-use kernel_filter::{REFUSE_ALL, kernel_program};
-use options::PATIENCE;
+use kernel_filter::{REJECT_ALL, kernel_program};
+use options::READ_TIMEOUT;
 use ring::Ring;
 use socket::PacketSocket;
 use vlan_tag::VLAN_TAG_LENGTH;
@@ -99,7 +99,7 @@ impl LiveSource {
         let mut group: Vec<LiveSource> = Vec::with_capacity(workers.get());
         let mut fanout_id = None;
         for _ in 0..workers.get() {
-            let source = LiveSource::open_refusing_all(options)?;
+            let source = LiveSource::open_rejecting_all(options)?;
             if workers.get() > 1 {
                 let joined =
                     interface::join_group(&source.socket, source.name(), source.link_state, fanout_id);
@@ -115,7 +115,7 @@ impl LiveSource {
     }
 
     /// Opens the source without accepting frames yet.
-    fn open_refusing_all(options: &LiveOptions) -> Result<LiveSource, LiveError> {
+    fn open_rejecting_all(options: &LiveOptions) -> Result<LiveSource, LiveError> {
         let name = &options.interface;
         let at = |step| move |source| LiveError::Kernel { interface: name.clone(), step, source };
         let socket = PacketSocket::open().map_err(|source| LiveError::from_open(name, source))?;
@@ -124,7 +124,7 @@ impl LiveSource {
         let filter = options.filter.as_deref();
         let filter = filter.map(|text| Filter::compile(text, link_type, options.snap_length)).transpose()?;
 
-        socket.attach_filter(&REFUSE_ALL).map_err(at("attach a filter"))?;
+        socket.attach_filter(&REJECT_ALL).map_err(at("attach a filter"))?;
         socket.use_tpacket_v3().map_err(at("choose TPACKET_V3"))?;
         socket.reserve(VLAN_TAG_LENGTH as u32).map_err(at("reserve room for a VLAN tag"))?;
         let ring = Ring::map(&socket, options.geometry()).map_err(at("allocate the ring"))?;
@@ -144,9 +144,9 @@ impl LiveSource {
             filter,
             frames: Vec::new(),
             counters: SourceCounters::default(),
-            wait: PATIENCE.saturating_add(Nanos(2 * options.block_timeout.0)),
+            wait: READ_TIMEOUT.saturating_add(Nanos(2 * options.block_timeout.0)),
         };
-        source.note_link_state();
+        source.update_link_state();
         Ok(source)
     }
 
@@ -175,7 +175,7 @@ impl LiveSource {
     /// Updates the link state without waiting for a frame, for callers that read several sources, each only when it
     /// has frames. If the interface is gone, [`next_batch`](Source::next_batch) delivers the remaining frames and
     /// then returns the error.
-    pub fn note_link_state(&mut self) {
+    pub fn update_link_state(&mut self) {
         self.link_state = interface::state_of(&self.socket);
     }
 
@@ -197,7 +197,7 @@ impl LiveSource {
         let readiness =
             self.socket.wait(self.wait).map_err(|source| self.failed("wait for packets", source))?;
         if readiness != Readiness::Ready || self.link_state != LinkState::Up {
-            self.note_link_state();
+            self.update_link_state();
         }
         // Once the interface is gone, a whole wait without a block means that the ring will stay empty: the kernel
         // would have passed on an open block within its timeout.

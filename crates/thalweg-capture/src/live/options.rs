@@ -6,7 +6,7 @@ use super::error::LiveError;
 use super::ring::Geometry;
 
 /// The read timeout, after which a batch is empty.
-pub(crate) const PATIENCE: Nanos = Nanos::from_millis(100);
+pub(crate) const READ_TIMEOUT: Nanos = Nanos::from_millis(100);
 
 /// Options of a live capture.
 #[derive(Clone, Debug, PartialEq, Eq)]

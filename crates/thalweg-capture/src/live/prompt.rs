@@ -25,15 +25,15 @@ use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Source, SourceCounters,
 
 use super::error::LiveError;
 use super::interface::{self, LinkState};
-use super::kernel_filter::{REFUSE_ALL, kernel_program};
-use super::options::{LiveOptions, PATIENCE};
+use super::kernel_filter::{REJECT_ALL, kernel_program};
+use super::options::{LiveOptions, READ_TIMEOUT};
 use super::slots::Slots;
 use super::socket::PacketSocket;
 use super::vlan_tag::{Tag, VLAN_TAG_LENGTH};
 use crate::filter::Filter;
 
 /// The maximum number of frames in a batch.
-const LARGEST_BATCH: usize = 64;
+const MAX_BATCH: usize = 64;
 
 /// Captures the packets of a network interface as soon as they arrive.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl PromptSource {
         let mut group: Vec<PromptSource> = Vec::with_capacity(workers.get());
         let mut fanout_id = None;
         for _ in 0..workers.get() {
-            let source = PromptSource::open_refusing_all(options)?;
+            let source = PromptSource::open_rejecting_all(options)?;
             if workers.get() > 1 {
                 let joined =
                     interface::join_group(&source.socket, source.name(), source.link_state, fanout_id);
@@ -86,7 +86,7 @@ impl PromptSource {
     }
 
     /// Opens the source without accepting frames yet.
-    fn open_refusing_all(options: &LiveOptions) -> Result<PromptSource, LiveError> {
+    fn open_rejecting_all(options: &LiveOptions) -> Result<PromptSource, LiveError> {
         let name = &options.interface;
         let at = |step| move |source| LiveError::Kernel { interface: name.clone(), step, source };
         let socket = PacketSocket::open().map_err(|source| LiveError::from_open(name, source))?;
@@ -95,7 +95,7 @@ impl PromptSource {
         let snap_length = options.snap_length;
         let filter = options.filter.as_deref();
         let filter = filter.map(|text| Filter::compile(text, link_type, snap_length)).transpose()?;
-        socket.attach_filter(&REFUSE_ALL).map_err(at("attach a filter"))?;
+        socket.attach_filter(&REJECT_ALL).map_err(at("attach a filter"))?;
         socket.use_tpacket_v2().map_err(at("choose TPACKET_V2"))?;
         socket.reserve(VLAN_TAG_LENGTH as u32).map_err(at("reserve room for a VLAN tag"))?;
         let slots = Slots::map(&socket, options.ring_size.0, snap_length).map_err(at("allocate the ring"))?;
@@ -108,7 +108,7 @@ impl PromptSource {
         }
         let link_state = interface::state_of(&socket);
         let interface = Interface { name: Some(name.clone()), link_type, snap_length };
-        let (frames, counters) = (Vec::with_capacity(LARGEST_BATCH), SourceCounters::default());
+        let (frames, counters) = (Vec::with_capacity(MAX_BATCH), SourceCounters::default());
         Ok(PromptSource { slots, socket, interface, link_state, filter, frames, counters })
     }
 
@@ -131,7 +131,7 @@ impl PromptSource {
     /// Updates the link state without waiting for a frame, for callers that read several sources, each only when it
     /// has frames. If the interface is gone, [`next_batch`](Source::next_batch) delivers the remaining frames and
     /// then returns the error.
-    pub fn note_link_state(&mut self) {
+    pub fn update_link_state(&mut self) {
         self.link_state = interface::state_of(&self.socket);
     }
 
@@ -152,9 +152,9 @@ impl PromptSource {
     fn wait_for_frame(&mut self) -> Result<(), LiveError> {
         let was_gone = self.link_state == LinkState::Gone;
         let readiness =
-            self.socket.wait(PATIENCE).map_err(|source| self.failed("wait for packets", source))?;
+            self.socket.wait(READ_TIMEOUT).map_err(|source| self.failed("wait for packets", source))?;
         if readiness != Readiness::Ready || self.link_state != LinkState::Up {
-            self.note_link_state();
+            self.update_link_state();
         }
         if was_gone && readiness == Readiness::Nothing {
             return Err(LiveError::InterfaceGone { name: self.name().to_owned() });
@@ -179,7 +179,7 @@ impl Source for PromptSource {
             self.wait_for_frame()?;
         }
         let slot_size = self.slots.slot_size();
-        let bytes = self.slots.hold(LARGEST_BATCH);
+        let bytes = self.slots.hold(MAX_BATCH);
         for at in (0..bytes.len()).step_by(slot_size) {
             let (mut frame, tag) = read_slot(&bytes[at..at + slot_size], at);
             if let Some(tag) = tag.filter(|_| self.interface.link_type == LinkType::Ethernet) {

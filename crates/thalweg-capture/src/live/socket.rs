@@ -124,9 +124,9 @@ impl PacketSocket {
         self.socket.send(frame)
     }
 
-    /// Waits until a block is ready, for at most `patience` (rounded up to milliseconds).
-    pub(super) fn wait(&self, patience: Nanos) -> io::Result<Readiness> {
-        self.socket.wait(patience)
+    /// Waits until a block is ready, for at most `timeout` (rounded up to milliseconds).
+    pub(super) fn wait(&self, timeout: Nanos) -> io::Result<Readiness> {
+        self.socket.wait(timeout)
     }
 
     /// Returns the socket, to query interfaces.

@@ -18,7 +18,7 @@
 //! **Time.** AF_XDP provides no timestamps. The wall clock is read once per batch, when the batch is taken. So a
 //! frame's time is never earlier than its arrival, but later by the time that it waited to be read. That is the
 //! wake-up of a thread (some 10 us) as long as the reader keeps up, and otherwise its backlog, which the memory
-//! limits: 33 ms at a million packets/s by default. The frames of a batch, at most [`LARGEST_BATCH`], have the same
+//! limits: 33 ms at a million packets/s by default. The frames of a batch, at most [`MAX_BATCH`], have the same
 //! time.
 //!
 //! **Drops are counted.** [`SourceCounters::kernel_drops`] are the frames without a free chunk and those that did not
@@ -58,7 +58,7 @@ use thalweg_wire::{Batch, Bytes, FrameRef, Interface, LinkType, Source, SourceCo
 pub use options::{BusyPoll, XdpMode, XdpOptions};
 
 use crate::filter::Filter;
-use crate::live::options::PATIENCE;
+use crate::live::options::READ_TIMEOUT;
 use crate::live::socket::PacketSocket;
 use crate::live::{LinkState, LiveError, error, interface};
 use redirect::{Attachment, Redirect};
@@ -67,10 +67,10 @@ use umem::Umem;
 
 /// The maximum number of frames in a batch. Their headers fit in a core's level 1 cache, and the shared time is close
 /// to the arrival of each frame.
-pub const LARGEST_BATCH: u32 = 256;
+pub const MAX_BATCH: u32 = 256;
 
 /// How long the queue of a closed socket may stay in use.
-const LONGEST_RELEASE: Duration = Duration::from_secs(1);
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The packets of one receive queue of an interface.
 #[derive(Debug)]
@@ -150,7 +150,7 @@ impl XdpSource {
             link_state,
             filter,
             busy_poll: options.busy_poll,
-            frames: Vec::with_capacity(LARGEST_BATCH as usize),
+            frames: Vec::with_capacity(MAX_BATCH as usize),
             counters: SourceCounters::default(),
         }
     }
@@ -179,7 +179,7 @@ impl XdpSource {
     /// Updates the link state without waiting for a frame, for callers that read several sources, each only when it
     /// has frames. If the interface is gone, [`next_batch`](Source::next_batch) delivers the remaining frames and
     /// then returns the error.
-    pub fn note_link_state(&mut self) {
+    pub fn update_link_state(&mut self) {
         self.link_state = interface::state_of(&self.watch);
     }
 
@@ -197,10 +197,11 @@ impl XdpSource {
 
     /// Waits until a frame is available or the timeout expires.
     fn wait_for_frames(&mut self) -> Result<(), LiveError> {
-        let waited = if self.busy_poll.is_some() { self.poll_busily() } else { self.socket.wait(PATIENCE) };
+        let waited =
+            if self.busy_poll.is_some() { self.poll_busily() } else { self.socket.wait(READ_TIMEOUT) };
         let readiness = waited.map_err(|source| self.failed("wait for packets", source))?;
         if readiness != Readiness::Ready || self.link_state != LinkState::Up {
-            self.note_link_state();
+            self.update_link_state();
         }
         // The kernel reports that an interface is gone after its last frame was processed.
         if self.link_state == LinkState::Gone && !self.umem.is_ready() {
@@ -213,11 +214,11 @@ impl XdpSource {
     fn poll_busily(&self) -> io::Result<Readiness> {
         let start = Instant::now();
         loop {
-            self.socket.look()?;
+            self.socket.wake_kernel()?;
             if self.umem.is_ready() {
                 return Ok(Readiness::Ready);
             }
-            if start.elapsed().as_nanos() >= u128::from(PATIENCE.0) {
+            if start.elapsed().as_nanos() >= u128::from(READ_TIMEOUT.0) {
                 return Ok(Readiness::Nothing);
             }
         }
@@ -225,19 +226,19 @@ impl XdpSource {
 
     /// Takes the available frames.
     fn take_frames(&mut self) {
-        let waiting = self.umem.waiting().min(LARGEST_BATCH);
+        let waiting = self.umem.waiting().min(MAX_BATCH);
         if waiting == 0 {
             return;
         }
         // Read after the number of frames is known, so that no frame's time is earlier than its arrival.
         let time = now();
         let (frames, snap_length) = (&mut self.frames, self.interface.snap_length);
-        self.umem.hold(waiting, |place| {
+        self.umem.hold(waiting, |position| {
             frames.push(FrameRef {
                 time,
-                offset: place.offset,
-                captured_length: place.length.min(snap_length),
-                original_length: place.length,
+                offset: position.offset,
+                captured_length: position.length.min(snap_length),
+                original_length: position.length,
                 interface: 0,
             });
         });
@@ -262,7 +263,7 @@ impl XdpSource {
 impl Source for XdpSource {
     type Error = LiveError;
 
-    /// Returns the available frames, at most [`LARGEST_BATCH`]; see [`Source::next_batch`]. Also empty after a
+    /// Returns the available frames, at most [`MAX_BATCH`]; see [`Source::next_batch`]. Also empty after a
     /// signal, and when the interface went down.
     fn next_batch(&mut self) -> Result<Option<Batch<'_>>, LiveError> {
         self.umem.give_back();
@@ -270,7 +271,7 @@ impl Source for XdpSource {
         if !self.umem.is_ready() {
             self.wait_for_frames()?;
         } else if self.umem.needs_wakeup() {
-            self.socket.look().map_err(|source| self.failed("wake the kernel", source))?;
+            self.socket.wake_kernel().map_err(|source| self.failed("wake the kernel", source))?;
         }
         self.take_frames();
         Ok(Some(Batch {
@@ -304,7 +305,7 @@ impl Member {
         let umem = registered.map_err(|source| match source.raw_os_error() {
             Some(libc::ENOBUFS) => LiveError::LockedMemory {
                 interface: name.clone(),
-                needed: Bytes(options.memory_of_a_queue().0 * u64::from(queue_count)),
+                needed: Bytes(options.queue_memory().0 * u64::from(queue_count)),
             },
             _ => at("register memory for frames")(source),
         })?;
@@ -312,7 +313,7 @@ impl Member {
             socket.prefer_busy_poll(busy_poll).map_err(at("prefer busy polling"))?;
         }
         bind_when_free(&socket, index, queue).map_err(|source| match source.raw_os_error() {
-            Some(libc::EBUSY) => LiveError::XdpTaken { interface: name.clone() },
+            Some(libc::EBUSY) => LiveError::XdpInUse { interface: name.clone() },
             _ => at("bind to a receive queue")(source),
         })?;
         Ok(Member { socket, umem, watch })
@@ -324,8 +325,8 @@ fn bind_when_free(socket: &XdpSocket, index: i32, queue: u32) -> io::Result<()> 
     let start = Instant::now();
     loop {
         match socket.bind(index, queue) {
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) && start.elapsed() < LONGEST_RELEASE => {
-                thread::sleep(LONGEST_RELEASE / 100);
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) && start.elapsed() < RELEASE_TIMEOUT => {
+                thread::sleep(RELEASE_TIMEOUT / 100);
             }
             result => return result,
         }
@@ -342,7 +343,7 @@ fn attach(redirect: &Redirect, options: &XdpOptions, index: i32) -> Result<Attac
         result = redirect.attach(index, XdpMode::Generic);
     }
     result.map_err(|source| match source.raw_os_error() {
-        Some(libc::EBUSY | libc::EEXIST) => LiveError::XdpTaken { interface: name.clone() },
+        Some(libc::EBUSY | libc::EEXIST) => LiveError::XdpInUse { interface: name.clone() },
         _ => denied_or(name, "attach the XDP program", source),
     })
 }

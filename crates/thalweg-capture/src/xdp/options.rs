@@ -21,7 +21,7 @@ pub enum XdpMode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BusyPoll {
     /// The maximum time that one read looks for frames, in whole microseconds (SO_BUSY_POLL). Default 20 us.
-    pub turn: Nanos,
+    pub time: Nanos,
     /// The maximum number of frames taken from the driver at a time (SO_BUSY_POLL_BUDGET). Default 64, a driver's
     /// usual budget.
     pub budget: u16,
@@ -29,7 +29,7 @@ pub struct BusyPoll {
 
 impl Default for BusyPoll {
     fn default() -> BusyPoll {
-        BusyPoll { turn: Nanos::from_micros(20), budget: 64 }
+        BusyPoll { time: Nanos::from_micros(20), budget: 64 }
     }
 }
 
@@ -94,11 +94,11 @@ impl XdpOptions {
             "2048 or 4096 bytes",
         )?;
         check(self.snap_length >= 64, "snap length", self.snap_length, "at least 64 bytes")?;
-        let Some(BusyPoll { turn, budget }) = self.busy_poll else { return Ok(()) };
+        let Some(BusyPoll { time, budget }) = self.busy_poll else { return Ok(()) };
         check(
-            (Nanos::from_micros(1)..=Nanos::from_millis(10)).contains(&turn),
+            (Nanos::from_micros(1)..=Nanos::from_millis(10)).contains(&time),
             "busy-poll time",
-            turn,
+            time,
             "1 us to 10 ms",
         )?;
         check((1..=4096).contains(&budget), "busy-poll budget", budget, "1 to 4096 frames")
@@ -111,7 +111,7 @@ impl XdpOptions {
     }
 
     /// Returns the bytes of memory of one queue; the options must be valid.
-    pub(crate) fn memory_of_a_queue(&self) -> Bytes {
+    pub(crate) fn queue_memory(&self) -> Bytes {
         Bytes(u64::from(self.chunk_count()) * self.chunk_size.0)
     }
 
@@ -157,7 +157,7 @@ mod tests {
             };
             options.validate().unwrap();
             assert_eq!(options.chunk_count(), chunk_count, "{memory_size} in chunks of {chunk_size}");
-            assert!(options.memory_of_a_queue() <= options.memory_size);
+            assert!(options.queue_memory() <= options.memory_size);
         }
     }
 
@@ -177,7 +177,7 @@ mod tests {
         };
         assert!(wrong(budget_zero).starts_with("busy-poll budget 0"));
         let turn_zero = |o: &mut XdpOptions| {
-            o.busy_poll = Some(BusyPoll { turn: Nanos::ZERO, ..BusyPoll::default() });
+            o.busy_poll = Some(BusyPoll { time: Nanos::ZERO, ..BusyPoll::default() });
         };
         assert!(wrong(turn_zero).starts_with("busy-poll time"));
     }

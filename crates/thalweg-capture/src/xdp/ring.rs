@@ -19,7 +19,7 @@ use super::socket::XdpSocket;
 #[derive(Debug)]
 struct Ring<T> {
     memory: MmapRaw,
-    places: libc::xdp_ring_offset,
+    offsets: libc::xdp_ring_offset,
     entry_count: u32,
     entry: PhantomData<T>,
 }
@@ -29,28 +29,28 @@ impl<T: Copy> Ring<T> {
     fn map(
         socket: &XdpSocket,
         page_offset: u64,
-        places: libc::xdp_ring_offset,
+        offsets: libc::xdp_ring_offset,
         entry_count: u32,
     ) -> io::Result<Ring<T>> {
         assert!(entry_count.is_power_of_two());
-        let length = places.desc as usize + entry_count as usize * size_of::<T>();
+        let length = offsets.desc as usize + entry_count as usize * size_of::<T>();
         let memory = MmapOptions::new().offset(page_offset).len(length).map_raw(socket.raw())?;
-        Ok(Ring { memory, places, entry_count, entry: PhantomData })
+        Ok(Ring { memory, offsets, entry_count, entry: PhantomData })
     }
 
-    /// Returns the word at `place`, an offset provided by the kernel.
+    /// Returns the word at `offset`, which the kernel provided.
     #[inline]
-    fn word(&self, place: u64) -> &AtomicU32 {
+    fn word(&self, offset: u64) -> &AtomicU32 {
         // SAFETY: the kernel put an aligned word there, before the entries and so within the mapping, and accesses it
         // as a whole.
-        unsafe { AtomicU32::from_ptr(self.memory.as_mut_ptr().add(place as usize).cast()) }
+        unsafe { AtomicU32::from_ptr(self.memory.as_mut_ptr().add(offset as usize).cast()) }
     }
 
     #[inline]
     fn entry(&self, index: u32) -> *mut T {
         let slot = (index & (self.entry_count - 1)) as usize;
         // SAFETY: the slot is less than the number of entries, all of which are within the mapping.
-        unsafe { self.memory.as_mut_ptr().add(self.places.desc as usize).cast::<T>().add(slot) }
+        unsafe { self.memory.as_mut_ptr().add(self.offsets.desc as usize).cast::<T>().add(slot) }
     }
 }
 
@@ -64,15 +64,15 @@ pub(super) struct RxRing {
 
 impl RxRing {
     pub(super) fn map(socket: &XdpSocket, entry_count: u32) -> io::Result<RxRing> {
-        let places = socket.ring_places()?.rx;
-        let ring = Ring::map(socket, libc::XDP_PGOFF_RX_RING as u64, places, entry_count)?;
+        let offsets = socket.ring_offsets()?.rx;
+        let ring = Ring::map(socket, libc::XDP_PGOFF_RX_RING as u64, offsets, entry_count)?;
         Ok(RxRing { ring, next: 0 })
     }
 
     /// Returns the number of available frames.
     #[inline]
     pub(super) fn waiting(&self) -> u32 {
-        self.ring.word(self.ring.places.producer).load(Ordering::Acquire).wrapping_sub(self.next)
+        self.ring.word(self.ring.offsets.producer).load(Ordering::Acquire).wrapping_sub(self.next)
     }
 
     /// Returns the descriptor of an available frame, `ahead` of the next.
@@ -88,7 +88,7 @@ impl RxRing {
     #[inline]
     pub(super) fn advance(&mut self, count: u32) {
         self.next = self.next.wrapping_add(count);
-        self.ring.word(self.ring.places.consumer).store(self.next, Ordering::Release);
+        self.ring.word(self.ring.offsets.consumer).store(self.next, Ordering::Release);
     }
 }
 
@@ -102,8 +102,8 @@ pub(super) struct FillRing {
 
 impl FillRing {
     pub(super) fn map(socket: &XdpSocket, entry_count: u32) -> io::Result<FillRing> {
-        let places = socket.ring_places()?.fr;
-        let ring = Ring::map(socket, libc::XDP_UMEM_PGOFF_FILL_RING, places, entry_count)?;
+        let offsets = socket.ring_offsets()?.fr;
+        let ring = Ring::map(socket, libc::XDP_UMEM_PGOFF_FILL_RING, offsets, entry_count)?;
         Ok(FillRing { ring, next: 0 })
     }
 
@@ -117,12 +117,12 @@ impl FillRing {
             unsafe { self.ring.entry(self.next).write(chunk) };
             self.next = self.next.wrapping_add(1);
         }
-        self.ring.word(self.ring.places.producer).store(self.next, Ordering::Release);
+        self.ring.word(self.ring.offsets.producer).store(self.next, Ordering::Release);
     }
 
     /// Whether the kernel needs a wake-up because chunks are available again.
     #[inline]
     pub(super) fn needs_wakeup(&self) -> bool {
-        self.ring.word(self.ring.places.flags).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
+        self.ring.word(self.ring.offsets.flags).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
     }
 }

@@ -55,7 +55,7 @@ impl XdpSocket {
     }
 
     /// Returns the layout of each ring.
-    pub(super) fn ring_places(&self) -> io::Result<libc::xdp_mmap_offsets> {
+    pub(super) fn ring_offsets(&self) -> io::Result<libc::xdp_mmap_offsets> {
         self.socket.get(libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)
     }
 
@@ -63,7 +63,7 @@ impl XdpSocket {
     pub(super) fn prefer_busy_poll(&self, busy_poll: BusyPoll) -> io::Result<()> {
         let set = |option, value: u32| self.socket.set(libc::SOL_SOCKET, option, &value);
         set(libc::SO_PREFER_BUSY_POLL, 1)?;
-        set(libc::SO_BUSY_POLL, busy_poll.turn.0.div_ceil(1000) as u32)?;
+        set(libc::SO_BUSY_POLL, busy_poll.time.0.div_ceil(1000) as u32)?;
         set(libc::SO_BUSY_POLL_BUDGET, busy_poll.budget.into())
     }
 
@@ -77,14 +77,14 @@ impl XdpSocket {
         self.socket.bind(&address)
     }
 
-    /// Waits until a frame is available, for at most `patience` (rounded up to milliseconds).
-    pub(super) fn wait(&self, patience: Nanos) -> io::Result<Readiness> {
-        self.socket.wait(patience)
+    /// Waits until a frame is available, for at most `timeout` (rounded up to milliseconds).
+    pub(super) fn wait(&self, timeout: Nanos) -> io::Result<Readiness> {
+        self.socket.wait(timeout)
     }
 
     /// Wakes the kernel: it processes the queue if the socket prefers busy polling, and fills chunks again if it had
     /// stopped.
-    pub(super) fn look(&self) -> io::Result<()> {
+    pub(super) fn wake_kernel(&self) -> io::Result<()> {
         match self.socket.receive(&mut [], libc::MSG_DONTWAIT) {
             Ok(_) => Ok(()),
             Err(error) => match error.raw_os_error() {

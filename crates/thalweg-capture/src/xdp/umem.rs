@@ -29,7 +29,7 @@ pub(super) struct Umem {
 
 /// The position of a frame in the slice of its batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct FramePosition {
     pub(super) offset: usize,
     pub(super) length: u32,
 }
@@ -80,7 +80,7 @@ impl Umem {
     /// # Panics
     /// If frames are held, or the kernel returns a position outside the memory.
     #[inline]
-    pub(super) fn hold(&mut self, most: u32, mut each: impl FnMut(Place)) {
+    pub(super) fn hold(&mut self, most: u32, mut each: impl FnMut(FramePosition)) {
         assert!(self.held.is_empty(), "frames must be given back before the next are held");
         let waiting = self.rx.waiting().min(most);
         let mut count = 0;
@@ -94,7 +94,7 @@ impl Umem {
             }
             self.held.end = chunk + self.chunk_size;
             assert!(frame.addr + u64::from(frame.len) <= self.held.end, "a frame lies within its chunk");
-            each(Place { offset: (frame.addr - self.held.start) as usize, length: frame.len });
+            each(FramePosition { offset: (frame.addr - self.held.start) as usize, length: frame.len });
             count += 1;
         }
         assert!(self.held.end <= self.memory.len() as u64, "a chunk lies within the memory");

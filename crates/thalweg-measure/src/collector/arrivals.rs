@@ -10,16 +10,16 @@
 //! which are in the cache: one test of a 64-byte filter per packet, and up to eight slots for those that pass it,
 //! until everything has been reported. No allocation per packet.
 //!
-//! **Limit.** At most [`PLACES`] observations; further ones are rejected and report nothing.
+//! **Limit.** At most [`OBSERVATION_SLOTS`] observations; further ones are rejected and report nothing.
 
 use thalweg_network::{RouterId, Topology};
 use thalweg_wire::{EthernetAddresses, Packet, Timestamp};
 
 /// The maximum number of concurrent observations.
-pub const PLACES: usize = 512;
+pub const OBSERVATION_SLOTS: usize = 512;
 
 /// The number of slots to probe, starting at the one that the hash selects.
-const PROBES: usize = 8;
+const MAX_PROBES: usize = 8;
 
 /// A request to observe packets with these addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub enum Progress {
         since: Timestamp,
     },
     /// The requested number of packets has departed at the source's switch, the last of them at the report's time.
-    SetOut {
+    Departed {
         /// The time of the first of them.
         first: Timestamp,
         /// The number of packets.
@@ -67,7 +67,7 @@ pub enum Progress {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct ObservationSlot {
     observation: Observation,
     /// The progress at the source's switch, if the source is attached to this one.
     source: Option<Source>,
@@ -88,7 +88,7 @@ struct Destination {
     arrived: Option<Timestamp>,
 }
 
-impl Place {
+impl ObservationSlot {
     /// Whether packets still need to be checked.
     fn is_open(&self) -> bool {
         let counts = self.source.is_some_and(|source| source.packets < self.observation.packets);
@@ -101,14 +101,14 @@ impl Place {
 
     /// Returns the progress so far.
     fn reports(&self, now: Timestamp) -> impl Iterator<Item = ArrivalReport> + use<> {
-        let set_out = self.source.filter(|source| source.packets >= self.observation.packets);
-        let set_out = set_out
-            .map(|Source { packets, first, last }| self.report(Progress::SetOut { first, packets }, last));
+        let departed = self.source.filter(|source| source.packets >= self.observation.packets);
+        let departed = departed
+            .map(|Source { packets, first, last }| self.report(Progress::Departed { first, packets }, last));
         let arrived = self.destination.map(|Destination { since, arrived }| match arrived {
             Some(time) => self.report(Progress::Arrived, time),
             None => self.report(Progress::Awaiting { since }, now),
         });
-        set_out.into_iter().chain(arrived)
+        departed.into_iter().chain(arrived)
     }
 }
 
@@ -116,9 +116,9 @@ impl Place {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arrivals {
     /// Empty until the first observation.
-    places: Vec<Option<Place>>,
+    slots: Vec<Option<ObservationSlot>>,
     /// A bit for each slot that the hash of an open observation selects.
-    filter: [u64; PLACES / 64],
+    filter: [u64; OBSERVATION_SLOTS / 64],
     /// The number of observations that still need packets.
     open: usize,
     /// The earliest end of an observation.
@@ -143,28 +143,28 @@ impl Arrivals {
         router: RouterId,
         now: Timestamp,
     ) -> bool {
-        let is_here = |mac| {
+        let is_attached = |mac| {
             topology
                 .endpoint_with_mac(mac)
                 .is_some_and(|(endpoint, _)| topology.router_of(endpoint) == router)
         };
         let ethernet = observation.ethernet;
-        let (has_source, has_destination) = (is_here(ethernet.source), is_here(ethernet.destination));
+        let (has_source, has_destination) = (is_attached(ethernet.source), is_attached(ethernet.destination));
         if !has_source && !has_destination {
             return false;
         }
-        if self.places.is_empty() {
-            self.places = vec![None; PLACES];
+        if self.slots.is_empty() {
+            self.slots = vec![None; OBSERVATION_SLOTS];
         }
-        self.end_late(now);
+        self.remove_expired(now);
         let probes = probes(hash(&ethernet));
-        let is_same = |place: &Place| place.observation.ethernet == ethernet;
-        let same = probes.clone().find(|&number| self.places[number].as_ref().is_some_and(is_same));
-        let Some(number) = same.or_else(|| probes.clone().find(|&number| self.places[number].is_none()))
+        let is_same = |slot: &ObservationSlot| slot.observation.ethernet == ethernet;
+        let same = probes.clone().find(|&number| self.slots[number].as_ref().is_some_and(is_same));
+        let Some(number) = same.or_else(|| probes.clone().find(|&number| self.slots[number].is_none()))
         else {
             return false;
         };
-        let before = self.places[number].filter(|before| before.observation.id == observation.id);
+        let before = self.slots[number].filter(|before| before.observation.id == observation.id);
         let fresh = Source { packets: 0, first: now, last: now };
         let source = before
             .filter(|before| before.observation.from >= observation.from)
@@ -172,87 +172,85 @@ impl Arrivals {
             .unwrap_or(fresh);
         let awaiting = Destination { since: now, arrived: None };
         let destination = before.and_then(|before| before.destination).unwrap_or(awaiting);
-        let place = Place {
+        let slot = ObservationSlot {
             observation,
             source: has_source.then_some(source),
             destination: has_destination.then_some(destination),
         };
-        if self.waiting.len() < PLACES {
-            self.waiting.extend(place.reports(now));
+        if self.waiting.len() < OBSERVATION_SLOTS {
+            self.waiting.extend(slot.reports(now));
         }
-        self.places[number] = Some(place);
+        self.slots[number] = Some(slot);
         self.refresh();
         true
     }
 
     /// Checks packets in order, and appends reports.
     #[inline(never)]
-    pub(super) fn take(&mut self, packets: &[Packet], reports: &mut Vec<ArrivalReport>) {
+    pub(super) fn process(&mut self, packets: &[Packet], reports: &mut Vec<ArrivalReport>) {
         reports.append(&mut self.waiting);
         for packet in packets {
             let hash = hash(&packet.ethernet);
             if self.filter[hash / 64] >> (hash % 64) & 1 == 1 {
-                self.see(hash, packet, reports);
+                self.check_packet(hash, packet, reports);
             }
         }
         if let Some(last) = packets.last() {
-            self.end_late(last.time);
+            self.remove_expired(last.time);
         }
     }
 
     /// Advances the time without packets, and appends reports.
     pub(super) fn advance(&mut self, now: Timestamp, reports: &mut Vec<ArrivalReport>) {
         reports.append(&mut self.waiting);
-        self.end_late(now);
+        self.remove_expired(now);
     }
 
-    fn see(&mut self, hash: usize, packet: &Packet, reports: &mut Vec<ArrivalReport>) {
+    fn check_packet(&mut self, hash: usize, packet: &Packet, reports: &mut Vec<ArrivalReport>) {
         let (ethernet, time) = (packet.ethernet, packet.time);
-        let is_it = |place: &Place| place.observation.ethernet == ethernet;
-        let Some(number) = probes(hash).find(|&number| self.places[number].as_ref().is_some_and(is_it))
-        else {
+        let is_it = |slot: &ObservationSlot| slot.observation.ethernet == ethernet;
+        let Some(number) = probes(hash).find(|&number| self.slots[number].as_ref().is_some_and(is_it)) else {
             return;
         };
-        let place = self.places[number].as_mut().expect("found");
-        let Observation { from, packets, .. } = place.observation;
-        if let Some(source) = place.source.as_mut().filter(|source| source.packets < packets && time >= from)
-        {
+        let slot = self.slots[number].as_mut().expect("found");
+        let Observation { from, packets, .. } = slot.observation;
+        if let Some(source) = slot.source.as_mut().filter(|source| source.packets < packets && time >= from) {
             if source.packets == 0 {
                 source.first = time;
             }
             (source.packets, source.last) = (source.packets + 1, time);
             if source.packets == packets {
-                let progress = Progress::SetOut { first: source.first, packets };
+                let progress = Progress::Departed { first: source.first, packets };
                 reports.push(ArrivalReport { ethernet, progress, time });
             }
         }
-        if let Some(destination) = place.destination.as_mut().filter(|it| it.arrived.is_none()) {
+        if let Some(destination) = slot.destination.as_mut().filter(|it| it.arrived.is_none()) {
             destination.arrived = Some(time);
             reports.push(ArrivalReport { ethernet, progress: Progress::Arrived, time });
         }
-        if !place.is_open() {
+        if !slot.is_open() {
             self.refresh();
         }
     }
 
     /// Removes expired observations.
-    fn end_late(&mut self, now: Timestamp) {
+    fn remove_expired(&mut self, now: Timestamp) {
         if now < self.next_end {
             return;
         }
-        for place in &mut self.places {
-            *place = place.take_if(|place| place.observation.until > now);
+        for slot in &mut self.slots {
+            *slot = slot.take_if(|slot| slot.observation.until > now);
         }
         self.refresh();
     }
 
     /// Recomputes filter, count and next end after a change.
     fn refresh(&mut self) {
-        (self.filter, self.open, self.next_end) = ([0; PLACES / 64], 0, Timestamp(u64::MAX));
-        for place in self.places.iter().flatten() {
-            self.next_end = self.next_end.min(place.observation.until);
-            if place.is_open() {
-                let hash = hash(&place.observation.ethernet);
+        (self.filter, self.open, self.next_end) = ([0; OBSERVATION_SLOTS / 64], 0, Timestamp(u64::MAX));
+        for slot in self.slots.iter().flatten() {
+            self.next_end = self.next_end.min(slot.observation.until);
+            if slot.is_open() {
+                let hash = hash(&slot.observation.ethernet);
                 self.filter[hash / 64] |= 1 << (hash % 64);
                 self.open += 1;
             }
@@ -269,11 +267,11 @@ fn hash(ethernet: &EthernetAddresses) -> usize {
     let source = u64::from_le_bytes([0, 0, g, h, i, j, k, l]);
     // Fibonacci hashing (Knuth, TAOCP 3, section 6.4): the upper bits depend on all of them.
     let mixed = (destination ^ source.rotate_left(23)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed >> (64 - PLACES.ilog2())) as usize
+    (mixed >> (64 - OBSERVATION_SLOTS.ilog2())) as usize
 }
 
 fn probes(first: usize) -> impl Iterator<Item = usize> + Clone {
-    (first..first + PROBES).map(|place| place % PLACES)
+    (first..first + MAX_PROBES).map(|slot| slot % OBSERVATION_SLOTS)
 }
 
 #[cfg(test)]
@@ -340,27 +338,27 @@ mod tests {
         }
     }
 
-    fn taken(arrivals: &mut Arrivals, packets: &[Packet]) -> Vec<(Progress, u64)> {
+    fn reported(arrivals: &mut Arrivals, packets: &[Packet]) -> Vec<(Progress, u64)> {
         let mut reports = Vec::new();
-        arrivals.take(packets, &mut reports);
+        arrivals.process(packets, &mut reports);
         reports.iter().map(|report| (report.progress, report.time.0)).collect()
     }
 
     const AWAITING: Progress = Progress::Awaiting { since: Timestamp(5) };
 
-    fn set_out(first: u64) -> Progress {
-        Progress::SetOut { first: Timestamp(first), packets: 3 }
+    fn departed(first: u64) -> Progress {
+        Progress::Departed { first: Timestamp(first), packets: 3 }
     }
 
     #[test]
     fn the_source_switch_reports_enough_departures() {
         let mut its = Watched::new();
         let packets = its.packets(1, &[10, 11]);
-        assert_eq!(taken(&mut its.source, &packets), []);
+        assert_eq!(reported(&mut its.source, &packets), []);
         let other = its.packets(0, &[12]);
-        assert_eq!(taken(&mut its.source, &other), [], "another address is another path");
+        assert_eq!(reported(&mut its.source, &other), [], "another address is another path");
         let packets = its.packets(1, &[13, 14]);
-        assert_eq!(taken(&mut its.source, &packets), [(set_out(10), 13)]);
+        assert_eq!(reported(&mut its.source, &packets), [(departed(10), 13)]);
         assert!(!its.source.is_active(), "finished");
     }
 
@@ -368,7 +366,7 @@ mod tests {
     fn the_destination_switch_reports_the_first_arrival() {
         let mut its = Watched::new();
         let packets = its.packets(1, &[20, 21]);
-        assert_eq!(taken(&mut its.destination, &packets), [(AWAITING, 5), (Progress::Arrived, 20)]);
+        assert_eq!(reported(&mut its.destination, &packets), [(AWAITING, 5), (Progress::Arrived, 20)]);
         assert!(!its.destination.is_active());
     }
 
@@ -376,39 +374,39 @@ mod tests {
     fn a_repeated_observation_reports_progress() {
         let mut its = Watched::new();
         let again = observation(&its.topology);
-        taken(&mut its.destination, &[]);
+        reported(&mut its.destination, &[]);
         its.observe(again, 50);
-        assert_eq!(taken(&mut its.destination, &[]), [(AWAITING, 50)], "nothing has arrived up to now");
+        assert_eq!(reported(&mut its.destination, &[]), [(AWAITING, 50)], "nothing has arrived up to now");
         let packets = its.packets(1, &[60, 61, 62]);
-        assert_eq!(taken(&mut its.source, &packets), [(set_out(60), 62)]);
-        assert_eq!(taken(&mut its.destination, &packets), [(Progress::Arrived, 60)]);
+        assert_eq!(reported(&mut its.source, &packets), [(departed(60), 62)]);
+        assert_eq!(reported(&mut its.destination, &packets), [(Progress::Arrived, 60)]);
         its.observe(again, 70);
-        assert_eq!(taken(&mut its.source, &[]), [(set_out(60), 62)]);
-        assert_eq!(taken(&mut its.destination, &[]), [(Progress::Arrived, 60)]);
+        assert_eq!(reported(&mut its.source, &[]), [(departed(60), 62)]);
+        assert_eq!(reported(&mut its.destination, &[]), [(Progress::Arrived, 60)]);
     }
 
     #[test]
     fn a_new_number_or_later_time_restarts_the_count() {
         let mut its = Watched::new();
         let packets = its.packets(1, &[10, 11, 12]);
-        taken(&mut its.source, &packets);
-        taken(&mut its.destination, &packets);
+        reported(&mut its.source, &packets);
+        reported(&mut its.destination, &packets);
         let later = Observation { from: Timestamp(20), ..observation(&its.topology) };
         its.observe(later, 15);
         let packets = its.packets(1, &[16, 21, 22, 23]);
-        assert_eq!(taken(&mut its.source, &packets), [(set_out(21), 23)]);
-        assert_eq!(taken(&mut its.destination, &packets), [(Progress::Arrived, 10)]);
+        assert_eq!(reported(&mut its.source, &packets), [(departed(21), 23)]);
+        assert_eq!(reported(&mut its.destination, &packets), [(Progress::Arrived, 10)]);
         its.observe(Observation { id: 2, ..later }, 30);
         let waits = Progress::Awaiting { since: Timestamp(30) };
-        assert_eq!(taken(&mut its.destination, &[]), [(waits, 30)]);
+        assert_eq!(reported(&mut its.destination, &[]), [(waits, 30)]);
     }
 
     #[test]
     fn an_observation_ends_at_its_time_limit() {
         let mut its = Watched::new();
         let packets = its.packets(0, &[999, 1_000]);
-        taken(&mut its.source, &packets);
-        assert!(!its.source.is_active() && its.source.places.iter().flatten().next().is_none());
+        reported(&mut its.source, &packets);
+        assert!(!its.source.is_active() && its.source.slots.iter().flatten().next().is_none());
     }
 
     #[test]
@@ -434,7 +432,10 @@ mod tests {
                 accepted += usize::from(arrivals.observe(observation, &topology, RouterId(0), Timestamp(0)));
             }
         }
-        assert!((PLACES / 2..=PLACES).contains(&accepted), "{accepted} of {PLACES}");
+        assert!(
+            (OBSERVATION_SLOTS / 2..=OBSERVATION_SLOTS).contains(&accepted),
+            "{accepted} of {OBSERVATION_SLOTS}"
+        );
         assert_eq!(arrivals.open, accepted);
     }
 }

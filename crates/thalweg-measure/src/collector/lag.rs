@@ -56,7 +56,7 @@ impl Lag {
     }
 
     /// Sets the clock back to `now`; no lag decays.
-    pub(super) fn turn_back(&mut self, now: Timestamp) -> Option<f64> {
+    pub(super) fn rewind(&mut self, now: Timestamp) -> Option<f64> {
         let shrunk = self.shrunk;
         (self.base, self.now) = (now, now);
         (self.rate > 0.0).then(|| {
@@ -81,7 +81,7 @@ impl Lag {
 
 impl Behind {
     /// Everything has passed the lag.
-    pub(super) const NOTHING: Behind = Behind(0.0);
+    pub(super) const ZERO: Behind = Behind(0.0);
 
     /// Records that the sum changes from `old` to `new` at the clock's time.
     #[inline(always)]
@@ -110,7 +110,7 @@ mod tests {
             changes in prop::collection::vec((0u64..2_000_000, 0u64..100_000_000_000), 1..100),
         ) {
             let mut lag = Lag::new(Nanos(constant));
-            let (mut time, mut sum, mut behind) = (1_000_000u64, 0u64, Behind::NOTHING);
+            let (mut time, mut sum, mut behind) = (1_000_000u64, 0u64, Behind::ZERO);
             lag.advance(Timestamp(time)).into_iter().for_each(|factor| behind.scale(factor));
             let mut expected = 0.0;
             for (pause, next) in changes {
@@ -136,12 +136,12 @@ mod tests {
     #[test]
     fn time_going_backwards_decays_nothing() {
         let mut lag = Lag::new(Nanos::from_millis(1));
-        let mut behind = Behind::NOTHING;
+        let mut behind = Behind::ZERO;
         assert_eq!(lag.advance(Timestamp(10_000_000)), Some((-10.0f64).exp()));
         behind.jump(0, 1_000, &lag);
         assert_eq!(lag.advance(Timestamp(10_050_000)), None);
         let before = lag.smoothed(1_000, behind);
-        lag.turn_back(Timestamp(3_000_000)).into_iter().for_each(|factor| behind.scale(factor));
+        lag.rewind(Timestamp(3_000_000)).into_iter().for_each(|factor| behind.scale(factor));
         assert!((lag.smoothed(1_000, behind) - before).abs() < 1e-9);
         lag.advance(Timestamp(4_000_000)).into_iter().for_each(|factor| behind.scale(factor));
         let expected = 1_000.0 - (1_000.0 - before) * (-1.0f64).exp();

@@ -31,12 +31,12 @@ struct Load {
 struct Link {
     side: LinkSide,
     capacity: BitRate,
-    rules: Vec<Watch>,
+    rules: Vec<RuleState>,
 }
 
 /// A rule at one link.
 #[derive(Clone, Copy, Debug)]
-struct Watch {
+struct RuleState {
     rule: usize,
     upper: f64,
     lower: f64,
@@ -49,7 +49,7 @@ struct Watch {
 
 /// A rule that fired.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Told {
+pub(super) struct FiredRule {
     pub(super) rule: usize,
     pub(super) crossing: Crossing,
     pub(super) threshold: f64,
@@ -79,7 +79,7 @@ impl Links {
             [Way::Input, Way::Output].map(|way| (LinkSide { port, way }, capacity))
         });
         let links: Vec<Link> = sides.map(|(side, capacity)| Link::new(side, capacity, rules)).collect();
-        let loads = links.iter().map(|link| Load { quiet: link.quiet(), ..Load::NOTHING }).collect();
+        let loads = links.iter().map(|link| Load { quiet: link.quiet(), ..Load::IDLE }).collect();
         Links { loads, links, smoothing, held_back: 0 }
     }
 
@@ -107,7 +107,7 @@ impl Links {
 
     /// Sets up links for another topology, without load. A link that existed before keeps its state and its rules, so
     /// that its congestion will be reported as cleared.
-    pub(super) fn lay(&mut self, capacities: &[BitRate], rules: &[LinkRule]) {
+    pub(super) fn set_up(&mut self, capacities: &[BitRate], rules: &[LinkRule]) {
         let mut laid = Links::new(capacities, rules, Nanos::ZERO);
         (laid.smoothing, laid.held_back) = (self.smoothing, self.held_back);
         for (new, old) in laid.links.iter_mut().zip(&self.links) {
@@ -120,12 +120,12 @@ impl Links {
     }
 
     /// Handles time that went back to `now`: nothing waits for a later time.
-    pub(super) fn turn_back(&mut self, now: Timestamp) {
-        if let Some(factor) = self.smoothing.turn_back(now) {
+    pub(super) fn rewind(&mut self, now: Timestamp) {
+        if let Some(factor) = self.smoothing.rewind(now) {
             self.scale(factor);
         }
-        for watch in self.links.iter_mut().flat_map(|link| &mut link.rules) {
-            watch.last_event = None;
+        for state in self.links.iter_mut().flat_map(|link| &mut link.rules) {
+            state.last_event = None;
         }
     }
 
@@ -149,30 +149,30 @@ impl Links {
         load.behind.jump(old, new, &self.smoothing);
         load.sum = load.sum - old + new;
         load.changed = now;
-        load.is_loud(&self.smoothing)
+        load.must_evaluate(&self.smoothing)
     }
 
     /// Whether rules must be evaluated because time has passed.
     #[inline]
-    pub(super) fn is_loud(&self, link: usize) -> bool {
-        self.loads[link].is_loud(&self.smoothing)
+    pub(super) fn must_evaluate(&self, link: usize) -> bool {
+        self.loads[link].must_evaluate(&self.smoothing)
     }
 
     /// Whether a rule may have to repeat that the link is congested.
     pub(super) fn repeats(&self, link: usize) -> bool {
-        self.links[link].rules.iter().any(|watch| watch.is_congested && watch.repeat > Nanos::ZERO)
+        self.links[link].rules.iter().any(|state| state.is_congested && state.repeat > Nanos::ZERO)
     }
 
     /// Evaluates a link's rules and returns one that fired. Call it until `None`.
     #[cold]
-    pub(super) fn ask(&mut self, link: usize, now: Timestamp) -> Option<Told> {
+    pub(super) fn evaluate(&mut self, link: usize, now: Timestamp) -> Option<FiredRule> {
         let load = &mut self.loads[link];
         let line = &mut self.links[link];
         let utilisation = self.smoothing.smoothed(load.sum, load.behind) / line.capacity.0 as f64;
         let held_back = &mut self.held_back;
-        let told = line.rules.iter_mut().find_map(|watch| watch.look(utilisation, now, held_back));
+        let fired = line.rules.iter_mut().find_map(|state| state.update(utilisation, now, held_back));
         load.quiet = line.quiet();
-        told
+        fired
     }
 
     /// Returns the current state of a link; `rate` is the sum of the rates of its `flows`.
@@ -211,15 +211,15 @@ pub(super) fn sum(one: Estimate, other: Estimate) -> Estimate {
 }
 
 impl Load {
-    const NOTHING: Load = Load {
+    const IDLE: Load = Load {
         sum: 0,
-        behind: Behind::NOTHING,
+        behind: Behind::ZERO,
         quiet: [f64::NEG_INFINITY, f64::INFINITY],
         changed: Timestamp(0),
     };
 
     #[inline(always)]
-    fn is_loud(&self, smoothing: &Lag) -> bool {
+    fn must_evaluate(&self, smoothing: &Lag) -> bool {
         let level = smoothing.smoothed(self.sum, self.behind);
         level < self.quiet[0] || level >= self.quiet[1]
     }
@@ -229,7 +229,7 @@ impl Link {
     fn new(side: LinkSide, capacity: BitRate, rules: &[LinkRule]) -> Link {
         let concerned = |rule: &LinkRule| rule.links.as_ref().is_none_or(|links| links.contains(&side));
         let rules = rules.iter().enumerate().filter(|(_, rule)| concerned(rule));
-        let rules = rules.map(|(number, rule)| Watch::new(number, rule)).collect();
+        let rules = rules.map(|(number, rule)| RuleState::new(number, rule)).collect();
         Link { side, capacity, rules }
     }
 
@@ -237,22 +237,22 @@ impl Link {
     fn quiet(&self) -> [f64; 2] {
         let capacity = self.capacity.0 as f64;
         let mut quiet = [f64::NEG_INFINITY, f64::INFINITY];
-        for watch in &self.rules {
-            match (watch.is_held_back, watch.is_congested) {
+        for state in &self.rules {
+            match (state.is_held_back, state.is_congested) {
                 (true, _) => quiet = [f64::INFINITY, f64::NEG_INFINITY],
                 // Wider than rounding errors: a rule may be evaluated too often, but never too late.
-                (false, true) => quiet[0] = quiet[0].max(watch.lower * capacity * (1.0 + 1e-12)),
-                (false, false) => quiet[1] = quiet[1].min(watch.upper * capacity * (1.0 - 1e-12)),
+                (false, true) => quiet[0] = quiet[0].max(state.lower * capacity * (1.0 + 1e-12)),
+                (false, false) => quiet[1] = quiet[1].min(state.upper * capacity * (1.0 - 1e-12)),
             }
         }
         quiet
     }
 }
 
-impl Watch {
-    fn new(number: usize, rule: &LinkRule) -> Watch {
+impl RuleState {
+    fn new(number: usize, rule: &LinkRule) -> RuleState {
         let &LinkRule { upper, lower, spacing, repeat, .. } = rule;
-        Watch {
+        RuleState {
             rule: number,
             upper,
             lower,
@@ -265,11 +265,11 @@ impl Watch {
     }
 
     #[inline]
-    fn look(&mut self, utilisation: f64, now: Timestamp, held_back: &mut u64) -> Option<Told> {
+    fn update(&mut self, utilisation: f64, now: Timestamp, held_back: &mut u64) -> Option<FiredRule> {
         let (crossing, threshold) = match self.is_congested {
             false if utilisation >= self.upper => (Crossing::Upwards, self.upper),
             true if utilisation < self.lower => (Crossing::Downwards, self.lower),
-            true if self.is_to_repeat(now) => (Crossing::Remains, self.lower),
+            true if self.must_repeat(now) => (Crossing::Remains, self.lower),
             _ => {
                 self.is_held_back = false;
                 return None;
@@ -282,10 +282,10 @@ impl Watch {
         }
         self.is_congested = crossing != Crossing::Downwards;
         (self.last_event, self.is_held_back) = (Some(now), false);
-        Some(Told { rule: self.rule, crossing, threshold })
+        Some(FiredRule { rule: self.rule, crossing, threshold })
     }
 
-    fn is_to_repeat(&self, now: Timestamp) -> bool {
+    fn must_repeat(&self, now: Timestamp) -> bool {
         self.repeat > Nanos::ZERO && self.last_event.is_none_or(|last| now - last >= self.repeat)
     }
 }

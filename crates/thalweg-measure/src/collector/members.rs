@@ -27,7 +27,7 @@ struct Chunk {
 pub(super) struct Members {
     chunks: LargeArray<Chunk>,
     /// The position of each element: the chunk times 16, plus the index in it.
-    places: LargeArray<u32>,
+    positions: LargeArray<u32>,
     /// One more than the number of the first chunk, by link.
     heads: Vec<u32>,
     counts: Vec<u32>,
@@ -44,7 +44,7 @@ impl Members {
         let chunks = elements / CHUNK + elements.min(MAX_LINKS);
         Ok(Members {
             chunks: LargeArray::zeroed(chunks)?,
-            places: LargeArray::zeroed(elements)?,
+            positions: LargeArray::zeroed(elements)?,
             heads: Vec::new(),
             counts: Vec::new(),
             free: 0,
@@ -53,15 +53,15 @@ impl Members {
     }
 
     /// Creates empty lists for this many links; no track may be in a list.
-    pub(super) fn lay(&mut self, links: usize) {
+    pub(super) fn set_up(&mut self, links: usize) {
         (self.heads, self.counts) = (vec![0; links], vec![0; links]);
         (self.free, self.fresh) = (0, 0);
     }
 
     /// Returns the memory if every track is in two lists.
     pub(super) fn bytes(&self) -> u64 {
-        let chunks = self.chunks.len().min(self.places.len() / CHUNK + self.heads.len());
-        self.places.bytes().0 + (chunks * size_of::<Chunk>()) as u64
+        let chunks = self.chunks.len().min(self.positions.len() / CHUNK + self.heads.len());
+        self.positions.bytes().0 + (chunks * size_of::<Chunk>()) as u64
     }
 
     /// Returns the number of tracks in a link's list.
@@ -97,10 +97,10 @@ impl Members {
 
     /// Removes a side of a track from a link's list.
     pub(super) fn leave(&mut self, link: usize, track: u32, side: usize) {
-        let place = self.places[2 * track as usize + side];
+        let position = self.positions[2 * track as usize + side];
         let head = self.heads[link] - 1;
         let last = filled(self.counts[link] as usize) - 1;
-        self.put(place / 16, place as usize % 16, self.chunks[head as usize].elements[last]);
+        self.put(position / 16, position as usize % 16, self.chunks[head as usize].elements[last]);
         self.counts[link] -= 1;
         if last == 0 {
             let first = &mut self.chunks[head as usize];
@@ -109,9 +109,9 @@ impl Members {
         }
     }
 
-    fn put(&mut self, chunk: u32, place: usize, element: u32) {
-        self.chunks[chunk as usize].elements[place] = element;
-        self.places[element as usize] = 16 * chunk + place as u32;
+    fn put(&mut self, chunk: u32, position: usize, element: u32) {
+        self.chunks[chunk as usize].elements[position] = element;
+        self.positions[element as usize] = 16 * chunk + position as u32;
     }
 
     /// Returns a chunk that is in no list.
@@ -146,7 +146,7 @@ mod tests {
         #[test]
         fn member_lists_match_sets(steps in prop::collection::vec((0usize..3, 0u32..40, 0usize..2), 0..400)) {
             let mut members = Members::new(40).unwrap();
-            members.lay(3);
+            members.set_up(3);
             let mut sets = [(); 3].map(|()| BTreeSet::new());
             for (link, track, side) in steps {
                 let held = (0..3).find(|&link| sets[link].contains(&(track, side)));

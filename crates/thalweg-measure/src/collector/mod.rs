@@ -36,7 +36,7 @@ use thalweg_sketch::Estimate;
 use thalweg_wire::{BitRate, Bytes, Direction, FlowKey, HashSeed, Nanos, Packet, Timestamp};
 use thiserror::Error;
 
-pub use arrivals::{ArrivalReport, Observation, PLACES, Progress};
+pub use arrivals::{ArrivalReport, OBSERVATION_SLOTS, Observation, Progress};
 pub use flow_rates::RateCounters;
 pub use options::{CollectorOptions, LinkRule, MonitorPort};
 pub use report::{AddressChange, Crossing, FlowRate, FlowReport, LinkEvent, LinkReport, LinkSide, Way};
@@ -46,7 +46,7 @@ use crate::detect::sliding_window::{SlidingWindow, SlidingWindowError};
 use crate::meter::flow_table::{self, FlowTable, FlowTableCounters, FlowTableError};
 use crate::rates::{Basis, BurstOptions};
 use arrivals::Arrivals;
-use flow_rates::{Crossed, FlowRates, Named, Rated};
+use flow_rates::{CrossedThreshold, FlowRates, NamedFlow, Rated};
 
 /// The assumed speed of the fastest link if the network is not known: the fastest Ethernet, 800 Gbit/s.
 const UNKNOWN_CAPACITY: BitRate = BitRate(800_000_000_000);
@@ -175,9 +175,9 @@ impl Collector {
     pub fn update(&mut self, packets: &[Packet], output: &mut Output) {
         self.table.update_with(packets, &mut output.flows, &mut self.rates);
         if self.arrivals.is_active() {
-            self.arrivals.take(packets, &mut output.arrivals);
+            self.arrivals.process(packets, &mut output.arrivals);
         }
-        self.tell(output);
+        self.emit_events(output);
     }
 
     /// Advances the time without packets.
@@ -187,7 +187,7 @@ impl Collector {
         if self.arrivals.is_active() {
             self.arrivals.advance(now, &mut output.arrivals);
         }
-        self.tell(output);
+        self.emit_events(output);
     }
 
     /// Starts to observe a pair of addresses: reports whether its packets depart or arrive at this switch. Returns
@@ -256,7 +256,7 @@ impl Collector {
     }
 
     fn flow_at(&self, slot: u32, direction: Direction) -> Option<FlowReport> {
-        let seen = self.table.seen(slot, direction)?;
+        let seen = self.table.direction_counts(slot, direction)?;
         let track = self.rates.track(slot, direction);
         let [input, output] = FlowRates::ports(track);
         Some(FlowReport {
@@ -275,7 +275,7 @@ impl Collector {
     }
 
     /// Turns crossings into events.
-    fn tell(&mut self, output: &mut Output) {
+    fn emit_events(&mut self, output: &mut Output) {
         output.address_changes.append(self.rates.address_changes());
         let crossed = std::mem::take(self.rates.crossed());
         for crossed in crossed {
@@ -285,22 +285,22 @@ impl Collector {
         }
     }
 
-    fn event(&self, crossed: Crossed) -> LinkEvent {
-        let Crossed { told, link, version, time, flows } = crossed;
+    fn event(&self, crossed: CrossedThreshold) -> LinkEvent {
+        let CrossedThreshold { fired, link, version, time, flows } = crossed;
         for named in &flows {
             self.table.prefetch(flow_rates::slot_of(named.track).0);
         }
-        let named = flows.into_iter().filter_map(|Named { track, key, rated }| {
+        let named = flows.into_iter().filter_map(|NamedFlow { track, key, rated }| {
             let (slot, direction) = flow_rates::slot_of(track);
-            Some(rated.of(key.or_else(|| Some(self.table.seen(slot, direction)?.key))?))
+            Some(rated.of(key.or_else(|| Some(self.table.direction_counts(slot, direction)?.key))?))
         });
         let flows: Vec<FlowRate> = named.collect();
         let flows_left_out = link.flows.saturating_sub(flows.len() as u32);
         LinkEvent {
-            crossing: told.crossing,
+            crossing: fired.crossing,
             link,
-            rule: told.rule,
-            threshold: told.threshold,
+            rule: fired.rule,
+            threshold: fired.threshold,
             version,
             time,
             flows,

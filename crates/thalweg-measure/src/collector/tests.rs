@@ -271,7 +271,7 @@ fn the_collector_recovers_from_timestamp_jumps() {
         assert!((collector.link(2, Way::Output).rate.value / 9.5e9 - 1.0).abs() < 0.01);
         assert_eq!(output.events.last().unwrap().crossing, Crossing::Upwards);
         collector.rates.advance(Timestamp(SECOND + 100_000_000));
-        collector.tell(&mut output);
+        collector.emit_events(&mut output);
         assert_eq!(collector.link(2, Way::Output).rate.value, 0.0);
     }
 }

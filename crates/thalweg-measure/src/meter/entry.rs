@@ -109,7 +109,7 @@ pub(super) struct Entry {
 /// The counts of an entry at its last active timeout: kept beside the table, because few flows reach one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Handed {
+pub(super) struct Exported {
     /// The entry's bytes when the last record was exported.
     pub(super) bytes: [u64; 2],
     pub(super) packets: [u32; 2],
@@ -129,12 +129,12 @@ impl State {
     /// TCP has ended the flow: RST, or FIN in both directions.
     pub(super) const CLOSING: State = State(4);
     /// A part of the flow has been exported already.
-    pub(super) const CUT: State = State(8);
+    pub(super) const SPLIT: State = State(8);
 
     /// The slot is in the order of ages, and in that of flows that TCP has ended. These two belong to the slot and
     /// outlive its flow.
     pub(super) const AGED: State = State(64);
-    pub(super) const LINGERS: State = State(128);
+    pub(super) const LINGERING: State = State(128);
 
     /// The flag that a direction is a cheetah.
     #[inline(always)]
@@ -160,7 +160,7 @@ impl Entry {
 
     /// Clears all bits except those that belong to the slot.
     pub(super) fn wipe(&mut self) {
-        let kept = self.state & (State::AGED.0 | State::LINGERS.0);
+        let kept = self.state & (State::AGED.0 | State::LINGERING.0);
         *self = Entry { state: kept, ..Entry::zeroed() };
     }
 

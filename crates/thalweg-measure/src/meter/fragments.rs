@@ -9,7 +9,7 @@
 use thalweg_wire::{Fragment, HashSeed, IpVersion, Nanos, Packet};
 
 /// The number of datagrams remembered: more than a link has in flight, in 400 kB.
-const PLACES: usize = 8192;
+const SLOTS: usize = 8192;
 
 /// How long ports are remembered. An identification can be reused after the maximum lifetime of a datagram; 30 s is
 /// how long Linux waits for fragments (`net.ipv4.ipfrag_time`).
@@ -18,7 +18,7 @@ const LIFETIME: Nanos = Nanos::from_secs(30);
 /// The ports of recently fragmented datagrams.
 #[derive(Debug)]
 pub struct Fragments {
-    places: Vec<Option<Datagram>>,
+    datagrams: Vec<Option<Datagram>>,
     seed: HashSeed,
 }
 
@@ -31,7 +31,7 @@ struct Datagram {
 impl Fragments {
     /// Creates an empty memory.
     pub fn new(seed: HashSeed) -> Self {
-        Fragments { places: vec![None; PLACES], seed }
+        Fragments { datagrams: vec![None; SLOTS], seed }
     }
 
     /// Remembers a first fragment's ports and assigns them to later ones. Returns whether `packet` is a later
@@ -41,13 +41,13 @@ impl Fragments {
         match packet.fragment {
             Fragment::Whole => false,
             Fragment::First { identification } => {
-                let place = self.place(packet, identification);
-                self.places[place] = Some(Datagram { first: *packet, identification });
+                let slot = self.slot(packet, identification);
+                self.datagrams[slot] = Some(Datagram { first: *packet, identification });
                 false
             }
             Fragment::Later { identification } => {
-                let place = self.place(packet, identification);
-                match self.places[place].filter(|datagram| datagram.has(packet, identification)) {
+                let slot = self.slot(packet, identification);
+                match self.datagrams[slot].filter(|datagram| datagram.has(packet, identification)) {
                     Some(Datagram { first, .. }) => {
                         packet.key = first.key;
                         false
@@ -59,7 +59,7 @@ impl Fragments {
     }
 
     /// Hashes addresses, protocol and identification; not ports, which later fragments lack.
-    fn place(&self, packet: &Packet, identification: u32) -> usize {
+    fn slot(&self, packet: &Packet, identification: u32) -> usize {
         let (src, dst) = packet.key.address_words();
         let protocol = u64::from(packet.key.protocol.0);
         let addresses = match packet.key.version() {
@@ -68,7 +68,7 @@ impl Fragments {
                 self.seed.hash_words(src[0] ^ dst[0].rotate_left(17), src[1] ^ dst[1].rotate_left(31))
             }
         };
-        self.seed.hash_words(addresses, u64::from(identification) | protocol << 32) as usize % PLACES
+        self.seed.hash_words(addresses, u64::from(identification) | protocol << 32) as usize % SLOTS
     }
 }
 

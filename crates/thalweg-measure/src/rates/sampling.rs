@@ -8,7 +8,7 @@
 //! `S` and `A` are summed over spans of all flows ([`super::burst`]) that ended within the last [`MEMORY`], divided
 //! into eight windows. **Bound:** `S / A` is a ratio estimator over spans. Its variance is estimated from the
 //! residuals `S - r A` of each span (Cochran, "Sampling Techniques", 3rd edition 1977, section 6.4), and the interval
-//! is the normal approximation's at 95 %. With fewer than [`FEWEST_SPANS`] spans there is no bound.
+//! is the normal approximation's at 95 %. With fewer than [`MIN_SPANS`] spans there is no bound.
 //!
 //! **Ports do not compete with themselves.** A full first-in-first-out buffer accepts one frame each time that it has
 //! sent one: the next that arrives. Frames of one output port arrive one after the other, so a frame competes only
@@ -30,9 +30,9 @@ pub const MEMORY: Nanos = Nanos::from_millis(8);
 const WINDOWS: usize = 8;
 const WINDOW: u64 = MEMORY.0 / WINDOWS as u64;
 /// How long the last ratio is valid without further TCP spans.
-const STANDS: u64 = 100_000_000;
+const VALIDITY: u64 = 100_000_000;
 /// The minimum number of spans for a bound.
-pub const FEWEST_SPANS: u64 = 8;
+pub const MIN_SPANS: u64 = 8;
 /// The 97.5 % quantile of the normal distribution.
 pub(crate) const Z_95: f64 = 1.959_964;
 /// A ratio of at least this means that everything is sampled.
@@ -61,7 +61,7 @@ pub(crate) struct Ratio {
     /// Half the width of the interval, as a share of the value; NaN if there is none.
     pub(crate) relative_error: f64,
     /// `1 + L`: one plus the load of all ports.
-    pub(crate) crowd: f64,
+    pub(crate) competition: f64,
 }
 
 /// The recent sampling ratio of a monitor port.
@@ -84,7 +84,7 @@ impl SamplingRatio {
         // A span that ended slightly earlier counts as current; time that goes back further restarts.
         let number = time / WINDOW;
         if number > self.number || number + (WINDOWS as u64) < self.number {
-            self.turn(number);
+            self.advance_to(number);
         }
         self.latest = time;
         let sums = &mut self.windows[(self.number % WINDOWS as u64) as usize];
@@ -102,16 +102,16 @@ impl SamplingRatio {
     #[inline]
     pub(crate) fn at(&mut self, time: u64) -> Option<Ratio> {
         if time / WINDOW > self.number {
-            self.turn(time / WINDOW);
+            self.advance_to(time / WINDOW);
         }
         let (ratio, since) = self.current?;
-        (time.saturating_sub(since) < STANDS).then_some(ratio)
+        (time.saturating_sub(since) < VALIDITY).then_some(ratio)
     }
 
     /// Returns the last ratio with its bound; `None` without recent TCP spans.
     pub fn estimate(&self, now: Timestamp) -> Option<Estimate> {
         let (Ratio { value, relative_error, .. }, since) = self.current?;
-        if now.0.saturating_sub(since) >= STANDS {
+        if now.0.saturating_sub(since) >= VALIDITY {
             return None;
         }
         let half = value * relative_error;
@@ -128,7 +128,7 @@ impl SamplingRatio {
 
     /// Advances to another window.
     #[cold]
-    fn turn(&mut self, number: u64) {
+    fn advance_to(&mut self, number: u64) {
         let mut all = Sums::default();
         for sums in &self.windows {
             all.spans += sums.spans;
@@ -162,7 +162,7 @@ impl Ratio {
     /// the others on its port have the load `others`.
     pub(crate) fn passed(&self, sampled: f64, others: f64) -> f64 {
         // sampled = x / (crowd - others - x), solved for x.
-        (sampled * (self.crowd - others) / (1.0 + sampled)).max(sampled)
+        (sampled * (self.competition - others) / (1.0 + sampled)).max(sampled)
     }
 }
 
@@ -176,11 +176,11 @@ impl Sums {
         let residuals =
             self.sampled_squared - 2.0 * ratio * self.product + ratio * ratio * self.passed_squared;
         let relative_error = match self.spans {
-            ..FEWEST_SPANS => f64::NAN,
+            ..MIN_SPANS => f64::NAN,
             _ => Z_95 * (residuals.max(0.0) * spans / (spans - 1.0)).sqrt() / (passed * ratio),
         };
-        let crowd = (passed + self.loaded) / self.sampled as f64;
-        Some(Ratio { value: ratio.min(1.0), relative_error, crowd })
+        let competition = (passed + self.loaded) / self.sampled as f64;
+        Some(Ratio { value: ratio.min(1.0), relative_error, competition })
     }
 }
 
@@ -188,28 +188,28 @@ impl Sums {
 mod tests {
     use super::*;
 
-    const WHILE: u64 = WINDOW / 10;
+    const INTERVAL: u64 = WINDOW / 10;
 
     /// Spans of 100 packets each, one after the other; `kept` has the number of sampled packets of each.
     fn ratio_of(kept: &[u32]) -> SamplingRatio {
         let mut ratio = SamplingRatio::default();
         for (step, &kept) in (1_000u64..).zip(kept) {
-            ratio.add(step * WHILE, kept * 1_448, 144_800, 0.0);
+            ratio.add(step * INTERVAL, kept * 1_448, 144_800, 0.0);
         }
-        ratio.at((1_000 + kept.len() as u64) * WHILE + WINDOW);
+        ratio.at((1_000 + kept.len() as u64) * INTERVAL + WINDOW);
         ratio
     }
 
     #[test]
     fn equal_spans_give_an_exact_ratio() {
-        let estimate = ratio_of(&[25; 40]).estimate(Timestamp(1_050 * WHILE)).unwrap();
+        let estimate = ratio_of(&[25; 40]).estimate(Timestamp(1_050 * INTERVAL)).unwrap();
         assert!((estimate.value - 0.25).abs() < 1e-12);
         assert!(estimate.upper().unwrap() - estimate.lower().unwrap() < 1e-6);
     }
 
     #[test]
     fn different_spans_widen_the_interval() {
-        let estimate = ratio_of(&[20, 30].repeat(20)).estimate(Timestamp(1_050 * WHILE)).unwrap();
+        let estimate = ratio_of(&[20, 30].repeat(20)).estimate(Timestamp(1_050 * INTERVAL)).unwrap();
         assert!((estimate.value - 0.25).abs() < 1e-3);
         // 40 spans with a standard deviation of 0.05 around 0.25: 1.96 * 0.05 / sqrt(40).
         let half = (estimate.upper().unwrap() - estimate.lower().unwrap()) / 2.0;
@@ -221,35 +221,39 @@ mod tests {
         let mut ratio = SamplingRatio::default();
         for step in 0..200u64 {
             let kept = if step < 100 { 90 } else { 10 };
-            ratio.add(step * WHILE + WINDOW * 10, kept, 100, 0.0);
+            ratio.add(step * INTERVAL + WINDOW * 10, kept, 100, 0.0);
         }
         assert!((ratio.at(WINDOW * 31).unwrap().value - 0.1).abs() < 1e-9);
-        assert_eq!(ratio.at(WINDOW * 31 + STANDS + WINDOW), None, "the last ratio expires");
+        assert_eq!(ratio.at(WINDOW * 31 + VALIDITY + WINDOW), None, "the last ratio expires");
     }
 
     /// Ports with loads of 1, 0.5 and 0.1 of a monitor port that is 1.6 times oversubscribed.
     #[test]
     fn quiet_ports_are_sampled_less_than_busy_ones() {
         let loads = [1.0, 0.5, 0.1];
-        let crowd = 1.0 + loads.iter().sum::<f64>();
+        let competition = 1.0 + loads.iter().sum::<f64>();
         let mut ratio = SamplingRatio::default();
         for step in 1_000..1_040u64 {
             for load in [1.0, 0.5] {
                 let passed = 1e6 * load;
-                ratio.add(step * WHILE, (passed / (crowd - load)) as u32, passed as u32, load);
+                ratio.add(step * INTERVAL, (passed / (competition - load)) as u32, passed as u32, load);
             }
         }
-        let ratio = ratio.at(1_050 * WHILE).unwrap();
-        assert!((ratio.crowd - crowd).abs() < 1e-3, "{ratio:?}");
-        let quiet = 0.1 / (crowd - 0.1);
+        let ratio = ratio.at(1_050 * INTERVAL).unwrap();
+        assert!((ratio.competition - competition).abs() < 1e-3, "{ratio:?}");
+        let quiet = 0.1 / (competition - 0.1);
         assert!((ratio.passed(quiet, 0.0) - 0.1).abs() < 1e-4);
         assert!((quiet / ratio.value - 0.1).abs() > 0.02, "the plain ratio is a fifth off");
     }
 
     #[test]
     fn few_spans_give_no_bound() {
-        assert_eq!(ratio_of(&[25; 3]).estimate(Timestamp(1_050 * WHILE)).unwrap().bound, Bound::Unknown);
-        assert_eq!(SamplingRatio::default().estimate(Timestamp(1_050 * WHILE)), None);
-        assert_eq!(ratio_of(&[0; 40]).estimate(Timestamp(1_050 * WHILE)), None, "no ratio without samples");
+        assert_eq!(ratio_of(&[25; 3]).estimate(Timestamp(1_050 * INTERVAL)).unwrap().bound, Bound::Unknown);
+        assert_eq!(SamplingRatio::default().estimate(Timestamp(1_050 * INTERVAL)), None);
+        assert_eq!(
+            ratio_of(&[0; 40]).estimate(Timestamp(1_050 * INTERVAL)),
+            None,
+            "no ratio without samples"
+        );
     }
 }

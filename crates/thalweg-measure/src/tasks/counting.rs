@@ -30,7 +30,7 @@ pub(super) trait Count: Debug + Send {
     fn advance(&mut self, _now: Timestamp) {}
 
     /// Returns a copy of the state and starts again.
-    fn hand_on(&mut self) -> TaskState;
+    fn take_state(&mut self) -> TaskState;
 }
 
 /// Creates the counting of `task` by `worker`.
@@ -52,10 +52,10 @@ pub(super) fn counting(plan: &Plan, task: usize, worker: usize) -> Box<dyn Count
         TaskState::UnivMon32(sketch) => Box::new(Sampled::new(sketch, key, mode, seed(0))),
         TaskState::CountSketch32(sketch) => Box::new(Sampled::new(sketch, key, mode, seed(0))),
         TaskState::CountSketch64(sketch) => Box::new(Sampled::new(sketch, key, mode, seed(0))),
-        TaskState::HyperLogLog(counter) => Box::new(Distinct { counter, key }),
-        TaskState::Spread(spread) => Box::new(Spreading { spread, key, peer: peer(&planned.spec) }),
-        TaskState::Levels32(levels) => Box::new(Leveled::new(levels, &planned.spec, mode, seed)),
-        TaskState::Levels64(levels) => Box::new(Leveled::new(levels, &planned.spec, mode, seed)),
+        TaskState::HyperLogLog(counter) => Box::new(DistinctCounting { counter, key }),
+        TaskState::Spread(spread) => Box::new(SpreadCounting { spread, key, peer: peer(&planned.spec) }),
+        TaskState::Levels32(levels) => Box::new(LevelsCounting::new(levels, &planned.spec, mode, seed)),
+        TaskState::Levels64(levels) => Box::new(LevelsCounting::new(levels, &planned.spec, mode, seed)),
     }
 }
 
@@ -68,7 +68,7 @@ fn side(spec: &TaskSpec) -> Side {
 }
 
 /// What counters of this type count per packet.
-pub(super) trait Weighed: Counter {
+pub(super) trait WeightCounter: Counter {
     fn weight(packet: &Packet) -> i64;
 
     /// Returns the totals of the packets' weights.
@@ -79,7 +79,7 @@ pub(super) trait Weighed: Counter {
 }
 
 /// Packets.
-impl Weighed for i32 {
+impl WeightCounter for i32 {
     #[inline(always)]
     fn weight(_packet: &Packet) -> i64 {
         1
@@ -92,7 +92,7 @@ impl Weighed for i32 {
 }
 
 /// Bytes.
-impl Weighed for i64 {
+impl WeightCounter for i64 {
     #[inline(always)]
     fn weight(packet: &Packet) -> i64 {
         i64::from(packet.ip_length)
@@ -106,7 +106,7 @@ struct Keyed<'a, C> {
     weight: PhantomData<C>,
 }
 
-impl<C: Weighed> Batch for Keyed<'_, C> {
+impl<C: WeightCounter> Batch for Keyed<'_, C> {
     type Key = FlowBytes;
 
     fn len(&self) -> usize {
@@ -131,9 +131,9 @@ impl<C: Weighed> Batch for Keyed<'_, C> {
 
 /// A sketch of a task whose updates may be sampled.
 pub(super) trait Linear: RowWise<FlowBytes> + Clone + Debug + Send + Into<TaskState> {
-    type Counter: Weighed;
+    type Counter: WeightCounter;
 
-    fn forget(&mut self);
+    fn clear_state(&mut self);
 }
 
 /// Implements `Into<TaskState>` for a sketch.
@@ -159,13 +159,13 @@ is_state! {
     Levels<i64> => Levels64,
 }
 
-impl<C: Weighed> Linear for CountSketch<C>
+impl<C: WeightCounter> Linear for CountSketch<C>
 where
     TaskState: From<CountSketch<C>>,
 {
     type Counter = C;
 
-    fn forget(&mut self) {
+    fn clear_state(&mut self) {
         RowSketch::clear(self);
     }
 }
@@ -173,12 +173,12 @@ where
 impl<S, C> Linear for Ranked<S>
 where
     S: RowSketch<Counter = C> + Clone + Debug + Send,
-    C: Weighed,
+    C: WeightCounter,
     TaskState: From<Ranked<S>>,
 {
     type Counter = C;
 
-    fn forget(&mut self) {
+    fn clear_state(&mut self) {
         self.clear();
     }
 }
@@ -186,7 +186,7 @@ where
 impl Linear for UnivMon<FlowBytes, i32> {
     type Counter = i32;
 
-    fn forget(&mut self) {
+    fn clear_state(&mut self) {
         self.clear();
     }
 }
@@ -211,7 +211,7 @@ impl<S: Linear> Sampled<S> {
     /// Returns a copy of the sketch and clears it.
     fn take(&mut self) -> S {
         let sketch = self.nitro.sketch().clone();
-        self.nitro.sketch_mut().forget();
+        self.nitro.sketch_mut().clear_state();
         self.nitro.begin_window();
         sketch
     }
@@ -226,33 +226,33 @@ impl<S: Linear> Count for Sampled<S> {
         self.nitro.advance(now.0);
     }
 
-    fn hand_on(&mut self) -> TaskState {
+    fn take_state(&mut self) -> TaskState {
         self.take().into()
     }
 }
 
 /// A sketch for each prefix length.
 #[derive(Debug)]
-struct Leveled<C: Counter> {
+struct LevelsCounting<C: Counter> {
     levels: [Sampled<Ranked<CountSketch<C>>>; LEVELS.len()],
 }
 
-impl<C: Weighed> Leveled<C>
+impl<C: WeightCounter> LevelsCounting<C>
 where
     Ranked<CountSketch<C>>: Linear<Counter = C>,
 {
-    fn new(levels: Levels<C>, spec: &TaskSpec, mode: Mode, seed: impl Fn(usize) -> u64) -> Leveled<C> {
+    fn new(levels: Levels<C>, spec: &TaskSpec, mode: Mode, seed: impl Fn(usize) -> u64) -> LevelsCounting<C> {
         let mut number = 0;
         let levels = levels.into_levels().map(|sketch| {
             let key = KeyDefinition::Prefix(side(spec), LEVELS[number]);
             number += 1;
             Sampled::new(sketch, key, mode, seed(number))
         });
-        Leveled { levels }
+        LevelsCounting { levels }
     }
 }
 
-impl<C: Weighed> Count for Leveled<C>
+impl<C: WeightCounter> Count for LevelsCounting<C>
 where
     Ranked<CountSketch<C>>: Linear<Counter = C>,
     TaskState: From<Levels<C>>,
@@ -269,7 +269,7 @@ where
         }
     }
 
-    fn hand_on(&mut self) -> TaskState {
+    fn take_state(&mut self) -> TaskState {
         Levels::from_levels(self.levels.each_mut().map(Sampled::take)).into()
     }
 }
@@ -287,12 +287,12 @@ fn digests(packets: &[Packet], key: KeyDefinition, hasher: Hasher, digests: &mut
 
 /// Counts distinct keys.
 #[derive(Debug)]
-struct Distinct {
+struct DistinctCounting {
     counter: HyperLogLog,
     key: KeyDefinition,
 }
 
-impl Count for Distinct {
+impl Count for DistinctCounting {
     fn packets(&mut self, packets: &[Packet]) {
         let mut keys = [Digest::default(); GROUP];
         for group in packets.chunks(GROUP) {
@@ -301,7 +301,7 @@ impl Count for Distinct {
         }
     }
 
-    fn hand_on(&mut self) -> TaskState {
+    fn take_state(&mut self) -> TaskState {
         let counter = self.counter.clone();
         self.counter.clear();
         TaskState::HyperLogLog(counter)
@@ -310,13 +310,13 @@ impl Count for Distinct {
 
 /// Counts distinct peers of each key.
 #[derive(Debug)]
-struct Spreading {
+struct SpreadCounting {
     spread: Spread<FlowBytes>,
     key: KeyDefinition,
     peer: KeyDefinition,
 }
 
-impl Count for Spreading {
+impl Count for SpreadCounting {
     fn packets(&mut self, packets: &[Packet]) {
         let (mut keys, mut peers) = ([Digest::default(); GROUP], [Digest::default(); GROUP]);
         let hasher = self.spread.hasher();
@@ -329,7 +329,7 @@ impl Count for Spreading {
         }
     }
 
-    fn hand_on(&mut self) -> TaskState {
+    fn take_state(&mut self) -> TaskState {
         let spread = self.spread.clone();
         self.spread.clear();
         TaskState::Spread(spread)

@@ -67,7 +67,7 @@ pub(super) trait TaskKind: Debug + Sized {
     }
 
     /// Returns the relative weight of its memory, compared with other tasks.
-    fn worth(&self) -> u64;
+    fn memory_weight(&self) -> u64;
 
     /// Returns the size of its sketches at a step, from zero; `None` beyond the last.
     fn size(&self, step: u32) -> Option<TaskSize>;

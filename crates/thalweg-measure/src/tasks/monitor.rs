@@ -57,10 +57,10 @@ impl Monitor {
     pub fn packets(&mut self, packets: &[Packet], mut hand_on: impl FnMut(WindowState)) {
         let mut rest = packets;
         while let Some(first) = rest.first() {
-            self.go_on_to(first.time, &mut hand_on);
+            self.advance_to(first.time, &mut hand_on);
             let Some(window) = &mut self.current else { return };
             let inside;
-            (inside, rest) = rest.split_at(window.take(rest));
+            (inside, rest) = rest.split_at(window.count_into_window(rest));
             for task in &mut self.tasks {
                 task.packets(inside);
             }
@@ -70,7 +70,7 @@ impl Monitor {
     /// Advances the time to `now`: passes on the current window if it is over. Call it about once per batch, with
     /// packet time: a packet older than the current window is late.
     pub fn advance(&mut self, now: Timestamp, mut hand_on: impl FnMut(WindowState)) {
-        self.go_on_to(now, &mut hand_on);
+        self.advance_to(now, &mut hand_on);
         for task in &mut self.tasks {
             task.advance(now);
         }
@@ -85,7 +85,7 @@ impl Monitor {
 
     /// Begins the window that contains `now`, unless it is not after the current one.
     #[inline(always)]
-    fn go_on_to(&mut self, now: Timestamp, hand_on: &mut impl FnMut(WindowState)) {
+    fn advance_to(&mut self, now: Timestamp, hand_on: &mut impl FnMut(WindowState)) {
         match self.current {
             Some(window) if !window.is_over(now) => {}
             _ => self.begin(now, hand_on),
@@ -117,7 +117,7 @@ impl Monitor {
         let Window { index, tally, .. } = window;
         let states = match tally.packets {
             0 => Vec::new(),
-            _ => self.tasks.iter_mut().map(|task| task.hand_on()).collect(),
+            _ => self.tasks.iter_mut().map(|task| task.take_state()).collect(),
         };
         WindowState { worker: self.worker, index, windows: 1, tally, states }
     }
@@ -126,7 +126,7 @@ impl Monitor {
 impl Window {
     /// Returns how many of the packets, from the first on, come before the window's end. Adds them to its tally.
     #[inline(always)]
-    fn take(&mut self, packets: &[Packet]) -> usize {
+    fn count_into_window(&mut self, packets: &[Packet]) -> usize {
         let (mut bytes, mut late, mut taken) = (0, 0, 0);
         for packet in packets {
             if self.is_over(packet.time) {

@@ -67,7 +67,7 @@ impl Default for Sampling {
 
 impl Sampling {
     /// The smallest probability that may be used.
-    pub(super) fn least(self) -> Probability {
+    pub(super) fn min_probability(self) -> Probability {
         match self {
             Sampling::Fixed(probability) => probability,
             Sampling::LineRate => LineRate::default().min_probability,

@@ -73,14 +73,14 @@ pub enum PlanError {
     },
     /// The smallest sketches do not fit.
     #[error(
-        "{memory} is too small for these tasks with {workers} worker(s) and {kept_windows} kept window(s): expected at least {least} ({} bytes)",
-        least.0
+        "{memory} is too small for these tasks with {workers} worker(s) and {kept_windows} kept window(s): expected at least {min} ({} bytes)",
+        min.0
     )]
     Memory {
         /// The available memory.
         memory: Bytes,
         /// The required memory.
-        least: Bytes,
+        min: Bytes,
         /// The number of workers.
         workers: usize,
         /// The number of kept windows.
@@ -112,27 +112,27 @@ impl Plan {
         validate(&options)?;
         let mut steps = vec![0; options.tasks.len()];
         let mut plan = Plan { tasks: Vec::new(), options };
-        plan.tasks = plan.on_steps(&steps).expect("every task has a lowest step");
-        let (memory, least) = (plan.options.memory, plan.bytes());
-        if least > memory {
+        plan.tasks = plan.at_steps(&steps).expect("every task has a lowest step");
+        let (memory, min) = (plan.options.memory, plan.bytes());
+        if min > memory {
             let TasksOptions { workers, kept_windows, .. } = plan.options;
-            return Err(PlanError::Memory { memory, least, workers, kept_windows });
+            return Err(PlanError::Memory { memory, min, workers, kept_windows });
         }
         let mut can_grow = vec![true; steps.len()];
-        while let Some(poorest) = plan.poorest(&can_grow) {
-            steps[poorest] += 1;
-            match plan.on_steps(&steps).map(|tasks| Plan { tasks, ..plan.clone() }) {
+        while let Some(least_served) = plan.least_served(&can_grow) {
+            steps[least_served] += 1;
+            match plan.at_steps(&steps).map(|tasks| Plan { tasks, ..plan.clone() }) {
                 Some(larger) if larger.bytes() <= memory => plan = larger,
                 _ => {
-                    steps[poorest] -= 1;
-                    can_grow[poorest] = false;
+                    steps[least_served] -= 1;
+                    can_grow[least_served] = false;
                 }
             }
         }
         Ok(plan)
     }
 
-    fn on_steps(&self, steps: &[u32]) -> Option<Vec<PlannedTask>> {
+    fn at_steps(&self, steps: &[u32]) -> Option<Vec<PlannedTask>> {
         let on_step = |(spec, &step): (&TaskSpec, &u32)| {
             let size = spec.size(step)?;
             Some(PlannedTask { spec: *spec, size, copies: copies(spec, &self.options) })
@@ -141,9 +141,9 @@ impl Plan {
     }
 
     /// Returns the task with the least memory relative to its weight, of those that can grow.
-    fn poorest(&self, can_grow: &[bool]) -> Option<usize> {
+    fn least_served(&self, can_grow: &[bool]) -> Option<usize> {
         let growing = (0..self.tasks.len()).filter(|&task| can_grow[task]);
-        growing.min_by_key(|&task| self.tasks[task].bytes_each().0 / self.tasks[task].spec.worth())
+        growing.min_by_key(|&task| self.tasks[task].bytes_each().0 / self.tasks[task].spec.memory_weight())
     }
 
     /// Returns the tasks, in the order of the options.
@@ -160,7 +160,7 @@ impl Plan {
     pub fn bytes(&self) -> Bytes {
         let states: u64 = self.tasks.iter().map(|task| task.bytes().0).sum();
         let samples = self.sampled_sketches() > 0;
-        Bytes(states + if samples { table_bytes(self.options.sampling.least()) } else { 0 })
+        Bytes(states + if samples { table_bytes(self.options.sampling.min_probability()) } else { 0 })
     }
 
     /// Returns the number of sketches per worker whose updates are sampled.

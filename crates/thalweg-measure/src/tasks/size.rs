@@ -183,7 +183,7 @@ fn shape(rows: usize, narrowest: usize, step: u32) -> Option<Shape> {
 
 /// Returns the number of keys to track beside a sketch: at most as many as can have the share.
 fn keys_beside(shape: Shape, share: Share) -> usize {
-    (shape.width() / COUNTERS_PER_KEY).min(share.most_keys())
+    (shape.width() / COUNTERS_PER_KEY).min(share.max_keys())
 }
 
 /// Formats as `5 x 4096 counters, 256 keys` or `2^12 registers`.

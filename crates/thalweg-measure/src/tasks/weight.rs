@@ -33,7 +33,7 @@ impl Share {
     }
 
     /// Returns the maximum number of keys that can each have this share.
-    pub fn most_keys(self) -> usize {
+    pub fn max_keys(self) -> usize {
         (100.0 / self.percent).ceil().min(f64::from(u32::MAX)) as usize
     }
 }

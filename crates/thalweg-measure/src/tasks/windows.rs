@@ -20,7 +20,7 @@ use super::state::{KeptWindow, TaskState, WindowState, WindowTally};
 pub struct Windows {
     plan: Plan,
     /// The last window that each worker has passed on.
-    through: Vec<Option<u64>>,
+    last_index: Vec<Option<u64>>,
     is_finished: bool,
     /// Windows with packets that are not complete, or not reported; their states by worker.
     waiting: BTreeMap<u64, BTreeMap<usize, WindowState>>,
@@ -36,7 +36,7 @@ impl Windows {
         let periods = (0..plan.tasks().len()).filter_map(|task| Periods::of(plan, task)).collect();
         Windows {
             plan: plan.clone(),
-            through: vec![None; plan.options().workers],
+            last_index: vec![None; plan.options().workers],
             is_finished: false,
             waiting: BTreeMap::new(),
             next: None,
@@ -50,9 +50,9 @@ impl Windows {
     /// # Panics
     /// If it is of another plan.
     pub fn add(&mut self, state: WindowState) {
-        let through = &mut self.through[state.worker];
-        assert!(*through < Some(state.index), "a worker must pass on its windows in order");
-        *through = Some(state.index);
+        let last_index = &mut self.last_index[state.worker];
+        assert!(*last_index < Some(state.index), "a worker must pass on its windows in order");
+        *last_index = Some(state.index);
         if state.tally.packets > 0 {
             assert_eq!(state.states.len(), self.plan.tasks().len(), "a state of another plan");
             self.waiting.entry(state.index).or_default().insert(state.worker, state);
@@ -67,7 +67,7 @@ impl Windows {
     /// Whether a worker has passed on windows that others have not. The memory stays within the plan if no more
     /// windows are accepted from it until they have.
     pub fn is_ahead(&self, worker: usize) -> bool {
-        self.through[worker] > self.through.iter().copied().min().flatten()
+        self.last_index[worker] > self.last_index.iter().copied().min().flatten()
     }
 
     /// Returns the number of states that wait for other workers.
@@ -78,16 +78,16 @@ impl Windows {
     /// Returns the next complete window, or stretch of windows without packets. It is then the last of
     /// [`Windows::kept`], if it had packets. A stretch before the first packet is not reported.
     pub fn next_report(&mut self) -> Option<WindowReport> {
-        let through = self.complete_through()?;
-        let first_waiting = self.waiting.keys().next().copied().filter(|&index| index <= through);
+        let last_index = self.complete_through()?;
+        let first_waiting = self.waiting.keys().next().copied().filter(|&index| index <= last_index);
         let next = self.next.or(first_waiting)?;
-        if next > through {
+        if next > last_index {
             return None;
         }
         let report = match first_waiting {
             Some(index) if index == next => self.complete(index),
             Some(index) => self.stretch(next, index - 1),
-            None => self.stretch(next, through),
+            None => self.stretch(next, last_index),
         };
         self.next = Some(report.index + 1);
         Some(report)
@@ -95,7 +95,7 @@ impl Windows {
 
     /// Returns the last window that all workers have passed on.
     fn complete_through(&self) -> Option<u64> {
-        let handed_on = self.through.iter().copied();
+        let handed_on = self.last_index.iter().copied();
         if self.is_finished { handed_on.max().flatten() } else { handed_on.min().flatten() }
     }
 
@@ -128,7 +128,7 @@ impl Windows {
 
     /// Merges the workers' states of a window, and reports it.
     fn complete(&mut self, index: u64) -> WindowReport {
-        self.let_go(index);
+        self.drop_old(index);
         let (mut tally, mut states): (_, Vec<TaskState>) = Default::default();
         for (_, part) in self.waiting.remove(&index).unwrap_or_default() {
             tally += part.tally;
@@ -146,13 +146,13 @@ impl Windows {
 
     /// Reports windows without packets.
     fn stretch(&mut self, first: u64, last: u64) -> WindowReport {
-        self.let_go(last);
+        self.drop_old(last);
         let states: Vec<TaskState> = (0..self.plan.tasks().len()).map(|task| self.plan.empty(task)).collect();
         self.report(last, last - first + 1, WindowTally::default(), &states)
     }
 
     /// Drops kept windows that are too old when window `index` is complete.
-    fn let_go(&mut self, index: u64) {
+    fn drop_old(&mut self, index: u64) {
         let kept = self.plan.options().kept_windows as u64;
         while self.kept.front().is_some_and(|window| index - window.index >= kept) {
             self.kept.pop_front();

@@ -174,12 +174,12 @@ fn a_truncated_file_yields_all_complete_frames() {
 #[test]
 fn truncated_compressed_files_fail_after_the_last_frame() {
     let frames = some_frames(3000);
-    for packed in [gzip(&pcap_file(&frames)), zstd(&pcap_file(&frames))] {
-        let (read, fault) = read(&packed[..packed.len() - 5]);
+    for compressed in [gzip(&pcap_file(&frames)), zstd(&pcap_file(&frames))] {
+        let (read, fault) = read(&compressed[..compressed.len() - 5]);
         let fault = fault.unwrap();
         assert!(fault.is_truncation(), "{fault}");
-        let FileError::TruncatedCompression { packed_offset, .. } = fault else { panic!("{fault}") };
-        assert_eq!(packed_offset, packed.len() as u64 - 5);
+        let FileError::TruncatedCompression { compressed_offset, .. } = fault else { panic!("{fault}") };
+        assert_eq!(compressed_offset, compressed.len() as u64 - 5);
         assert!(read.len() > 2500 && read[..] == frames[..read.len()], "{} frames", read.len());
     }
 }
@@ -188,16 +188,16 @@ fn truncated_compressed_files_fail_after_the_last_frame() {
 fn damaged_compression_fails_after_the_last_valid_frame() {
     let frames = some_frames(20_000);
     let plain = pcap_file(&frames);
-    for packed in [gzip(&plain), zstd(&plain)] {
-        let mut damaged = packed.clone();
-        let middle = packed.len() / 2;
+    for compressed in [gzip(&plain), zstd(&plain)] {
+        let mut damaged = compressed.clone();
+        let middle = compressed.len() / 2;
         damaged[middle..middle + 64].fill(0xff);
         let (read, fault) = read(&damaged);
         // Neither format has a checksum before its end: damage may first show as an invalid record.
         match fault {
-            Some(FileError::Decompress { packed_offset, .. }) => {
-                let noticed = middle as u64..(middle + 64 + PACKED_SLACK) as u64;
-                assert!(noticed.contains(&packed_offset), "{packed_offset} in {noticed:?}");
+            Some(FileError::Decompress { compressed_offset, .. }) => {
+                let noticed = middle as u64..(middle + 64 + COMPRESSED_SLACK) as u64;
+                assert!(noticed.contains(&compressed_offset), "{compressed_offset} in {noticed:?}");
             }
             Some(FileError::Format { .. }) => {}
             fault => panic!("{fault:?}"),
@@ -208,21 +208,21 @@ fn damaged_compression_fails_after_the_last_valid_frame() {
 }
 
 /// How far a decompressor may have read beyond the damage: a buffer, or a block of zstd.
-const PACKED_SLACK: usize = 128 << 10;
+const COMPRESSED_SLACK: usize = 128 << 10;
 
 #[test]
 fn a_wrong_checksum_fails_after_the_last_frame() {
     let frames = some_frames(3000);
-    let mut packed = gzip(&pcap_file(&frames));
-    let checksum = packed.len() - 8;
-    packed[checksum] ^= 1;
-    let packed_length = packed.len() as u64;
-    let (read, fault) = read(&packed);
+    let mut compressed = gzip(&pcap_file(&frames));
+    let checksum = compressed.len() - 8;
+    compressed[checksum] ^= 1;
+    let compressed_length = compressed.len() as u64;
+    let (read, fault) = read(&compressed);
     assert!(read == frames);
-    let Some(FileError::Decompress { packed_offset, compression: Compression::Gzip, .. }) = fault else {
+    let Some(FileError::Decompress { compressed_offset, compression: Compression::Gzip, .. }) = fault else {
         panic!("{fault:?}")
     };
-    assert_eq!(packed_offset, packed_length);
+    assert_eq!(compressed_offset, compressed_length);
 }
 
 #[test]

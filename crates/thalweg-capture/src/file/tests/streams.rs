@@ -12,12 +12,12 @@ fn a_large_mapped_file_is_read_to_its_end() {
 }
 
 /// Returns its bytes in portions of varying size, sometimes with nothing between them.
-struct Dribble {
+struct SlowReader {
     bytes: std::io::Cursor<Vec<u8>>,
     turn: usize,
 }
 
-impl Read for Dribble {
+impl Read for SlowReader {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         self.turn += 1;
         if self.turn.is_multiple_of(3) {
@@ -33,8 +33,8 @@ fn a_slow_stream_yields_the_same_frames() {
     let frames = some_frames(300);
     for plain in [pcap_file(&frames), pcapng_file(&frames)] {
         for bytes in [plain.clone(), in_two(gzip, &plain), in_two(zstd, &plain)] {
-            let dribble = Dribble { bytes: std::io::Cursor::new(bytes), turn: 0 };
-            let mut source = FileSource::from_reader("a dribble", dribble);
+            let slow = SlowReader { bytes: std::io::Cursor::new(bytes), turn: 0 };
+            let mut source = FileSource::from_reader("a slow stream", slow);
             assert!(source.next_batch().unwrap().unwrap().frames.is_empty(), "no data yet");
             let (read, fault) = drain(&mut source);
             assert!(fault.is_none() && read == frames, "{fault:?}");
@@ -86,7 +86,7 @@ fn a_silent_pipe_yields_empty_batches() {
     let file = pcap_file(&frames);
     let (reader, mut writer) = std::io::pipe().unwrap();
     let file_end = File::from(std::os::fd::OwnedFd::from(reader));
-    let mut source = FileSource::from_reader("a pipe", Patient::new(file_end));
+    let mut source = FileSource::from_reader("a pipe", TimeoutReader::new(file_end));
 
     let begun = Instant::now();
     assert!(source.next_batch().unwrap().unwrap().frames.is_empty());

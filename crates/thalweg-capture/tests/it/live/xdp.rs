@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use thalweg_capture::backend::Backend;
 use thalweg_capture::live::{LinkState, LiveError, LiveOptions};
-use thalweg_capture::xdp::{BusyPoll, LARGEST_BATCH, XdpMode, XdpOptions, XdpSource};
+use thalweg_capture::xdp::{BusyPoll, MAX_BATCH, XdpMode, XdpOptions, XdpSource};
 use thalweg_capture::{AnySource, CaptureError, Choice, InterfaceSpec, Opened, Readers, open};
 use thalweg_wire::{Bytes, LinkType, Source};
 
@@ -157,7 +157,7 @@ fn a_batch_is_bounded_and_its_frames_share_a_time() {
         sizes.push(batch.frames.len());
     }
     assert_eq!(times.len(), sizes.len());
-    assert_eq!(sizes.iter().max(), Some(&(LARGEST_BATCH as usize)), "{sizes:?}");
+    assert_eq!(sizes.iter().max(), Some(&(MAX_BATCH as usize)), "{sizes:?}");
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn a_second_capture_reports_that_the_interface_is_in_use() {
     let first = network.open_xdp(&xdp(XdpMode::Native));
     for mode in [None, Some(XdpMode::Native), Some(XdpMode::Generic)] {
         let error = network.open_xdp_group(&XdpOptions { mode, ..xdp(XdpMode::Native) }).unwrap_err();
-        assert!(matches!(error, LiveError::XdpTaken { .. }), "{mode:?}: {error}");
+        assert!(matches!(error, LiveError::XdpInUse { .. }), "{mode:?}: {error}");
     }
     drop(first);
     network.open_xdp(&xdp(XdpMode::Generic));

@@ -52,16 +52,16 @@ impl FlowRates {
         if rate > PLAUSIBLE * self.fastest {
             return None;
         }
-        let is_misleading = span.late > 0 && self.is_much_late(span, time)
-            || span.payload < span.advance && self.is_short_of_samples(number, span, rate, time);
-        self.note_sampled(number, span, time);
+        let is_misleading = span.late > 0 && self.has_many_late_samples(span, time)
+            || span.payload < span.advance && self.has_lost_samples(number, span, rate, time);
+        self.record_sampled(number, span, time);
         let (lower, upper) = self.within_jitter(bits, bits, span);
         (!is_misleading).then_some(Measured { rate, lower, upper, basis: Basis::SequenceNumbers })
     }
 
     /// Adds the span to the sampling ratio: bytes sampled and bytes passed.
     #[inline(always)]
-    fn note_sampled(&mut self, number: u32, span: &Span, time: Timestamp) {
+    fn record_sampled(&mut self, number: u32, span: &Span, time: Timestamp) {
         let load = self.load_of_port(number) as f64 * self.per_monitor_rate;
         // Retransmitted data has passed once, even if it was lost before the monitor port.
         let sampled = match span.late {
@@ -76,7 +76,7 @@ impl FlowRates {
     /// Whether so many samples were late that the sample count is more accurate than sequence numbers: the share of
     /// late ones exceeds the sampling noise.
     #[cold]
-    fn is_much_late(&mut self, span: &Span, time: Timestamp) -> bool {
+    fn has_many_late_samples(&mut self, span: &Span, time: Timestamp) -> bool {
         let Some(ratio) = self.ratio.at(time.0) else { return false };
         let late = f64::from(span.late);
         late * late > (1.0 - ratio.value) * f64::from(span.samples)
@@ -85,7 +85,7 @@ impl FlowRates {
     /// Whether part of the sequence advance was lost before the monitor port. Then the estimated rate exceeds the
     /// output link's capacity, and fewer packets were sampled than expected, by more than three standard deviations;
     /// by six if the link is not known.
-    fn is_short_of_samples(&mut self, number: u32, span: &Span, rate: f64, time: Timestamp) -> bool {
+    fn has_lost_samples(&mut self, number: u32, span: &Span, rate: f64, time: Timestamp) -> bool {
         let track = &self.tracks[number as usize];
         let deviations = match links_of(track)[1] {
             Some(link) if self.links.would_overflow(link, track.rate, rate as u64) => 3.0,
@@ -135,24 +135,24 @@ impl FlowRates {
             return Measured { rate, lower: f64::NAN, upper: f64::NAN, basis: Basis::SamplingRatio };
         }
         // The ratio of a quiet port, and that of a port as busy as those of the TCP flows.
-        let (least, most) = (rate.min(plain), rate.max(plain * (1.0 + ratio.value)));
-        let (least, most) = ((least * (1.0 - relative)).max(sampled), most * (1.0 + relative));
+        let (min, max) = (rate.min(plain), rate.max(plain * (1.0 + ratio.value)));
+        let (min, max) = ((min * (1.0 - relative)).max(sampled), max * (1.0 + relative));
         let length = span.length as f64;
-        let (lower, upper) = self.within_jitter(least * length, most * length, span);
+        let (lower, upper) = self.within_jitter(min * length, max * length, span);
         // The queueing delay of samples is not known: the interval covers only the sampling error.
-        let (lower, upper) = if lower.is_nan() { (least, most) } else { (lower, upper) };
+        let (lower, upper) = if lower.is_nan() { (min, max) } else { (lower, upper) };
         Measured { rate, lower, upper, basis: Basis::SamplingRatio }
     }
 
-    /// Rates of `least` and `most` bits in a span whose ends are uncertain by the queueing delay at the monitor port;
+    /// Rates of `min` and `max` bits in a span whose ends are uncertain by the queueing delay at the monitor port;
     /// NaN if that is not known. Bits are times 1e9.
     #[inline(always)]
-    fn within_jitter(&self, least: f64, most: f64, span: &Span) -> (f64, f64) {
+    fn within_jitter(&self, min: f64, max: f64, span: &Span) -> (f64, f64) {
         let length = span.length as f64;
         match self.jitter {
             None => (f64::NAN, f64::NAN),
-            Some(jitter) if jitter < length => (least / (length + jitter), most / (length - jitter)),
-            Some(jitter) => (least / (length + jitter), f64::INFINITY),
+            Some(jitter) if jitter < length => (min / (length + jitter), max / (length - jitter)),
+            Some(jitter) => (min / (length + jitter), f64::INFINITY),
         }
     }
 

@@ -28,11 +28,11 @@ use crate::memory::{LargeArray, MemoryError, prefetch};
 use crate::meter::ages::Ages;
 use crate::meter::observer::Observer;
 use crate::rates::bounds::Bounds;
-use crate::rates::burst::{Sampled, Scene, Span, TURNED_BACK, Track};
+use crate::rates::burst::{Sampled, Span, TURNED_BACK, Track, TrackContext};
 use crate::rates::sampling::SamplingRatio;
 use crate::rates::{Basis, BurstOptions};
 pub use counters::RateCounters;
-pub(super) use crossings::{Crossed, Named};
+pub(super) use crossings::{CrossedThreshold, NamedFlow};
 use measure::Measured;
 use ports::capacities;
 
@@ -41,7 +41,7 @@ pub(super) const TICK: Nanos = Nanos::from_micros(250);
 
 /// The maximum idle timeout of a rate. Less than the 1 s that a flow lingers after its end, so that flows leave the
 /// links before they leave the flow table.
-const MAX_PATIENCE: u64 = 900_000_000;
+const MAX_IDLE_TIMEOUT: u64 = 900_000_000;
 
 /// Half of all sequence numbers: beyond that, the advance between two samples is ambiguous.
 const SEQUENCE_NUMBERS: f64 = 2_147_483_648.0;
@@ -82,10 +82,10 @@ pub(super) struct FlowRates {
     per_monitor_rate: f64,
     longest_span: u64,
     /// The maximum idle timeout of a rate.
-    most_patience: u64,
+    max_idle_timeout: u64,
     /// The rate of the fastest link in bits per second.
     fastest: f64,
-    scene: Scene,
+    context: TrackContext,
     /// The latest packet time.
     now: Timestamp,
     next_tick: u64,
@@ -94,7 +94,7 @@ pub(super) struct FlowRates {
     named: Vec<usize>,
     /// Reused from event to event.
     largest: Vec<(u64, u32)>,
-    crossed: Vec<Crossed>,
+    crossed: Vec<CrossedThreshold>,
     address_changes: Vec<AddressChange>,
 }
 
@@ -121,9 +121,9 @@ impl FlowRates {
             }),
             per_monitor_rate: options.monitor.map_or(0.0, |monitor| 1.0 / monitor.rate.0.max(1) as f64),
             longest_span: 0,
-            most_patience: options.flow_table.linger.0.saturating_sub(2 * TICK.0).min(MAX_PATIENCE),
+            max_idle_timeout: options.flow_table.linger.0.saturating_sub(2 * TICK.0).min(MAX_IDLE_TIMEOUT),
             fastest: 0.0,
-            scene: Scene { bytes_per_ns: 0.0, is_all: false },
+            context: TrackContext { bytes_per_ns: 0.0, is_all: false },
             now: Timestamp(0),
             next_tick: 0,
             counters: RateCounters::default(),
@@ -132,19 +132,19 @@ impl FlowRates {
             crossed: Vec::new(),
             address_changes: Vec::new(),
         };
-        rates.lay_links(options);
+        rates.set_up_links(options);
         Ok(rates)
     }
 
     /// Sets up the links of the newest topology.
-    fn lay_links(&mut self, options: &CollectorOptions) {
+    fn set_up_links(&mut self, options: &CollectorOptions) {
         let capacities = capacities(self.network.as_deref(), self.router);
         let fastest = capacities.iter().copied().max().unwrap_or(super::UNKNOWN_CAPACITY);
         self.fastest = fastest.0 as f64;
-        self.scene.bytes_per_ns = self.fastest / 8e9;
-        self.longest_span = (SEQUENCE_NUMBERS / self.scene.bytes_per_ns).min(1e18) as u64;
-        self.links.lay(&capacities, &options.rules);
-        self.members.lay(self.links.len());
+        self.context.bytes_per_ns = self.fastest / 8e9;
+        self.longest_span = (SEQUENCE_NUMBERS / self.context.bytes_per_ns).min(1e18) as u64;
+        self.links.set_up(&capacities, &options.rules);
+        self.members.set_up(self.links.len());
     }
 
     /// Sets a new network version; ports are inferred again as packets arrive. If the links have changed, rates and
@@ -163,7 +163,7 @@ impl FlowRates {
                     track.way.flags &= !flag::HAS_RATE;
                 }
             }
-            self.lay_links(options);
+            self.set_up_links(options);
         }
     }
 
@@ -217,7 +217,7 @@ impl FlowRates {
     }
 
     /// Returns the crossings since the last call.
-    pub(super) fn crossed(&mut self) -> &mut Vec<Crossed> {
+    pub(super) fn crossed(&mut self) -> &mut Vec<CrossedThreshold> {
         &mut self.crossed
     }
 
@@ -252,10 +252,10 @@ impl FlowRates {
         if now.0 >= self.next_tick {
             self.tick(now);
         } else if now.0.saturating_add(TURNED_BACK) < self.next_tick {
-            self.turn_back(now);
+            self.rewind(now);
         }
         if now >= self.era_ends {
-            self.turn_era(now);
+            self.begin_era(now);
         }
         self.now = self.now.max(now);
     }
@@ -271,23 +271,23 @@ impl FlowRates {
                 prefetch(&self.tracks[*track as usize]);
             }
             for track in tracks {
-                self.see_whether_idle(*track, now);
+                self.check_idle(*track, now);
             }
         }
         self.links.advance(now);
         for link in 0..self.links.len() {
-            if self.links.is_loud(link) || self.links.repeats(link) {
-                self.ask(link, now);
+            if self.links.must_evaluate(link) || self.links.repeats(link) {
+                self.evaluate_rules(link, now);
             }
         }
-        self.scene.is_all = self.ratio.at(now.0).is_some_and(|ratio| ratio.is_all());
+        self.context.is_all = self.ratio.at(now.0).is_some_and(|ratio| ratio.is_all());
     }
 
     /// Handles time that went backwards: a clock was set, a timestamp was wrong, or an older file is read. Timers far
     /// in the future expire now; flows last seen in the future are idle.
     #[cold]
-    fn turn_back(&mut self, now: Timestamp) {
-        self.links.turn_back(now);
+    fn rewind(&mut self, now: Timestamp) {
+        self.links.rewind(now);
         self.now = now;
         let mut taken = [0];
         while let &[track] = self.idle_order.take_before(u64::MAX, &mut taken) {
@@ -298,14 +298,14 @@ impl FlowRates {
         self.tick(now);
     }
 
-    fn see_whether_idle(&mut self, number: u32, now: Timestamp) {
+    fn check_idle(&mut self, number: u32, now: Timestamp) {
         self.tracks[number as usize].way.flags &= !flag::WAITS;
         if self.tracks[number as usize].rate == 0 {
             return;
         }
         match self.idle_at(number) {
             until if until <= now.0 => self.set_rate(number, 0, now),
-            until => self.wait(number, until),
+            until => self.schedule_check(number, until),
         }
     }
 
@@ -313,11 +313,11 @@ impl FlowRates {
     #[inline(always)]
     fn idle_at(&self, number: u32) -> u64 {
         let track = &self.tracks[number as usize];
-        track.last_time().saturating_add(track.patience(&self.bursts).min(self.most_patience))
+        track.last_time().saturating_add(track.idle_timeout(&self.bursts).min(self.max_idle_timeout))
     }
 
     /// Schedules an idle check of a track.
-    fn wait(&mut self, number: u32, until: u64) {
+    fn schedule_check(&mut self, number: u32, until: u64) {
         let flags = &mut self.tracks[number as usize].way.flags;
         if *flags & flag::WAITS == 0 {
             *flags |= flag::WAITS;
@@ -339,7 +339,7 @@ impl FlowRates {
         track.way.flags = flags & !(3 << flag::BASIS) | flag::HAS_RATE | (basis as u32) << flag::BASIS;
         track.bounds = Bounds::new(lower, upper, basis != Basis::SamplingRatio);
         if flags & flag::WAITS == 0 {
-            self.wait(number, self.idle_at(number));
+            self.schedule_check(number, self.idle_at(number));
         }
         self.set_rate(number, rate as u64, time);
     }
@@ -354,7 +354,7 @@ impl FlowRates {
         }
         let links = links_of(track);
         self.links.advance(now);
-        let mut is_loud = [false; 2];
+        let mut must_evaluate = [false; 2];
         for side in 0..2 {
             let Some(link) = links[side] else { continue };
             match (old > 0, new > 0) {
@@ -362,12 +362,12 @@ impl FlowRates {
                 (true, false) => self.members.leave(link, number, side),
                 _ => {}
             }
-            is_loud[side] = self.links.replace(link, old, new, now);
+            must_evaluate[side] = self.links.replace(link, old, new, now);
         }
         // Both sums must change before rules are evaluated.
         for side in 0..2 {
-            if let (Some(link), true) = (links[side], is_loud[side]) {
-                self.ask(link, now);
+            if let (Some(link), true) = (links[side], must_evaluate[side]) {
+                self.evaluate_rules(link, now);
             }
         }
     }
@@ -394,7 +394,7 @@ impl FlowRates {
             }
         }
         for link in loud.into_iter().flatten() {
-            self.ask(link, now);
+            self.evaluate_rules(link, now);
         }
     }
 
@@ -426,9 +426,9 @@ impl Observer for FlowRates {
         self.counters.samples += 1;
         let track = &mut self.tracks[number as usize];
         let flags = track.way.flags;
-        let sampled = track.sample(packet, &self.bursts, &self.scene);
+        let sampled = track.sample(packet, &self.bursts, &self.context);
         if flags & flag::UNUSUAL != 0 {
-            self.note_unusual(flags);
+            self.count_unusual(flags);
         }
         match sampled {
             Sampled::Within | Sampled::First => {}
@@ -443,7 +443,7 @@ impl Observer for FlowRates {
         for direction in [Direction::Forward, Direction::Reverse] {
             let number = track_of(slot, direction);
             self.set_rate(number, 0, now);
-            let of_it = |named: &&mut Named| named.track == number && named.key.is_none();
+            let of_it = |named: &&mut NamedFlow| named.track == number && named.key.is_none();
             let named = self.crossed.iter_mut().flat_map(|crossed| &mut crossed.flows);
             named.filter(of_it).for_each(|named| named.key = Some(key(direction)));
             let waits = self.tracks[number as usize].way.flags & flag::WAITS;

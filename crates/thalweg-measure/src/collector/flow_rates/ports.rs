@@ -49,7 +49,7 @@ impl FlowRates {
 
     /// Starts a new era: from now on packets may take other paths.
     #[cold]
-    pub(super) fn turn_era(&mut self, now: Timestamp) {
+    pub(super) fn begin_era(&mut self, now: Timestamp) {
         self.era += 1;
         let network = self.network.as_deref();
         let changes = network.into_iter().flat_map(|network| {
@@ -59,7 +59,7 @@ impl FlowRates {
     }
 
     #[cold]
-    pub(super) fn note_unusual(&mut self, flags: u32) {
+    pub(super) fn count_unusual(&mut self, flags: u32) {
         self.counters.ambiguous += u64::from(flags & flag::AMBIGUOUS != 0);
         self.counters.forgotten += u64::from(flags & flag::FORGOTTEN != 0);
         if flags >> flag::CASE != 0 {

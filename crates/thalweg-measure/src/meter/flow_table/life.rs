@@ -4,7 +4,7 @@ use super::{FlowTable, Lookup, NONE, Output};
 use crate::detect::sliding_window::{Flight, NO_TRACK};
 use crate::detect::{Cheetah, CheetahEnd, Finding};
 use crate::memory::prefetch;
-use crate::meter::entry::{Entry, Handed, State, V6Addresses};
+use crate::meter::entry::{Entry, Exported, State, V6Addresses};
 use crate::meter::observer::Observer;
 use crate::meter::record::{EndReason, FlowRecord};
 use thalweg_wire::{Bytes, Direction, FlowKey, Packet, TcpFlags, Timestamp};
@@ -12,7 +12,7 @@ use thalweg_wire::{Bytes, Direction, FlowKey, Packet, TcpFlags, Timestamp};
 impl FlowTable {
     /// Handles a slot removed from the order of ages: its flow ends if it was last used before the tick `before`;
     /// otherwise the slot is added back.
-    pub(super) fn take_aged(
+    pub(super) fn process_aged(
         &mut self,
         slot: u32,
         before: u64,
@@ -31,7 +31,7 @@ impl FlowTable {
     }
 
     /// Handles a slot removed from the order of flows that TCP has ended: its linger is over, or it is added back.
-    pub(super) fn take_lingering(
+    pub(super) fn process_lingering(
         &mut self,
         slot: u32,
         lingered_before: u64,
@@ -40,7 +40,7 @@ impl FlowTable {
     ) {
         let tick = self.linger_tick(self.entries[slot as usize].last);
         let entry = &mut self.entries[slot as usize];
-        entry.clear(State::LINGERS);
+        entry.clear(State::LINGERING);
         match entry.is(State::CLOSING) {
             true if tick < lingered_before => self.end(slot, EndReason::Fin, output, observer),
             true => self.put_lingering(slot, tick),
@@ -58,8 +58,8 @@ impl FlowTable {
 
     fn put_lingering(&mut self, slot: u32, tick: u64) {
         let entry = &mut self.entries[slot as usize];
-        if !entry.is(State::LINGERS) {
-            entry.set(State::LINGERS);
+        if !entry.is(State::LINGERING) {
+            entry.set(State::LINGERING);
             self.closing.put(slot, tick);
         }
     }
@@ -120,7 +120,7 @@ impl FlowTable {
     fn evict(&mut self, output: &mut Output, observer: &mut impl Observer) {
         while let [slot] = *self.ages.take_before(u64::MAX, &mut [0]) {
             let live = self.live;
-            self.take_aged(slot, self.ages.oldest() + 1, EndReason::Evicted, output, observer);
+            self.process_aged(slot, self.ages.oldest() + 1, EndReason::Evicted, output, observer);
             if self.live < live {
                 return;
             }
@@ -130,7 +130,7 @@ impl FlowTable {
 
     /// Called before `packet` is counted: the packets so far may be a complete flow or part.
     #[cold]
-    pub(super) fn turn_over(
+    pub(super) fn end_or_split(
         &mut self,
         slot: u32,
         packet: &Packet,
@@ -145,9 +145,9 @@ impl FlowTable {
         let closed = entry.is(State::CLOSING) && (syn || quiet > self.options.linger);
         if idle || closed {
             observer.end(slot, |direction| self.key(slot, direction));
-            self.begin_anew(slot, packet, direction, output);
+            self.restart(slot, packet, direction, output);
         } else if packet.time - Timestamp(entry.first) >= self.options.active_timeout {
-            self.cut(slot, EndReason::Active, output);
+            self.split(slot, EndReason::Active, output);
         } else {
             return;
         }
@@ -156,17 +156,17 @@ impl FlowTable {
     }
 
     /// Restarts the slot for the next flow of the same 5-tuple; nothing is carried over.
-    fn begin_anew(&mut self, slot: u32, packet: &Packet, direction: Direction, output: &mut Output) {
+    fn restart(&mut self, slot: u32, packet: &Packet, direction: Direction, output: &mut Output) {
         let reason = self.entries[slot as usize].reason(EndReason::Idle);
         self.report_end(slot, output);
-        self.cut(slot, reason, output);
+        self.split(slot, reason, output);
         let entry = &mut self.entries[slot as usize];
         if let Some(detector) = &mut self.detector {
             detector.release(slot, &mut entry.track);
         }
         (entry.bytes, entry.packets) = ([0; 2], [0; 2]);
         entry.set_initiator(packet, direction);
-        entry.clear(State::CUT);
+        entry.clear(State::SPLIT);
         entry.clear(State::CLOSING);
         for direction in [Direction::Forward, Direction::Reverse] {
             entry.clear(State::cheetah(direction));
@@ -175,17 +175,17 @@ impl FlowTable {
     }
 
     /// Exports the counts since the last record.
-    pub(super) fn cut(&mut self, slot: u32, reason: EndReason, output: &mut Output) {
+    pub(super) fn split(&mut self, slot: u32, reason: EndReason, output: &mut Output) {
         let record = self.record(slot, reason);
-        self.hand_on(record, output);
-        let begun = self.begun(slot).0;
+        self.export(record, output);
+        let begun = self.start_time(slot).0;
         let entry = &mut self.entries[slot as usize];
-        self.handed[slot as usize] = Handed { bytes: entry.bytes, packets: entry.packets, first: begun };
+        self.exported[slot as usize] = Exported { bytes: entry.bytes, packets: entry.packets, first: begun };
         if reason != EndReason::Active {
             entry.tcp_flags = [0; 2];
         }
         entry.first = entry.last;
-        entry.set(State::CUT);
+        entry.set(State::SPLIT);
     }
 
     /// Ends a flow and frees its slot.
@@ -201,7 +201,7 @@ impl FlowTable {
         self.report_end(slot, output);
         let record = self.record(slot, reason);
         if record.packets() > 0 {
-            self.hand_on(record, output);
+            self.export(record, output);
         }
         let entry = &mut self.entries[slot as usize];
         if let Some(detector) = &mut self.detector {
@@ -215,7 +215,7 @@ impl FlowTable {
         self.live -= 1;
     }
 
-    fn hand_on(&mut self, record: FlowRecord, output: &mut Output) {
+    fn export(&mut self, record: FlowRecord, output: &mut Output) {
         self.counters.records[record.end_reason as usize] += 1;
         output.records.push(record);
     }
@@ -230,7 +230,7 @@ impl FlowTable {
         output: &mut Output,
     ) {
         self.counters.cheetahs += 1;
-        let first = self.begun(slot);
+        let first = self.start_time(slot);
         let entry = &mut self.entries[slot as usize];
         entry.set(State::cheetah(direction));
         let detected = Timestamp(entry.last);
@@ -245,7 +245,7 @@ impl FlowTable {
             if entry.is(State::cheetah(direction)) {
                 let key = self.key(slot, direction);
                 let way = direction as usize;
-                let (first, last) = (self.begun(slot), Timestamp(entry.last));
+                let (first, last) = (self.start_time(slot), Timestamp(entry.last));
                 let (packets, bytes) = (u64::from(entry.packets[way]), Bytes(entry.bytes[way]));
                 output.findings.push(Finding::Ended(CheetahEnd { key, first, last, packets, bytes }));
             }

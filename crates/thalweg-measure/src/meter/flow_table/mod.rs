@@ -32,7 +32,7 @@ mod options;
 pub use options::{FlowTableError, FlowTableOptions};
 
 use super::ages::{Ages, SPAN};
-use super::entry::{Entry, Handed, State, V6Addresses, Words};
+use super::entry::{Entry, Exported, State, V6Addresses, Words};
 use super::observer::Observer;
 use super::record::{EndReason, FlowRecord, Traffic};
 use crate::detect::Finding;
@@ -93,7 +93,7 @@ pub struct FlowTable {
     index: SlotIndex,
     entries: LargeArray<Entry>,
     v6: LargeArray<V6Addresses>,
-    handed: LargeArray<Handed>,
+    exported: LargeArray<Exported>,
     /// Flows by last use.
     ages: Ages,
     /// Flows that TCP has ended, by last use.
@@ -110,7 +110,7 @@ pub struct FlowTable {
 
 /// One direction of a live flow.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct DirectionCounts {
     /// The key, in its own direction.
     pub(crate) key: FlowKey,
     /// First and last packet of either direction.
@@ -151,7 +151,7 @@ impl FlowTable {
             index: SlotIndex::new(capacity)?,
             entries: LargeArray::zeroed(capacity)?,
             v6: LargeArray::zeroed(capacity)?,
-            handed: LargeArray::zeroed(capacity)?,
+            exported: LargeArray::zeroed(capacity)?,
             ages: Ages::new(capacity)?,
             closing: Ages::new(capacity)?,
             detector,
@@ -192,7 +192,7 @@ impl FlowTable {
 
     /// Returns the maximum memory of the table, its index and its detector.
     pub fn bytes(&self) -> Bytes {
-        let arrays = [self.index.bytes(), self.entries.bytes(), self.v6.bytes(), self.handed.bytes()];
+        let arrays = [self.index.bytes(), self.entries.bytes(), self.v6.bytes(), self.exported.bytes()];
         let orders = [self.ages.bytes(), self.closing.bytes()];
         let detector = self.detector.as_ref().map(SlidingWindow::bytes);
         arrays.into_iter().chain(orders).chain(detector).fold(Bytes(0), |sum, part| sum + part)
@@ -242,14 +242,14 @@ impl FlowTable {
         while let slots @ [_, ..] = self.ages.take_before(idle_before, &mut taken) {
             self.prefetch_ends(slots);
             for slot in slots {
-                self.take_aged(*slot, idle_before, EndReason::Idle, output, observer);
+                self.process_aged(*slot, idle_before, EndReason::Idle, output, observer);
             }
         }
         let lingered_before = self.linger_tick(now.saturating_sub(self.options.linger).0);
         while let slots @ [_, ..] = self.closing.take_before(lingered_before, &mut taken) {
             self.prefetch_ends(slots);
             for slot in slots {
-                self.take_lingering(*slot, lingered_before, output, observer);
+                self.process_lingering(*slot, lingered_before, output, observer);
             }
         }
     }
@@ -287,7 +287,7 @@ impl FlowTable {
         let entry = &self.entries[slot as usize];
         let way = entry.initiator();
         let bytes = [way, way.opposite()].map(|way| entry.bytes[way as usize]);
-        (bytes, self.begun(slot))
+        (bytes, self.start_time(slot))
     }
 
     /// Returns the number of slots that have ever been used: they are the first ones.
@@ -303,12 +303,12 @@ impl FlowTable {
     }
 
     /// Returns the counts of one direction of a slot's flow; `None` if it has no packets.
-    pub(crate) fn seen(&self, slot: u32, direction: Direction) -> Option<Seen> {
+    pub(crate) fn direction_counts(&self, slot: u32, direction: Direction) -> Option<DirectionCounts> {
         let entry = self.entries.get(slot as usize).filter(|entry| entry.is(State::OCCUPIED))?;
         let way = direction as usize;
-        (entry.packets[way] > 0).then(|| Seen {
+        (entry.packets[way] > 0).then(|| DirectionCounts {
             key: self.key(slot, direction),
-            first: self.begun(slot),
+            first: self.start_time(slot),
             last: Timestamp(entry.last),
             packets: u64::from(entry.packets[way]),
             bytes: Bytes(entry.bytes[way]),
@@ -388,7 +388,7 @@ impl FlowTable {
         let idle = now.saturating_sub(entry.last) > self.options.idle_timeout.0;
         let active = now.saturating_sub(entry.first) >= self.options.active_timeout.0;
         if idle | active | entry.is(State::CLOSING) {
-            self.turn_over(slot, packet, lookup.direction, output, observer);
+            self.end_or_split(slot, packet, lookup.direction, output, observer);
         }
         self.add(slot, packet, lookup.direction, output);
         slot
@@ -421,7 +421,7 @@ impl FlowTable {
             self.note_end(slot);
         }
         if is_long {
-            self.cut(slot, EndReason::Active, output);
+            self.split(slot, EndReason::Active, output);
         }
     }
 
@@ -441,12 +441,13 @@ impl FlowTable {
     /// Returns the record of what was counted since the last one.
     fn record(&self, slot: u32, end_reason: EndReason) -> FlowRecord {
         let entry = &self.entries[slot as usize];
-        let handed = if entry.is(State::CUT) { self.handed[slot as usize] } else { Handed::default() };
+        let exported =
+            if entry.is(State::SPLIT) { self.exported[slot as usize] } else { Exported::default() };
         let traffic = |direction: Direction| {
             let way = direction as usize;
             Traffic {
-                packets: u64::from(entry.packets[way].wrapping_sub(handed.packets[way])),
-                bytes: Bytes(entry.bytes[way] - handed.bytes[way]),
+                packets: u64::from(entry.packets[way].wrapping_sub(exported.packets[way])),
+                bytes: Bytes(entry.bytes[way] - exported.bytes[way]),
                 tcp_flags: TcpFlags(entry.tcp_flags[way]),
                 cheetah: entry.is(State::cheetah(direction)),
             }
@@ -463,9 +464,9 @@ impl FlowTable {
     }
 
     /// Returns the time of the flow's first packet, regardless of earlier records.
-    fn begun(&self, slot: u32) -> Timestamp {
+    fn start_time(&self, slot: u32) -> Timestamp {
         let entry = &self.entries[slot as usize];
-        Timestamp(if entry.is(State::CUT) { self.handed[slot as usize].first } else { entry.first })
+        Timestamp(if entry.is(State::SPLIT) { self.exported[slot as usize].first } else { entry.first })
     }
 
     fn key(&self, slot: u32, direction: Direction) -> FlowKey {

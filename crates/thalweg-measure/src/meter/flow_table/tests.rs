@@ -200,10 +200,10 @@ proptest! {
             last_use.retain(|used| *used != canonical);
             let evicted = (last_use.len() == 8).then(|| last_use.remove(0));
             last_use.push(canonical);
-            let handed: Vec<_> = output.records.drain(..).collect();
-            prop_assert_eq!(handed.iter().map(|record| record.key.canonical().0).collect::<Vec<_>>(),
+            let exported: Vec<_> = output.records.drain(..).collect();
+            prop_assert_eq!(exported.iter().map(|record| record.key.canonical().0).collect::<Vec<_>>(),
                 evicted.into_iter().collect::<Vec<_>>());
-            prop_assert!(handed.iter().all(|record| record.end_reason == EndReason::Evicted));
+            prop_assert!(exported.iter().all(|record| record.end_reason == EndReason::Evicted));
             prop_assert_eq!(table.live() as usize, last_use.len());
         }
     }

@@ -30,7 +30,7 @@
 //! advance, nor do resets, and later fragments have no sequence number.
 //!
 //! Without an advance of sequence numbers, the direction only acknowledges, or its protocol has none. Then its
-//! samples are counted, over spans of at least [`ENOUGH_SAMPLES`] if there are that many.
+//! samples are counted, over spans of at least [`MIN_SAMPLES`] if there are that many.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -48,11 +48,11 @@ const RANGES: u32 = 256;
 /// gap between packets (12) (IEEE 802.3, sections 3.1.1 and 4.4.2).
 const FRAMING: u32 = 38;
 /// The minimum bytes of a frame on the wire: 64, and 20 around it.
-const SHORTEST: u32 = 84;
+const MIN_FRAME: u32 = 84;
 
 /// The minimum number of samples of a span without sequence numbers, unless it lasts [`LONGEST_COUNT`]. If samples
 /// are drawn at random, their number is within 18 % of its mean 19 times out of 20.
-pub const ENOUGH_SAMPLES: u32 = 128;
+pub const MIN_SAMPLES: u32 = 128;
 /// The longest span without sequence numbers that waits for samples.
 pub const LONGEST_COUNT: Nanos = Nanos::from_millis(20);
 
@@ -106,7 +106,7 @@ pub(crate) struct Track {
 
 /// The environment of a track.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Scene {
+pub(crate) struct TrackContext {
     /// The maximum sending rate, in bytes per nanosecond.
     pub(crate) bytes_per_ns: f64,
     /// Whether every packet is sampled.
@@ -165,7 +165,7 @@ pub(crate) enum Sampled {
 /// Returns the bytes that an IP packet takes on an Ethernet link.
 #[inline(always)]
 pub(crate) fn wire_bytes(ip_length: u32) -> u32 {
-    ip_length.saturating_add(FRAMING).max(SHORTEST)
+    ip_length.saturating_add(FRAMING).max(MIN_FRAME)
 }
 
 impl Track {
@@ -194,7 +194,7 @@ impl Track {
     /// interval between its samples (so that a steady flow, sampled at random, is considered idle less than once in
     /// 2,000 samples). The shorter one of its last two pauses counts, because one may have been a longer rest.
     #[inline(always)]
-    pub(crate) fn patience(&self, options: &BurstOptions) -> u64 {
+    pub(crate) fn idle_timeout(&self, options: &BurstOptions) -> u64 {
         let [last, before] = self.pauses;
         let pause = if before == 0 { last } else { last.min(before) };
         (2 * options.gap.0.max(u64::from(pause) * PAUSE)).max(8 * u64::from(self.mean_gap))
@@ -202,17 +202,22 @@ impl Track {
 
     /// Processes a sample.
     #[inline(always)]
-    pub(crate) fn sample(&mut self, packet: &Packet, options: &BurstOptions, scene: &Scene) -> Sampled {
+    pub(crate) fn sample(
+        &mut self,
+        packet: &Packet,
+        options: &BurstOptions,
+        context: &TrackContext,
+    ) -> Sampled {
         let time = packet.time.0;
         if time.saturating_add(TURNED_BACK) < self.burst_time {
             self.samples = 0;
         }
         if packet.key.protocol != Protocol::TCP {
-            return self.unsequenced(time, packet, options, scene.is_all);
+            return self.unsequenced(time, packet, options, context.is_all);
         }
-        const UNSURE: TcpFlags = TcpFlags(TcpFlags::SYN.0 | TcpFlags::RST.0);
-        if (packet.tcp_flags.intersects(UNSURE) || packet.is_unusual())
-            && let Some(sampled) = self.unsure(time, packet)
+        const UNRELIABLE: TcpFlags = TcpFlags(TcpFlags::SYN.0 | TcpFlags::RST.0);
+        if (packet.tcp_flags.intersects(UNRELIABLE) || packet.is_unusual())
+            && let Some(sampled) = self.unreliable(time, packet)
         {
             return sampled;
         }
@@ -228,7 +233,7 @@ impl Track {
         let end = begin.wrapping_add(length);
         let ahead = begin.wrapping_sub(self.next_sequence) as i32;
         let gap = time.saturating_sub(self.last_time);
-        let is_possible = f64::from(ahead) <= (gap + options.longest.0) as f64 * scene.bytes_per_ns;
+        let is_possible = f64::from(ahead) <= (gap + options.longest.0) as f64 * context.bytes_per_ns;
         if ahead < 0 || !is_possible {
             return self.late(time, packet, begin, end);
         }
@@ -236,7 +241,7 @@ impl Track {
         let advance = begin.wrapping_sub(self.burst_sequence);
         // One unpredictable branch, not four.
         let is_over = (gap >= options.gap.0) | (length >= self.longest(options));
-        let tells = (advance > 0) | self.enough(length, options, scene.is_all);
+        let tells = (advance > 0) | self.has_enough_samples(length, options, context.is_all);
         let sampled = if is_over & (length > 0) & tells {
             let span = self.close(length, advance, gap);
             (self.burst_time, self.burst_sequence) = (time, begin);
@@ -244,18 +249,18 @@ impl Track {
         } else {
             Sampled::Within
         };
-        self.note_gap(gap);
+        self.update_mean_gap(gap);
         self.last_time = self.last_time.max(time);
         self.forget(self.next_sequence, end);
         self.next_sequence = end;
         self.count(packet);
-        self.see(begin, packet.payload_length);
+        self.mark_seen(begin, packet.payload_length);
         sampled
     }
 
     /// Handles a packet with an unreliable sequence number; returns `None` if it is reliable after all.
     #[cold]
-    fn unsure(&mut self, time: u64, packet: &Packet) -> Option<Sampled> {
+    fn unreliable(&mut self, time: u64, packet: &Packet) -> Option<Sampled> {
         if packet.tcp_flags.intersects(TcpFlags::SYN) {
             let begin = packet.tcp_sequence;
             self.begin(time, packet, begin, begin.wrapping_add(packet.payload_length).wrapping_add(1));
@@ -281,10 +286,10 @@ impl Track {
         }
         let gap = time.saturating_sub(self.last_time);
         let length = time.saturating_sub(self.burst_time);
-        self.note_gap(gap);
+        self.update_mean_gap(gap);
         self.last_time = self.last_time.max(time);
         let is_over = gap >= options.gap.0 || length >= options.longest.0;
-        if is_over && self.enough(length, options, is_all) {
+        if is_over && self.has_enough_samples(length, options, is_all) {
             let span = self.close(length, 0, gap);
             self.burst_time = time;
             self.count(packet);
@@ -303,7 +308,7 @@ impl Track {
     /// Updates the running mean of the time between samples by an eighth of the difference. A pause counts as at most
     /// eight times the mean, so that it is soon forgotten.
     #[inline(always)]
-    fn note_gap(&mut self, gap: u64) {
+    fn update_mean_gap(&mut self, gap: u64) {
         let mean = i64::from(self.mean_gap);
         let gap = gap.min(u64::from(u32::MAX)) as i64;
         let next = if mean == 0 { gap } else { mean + ((gap.min(8 * mean) - mean) >> 3) };
@@ -312,8 +317,8 @@ impl Track {
 
     /// Whether a span without sequence numbers has enough samples. If every packet is sampled, any span has.
     #[inline(always)]
-    fn enough(&self, length: u64, options: &BurstOptions, is_all: bool) -> bool {
-        let wanted = if is_all { 1 } else { ENOUGH_SAMPLES };
+    fn has_enough_samples(&self, length: u64, options: &BurstOptions, is_all: bool) -> bool {
+        let wanted = if is_all { 1 } else { MIN_SAMPLES };
         (length >= options.longest.0) & (self.samples >= wanted) | (length >= LONGEST_COUNT.0)
     }
 
@@ -323,7 +328,7 @@ impl Track {
         (self.wire, self.payload, self.samples, self.late) = (0, 0, 0, 0);
         self.seen = [0; RANGES as usize / 64];
         self.count(packet);
-        self.see(begin, packet.payload_length);
+        self.mark_seen(begin, packet.payload_length);
     }
 
     #[inline(always)]
@@ -361,7 +366,7 @@ impl Track {
             self.repeated = self.repeated.saturating_add(packet.payload_length);
             return Sampled::Repeated;
         }
-        self.see(begin, packet.payload_length);
+        self.mark_seen(begin, packet.payload_length);
         self.reordered = self.reordered.saturating_add(1);
         Sampled::Late
     }
@@ -394,7 +399,7 @@ impl Track {
 
     /// Marks a segment that begins here as seen, unless it is too short.
     #[inline(always)]
-    fn see(&mut self, sequence: u32, payload: u32) {
+    fn mark_seen(&mut self, sequence: u32, payload: u32) {
         let range = sequence / RANGE % RANGES;
         self.seen[range as usize / 64] |= u64::from(payload >= RANGE) << (range % 64);
     }

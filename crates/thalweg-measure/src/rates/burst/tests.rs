@@ -8,7 +8,7 @@ use super::*;
 const SEGMENT: u32 = 1_448;
 const SECOND: u64 = 1_000_000_000;
 /// A network of 100 Gbit/s links, where some packets are not sampled.
-const SCENE: Scene = Scene { bytes_per_ns: 12.5, is_all: false };
+const CONTEXT: TrackContext = TrackContext { bytes_per_ns: 12.5, is_all: false };
 
 fn tcp(time: u64, sequence: u32, payload: u32, flags: TcpFlags) -> Packet {
     Packet {
@@ -36,7 +36,7 @@ fn udp(time: u64) -> Packet {
 fn spans(packets: impl IntoIterator<Item = Packet>) -> (Track, Vec<Span>) {
     let (mut track, mut spans) = (Track::zeroed(), Vec::new());
     for packet in packets {
-        if let Sampled::Began(span) = track.sample(&packet, &BurstOptions::default(), &SCENE) {
+        if let Sampled::Began(span) = track.sample(&packet, &BurstOptions::default(), &CONTEXT) {
             spans.push(span);
         }
     }
@@ -105,7 +105,7 @@ proptest! {
         for (gap, sequence, payload, flags, is_back) in steps {
             now = if is_back { now.saturating_sub(gap) } else { now + gap };
             let packet = tcp(now, sequence % 100_000, payload, TcpFlags(flags));
-            if let Sampled::Began(span) = track.sample(&packet, &BurstOptions::default(), &SCENE) {
+            if let Sampled::Began(span) = track.sample(&packet, &BurstOptions::default(), &CONTEXT) {
                 covered += span.length;
             }
         }
@@ -143,7 +143,7 @@ fn a_span_lasts_as_long_as_the_longest_burst() {
 fn repeated_and_late_samples_are_distinguished() {
     let mut track = Track::zeroed();
     let mut sample =
-        |time, sequence| track.sample(&data(SECOND + time, sequence), &BurstOptions::default(), &SCENE);
+        |time, sequence| track.sample(&data(SECOND + time, sequence), &BurstOptions::default(), &CONTEXT);
     assert_eq!(sample(0, 0), Sampled::First);
     assert_eq!(sample(1, SEGMENT), Sampled::Within);
     assert_eq!(sample(2, 4 * SEGMENT), Sampled::Within);
@@ -159,10 +159,10 @@ fn repeated_and_late_samples_are_distinguished() {
 fn keep_alives_and_acknowledgments_are_neither_late_nor_data() {
     let mut track = Track::zeroed();
     let options = BurstOptions::default();
-    track.sample(&data(SECOND, 1_000), &options, &SCENE);
+    track.sample(&data(SECOND, 1_000), &options, &CONTEXT);
     let next = 1_000 + SEGMENT;
-    let keep_alive = track.sample(&tcp(SECOND + 50, next - 1, 1, TcpFlags::ACK), &options, &SCENE);
-    let acknowledgment = track.sample(&tcp(SECOND + 60, next, 0, TcpFlags::ACK), &options, &SCENE);
+    let keep_alive = track.sample(&tcp(SECOND + 50, next - 1, 1, TcpFlags::ACK), &options, &CONTEXT);
+    let acknowledgment = track.sample(&tcp(SECOND + 60, next, 0, TcpFlags::ACK), &options, &CONTEXT);
     assert_eq!([keep_alive, acknowledgment], [Sampled::Within; 2]);
     assert_eq!((track.repeated(), track.reordered(), track.next_sequence), (0, 0, next));
 }
@@ -171,9 +171,9 @@ fn keep_alives_and_acknowledgments_are_neither_late_nor_data() {
 fn syn_and_fin_take_a_sequence_number() {
     let mut track = Track::zeroed();
     let options = BurstOptions::default();
-    track.sample(&tcp(SECOND, 99, 0, TcpFlags::SYN), &options, &SCENE);
+    track.sample(&tcp(SECOND, 99, 0, TcpFlags::SYN), &options, &CONTEXT);
     assert_eq!(track.next_sequence, 100);
-    track.sample(&tcp(SECOND + 1, 100, 10, TcpFlags::FIN | TcpFlags::ACK), &options, &SCENE);
+    track.sample(&tcp(SECOND + 1, 100, 10, TcpFlags::FIN | TcpFlags::ACK), &options, &CONTEXT);
     assert_eq!(track.next_sequence, 111);
 }
 
@@ -181,10 +181,10 @@ fn syn_and_fin_take_a_sequence_number() {
 fn a_new_connection_with_lower_sequence_numbers_is_accepted() {
     let mut track = Track::zeroed();
     let options = BurstOptions::default();
-    track.sample(&data(SECOND, 3_000_000_000), &options, &SCENE);
-    let soon = track.sample(&data(SECOND + 1_000, 2_000_000_000), &options, &SCENE);
+    track.sample(&data(SECOND, 3_000_000_000), &options, &CONTEXT);
+    let soon = track.sample(&data(SECOND + 1_000, 2_000_000_000), &options, &CONTEXT);
     assert_eq!(soon, Sampled::Late);
-    let later = track.sample(&data(SECOND + 200_000_000, 2_000_000_000), &options, &SCENE);
+    let later = track.sample(&data(SECOND + 200_000_000, 2_000_000_000), &options, &CONTEXT);
     assert_eq!((later, track.next_sequence), (Sampled::First, 2_000_000_000 + SEGMENT));
 }
 
@@ -197,7 +197,11 @@ fn without_sequence_numbers_a_span_waits_for_samples() {
     assert!(sparse.iter().all(|span| span.samples == 20 && span.length == 20_000_000), "{sparse:?}");
     let mut track = Track::zeroed();
     let all = (0..200).map(|n| {
-        track.sample(&udp(SECOND + n * 10_000), &BurstOptions::default(), &Scene { is_all: true, ..SCENE })
+        track.sample(
+            &udp(SECOND + n * 10_000),
+            &BurstOptions::default(),
+            &TrackContext { is_all: true, ..CONTEXT },
+        )
     });
     assert_eq!(
         all.filter(|sampled| matches!(sampled, Sampled::Began(_))).count(),

@@ -145,7 +145,7 @@ impl TaskKind for ChangeTask {
         Some(self.period)
     }
 
-    fn worth(&self) -> u64 {
+    fn memory_weight(&self) -> u64 {
         4
     }
 

@@ -44,7 +44,7 @@ impl TaskKind for DistinctTask {
         Err("a flow key")
     }
 
-    fn worth(&self) -> u64 {
+    fn memory_weight(&self) -> u64 {
         1
     }
 

@@ -67,7 +67,7 @@ impl TaskKind for EntropyTask {
     }
 
     /// One sketch per level.
-    fn worth(&self) -> u64 {
+    fn memory_weight(&self) -> u64 {
         8
     }
 

@@ -106,7 +106,7 @@ impl TaskKind for HeavyTask {
         Ok(())
     }
 
-    fn worth(&self) -> u64 {
+    fn memory_weight(&self) -> u64 {
         4
     }
 

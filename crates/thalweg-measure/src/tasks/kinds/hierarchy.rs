@@ -130,7 +130,7 @@ impl TaskKind for HierarchyTask {
     }
 
     /// One sketch per level.
-    fn worth(&self) -> u64 {
+    fn memory_weight(&self) -> u64 {
         8
     }
 

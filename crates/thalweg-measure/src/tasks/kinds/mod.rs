@@ -108,9 +108,9 @@ macro_rules! kinds {
                 }
             }
 
-            pub(super) fn worth(&self) -> u64 {
+            pub(super) fn memory_weight(&self) -> u64 {
                 match self {
-                    $(TaskSpec::$kind(task) => task.worth(),)*
+                    $(TaskSpec::$kind(task) => task.memory_weight(),)*
                 }
             }
 

@@ -68,7 +68,7 @@ impl TaskKind for MomentsTask {
         Ok(())
     }
 
-    fn worth(&self) -> u64 {
+    fn memory_weight(&self) -> u64 {
         1
     }
 

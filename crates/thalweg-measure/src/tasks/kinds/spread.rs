@@ -116,7 +116,7 @@ impl TaskKind for SpreadTask {
         Err("nothing more")
     }
 
-    fn worth(&self) -> u64 {
+    fn memory_weight(&self) -> u64 {
         4
     }
 

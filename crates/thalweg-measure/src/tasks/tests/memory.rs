@@ -42,12 +42,12 @@ fn states_are_as_large_as_planned() {
 #[test]
 fn the_reported_minimum_memory_is_sufficient() {
     for (workers, kept) in [(1, 1), (2, 5), (16, 3)] {
-        let Err(PlanError::Memory { least, memory, .. }) = planned(ALL, 1000, workers, kept) else {
+        let Err(PlanError::Memory { min, memory, .. }) = planned(ALL, 1000, workers, kept) else {
             panic!("1000 bytes were enough");
         };
         assert_eq!(memory, Bytes(1000));
-        assert_eq!(planned(ALL, least.0, workers, kept).unwrap().bytes(), least);
-        assert!(planned(ALL, least.0 - 1, workers, kept).is_err());
+        assert_eq!(planned(ALL, min.0, workers, kept).unwrap().bytes(), min);
+        assert!(planned(ALL, min.0 - 1, workers, kept).is_err());
     }
 }
 

@@ -6,25 +6,25 @@ use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 
 /// The timeout of one read: as long as [`thalweg_wire::Source`] allows a source to be silent.
-const PATIENCE_MS: libc::c_int = 100;
+const TIMEOUT_MS: libc::c_int = 100;
 
 /// A file whose reads return [`io::ErrorKind::WouldBlock`] if nothing arrives for 100 ms, or on a signal.
 #[derive(Debug)]
-pub(super) struct Patient {
+pub(super) struct TimeoutReader {
     file: File,
 }
 
-impl Patient {
-    pub(super) fn new(file: File) -> Patient {
-        Patient { file }
+impl TimeoutReader {
+    pub(super) fn new(file: File) -> TimeoutReader {
+        TimeoutReader { file }
     }
 }
 
-impl Read for Patient {
+impl Read for TimeoutReader {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let mut wanted = libc::pollfd { fd: self.file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: `wanted` is one valid pollfd for the length of the call, and its descriptor is open.
-        match unsafe { libc::poll(&mut wanted, 1, PATIENCE_MS) } {
+        match unsafe { libc::poll(&mut wanted, 1, TIMEOUT_MS) } {
             0 => Err(io::ErrorKind::WouldBlock.into()),
             -1 => Err(match io::Error::last_os_error() {
                 error if error.kind() == io::ErrorKind::Interrupted => io::ErrorKind::WouldBlock.into(),
