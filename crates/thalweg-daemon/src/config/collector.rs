@@ -192,7 +192,7 @@ impl RuleConfig {
         &self,
         network: &NetworkState,
         router: RouterId,
-    ) -> Result<Option<Vec<thalweg_measure::collector::LinkSide>>, LinkSelectionError> {
+    ) -> Result<Option<Vec<thalweg_measure::collector::LinkDirection>>, LinkSelectionError> {
         if self.links.contains(&LinkSelection::All) {
             return Ok(None);
         }

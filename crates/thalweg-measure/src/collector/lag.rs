@@ -127,9 +127,9 @@ mod tests {
                 prop_assert!((found - expected).abs() <= 1e-5 * 1e11, "{found} at {time}, expected {expected}");
             }
             let later = lag.smoothed_at(Timestamp(time + constant), sum, behind);
-            let way = if constant == 0 { 1.0 } else { -(-1.0f64).exp_m1() };
+            let share = if constant == 0 { 1.0 } else { -(-1.0f64).exp_m1() };
             let expected = if constant == 0 { sum as f64 } else { expected };
-            prop_assert!((later - (expected + (sum as f64 - expected) * way)).abs() <= 1e-5 * 1e11);
+            prop_assert!((later - (expected + (sum as f64 - expected) * share)).abs() <= 1e-5 * 1e11);
         }
     }
 

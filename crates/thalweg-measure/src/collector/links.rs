@@ -11,7 +11,7 @@ use thalweg_wire::{BitRate, Nanos, Timestamp};
 
 use super::lag::{Behind, Lag};
 use super::options::LinkRule;
-use super::report::{Crossing, LinkReport, LinkSide, Way};
+use super::report::{Crossing, LinkDirection, LinkReport, PortDirection};
 
 /// The load of one link direction: the cache line that every rate change touches.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ struct Load {
 /// The rest of the state of one link direction.
 #[derive(Clone, Debug)]
 struct Link {
-    side: LinkSide,
+    side: LinkDirection,
     capacity: BitRate,
     rules: Vec<RuleState>,
 }
@@ -66,8 +66,8 @@ pub(super) struct Links {
 }
 
 /// Returns the index of a link direction in all lists.
-pub(super) fn index_of(side: LinkSide) -> usize {
-    2 * side.port.index() + usize::from(side.way == Way::Output)
+pub(super) fn index_of(side: LinkDirection) -> usize {
+    2 * side.port.index() + usize::from(side.direction == PortDirection::Output)
 }
 
 impl Links {
@@ -76,7 +76,8 @@ impl Links {
         let smoothing = Lag::new(smoothing);
         let ports = (0..).map(PortIndex).zip(capacities);
         let sides = ports.flat_map(|(port, &capacity)| {
-            [Way::Input, Way::Output].map(|way| (LinkSide { port, way }, capacity))
+            [PortDirection::Input, PortDirection::Output]
+                .map(|direction| (LinkDirection { port, direction }, capacity))
         });
         let links: Vec<Link> = sides.map(|(side, capacity)| Link::new(side, capacity, rules)).collect();
         let loads = links.iter().map(|link| Load { quiet: link.quiet(), ..Load::IDLE }).collect();
@@ -226,7 +227,7 @@ impl Load {
 }
 
 impl Link {
-    fn new(side: LinkSide, capacity: BitRate, rules: &[LinkRule]) -> Link {
+    fn new(side: LinkDirection, capacity: BitRate, rules: &[LinkRule]) -> Link {
         let concerned = |rule: &LinkRule| rule.links.as_ref().is_none_or(|links| links.contains(&side));
         let rules = rules.iter().enumerate().filter(|(_, rule)| concerned(rule));
         let rules = rules.map(|(number, rule)| RuleState::new(number, rule)).collect();

@@ -39,7 +39,9 @@ use thiserror::Error;
 pub use arrivals::{ArrivalReport, OBSERVATION_SLOTS, Observation, Progress};
 pub use flow_rates::RateCounters;
 pub use options::{CollectorOptions, LinkRule, MonitorPort};
-pub use report::{AddressChange, Crossing, FlowRate, FlowReport, LinkEvent, LinkReport, LinkSide, Way};
+pub use report::{
+    AddressChange, Crossing, FlowRate, FlowReport, LinkDirection, LinkEvent, LinkReport, PortDirection,
+};
 
 use crate::MemoryError;
 use crate::detect::sliding_window::{SlidingWindow, SlidingWindowError};

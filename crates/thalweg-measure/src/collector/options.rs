@@ -3,7 +3,7 @@
 use thalweg_network::RouterId;
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
-use super::report::LinkSide;
+use super::report::LinkDirection;
 use crate::detect::CheetahThreshold;
 use crate::meter::flow_table::FlowTableOptions;
 use crate::rates::BurstOptions;
@@ -47,7 +47,7 @@ pub struct MonitorPort {
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkRule {
     /// The links; `None` for all of the switch.
-    pub links: Option<Vec<LinkSide>>,
+    pub links: Option<Vec<LinkDirection>>,
     /// The share of the capacity at which congestion begins. Above 0.
     pub upper: f64,
     /// The share of the capacity at which congestion clears: at most `upper`. Utilisation between the two changes

@@ -8,7 +8,7 @@ use crate::rates::Basis;
 
 /// The direction of packets at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Way {
+pub enum PortDirection {
     /// Into the switch.
     Input,
     /// Out of the switch.
@@ -17,18 +17,18 @@ pub enum Way {
 
 /// One direction of the link at a port of the collector's switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LinkSide {
+pub struct LinkDirection {
     /// The port.
     pub port: PortIndex,
     /// The direction.
-    pub way: Way,
+    pub direction: PortDirection,
 }
 
 /// The load of one link direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkReport {
     /// The link direction.
-    pub side: LinkSide,
+    pub side: LinkDirection,
     /// The capacity.
     pub capacity: BitRate,
     /// The current sum of the rates of its flows, in bits per second on the wire, framing included. Its bound holds

@@ -55,22 +55,22 @@ fn merged(flows: impl IntoIterator<Item = Vec<Packet>>) -> Vec<Packet> {
     packets
 }
 
-fn link(port: u16, way: Way) -> LinkSide {
-    LinkSide { port: PortIndex(port), way }
+fn link(port: u16, direction: PortDirection) -> LinkDirection {
+    LinkDirection { port: PortIndex(port), direction }
 }
 
 impl Collector {
-    fn link(&self, port: u16, way: Way) -> LinkReport {
-        self.links()[links::index_of(link(port, way))]
+    fn link(&self, port: u16, direction: PortDirection) -> LinkReport {
+        self.links()[links::index_of(link(port, direction))]
     }
 
     /// The sums of links are those of the flows on them.
     fn check_invariants(&self) {
         for report in self.links() {
             let side = report.side;
-            let is_on = |flow: &FlowReport| match side.way {
-                Way::Input => flow.input == Some(side.port),
-                Way::Output => flow.output == Some(side.port),
+            let is_on = |flow: &FlowReport| match side.direction {
+                PortDirection::Input => flow.input == Some(side.port),
+                PortDirection::Output => flow.output == Some(side.port),
             };
             let rates = self.flows(0..u32::MAX).filter(is_on).filter_map(|flow| flow.rate);
             let rates: Vec<f64> = rates.map(|rate| rate.rate.value).filter(|rate| *rate > 0.0).collect();
@@ -98,14 +98,14 @@ fn links_carry_the_sum_of_their_flows() {
         flow(0, 3, 1e9, SECOND, 10_000_000),
     ]);
     let (collector, _) = fed(options(Vec::new()), &packets, 100);
-    for (port, way, expected) in [
-        (0, Way::Input, 3e9),
-        (1, Way::Input, 3e9),
-        (2, Way::Output, 5e9),
-        (3, Way::Output, 1e9),
-        (2, Way::Input, 0.0),
+    for (port, direction, expected) in [
+        (0, PortDirection::Input, 3e9),
+        (1, PortDirection::Input, 3e9),
+        (2, PortDirection::Output, 5e9),
+        (3, PortDirection::Output, 1e9),
+        (2, PortDirection::Input, 0.0),
     ] {
-        let report = collector.link(port, way);
+        let report = collector.link(port, direction);
         assert!((report.rate.value - expected).abs() <= expected * 0.002, "{report:?}");
         assert_eq!(report.utilisation, report.rate.value / 1e10);
     }
@@ -124,14 +124,17 @@ fn utilisation_is_smoothed_by_a_first_order_lag() {
     let (mut collector, mut output) = (Collector::new(options, Some(network())).unwrap(), Output::default());
     let known = packets.iter().position(|packet| {
         collector.update(&[*packet], &mut output);
-        collector.link(1, Way::Output).rate.value > 0.0
+        collector.link(1, PortDirection::Output).rate.value > 0.0
     });
     let begun = packets[known.unwrap()].time;
     for packet in &packets[known.unwrap() + 1..] {
         collector.update(&[*packet], &mut output);
         let constants = (packet.time - begun).as_secs_f64() * 1e3;
         let expected = 0.5 * (1.0 - (-constants).exp());
-        assert!((collector.link(1, Way::Output).utilisation - expected).abs() < 0.002, "{constants}");
+        assert!(
+            (collector.link(1, PortDirection::Output).utilisation - expected).abs() < 0.002,
+            "{constants}"
+        );
     }
 }
 
@@ -139,9 +142,9 @@ fn utilisation_is_smoothed_by_a_first_order_lag() {
 fn a_stopped_flow_leaves_its_links() {
     let (mut collector, mut output) = fed(options(Vec::new()), &flow(0, 1, 5e9, SECOND, 5_000_000), 64);
     collector.advance(Timestamp(SECOND + 5_300_000), &mut output);
-    assert!(collector.link(1, Way::Output).rate.value > 4.9e9, "0.3 ms is too short to be idle");
+    assert!(collector.link(1, PortDirection::Output).rate.value > 4.9e9, "0.3 ms is too short to be idle");
     collector.advance(Timestamp(SECOND + 5_800_000), &mut output);
-    let report = collector.link(1, Way::Output);
+    let report = collector.link(1, PortDirection::Output);
     assert_eq!((report.rate.value, report.flows), (0.0, 0));
     collector.check_invariants();
     let flow = collector.flows(0..1).next().unwrap();
@@ -154,7 +157,7 @@ fn ongoing_congestion_is_repeated_if_configured() {
     let packets = flow(0, 1, 9.6e9, SECOND, 20_000_000);
     let (mut collector, mut output) = fed(options(vec![rule]), &packets, 64);
     collector.advance(Timestamp(2 * SECOND), &mut output);
-    let of_output = output.events.iter().filter(|event| event.link.side == link(1, Way::Output));
+    let of_output = output.events.iter().filter(|event| event.link.side == link(1, PortDirection::Output));
     let told: Vec<_> = of_output.map(|event| (event.crossing, event.time)).collect();
     let crossings: Vec<_> = told.iter().map(|&(crossing, _)| crossing).collect();
     let mut expected = vec![Crossing::Remains; 8];
@@ -183,7 +186,7 @@ fn congestion_is_reported_once_and_cleared_once() {
     let (mut collector, mut output) = fed(options(vec![LinkRule::default()]), &packets, 64);
     collector.advance(Timestamp(2 * SECOND), &mut output);
     let told: Vec<_> = output.events.iter().map(|event| (event.crossing, event.link.side)).collect();
-    let output_2 = link(2, Way::Output);
+    let output_2 = link(2, PortDirection::Output);
     assert_eq!(told, [(Crossing::Upwards, output_2), (Crossing::Downwards, output_2)]);
     let up = &output.events[0];
     let rates: Vec<f64> = up.flows.iter().map(|flow| (flow.rate.value / 1e8).round() / 10.0).collect();
@@ -237,8 +240,8 @@ fn a_rerouted_flow_keeps_its_rate() {
         packet.ethernet.destination = to_3;
     }
     let (collector, _) = fed(options(Vec::new()), &packets[..half + 1], 7);
-    assert_eq!(collector.link(1, Way::Output).rate.value, 0.0);
-    assert!(collector.link(3, Way::Output).rate.value > 3.9e9);
+    assert_eq!(collector.link(1, PortDirection::Output).rate.value, 0.0);
+    assert!(collector.link(3, PortDirection::Output).rate.value > 3.9e9);
 }
 
 #[test]
@@ -252,7 +255,7 @@ fn a_jump_of_sequence_numbers_gives_no_rate() {
     let late = collector.counters().rates.late;
     // Another connection is accepted after 100 ms: 32,500 packets.
     assert!((32_000..33_000).contains(&late), "{late}");
-    assert!((collector.link(1, Way::Output).rate.value / 4e9 - 1.0).abs() < 0.01);
+    assert!((collector.link(1, PortDirection::Output).rate.value / 4e9 - 1.0).abs() < 0.01);
 }
 
 /// One packet of a flow has a timestamp a year ahead; or all of a second file were a year earlier.
@@ -268,11 +271,11 @@ fn the_collector_recovers_from_timestamp_jumps() {
         packets.extend(before);
         packets.extend(later.iter().copied());
         let (mut collector, mut output) = fed(options(rules.clone()), &packets, 64);
-        assert!((collector.link(2, Way::Output).rate.value / 9.5e9 - 1.0).abs() < 0.01);
+        assert!((collector.link(2, PortDirection::Output).rate.value / 9.5e9 - 1.0).abs() < 0.01);
         assert_eq!(output.events.last().unwrap().crossing, Crossing::Upwards);
         collector.rates.advance(Timestamp(SECOND + 100_000_000));
         collector.emit_events(&mut output);
-        assert_eq!(collector.link(2, Way::Output).rate.value, 0.0);
+        assert_eq!(collector.link(2, PortDirection::Output).rate.value, 0.0);
     }
 }
 
@@ -290,9 +293,9 @@ fn one_pause_does_not_raise_the_idle_timeout() {
         );
     }
     let (mut collector, mut output) = fed(options(Vec::new()), &packets, 64);
-    assert!(collector.link(1, Way::Output).rate.value > 9e9);
+    assert!(collector.link(1, PortDirection::Output).rate.value > 9e9);
     collector.advance(packets.last().unwrap().time + Nanos::from_millis(5), &mut output);
-    assert_eq!(collector.link(1, Way::Output).rate.value, 0.0);
+    assert_eq!(collector.link(1, PortDirection::Output).rate.value, 0.0);
 }
 
 #[test]
@@ -303,10 +306,10 @@ fn a_new_input_port_keeps_the_output_link() {
         packet.ethernet.source = default_mac(EndpointId(1));
     }
     let (collector, output) = fed(options(vec![LinkRule::default()]), &packets, 7);
-    let on_2 = output.events.iter().filter(|event| event.link.side == link(2, Way::Output));
+    let on_2 = output.events.iter().filter(|event| event.link.side == link(2, PortDirection::Output));
     assert_eq!(on_2.map(|event| event.crossing).collect::<Vec<_>>(), [Crossing::Upwards]);
-    assert!(collector.link(1, Way::Input).rate.value > 9e9);
-    assert_eq!(collector.link(0, Way::Input).rate.value, 0.0);
+    assert!(collector.link(1, PortDirection::Input).rate.value > 9e9);
+    assert_eq!(collector.link(0, PortDirection::Input).rate.value, 0.0);
 }
 
 /// Fragments without a sequence number of their own, resets and spoofed segments far ahead.
@@ -323,7 +326,7 @@ fn packets_without_a_valid_sequence_change_no_rate() {
     packets.extend(strangers.iter().copied().filter(|packet| !packet.tcp_flags.contains(TcpFlags::RST)));
     let packets = merged([packets]);
     let (collector, _) = fed(options(Vec::new()), &packets, 64);
-    assert!((collector.link(1, Way::Output).rate.value / 4e9 - 1.0).abs() < 0.02);
+    assert!((collector.link(1, PortDirection::Output).rate.value / 4e9 - 1.0).abs() < 0.02);
     assert_eq!(collector.counters().rates.late, 0);
 }
 
@@ -346,7 +349,7 @@ fn a_new_topology_clears_congestion() {
     collector.check_invariants();
     let told: Vec<_> = output.events[2..].iter().map(|event| event.crossing).collect();
     assert_eq!(told, [Crossing::Downwards; 2]);
-    assert_eq!(collector.link(2, Way::Output).capacity, BitRate(100_000_000_000));
+    assert_eq!(collector.link(2, PortDirection::Output).capacity, BitRate(100_000_000_000));
 }
 
 #[test]
@@ -354,7 +357,7 @@ fn monitor_port_options_give_rate_bounds() {
     let monitor = MonitorPort { rate: BitRate(10_000_000_000), buffer: Bytes(100_000) };
     let with_monitor = CollectorOptions { monitor: Some(monitor), ..options(Vec::new()) };
     let (collector, _) = fed(with_monitor, &flow(0, 1, 4e9, SECOND, 10_000_000), 64);
-    let rate = collector.link(1, Way::Output).rate;
+    let rate = collector.link(1, PortDirection::Output).rate;
     assert_eq!(rate.contains(4e9), Some(true));
     // 81 us of queue in 700 us.
     assert!((rate.upper().unwrap() / rate.value - 1.13).abs() < 0.01, "{rate:?}");
@@ -417,7 +420,7 @@ proptest! {
         let rule = LinkRule { upper: 0.6, lower: 0.6 - band, spacing: Nanos(spacing), ..LinkRule::default() };
         let options = CollectorOptions { smoothing: Nanos(smoothing), ..options(vec![rule]) };
         let (_, output) = fed(options, &packets, 64);
-        for side in [link(0, Way::Input), link(1, Way::Input), link(2, Way::Input), link(3, Way::Output)] {
+        for side in [link(0, PortDirection::Input), link(1, PortDirection::Input), link(2, PortDirection::Input), link(3, PortDirection::Output)] {
             let events: Vec<&LinkEvent> = output.events.iter().filter(|event| event.link.side == side).collect();
             prop_assert!(events.first().is_none_or(|event| event.crossing == Crossing::Upwards));
             prop_assert!(events.windows(2).all(|pair| pair[0].crossing != pair[1].crossing));

@@ -44,7 +44,7 @@ impl Rates {
             let before =
                 if begun > self.looked || seen[0] > bytes[0] || seen[1] > bytes[1] { [0; 2] } else { *seen };
             *seen = bytes;
-            let rate = |way: usize| BitRate::of(Bytes(bytes[way] - before[way]), span);
+            let rate = |side: usize| BitRate::of(Bytes(bytes[side] - before[side]), span);
             let (forward, reverse) =
                 if span == Nanos::ZERO { Default::default() } else { (rate(0), rate(1)) };
             visit(FlowRate { flow, forward, reverse });

@@ -2,7 +2,7 @@ mod properties;
 mod reconciliation;
 
 use proptest::prelude::*;
-use thalweg_measure::collector::{Crossing, FlowRate, LinkReport, LinkSide, Progress, Way};
+use thalweg_measure::collector::{Crossing, FlowRate, LinkDirection, LinkReport, PortDirection, Progress};
 use thalweg_measure::rates::Basis;
 use thalweg_network::routing::{TreeOptions, spanning_trees};
 use thalweg_network::topology::shapes::{Tiers, fat_tree};
@@ -62,7 +62,7 @@ fn link_event(link: LinkNumber, time: Timestamp, flows: &[(Pair, u8, u64)]) -> I
     let event = LinkEvent {
         crossing: Crossing::Upwards,
         link: LinkReport {
-            side: LinkSide { port, way: Way::Output },
+            side: LinkDirection { port, direction: PortDirection::Output },
             capacity: BitRate(LINE),
             rate: Estimate::exact(LINE as f64),
             smoothed: LINE as f64,

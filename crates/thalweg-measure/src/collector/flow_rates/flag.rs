@@ -1,4 +1,4 @@
-//! Bits of [`crate::rates::burst::Way::flags`].
+//! Bits of [`crate::rates::burst::InferredPorts::flags`].
 
 /// Queued for an idle check.
 pub(super) const WAITS: u32 = 1;

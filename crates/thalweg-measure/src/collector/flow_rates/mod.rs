@@ -23,7 +23,7 @@ use thalweg_wire::{Direction, EthernetAddresses, FlowKey, MacAddress, Nanos, Pac
 use super::links::{self, Links, index_of};
 use super::members::Members;
 use super::options::{CollectorOptions, MonitorPort};
-use super::report::{AddressChange, LinkReport, LinkSide, Way};
+use super::report::{AddressChange, LinkDirection, LinkReport, PortDirection};
 use crate::memory::{LargeArray, MemoryError, prefetch};
 use crate::meter::ages::Ages;
 use crate::meter::observer::Observer;
@@ -159,8 +159,8 @@ impl FlowRates {
                 let tracks: Vec<u32> = self.members.of(link).flatten().collect();
                 for track in tracks {
                     let track = &mut self.tracks[track as usize];
-                    (track.rate, track.way.input, track.way.output) = (0, 0, 0);
-                    track.way.flags &= !flag::HAS_RATE;
+                    (track.rate, track.ports.input, track.ports.output) = (0, 0, 0);
+                    track.ports.flags &= !flag::HAS_RATE;
                 }
             }
             self.set_up_links(options);
@@ -234,13 +234,13 @@ impl FlowRates {
     /// Returns the rate of a direction, if it has been estimated.
     pub(super) fn rated(&self, track: u32) -> Option<Rated> {
         let track = &self.tracks[track as usize];
-        if track.way.flags & flag::HAS_RATE == 0 {
+        if track.ports.flags & flag::HAS_RATE == 0 {
             return None;
         }
         let (from, to) = track.span();
         Some(Rated {
             rate: track.bounds.of(track.rate),
-            ethernet: addresses(track.way.ethernet),
+            ethernet: addresses(track.ports.ethernet),
             basis: basis(track),
             span: (Timestamp(from), Timestamp(to)),
         })
@@ -291,7 +291,7 @@ impl FlowRates {
         self.now = now;
         let mut taken = [0];
         while let &[track] = self.idle_order.take_before(u64::MAX, &mut taken) {
-            self.tracks[track as usize].way.flags &= !flag::WAITS;
+            self.tracks[track as usize].ports.flags &= !flag::WAITS;
             self.set_rate(track, 0, now);
         }
         self.era_ends = Timestamp(0);
@@ -299,7 +299,7 @@ impl FlowRates {
     }
 
     fn check_idle(&mut self, number: u32, now: Timestamp) {
-        self.tracks[number as usize].way.flags &= !flag::WAITS;
+        self.tracks[number as usize].ports.flags &= !flag::WAITS;
         if self.tracks[number as usize].rate == 0 {
             return;
         }
@@ -318,7 +318,7 @@ impl FlowRates {
 
     /// Schedules an idle check of a track.
     fn schedule_check(&mut self, number: u32, until: u64) {
-        let flags = &mut self.tracks[number as usize].way.flags;
+        let flags = &mut self.tracks[number as usize].ports.flags;
         if *flags & flag::WAITS == 0 {
             *flags |= flag::WAITS;
             self.idle_order.put(number, until / TICK.0);
@@ -335,8 +335,8 @@ impl FlowRates {
         }
         self.counters.estimates += 1;
         let track = &mut self.tracks[number as usize];
-        let flags = track.way.flags;
-        track.way.flags = flags & !(3 << flag::BASIS) | flag::HAS_RATE | (basis as u32) << flag::BASIS;
+        let flags = track.ports.flags;
+        track.ports.flags = flags & !(3 << flag::BASIS) | flag::HAS_RATE | (basis as u32) << flag::BASIS;
         track.bounds = Bounds::new(lower, upper, basis != Basis::SamplingRatio);
         if flags & flag::WAITS == 0 {
             self.schedule_check(number, self.idle_at(number));
@@ -376,7 +376,7 @@ impl FlowRates {
     fn set_ports(&mut self, number: u32, ports: [u16; 2], now: Timestamp) {
         let track = &mut self.tracks[number as usize];
         let (rate, before) = (track.rate, links_of(track));
-        [track.way.input, track.way.output] = ports;
+        [track.ports.input, track.ports.output] = ports;
         let after = links_of(track);
         if rate == 0 {
             return;
@@ -400,7 +400,7 @@ impl FlowRates {
 
     /// Returns the ports of a direction, input first.
     pub(super) fn ports(track: &Track) -> [Option<PortIndex>; 2] {
-        [track.way.input, track.way.output].map(|port| port.checked_sub(1).map(PortIndex))
+        [track.ports.input, track.ports.output].map(|port| port.checked_sub(1).map(PortIndex))
     }
 }
 
@@ -417,15 +417,16 @@ impl Observer for FlowRates {
         let time = packet.time;
         self.advance(time);
         let number = track_of(slot, direction);
-        let way = &self.tracks[number as usize].way;
+        let ports = &self.tracks[number as usize].ports;
         let ethernet = &packet.ethernet;
-        let is_same = way.ethernet[..6] == ethernet.destination.0 && way.ethernet[6..] == ethernet.source.0;
-        if !is_same || way.version != self.era {
+        let is_same =
+            ports.ethernet[..6] == ethernet.destination.0 && ports.ethernet[6..] == ethernet.source.0;
+        if !is_same || ports.version != self.era {
             self.infer(number, packet);
         }
         self.counters.samples += 1;
         let track = &mut self.tracks[number as usize];
-        let flags = track.way.flags;
+        let flags = track.ports.flags;
         let sampled = track.sample(packet, &self.bursts, &self.context);
         if flags & flag::UNUSUAL != 0 {
             self.count_unusual(flags);
@@ -446,9 +447,9 @@ impl Observer for FlowRates {
             let of_it = |named: &&mut NamedFlow| named.track == number && named.key.is_none();
             let named = self.crossed.iter_mut().flat_map(|crossed| &mut crossed.flows);
             named.filter(of_it).for_each(|named| named.key = Some(key(direction)));
-            let waits = self.tracks[number as usize].way.flags & flag::WAITS;
+            let waits = self.tracks[number as usize].ports.flags & flag::WAITS;
             self.tracks[number as usize] = bytemuck::Zeroable::zeroed();
-            self.tracks[number as usize].way.flags = waits;
+            self.tracks[number as usize].ports.flags = waits;
         }
     }
 }
@@ -468,8 +469,9 @@ pub(super) fn slot_of(track: u32) -> (u32, Direction) {
 #[inline]
 fn links_of(track: &Track) -> [Option<usize>; 2] {
     let [input, output] = FlowRates::ports(track);
-    let side = |port: Option<PortIndex>, way| port.map(|port| index_of(LinkSide { port, way }));
-    [side(input, Way::Input), side(output, Way::Output)]
+    let side =
+        |port: Option<PortIndex>, direction| port.map(|port| index_of(LinkDirection { port, direction }));
+    [side(input, PortDirection::Input), side(output, PortDirection::Output)]
 }
 
 fn addresses(ethernet: [u8; 12]) -> EthernetAddresses {
@@ -478,7 +480,7 @@ fn addresses(ethernet: [u8; 12]) -> EthernetAddresses {
 }
 
 fn basis(track: &Track) -> Basis {
-    match track.way.flags >> flag::BASIS & 3 {
+    match track.ports.flags >> flag::BASIS & 3 {
         0 => Basis::Nothing,
         1 => Basis::SequenceNumbers,
         2 => Basis::SamplingRatio,

@@ -25,24 +25,24 @@ impl FlowRates {
             |port: Option<PortIndex>| port.filter(|port| port.index() < links).map_or(0, |port| port.0 + 1);
         let (input, output) = (name(ports.input), name(ports.output));
         let era = self.era;
-        let way = &mut self.tracks[number as usize].way;
+        let ports = &mut self.tracks[number as usize].ports;
         let EthernetAddresses { destination, source } = packet.ethernet;
-        let before = addresses(way.ethernet);
-        if before != packet.ethernet && way.ethernet != [0; 12] {
+        let before = addresses(ports.ethernet);
+        if before != packet.ethernet && ports.ethernet != [0; 12] {
             let (key, from, to, time) = (packet.key, before, packet.ethernet, now);
             self.address_changes.push(AddressChange { key, from, to, time });
         }
-        way.ethernet[..6].copy_from_slice(&destination.0);
-        way.ethernet[6..].copy_from_slice(&source.0);
-        way.version = era;
-        way.flags &= ((1 << flag::CASE) - 1) & !(flag::AMBIGUOUS | flag::FORGOTTEN);
-        way.flags |= case << flag::CASE;
-        way.flags |= match certainty {
+        ports.ethernet[..6].copy_from_slice(&destination.0);
+        ports.ethernet[6..].copy_from_slice(&source.0);
+        ports.version = era;
+        ports.flags &= ((1 << flag::CASE) - 1) & !(flag::AMBIGUOUS | flag::FORGOTTEN);
+        ports.flags |= case << flag::CASE;
+        ports.flags |= match certainty {
             Certainty::Ambiguous => flag::AMBIGUOUS,
             Certainty::Forgotten => flag::FORGOTTEN,
             _ => 0,
         };
-        if [way.input, way.output] != [input, output] {
+        if [ports.input, ports.output] != [input, output] {
             self.set_ports(number, [input, output], now);
         }
     }

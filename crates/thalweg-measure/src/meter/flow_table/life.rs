@@ -244,9 +244,9 @@ impl FlowTable {
         for direction in [Direction::Forward, Direction::Reverse] {
             if entry.is(State::cheetah(direction)) {
                 let key = self.key(slot, direction);
-                let way = direction as usize;
+                let side = direction as usize;
                 let (first, last) = (self.start_time(slot), Timestamp(entry.last));
-                let (packets, bytes) = (u64::from(entry.packets[way]), Bytes(entry.bytes[way]));
+                let (packets, bytes) = (u64::from(entry.packets[side]), Bytes(entry.bytes[side]));
                 output.findings.push(Finding::Ended(CheetahEnd { key, first, last, packets, bytes }));
             }
         }

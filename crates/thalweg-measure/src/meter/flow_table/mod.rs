@@ -285,8 +285,9 @@ impl FlowTable {
     /// two queries.
     pub(super) fn progress(&self, slot: u32) -> ([u64; 2], Timestamp) {
         let entry = &self.entries[slot as usize];
-        let way = entry.initiator();
-        let bytes = [way, way.opposite()].map(|way| entry.bytes[way as usize]);
+        let from_initiator = entry.initiator();
+        let bytes =
+            [from_initiator, from_initiator.opposite()].map(|direction| entry.bytes[direction as usize]);
         (bytes, self.start_time(slot))
     }
 
@@ -305,13 +306,13 @@ impl FlowTable {
     /// Returns the counts of one direction of a slot's flow; `None` if it has no packets.
     pub(crate) fn direction_counts(&self, slot: u32, direction: Direction) -> Option<DirectionCounts> {
         let entry = self.entries.get(slot as usize).filter(|entry| entry.is(State::OCCUPIED))?;
-        let way = direction as usize;
-        (entry.packets[way] > 0).then(|| DirectionCounts {
+        let side = direction as usize;
+        (entry.packets[side] > 0).then(|| DirectionCounts {
             key: self.key(slot, direction),
             first: self.start_time(slot),
             last: Timestamp(entry.last),
-            packets: u64::from(entry.packets[way]),
-            bytes: Bytes(entry.bytes[way]),
+            packets: u64::from(entry.packets[side]),
+            bytes: Bytes(entry.bytes[side]),
             is_cheetah: entry.is(State::cheetah(direction)),
         })
     }
@@ -397,16 +398,16 @@ impl FlowTable {
     #[inline(always)]
     fn add(&mut self, slot: u32, packet: &Packet, direction: Direction, output: &mut Output) {
         let entry = &mut self.entries[slot as usize];
-        let way = direction as usize;
-        let before = entry.bytes[way];
+        let side = direction as usize;
+        let before = entry.bytes[side];
         let after = before + u64::from(packet.ip_length);
         entry.first = entry.first.min(packet.time.0);
         entry.last = entry.last.max(packet.time.0);
-        entry.bytes[way] = after;
-        entry.packets[way] = entry.packets[way].wrapping_add(1);
-        entry.tcp_flags[way] |= packet.tcp_flags.0;
+        entry.bytes[side] = after;
+        entry.packets[side] = entry.packets[side].wrapping_add(1);
+        entry.tcp_flags[side] |= packet.tcp_flags.0;
         // A part of a flow never has 2^32 packets in one direction, so its 32-bit counts are exact.
-        let is_long = entry.packets[way] & 0x7FFF_FFFF == 0;
+        let is_long = entry.packets[side] & 0x7FFF_FFFF == 0;
         if let Some(detector) = &mut self.detector
             && detector.passes_milestone(before, after)
             && !entry.is(State::cheetah(direction))
@@ -444,11 +445,11 @@ impl FlowTable {
         let exported =
             if entry.is(State::SPLIT) { self.exported[slot as usize] } else { Exported::default() };
         let traffic = |direction: Direction| {
-            let way = direction as usize;
+            let side = direction as usize;
             Traffic {
-                packets: u64::from(entry.packets[way].wrapping_sub(exported.packets[way])),
-                bytes: Bytes(entry.bytes[way] - exported.bytes[way]),
-                tcp_flags: TcpFlags(entry.tcp_flags[way]),
+                packets: u64::from(entry.packets[side].wrapping_sub(exported.packets[side])),
+                bytes: Bytes(entry.bytes[side] - exported.bytes[side]),
+                tcp_flags: TcpFlags(entry.tcp_flags[side]),
                 cheetah: entry.is(State::cheetah(direction)),
             }
         };

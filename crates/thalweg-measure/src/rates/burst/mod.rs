@@ -85,7 +85,7 @@ pub(crate) struct Track {
     /// The time between samples, a running mean in nanoseconds.
     mean_gap: u32,
     /// The path data of the track's owner.
-    pub(crate) way: Way,
+    pub(crate) ports: InferredPorts,
 
     /// The rate on the wire in bits per second.
     pub(crate) rate: u64,
@@ -116,7 +116,7 @@ pub(crate) struct TrackContext {
 /// The ports of this direction, as inferred by the owner of the track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub(crate) struct Way {
+pub(crate) struct InferredPorts {
     /// The Ethernet addresses that they were inferred from, destination first.
     pub(crate) ethernet: [u8; 12],
     /// The version of the forwarding state that they were inferred from, the lower half.
