@@ -10,50 +10,50 @@ use crate::shape::Shape;
 #[non_exhaustive]
 pub enum MergeError {
     /// Rows or columns.
-    #[error("shapes differ: {mine} and {theirs}")]
+    #[error("shapes differ: {ours} and {theirs}")]
     Shape {
         /// The value of the receiving sketch.
-        mine: Shape,
+        ours: Shape,
         /// The value of the other sketch.
         theirs: Shape,
     },
     /// The hash seed: the same key has different counters.
-    #[error("hash seeds differ: {mine:#x} and {theirs:#x}")]
+    #[error("hash seeds differ: {ours:#x} and {theirs:#x}")]
     Seed {
         /// The value of the receiving sketch.
-        mine: u64,
+        ours: u64,
         /// The value of the other sketch.
         theirs: u64,
     },
     /// The number of levels of a UnivMon.
-    #[error("numbers of levels differ: {mine} and {theirs}")]
+    #[error("numbers of levels differ: {ours} and {theirs}")]
     Levels {
         /// The value of the receiving sketch.
-        mine: usize,
+        ours: usize,
         /// The value of the other sketch.
         theirs: usize,
     },
     /// The precision of a distinct counter.
-    #[error("precisions differ: 2^{mine} and 2^{theirs} registers")]
+    #[error("precisions differ: 2^{ours} and 2^{theirs} registers")]
     Precision {
         /// The value of the receiving sketch.
-        mine: u8,
+        ours: u8,
         /// The value of the other sketch.
         theirs: u8,
     },
 }
 
 impl MergeError {
-    pub(crate) fn unless_same_shape(mine: Shape, theirs: Shape) -> Result<(), MergeError> {
-        if mine == theirs { Ok(()) } else { Err(MergeError::Shape { mine, theirs }) }
+    pub(crate) fn unless_same_shape(ours: Shape, theirs: Shape) -> Result<(), MergeError> {
+        if ours == theirs { Ok(()) } else { Err(MergeError::Shape { ours, theirs }) }
     }
 
-    pub(crate) fn unless_same_precision(mine: u8, theirs: u8) -> Result<(), MergeError> {
-        if mine == theirs { Ok(()) } else { Err(MergeError::Precision { mine, theirs }) }
+    pub(crate) fn unless_same_precision(ours: u8, theirs: u8) -> Result<(), MergeError> {
+        if ours == theirs { Ok(()) } else { Err(MergeError::Precision { ours, theirs }) }
     }
 
-    pub(crate) fn unless_same_seed(mine: Hasher, theirs: Hasher) -> Result<(), MergeError> {
-        let (mine, theirs) = (mine.seed(), theirs.seed());
-        if mine == theirs { Ok(()) } else { Err(MergeError::Seed { mine, theirs }) }
+    pub(crate) fn unless_same_seed(ours: Hasher, theirs: Hasher) -> Result<(), MergeError> {
+        let (ours, theirs) = (ours.seed(), theirs.seed());
+        if ours == theirs { Ok(()) } else { Err(MergeError::Seed { ours, theirs }) }
     }
 }

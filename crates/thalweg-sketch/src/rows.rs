@@ -44,14 +44,14 @@ impl<C: Counter> Rows<C> {
 
     pub(crate) fn merge(&mut self, other: &Rows<C>) -> Result<(), MergeError> {
         self.check(other)?;
-        self.counters.join(&other.counters, |mine, theirs| i128::from(mine) + i128::from(theirs));
+        self.counters.join(&other.counters, |ours, theirs| i128::from(ours) + i128::from(theirs));
         self.account.merge(&other.account);
         Ok(())
     }
 
     pub(crate) fn subtract(&mut self, other: &Rows<C>) -> Result<(), MergeError> {
         self.check(other)?;
-        self.counters.join(&other.counters, |mine, theirs| i128::from(mine) - i128::from(theirs));
+        self.counters.join(&other.counters, |ours, theirs| i128::from(ours) - i128::from(theirs));
         self.account.subtract(&other.account);
         Ok(())
     }

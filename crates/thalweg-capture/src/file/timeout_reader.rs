@@ -22,9 +22,9 @@ impl TimeoutReader {
 
 impl Read for TimeoutReader {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let mut wanted = libc::pollfd { fd: self.file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: `wanted` is one valid pollfd for the length of the call, and its descriptor is open.
-        match unsafe { libc::poll(&mut wanted, 1, TIMEOUT_MS) } {
+        let mut request = libc::pollfd { fd: self.file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: `request` is one valid pollfd for the length of the call, and its descriptor is open.
+        match unsafe { libc::poll(&mut request, 1, TIMEOUT_MS) } {
             0 => Err(io::ErrorKind::WouldBlock.into()),
             -1 => Err(match io::Error::last_os_error() {
                 error if error.kind() == io::ErrorKind::Interrupted => io::ErrorKind::WouldBlock.into(),

@@ -73,10 +73,10 @@ fn an_invalid_expression_is_rejected_with_the_reason() {
     if !has_libpcap() {
         return;
     }
-    let told = |text| Filter::compile(text, LinkType::Ethernet, 0).unwrap_err().to_string();
-    assert!(told("tcp prot 80").starts_with("invalid capture filter `tcp prot 80` for Ethernet frames: "));
-    assert!(told("tcp prot 80").contains("syntax error"), "{}", told("tcp prot 80"));
-    assert!(told("tcp\0").contains("zero byte"));
+    let message = |text| Filter::compile(text, LinkType::Ethernet, 0).unwrap_err().to_string();
+    assert!(message("tcp prot 80").starts_with("invalid capture filter `tcp prot 80` for Ethernet frames: "));
+    assert!(message("tcp prot 80").contains("syntax error"), "{}", message("tcp prot 80"));
+    assert!(message("tcp\0").contains("zero byte"));
 }
 
 #[test]

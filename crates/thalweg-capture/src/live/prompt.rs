@@ -210,8 +210,8 @@ impl Source for PromptSource {
 fn read_slot(slot: &[u8], at: usize) -> (FrameRef, Option<Tag>) {
     // One bounds check for all fields.
     let header: &[u8; size_of::<tpacket2_hdr>()] = slot.first_chunk().expect("a whole header");
-    let word = |place: usize| u32::from_ne_bytes(*header[place..].first_chunk().expect("four bytes"));
-    let half = |place: usize| u16::from_ne_bytes(*header[place..].first_chunk().expect("two bytes"));
+    let word = |offset: usize| u32::from_ne_bytes(*header[offset..].first_chunk().expect("four bytes"));
+    let half = |offset: usize| u16::from_ne_bytes(*header[offset..].first_chunk().expect("two bytes"));
     let frame = FrameRef {
         time: Timestamp::new(
             u64::from(word(offset_of!(tpacket2_hdr, tp_sec))),

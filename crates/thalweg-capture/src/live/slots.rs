@@ -63,10 +63,10 @@ impl Slots {
         self.is_ours(self.current + self.held)
     }
 
-    /// Returns the contiguous slots that are ours, at most `most` and none beyond the end of the ring. They stay ours
+    /// Returns the contiguous slots that are ours, at most `max` and none beyond the end of the ring. They stay ours
     /// until [`release`](Self::release).
-    pub(super) fn hold(&mut self, most: usize) -> &mut [u8] {
-        let last = self.count.min(self.current + most);
+    pub(super) fn hold(&mut self, max: usize) -> &mut [u8] {
+        let last = self.count.min(self.current + max);
         self.held = (self.current..last).take_while(|&slot| self.is_ours(slot)).count();
         let (first, length) = (self.slot(self.current).as_ptr(), self.held * self.slot_size);
         // SAFETY: these slots are within the mapping, the kernel does not touch them while they are ours, and no

@@ -75,14 +75,14 @@ impl Umem {
         self.fill.needs_wakeup()
     }
 
-    /// Holds the next frames, at most `most`, and calls `each` with the position of each in [`held`](Self::held).
+    /// Holds the next frames, at most `max`, and calls `each` with the position of each in [`held`](Self::held).
     ///
     /// # Panics
     /// If frames are held, or the kernel returns a position outside the memory.
     #[inline]
-    pub(super) fn hold(&mut self, most: u32, mut each: impl FnMut(FramePosition)) {
+    pub(super) fn hold(&mut self, max: u32, mut each: impl FnMut(FramePosition)) {
         assert!(self.held.is_empty(), "frames must be given back before the next are held");
-        let waiting = self.rx.waiting().min(most);
+        let waiting = self.rx.waiting().min(max);
         let mut count = 0;
         while count < waiting {
             let frame = self.rx.peek(count);

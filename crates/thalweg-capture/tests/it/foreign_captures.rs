@@ -28,13 +28,13 @@ fn ours(path: &Path) -> Contents {
 }
 
 /// The result of `capinfos`; `None` if it is not installed.
-fn judged(path: &Path) -> Option<Contents> {
+fn by_capinfos(path: &Path) -> Option<Contents> {
     let output = Command::new("capinfos").args(["-M", "-c", "-d"]).arg(path).output().ok()?;
-    let said = String::from_utf8(output.stdout).expect("capinfos prints text");
+    let output = String::from_utf8(output.stdout).expect("capinfos prints text");
     let number = |label: &str| {
-        let line = said.lines().find_map(|line| line.strip_prefix(label));
+        let line = output.lines().find_map(|line| line.strip_prefix(label));
         let word = line.and_then(|rest| rest.split_whitespace().next());
-        word.and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("no `{label}` in: {said}"))
+        word.and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("no `{label}` in: {output}"))
     };
     Some(Contents { packets: number("Number of packets:"), original_bytes: number("Data size:") })
 }
@@ -50,11 +50,11 @@ fn captures_of_other_tools_are_read_completely() {
     paths.retain(|path| path.extension().is_some_and(|kind| kind == "pcap" || kind == "pcapng"));
     paths.sort();
     for path in &paths {
-        let Some(judged) = judged(path) else {
+        let Some(by_capinfos) = by_capinfos(path) else {
             crate::skip::skip("capinfos is not installed");
             return;
         };
-        assert_eq!(ours(path), judged, "{}", path.display());
+        assert_eq!(ours(path), by_capinfos, "{}", path.display());
     }
     println!("{} captures agree with capinfos", paths.len());
 }

@@ -44,7 +44,7 @@ struct RuleState {
     repeat: Nanos,
     is_congested: bool,
     last_event: Option<Timestamp>,
-    is_held_back: bool,
+    is_delayed: bool,
 }
 
 /// A rule that fired.
@@ -62,7 +62,7 @@ pub(super) struct Links {
     loads: Vec<Load>,
     links: Vec<Link>,
     smoothing: Lag,
-    held_back: u64,
+    delayed: u64,
 }
 
 /// Returns the index of a link direction in all lists.
@@ -81,12 +81,12 @@ impl Links {
         });
         let links: Vec<Link> = sides.map(|(side, capacity)| Link::new(side, capacity, rules)).collect();
         let loads = links.iter().map(|link| Load { quiet: link.quiet(), ..Load::IDLE }).collect();
-        Links { loads, links, smoothing, held_back: 0 }
+        Links { loads, links, smoothing, delayed: 0 }
     }
 
     /// Returns the number of crossings that occurred too soon after another event.
-    pub(super) fn held_back(&self) -> u64 {
-        self.held_back
+    pub(super) fn delayed(&self) -> u64 {
+        self.delayed
     }
 
     /// Returns the number of link directions.
@@ -110,7 +110,7 @@ impl Links {
     /// that its congestion will be reported as cleared.
     pub(super) fn set_up(&mut self, capacities: &[BitRate], rules: &[LinkRule]) {
         let mut laid = Links::new(capacities, rules, Nanos::ZERO);
-        (laid.smoothing, laid.held_back) = (self.smoothing, self.held_back);
+        (laid.smoothing, laid.delayed) = (self.smoothing, self.delayed);
         for (new, old) in laid.links.iter_mut().zip(&self.links) {
             new.rules.clone_from(&old.rules);
         }
@@ -170,8 +170,8 @@ impl Links {
         let load = &mut self.loads[link];
         let line = &mut self.links[link];
         let utilisation = self.smoothing.smoothed(load.sum, load.behind) / line.capacity.0 as f64;
-        let held_back = &mut self.held_back;
-        let fired = line.rules.iter_mut().find_map(|state| state.update(utilisation, now, held_back));
+        let delayed = &mut self.delayed;
+        let fired = line.rules.iter_mut().find_map(|state| state.update(utilisation, now, delayed));
         load.quiet = line.quiet();
         fired
     }
@@ -239,7 +239,7 @@ impl Link {
         let capacity = self.capacity.0 as f64;
         let mut quiet = [f64::NEG_INFINITY, f64::INFINITY];
         for state in &self.rules {
-            match (state.is_held_back, state.is_congested) {
+            match (state.is_delayed, state.is_congested) {
                 (true, _) => quiet = [f64::INFINITY, f64::NEG_INFINITY],
                 // Wider than rounding errors: a rule may be evaluated too often, but never too late.
                 (false, true) => quiet[0] = quiet[0].max(state.lower * capacity * (1.0 + 1e-12)),
@@ -261,28 +261,28 @@ impl RuleState {
             repeat,
             is_congested: false,
             last_event: None,
-            is_held_back: false,
+            is_delayed: false,
         }
     }
 
     #[inline]
-    fn update(&mut self, utilisation: f64, now: Timestamp, held_back: &mut u64) -> Option<FiredRule> {
+    fn update(&mut self, utilisation: f64, now: Timestamp, delayed: &mut u64) -> Option<FiredRule> {
         let (crossing, threshold) = match self.is_congested {
             false if utilisation >= self.upper => (Crossing::Upwards, self.upper),
             true if utilisation < self.lower => (Crossing::Downwards, self.lower),
             true if self.must_repeat(now) => (Crossing::Remains, self.lower),
             _ => {
-                self.is_held_back = false;
+                self.is_delayed = false;
                 return None;
             }
         };
         if self.last_event.is_some_and(|last| now - last < self.spacing) {
-            *held_back += u64::from(!self.is_held_back);
-            self.is_held_back = true;
+            *delayed += u64::from(!self.is_delayed);
+            self.is_delayed = true;
             return None;
         }
         self.is_congested = crossing != Crossing::Downwards;
-        (self.last_event, self.is_held_back) = (Some(now), false);
+        (self.last_event, self.is_delayed) = (Some(now), false);
         Some(FiredRule { rule: self.rule, crossing, threshold })
     }
 

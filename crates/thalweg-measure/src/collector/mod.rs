@@ -253,7 +253,7 @@ impl Collector {
             untracked: self.table.detector().map_or(0, SlidingWindow::untracked),
             rates: self.rates.counters(),
             events: self.events,
-            events_held_back: self.rates.held_back(),
+            events_held_back: self.rates.delayed(),
         }
     }
 

@@ -158,13 +158,13 @@ fn ongoing_congestion_is_repeated_if_configured() {
     let (mut collector, mut output) = fed(options(vec![rule]), &packets, 64);
     collector.advance(Timestamp(2 * SECOND), &mut output);
     let of_output = output.events.iter().filter(|event| event.link.side == link(1, PortDirection::Output));
-    let told: Vec<_> = of_output.map(|event| (event.crossing, event.time)).collect();
-    let crossings: Vec<_> = told.iter().map(|&(crossing, _)| crossing).collect();
+    let events: Vec<_> = of_output.map(|event| (event.crossing, event.time)).collect();
+    let crossings: Vec<_> = events.iter().map(|&(crossing, _)| crossing).collect();
     let mut expected = vec![Crossing::Remains; 8];
     (expected[0], expected[7]) = (Crossing::Upwards, Crossing::Downwards);
     assert_eq!(crossings, expected, "20 ms of congestion, repeated every 3 ms");
-    let apart = told.windows(2).map(|pair| pair[1].1 - pair[0].1);
-    assert!(apart.take(6).all(|apart| (3_000_000..3_300_000).contains(&apart.0)), "{told:?}");
+    let apart = events.windows(2).map(|pair| pair[1].1 - pair[0].1);
+    assert!(apart.take(6).all(|apart| (3_000_000..3_300_000).contains(&apart.0)), "{events:?}");
 }
 
 #[test]
@@ -185,9 +185,9 @@ fn congestion_is_reported_once_and_cleared_once() {
         merged([flow(0, 2, 5e9, SECOND, 20_000_000), flow(1, 2, 4.5e9, SECOND + 5_000_000, 5_000_000)]);
     let (mut collector, mut output) = fed(options(vec![LinkRule::default()]), &packets, 64);
     collector.advance(Timestamp(2 * SECOND), &mut output);
-    let told: Vec<_> = output.events.iter().map(|event| (event.crossing, event.link.side)).collect();
+    let events: Vec<_> = output.events.iter().map(|event| (event.crossing, event.link.side)).collect();
     let output_2 = link(2, PortDirection::Output);
-    assert_eq!(told, [(Crossing::Upwards, output_2), (Crossing::Downwards, output_2)]);
+    assert_eq!(events, [(Crossing::Upwards, output_2), (Crossing::Downwards, output_2)]);
     let up = &output.events[0];
     let rates: Vec<f64> = up.flows.iter().map(|flow| (flow.rate.value / 1e8).round() / 10.0).collect();
     assert_eq!(rates, [5.0, 4.5]);
@@ -347,8 +347,8 @@ fn a_new_topology_clears_congestion() {
     packets.iter_mut().for_each(|packet| packet.tcp_sequence = packet.tcp_sequence.wrapping_add(10_000_000));
     collector.update(&packets, &mut output);
     collector.check_invariants();
-    let told: Vec<_> = output.events[2..].iter().map(|event| event.crossing).collect();
-    assert_eq!(told, [Crossing::Downwards; 2]);
+    let events: Vec<_> = output.events[2..].iter().map(|event| event.crossing).collect();
+    assert_eq!(events, [Crossing::Downwards; 2]);
     assert_eq!(collector.link(2, PortDirection::Output).capacity, BitRate(100_000_000_000));
 }
 

@@ -104,9 +104,9 @@ impl Ages {
 
     /// Removes slots of the oldest ticks before `limit`, as many as fit into `taken`, and returns them.
     #[inline]
-    pub(crate) fn take_before<'a>(&mut self, limit: u64, taken: &'a mut [u32]) -> &'a [u32] {
+    pub(crate) fn remove_before<'a>(&mut self, limit: u64, removed: &'a mut [u32]) -> &'a [u32] {
         let mut count = 0;
-        while count < taken.len() && self.slots > 0 && self.oldest < limit {
+        while count < removed.len() && self.slots > 0 && self.oldest < limit {
             let bucket = &mut self.buckets[self.oldest as usize % BUCKETS];
             if bucket.chunk == NONE {
                 self.oldest += 1;
@@ -114,7 +114,7 @@ impl Ages {
             }
             bucket.filled -= 1;
             let chunk = &mut self.chunks[bucket.chunk as usize];
-            taken[count] = chunk.slots[bucket.filled as usize];
+            removed[count] = chunk.slots[bucket.filled as usize];
             count += 1;
             self.slots -= 1;
             if bucket.filled == 0 {
@@ -124,7 +124,7 @@ impl Ages {
                 self.free = emptied;
             }
         }
-        &taken[..count]
+        &removed[..count]
     }
 }
 
@@ -135,9 +135,9 @@ mod tests {
     use super::*;
 
     /// Every slot before `limit`, in the order of removal.
-    fn taken(ages: &mut Ages, limit: u64) -> Vec<u32> {
+    fn removed(ages: &mut Ages, limit: u64) -> Vec<u32> {
         let mut all = Vec::new();
-        while let [slot] = ages.take_before(limit, &mut [0]) {
+        while let [slot] = ages.remove_before(limit, &mut [0]) {
             all.push(*slot);
         }
         all
@@ -149,23 +149,23 @@ mod tests {
         for (slot, tick) in [(0, 100), (1, 102), (2, 101), (3, 102)] {
             ages.put(slot, tick);
         }
-        assert!(taken(&mut ages, 100).is_empty());
-        assert_eq!(taken(&mut ages, 101), [0]);
+        assert!(removed(&mut ages, 100).is_empty());
+        assert_eq!(removed(&mut ages, 101), [0]);
         ages.put(0, 105);
-        assert_eq!(taken(&mut ages, 102), [2]);
-        assert_eq!(taken(&mut ages, 103).len(), 2);
-        assert_eq!(taken(&mut ages, u64::MAX), [0]);
-        assert!(taken(&mut ages, u64::MAX).is_empty());
+        assert_eq!(removed(&mut ages, 102), [2]);
+        assert_eq!(removed(&mut ages, 103).len(), 2);
+        assert_eq!(removed(&mut ages, u64::MAX), [0]);
+        assert!(removed(&mut ages, u64::MAX).is_empty());
     }
 
     #[test]
     fn an_empty_wheel_starts_anywhere() {
         let mut ages = Ages::new(2).unwrap();
         ages.put(1, 1 << 50);
-        assert!(taken(&mut ages, 1 << 50).is_empty());
-        assert_eq!(taken(&mut ages, (1 << 50) + 1), [1]);
+        assert!(removed(&mut ages, 1 << 50).is_empty());
+        assert_eq!(removed(&mut ages, (1 << 50) + 1), [1]);
         ages.put(0, 3);
-        assert_eq!(taken(&mut ages, 4), [0]);
+        assert_eq!(removed(&mut ages, 4), [0]);
     }
 
     proptest! {
@@ -189,12 +189,12 @@ mod tests {
                 let limit = now.saturating_sub(delay);
                 let mut room = [0; 7];
                 loop {
-                    let given = ages.take_before(limit, &mut room).to_vec();
+                    let given = ages.remove_before(limit, &mut room).to_vec();
                     for slot in &given {
-                        let least = list.iter().map(|(tick, _)| *tick).min().unwrap();
-                        let place = list.iter().position(|(_, s)| s == slot).unwrap();
-                        let (tick, _) = list.swap_remove(place);
-                        prop_assert!(tick == least && tick < limit);
+                        let min = list.iter().map(|(tick, _)| *tick).min().unwrap();
+                        let position = list.iter().position(|(_, s)| s == slot).unwrap();
+                        let (tick, _) = list.swap_remove(position);
+                        prop_assert!(tick == min && tick < limit);
                     }
                     if given.len() < room.len() {
                         break;

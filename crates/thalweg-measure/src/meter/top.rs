@@ -26,7 +26,7 @@ impl FlowRate {
 #[derive(Debug, Default)]
 pub struct Rates {
     bytes: Vec<[u64; 2]>,
-    looked: Timestamp,
+    last_query: Timestamp,
 }
 
 impl Rates {
@@ -35,20 +35,23 @@ impl Rates {
     /// For a flow that began since, the rate covers all of its bytes, but over no less than the time since the last
     /// query, so that a single packet does not give an infinite rate.
     pub fn look(&mut self, table: &FlowTable, now: Timestamp, mut visit: impl FnMut(FlowRate)) {
-        let span = now - self.looked;
+        let span = now - self.last_query;
         let slots = table.slots() as usize;
         self.bytes.resize(slots.max(self.bytes.len()), [0; 2]);
         for (slot, flow) in table.flows() {
             let (bytes, begun) = table.progress(slot);
             let seen = &mut self.bytes[slot as usize];
-            let before =
-                if begun > self.looked || seen[0] > bytes[0] || seen[1] > bytes[1] { [0; 2] } else { *seen };
+            let before = if begun > self.last_query || seen[0] > bytes[0] || seen[1] > bytes[1] {
+                [0; 2]
+            } else {
+                *seen
+            };
             *seen = bytes;
             let rate = |side: usize| BitRate::of(Bytes(bytes[side] - before[side]), span);
             let (forward, reverse) =
                 if span == Nanos::ZERO { Default::default() } else { (rate(0), rate(1)) };
             visit(FlowRate { flow, forward, reverse });
         }
-        self.looked = now;
+        self.last_query = now;
     }
 }

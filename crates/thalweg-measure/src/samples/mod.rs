@@ -189,10 +189,10 @@ impl SampleRing {
         ((self.pages.longest - HEADER) * 8) as u32
     }
 
-    /// Copies the last `most` frames. Allocates as much memory as they have, and takes about 20 ns per frame.
-    pub fn copy(&self, most: u64) -> Samples {
+    /// Copies the last `max` frames. Allocates as much memory as they have, and takes about 20 ns per frame.
+    pub fn copy(&self, max: u64) -> Samples {
         let end = self.written();
-        self.copy_between(end.saturating_sub(most), end)
+        self.copy_between(end.saturating_sub(max), end)
     }
 
     /// Copies the frames after the first `seen` that were ever written, as far as they are still in the ring. Also
@@ -212,8 +212,8 @@ impl SampleRing {
             end = end.min(first);
         }
         let mut samples = Samples::default();
-        for (page, first, wanted) in parts.into_iter().rev() {
-            pages.copy(page, first, wanted, &mut samples);
+        for (page, first, requested) in parts.into_iter().rev() {
+            pages.copy(page, first, requested, &mut samples);
         }
         samples
     }
@@ -261,19 +261,19 @@ impl Pages {
     }
 
     /// Copies the wanted frames of a page, and counts those that are overwritten meanwhile.
-    fn copy(&self, page: u64, first: u64, wanted: Range<u64>, samples: &mut Samples) {
+    fn copy(&self, page: u64, first: u64, requested: Range<u64>, samples: &mut Samples) {
         let begin = (page % self.count()) as usize * self.size;
         let words = &self.words[begin..begin + self.size];
         let mut at = 0;
-        for number in first..wanted.end {
+        for number in first..requested.end {
             let offset = samples.bytes.len();
-            let (copied, next) = copy(words, at, number >= wanted.start, &mut samples.bytes);
+            let (copied, next) = copy(words, at, number >= requested.start, &mut samples.bytes);
             if !self.is_intact(page) {
                 samples.bytes.truncate(offset);
-                samples.overwritten += wanted.end - number.max(wanted.start);
+                samples.overwritten += requested.end - number.max(requested.start);
                 return;
             }
-            if number >= wanted.start {
+            if number >= requested.start {
                 samples.frames.push(Copied { offset, ..copied });
             }
             at = next;
@@ -283,7 +283,7 @@ impl Pages {
 
 /// Copies the frame at a word, if it is wanted, and returns the position of the next one. The copy may be a mixture
 /// of two frames.
-fn copy(words: &[AtomicU64], at: usize, is_wanted: bool, bytes: &mut Vec<u8>) -> (Copied, usize) {
+fn copy(words: &[AtomicU64], at: usize, is_requested: bool, bytes: &mut Vec<u8>) -> (Copied, usize) {
     let word = |at: usize| words.get(at).map_or(0, |word| word.load(Ordering::Relaxed));
     let (time, about) = (word(at), word(at + 1));
     let captured_length = (about >> 48) as u16;
@@ -295,7 +295,7 @@ fn copy(words: &[AtomicU64], at: usize, is_wanted: bool, bytes: &mut Vec<u8>) ->
         original_length: about as u32,
     };
     let next = at + HEADER + usize::from(captured_length).div_ceil(8);
-    if is_wanted {
+    if is_requested {
         for at in at + HEADER..next {
             bytes.extend_from_slice(&word(at).to_le_bytes());
         }
@@ -345,10 +345,10 @@ impl SampleWriter {
         pages.page.store(self.page, Ordering::Relaxed);
         // A reader that sees one of the following stores also sees the new counter.
         fence(Ordering::Release);
-        let place = (self.page % pages.count()) as usize;
-        pages.firsts[place].store(self.written, Ordering::Relaxed);
+        let position = (self.page % pages.count()) as usize;
+        pages.firsts[position].store(self.written, Ordering::Relaxed);
         pages.begun.store(self.page, Ordering::Release);
-        (self.next, self.end) = (place * pages.size, (place + 1) * pages.size);
+        (self.next, self.end) = (position * pages.size, (position + 1) * pages.size);
     }
 
     /// Writes all frames of a batch.

@@ -31,7 +31,7 @@ proptest! {
         pages in 2u64..4,
         snap_length in 64u32..80,
         lengths in prop::collection::vec(0usize..120, 0..400),
-        most in 0u64..300,
+        max in 0u64..300,
     ) {
         let bytes = Bytes(pages * 4_096);
         let (mut writer, ring) = SampleRing::new(SampleRingOptions { bytes, snap_length }).unwrap();
@@ -41,7 +41,7 @@ proptest! {
         for (time, bytes) in all.iter().enumerate() {
             writer.write(&frame(time as u64, bytes));
         }
-        let samples = ring.copy(most);
+        let samples = ring.copy(max);
         let begin = all.len() - samples.len();
         for (frame, number) in samples.iter().zip(begin..) {
             let whole = &all[number];
@@ -50,7 +50,7 @@ proptest! {
             prop_assert_eq!(frame.original_length, whole.len() as u32 + 1_000);
         }
         let held = samples.len() as u64;
-        prop_assert!(held <= most && held >= most.min(ring.capacity()).min(all.len() as u64), "{held}");
+        prop_assert!(held <= max && held >= max.min(ring.capacity()).min(all.len() as u64), "{held}");
         prop_assert_eq!(samples.overwritten, 0);
         prop_assert_eq!(ring.written(), all.len() as u64);
     }

@@ -73,7 +73,7 @@ impl<C: Counter> Levels<C> {
     /// # Errors
     /// If shapes or seeds differ.
     pub fn merge(&mut self, other: &Levels<C>) -> Result<(), MergeError> {
-        self.levels.iter_mut().zip(&other.levels).try_for_each(|(mine, theirs)| mine.merge(theirs))
+        self.levels.iter_mut().zip(&other.levels).try_for_each(|(ours, theirs)| ours.merge(theirs))
     }
 
     /// Returns the prefixes with at least `threshold` beyond longer listed ones: longest first, then largest first.
@@ -121,11 +121,11 @@ fn beyond(whole: Estimate, parts: &[Estimate]) -> Estimate {
 fn bound_beyond(whole: Estimate, parts: &[Estimate]) -> Bound {
     let Bound::Interval { mut lower, mut upper, mut confidence } = whole.bound else { return whole.bound };
     for part in parts {
-        let Bound::Interval { lower: least, upper: most, confidence: holds } = part.bound else {
+        let Bound::Interval { lower: min, upper: max, confidence: holds } = part.bound else {
             return part.bound;
         };
-        lower -= most;
-        upper -= least;
+        lower -= max;
+        upper -= min;
         confidence -= 1.0 - holds;
     }
     if confidence > 0.0 { Bound::Interval { lower, upper, confidence } } else { Bound::Unknown }

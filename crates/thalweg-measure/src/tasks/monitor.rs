@@ -51,13 +51,13 @@ impl Monitor {
         Monitor { worker, tasks, window: plan.window(), current: None }
     }
 
-    /// Counts packets. Each completed window is passed to `hand_on` at once, before later packets are counted.
-    /// `hand_on` may block until the window is accepted, so at most one window is in transit even if a batch spans
+    /// Counts packets. Each completed window is passed to `emit` at once, before later packets are counted.
+    /// `emit` may block until the window is accepted, so at most one window is in transit even if a batch spans
     /// many.
-    pub fn packets(&mut self, packets: &[Packet], mut hand_on: impl FnMut(WindowState)) {
+    pub fn packets(&mut self, packets: &[Packet], mut emit: impl FnMut(WindowState)) {
         let mut rest = packets;
         while let Some(first) = rest.first() {
-            self.advance_to(first.time, &mut hand_on);
+            self.advance_to(first.time, &mut emit);
             let Some(window) = &mut self.current else { return };
             let inside;
             (inside, rest) = rest.split_at(window.count_into_window(rest));
@@ -69,45 +69,39 @@ impl Monitor {
 
     /// Advances the time to `now`: passes on the current window if it is over. Call it about once per batch, with
     /// packet time: a packet older than the current window is late.
-    pub fn advance(&mut self, now: Timestamp, mut hand_on: impl FnMut(WindowState)) {
-        self.advance_to(now, &mut hand_on);
+    pub fn advance(&mut self, now: Timestamp, mut emit: impl FnMut(WindowState)) {
+        self.advance_to(now, &mut emit);
         for task in &mut self.tasks {
             task.advance(now);
         }
     }
 
     /// Passes on the current window, even if it is not over.
-    pub fn finish(mut self, mut hand_on: impl FnMut(WindowState)) {
+    pub fn finish(mut self, mut emit: impl FnMut(WindowState)) {
         if let Some(window) = self.current {
-            hand_on(self.finished(window));
+            emit(self.finished(window));
         }
     }
 
     /// Begins the window that contains `now`, unless it is not after the current one.
     #[inline(always)]
-    fn advance_to(&mut self, now: Timestamp, hand_on: &mut impl FnMut(WindowState)) {
+    fn advance_to(&mut self, now: Timestamp, emit: &mut impl FnMut(WindowState)) {
         match self.current {
             Some(window) if !window.is_over(now) => {}
-            _ => self.begin(now, hand_on),
+            _ => self.begin(now, emit),
         }
     }
 
     #[cold]
-    fn begin(&mut self, now: Timestamp, hand_on: &mut impl FnMut(WindowState)) {
+    fn begin(&mut self, now: Timestamp, emit: &mut impl FnMut(WindowState)) {
         let next = Window::of(now, self.window);
         if let Some(window) = self.current {
-            hand_on(self.finished(window));
+            emit(self.finished(window));
             // However far the clock has jumped, the windows in between form one stretch.
             let between = next.index - window.index - 1;
             if between > 0 {
                 let (index, tally) = (next.index - 1, WindowTally::default());
-                hand_on(WindowState {
-                    worker: self.worker,
-                    index,
-                    windows: between,
-                    tally,
-                    states: Vec::new(),
-                });
+                emit(WindowState { worker: self.worker, index, windows: between, tally, states: Vec::new() });
             }
         }
         self.current = Some(next);

@@ -43,21 +43,21 @@ impl TaskState {
     /// If it is of another task or plan: shapes and seeds of one plan are the same everywhere.
     pub(super) fn merge(&mut self, other: &TaskState) {
         let merged = match (self, other) {
-            (TaskState::RankedCountSketch32(mine), TaskState::RankedCountSketch32(theirs)) => {
-                mine.merge(theirs)
+            (TaskState::RankedCountSketch32(ours), TaskState::RankedCountSketch32(theirs)) => {
+                ours.merge(theirs)
             }
-            (TaskState::RankedCountSketch64(mine), TaskState::RankedCountSketch64(theirs)) => {
-                mine.merge(theirs)
+            (TaskState::RankedCountSketch64(ours), TaskState::RankedCountSketch64(theirs)) => {
+                ours.merge(theirs)
             }
-            (TaskState::RankedKAry32(mine), TaskState::RankedKAry32(theirs)) => mine.merge(theirs),
-            (TaskState::RankedKAry64(mine), TaskState::RankedKAry64(theirs)) => mine.merge(theirs),
-            (TaskState::HyperLogLog(mine), TaskState::HyperLogLog(theirs)) => mine.merge(theirs),
-            (TaskState::UnivMon32(mine), TaskState::UnivMon32(theirs)) => mine.merge(theirs),
-            (TaskState::Spread(mine), TaskState::Spread(theirs)) => mine.merge(theirs),
-            (TaskState::CountSketch32(mine), TaskState::CountSketch32(theirs)) => mine.merge(theirs),
-            (TaskState::CountSketch64(mine), TaskState::CountSketch64(theirs)) => mine.merge(theirs),
-            (TaskState::Levels32(mine), TaskState::Levels32(theirs)) => mine.merge(theirs),
-            (TaskState::Levels64(mine), TaskState::Levels64(theirs)) => mine.merge(theirs),
+            (TaskState::RankedKAry32(ours), TaskState::RankedKAry32(theirs)) => ours.merge(theirs),
+            (TaskState::RankedKAry64(ours), TaskState::RankedKAry64(theirs)) => ours.merge(theirs),
+            (TaskState::HyperLogLog(ours), TaskState::HyperLogLog(theirs)) => ours.merge(theirs),
+            (TaskState::UnivMon32(ours), TaskState::UnivMon32(theirs)) => ours.merge(theirs),
+            (TaskState::Spread(ours), TaskState::Spread(theirs)) => ours.merge(theirs),
+            (TaskState::CountSketch32(ours), TaskState::CountSketch32(theirs)) => ours.merge(theirs),
+            (TaskState::CountSketch64(ours), TaskState::CountSketch64(theirs)) => ours.merge(theirs),
+            (TaskState::Levels32(ours), TaskState::Levels32(theirs)) => ours.merge(theirs),
+            (TaskState::Levels64(ours), TaskState::Levels64(theirs)) => ours.merge(theirs),
             _ => panic!("cannot merge states of different tasks"),
         };
         if let Err(error) = merged {

@@ -275,9 +275,9 @@ impl<C: Counter> Counters<C> {
     pub(crate) fn join(&mut self, other: &Counters<C>, join: impl Fn(i64, i64) -> i128) {
         debug_assert_eq!(self.shape, other.shape);
         let mut saturations = 0;
-        for (mine, theirs) in self.cells.iter_mut().zip(&other.cells) {
-            let sum = join(mine.get(), theirs.get());
-            *mine =
+        for (ours, theirs) in self.cells.iter_mut().zip(&other.cells) {
+            let sum = join(ours.get(), theirs.get());
+            *ours =
                 i64::try_from(sum).ok().and_then(|sum| C::default().checked_plus(sum)).unwrap_or_else(|| {
                     saturations += 1;
                     C::limit(if sum < 0 { -1 } else { 1 })

@@ -153,17 +153,17 @@ proptest! {
 
     #[test]
     fn rough_estimates_are_the_minimum_or_the_median(
-        shape in shapes(), batches in batches(weights()), asked in 0..40u16,
+        shape in shapes(), batches in batches(weights()), queried in 0..40u16,
     ) {
-        assert_read_as_sorted::<i32>(shape, &batches, asked);
-        assert_read_as_sorted::<i64>(shape, &batches, asked);
+        assert_read_as_sorted::<i32>(shape, &batches, queried);
+        assert_read_as_sorted::<i64>(shape, &batches, queried);
     }
 }
 
-fn assert_read_as_sorted<C: Counter>(shape: Shape, batches: &Batches, asked: u16) {
+fn assert_read_as_sorted<C: Counter>(shape: Shape, batches: &Batches, queried: u16) {
     let mut counters = Counters::<C>::new(shape);
     batches.iter().for_each(|batch| add::<C, true>(&mut counters, batch));
-    let digests: Vec<Digest> = (0..asked).map(digest).collect();
+    let digests: Vec<Digest> = (0..queried).map(digest).collect();
     for reading in [Reading::Minimum, Reading::Median] {
         let (mut signed, mut unsigned) = (Vec::new(), Vec::new());
         counters.read_all::<true>(&digests, reading, |number, value| signed.push((number, value)));
@@ -349,12 +349,12 @@ fn joining_saturates_and_adds_saturations() {
     let shape = Shape::new(1, 4).unwrap();
     let mut one = Counters::from_cells(shape, vec![i32::MAX, i32::MIN, 5, -5], 3);
     let other = Counters::from_cells(shape, vec![1, -1, 7, 5], 4);
-    one.join(&other, |mine, theirs| i128::from(mine) + i128::from(theirs));
+    one.join(&other, |ours, theirs| i128::from(ours) + i128::from(theirs));
     assert_eq!((one.cells(), one.saturations()), ([i32::MAX, i32::MIN, 12, 0].as_slice(), 9));
 
     let mut one = Counters::from_cells(shape, vec![i64::MAX - 1, i64::MIN + 1, 0, 9], 0);
     let other = Counters::from_cells(shape, vec![-5, 5, i64::MIN, 4], 0);
-    one.join(&other, |mine, theirs| i128::from(mine) - i128::from(theirs));
+    one.join(&other, |ours, theirs| i128::from(ours) - i128::from(theirs));
     assert_eq!((one.cells(), one.saturations()), ([i64::MAX, i64::MIN, i64::MAX, 5].as_slice(), 3));
 }
 
@@ -363,10 +363,10 @@ fn joining_saturates_and_adds_saturations() {
 fn headroom_is_reset_when_counters_change() {
     let shape = Shape::new(1, 4).unwrap();
     let full = Counters::from_cells(shape, vec![i32::MAX - 5; 4], 0);
-    for way in 0..2 {
+    for version in 0..2 {
         let mut counters = Counters::<i32>::new(shape);
         add::<i32, false>(&mut counters, &[(1, 50)]);
-        if way == 0 {
+        if version == 0 {
             counters.join(&full, |_, theirs| i128::from(theirs));
         } else {
             counters.scale(4.29e7);

@@ -195,9 +195,9 @@ pub(crate) fn raise(register: &mut u8, rank: u8) -> bool {
 }
 
 /// Takes the maximum of each pair of registers.
-pub(crate) fn join(mine: &mut [u8], theirs: &[u8]) {
-    for (mine, &theirs) in mine.iter_mut().zip(theirs) {
-        *mine = (*mine).max(theirs);
+pub(crate) fn join(ours: &mut [u8], theirs: &[u8]) {
+    for (ours, &theirs) in ours.iter_mut().zip(theirs) {
+        *ours = (*ours).max(theirs);
     }
 }
 

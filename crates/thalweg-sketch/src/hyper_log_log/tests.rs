@@ -110,9 +110,9 @@ fn a_failed_merge_changes_nothing() {
     let mut counter = counted(8, 1, 0..100);
     let before = counter.clone();
     let error = counter.merge(&counted(9, 1, 0..9)).unwrap_err();
-    assert_eq!(error, MergeError::Precision { mine: 8, theirs: 9 });
+    assert_eq!(error, MergeError::Precision { ours: 8, theirs: 9 });
     let error = counter.merge(&counted(8, 2, 0..9)).unwrap_err();
-    assert_eq!(error, MergeError::Seed { mine: 1, theirs: 2 });
+    assert_eq!(error, MergeError::Seed { ours: 1, theirs: 2 });
     assert_eq!(counter, before);
 }
 

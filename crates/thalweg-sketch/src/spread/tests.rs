@@ -157,15 +157,15 @@ fn a_scan_below_every_part_is_found_after_merging() {
 
 #[test]
 fn a_failed_merge_changes_nothing() {
-    let mut mine = spread(64, 6, 4, 1);
-    mine.add(&host(1), &host(2));
-    let before = mine.clone();
+    let mut ours = spread(64, 6, 4, 1);
+    ours.add(&host(1), &host(2));
+    let before = ours.clone();
     let shapes = [Shape::new(3, 64).unwrap(), Shape::new(3, 128).unwrap()];
-    let expected = MergeError::Shape { mine: shapes[0], theirs: shapes[1] };
-    assert_eq!(mine.merge(&spread(128, 6, 4, 1)), Err(expected));
-    assert_eq!(mine.merge(&spread(64, 5, 4, 1)), Err(MergeError::Precision { mine: 6, theirs: 5 }));
-    assert_eq!(mine.merge(&spread(64, 6, 4, 2)), Err(MergeError::Seed { mine: 1, theirs: 2 }));
-    assert_eq!(mine, before);
+    let expected = MergeError::Shape { ours: shapes[0], theirs: shapes[1] };
+    assert_eq!(ours.merge(&spread(128, 6, 4, 1)), Err(expected));
+    assert_eq!(ours.merge(&spread(64, 5, 4, 1)), Err(MergeError::Precision { ours: 6, theirs: 5 }));
+    assert_eq!(ours.merge(&spread(64, 6, 4, 2)), Err(MergeError::Seed { ours: 1, theirs: 2 }));
+    assert_eq!(ours, before);
 }
 
 #[test]

@@ -194,34 +194,34 @@ impl StateError {
 #[non_exhaustive]
 pub enum CombineError {
     /// The kinds of sketch.
-    #[error("kinds differ: {mine} and {theirs}")]
+    #[error("kinds differ: {ours} and {theirs}")]
     Kind {
         /// The value of the receiving state.
-        mine: Kind,
+        ours: Kind,
         /// The value of the other state.
         theirs: Kind,
     },
     /// The counter types.
-    #[error("counter sizes differ: {mine} and {theirs} bits")]
+    #[error("counter sizes differ: {ours} and {theirs} bits")]
     Counter {
         /// The counter bits of the receiving state.
-        mine: u32,
+        ours: u32,
         /// The counter bits of the other state.
         theirs: u32,
     },
     /// The kinds of keys.
-    #[error("keys differ: {mine:?} and {theirs:?}")]
+    #[error("keys differ: {ours:?} and {theirs:?}")]
     KeyKind {
         /// The value of the receiving state.
-        mine: String,
+        ours: String,
         /// The value of the other state.
         theirs: String,
     },
     /// Only one of them has a top-k, so the largest keys of the whole would be unknown.
-    #[error("only the {} state tracks its largest keys", if *.mine { "first" } else { "second" })]
+    #[error("only the {} state tracks its largest keys", if *.ours { "first" } else { "second" })]
     TopK {
         /// Whether the receiving state has the top-k.
-        mine: bool,
+        ours: bool,
     },
     /// Shapes, levels, precisions or seeds.
     #[error(transparent)]

@@ -62,11 +62,11 @@ impl<S: RowSketch, K: Key> RowState<S, K> {
         combine: impl Fn(&mut S, &S) -> Result<(), MergeError>,
     ) -> Result<(), CombineError> {
         if self.top.is_some() != other.top.is_some() {
-            return Err(CombineError::TopK { mine: self.top.is_some() });
+            return Err(CombineError::TopK { ours: self.top.is_some() });
         }
         combine(&mut self.sketch, &other.sketch)?;
-        if let (Some(mine), Some(theirs)) = (&mut self.top, &other.top) {
-            mine.merge(theirs, |digest| self.sketch.rough_estimate(digest));
+        if let (Some(ours), Some(theirs)) = (&mut self.top, &other.top) {
+            ours.merge(theirs, |digest| self.sketch.rough_estimate(digest));
         }
         Ok(())
     }
@@ -138,13 +138,13 @@ impl<K: Key, C: Counter> Linear<K, C> {
     /// If they differ in anything but their counts; then nothing changes.
     pub fn merge(&mut self, other: &Self) -> Result<(), CombineError> {
         match (self, other) {
-            (Linear::CountMin(mine), Linear::CountMin(theirs)) => mine.combine(theirs, RowSketch::merge),
-            (Linear::CountSketch(mine), Linear::CountSketch(theirs)) => {
-                mine.combine(theirs, RowSketch::merge)
+            (Linear::CountMin(ours), Linear::CountMin(theirs)) => ours.combine(theirs, RowSketch::merge),
+            (Linear::CountSketch(ours), Linear::CountSketch(theirs)) => {
+                ours.combine(theirs, RowSketch::merge)
             }
-            (Linear::KAry(mine), Linear::KAry(theirs)) => mine.combine(theirs, RowSketch::merge),
-            (Linear::UnivMon(mine), Linear::UnivMon(theirs)) => Ok(mine.merge(theirs)?),
-            (mine, theirs) => Err(CombineError::Kind { mine: mine.kind(), theirs: theirs.kind() }),
+            (Linear::KAry(ours), Linear::KAry(theirs)) => ours.combine(theirs, RowSketch::merge),
+            (Linear::UnivMon(ours), Linear::UnivMon(theirs)) => Ok(ours.merge(theirs)?),
+            (ours, theirs) => Err(CombineError::Kind { ours: ours.kind(), theirs: theirs.kind() }),
         }
     }
 
@@ -154,13 +154,13 @@ impl<K: Key, C: Counter> Linear<K, C> {
     /// If they differ in anything but their counts; then nothing changes.
     pub fn subtract(&mut self, other: &Self) -> Result<(), CombineError> {
         match (self, other) {
-            (Linear::CountMin(mine), Linear::CountMin(theirs)) => mine.combine(theirs, RowSketch::subtract),
-            (Linear::CountSketch(mine), Linear::CountSketch(theirs)) => {
-                mine.combine(theirs, RowSketch::subtract)
+            (Linear::CountMin(ours), Linear::CountMin(theirs)) => ours.combine(theirs, RowSketch::subtract),
+            (Linear::CountSketch(ours), Linear::CountSketch(theirs)) => {
+                ours.combine(theirs, RowSketch::subtract)
             }
-            (Linear::KAry(mine), Linear::KAry(theirs)) => mine.combine(theirs, RowSketch::subtract),
-            (Linear::UnivMon(mine), Linear::UnivMon(theirs)) => Ok(mine.subtract(theirs)?),
-            (mine, theirs) => Err(CombineError::Kind { mine: mine.kind(), theirs: theirs.kind() }),
+            (Linear::KAry(ours), Linear::KAry(theirs)) => ours.combine(theirs, RowSketch::subtract),
+            (Linear::UnivMon(ours), Linear::UnivMon(theirs)) => Ok(ours.subtract(theirs)?),
+            (ours, theirs) => Err(CombineError::Kind { ours: ours.kind(), theirs: theirs.kind() }),
         }
     }
 

@@ -36,7 +36,7 @@ impl Meta {
             self.end_ns = self.end_ns.max(other.end_ns);
         }
         for label in other.label.split(LABEL_SEPARATOR).filter(|label| !label.is_empty()) {
-            if !self.label.split(LABEL_SEPARATOR).any(|mine| mine == label) {
+            if !self.label.split(LABEL_SEPARATOR).any(|ours| ours == label) {
                 let between = if self.label.is_empty() { "" } else { LABEL_SEPARATOR };
                 self.label = format!("{}{between}{label}", self.label);
             }
@@ -52,7 +52,7 @@ impl Meta {
         if self.key_kind == other.key_kind {
             return Ok(());
         }
-        Err(CombineError::KeyKind { mine: self.key_kind.clone(), theirs: other.key_kind.clone() })
+        Err(CombineError::KeyKind { ours: self.key_kind.clone(), theirs: other.key_kind.clone() })
     }
 }
 
@@ -82,10 +82,10 @@ mod tests {
 
     #[test]
     fn different_kinds_of_keys_are_not_merged() {
-        let mut mine = meta("a", 1, 2);
+        let mut ours = meta("a", 1, 2);
         let theirs = Meta { key_kind: "dst".to_owned(), ..meta("b", 3, 4) };
-        let expected = CombineError::KeyKind { mine: "src".to_owned(), theirs: "dst".to_owned() };
-        assert_eq!(mine.merge(&theirs), Err(expected));
-        assert_eq!(mine, meta("a", 1, 2));
+        let expected = CombineError::KeyKind { ours: "src".to_owned(), theirs: "dst".to_owned() };
+        assert_eq!(ours.merge(&theirs), Err(expected));
+        assert_eq!(ours, meta("a", 1, 2));
     }
 }

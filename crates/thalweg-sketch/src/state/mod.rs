@@ -200,11 +200,11 @@ impl<K: Key> AnyState<K> {
     /// If they differ in anything but their counts; then nothing changes.
     pub fn merge(&mut self, other: &Self) -> Result<(), CombineError> {
         match (self, other) {
-            (AnyState::I32(mine), AnyState::I32(theirs)) => mine.merge(theirs),
-            (AnyState::I64(mine), AnyState::I64(theirs)) => mine.merge(theirs),
-            (AnyState::HyperLogLog(mine), AnyState::HyperLogLog(theirs)) => Ok(mine.merge(theirs)?),
-            (AnyState::Spread(mine), AnyState::Spread(theirs)) => Ok(mine.merge(theirs)?),
-            (mine, theirs) => Err(mine.difference(theirs)),
+            (AnyState::I32(ours), AnyState::I32(theirs)) => ours.merge(theirs),
+            (AnyState::I64(ours), AnyState::I64(theirs)) => ours.merge(theirs),
+            (AnyState::HyperLogLog(ours), AnyState::HyperLogLog(theirs)) => Ok(ours.merge(theirs)?),
+            (AnyState::Spread(ours), AnyState::Spread(theirs)) => Ok(ours.merge(theirs)?),
+            (ours, theirs) => Err(ours.difference(theirs)),
         }
     }
 
@@ -215,19 +215,19 @@ impl<K: Key> AnyState<K> {
     /// If they differ in anything but their counts, or are not linear in their stream; then nothing changes.
     pub fn subtract(&mut self, other: &Self) -> Result<(), CombineError> {
         match (self, other) {
-            (AnyState::I32(mine), AnyState::I32(theirs)) => mine.subtract(theirs),
-            (AnyState::I64(mine), AnyState::I64(theirs)) => mine.subtract(theirs),
-            (mine, theirs) => Err(mine.difference(theirs)),
+            (AnyState::I32(ours), AnyState::I32(theirs)) => ours.subtract(theirs),
+            (AnyState::I64(ours), AnyState::I64(theirs)) => ours.subtract(theirs),
+            (ours, theirs) => Err(ours.difference(theirs)),
         }
     }
 
     /// Returns the error for two states of different variants.
     fn difference(&self, other: &Self) -> CombineError {
-        let (mine, theirs) = (self.kind(), other.kind());
+        let (ours, theirs) = (self.kind(), other.kind());
         match (self.counter_bits(), other.counter_bits()) {
-            _ if mine != theirs => CombineError::Kind { mine, theirs },
-            (Some(mine), Some(theirs)) => CombineError::Counter { mine, theirs },
-            _ => CombineError::NotLinear { kind: mine },
+            _ if ours != theirs => CombineError::Kind { ours, theirs },
+            (Some(ours), Some(theirs)) => CombineError::Counter { ours, theirs },
+            _ => CombineError::NotLinear { kind: ours },
         }
     }
 

@@ -293,7 +293,7 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
     /// # Errors
     /// If levels, shapes or seeds differ; then nothing changes.
     pub fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
-        self.join(other, |mine, theirs| i128::from(mine) + i128::from(theirs))?;
+        self.join(other, |ours, theirs| i128::from(ours) + i128::from(theirs))?;
         self.account.merge(&other.account);
         Ok(())
     }
@@ -303,22 +303,22 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
     /// # Errors
     /// If levels, shapes or seeds differ; then nothing changes.
     pub fn subtract(&mut self, other: &Self) -> Result<(), MergeError> {
-        self.join(other, |mine, theirs| i128::from(mine) - i128::from(theirs))?;
+        self.join(other, |ours, theirs| i128::from(ours) - i128::from(theirs))?;
         self.account.subtract(&other.account);
         Ok(())
     }
 
     fn join(&mut self, other: &Self, join: impl Fn(i64, i64) -> i128) -> Result<(), MergeError> {
-        let (mine, theirs) = (self.shape.levels, other.shape.levels);
-        if mine != theirs {
-            return Err(MergeError::Levels { mine, theirs });
+        let (ours, theirs) = (self.shape.levels, other.shape.levels);
+        if ours != theirs {
+            return Err(MergeError::Levels { ours, theirs });
         }
         MergeError::unless_same_shape(self.shape.shape, other.shape.shape)?;
         MergeError::unless_same_seed(self.hasher, other.hasher)?;
-        for (mine, theirs) in self.levels.iter_mut().zip(&other.levels) {
-            mine.counters.join(&theirs.counters, &join);
-            let counters = &mine.counters;
-            mine.top.merge(&theirs.top, |digest| counters.read::<true>(digest, Reading::Median));
+        for (ours, theirs) in self.levels.iter_mut().zip(&other.levels) {
+            ours.counters.join(&theirs.counters, &join);
+            let counters = &ours.counters;
+            ours.top.merge(&theirs.top, |digest| counters.read::<true>(digest, Reading::Median));
         }
         Ok(())
     }

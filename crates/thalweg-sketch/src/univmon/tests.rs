@@ -103,8 +103,8 @@ fn parts_merge_to_the_whole() {
     let [mut merged, second, third] = parts;
     merged.merge(&second).unwrap();
     merged.merge(&third).unwrap();
-    for (mine, whole) in merged.levels.iter().zip(&whole.levels) {
-        assert_eq!(mine.counters, whole.counters);
+    for (ours, whole) in merged.levels.iter().zip(&whole.levels) {
+        assert_eq!(ours.counters, whole.counters);
     }
     assert_eq!(merged.account, whole.account);
     assert_eq!(merged.largest()[..20], whole.largest()[..20]);
@@ -119,7 +119,7 @@ fn different_shapes_or_seeds_do_not_merge() {
     assert!(matches!(new(64, 1).merge(&new(64, 2)), Err(MergeError::Seed { .. })));
     let fewer = UnivMonShape::new(3, Shape::new(5, 64).unwrap(), 8).unwrap();
     let other = UnivMon::<[u8; 4]>::new(fewer, Hasher::new(1));
-    assert_eq!(new(64, 1).merge(&other), Err(MergeError::Levels { mine: 12, theirs: 3 }));
+    assert_eq!(new(64, 1).merge(&other), Err(MergeError::Levels { ours: 12, theirs: 3 }));
 }
 
 #[test]

@@ -38,24 +38,24 @@ fn run(stream: &Stream, moments: usize, shape: Shape, target: Target) -> Run {
     let step = stream.packets.len() / moments;
     let moments: Vec<(Vec<(FlowKey, f64)>, f64)> = (1..=moments)
         .map(|moment| Stream::of(stream.packets[..moment * step].to_vec()))
-        .map(|until| (until.asked(8), until.f2().sqrt()))
+        .map(|until| (until.queries(8), until.f2().sqrt()))
         .collect();
-    let mut unkept = vec![0u32; moments.len()];
-    let mut outside: Vec<Vec<u32>> = moments.iter().map(|(asked, _)| vec![0; asked.len()]).collect();
+    let mut violations = vec![0u32; moments.len()];
+    let mut outside: Vec<Vec<u32>> = moments.iter().map(|(queried, _)| vec![0; queried.len()]).collect();
     let probabilities = (0..SEEDS)
         .map(|seed| {
             let sketch = CountSketch::<i64>::new(shape, Hasher::new(seed));
             let mut nitro = Nitro::new(sketch, Mode::AlwaysCorrect(target), !seed);
             let mut probabilities = Vec::new();
-            for (moment, (part, (asked, l2))) in stream.packets.chunks(step).zip(&moments).enumerate() {
+            for (moment, (part, (queried, l2))) in stream.packets.chunks(step).zip(&moments).enumerate() {
                 part.chunks(3_001).for_each(|batch| nitro.update(batch));
                 probabilities.push(nitro.probability());
                 let account = RowSketch::account(nitro.sketch());
                 let collisions = (l2 * l2 + account.sampling_energy()) / shape.width() as f64;
                 let variance = collisions + account.own_variance() * l2;
-                unkept[moment] += u32::from(CHEBYSHEV_FACTOR * variance > (target.eps * l2).powi(2));
+                violations[moment] += u32::from(CHEBYSHEV_FACTOR * variance > (target.eps * l2).powi(2));
                 let noise = RowSketch::noise(nitro.sketch());
-                for ((key, truth), outside) in asked.iter().zip(&mut outside[moment]) {
+                for ((key, truth), outside) in queried.iter().zip(&mut outside[moment]) {
                     let value = nitro.sketch().estimate(Hasher::new(seed).digest(key), &noise).value;
                     *outside += u32::from((value - truth).abs() > target.eps * l2);
                 }
@@ -65,8 +65,11 @@ fn run(stream: &Stream, moments: usize, shape: Shape, target: Target) -> Run {
         .collect();
     let limit = |delta: f64| SEEDS as f64 * delta + 5.0 * (SEEDS as f64 * delta * (1.0 - delta)).sqrt();
     let delta = median_failure(shape.rows(), 1.0 / CHEBYSHEV_FACTOR);
-    for (moment, (unkept, outside)) in unkept.into_iter().zip(outside).enumerate() {
-        assert!(f64::from(unkept) <= limit(delta), "moment {moment}: inequality violated for {unkept} seeds");
+    for (moment, (violations, outside)) in violations.into_iter().zip(outside).enumerate() {
+        assert!(
+            f64::from(violations) <= limit(delta),
+            "moment {moment}: inequality violated for {violations} seeds"
+        );
         let max = *outside.iter().max().unwrap();
         assert!(f64::from(max) <= limit(2.0 * delta), "moment {moment}: {max} outside");
     }

@@ -21,7 +21,7 @@ fn fed<S: RowSketch>(sketch: S, stream: &Stream) -> S {
 fn share_outside<S: RowSketch>(
     new: impl Fn(Hasher) -> S,
     stream: &Stream,
-    asked: &[(FlowKey, f64)],
+    queried: &[(FlowKey, f64)],
     seeds: u64,
     delta: f64,
 ) -> f64 {
@@ -29,13 +29,13 @@ fn share_outside<S: RowSketch>(
     for seed in 0..seeds {
         let sketch = fed(new(Hasher::new(seed)), stream);
         let noise = sketch.noise();
-        for (key, truth) in asked {
+        for (key, truth) in queried {
             let estimate = sketch.estimate(sketch.hasher().digest(key), &noise);
             assert!((estimate.confidence().unwrap() - (1.0 - delta)).abs() < 1e-12);
             outside += u64::from(estimate.contains(*truth) == Some(false));
         }
     }
-    let share = outside as f64 / (seeds * asked.len() as u64) as f64;
+    let share = outside as f64 / (seeds * queried.len() as u64) as f64;
     assert!(share <= limit(delta, seeds), "share outside {share}, expected {delta}");
     share
 }
@@ -60,7 +60,7 @@ fn count_min_exceeds_eps_l1_with_probability_delta() {
     let shape = Shape::new(3, 64).unwrap();
     for stream in streams() {
         let new = |hasher| CountMin::<i64>::new(shape, hasher);
-        share_outside(new, &stream, &stream.asked(20), 200, (-3f64).exp());
+        share_outside(new, &stream, &stream.queries(20), 200, (-3f64).exp());
     }
 }
 
@@ -88,9 +88,9 @@ fn count_sketch_and_k_ary_intervals_hold() {
     let shape = Shape::new(5, 512).unwrap();
     let delta = 2.0 * median_failure(5, 1.0 / CHEBYSHEV_FACTOR);
     for stream in streams() {
-        let asked = stream.asked(20);
-        share_outside(|hasher| CountSketch::<i64>::new(shape, hasher), &stream, &asked, 200, delta);
-        share_outside(|hasher| KAry::<i64>::new(shape, hasher), &stream, &asked, 200, delta);
+        let queried = stream.queries(20);
+        share_outside(|hasher| CountSketch::<i64>::new(shape, hasher), &stream, &queried, 200, delta);
+        share_outside(|hasher| KAry::<i64>::new(shape, hasher), &stream, &queried, 200, delta);
     }
 }
 
@@ -142,7 +142,8 @@ fn intervals_hold_after_scaling() {
     let stream = Stream::zipf(1.0, 5_000, 8_000);
     let delta = 2.0 * median_failure(5, 1.0 / CHEBYSHEV_FACTOR);
     for factor in [0.4, 0.9] {
-        let asked: Vec<_> = stream.asked(20).into_iter().map(|(key, truth)| (key, factor * truth)).collect();
+        let queried: Vec<_> =
+            stream.queries(20).into_iter().map(|(key, truth)| (key, factor * truth)).collect();
         let mut outside = 0;
         for seed in 0..200 {
             let mut sketch = fed(CountSketch::<i32>::new(shape, Hasher::new(seed)), &stream);
@@ -151,9 +152,9 @@ fn intervals_hold_after_scaling() {
             let is_outside = |key: &FlowKey, truth| {
                 sketch.estimate(sketch.hasher().digest(key), &noise).contains(truth) == Some(false)
             };
-            outside += asked.iter().filter(|(key, truth)| is_outside(key, *truth)).count();
+            outside += queried.iter().filter(|(key, truth)| is_outside(key, *truth)).count();
         }
-        let share = outside as f64 / (200 * asked.len()) as f64;
+        let share = outside as f64 / (200 * queried.len()) as f64;
         assert!(share <= limit(delta, 200), "{factor}: {share}");
     }
 }

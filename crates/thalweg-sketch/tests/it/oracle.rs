@@ -190,9 +190,9 @@ fn different_sketches_are_not_merged() {
     sketch.add(&[1u8, 2], 9);
     let before = sketch.clone();
     let other = CountSketch::new(wide, Hasher::new(1));
-    assert_eq!(sketch.merge(&other), Err(MergeError::Shape { mine: narrow, theirs: wide }));
+    assert_eq!(sketch.merge(&other), Err(MergeError::Shape { ours: narrow, theirs: wide }));
     let other = CountSketch::new(narrow, Hasher::new(2));
-    assert_eq!(sketch.subtract(&other), Err(MergeError::Seed { mine: 1, theirs: 2 }));
+    assert_eq!(sketch.subtract(&other), Err(MergeError::Seed { ours: 1, theirs: 2 }));
     assert_eq!(sketch, before);
 }
 

@@ -27,7 +27,7 @@ fn limit(delta: f64) -> f64 {
 
 fn assert_intervals_hold<S: RowSketch>(new: impl Fn(Hasher) -> S, stream: &Stream, probability: Probability) {
     let delta = 2.0 * median_failure(5, 1.0 / CHEBYSHEV_FACTOR);
-    let asked = stream.asked(15);
+    let queried = stream.queries(15);
     let mut outside = 0;
     for seed in 0..SEEDS {
         let sketch = sampled(new(Hasher::new(seed)), stream, probability, seed);
@@ -38,9 +38,9 @@ fn assert_intervals_hold<S: RowSketch>(new: impl Fn(Hasher) -> S, stream: &Strea
             assert!((estimate.confidence().unwrap() - (1.0 - delta)).abs() < 1e-12);
             estimate.contains(*truth) == Some(false)
         };
-        outside += asked.iter().filter(is_outside).count();
+        outside += queried.iter().filter(is_outside).count();
     }
-    let share = outside as f64 / (SEEDS * asked.len() as u64) as f64;
+    let share = outside as f64 / (SEEDS * queried.len() as u64) as f64;
     assert!(share <= limit(delta), "p = {probability}: {share}");
 }
 
@@ -159,7 +159,7 @@ fn the_difference_of_sampled_streams_has_no_bound() {
 #[test]
 fn the_largest_keys_are_found_with_and_without_sampling() {
     let stream = Stream::zipf(1.4, 5_000, 30_000);
-    let top = stream.asked(10);
+    let top = stream.queries(10);
     for (log2, min) in [(0, 9), (3, 6)] {
         for seed in 0..20 {
             let sketch = CountSketch::<i32>::new(Shape::new(5, 2048).unwrap(), Hasher::new(seed));

@@ -73,7 +73,7 @@ impl Stream {
     }
 
     /// The heaviest `each` keys, as many others, and as many absent ones, with their weights.
-    pub(crate) fn asked(&self, each: usize) -> Vec<(FlowKey, f64)> {
+    pub(crate) fn queries(&self, each: usize) -> Vec<(FlowKey, f64)> {
         let mut all: Vec<_> = self.truth.iter().map(|(&key, &weight)| (key, weight as f64)).collect();
         all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         let others = all.len().saturating_sub(each);

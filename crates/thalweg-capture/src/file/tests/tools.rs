@@ -32,28 +32,28 @@ fn capinfos_and_tshark_read_our_files() {
     for (file, interfaces) in [(pcap_file(&frames), 1), (pcapng_file(&frames), 2)] {
         let file = on_disk(&file);
         let path = file.path.to_str().unwrap();
-        let Some(said) = run_tool("capinfos", &["-M", "-c", "-d", "-I", path], b"") else {
+        let Some(output) = run_tool("capinfos", &["-M", "-c", "-d", "-I", path], b"") else {
             return;
         };
-        let said = String::from_utf8(said).unwrap();
+        let output = String::from_utf8(output).unwrap();
         let has = |label: &str, value: &str| {
-            said.lines().any(|line| line.starts_with(label) && line.trim_end().ends_with(value))
+            output.lines().any(|line| line.starts_with(label) && line.trim_end().ends_with(value))
         };
-        assert!(has("Number of packets:", " 50"), "{said}");
-        assert!(has("Data size:", &format!(" {data} bytes")), "{said}");
+        assert!(has("Number of packets:", " 50"), "{output}");
+        assert!(has("Data size:", &format!(" {data} bytes")), "{output}");
         if interfaces == 2 {
-            assert!(has("Number of interfaces in file:", " 2"), "{said}");
+            assert!(has("Number of interfaces in file:", " 2"), "{output}");
         }
         let fields = ["-T", "fields", "-e", "frame.time_epoch", "-e", "frame.cap_len", "-e", "frame.comment"];
         let arguments = [&["-r", path][..], &fields].concat();
-        let Some(said) = run_tool("tshark", &arguments, b"") else { return };
-        let said = String::from_utf8(said).unwrap();
-        for (n, (line, frame)) in said.lines().zip(&frames).enumerate() {
+        let Some(output) = run_tool("tshark", &arguments, b"") else { return };
+        let output = String::from_utf8(output).unwrap();
+        for (n, (line, frame)) in output.lines().zip(&frames).enumerate() {
             let comment = if interfaces == 2 && n % 3 == 0 { "a remark" } else { "" };
             let seconds = format!("{}.{:09}", frame.0 / 1_000_000_000, frame.0 % 1_000_000_000);
             assert_eq!(line.trim_end(), format!("{seconds}\t{}\t{comment}", frame.1.len()).trim_end());
         }
-        assert_eq!(said.lines().count(), 50);
+        assert_eq!(output.lines().count(), 50);
     }
 }
 

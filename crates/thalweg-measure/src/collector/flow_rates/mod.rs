@@ -203,8 +203,8 @@ impl FlowRates {
     }
 
     /// Returns the number of crossings that occurred too soon after another event of the link.
-    pub(super) fn held_back(&self) -> u64 {
-        self.links.held_back()
+    pub(super) fn delayed(&self) -> u64 {
+        self.links.delayed()
     }
 
     /// Returns the sampling ratio of the monitor port, if recent TCP flows allow an estimate.

@@ -138,7 +138,7 @@ fn without_the_last_tick(mut records: Vec<FlowRecord>) -> Vec<FlowRecord> {
 
 prop_compose! {
     /// Packets of some flows in both directions, with gaps around all the timeouts.
-    fn any_packets(flows: u32, most: usize)(
+    fn any_packets(flows: u32, max: usize)(
         steps in prop::collection::vec(
             (
                 prop_oneof![
@@ -151,7 +151,7 @@ prop_compose! {
                 20u32..70_000,
                 prop_oneof![4 => Just(0x10), 1 => Just(0x11), 1 => Just(0x02), 1 => Just(0x12), 1 => Just(0x04)],
             ),
-            0..most,
+            0..max,
         )
     ) -> Vec<Packet> {
         let mut now = 1_000 * SECOND;

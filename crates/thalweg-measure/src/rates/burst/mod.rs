@@ -318,8 +318,8 @@ impl Track {
     /// Whether a span without sequence numbers has enough samples. If every packet is sampled, any span has.
     #[inline(always)]
     fn has_enough_samples(&self, length: u64, options: &BurstOptions, is_all: bool) -> bool {
-        let wanted = if is_all { 1 } else { MIN_SAMPLES };
-        (length >= options.longest.0) & (self.samples >= wanted) | (length >= LONGEST_COUNT.0)
+        let required = if is_all { 1 } else { MIN_SAMPLES };
+        (length >= options.longest.0) & (self.samples >= required) | (length >= LONGEST_COUNT.0)
     }
 
     fn begin(&mut self, time: u64, packet: &Packet, begin: u32, end: u32) {

@@ -67,7 +67,7 @@ impl ChangeTask {
     /// Parses `30s` or `30s>5%`.
     fn read(text: &str) -> Option<ChangeTask> {
         let (period, share) = match text.split_once('>') {
-            Some((period, least)) => (period, share(least.trim())?),
+            Some((period, min)) => (period, share(min.trim())?),
             None => (text, ChangeTask::DEFAULT_SHARE),
         };
         let period: Nanos = period.parse().ok().filter(|&period| period > Nanos::ZERO)?;

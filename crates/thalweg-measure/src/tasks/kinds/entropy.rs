@@ -99,7 +99,7 @@ impl TaskKind for EntropyTask {
 impl Entropy {
     fn of(univmon: &UnivMon<FlowBytes, i32>) -> Entropy {
         let bits = univmon.entropy();
-        let most = univmon.distinct().value.log2();
-        Entropy { bits, normalised: (most >= 1.0).then(|| (bits.value / most).clamp(0.0, 1.0)) }
+        let max = univmon.distinct().value.log2();
+        Entropy { bits, normalised: (max >= 1.0).then(|| (bits.value / max).clamp(0.0, 1.0)) }
     }
 }

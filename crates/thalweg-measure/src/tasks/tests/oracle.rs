@@ -78,10 +78,10 @@ fn entropy_matches_the_exact_distribution() {
         let exact = exact(&packets, key, Weight::Packets);
         let shares = exact.values().map(|&count| count as f64 / packets.len() as f64);
         let truth: f64 = shares.map(|share| -share * share.log2()).sum();
-        let most = (exact.len() as f64).log2();
+        let max = (exact.len() as f64).log2();
         assert!((entropy.bits.value - truth).abs() < 0.05 * truth, "{key}: {} of {truth}", entropy.bits);
         let normalised = entropy.normalised.unwrap();
-        assert!((normalised - truth / most).abs() < 0.06, "{key}: {normalised} of {}", truth / most);
+        assert!((normalised - truth / max).abs() < 0.06, "{key}: {normalised} of {}", truth / max);
     }
 }
 

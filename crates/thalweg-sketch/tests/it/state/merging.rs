@@ -89,15 +89,15 @@ fn merge_errors_name_the_difference() {
     let wide = CountSketch::<i64>::new(Shape::new(3, 8).unwrap(), Hasher::new(1));
     let wide = State::from(Linear::CountSketch(wide.into()));
     let distinct = State::from(HyperLogLog::new(4, Hasher::new(1)).unwrap());
-    let mut mine = state(3, 1);
-    let kinds = CombineError::Kind { mine: Kind::CountSketch, theirs: Kind::HyperLogLog };
-    assert_eq!(mine.merge(&distinct), Err(kinds));
-    assert_eq!(mine.merge(&wide), Err(CombineError::Counter { mine: 32, theirs: 64 }));
-    assert_eq!(mine.merge(&with_top), Err(CombineError::TopK { mine: false }));
-    assert_eq!(with_top.clone().merge(&mine), Err(CombineError::TopK { mine: true }));
-    let shapes = MergeError::Shape { mine: Shape::new(3, 8).unwrap(), theirs: Shape::new(4, 8).unwrap() };
-    assert_eq!(mine.merge(&state(4, 1)), Err(shapes.into()));
-    assert_eq!(mine.subtract(&state(3, 2)), Err(MergeError::Seed { mine: 1, theirs: 2 }.into()));
+    let mut ours = state(3, 1);
+    let kinds = CombineError::Kind { ours: Kind::CountSketch, theirs: Kind::HyperLogLog };
+    assert_eq!(ours.merge(&distinct), Err(kinds));
+    assert_eq!(ours.merge(&wide), Err(CombineError::Counter { ours: 32, theirs: 64 }));
+    assert_eq!(ours.merge(&with_top), Err(CombineError::TopK { ours: false }));
+    assert_eq!(with_top.clone().merge(&ours), Err(CombineError::TopK { ours: true }));
+    let shapes = MergeError::Shape { ours: Shape::new(3, 8).unwrap(), theirs: Shape::new(4, 8).unwrap() };
+    assert_eq!(ours.merge(&state(4, 1)), Err(shapes.into()));
+    assert_eq!(ours.subtract(&state(3, 2)), Err(MergeError::Seed { ours: 1, theirs: 2 }.into()));
     let linear = CombineError::NotLinear { kind: Kind::HyperLogLog };
     assert_eq!(distinct.clone().subtract(&distinct), Err(linear));
 }
