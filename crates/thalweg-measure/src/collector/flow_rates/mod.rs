@@ -265,8 +265,8 @@ impl FlowRates {
     fn tick(&mut self, now: Timestamp) {
         let tick = now.0 / TICK.0;
         self.next_tick = (tick + 1).saturating_mul(TICK.0);
-        let mut taken = [0; 32];
-        while let tracks @ [_, ..] = self.idle_order.take_before(tick, &mut taken) {
+        let mut removed = [0; 32];
+        while let tracks @ [_, ..] = self.idle_order.remove_before(tick, &mut removed) {
             for track in tracks {
                 prefetch(&self.tracks[*track as usize]);
             }
@@ -289,8 +289,8 @@ impl FlowRates {
     fn rewind(&mut self, now: Timestamp) {
         self.links.rewind(now);
         self.now = now;
-        let mut taken = [0];
-        while let &[track] = self.idle_order.take_before(u64::MAX, &mut taken) {
+        let mut removed = [0];
+        while let &[track] = self.idle_order.remove_before(u64::MAX, &mut removed) {
             self.tracks[track as usize].ports.flags &= !flag::WAITS;
             self.set_rate(track, 0, now);
         }

@@ -118,7 +118,7 @@ impl FlowTable {
     /// Ends the least recently used flow; only called for a full table.
     #[cold]
     fn evict(&mut self, output: &mut Output, observer: &mut impl Observer) {
-        while let [slot] = *self.ages.take_before(u64::MAX, &mut [0]) {
+        while let [slot] = *self.ages.remove_before(u64::MAX, &mut [0]) {
             let live = self.live;
             self.process_aged(slot, self.ages.oldest() + 1, EndReason::Evicted, output, observer);
             if self.live < live {
