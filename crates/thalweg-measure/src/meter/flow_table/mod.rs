@@ -237,16 +237,16 @@ impl FlowTable {
             return;
         }
         self.clock = now;
-        let mut taken = [0; GROUP];
+        let mut removed = [0; GROUP];
         let idle_before = self.age_tick(now.saturating_sub(self.options.idle_timeout).0);
-        while let slots @ [_, ..] = self.ages.remove_before(idle_before, &mut taken) {
+        while let slots @ [_, ..] = self.ages.remove_before(idle_before, &mut removed) {
             self.prefetch_ends(slots);
             for slot in slots {
                 self.process_aged(*slot, idle_before, EndReason::Idle, output, observer);
             }
         }
         let lingered_before = self.linger_tick(now.saturating_sub(self.options.linger).0);
-        while let slots @ [_, ..] = self.closing.remove_before(lingered_before, &mut taken) {
+        while let slots @ [_, ..] = self.closing.remove_before(lingered_before, &mut removed) {
             self.prefetch_ends(slots);
             for slot in slots {
                 self.process_lingering(*slot, lingered_before, output, observer);
