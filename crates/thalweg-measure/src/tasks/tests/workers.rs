@@ -12,7 +12,7 @@ fn plan_for(workers: usize, window: Nanos, memory: u64) -> Plan {
 }
 
 /// The windows of each worker; packets are assigned in turn.
-fn handed_on(plan: &Plan, packets: &[Packet], workers: u64) -> Vec<Vec<WindowState>> {
+fn worker_windows(plan: &Plan, packets: &[Packet], workers: u64) -> Vec<Vec<WindowState>> {
     let part = |worker| {
         let (mut monitor, mut states) = (Monitor::new(plan, worker as usize), Vec::new());
         for batch in packets.chunks(700) {
@@ -28,14 +28,14 @@ fn handed_on(plan: &Plan, packets: &[Packet], workers: u64) -> Vec<Vec<WindowSta
 }
 
 /// The reports and kept states when workers' windows arrive in the order of `turns`.
-fn put_together(
+fn merged(
     plan: &Plan,
-    handed_on: &[Vec<WindowState>],
+    worker_windows: &[Vec<WindowState>],
     turns: &mut dyn FnMut() -> usize,
 ) -> (Vec<WindowReport>, Vec<Vec<TaskState>>) {
     let mut windows = Windows::new(plan);
-    let mut queues: Vec<_> = handed_on.iter().map(|states| states.iter().cloned()).collect();
-    let mut left: usize = handed_on.iter().map(Vec::len).sum();
+    let mut queues: Vec<_> = worker_windows.iter().map(|states| states.iter().cloned()).collect();
+    let mut left: usize = worker_windows.iter().map(Vec::len).sum();
     let mut reports = Vec::new();
     while left > 0 {
         let turn = turns() % queues.len();
@@ -57,7 +57,7 @@ fn windows_of_many_workers_equal_those_of_one() {
     let packets = traffic(2_000, BEGIN * SECOND, 50 * SECOND, 5);
     let all_at_once = |plan: &Plan, workers| {
         let mut turn = 0;
-        put_together(plan, &handed_on(plan, &packets, workers), &mut || {
+        merged(plan, &worker_windows(plan, &packets, workers), &mut || {
             turn += 1;
             turn
         })
@@ -85,15 +85,15 @@ fn windows_of_many_workers_equal_those_of_one() {
 fn reports_do_not_depend_on_worker_speed() {
     let packets = traffic(3_000, BEGIN * SECOND, 50 * SECOND, 6);
     let plan = plan_for(3, Nanos::from_secs(10), 8 << 20);
-    let states = handed_on(&plan, &packets, 3);
+    let states = worker_windows(&plan, &packets, 3);
     let mut turn = 0;
-    let (expected, _) = put_together(&plan, &states, &mut || {
+    let (expected, _) = merged(&plan, &states, &mut || {
         turn += 1;
         turn
     });
     for seed in 0..3 {
         let mut draws = seed;
-        let (reports, _) = put_together(&plan, &states, &mut || random(&mut draws) as usize >> 8);
+        let (reports, _) = merged(&plan, &states, &mut || random(&mut draws) as usize >> 8);
         assert_eq!(reports, expected);
     }
 }
@@ -102,7 +102,7 @@ fn reports_do_not_depend_on_worker_speed() {
 fn a_worker_ahead_is_detected() {
     let plan = Plan::new(TasksOptions { workers: 2, ..options("moments", Nanos::from_secs(10)) }).unwrap();
     let packets = traffic(100, BEGIN * SECOND, 50 * SECOND, 7);
-    let [first, second] = handed_on(&plan, &packets, 2).try_into().unwrap();
+    let [first, second] = worker_windows(&plan, &packets, 2).try_into().unwrap();
     let mut windows = Windows::new(&plan);
     let mut queues = [first.into_iter(), second.into_iter()];
     assert!(!windows.is_ahead(0) && !windows.is_ahead(1));
