@@ -102,7 +102,7 @@ impl Ages {
         self.oldest
     }
 
-    /// Removes slots of the oldest ticks before `limit`, as many as fit into `taken`, and returns them.
+    /// Removes slots of the oldest ticks before `limit`, as many as fit into `removed`, and returns them.
     #[inline]
     pub(crate) fn remove_before<'a>(&mut self, limit: u64, removed: &'a mut [u32]) -> &'a [u32] {
         let mut count = 0;

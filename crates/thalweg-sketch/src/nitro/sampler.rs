@@ -85,7 +85,7 @@ struct Gaps {
 
 const PARTS_LOG2: u32 = 10;
 
-/// Returns the memory of the tables for sampling with probabilities down to `least`, in bytes; all samplers share
+/// Returns the memory of the tables for sampling with probabilities down to `min_probability`, in bytes; all samplers share
 /// them.
 pub fn table_bytes(min_probability: Probability) -> u64 {
     let used = (0..=min_probability.log2_inverse()).filter_map(Probability::new);
