@@ -7,7 +7,7 @@
 //! `thalweg collect` has a table of its own, and writes it by the same means.
 //!
 //! A scrape asks each collector two questions. One that does not answer in time has only the metrics that need no
-//! answer, and is counted in `thalweg_questions_late_total`.
+//! answer, and is counted in `thalweg_collector_requests_timed_out_total`.
 //!
 //! | file | what it has |
 //! |---|---|

@@ -99,7 +99,7 @@ fn a_collector_that_does_not_answer_is_named_and_others_answer() {
     assert_eq!(fixture.client.get("/readyz").status, 503, "a collector is starting");
     let metrics = fixture.client.get("/metrics").text;
     let late =
-        metrics.lines().find(|line| line.starts_with("thalweg_questions_late_total{collector=\"dead\"}"));
+        metrics.lines().find(|line| line.starts_with("thalweg_collector_requests_timed_out_total{collector=\"dead\"}"));
     assert_eq!(late.unwrap().rsplit(' ').next(), Some("3"));
     drop(mailbox);
 }
@@ -246,9 +246,9 @@ fn the_metrics_page_has_what_collectors_count() {
         "thalweg_frames_total{collector=\"tor0\"} 1000",
         "thalweg_kernel_drops_total{collector=\"tor0\"} 7",
         "thalweg_collector_state{collector=\"tor0\",switch=\"tor0\",state=\"running\"} 1",
-        "thalweg_link_utilisation_ratio{collector=\"tor0\",switch=\"tor0\",port=\"p3\",way=\"out\"} 0.91",
+        "thalweg_link_utilisation_ratio{collector=\"tor0\",switch=\"tor0\",port=\"p3\",direction=\"out\"} 0.91",
         "thalweg_sampling_ratio{collector=\"tor0\"} 0.25",
-        "thalweg_topology_version 1",
+        "thalweg_network_version 1",
     ] {
         assert!(page.text.lines().any(|found| found == line), "{line} is not in\n{}", page.text);
     }
