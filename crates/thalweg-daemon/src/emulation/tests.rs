@@ -99,12 +99,12 @@ fn a_star_stands_for_a_collector_at_each_monitor_port() {
     for (rest, expected) in [
         (
             "switch = \"tor1\"\n",
-            "t.toml:5: switch: the experiment of [emulate] has no [[mirror]] of router \"tor1\"",
+            "t.toml:5: switch: no [[mirror]] of router \"tor1\" in the experiment of [emulate]",
         ),
-        ("speed = 2\n", "t.toml:5: speed: it says nothing of a monitor port of [emulate]"),
+        ("speed = 2\n", "t.toml:5: speed: has no effect on a monitor port of [emulate]"),
         (
             "[[collector]]\nname = \"again\"\nswitch = \"tor0\"\n",
-            "t.toml:7: switch: another collector reads the monitor port of tor0",
+            "t.toml:7: switch: another collector already reads the monitor port of tor0",
         ),
         ("[network]\ntopology = \"e.toml\"\n", ""),
         (
@@ -113,7 +113,7 @@ fn a_star_stands_for_a_collector_at_each_monitor_port() {
         ),
         (
             "[control]\ndecider = \"static\"\nrefresh = \"1s\"\n",
-            "t.toml:7: refresh: it goes with arp, not with log",
+            "t.toml:7: refresh: requires actuator arp, not log",
         ),
     ] {
         let message = parse(rest).unwrap_err().to_string();
@@ -121,5 +121,5 @@ fn a_star_stands_for_a_collector_at_each_monitor_port() {
     }
     let without = "[[collector]]\nname = \"a\"\nfile = \"f\"\n[control]\ndecider = \"greedy\"\n";
     let message = Config::parse(without, "t.toml", Path::new("/")).unwrap_err().to_string();
-    assert_eq!(message, "t.toml:5: decider: it needs a topology: [network], or [emulate]");
+    assert_eq!(message, "t.toml:5: decider: requires a topology: set network.topology, or [emulate]");
 }
