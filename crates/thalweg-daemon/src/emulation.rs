@@ -2,10 +2,10 @@
 //!
 //! One thread runs the experiment, so much emulated time for each second of the clock, and puts what monitor ports send into
 //! a bounded queue for each; what does not fit is counted as lost, as a network card does it. Collectors read these queues
-//! as they read any source. Who steers the network does so by [`Order`]s, which are carried out between two slots.
+//! as they read any source. Who steers the network does so by [`EmulationCommand`]s, which are carried out between two slots.
 //!
 //! **Time** is the emulated one, from 0 on. Each batch also says until when it has everything, so that a collector that
-//! hears nothing knows that time goes on. A thread that cannot keep the pace falls behind by `MAX_BEHIND` at most, and
+//! hears nothing knows that time goes on. A thread that cannot keep the pace falls lag by `MAX_LAG` at most, and
 //! then goes on from where it is; what it has lost is counted.
 
 use std::collections::BTreeMap;
@@ -25,19 +25,19 @@ use thalweg_network::{EndpointId, Node, RouterId};
 use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Nanos, Source, SourceCounters, Timestamp};
 
 /// How often the thread goes on: at a pace of 0.01 every 20 us of emulated time.
-const NAP: Duration = Duration::from_millis(2);
+const STEP_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Batches that may wait for a collector: half a second of its inattention.
-const QUEUE: usize = 256;
+const BATCH_QUEUE_CAPACITY: usize = 256;
 
 /// Orders that may wait for the thread.
-const ORDERS: usize = 4_096;
+const COMMAND_QUEUE_CAPACITY: usize = 4_096;
 
-/// How far behind its pace the emulation may fall before the pace gives way.
-const MAX_BEHIND: Duration = Duration::from_millis(200);
+/// How far lag its pace the emulation may fall before the pace gives way.
+const MAX_LAG: Duration = Duration::from_millis(200);
 
 /// How long a collector waits for a batch.
-const PATIENCE: Duration = Duration::from_millis(20);
+const RECEIVE_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// What is emulated.
 #[derive(Clone, Debug)]
@@ -62,7 +62,7 @@ impl PartialEq for EmulationConfig {
 
 /// What is done to the emulated network.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum EmulationCommand {
     /// A router goes by this table.
     Forward(RouterId, ForwardingTable),
     /// An endpoint sends to another of its destination's addresses.
@@ -85,11 +85,11 @@ struct Shared {
     experiment: Experiment,
     pace: f64,
     queues: BTreeMap<Arc<str>, Queue>,
-    orders: Sender<Order>,
+    commands: Sender<EmulationCommand>,
     /// Taken by the thread.
-    to_do: Receiver<Order>,
+    pending: Receiver<EmulationCommand>,
     now: AtomicU64,
-    behind: AtomicU64,
+    lag: AtomicU64,
     is_stopping: AtomicBool,
     is_over: Arc<AtomicBool>,
 }
@@ -97,35 +97,35 @@ struct Shared {
 /// From the thread to a collector.
 #[derive(Clone, Debug)]
 struct Queue {
-    inlet: Sender<Piece>,
-    outlet: Receiver<Piece>,
+    sender: Sender<PortBatch>,
+    receiver: Receiver<PortBatch>,
     lost: Arc<AtomicU64>,
 }
 
 /// What a monitor port has sent up to a time.
 #[derive(Debug, Default)]
-struct Piece {
+struct PortBatch {
     bytes: Vec<u8>,
     frames: Vec<FrameRef>,
     until: Timestamp,
 }
 
 impl Emulation {
-    /// An emulation that has not begun.
+    /// An emulation that has not start.
     pub fn new(config: &EmulationConfig) -> Emulation {
         let queue = || {
-            let (inlet, outlet) = bounded(QUEUE);
-            Queue { inlet, outlet, lost: Arc::default() }
+            let (sender, receiver) = bounded(BATCH_QUEUE_CAPACITY);
+            Queue { sender, receiver, lost: Arc::default() }
         };
-        let (orders, to_do) = bounded(ORDERS);
+        let (commands, pending) = bounded(COMMAND_QUEUE_CAPACITY);
         Emulation(Arc::new(Shared {
             experiment: config.experiment.clone(),
             pace: config.pace,
             queues: config.ports.iter().map(|(switch, _)| (Arc::clone(switch), queue())).collect(),
-            orders,
-            to_do,
+            commands,
+            pending,
             now: AtomicU64::new(0),
-            behind: AtomicU64::new(0),
+            lag: AtomicU64::new(0),
             is_stopping: AtomicBool::new(false),
             is_over: Arc::default(),
         }))
@@ -137,8 +137,8 @@ impl Emulation {
     }
 
     /// How much of the clock's time was lost, since the emulation could not keep its pace.
-    pub fn behind(&self) -> Nanos {
-        Nanos(self.0.behind.load(Ordering::Relaxed))
+    pub fn lag(&self) -> Nanos {
+        Nanos(self.0.lag.load(Ordering::Relaxed))
     }
 
     /// What a switch's monitor port sends, if it has one. To be read by one collector at a time.
@@ -148,8 +148,8 @@ impl Emulation {
         let interface =
             Interface { name: Some(switch.to_owned()), link_type: LinkType::Ethernet, snap_length };
         Some(EmulatedPort {
-            outlet: queue.outlet.clone(),
-            piece: Piece::default(),
+            receiver: queue.receiver.clone(),
+            batch: PortBatch::default(),
             interface: [interface],
             until: Arc::default(),
             is_over: Arc::clone(&self.0.is_over),
@@ -162,9 +162,9 @@ impl Emulation {
     /// Has something done before the next slot.
     ///
     /// # Errors
-    /// The order, if too many wait.
-    pub fn order(&self, order: Order) -> Result<(), Order> {
-        self.0.orders.try_send(order).map_err(TrySendError::into_inner)
+    /// The command, if too many wait.
+    pub fn command(&self, command: EmulationCommand) -> Result<(), EmulationCommand> {
+        self.0.commands.try_send(command).map_err(TrySendError::into_inner)
     }
 
     /// Begins.
@@ -196,23 +196,23 @@ impl Emulation {
                 Some((router, self.0.queues.get(topology.name(Node::Router(router)))?.clone()))
             })
             .collect();
-        let mut begun = Instant::now();
+        let mut start = Instant::now();
         while !network.is_over() && !self.0.is_stopping.load(Ordering::Relaxed) {
-            for order in self.0.to_do.try_iter() {
-                carry_out(order, &mut network);
+            for command in self.0.pending.try_iter() {
+                execute(command, &mut network);
             }
-            let due = Timestamp((begun.elapsed().as_secs_f64() * self.0.pace * 1e9) as u64);
+            let due = Timestamp((start.elapsed().as_secs_f64() * self.0.pace * 1e9) as u64);
             network.run_until(due);
             let until = network.now();
             self.0.now.store(until.0, Ordering::Release);
             network.deliver(|router, batch| queues[&router].put(batch, until));
             let should_be = Duration::from_secs_f64(until.0 as f64 / 1e9 / self.0.pace);
-            let behind = begun.elapsed().saturating_sub(should_be);
-            if behind > MAX_BEHIND {
-                begun += behind;
-                self.0.behind.fetch_add(behind.as_nanos() as u64, Ordering::Relaxed);
+            let lag = start.elapsed().saturating_sub(should_be);
+            if lag > MAX_LAG {
+                start += lag;
+                self.0.lag.fetch_add(lag.as_nanos() as u64, Ordering::Relaxed);
             }
-            std::thread::sleep(NAP);
+            std::thread::sleep(STEP_INTERVAL);
         }
         tracing::info!(emulated = %Nanos(network.now().0), "emulation ended");
         self.0.is_over.store(true, Ordering::Release);
@@ -231,18 +231,18 @@ pub enum StartError {
     Thread(#[from] std::io::Error),
 }
 
-fn carry_out(order: Order, network: &mut MirroredRun<'_>) {
-    match order {
-        Order::Forward(router, table) => network.set_forwarding(router, Some(table)),
-        Order::Address { source, destination, address } => network.set_address(source, destination, address),
+fn execute(command: EmulationCommand, network: &mut MirroredRun<'_>) {
+    match command {
+        EmulationCommand::Forward(router, table) => network.set_forwarding(router, Some(table)),
+        EmulationCommand::Address { source, destination, address } => network.set_address(source, destination, address),
     }
 }
 
 impl Queue {
     fn put(&self, batch: Batch<'_>, until: Timestamp) {
-        let piece = Piece { bytes: batch.bytes.to_vec(), frames: batch.frames.to_vec(), until };
-        if let Err(TrySendError::Full(piece)) = self.inlet.try_send(piece) {
-            self.lost.fetch_add(piece.frames.len() as u64, Ordering::Relaxed);
+        let batch = PortBatch { bytes: batch.bytes.to_vec(), frames: batch.frames.to_vec(), until };
+        if let Err(TrySendError::Full(batch)) = self.sender.try_send(batch) {
+            self.lost.fetch_add(batch.frames.len() as u64, Ordering::Relaxed);
         }
     }
 }
@@ -250,8 +250,8 @@ impl Queue {
 /// A monitor port of the daemon's emulation as a packet source.
 #[derive(Debug)]
 pub struct EmulatedPort {
-    outlet: Receiver<Piece>,
-    piece: Piece,
+    receiver: Receiver<PortBatch>,
+    batch: PortBatch,
     interface: [Interface; 1],
     until: Arc<AtomicU64>,
     is_over: Arc<AtomicBool>,
@@ -264,7 +264,7 @@ pub struct EmulatedPort {
 impl EmulatedPort {
     /// Whether the next batch comes without waiting.
     pub fn is_ready(&self) -> bool {
-        !self.outlet.is_empty() || self.is_over.load(Ordering::Acquire)
+        !self.receiver.is_empty() || self.is_over.load(Ordering::Acquire)
     }
 
     /// The time up to which everything has been handed on, as of the last batch.
@@ -280,16 +280,16 @@ impl Source for EmulatedPort {
     fn next_batch(&mut self) -> Result<Option<Batch<'_>>, Self::Error> {
         // Before looking: what was put in last is there then.
         let is_over = self.is_over.load(Ordering::Acquire);
-        match self.outlet.recv_timeout(PATIENCE) {
-            Ok(piece) => {
-                self.until.store(piece.until.0, Ordering::Relaxed);
-                self.piece = piece;
+        match self.receiver.recv_timeout(RECEIVE_TIMEOUT) {
+            Ok(batch) => {
+                self.until.store(batch.until.0, Ordering::Relaxed);
+                self.batch = batch;
             }
-            Err(RecvTimeoutError::Timeout) if !is_over => self.piece.frames.clear(),
+            Err(RecvTimeoutError::Timeout) if !is_over => self.batch.frames.clear(),
             Err(_) => return Ok(None),
         }
-        self.handed_on += self.piece.frames.len() as u64;
-        let Piece { bytes, frames, .. } = &self.piece;
+        self.handed_on += self.batch.frames.len() as u64;
+        let PortBatch { bytes, frames, .. } = &self.batch;
         Ok(Some(Batch { bytes, frames, interfaces: &self.interface }))
     }
 

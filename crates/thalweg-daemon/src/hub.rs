@@ -25,16 +25,16 @@ use super::event::Event;
 /// The ring of the last events.
 #[derive(Debug)]
 pub struct Hub {
-    places: Box<[ArcSwapOption<Published>]>,
+    slots: Box<[ArcSwapOption<Published>]>,
     /// Events that have a number.
     numbered: AtomicU64,
-    /// Events that have been put in their place, or found a newer one there.
+    /// Events that have been put in their slot, or found a newer one there.
     stored: AtomicU64,
     /// Events that subscribers were told they had lost, each counted once a subscriber.
     lost: AtomicU64,
-    /// Whether whoever listens at the bell is about to sleep.
+    /// Whether whoever listens at the wakeup_socket is about to sleep.
     is_waiting: AtomicBool,
-    bell: OnceLock<UnixStream>,
+    wakeup_socket: OnceLock<UnixStream>,
 }
 
 /// An event that has its number.
@@ -69,12 +69,12 @@ pub enum Delivery {
     },
 }
 
-/// Why nothing can be read from the bell.
+/// Why nothing can be read from the wakeup_socket.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WakeupError {
-    /// The bell has a listener already.
-    #[error("the hub's bell has a listener already")]
+    /// The wakeup_socket has a listener already.
+    #[error("the hub's wakeup_socket has a listener already")]
     Taken,
     /// No socket could be had.
     #[error("cannot make the socket that wakes the API: {0}")]
@@ -88,12 +88,12 @@ impl Hub {
     /// A ring of the last `capacity` events; of one if that is zero.
     pub fn new(capacity: usize) -> Hub {
         Hub {
-            places: (0..capacity.max(1)).map(|_| ArcSwapOption::empty()).collect(),
+            slots: (0..capacity.max(1)).map(|_| ArcSwapOption::empty()).collect(),
             numbered: AtomicU64::new(0),
             stored: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             is_waiting: AtomicBool::new(false),
-            bell: OnceLock::new(),
+            wakeup_socket: OnceLock::new(),
         }
     }
 
@@ -109,12 +109,12 @@ impl Hub {
         id
     }
 
-    /// Puts an event in its place, unless another thread has lapped this one and put a newer there.
+    /// Puts an event in its slot, unless another thread has lapped this one and put a newer there.
     fn store(&self, published: Arc<Published>) {
-        let place = self.place(published.id);
-        let mut current = place.load();
+        let slot = self.slot(published.id);
+        let mut current = slot.load();
         while current.as_ref().is_none_or(|kept| kept.id < published.id) {
-            let previous = place.compare_and_swap(&*current, Some(Arc::clone(&published)));
+            let previous = slot.compare_and_swap(&*current, Some(Arc::clone(&published)));
             let was_stored = match (&*previous, &*current) {
                 (Some(found), Some(expected)) => Arc::ptr_eq(found, expected),
                 (found, expected) => found.is_none() && expected.is_none(),
@@ -128,13 +128,13 @@ impl Hub {
 
     /// A full socket has bytes enough to wake whoever reads it, so that failing to write one more is no loss.
     fn ring(&self) {
-        if let Some(mut bell) = self.bell.get() {
-            let _ = bell.write(&[1]);
+        if let Some(mut wakeup_socket) = self.wakeup_socket.get() {
+            let _ = wakeup_socket.write(&[1]);
         }
     }
 
-    fn place(&self, id: u64) -> &ArcSwapOption<Published> {
-        &self.places[(id % self.places.len() as u64) as usize]
+    fn slot(&self, id: u64) -> &ArcSwapOption<Published> {
+        &self.slots[(id % self.slots.len() as u64) as usize]
     }
 
     /// Number of the last event; zero before the first.
@@ -144,12 +144,12 @@ impl Hub {
 
     /// Number of the oldest event that is still kept; 1 before the first.
     pub fn oldest_id(&self) -> u64 {
-        self.last_id().saturating_sub(self.places.len() as u64) + 1
+        self.last_id().saturating_sub(self.slots.len() as u64) + 1
     }
 
     /// Events that are kept at most.
     pub fn capacity(&self) -> usize {
-        self.places.len()
+        self.slots.len()
     }
 
     /// Events that subscribers were told they had lost, each counted once for each subscriber.
@@ -172,7 +172,7 @@ impl Hub {
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         theirs.set_nonblocking(true)?;
-        self.bell.set(ours).map_err(|_| WakeupError::Taken)?;
+        self.wakeup_socket.set(ours).map_err(|_| WakeupError::Taken)?;
         Ok(theirs)
     }
 
@@ -205,7 +205,7 @@ impl Published {
 impl Subscriber {
     /// What comes next in the hub it has subscribed to, if it is there. Never waits.
     pub fn next_delivery(&mut self, hub: &Hub) -> Option<Delivery> {
-        let kept = hub.place(self.next).load_full()?;
+        let kept = hub.slot(self.next).load_full()?;
         match kept.id.cmp(&self.next) {
             std::cmp::Ordering::Less => None,
             std::cmp::Ordering::Equal => {

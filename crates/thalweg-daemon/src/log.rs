@@ -1,6 +1,6 @@
 //! Logs: lines on standard error, as text or as JSON.
 //!
-//! A place in the program that has something to say over and over is held to a number of lines a second; what was held
+//! A callsite in the program that has something to say over and over is held to a number of lines a second; what was held
 //! back is counted, and told once a second in one line. So no packet, however hostile, can fill a disk or slow down a
 //! thread that measures.
 
@@ -25,7 +25,7 @@ use tracing_subscriber::{Layer, Registry};
 use super::clock::wall_clock;
 
 /// What lines about lines are told under; they are not held back.
-const OWN_TARGET: &str = "thalweg::log";
+const SUPPRESSION_TARGET: &str = "thalweg::log";
 
 /// How to log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct LogOptions {
     pub level: LogLevel,
     /// How lines look.
     pub format: LogFormat,
-    /// Lines a second that one place in the program may write.
+    /// Lines a second that one callsite in the program may write.
     pub lines_per_second: u32,
 }
 
@@ -66,7 +66,7 @@ pub enum LogFormat {
 /// What was typed is none of the words that can stand there.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("expected {0}")]
-pub struct ParseLogWordError(&'static str);
+pub struct ParseLogOptionError(&'static str);
 
 impl Default for LogOptions {
     fn default() -> Self {
@@ -75,27 +75,27 @@ impl Default for LogOptions {
 }
 
 impl FromStr for LogLevel {
-    type Err = ParseLogWordError;
+    type Err = ParseLogOptionError;
 
-    fn from_str(text: &str) -> Result<Self, ParseLogWordError> {
+    fn from_str(text: &str) -> Result<Self, ParseLogOptionError> {
         match text {
             "error" => Ok(LogLevel::Error),
             "warn" => Ok(LogLevel::Warn),
             "info" => Ok(LogLevel::Info),
             "debug" => Ok(LogLevel::Debug),
-            _ => Err(ParseLogWordError("error, warn, info or debug")),
+            _ => Err(ParseLogOptionError("error, warn, info or debug")),
         }
     }
 }
 
 impl FromStr for LogFormat {
-    type Err = ParseLogWordError;
+    type Err = ParseLogOptionError;
 
-    fn from_str(text: &str) -> Result<Self, ParseLogWordError> {
+    fn from_str(text: &str) -> Result<Self, ParseLogOptionError> {
         match text {
             "text" => Ok(LogFormat::Text),
             "json" => Ok(LogFormat::Json),
-            _ => Err(ParseLogWordError("text or json")),
+            _ => Err(ParseLogOptionError("text or json")),
         }
     }
 }
@@ -150,7 +150,7 @@ struct Shared {
     /// Lines that were held back.
     suppressed: AtomicU64,
     start: Instant,
-    places: Mutex<Places>,
+    callsites: Mutex<Callsites>,
 }
 
 /// Why there is no log.
@@ -175,7 +175,7 @@ impl Log {
             level: AtomicU8::new(options.level as u8),
             suppressed: AtomicU64::new(0),
             start: Instant::now(),
-            places: Mutex::new(Places::new(options.lines_per_second)),
+            callsites: Mutex::new(Callsites::new(options.lines_per_second)),
         }))
     }
 
@@ -189,7 +189,7 @@ impl Log {
             LogFormat::Text => layer.boxed(),
             LogFormat::Json => layer.json().flatten_event(true).with_span_list(false).boxed(),
         };
-        Registry::default().with(layer.with_filter(Gate(self.clone())))
+        Registry::default().with(layer.with_filter(LogFilter(self.clone())))
     }
 
     /// The least important that is told from now on.
@@ -208,34 +208,34 @@ impl Log {
         self.0.suppressed.load(Ordering::Relaxed)
     }
 
-    /// Tells how many lines each place has had held back; to be called about once a second.
-    pub fn tell_suppressed(&self) {
-        let silenced = self.places().end_of_seconds(self.0.start.elapsed());
-        for (place, lines) in silenced {
-            tracing::warn!(target: OWN_TARGET, place, lines, "log lines suppressed");
+    /// Tells how many lines each callsite has had held back; to be called about once a second.
+    pub fn report_suppressed(&self) {
+        let suppressed = self.callsites().take_suppressed(self.0.start.elapsed());
+        for (callsite, lines) in suppressed {
+            tracing::warn!(target: SUPPRESSION_TARGET, callsite, lines, "log lines suppressed");
         }
     }
 
-    fn places(&self) -> MutexGuard<'_, Places> {
-        self.0.places.lock().unwrap_or_else(PoisonError::into_inner)
+    fn callsites(&self) -> MutexGuard<'_, Callsites> {
+        self.0.callsites.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What gets through to the log.
 #[derive(Clone, Debug)]
-struct Gate(Log);
+struct LogFilter(Log);
 
-impl<S> Filter<S> for Gate {
+impl<S> Filter<S> for LogFilter {
     fn enabled(&self, metadata: &Metadata<'_>, _: &Context<'_, S>) -> bool {
         *metadata.level() <= self.0.level().filter()
     }
 
     fn event_enabled(&self, event: &Event<'_>, _: &Context<'_, S>) -> bool {
         let metadata = event.metadata();
-        if metadata.target() == OWN_TARGET {
+        if metadata.target() == SUPPRESSION_TARGET {
             return true;
         }
-        let passes = self.0.places().take(metadata, self.0.0.start.elapsed());
+        let passes = self.0.callsites().admit(metadata, self.0.0.start.elapsed());
         if !passes {
             self.0.0.suppressed.fetch_add(1, Ordering::Relaxed);
         }
@@ -247,15 +247,15 @@ impl<S> Filter<S> for Gate {
     }
 }
 
-/// Places in the program that log: as many as are written there, so that their number is bounded.
+/// Callsites in the program that log: as many as are written there, so that their number is bounded.
 #[derive(Debug)]
-struct Places {
+struct Callsites {
     lines_per_second: u32,
-    places: HashMap<Identifier, Place>,
+    callsites: HashMap<Identifier, CallsiteState>,
 }
 
 #[derive(Debug)]
-struct Place {
+struct CallsiteState {
     /// `file:line`, or the module where it is not known.
     name: String,
     /// The second that is counted.
@@ -264,14 +264,14 @@ struct Place {
     suppressed: u64,
 }
 
-impl Places {
-    fn new(lines_per_second: u32) -> Places {
-        Places { lines_per_second, places: HashMap::new() }
+impl Callsites {
+    fn new(lines_per_second: u32) -> Callsites {
+        Callsites { lines_per_second, callsites: HashMap::new() }
     }
 
-    /// Whether a line of this place passes at `now`, a time since any fixed moment.
-    fn take(&mut self, metadata: &Metadata<'_>, now: Duration) -> bool {
-        let place = self.places.entry(metadata.callsite()).or_insert_with(|| Place {
+    /// Whether a line of this callsite passes at `now`, a time since any fixed moment.
+    fn admit(&mut self, metadata: &Metadata<'_>, now: Duration) -> bool {
+        let callsite = self.callsites.entry(metadata.callsite()).or_insert_with(|| CallsiteState {
             name: match (metadata.file(), metadata.line()) {
                 (Some(file), Some(line)) => format!("{file}:{line}"),
                 _ => metadata.target().to_owned(),
@@ -280,23 +280,23 @@ impl Places {
             lines: 0,
             suppressed: 0,
         });
-        if place.second != now.as_secs() {
-            (place.second, place.lines) = (now.as_secs(), 0);
+        if callsite.second != now.as_secs() {
+            (callsite.second, callsite.lines) = (now.as_secs(), 0);
         }
-        let passes = place.lines < self.lines_per_second;
-        place.lines = place.lines.saturating_add(1);
-        place.suppressed += u64::from(!passes);
+        let passes = callsite.lines < self.lines_per_second;
+        callsite.lines = callsite.lines.saturating_add(1);
+        callsite.suppressed += u64::from(!passes);
         passes
     }
 
-    /// Places that had lines held back in seconds before `now`, and how many; in the order of their names.
-    fn end_of_seconds(&mut self, now: Duration) -> Vec<(String, u64)> {
+    /// Callsites that had lines held back in seconds before `now`, and how many; in the order of their names.
+    fn take_suppressed(&mut self, now: Duration) -> Vec<(String, u64)> {
         let over =
-            self.places.values_mut().filter(|place| place.suppressed > 0 && place.second < now.as_secs());
-        let mut silenced: Vec<_> =
-            over.map(|place| (place.name.clone(), std::mem::take(&mut place.suppressed))).collect();
-        silenced.sort();
-        silenced
+            self.callsites.values_mut().filter(|callsite| callsite.suppressed > 0 && callsite.second < now.as_secs());
+        let mut suppressed: Vec<_> =
+            over.map(|callsite| (callsite.name.clone(), std::mem::take(&mut callsite.suppressed))).collect();
+        suppressed.sort();
+        suppressed
     }
 }
 
@@ -396,12 +396,12 @@ mod tests {
             tracing::callsite::DefaultCallsite::new(&METADATA)
         };
         let metadata = tracing::Callsite::metadata(&HERE);
-        let mut places = Places::new(2);
-        let mut passed = |millis| places.take(metadata, Duration::from_millis(millis));
+        let mut callsites = Callsites::new(2);
+        let mut passed = |millis| callsites.admit(metadata, Duration::from_millis(millis));
         assert_eq!([5_000, 5_100, 5_200, 5_900, 6_000].map(&mut passed), [true, true, false, false, true]);
-        assert_eq!(places.end_of_seconds(Duration::from_millis(6_500)), []);
-        let told = places.end_of_seconds(Duration::from_millis(7_000));
+        assert_eq!(callsites.take_suppressed(Duration::from_millis(6_500)), []);
+        let told = callsites.take_suppressed(Duration::from_millis(7_000));
         assert!(matches!(&told[..], [(name, 2)] if name.contains("log.rs")), "{told:?}");
-        assert_eq!(places.end_of_seconds(Duration::from_millis(9_000)), []);
+        assert_eq!(callsites.take_suppressed(Duration::from_millis(9_000)), []);
     }
 }

@@ -109,12 +109,12 @@ impl Snapshot {
         self.parts.handed_on.as_ref()?.store()
     }
 
-    /// Asks all collectors; `patience` is how long the next of them may take.
-    pub fn take(parts: &Parts, api: &ApiCounts, patience: impl Fn() -> Duration) -> Snapshot {
+    /// Asks all collectors; `timeout` is how long the next of them may take.
+    pub fn take(parts: &Parts, api: &ApiCounts, timeout: impl Fn() -> Duration) -> Snapshot {
         let collectors = parts.collectors.all().into_iter().map(|handle| {
-            let counters = handle.counters(patience()).ok().map(|asked| asked.value);
+            let counters = handle.counters(timeout()).ok().map(|asked| asked.value);
             // One that is silent now will be silent in a moment.
-            let links = counters.as_ref().and_then(|_| handle.links(patience()).ok());
+            let links = counters.as_ref().and_then(|_| handle.links(timeout()).ok());
             CollectorSnapshot { handle, counters, links: links.map(|asked| asked.value).unwrap_or_default() }
         });
         Snapshot { parts: parts.clone(), api: api.clone(), collectors: collectors.collect() }

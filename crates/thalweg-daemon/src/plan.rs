@@ -49,7 +49,7 @@ pub fn describe(config: &Config) -> anyhow::Result<String> {
 /// `tor0: interface eth1 (AF_PACKET, since ...), switch tor0 with 5 ports, 2 rules on 10 links`.
 fn line(collector: &CollectorConfig, config: &Config) -> String {
     let mut text =
-        format!("{}: {} ({})", collector.name, collector.source.in_words(), how(&collector.source));
+        format!("{}: {} ({})", collector.name, collector.source.description(), how(&collector.source));
     let state = config.network.state.as_ref().map(|(_, state)| &**state);
     // Whether it fits into the network has been checked.
     if let (Some(state), Ok(options)) = (state, collector.options(state)) {

@@ -1,7 +1,7 @@
 //! Records of flows as they end: written, a JSON line each, as `thalweg watch --json --flows` has them, with the
 //! collector's name; and handed on, as IPFIX and into Parquet.
 //!
-//! Lines are gathered and written together, [`GATHERED`] bytes or [`LONGEST_WAIT`] after the first of them. A line that
+//! Lines are gathered and written together, [`FLUSH_BYTES`] bytes or [`MAX_DELAY`] after the first of them. A line that
 //! cannot be written is lost, and counted for its collector; what follows is tried again. A line that was written in
 //! part is ended before the next.
 
@@ -17,18 +17,18 @@ use thalweg_records::handoff::{Handoff, Ledger};
 use thalweg_records::metered::Meter;
 
 use super::clock::wall_clock;
-use super::collectors::Tallies;
+use super::collectors::CollectorStats;
 use super::collectors::sinks::Records;
 use thalweg_watch::json::FlowLine;
 
 /// How long a line waits in memory at most.
-const LONGEST_WAIT: Duration = Duration::from_millis(500);
+const MAX_DELAY: Duration = Duration::from_millis(500);
 
 /// How often time passes for what is handed on.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Bytes that are written without waiting for more.
-const GATHERED: usize = 64 << 10;
+const FLUSH_BYTES: usize = 64 << 10;
 
 #[derive(Serialize)]
 struct Line<'a> {
@@ -49,7 +49,7 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
 /// Writes records to a file and hands them on, if there is one and the other, until all collectors have gone.
 pub(super) fn write(file: Option<impl Write>, mut handoff: Option<Handoff>, records: &Receiver<Records>) {
     let mut writer = file.map(JsonWriter::new);
-    let mut due = Instant::now() + LONGEST_WAIT;
+    let mut due = Instant::now() + MAX_DELAY;
     loop {
         let received = records.recv_deadline(due.min(Instant::now() + TICK));
         match &received {
@@ -60,7 +60,7 @@ pub(super) fn write(file: Option<impl Write>, mut handoff: Option<Handoff>, reco
                 }
                 match &mut writer {
                     Some(writer) => writer.add(records),
-                    None => records.records.iter().for_each(|_| records.tallies.note_record(true)),
+                    None => records.records.iter().for_each(|_| records.stats.note_record(true)),
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -71,27 +71,27 @@ pub(super) fn write(file: Option<impl Write>, mut handoff: Option<Handoff>, reco
         }
         let is_due = due <= Instant::now();
         if let Some(writer) = &mut writer
-            && (is_due || writer.text.len() >= GATHERED)
+            && (is_due || writer.text.len() >= FLUSH_BYTES)
         {
             writer.write();
         }
         if is_due {
-            due = Instant::now() + LONGEST_WAIT;
+            due = Instant::now() + MAX_DELAY;
         }
     }
     if let Some(writer) = &mut writer {
         writer.write();
     }
     if let Some(handoff) = handoff {
-        tell_rest(&handoff.finish(wall_clock()));
+        log_summary(&handoff.finish(wall_clock()));
     }
 }
 
 /// Says what was not handed on before the daemon ends.
-fn tell_rest(ledger: &Ledger) {
-    if let Some((destination, tallies)) = ledger.export() {
-        let (sent, lost) = (tallies.sent().flow_records, tallies.not_sent_in_all().flow_records);
-        let trouble = tallies.trouble().unwrap_or_default();
+fn log_summary(ledger: &Ledger) {
+    if let Some((destination, stats)) = ledger.export() {
+        let (sent, lost) = (stats.sent().flow_records, stats.not_sent_in_all().flow_records);
+        let trouble = stats.trouble().unwrap_or_default();
         match lost {
             0 => tracing::info!(%destination, sent, "flows exported"),
             _ => tracing::warn!(%destination, sent, lost, trouble, "flow export incomplete"),
@@ -112,7 +112,7 @@ struct JsonWriter<W> {
     out: W,
     text: Vec<u8>,
     /// Where each line ends, and where it is counted.
-    lines: Vec<(usize, Arc<Tallies>)>,
+    lines: Vec<(usize, Arc<CollectorStats>)>,
     /// Whether what was written last ended within a line.
     is_torn: bool,
     has_failed: bool,
@@ -132,7 +132,7 @@ impl<W: Write> JsonWriter<W> {
             // Memory takes everything, and the line is of types that JSON has.
             let _ = serde_json::to_writer(&mut self.text, &line);
             self.text.push(b'\n');
-            self.lines.push((self.text.len(), Arc::clone(&records.tallies)));
+            self.lines.push((self.text.len(), Arc::clone(&records.stats)));
         }
     }
 
@@ -153,8 +153,8 @@ impl<W: Write> JsonWriter<W> {
         if let Some(last) = written.checked_sub(1) {
             self.is_torn = self.text[last] != b'\n';
         }
-        for (end, tallies) in self.lines.drain(..) {
-            tallies.note_record(end <= written);
+        for (end, stats) in self.lines.drain(..) {
+            stats.note_record(end <= written);
         }
         self.text.clear();
         self.tell(result);

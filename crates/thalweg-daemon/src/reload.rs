@@ -41,30 +41,30 @@ impl Reloader {
     /// Goes on until the daemon is to stop. Also says what the log held back, as writing that may take a while too.
     pub(super) fn go(mut self, signals: &Signals) {
         let mut logged_at = Instant::now();
-        while !signals.say_stop() {
+        while !signals.stop_requested() {
             std::thread::sleep(TICK);
-            if signals.say_reload() {
+            if signals.take_reload_request() {
                 self.supervisor.reloads();
                 self.reload();
                 self.supervisor.is_ready(&self.daemon.status());
             }
             if logged_at.elapsed() >= LOG_INTERVAL {
                 logged_at = Instant::now();
-                self.log.tell_suppressed();
+                self.log.report_suppressed();
             }
         }
     }
 
     /// Takes up what the file says now; if it is wrong, nothing changes.
     fn reload(&mut self) {
-        let config = match self.check_anew() {
+        let config = match self.load() {
             Ok(config) => config,
             Err(error) => {
                 tracing::error!("invalid configuration, nothing changed: {error:#}");
                 return;
             }
         };
-        for key in self.waits_for_restart(&config) {
+        for key in self.keys_requiring_restart(&config) {
             tracing::warn!(key, "change requires a restart");
         }
         self.log.set_level(config.log.level);
@@ -93,7 +93,7 @@ impl Reloader {
 
     /// Reads and checks everything that can be wrong before anything is changed; tokens and certificates are the last
     /// that is checked and the first that changes.
-    fn check_anew(&self) -> anyhow::Result<Config> {
+    fn load(&self) -> anyhow::Result<Config> {
         let config = Config::load(&self.path)?;
         let before = self.config.network.state.as_ref().map(|(_, state)| state);
         match &config.network.state {
@@ -118,7 +118,7 @@ impl Reloader {
     }
 
     /// Keys that have changed and take no effect while the daemon runs.
-    fn waits_for_restart(&self, new: &Config) -> Vec<&'static str> {
+    fn keys_requiring_restart(&self, new: &Config) -> Vec<&'static str> {
         let old = &self.at_start;
         let changes = [
             ("api.listen", old.access.listen != new.access.listen),
@@ -147,7 +147,7 @@ fn check_privileges(old: &Config, new: &Config, can_capture: bool) -> anyhow::Re
             "collector {}: {} cannot be opened while the daemon runs, since it has no CAP_NET_RAW any more. Start it again; \
              to add interfaces by a reload, it has to be started with one, and with process.keep_capabilities",
             collector.name,
-            collector.source.in_words(),
+            collector.source.description(),
         ),
         _ => Ok(()),
     }

@@ -41,7 +41,7 @@ pub fn run(path: &Path, verbose: bool) -> anyhow::Result<()> {
     let supervisor = Arc::new(Supervisor::from_environment());
     check_namespace(&config)?;
     let opened = Opened::open(config.clone(), Injected::default())?;
-    give_up_privileges(&config)?;
+    drop_privileges(&config)?;
     // As the user who will write there.
     if let Some(folder) = &config.samples.folder
         && let Err(error) = samples::can_write(folder)
@@ -86,9 +86,9 @@ fn watch(service: &Service, signals: &Signals, supervisor: &Supervisor) {
     let mut watchdog = Watchdog::default();
     let mut is_ready = false;
     let mut status = String::new();
-    while !signals.say_stop() {
+    while !signals.stop_requested() {
         std::thread::sleep(TICK);
-        if signals.say_dump() {
+        if signals.take_dump_request() {
             service.request_dump();
         }
         let now = daemon.status();
@@ -126,7 +126,7 @@ fn check_namespace(config: &Config) -> anyhow::Result<()> {
 }
 
 /// Before any thread starts: capabilities belong to threads.
-fn give_up_privileges(config: &Config) -> anyhow::Result<()> {
+fn drop_privileges(config: &Config) -> anyhow::Result<()> {
     let has_interface = config.collectors.iter().any(|collector| collector.source.is_live());
     let keep = match has_interface && config.process.keep_capabilities {
         true => Keep::Capture,

@@ -16,9 +16,9 @@ use thalweg_records::handoff::Handoff;
 
 use super::api::Server;
 use super::clock::wall_clock;
-use super::collectors::notices::NoticeSender;
+use super::collectors::control_events::ControlEventSender;
 use super::collectors::sinks::{DumpQueue, DumpSignal, Sinks};
-use super::collectors::{Fleet, Ready, SharedThread};
+use super::collectors::{Fleet, PreparedCollector, SharedThread};
 use super::config::{Config, Threads};
 use super::control::{Control, Injected, Prepared};
 use super::daemon::Daemon;
@@ -37,19 +37,19 @@ pub const STOP_LIMIT: Duration = Duration::from_secs(8);
 const TICK: Duration = Duration::from_millis(20);
 
 /// Batches of records that wait to be written, at most.
-const RECORDS_WAITING: usize = 1_024;
+const RECORD_QUEUE_CAPACITY: usize = 1_024;
 
 /// Wishes for dumps that wait, at most.
-const DUMP_QUEUE_LENGTH: usize = 64;
+const DUMP_QUEUE_CAPACITY: usize = 64;
 
 /// A daemon whose sources are open, and that has not begun: privileges can go now.
 pub struct Opened {
     config: Config,
     access: Arc<Access>,
     records: Option<File>,
-    ready: Vec<Ready>,
+    collectors: Vec<PreparedCollector>,
     daemon: Daemon,
-    control: Option<(Prepared, NoticeSender)>,
+    control: Option<(Prepared, ControlEventSender)>,
 }
 
 /// A daemon at work. It is stopped when this is dropped.
@@ -79,7 +79,7 @@ impl Opened {
             records::open(path).with_context(|| format!("cannot write records to {}", path.display()))
         });
         let records = records.transpose()?;
-        let ready = config.collectors.iter().map(|collector| Ready::open(Arc::clone(collector))).collect();
+        let collectors = config.collectors.iter().map(|collector| PreparedCollector::open(Arc::clone(collector))).collect();
         let hub = Hub::new(config.event_backlog);
         let daemon = Daemon::with_settle(config.versions(), config.network.settle, hub);
         if let Some(emulation) = &config.emulation {
@@ -89,7 +89,7 @@ impl Opened {
         let control = control
             .map(|control| Control::prepare(control, &daemon.control_parts(), injected))
             .transpose()?;
-        Ok(Opened { config, access, records, ready, daemon, control })
+        Ok(Opened { config, access, records, collectors, daemon, control })
     }
 
     /// Begins: from now on it measures, steers and answers. What the API says of the log is taken from `log`.
@@ -97,22 +97,22 @@ impl Opened {
     /// # Errors
     /// If the API cannot listen, memory does not suffice, or there are no more threads.
     pub fn start(self, log: Option<Log>) -> anyhow::Result<Service> {
-        let Opened { config, access, records, ready, daemon, control } = self;
+        let Opened { config, access, records, collectors, daemon, control } = self;
         let handoff =
             config.flow_export.is_set().then(|| Handoff::start(config.flow_export.options(), wall_clock));
         let handoff = handoff.transpose().context("flows cannot be handed on")?;
         let handed_on = handoff.as_ref().map(Handoff::ledger);
         daemon.dumps().set_options(config.samples.clone());
         let is_over = Arc::new(AtomicBool::new(false));
-        let mut sinks = Sinks { wanted: config.samples.triggers.clone(), ..Sinks::default() };
+        let mut sinks = Sinks { dump_triggers: config.samples.triggers.clone(), ..Sinks::default() };
         let mut writers = Vec::new();
         if records.is_some() || handoff.is_some() {
-            let (sender, receiver) = bounded(RECORDS_WAITING);
+            let (sender, receiver) = bounded(RECORD_QUEUE_CAPACITY);
             sinks.records = Some(sender);
             writers.push(thread("records", move || records::write(records, handoff, &receiver))?);
         }
-        let (sender, receiver) = bounded(DUMP_QUEUE_LENGTH);
-        let dump_queue = DumpQueue::new(sender, daemon.dumps().crowded());
+        let (sender, receiver) = bounded(DUMP_QUEUE_CAPACITY);
+        let dump_queue = DumpQueue::new(sender, daemon.dumps().queue_full());
         sinks.dump_queue = Some(dump_queue.clone());
         {
             let (dumps, is_over) = (Arc::clone(daemon.dumps()), Arc::clone(&is_over));
@@ -120,8 +120,8 @@ impl Opened {
                 run_dump_thread(&dumps, &receiver, || is_over.load(Ordering::Relaxed));
             })?);
         }
-        let prepared = control.map(|(prepared, notice_sender)| {
-            sinks.control = Some(notice_sender);
+        let prepared = control.map(|(prepared, event_sender)| {
+            sinks.control = Some(event_sender);
             prepared
         });
         let control = prepared.as_ref().map(|prepared| prepared.control().clone());
@@ -134,12 +134,12 @@ impl Opened {
                 Fleet::sharing(daemon.fleet_parts(), sinks, shared.0)
             }
         };
-        fleet.start(ready)?;
+        fleet.start(collectors)?;
         if let Some(prepared) = prepared {
             let failed = "cannot start the controller";
             match config.process.threads {
                 Threads::PerCollector => writers.push(prepared.start().context(failed)?),
-                Threads::One => fleet.steer(Box::new(prepared.begin().context(failed)?)),
+                Threads::One => fleet.add_control(Box::new(prepared.begin().context(failed)?)),
             }
         }
         if let Some(emulation) = daemon.emulation() {
@@ -199,12 +199,12 @@ impl Service {
         let fleet = Arc::clone(&self.fleet);
         let stopping = thread("stop", move || fleet.lock().unwrap_or_else(PoisonError::into_inner).stop());
         let are_stopped = match &stopping {
-            Ok(stopping) => has_ended(stopping, until, beat),
+            Ok(stopping) => wait_until(stopping, until, beat),
             Err(_) => false,
         };
         self.is_over.store(true, Ordering::Relaxed);
-        let have_written = self.writers.iter().filter(|writer| has_ended(writer, until, beat)).count();
-        tell_what_is_left(&self.daemon, are_stopped && have_written == self.writers.len());
+        let have_written = self.writers.iter().filter(|writer| wait_until(writer, until, beat)).count();
+        log_unfinished(&self.daemon, are_stopped && have_written == self.writers.len());
         drop(server);
     }
 }
@@ -216,7 +216,7 @@ impl Drop for Service {
 }
 
 /// Waits for a thread, but not beyond `until`; says whether it has ended.
-fn has_ended(thread: &JoinHandle<()>, until: Instant, beat: &dyn Fn()) -> bool {
+fn wait_until(thread: &JoinHandle<()>, until: Instant, beat: &dyn Fn()) -> bool {
     while !thread.is_finished() && Instant::now() < until {
         beat();
         std::thread::sleep(TICK);
@@ -225,17 +225,17 @@ fn has_ended(thread: &JoinHandle<()>, until: Instant, beat: &dyn Fn()) -> bool {
 }
 
 /// Says what was not handed on or written before the daemon ends.
-fn tell_what_is_left(daemon: &Daemon, is_all_done: bool) {
+fn log_unfinished(daemon: &Daemon, is_all_done: bool) {
     if !is_all_done {
         tracing::error!(limit_s = STOP_LIMIT.as_secs(), "stop timed out");
     }
     for collector in daemon.collectors() {
         let (lost, waiting) = (collector.records_lost(), collector.records_waiting());
-        if lost.late + lost.failed + waiting > 0 {
+        if lost.queue_full + lost.write_failed + waiting > 0 {
             tracing::warn!(
                 collector = collector.name(),
-                late = lost.late,
-                failed = lost.failed,
+                queue_full = lost.queue_full,
+                write_failed = lost.write_failed,
                 left = waiting,
                 "records not written"
             );

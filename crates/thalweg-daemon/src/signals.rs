@@ -35,17 +35,17 @@ impl Signals {
     }
 
     /// Whether the daemon is to stop.
-    pub(super) fn say_stop(&self) -> bool {
+    pub(super) fn stop_requested(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
     /// Whether the configuration is to be read again; once for each time.
-    pub(super) fn say_reload(&self) -> bool {
+    pub(super) fn take_reload_request(&self) -> bool {
         self.reload.swap(false, Ordering::Relaxed)
     }
 
     /// Whether samples are to be written; once for each time.
-    pub(super) fn say_dump(&self) -> bool {
+    pub(super) fn take_dump_request(&self) -> bool {
         self.dump.swap(false, Ordering::Relaxed)
     }
 }

@@ -41,7 +41,7 @@ use thalweg_http::Counters;
 use thalweg_http::access::Limits;
 
 /// Capture files in memory, at most.
-const CAPTURES: usize = 1;
+const MAX_CAPTURES: usize = 1;
 
 /// What answers need. Cheap to clone: all clones are the same.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ pub struct Api(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     parts: Parts,
-    most_subscribers: u64,
+    max_subscribers: u64,
     subscribers: AtomicU64,
     log: Option<Log>,
     counters: Arc<Counters>,
@@ -70,12 +70,12 @@ impl Api {
     pub fn new(parts: Parts, limits: &Limits, log: Option<Log>) -> Api {
         Api(Arc::new(Shared {
             parts,
-            most_subscribers: limits.subscribers,
+            max_subscribers: limits.subscribers,
             subscribers: AtomicU64::new(0),
             log,
             counters: Arc::default(),
             news: watch::Sender::new(0),
-            captures: Arc::new(Semaphore::new(CAPTURES)),
+            captures: Arc::new(Semaphore::new(MAX_CAPTURES)),
         }))
     }
 
@@ -113,7 +113,7 @@ impl Api {
 
     /// A place for a subscriber, if there is one.
     fn subscriber_pass(&self) -> Option<SubscriberPass> {
-        let most = self.0.most_subscribers;
+        let most = self.0.max_subscribers;
         let more = |now: u64| (now < most).then_some(now + 1);
         self.0
             .subscribers

@@ -33,7 +33,7 @@ pub enum ApiError {
     },
     /// The hub has a listener already.
     #[error(transparent)]
-    Bell(#[from] WakeupError),
+    Wakeup(#[from] WakeupError),
     /// There is no thread for it.
     #[error("cannot start the thread of the API: {0}")]
     Thread(std::io::Error),
@@ -63,7 +63,7 @@ impl Server {
         let (counters, teller) = (Arc::clone(api.counters()), api.clone());
         let bell = api.parts().hub.listen()?;
         let tell = move || {
-            tokio::spawn(events::pump(teller, tokio::net::UnixStream::from_std(bell)?));
+            tokio::spawn(events::notify_subscribers(teller, tokio::net::UnixStream::from_std(bell)?));
             Ok(())
         };
         let (listen, limits) = (options.listen, options.limits);

@@ -14,7 +14,7 @@ use thalweg_network::{EndpointId, NetworkState, Topology};
 use super::StartError;
 use super::openflow::Switches;
 use crate::config::{ActuatorConfig, ControlConfig};
-use crate::emulation::{Emulation, Order};
+use crate::emulation::{Emulation, EmulationCommand};
 
 /// Makes what a configuration asks for.
 pub(super) fn make(
@@ -61,17 +61,17 @@ impl Actuator for EmulatedHosts {
 
     fn reroute(&mut self, action: &Action) -> Result<(), ActuatorError> {
         let (source, destination) = (action.pair.source, action.pair.destination);
-        let order = Order::Address { source, destination, address: action.address };
+        let command = EmulationCommand::Address { source, destination, address: action.address };
         self.0
-            .order(order)
+            .command(command)
             .map_err(|_| ActuatorError::Busy("too many orders wait for the emulation".to_owned()))
     }
 
     fn install(&mut self, state: &NetworkState) -> Result<(), String> {
         let tables = state.topology().router_ids().zip(state.forwarding().all_tables());
         for (router, table) in tables {
-            let order = Order::Forward(router, table.clone());
-            self.0.order(order).map_err(|_| "too many orders wait for the emulation".to_owned())?;
+            let command = EmulationCommand::Forward(router, table.clone());
+            self.0.command(command).map_err(|_| "too many orders wait for the emulation".to_owned())?;
         }
         Ok(())
     }
@@ -89,19 +89,19 @@ impl Senders {
     fn open(
         topology: &Topology,
         interfaces: &BTreeMap<String, String>,
-        otherwise: Option<&str>,
+        default_interface: Option<&str>,
     ) -> Result<Senders, String> {
         let mut senders = Vec::new();
-        let mut places: BTreeMap<&str, usize> = BTreeMap::new();
-        for name in interfaces.values().map(String::as_str).chain(otherwise) {
-            if !places.contains_key(name) {
+        let mut indexes: BTreeMap<&str, usize> = BTreeMap::new();
+        for name in interfaces.values().map(String::as_str).chain(default_interface) {
+            if !indexes.contains_key(name) {
                 senders.push(FrameSender::open(name).map_err(|error| error.to_string())?);
-                places.insert(name, senders.len() - 1);
+                indexes.insert(name, senders.len() - 1);
             }
         }
-        let of = |host: &str| interfaces.get(host).map(String::as_str).or(otherwise);
+        let of = |host: &str| interfaces.get(host).map(String::as_str).or(default_interface);
         let hosts = topology.endpoints().iter();
-        let by_host = hosts.map(|host| of(&host.name).map(|name| places[name])).collect();
+        let by_host = hosts.map(|host| of(&host.name).map(|name| indexes[name])).collect();
         Ok(Senders { senders, by_host })
     }
 }

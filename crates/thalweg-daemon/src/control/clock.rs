@@ -19,8 +19,8 @@ pub(super) enum Clock {
 }
 
 impl Clock {
-    /// The clock of a daemon; whether it reads interfaces is seen later, by [`Clock::follow`]. If it only listens to others it is
-    /// that of this machine, until one of them [says otherwise](Clock::go_by_packets).
+    /// The clock of a daemon; whether it reads interfaces is seen later, by [`Clock::use_wall_clock_if_live`]. If it only listens to others it is
+    /// that of this machine, until one of them [says otherwise](Clock::use_packet_time).
     pub(super) fn of(parts: &ControlParts, has_remotes: bool) -> Clock {
         match parts.network.emulation() {
             Some(emulation) => Clock::Emulation(emulation.clone()),
@@ -30,7 +30,7 @@ impl Clock {
     }
 
     /// Goes by the clock of this machine as soon as one collector does.
-    pub(super) fn follow(&mut self, collectors: &CollectorList) {
+    pub(super) fn use_wall_clock_if_live(&mut self, collectors: &CollectorList) {
         let is_live = || collectors.all().iter().any(|collector| collector.description().is_live);
         if matches!(self, Clock::Packets(_)) && is_live() {
             *self = Clock::Wall;
@@ -38,14 +38,14 @@ impl Clock {
     }
 
     /// What is told has no clock of any machine.
-    pub(super) fn go_by_packets(&mut self) {
+    pub(super) fn use_packet_time(&mut self) {
         if matches!(self, Clock::Wall) {
             *self = Clock::Packets(Timestamp::default());
         }
     }
 
     /// Something was told of a packet of this time.
-    pub(super) fn hear(&mut self, time: Timestamp) {
+    pub(super) fn observe(&mut self, time: Timestamp) {
         if let Clock::Packets(latest) = self {
             *latest = time.max(*latest);
         }

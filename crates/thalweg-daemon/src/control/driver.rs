@@ -22,15 +22,15 @@ use super::queries::{Answer, CollectorQueries, CollectorQuery};
 use super::remotes::Remotes;
 use super::state::Work;
 use super::{Control, ControlParts};
-use crate::collectors::SharesThread;
-use crate::collectors::notices::Notice;
+use crate::collectors::EventLoop;
+use crate::collectors::control_events::ControlEvent;
 use crate::event::{Event, EventKind};
 
 /// How late deadlines, polls, a new network and what users want may be noticed.
 pub(super) const TICK: Duration = Duration::from_millis(5);
 
 /// Notices that are dealt with before time is looked at again.
-const AT_ONCE: usize = 64;
+const EVENTS_PER_TICK: usize = 64;
 
 /// The name under which the controller tells of what it does, as collectors have theirs.
 const NAME: &str = "control";
@@ -47,15 +47,15 @@ pub(crate) struct Driver {
     parts: ControlParts,
     effects: Effects,
     remotes: Remotes,
-    notices: Receiver<Notice>,
+    events: Receiver<ControlEvent>,
     /// A user wants something.
-    woken: Receiver<()>,
+    wakeups: Receiver<()>,
     /// Asks collectors; none before it has begun.
     queries: Option<CollectorQueries>,
     /// The version of the network that is steered, or was made by the loop.
     version: u64,
     /// Collectors are being told of routes that the loop has made: the version is another soon.
-    announces: bool,
+    is_announcing: bool,
     name: Arc<str>,
 }
 
@@ -65,19 +65,19 @@ impl Driver {
         parts: ControlParts,
         effects: Effects,
         remotes: Remotes,
-        notices: Receiver<Notice>,
-        woken: Receiver<()>,
+        events: Receiver<ControlEvent>,
+        wakeups: Receiver<()>,
     ) -> Driver {
         Driver {
             control,
             parts,
             effects,
             remotes,
-            notices,
-            woken,
+            events,
+            wakeups,
             queries: None,
             version: 0,
-            announces: false,
+            is_announcing: false,
             name: NAME.into(),
         }
     }
@@ -96,59 +96,59 @@ impl Driver {
     pub(super) fn run(mut self) {
         self.start();
         while self.wait(TICK) {
-            self.take();
+            self.process();
             self.tick();
         }
         self.finish();
     }
 
-    fn take_answer(&mut self, answer: Answer) {
+    fn handle_answer(&mut self, answer: Answer) {
         if !matches!(answer.input, Input::Flows(_)) {
-            self.announces = false;
+            self.is_announcing = false;
         }
         self.version = answer.version.unwrap_or(self.version);
-        self.tell(answer.input);
+        self.apply(answer.input);
     }
 
-    fn ask(&self, ask: CollectorQuery) {
+    fn query(&self, query: CollectorQuery) {
         if let Some(queries) = &self.queries {
-            queries.put(ask);
+            queries.send(query);
         }
     }
 
     /// What a collector reports goes to the loop.
-    fn hear(&mut self, notice: Notice) {
+    fn handle_event(&mut self, event: ControlEvent) {
         let input = {
             let mut work = self.control.state().lock();
-            let Some(input) = input(&mut work, notice) else { return };
+            let Some(input) = input(&mut work, event) else { return };
             let Some(delivery) = &mut self.effects.injected.delivery else {
-                work.tell(input);
+                work.apply(input);
                 drop(work);
-                return self.carry_out();
+                return self.execute_all();
             };
             delivery.send(input)
         };
         for input in input {
-            self.tell(input);
+            self.apply(input);
         }
     }
 
-    fn tell(&mut self, input: Input) {
-        self.control.state().lock().tell(input);
-        self.carry_out();
+    fn apply(&mut self, input: Input) {
+        self.control.state().lock().apply(input);
+        self.execute_all();
     }
 
     /// Carries out all commands, and tells what became of them.
-    fn carry_out(&mut self) {
+    fn execute_all(&mut self) {
         loop {
             let Some(command) = self.control.state().next_command() else { return };
-            if let Some(answer) = self.carry_out_one(command) {
-                self.control.state().lock().tell(answer);
+            if let Some(answer) = self.execute(command) {
+                self.control.state().lock().apply(answer);
             }
         }
     }
 
-    fn carry_out_one(&mut self, command: Command) -> Option<Input> {
+    fn execute(&mut self, command: Command) -> Option<Input> {
         match command {
             Command::Reroute(action) => Some(match self.effects.actuator.reroute(&action) {
                 Ok(()) => Input::Started(action.id),
@@ -168,12 +168,12 @@ impl Driver {
             }
             Command::PollFlows => {
                 let state = Arc::clone(self.control.state().lock().control.state());
-                self.ask(CollectorQuery::Flows(state));
+                self.query(CollectorQuery::Flows(state));
                 None
             }
             Command::Announce { state, ahead } => {
-                self.announces = true;
-                self.ask(CollectorQuery::Announce(state, ahead));
+                self.is_announcing = true;
+                self.query(CollectorQuery::Announce(state, ahead));
                 None
             }
             Command::Install(state) => Some(match self.effects.actuator.install(&state) {
@@ -204,7 +204,7 @@ impl Driver {
 
     /// Takes up another network, if somebody else has given the daemon one.
     fn follow_network(&mut self) {
-        if self.announces {
+        if self.is_announcing {
             return;
         }
         let Some(versions) = self.parts.network.versions() else { return };
@@ -214,8 +214,8 @@ impl Driver {
         }
         self.version = newest.number;
         tracing::info!(version = newest.number, "topology changed");
-        self.control.state().lock().clock.follow(&self.parts.collectors);
-        self.tell(Input::Network(Arc::clone(&newest.state)));
+        self.control.state().lock().clock.use_wall_clock_if_live(&self.parts.collectors);
+        self.apply(Input::Network(Arc::clone(&newest.state)));
     }
 
     /// Has the collectors of these switches observe a pair. One that is too busy observes nothing, which leaves the answer
@@ -247,7 +247,7 @@ impl Driver {
                 self.control.0.effect.record(Duration::from_nanos(after.0));
             }
             if report.outcome == ActionOutcome::Expired {
-                self.warn_of(report.action.pair.source, names);
+                self.warn_if_unresponsive(report.action.pair.source, names);
             }
             if report.outcome != ActionOutcome::Started {
                 log_action(&report, names);
@@ -261,8 +261,8 @@ impl Driver {
         }
     }
 
-    /// Says once that a host takes no notice.
-    fn warn_of(&self, host: EndpointId, names: &Names) {
+    /// Says once that a host takes no event.
+    fn warn_if_unresponsive(&self, host: EndpointId, names: &Names) {
         let work = self.control.state().lock();
         let unresponsive = work.control.controller().unresponsive().find(|(source, _)| *source == host);
         if let Some((_, UNRESPONSIVE_AFTER)) = unresponsive {
@@ -277,22 +277,22 @@ impl Driver {
     }
 }
 
-impl SharesThread for Driver {
+impl EventLoop for Driver {
     fn start(&mut self) {
-        self.control.state().lock().clock.follow(&self.parts.collectors);
+        self.control.state().lock().clock.use_wall_clock_if_live(&self.parts.collectors);
         self.version = self.parts.network.versions().map_or(0, |versions| versions.newest().number);
-        self.carry_out();
+        self.execute_all();
     }
 
-    fn take(&mut self) {
-        for _ in 0..AT_ONCE {
-            match self.notices.try_recv() {
-                Ok(notice) => self.hear(notice),
+    fn process(&mut self) {
+        for _ in 0..EVENTS_PER_TICK {
+            match self.events.try_recv() {
+                Ok(event) => self.handle_event(event),
                 Err(_) => break,
             }
         }
         while let Some(answer) = self.queries.as_ref().and_then(|queries| queries.answers().try_recv().ok()) {
-            self.take_answer(answer);
+            self.handle_answer(answer);
         }
     }
 
@@ -303,9 +303,9 @@ impl SharesThread for Driver {
         let late = delivery.as_mut().map(|delivery| delivery.flush());
         let answers = tables.as_mut().map(|tables| tables.answers());
         for input in late.into_iter().chain(answers).flatten() {
-            self.tell(input);
+            self.apply(input);
         }
-        self.tell(Input::Tick);
+        self.apply(Input::Tick);
         let now = self.control.state().lock().clock.now();
         let actuator = &mut self.effects.actuator;
         if let Err(error) = actuator.maintain(now) {
@@ -316,15 +316,15 @@ impl SharesThread for Driver {
             let mut work = self.control.state().lock();
             (work.switches, work.refreshed) = (switches, refreshed);
             let records = work.control.take_records();
-            work.keep_astray(&records.broken_paths);
+            work.record_broken_paths(&records.broken_paths);
             (records, Arc::clone(&work.names))
         };
         self.publish_all(records, &names);
     }
 
-    fn wait(&mut self, patience: Duration) -> bool {
+    fn wait(&mut self, timeout: Duration) -> bool {
         enum Woken {
-            Notice(Notice),
+            ControlEvent(ControlEvent),
             Answer(Answer),
             User,
             Nobody,
@@ -332,25 +332,25 @@ impl SharesThread for Driver {
         }
         let never = crossbeam_channel::never();
         let answers = self.queries.as_ref().map_or(&never, CollectorQueries::answers);
-        let woken = crossbeam_channel::select! {
-            recv(self.notices) -> notice => notice.map_or(Woken::Ended, Woken::Notice),
+        let wakeups = crossbeam_channel::select! {
+            recv(self.events) -> event => event.map_or(Woken::Ended, Woken::ControlEvent),
             recv(answers) -> answer => answer.map_or(Woken::Ended, Woken::Answer),
-            recv(self.woken) -> _ => Woken::User,
-            default(patience) => Woken::Nobody,
+            recv(self.wakeups) -> _ => Woken::User,
+            default(timeout) => Woken::Nobody,
         };
-        match woken {
-            Woken::Notice(notice) => self.hear(notice),
-            Woken::Answer(answer) => self.take_answer(answer),
+        match wakeups {
+            Woken::ControlEvent(event) => self.handle_event(event),
+            Woken::Answer(answer) => self.handle_answer(answer),
             Woken::User => {}
             // Whoever listens to others may do so long after the last collector here has ended.
-            Woken::Nobody => return !(self.remotes.are_there() && self.parts.lifecycle.is_stopping()),
+            Woken::Nobody => return !(self.remotes.are_configured() && self.parts.lifecycle.is_stopping()),
             Woken::Ended => return false,
         }
         true
     }
 
     fn has_remotes(&self) -> bool {
-        self.remotes.are_there()
+        self.remotes.are_configured()
     }
 
     fn finish(&self) {
@@ -371,28 +371,28 @@ impl SharesThread for Driver {
     }
 }
 
-/// What a notice is to the loop.
-fn input(work: &mut Work, notice: Notice) -> Option<Input> {
+/// What a event is to the loop.
+fn input(work: &mut Work, event: ControlEvent) -> Option<Input> {
     let router = |work: &Work, switch: &str| match work.control.state().topology().node_named(switch) {
         Some(Node::Router(router)) => Some(router),
         _ => None,
     };
-    match notice {
-        Notice::Link(switch, event) => {
-            work.clock.hear(event.time);
+    match event {
+        ControlEvent::Link(switch, event) => {
+            work.clock.observe(event.time);
             let router = router(work, &switch)?;
             Some(Input::Link { router, event })
         }
-        Notice::PacketTime => {
-            work.clock.go_by_packets();
+        ControlEvent::PacketTime => {
+            work.clock.use_packet_time();
             None
         }
-        Notice::Address(switch, change) => {
-            work.clock.hear(change.time);
+        ControlEvent::Address(switch, change) => {
+            work.clock.observe(change.time);
             Some(Input::AddressChange { router: router(work, &switch), change })
         }
-        Notice::Arrival(report) => {
-            work.clock.hear(report.time);
+        ControlEvent::Arrival(report) => {
+            work.clock.observe(report.time);
             Some(Input::Arrival(report))
         }
     }

@@ -36,7 +36,7 @@ pub trait Delivery: Send {
     /// Takes a report, and gives those that arrive now.
     fn send(&mut self, report: Input) -> Vec<Input>;
 
-    /// Gives those that have been held back long enough. Asked some hundred times a second.
+    /// Gives those that have been held back long enough. CollectorReply some hundred times a second.
     fn flush(&mut self) -> Vec<Input>;
 }
 

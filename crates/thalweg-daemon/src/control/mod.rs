@@ -2,7 +2,7 @@
 //! way, sees to it, and waits until a collector sees that it did.
 //!
 //! ```text
-//!   collectors ──► notices ──► driver ──► control loop (thalweg-control) ──► driver ──► actuator ──► hosts, switches
+//!   collectors ──► events ──► driver ──► control loop (thalweg-control) ──► driver ──► actuator ──► hosts, switches
 //!       ▲                                        │                                                        │
 //!       └────────────────────────────────────────┼────────────── packets with the new address ◄───────────┘
 //!                                                └► state ◄── api, metrics
@@ -39,12 +39,12 @@ use super::names;
 pub use super::names::Names;
 pub(crate) use driver::Driver;
 pub use injected::{Delivery, Injected, SwitchTables};
-pub use state::{ControlError, ControlReport, ControlState, PathsReport, Way};
+pub use state::{ControlError, ControlReport, ControlState, PathsReport, PathInfo};
 pub use thalweg_actuators::openflow::SwitchesReport;
 pub use thalweg_control::control_loop::{ActionOutcome, ActionReport, ActionTimes};
 
 use super::collectors::network::Network;
-use super::collectors::notices::NoticeSender;
+use super::collectors::control_events::ControlEventSender;
 use super::collectors::{CollectorList, Latency, LatencyHistogram};
 use super::config::ControlConfig;
 use super::hub::Hub;
@@ -61,7 +61,7 @@ struct Shared {
     state: ControlState,
     /// From a decision to the first packet with the new address.
     effect: LatencyHistogram,
-    notices: Arc<AtomicU64>,
+    events: Arc<AtomicU64>,
     lost: Arc<AtomicU64>,
 }
 
@@ -108,7 +108,7 @@ pub(crate) struct Prepared {
     remotes: remotes::Remotes,
     parts: ControlParts,
     /// At which other daemons tell, if there are any.
-    remote_sender: Option<NoticeSender>,
+    remote_sender: Option<ControlEventSender>,
 }
 
 impl Control {
@@ -120,26 +120,26 @@ impl Control {
         config: &ControlConfig,
         parts: &ControlParts,
         injected: Injected,
-    ) -> Result<(Prepared, NoticeSender), StartError> {
-        let (notice_sender, notices) = NoticeSender::new();
+    ) -> Result<(Prepared, ControlEventSender), StartError> {
+        let (event_sender, events) = ControlEventSender::new();
         let network = parts.network.versions().ok_or(StartError::NoNetwork)?;
         let state = Arc::clone(&network.newest().state);
         let actuator = actuators::make(config, &state, parts.network.emulation())?;
         let remotes = remotes::Remotes::new(&config.remotes)?;
-        let clock = clock::Clock::of(parts, remotes.are_there());
+        let clock = clock::Clock::of(parts, remotes.are_configured());
         let interval = injected.tables.as_ref().map(|tables| tables.interval());
-        let (state, woken) = ControlState::new(config, interval, &state, clock)?;
+        let (state, wakeups) = ControlState::new(config, interval, &state, clock)?;
         let control = Control(Arc::new(Shared {
             config: config.clone(),
             state,
             effect: LatencyHistogram::default(),
-            notices: notice_sender.told(),
-            lost: notice_sender.lost(),
+            events: event_sender.sent(),
+            lost: event_sender.lost(),
         }));
         let effects = Effects { actuator, injected };
-        let driver = Driver::new(control.clone(), parts.clone(), effects, remotes.clone(), notices, woken);
-        let remote_sender = remotes.are_there().then(|| notice_sender.clone());
-        Ok((Prepared { control, driver, remotes, parts: parts.clone(), remote_sender }, notice_sender))
+        let driver = Driver::new(control.clone(), parts.clone(), effects, remotes.clone(), events, wakeups);
+        let remote_sender = remotes.are_configured().then(|| event_sender.clone());
+        Ok((Prepared { control, driver, remotes, parts: parts.clone(), remote_sender }, event_sender))
     }
 
     /// What it was told to do.
@@ -158,12 +158,12 @@ impl Control {
     }
 
     /// Notices that collectors gave it.
-    pub fn notices(&self) -> u64 {
-        self.0.notices.load(Ordering::Relaxed)
+    pub fn events(&self) -> u64 {
+        self.0.events.load(Ordering::Relaxed)
     }
 
     /// Notices that found no room.
-    pub fn notices_lost(&self) -> u64 {
+    pub fn events_lost(&self) -> u64 {
         self.0.lost.load(Ordering::Relaxed)
     }
 }
@@ -189,9 +189,9 @@ impl Prepared {
     /// As of [`start`](Self::start).
     pub(crate) fn begin(mut self) -> std::io::Result<Driver> {
         self.driver.begin()?;
-        self.parts.network.set_steered();
-        if let Some(notice_sender) = &self.remote_sender {
-            self.remotes.listen(&self.parts.lifecycle, notice_sender)?;
+        self.parts.network.set_controlled();
+        if let Some(event_sender) = &self.remote_sender {
+            self.remotes.subscribe(&self.parts.lifecycle, event_sender)?;
         }
         Ok(self.driver)
     }

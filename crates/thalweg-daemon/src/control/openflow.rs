@@ -41,7 +41,7 @@ impl Switches {
         Ok(Switches { fabric, config: config.clone(), namespace, tls, topology: Arc::clone(topology) })
     }
 
-    fn meet(&self) -> Result<(), OpenFlowError> {
+    fn connect(&self) -> Result<(), OpenFlowError> {
         let fabric = &self.fabric;
         if let Some(address) = self.config.listen {
             fabric.switches().listen(address, self.tls.clone())?;
@@ -74,8 +74,8 @@ impl Actuator for Switches {
     fn start(&mut self) -> Result<(), String> {
         // Threads stay in the namespace that they are started in, and connect in there again.
         let met = match &self.namespace {
-            None => self.meet(),
-            Some(namespace) => namespace.within(|| self.meet()).map_err(|error| error.to_string())?,
+            None => self.connect(),
+            Some(namespace) => namespace.within(|| self.connect()).map_err(|error| error.to_string())?,
         };
         met.map_err(|error| error.to_string())
     }

@@ -18,7 +18,7 @@ use crate::collectors::CollectorList;
 use crate::collectors::network::Network;
 
 /// How long all flows are waited for when they are polled.
-const POLL_PATIENCE: Duration = Duration::from_millis(500);
+const POLL_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What collectors are asked, or told.
 pub(super) enum CollectorQuery {
@@ -48,11 +48,11 @@ impl CollectorQueries {
     /// # Errors
     /// If the system has no more threads.
     pub(super) fn start(parts: ControlParts, remotes: Remotes) -> std::io::Result<CollectorQueries> {
-        let (queries, to_do) = unbounded();
+        let (queries, pending) = unbounded();
         let (answer, answers) = unbounded();
         let run = move || {
-            for ask in to_do {
-                let answered = match ask {
+            for query in pending {
+                let answered = match query {
                     CollectorQuery::Announce(state, ahead) => {
                         announce(&parts.network, &remotes, &state, ahead)
                     }
@@ -70,9 +70,9 @@ impl CollectorQueries {
         Ok(CollectorQueries { queries, answers })
     }
 
-    pub(super) fn put(&self, ask: CollectorQuery) {
+    pub(super) fn send(&self, query: CollectorQuery) {
         // The thread is there as long as this is.
-        let _ = self.queries.send(ask);
+        let _ = self.queries.send(query);
     }
 
     /// Where answers come.
@@ -108,7 +108,7 @@ fn all_flows(collectors: &CollectorList, topology: &Topology) -> Vec<PairRate> {
             continue;
         };
         let mut here: BTreeMap<Pair, PairRate> = BTreeMap::new();
-        let answered = collector.flows(POLL_PATIENCE, |report| {
+        let answered = collector.flows(POLL_TIMEOUT, |report| {
             let Some(known) = report.rate.filter(|known| known.rate.value > 0.0) else { return };
             let Some((pair, address)) = Pair::of(topology, &known.ethernet) else { return };
             let seen = here.entry(pair).or_insert(PairRate { pair, address, rate: BitRate(0) });

@@ -1,8 +1,8 @@
-//! Other daemons, whose collectors tell over their HTTP API: what they tell becomes notices as if it were told here.
+//! Other daemons, whose collectors tell over their HTTP API: what they tell becomes events as if it were round_tripped here.
 //!
 //! A thread a daemon listens to its events, and goes on after the last one when the connection was lost. What it missed and
 //! what it did not understand is counted as lost. New routes are pushed to all of them (`PUT /v1/topology`) when the collectors here
-//! are told; which takes a token with the scope `write`.
+//! are round_tripped; which takes a token with the scope `write`.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use thalweg_network::NetworkState;
 use thalweg_sketch::{Bound, Estimate};
 use thalweg_wire::{BitRate, EthernetAddresses, FlowKey, MacAddress, Timestamp};
 
-use crate::collectors::notices::{Notice, NoticeSender};
+use crate::collectors::control_events::{ControlEvent, ControlEventSender};
 use crate::from_json;
 use crate::lifecycle::Lifecycle;
 
@@ -30,27 +30,27 @@ impl Remotes {
     }
 
     /// Whether there are any.
-    pub(super) fn are_there(&self) -> bool {
+    pub(super) fn are_configured(&self) -> bool {
         !self.clients.is_empty()
     }
 
-    /// Begins to listen. The threads end with the first word after the daemon stops; they hold nothing that needs to be put in
+    /// Begins to subscribe. The threads end with the first word after the daemon stops; they hold nothing that needs to be put in
     /// order.
     ///
     /// # Errors
     /// If there is no thread to be had.
-    pub(super) fn listen(&self, lifecycle: &Lifecycle, notice_sender: &NoticeSender) -> std::io::Result<()> {
+    pub(super) fn subscribe(&self, lifecycle: &Lifecycle, event_sender: &ControlEventSender) -> std::io::Result<()> {
         for client in &self.clients {
-            let (client, lifecycle, notice_sender) =
-                (client.clone(), lifecycle.clone(), notice_sender.clone());
+            let (client, lifecycle, event_sender) =
+                (client.clone(), lifecycle.clone(), event_sender.clone());
             let mut clock = RemoteClock::default();
-            let listen = move || {
-                client.listen(|heard| {
-                    hear(&client, heard, &notice_sender, &mut clock);
+            let subscribe = move || {
+                client.listen(|update| {
+                    handle_update(&client, update, &event_sender, &mut clock);
                     !lifecycle.is_stopping()
                 });
             };
-            std::thread::Builder::new().name("remote".to_owned()).spawn(listen)?;
+            std::thread::Builder::new().name("remote".to_owned()).spawn(subscribe)?;
         }
         Ok(())
     }
@@ -71,15 +71,15 @@ impl Remotes {
     }
 }
 
-/// Whether a daemon's packets go by the clock of its machine is seen by its first event: then it is told later than it
+/// Whether a daemon's packets go by the clock of its machine is seen by its first event: then it is round_tripped later than it
 /// happened.
 #[derive(Debug, Default)]
 struct RemoteClock {
     is_known: bool,
 }
 
-fn hear(client: &Client, heard: Heard, notice_sender: &NoticeSender, clock: &mut RemoteClock) {
-    match heard {
+fn handle_update(client: &Client, update: Heard, event_sender: &ControlEventSender, clock: &mut RemoteClock) {
+    match update {
         Heard::Subscribed => tracing::info!(daemon = client.base(), "subscribed"),
         Heard::Unsubscribed { error, retry_in } => {
             tracing::warn!(daemon = client.base(), %error, ?retry_in, "subscription failed");
@@ -89,16 +89,16 @@ fn hear(client: &Client, heard: Heard, notice_sender: &NoticeSender, clock: &mut
                 Loss::TooSlow(count) | Loss::NotUnderstood(count) => count,
                 Loss::OtherRun => 1,
             };
-            notice_sender.lose(count);
+            event_sender.note_lost(count);
         }
         Heard::Event(event) => {
             if !std::mem::replace(&mut clock.is_known, true) && event.emitted == event.moment {
-                notice_sender.hear(Notice::PacketTime);
+                event_sender.send(ControlEvent::PacketTime);
             }
             match notice(&event) {
-                Ok(Some(notice)) => notice_sender.hear(notice),
+                Ok(Some(notice)) => event_sender.send(notice),
                 Ok(None) => {}
-                Err(InvalidEvent) => notice_sender.lose(1),
+                Err(InvalidEvent) => event_sender.note_lost(1),
             }
         }
     }
@@ -109,7 +109,7 @@ fn hear(client: &Client, heard: Heard, notice_sender: &NoticeSender, clock: &mut
 struct InvalidEvent;
 
 /// What an event is to the controller; `None` for nothing.
-fn notice(event: &Event) -> Result<Option<Notice>, InvalidEvent> {
+fn notice(event: &Event) -> Result<Option<ControlEvent>, InvalidEvent> {
     let time = Timestamp(event.moment.time_ns);
     let notice = match &event.body {
         EventBody::Link {
@@ -146,13 +146,13 @@ fn notice(event: &Event) -> Result<Option<Notice>, InvalidEvent> {
                 flows,
                 flows_left_out: *flows_left_out,
             };
-            Notice::of_link(event.switch.as_str().into(), event_of_link)
+            ControlEvent::of_link(event.switch.as_str().into(), event_of_link)
         }
         EventBody::AddressChange { key, from, to, source, .. } => {
             let (key, source) = (flow_key(key)?, mac(source)?);
             let addresses = |destination| Ok(EthernetAddresses { destination: mac(destination)?, source });
             let change = AddressChange { key, from: addresses(from)?, to: addresses(to)?, time };
-            Some(Notice::Address(event.switch.as_str().into(), change))
+            Some(ControlEvent::Address(event.switch.as_str().into(), change))
         }
         _ => None,
     };
@@ -203,7 +203,7 @@ mod tests {
     use crate::hub::{Delivery, Hub};
 
     /// What a daemon would tell, over JSON and back.
-    fn told_and_heard(kind: EventKind) -> Result<Option<Notice>, InvalidEvent> {
+    fn round_trip(kind: EventKind) -> Result<Option<ControlEvent>, InvalidEvent> {
         let event = crate::event::Event {
             collector: "leaf0".into(),
             switch: "leaf0".into(),
@@ -214,9 +214,9 @@ mod tests {
         let hub = Hub::default();
         let mut subscriber = hub.subscribe(None);
         hub.publish(event);
-        let Some(Delivery::Event(published)) = subscriber.next_delivery(&hub) else { panic!("it was told") };
-        let told = serde_json::to_string(&convert::event(&published)).unwrap();
-        notice(&serde_json::from_str(&told).unwrap())
+        let Some(Delivery::Event(published)) = subscriber.next_delivery(&hub) else { panic!("it was round_tripped") };
+        let round_tripped = serde_json::to_string(&convert::event(&published)).unwrap();
+        notice(&serde_json::from_str(&round_tripped).unwrap())
     }
 
     fn link_event(crossing: Crossing, upper: f64) -> LinkEvent {
@@ -248,18 +248,18 @@ mod tests {
     fn what_a_collector_tells_far_away_is_what_it_would_tell_here() {
         for upper in [5e9, f64::INFINITY] {
             let event = link_event(Crossing::Remains, upper);
-            match told_and_heard(EventKind::Link(event.clone())).unwrap() {
-                Some(Notice::Link(switch, heard)) => assert_eq!((&*switch, heard), ("leaf0", event)),
+            match round_trip(EventKind::Link(event.clone())).unwrap() {
+                Some(ControlEvent::Link(switch, update)) => assert_eq!((&*switch, update), ("leaf0", event)),
                 other => panic!("{other:?}"),
             }
         }
         let recovered = EventKind::Link(link_event(Crossing::Downwards, 5e9));
-        assert!(told_and_heard(recovered).unwrap().is_none(), "which is nothing to the controller");
+        assert!(round_trip(recovered).unwrap().is_none(), "which is nothing to the controller");
         let FlowRate { key, ethernet, .. } = link_event(Crossing::Upwards, 5e9).flows[0];
         let to = EthernetAddresses { destination: MacAddress([2, 0, 0, 0, 1, 1]), ..ethernet };
         let change = AddressChange { key, from: ethernet, to, time: Timestamp(5) };
-        match told_and_heard(EventKind::AddressChange(change)).unwrap() {
-            Some(Notice::Address(switch, heard)) => assert_eq!((&*switch, heard), ("leaf0", change)),
+        match round_trip(EventKind::AddressChange(change)).unwrap() {
+            Some(ControlEvent::Address(switch, update)) => assert_eq!((&*switch, update), ("leaf0", change)),
             other => panic!("{other:?}"),
         }
     }

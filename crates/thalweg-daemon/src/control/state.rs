@@ -1,4 +1,4 @@
-//! What the controller knows and has done, for whoever asks; and what people may tell it.
+//! What the controller knows and has done, for whoever asks; and what people may apply it.
 //!
 //! One lock, held for as long as it takes to decide about one event, or to copy what is asked for; never while anything
 //! is sent.
@@ -27,10 +27,10 @@ use super::names::Names;
 use crate::config::{ActuatorConfig, ControlConfig};
 
 /// Pairs and addresses by which packets did not arrive that are kept.
-const ASTRAY_KEPT: usize = 64;
+const MAX_BROKEN_PATHS: usize = 64;
 
 /// How long a user waits at most until what they want is under way.
-const PATIENCE: Duration = Duration::from_millis(100);
+const REQUEST_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// What the controller knows and has done.
 pub struct ControlState {
@@ -50,8 +50,8 @@ pub(super) struct Work {
     pub(super) switches: Option<SwitchesReport>,
     /// How often hosts were told again.
     pub(super) refreshed: u64,
-    /// Pairs and addresses by which packets did not arrive: the latest, [`ASTRAY_KEPT`] at most.
-    astray: VecDeque<(Pair, u8)>,
+    /// Pairs and addresses by which packets did not arrive: the latest, [`MAX_BROKEN_PATHS`] at most.
+    broken_paths: VecDeque<(Pair, u8)>,
     /// What users wanted so far, and how much of it has been carried out.
     requests: [u64; 2],
 }
@@ -74,7 +74,7 @@ pub struct ControlReport {
     /// How often hosts were told again of what they would forget.
     pub refreshed: u64,
     /// Pairs and addresses by which packets set out and did not arrive, the latest last.
-    pub astray: Vec<(Pair, u8)>,
+    pub broken_paths: Vec<(Pair, u8)>,
     /// What is pinned to which address.
     pub pins: Vec<(Pair, u8)>,
     /// Hosts that take no notice, and of how many actions in a row.
@@ -85,7 +85,7 @@ pub struct ControlReport {
     pub names: Arc<Names>,
 }
 
-/// The ways from one host to another.
+/// The paths from one host to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathsReport {
     /// From whom to whom.
@@ -93,14 +93,14 @@ pub struct PathsReport {
     /// The address that it is pinned to, if it is.
     pub pinned: Option<u8>,
     /// Those that arrive, by address.
-    pub ways: Vec<Way>,
+    pub paths: Vec<PathInfo>,
     /// What numbers are called.
     pub names: Arc<Names>,
 }
 
 /// The way of packets that are sent to an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct PathInfo {
     /// Which of the destination's addresses.
     pub address: u8,
     /// The same as packets have it.
@@ -123,7 +123,7 @@ pub enum ControlError {
     SameHost(String),
     /// The address leads nowhere.
     #[error("address {address} does not lead from {source_name} to {destination}: there are 0 to {highest}")]
-    NoWay {
+    NoPath {
         /// The source.
         source_name: String,
         /// The destination.
@@ -151,18 +151,18 @@ impl ControlState {
     /// If the network can have no routes as configured.
     pub(super) fn new(
         config: &ControlConfig,
-        reads_back: Option<Nanos>,
+        read_back_interval: Option<Nanos>,
         network: &Arc<NetworkState>,
         clock: Clock,
     ) -> Result<(ControlState, Receiver<()>), StateError> {
         let control =
-            ControlLoop::new(options(config, reads_back), network, config.decider.decider(), clock.now())?;
+            ControlLoop::new(options(config, read_back_interval), network, config.decider.decider(), clock.now())?;
         let names = Arc::new(Names::of(control.controller().paths()));
-        let (wake, woken) = bounded(1);
-        let (astray, requests) = (VecDeque::new(), [0; 2]);
-        let work = Work { control, clock, names, switches: None, refreshed: 0, astray, requests };
+        let (wake, wakeups) = bounded(1);
+        let (broken_paths, requests) = (VecDeque::new(), [0; 2]);
+        let work = Work { control, clock, names, switches: None, refreshed: 0, broken_paths, requests };
         let work = Mutex::new(work);
-        Ok((ControlState { work, carried_out: Condvar::new(), wake }, woken))
+        Ok((ControlState { work, carried_out: Condvar::new(), wake }, wakeups))
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Work> {
@@ -184,12 +184,12 @@ impl ControlState {
     /// Tells the loop what a user wants, and waits until that is under way, though not for long. The lock is not held
     /// meanwhile.
     fn request(&self, mut work: MutexGuard<'_, Work>, input: Input) {
-        work.tell(input);
+        work.apply(input);
         work.requests[0] += 1;
         let request = work.requests[0];
-        // It is being woken already if there is no room.
+        // It is being wakeups already if there is no room.
         let _ = self.wake.try_send(());
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + REQUEST_TIMEOUT;
         while work.requests[1] < request {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -212,7 +212,7 @@ impl ControlState {
             counters: controller.counters(),
             routes: work.control.route_counters(),
             refreshed: work.refreshed,
-            astray: work.astray.iter().copied().collect(),
+            broken_paths: work.broken_paths.iter().copied().collect(),
             pins: controller.pins().collect(),
             unresponsive: controller.unresponsive().collect(),
             switches: work.switches,
@@ -236,11 +236,11 @@ impl ControlState {
         (work.control.actions().rev().take(count).cloned().collect(), Arc::clone(&work.names))
     }
 
-    /// The ways from one host to another, by address.
+    /// The paths from one host to another, by address.
     ///
     /// # Errors
     /// If there are no such hosts.
-    pub fn ways(&self, source: &str, destination: &str) -> Result<PathsReport, ControlError> {
+    pub fn paths(&self, source: &str, destination: &str) -> Result<PathsReport, ControlError> {
         let work = self.lock();
         let pair = work.pair(source, destination)?;
         let pinned =
@@ -248,12 +248,12 @@ impl ControlState {
         let mut paths = work.control.controller().paths().clone();
         let names = Arc::clone(&work.names);
         drop(work);
-        let ways = (0..paths.addresses()).filter_map(|address| {
+        let paths = (0..paths.addresses()).filter_map(|address| {
             let links = paths.of(pair, address)?.to_vec();
             let capacity = links.iter().map(|&link| paths.capacity(link)).min()?;
-            Some(Way { address, mac: paths.topology().mac(pair.destination, address), links, capacity })
+            Some(PathInfo { address, mac: paths.topology().mac(pair.destination, address), links, capacity })
         });
-        Ok(PathsReport { pair, pinned, ways: ways.collect(), names })
+        Ok(PathsReport { pair, pinned, paths: paths.collect(), names })
     }
 
     /// Sends everything from one host to another to this address, and leaves it there.
@@ -265,7 +265,7 @@ impl ControlState {
         let pair = work.pair(source, destination)?;
         let mut paths = work.control.controller().paths().clone();
         if paths.of(pair, address).is_none() {
-            return Err(ControlError::NoWay {
+            return Err(ControlError::NoPath {
                 source_name: source.to_owned(),
                 destination: destination.to_owned(),
                 address,
@@ -287,13 +287,13 @@ impl ControlState {
             let (source_name, destination) = (source.to_owned(), destination.to_owned());
             return Err(ControlError::NotPinned { source_name, destination });
         }
-        work.tell(Input::Unpin(pair));
+        work.apply(Input::Unpin(pair));
         Ok(())
     }
 
     /// Has it only watch, or steer again.
     pub fn freeze(&self, is_frozen: bool) {
-        self.lock().tell(Input::Freeze(is_frozen));
+        self.lock().apply(Input::Freeze(is_frozen));
     }
 }
 
@@ -305,7 +305,7 @@ impl fmt::Debug for ControlState {
 
 impl Work {
     /// Tells the loop something, now. What follows from it is for the driver to carry out, a tick later at most.
-    pub(super) fn tell(&mut self, input: Input) {
+    pub(super) fn apply(&mut self, input: Input) {
         let before = Arc::clone(self.control.state());
         self.control.handle(self.clock.now(), input);
         if !Arc::ptr_eq(&before, self.control.state()) {
@@ -313,11 +313,11 @@ impl Work {
         }
     }
 
-    /// Keeps what went astray.
-    pub(super) fn keep_astray(&mut self, astray: &[(Pair, u8)]) {
-        self.astray.extend(astray);
-        let surplus = self.astray.len().saturating_sub(ASTRAY_KEPT);
-        self.astray.drain(..surplus);
+    /// Keeps what went broken_paths.
+    pub(super) fn record_broken_paths(&mut self, broken_paths: &[(Pair, u8)]) {
+        self.broken_paths.extend(broken_paths);
+        let surplus = self.broken_paths.len().saturating_sub(MAX_BROKEN_PATHS);
+        self.broken_paths.drain(..surplus);
     }
 
     fn pair(&self, source: &str, destination: &str) -> Result<Pair, ControlError> {
@@ -334,8 +334,8 @@ impl Work {
 }
 
 /// What the loop is to do.
-fn options(config: &ControlConfig, reads_back: Option<Nanos>) -> ControlOptions {
-    let installation = match (config.actuator.sets_routes(), reads_back) {
+fn options(config: &ControlConfig, read_back_interval: Option<Nanos>) -> ControlOptions {
+    let installation = match (config.actuator.installs_routes(), read_back_interval) {
         (true, _) => Installation::Tables,
         (false, Some(interval)) => Installation::Reconcile { interval: Some(interval) },
         (false, None) => Installation::Never,

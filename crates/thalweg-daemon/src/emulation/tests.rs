@@ -38,12 +38,12 @@ fn it_keeps_its_pace_and_its_ports_have_all_until_it_ends() {
     let emulation = emulation(0.1);
     let mut port = emulation.port("tor0").unwrap();
     assert!(emulation.port("tor1").is_none());
-    let begun = Instant::now();
+    let start = Instant::now();
     let thread = emulation.start().unwrap();
     let mut clocks = Vec::new();
     let (times, _) = read(&mut port, |clock| clocks.push(clock));
     thread.join().unwrap();
-    assert!(begun.elapsed() >= Duration::from_millis(190), "20 ms take 200 ms: {:?}", begun.elapsed());
+    assert!(start.elapsed() >= Duration::from_millis(190), "20 ms take 200 ms: {:?}", start.elapsed());
     assert!(times.is_sorted() && times.len() > 1_000, "{}", times.len());
     assert!(clocks.is_sorted());
     assert!(emulation.now() >= Timestamp(20_000_000), "{}", emulation.now());
@@ -56,13 +56,13 @@ fn a_host_takes_another_address_when_told_and_is_seen_with_it() {
     let emulation = emulation(0.05);
     let mut port = emulation.port("tor0").unwrap();
     let thread = emulation.start().unwrap();
-    let order = Order::Address { source: EndpointId(0), destination: EndpointId(1), address: 5 };
-    let mut order = Some(order);
+    let command = EmulationCommand::Address { source: EndpointId(0), destination: EndpointId(1), address: 5 };
+    let mut command = Some(command);
     let (_, addresses) = read(&mut port, |clock| {
         if clock > Timestamp(5_000_000)
-            && let Some(order) = order.take()
+            && let Some(command) = command.take()
         {
-            emulation.order(order).unwrap();
+            emulation.command(command).unwrap();
         }
     });
     thread.join().unwrap();

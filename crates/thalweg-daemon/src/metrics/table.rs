@@ -125,13 +125,13 @@ pub const METRICS: &[Metric] = &[
         "thalweg_collector_requests_refused_total",
         COLLECTOR,
         "Requests to the collector that were refused because its request queue was full.",
-        |s, out| s.collectors.iter().for_each(|it| out.put(&[it.handle.name()], it.handle.refused())),
+        |s, out| s.collectors.iter().for_each(|it| out.put(&[it.handle.name()], it.handle.requests_refused())),
     ),
     counter(
         "thalweg_collector_requests_timed_out_total",
         COLLECTOR,
         "Requests to the collector that timed out.",
-        |s, out| s.collectors.iter().for_each(|it| out.put(&[it.handle.name()], it.handle.late())),
+        |s, out| s.collectors.iter().for_each(|it| out.put(&[it.handle.name()], it.handle.requests_timed_out())),
     ),
     gauge(
         "thalweg_collector_memory_bytes",
@@ -234,8 +234,8 @@ pub const METRICS: &[Metric] = &[
         |s, out| {
             for CollectorSnapshot { handle, .. } in &s.collectors {
                 let lost = handle.records_lost();
-                out.put(&[handle.name(), "queue_full"], lost.late);
-                out.put(&[handle.name(), "write_failed"], lost.failed);
+                out.put(&[handle.name(), "queue_full"], lost.queue_full);
+                out.put(&[handle.name(), "write_failed"], lost.write_failed);
             }
         },
     ),
@@ -440,7 +440,7 @@ pub const METRICS: &[Metric] = &[
         "Time by which the emulation fell behind its configured pace.",
         |s, out| {
             if let Some(emulation) = s.parts.network.emulation() {
-                out.put(&[], emulation.behind().0 as f64 / 1e9);
+                out.put(&[], emulation.lag().0 as f64 / 1e9);
             }
         },
     ),
@@ -467,7 +467,7 @@ pub const METRICS: &[Metric] = &[
     ),
     counter("thalweg_control_events_total", &[], "Events that collectors sent to the controller.", |s, out| {
         if let Some(control) = &s.parts.control {
-            out.put(&[], control.notices());
+            out.put(&[], control.events());
         }
     }),
     counter(
@@ -476,7 +476,7 @@ pub const METRICS: &[Metric] = &[
         "Events that the controller lost because its queue was full.",
         |s, out| {
             if let Some(control) = &s.parts.control {
-                out.put(&[], control.notices_lost());
+                out.put(&[], control.events_lost());
             }
         },
     ),
@@ -616,8 +616,8 @@ pub const METRICS: &[Metric] = &[
                 |s, out| {
             let dumps = s.parts.dumps.counters();
             out.put(&["failed"], dumps.failed);
-            out.put(&["too_soon"], dumps.held_back);
-            out.put(&["queue_full"], dumps.crowded);
+            out.put(&["too_soon"], dumps.too_soon);
+            out.put(&["queue_full"], dumps.queue_full);
         },
     ),
     // Events and subscribers.

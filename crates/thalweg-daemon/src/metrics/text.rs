@@ -18,13 +18,13 @@ pub struct Samples<'a> {
     help: &'static str,
     names: &'static [&'static str],
     page: &'a mut String,
-    has_begun: bool,
+    has_header: bool,
 }
 
 impl<'a> Samples<'a> {
     pub(super) fn new<S>(metric: &Metric<S>, page: &'a mut String) -> Samples<'a> {
         let Metric { name, kind, help, labels: names, .. } = *metric;
-        Samples { name, kind, help, names, page, has_begun: false }
+        Samples { name, kind, help, names, page, has_header: false }
     }
 
     /// A value, with those of the metric's labels.
@@ -46,7 +46,7 @@ impl<'a> Samples<'a> {
 
     fn line(&mut self, suffix: &str, labels: &[&str], le: Option<&str>, value: impl Display) {
         let Samples { name, kind, help, names, .. } = *self;
-        if !std::mem::replace(&mut self.has_begun, true) {
+        if !std::mem::replace(&mut self.has_header, true) {
             let _ = writeln!(self.page, "# HELP {name} {help}\n# TYPE {name} {}", kind.name());
         }
         debug_assert_eq!(labels.len(), names.len(), "labels of {name}");

@@ -49,15 +49,15 @@ fn record(port: u16) -> FlowRecord {
     }
 }
 
-fn records(collector: &str, tallies: &Arc<Tallies>, count: u16) -> Records {
-    tallies.note_handed_on(count.into());
+fn records(collector: &str, stats: &Arc<CollectorStats>, count: u16) -> Records {
+    stats.note_queued(count.into());
     let records = (0..count).map(record).collect();
-    Records { collector: collector.into(), tallies: Arc::clone(tallies), records }
+    Records { collector: collector.into(), stats: Arc::clone(stats), records }
 }
 
 #[test]
 fn what_a_full_disk_does_not_take_is_counted_for_its_collector_and_the_rest_is_whole_lines() {
-    let [a, b] = [(); 2].map(|()| Arc::<Tallies>::default());
+    let [a, b] = [(); 2].map(|()| Arc::<CollectorStats>::default());
     let line = {
         let mut writer = JsonWriter::new(Disk::new(None));
         writer.add(&records("a", &Arc::default(), 1));
@@ -69,11 +69,11 @@ fn what_a_full_disk_does_not_take_is_counted_for_its_collector_and_the_rest_is_w
     writer.add(&records("a", &a, 3));
     writer.add(&records("b", &b, 2));
     writer.write();
-    assert_eq!(a.records_lost(), RecordsLost { late: 0, failed: 1 });
-    assert_eq!(b.records_lost(), RecordsLost { late: 0, failed: 2 });
+    assert_eq!(a.records_lost(), RecordsLost { queue_full: 0, write_failed: 1 });
+    assert_eq!(b.records_lost(), RecordsLost { queue_full: 0, write_failed: 2 });
     writer.add(&records("b", &b, 1));
     writer.write();
-    assert_eq!(b.records_lost().failed, 2);
+    assert_eq!(b.records_lost().write_failed, 2);
     assert_eq!([a.records_waiting(), b.records_waiting()], [0, 0]);
     let text = disk.text();
     let whole = text.lines().filter(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()).count();
@@ -86,15 +86,15 @@ fn a_line_is_written_in_time_however_many_follow_it() {
     let (sender, receiver) = bounded(8);
     let out = disk.clone();
     let writing = std::thread::spawn(move || write(Some(out), None, &receiver));
-    let (begun, mut sent) = (Instant::now(), 0);
+    let (start, mut sent) = (Instant::now(), 0);
     let mut send = || {
         sender.send(records("a", &Arc::default(), 1)).unwrap();
         sent += 1;
     };
     // Never a long silence, and together less than what is written without waiting for more.
-    while begun.elapsed() < 3 * LONGEST_WAIT {
+    while start.elapsed() < 3 * MAX_DELAY {
         send();
-        std::thread::sleep(LONGEST_WAIT / 10);
+        std::thread::sleep(MAX_DELAY / 10);
     }
     let lines = disk.text().lines().count();
     assert!(lines >= 5, "{lines}");

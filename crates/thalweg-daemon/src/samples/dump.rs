@@ -21,10 +21,10 @@ use crate::collectors::{CollectorHandle, CollectorList};
 use crate::config::{CaptureFormat, SampleOptions, Trigger};
 
 /// Least time between two dumps that somebody asks for: each copies and writes as much as a ring holds.
-const LEAST_SPACING: Duration = Duration::from_millis(100);
+const MIN_REQUEST_SPACING: Duration = Duration::from_millis(100);
 
 /// How long the thread waits before it looks whether it is to stop.
-const NAP: Duration = Duration::from_millis(50);
+const RECEIVE_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// What makes samples be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ pub enum DumpError {
     NoCollector(String),
     /// It keeps no samples.
     #[error("collector {0:?} keeps no samples (keep_samples)")]
-    NotKept(String),
+    NoSampleRing(String),
     /// Too soon after the last.
     #[error("samples were written just now; again in {} ms", wait.as_millis().max(1))]
     TooSoon {
@@ -93,7 +93,7 @@ pub enum DumpError {
     },
     /// A file cannot be written.
     #[error("cannot write samples to {}: {source}", path.display())]
-    Unwritten {
+    WriteFailed {
         /// The file or folder.
         path: PathBuf,
         /// The system's answer.
@@ -113,8 +113,8 @@ pub struct Dumps {
     written: AtomicU64,
     overwritten: AtomicU64,
     failed: AtomicU64,
-    held_back: AtomicU64,
-    crowded: Arc<AtomicU64>,
+    too_soon: AtomicU64,
+    queue_full: Arc<AtomicU64>,
 }
 
 /// What came of dumps so far.
@@ -127,9 +127,9 @@ pub struct DumpCounters {
     /// Dumps that failed.
     pub failed: u64,
     /// Things that happened too soon after another dump.
-    pub held_back: u64,
+    pub too_soon: u64,
     /// Wishes for a dump that found too many waiting, or were left when the daemon stopped.
-    pub crowded: u64,
+    pub queue_full: u64,
 }
 
 impl Dumps {
@@ -143,8 +143,8 @@ impl Dumps {
             written: AtomicU64::new(0),
             overwritten: AtomicU64::new(0),
             failed: AtomicU64::new(0),
-            held_back: AtomicU64::new(0),
-            crowded: Arc::default(),
+            too_soon: AtomicU64::new(0),
+            queue_full: Arc::default(),
         }
     }
 
@@ -165,14 +165,14 @@ impl Dumps {
             written: read(&self.written),
             overwritten: read(&self.overwritten),
             failed: read(&self.failed),
-            held_back: read(&self.held_back),
-            crowded: read(&self.crowded),
+            too_soon: read(&self.too_soon),
+            queue_full: read(&self.queue_full),
         }
     }
 
     /// Where wishes for a dump are counted that nobody will see to.
-    pub(crate) fn crowded(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.crowded)
+    pub(crate) fn queue_full(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.queue_full)
     }
 
     /// Writes the last samples of one collector, or of all that keep some, to the configured folder. Returns when the
@@ -186,7 +186,7 @@ impl Dumps {
             Ok(files) => {
                 self.written.fetch_add(files.len() as u64, Ordering::Relaxed);
             }
-            Err(DumpError::Unwritten { .. }) => {
+            Err(DumpError::WriteFailed { .. }) => {
                 self.failed.fetch_add(1, Ordering::Relaxed);
             }
             Err(_) => {}
@@ -200,15 +200,15 @@ impl Dumps {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if request.cause == Cause::Request {
             let since = last.map_or(Duration::MAX, |last| last.elapsed());
-            if since < LEAST_SPACING {
-                return Err(DumpError::TooSoon { wait: LEAST_SPACING - since });
+            if since < MIN_REQUEST_SPACING {
+                return Err(DumpError::TooSoon { wait: MIN_REQUEST_SPACING - since });
             }
             *last = Some(Instant::now());
         }
         fs::create_dir_all(folder)
-            .map_err(|source| DumpError::Unwritten { path: folder.to_owned(), source })?;
+            .map_err(|source| DumpError::WriteFailed { path: folder.to_owned(), source })?;
         let collectors = match &request.collector {
-            Some(name) => vec![self.keeping(name)?],
+            Some(name) => vec![self.with_sample_ring(name)?],
             None => {
                 self.collectors.all().into_iter().filter(|collector| collector.samples().is_some()).collect()
             }
@@ -221,31 +221,31 @@ impl Dumps {
         Ok(files)
     }
 
-    /// The last samples of a collector as a pcapng file, at most `most` of them. Takes about twice the memory of the
+    /// The last samples of a collector as a pcapng file, at max `max` of them. Takes about twice the memory of the
     /// collector's ring for the moment.
     ///
     /// # Errors
     /// If there is no such collector, or it keeps no samples.
-    pub fn samples_of(&self, collector: &str, most: u64) -> Result<Dumped, DumpError> {
-        let collector = self.keeping(collector)?;
-        let (samples, snap_length) = self.copy(&collector, most);
+    pub fn samples_of(&self, collector: &str, max: u64) -> Result<Dumped, DumpError> {
+        let collector = self.with_sample_ring(collector)?;
+        let (samples, snap_length) = self.copy(&collector, max);
         let network = self.network.versions();
         let labels = Labels::new(&collector.description().switch, network.as_deref());
         let bytes = pcapng::encode(&samples, &labels, snap_length);
         Ok(Dumped { bytes, packets: samples.len() as u64, overwritten: samples.overwritten })
     }
 
-    fn keeping(&self, name: &str) -> Result<CollectorHandle, DumpError> {
+    fn with_sample_ring(&self, name: &str) -> Result<CollectorHandle, DumpError> {
         let collector = self.collectors.named(name).ok_or_else(|| DumpError::NoCollector(name.to_owned()))?;
         match collector.samples() {
             Some(_) => Ok(collector),
-            None => Err(DumpError::NotKept(name.to_owned())),
+            None => Err(DumpError::NoSampleRing(name.to_owned())),
         }
     }
 
-    fn copy(&self, collector: &CollectorHandle, most: u64) -> (Samples, u32) {
+    fn copy(&self, collector: &CollectorHandle, max: u64) -> (Samples, u32) {
         let Some(ring) = collector.samples() else { return Default::default() };
-        let samples = ring.copy(most);
+        let samples = ring.copy(max);
         self.overwritten.fetch_add(samples.overwritten, Ordering::Relaxed);
         (samples, ring.snap_length())
     }
@@ -261,12 +261,12 @@ impl Dumps {
         let network = self.network.versions();
         let labels = Labels::new(&collector.description().switch, network.as_deref());
         let last = samples.iter().last().map(|frame| frame.time).unwrap_or_default();
-        let unwritten = |source| DumpError::Unwritten { path: folder.to_owned(), source };
-        let stem = Stem::new(collector.name(), last, cause).unused_in(folder).map_err(unwritten)?;
+        let write_failed = |source| DumpError::WriteFailed { path: folder.to_owned(), source };
+        let stem = Stem::new(collector.name(), last, cause).unused_in(folder).map_err(write_failed)?;
         let write = |name: String, bytes: &[u8], packets| {
             let path = folder.join(name);
             write_whole(&path, bytes)
-                .map_err(|source| DumpError::Unwritten { path: path.clone(), source })?;
+                .map_err(|source| DumpError::WriteFailed { path: path.clone(), source })?;
             let collector = collector.name().to_owned();
             Ok(DumpedFile { collector, path, packets, overwritten: samples.overwritten })
         };
@@ -278,7 +278,7 @@ impl Dumps {
             CaptureFormat::Pcap => pcap::encode(&samples, &labels, snap_length)
                 .into_iter()
                 .map(|file| {
-                    write(format!("{stem}-{}.pcap", names::harmless(&file.name)), &file.bytes, file.packets)
+                    write(format!("{stem}-{}.pcap", names::sanitized(&file.name)), &file.bytes, file.packets)
                 })
                 .collect(),
         }
@@ -294,7 +294,7 @@ pub(crate) fn can_write(folder: &Path) -> Result<(), DumpError> {
     fs::create_dir_all(folder)
         .and_then(|()| fs::write(&trial, b""))
         .and_then(|()| fs::remove_file(&trial))
-        .map_err(|source| DumpError::Unwritten { path: folder.to_owned(), source })
+        .map_err(|source| DumpError::WriteFailed { path: folder.to_owned(), source })
 }
 
 /// Writes a file that appears whole.
@@ -307,7 +307,7 @@ fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
 pub(crate) fn run_dump_thread(dumps: &Dumps, dump_queue: &Receiver<DumpSignal>, is_over: impl Fn() -> bool) {
     let mut last: BTreeMap<String, Instant> = BTreeMap::new();
     while !is_over() {
-        let (collector, cause) = match dump_queue.recv_timeout(NAP) {
+        let (collector, cause) = match dump_queue.recv_timeout(RECEIVE_TIMEOUT) {
             Ok(DumpSignal::Signal) => (None, Cause::Signal),
             Ok(DumpSignal::Event { collector, trigger }) => {
                 (Some(collector.to_string()), Cause::Event(trigger))
@@ -318,7 +318,7 @@ pub(crate) fn run_dump_thread(dumps: &Dumps, dump_queue: &Receiver<DumpSignal>, 
         let options = dumps.options();
         if let Some(collector) = &collector {
             if last.get(collector).is_some_and(|last| last.elapsed() < options.spacing) {
-                dumps.held_back.fetch_add(1, Ordering::Relaxed);
+                dumps.too_soon.fetch_add(1, Ordering::Relaxed);
                 continue;
             }
             last.insert(collector.clone(), Instant::now());
@@ -338,5 +338,5 @@ pub(crate) fn run_dump_thread(dumps: &Dumps, dump_queue: &Receiver<DumpSignal>, 
             Err(error) => tracing::warn!(%error, "samples not written"),
         }
     }
-    dumps.crowded.fetch_add(dump_queue.try_iter().count() as u64, Ordering::Relaxed);
+    dumps.queue_full.fetch_add(dump_queue.try_iter().count() as u64, Ordering::Relaxed);
 }

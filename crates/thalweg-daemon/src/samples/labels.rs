@@ -17,7 +17,7 @@ pub(super) struct Labels<'a> {
 
 /// The port under which a packet is filed: that by which it left, as switches mirror what they send; if that is not known,
 /// that by which it came; `None` if neither is.
-pub(super) type Place = Option<(PortIndex, Way)>;
+pub(super) type PortLabel = Option<(PortIndex, Way)>;
 
 impl<'a> Labels<'a> {
     /// At the switch of this name.
@@ -38,8 +38,8 @@ impl<'a> Labels<'a> {
     }
 
     /// `tor0:p3:out`, as the API calls links; the switch alone if no port is known.
-    pub(super) fn name(&self, place: Place) -> String {
-        match place {
+    pub(super) fn name(&self, port_label: PortLabel) -> String {
+        match port_label {
             Some((port, Way::Output)) => format!("{}:{port}:out", self.switch),
             Some((port, Way::Input)) => format!("{}:{port}:in", self.switch),
             None => self.switch.to_owned(),
@@ -47,8 +47,8 @@ impl<'a> Labels<'a> {
     }
 
     /// What is at the other end, and how fast the link is.
-    pub(super) fn description(&self, place: Place) -> String {
-        match place {
+    pub(super) fn description(&self, port_label: PortLabel) -> String {
+        match port_label {
             Some((port, Way::Output)) => format!("sent by {} to {}", self.switch, self.peer(port)),
             Some((port, Way::Input)) => {
                 format!("sent to {} by {}; where it went is not known", self.switch, self.peer(port))
@@ -85,7 +85,7 @@ impl<'a> Labels<'a> {
 }
 
 /// Where a packet is filed.
-pub(super) fn place_of(inference: Option<&Inference>) -> Place {
+pub(super) fn port_of(inference: Option<&Inference>) -> PortLabel {
     let ports = inference?.ports;
     let output = ports.output.map(|port| (port, Way::Output));
     output.or(ports.input.map(|port| (port, Way::Input)))

@@ -36,7 +36,7 @@ impl Stem {
             Cause::Event(trigger) => trigger.name(),
         };
         let time = last.to_string().replace(['-', ':'], "");
-        Stem { first: format!("{}-{time}-{cause}", harmless(collector)), number: 1 }
+        Stem { first: format!("{}-{time}-{cause}", sanitized(collector)), number: 1 }
     }
 
     /// The same with the next number that no file of the folder has.
@@ -65,9 +65,9 @@ impl fmt::Display for Stem {
 }
 
 /// A name as a part of a file's.
-pub(super) fn harmless(name: &str) -> String {
-    let harmless = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
-    name.chars().map(harmless).collect()
+pub(super) fn sanitized(name: &str) -> String {
+    let sanitized = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
+    name.chars().map(sanitized).collect()
 }
 
 /// Removes all but the newest dumps for events.

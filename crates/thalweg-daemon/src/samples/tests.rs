@@ -23,7 +23,7 @@ fn request(format: CaptureFormat) -> DumpRequest {
 }
 
 /// What a program writes; `None`, and a line that says so, if it is not installed.
-fn told_by(program: &str, arguments: &[&str]) -> Option<String> {
+fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
     let output = match Command::new(program).args(arguments).output() {
         Ok(output) => output,
         Err(error) => {
@@ -58,7 +58,7 @@ fn a_pcapng_dump_has_an_interface_for_each_port_and_tells_both_ports_of_each_pac
     let fields = ["frame.interface_name", "frame.interface_description", "frame.comment", "ip.dst"];
     let mut arguments = vec!["-r", path, "-T", "fields", "-E", "separator=|"];
     fields.iter().for_each(|field| arguments.extend(["-e", field]));
-    let Some(said) = told_by("tshark", &arguments) else { return };
+    let Some(said) = output_of("tshark", &arguments) else { return };
     let lines: Vec<Vec<&str>> = said.lines().map(|line| line.split('|').collect()).collect();
     assert_eq!(lines.len() as u64, FRAMES);
     for line in lines {
@@ -88,7 +88,7 @@ fn pcap_dumps_have_a_file_for_each_port_and_no_packet_twice() {
     for file in &files {
         let path = file.path.to_str().unwrap();
         assert!(path.ends_with("_out.pcap"), "{path}");
-        let Some(said) = told_by("tcpdump", &["-nn", "-r", path]) else { return };
+        let Some(said) = output_of("tcpdump", &["-nn", "-r", path]) else { return };
         assert_eq!(said.lines().count() as u64, file.packets);
     }
 }
@@ -130,7 +130,7 @@ fn what_cannot_be_written_is_said_and_requests_are_limited() {
     let folder = Some(folder.path().join("file/folder"));
     daemon.dumps().set_options(SampleOptions { folder, ..SampleOptions::default() });
     let error = daemon.dumps().dump(&of("a", Cause::Signal)).unwrap_err();
-    assert!(matches!(error, DumpError::Unwritten { .. }), "{error}");
+    assert!(matches!(error, DumpError::WriteFailed { .. }), "{error}");
     assert_eq!(daemon.dumps().counters().failed, 1);
     daemon.dumps().set_options(SampleOptions::default());
     assert!(matches!(daemon.dumps().dump(&of("a", Cause::Signal)), Err(DumpError::NoFolder)));

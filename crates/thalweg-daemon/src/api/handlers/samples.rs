@@ -92,7 +92,7 @@ impl From<DumpError> for Problem {
     fn from(error: DumpError) -> Problem {
         let code = match error {
             DumpError::NoCollector(_) => Code::NotFound,
-            DumpError::NoFolder | DumpError::NotKept(_) => Code::NotConfigured,
+            DumpError::NoFolder | DumpError::NoSampleRing(_) => Code::NotConfigured,
             DumpError::TooSoon { wait } => {
                 return Problem::new(Code::TooManyRequests, error).retry_after(wait);
             }

@@ -10,10 +10,10 @@ use crate::collectors::SourceError;
 use crate::config::{CollectorConfig, SourceConfig};
 
 /// Panics twice after some frames, and is well from then on.
-pub(in crate::collectors) const PANICS_TWICE: &str = "panics twice";
+pub(in crate::collectors) const PANICS_TWICE_INTERFACE: &str = "panics twice";
 
 /// Gives a frame now and then.
-pub(in crate::collectors) const IS_WELL: &str = "is well";
+pub(in crate::collectors) const HEALTHY_INTERFACE: &str = "is well";
 
 /// Ethernet, IPv4, UDP of one byte.
 const FRAME: [u8; 43] = {
@@ -35,8 +35,8 @@ pub(in crate::collectors) fn source(config: &CollectorConfig) -> Option<Injected
     static OPENED: AtomicU32 = AtomicU32::new(0);
     let SourceConfig::Interface { name, .. } = &config.source else { return None };
     let panics = match &**name {
-        PANICS_TWICE => OPENED.fetch_add(1, Ordering::Relaxed) < 2,
-        IS_WELL => false,
+        PANICS_TWICE_INTERFACE => OPENED.fetch_add(1, Ordering::Relaxed) < 2,
+        HEALTHY_INTERFACE => false,
         _ => return None,
     };
     let interface = Interface { name: None, link_type: LinkType::Ethernet, snap_length: 0 };

@@ -1,7 +1,7 @@
-//! What is counted of a collector for as long as the daemon has one of its name.
+//! Counters of a collector that outlive its restarts.
 //!
-//! A failure gives a collector another source, a reload another flow table or another thread. What scrapers read of it
-//! goes on from where it was: counters never fall, though what they count begins anew.
+//! A failure replaces the source of a collector, a reload its flow table or its thread. Metrics must not fall then: the counters
+//! of replaced parts are added to these totals. They are kept as long as a collector of the name exists.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -12,36 +12,36 @@ use thalweg_wire::SourceCounters;
 
 use super::latency::LatencyHistogram;
 
-/// What is counted of a collector for as long as the daemon has one of its name.
+/// The counters of all collectors of one name.
 #[derive(Debug, Default)]
-pub struct Tallies {
-    /// Goes up several times a second while the collector's thread does its work.
+pub struct CollectorStats {
+    /// Rises several times per second while the collector's thread is healthy.
     heartbeat: AtomicU64,
     pub(super) decision: LatencyHistogram,
     pub(super) arrival: LatencyHistogram,
-    /// New beginnings after a failure.
+    /// Restarts after a failure.
     pub(super) restarts: AtomicU64,
-    /// Questions that found the mailbox full.
-    pub(super) refused: AtomicU64,
-    /// Questions that were not answered in time.
-    pub(super) late: AtomicU64,
-    /// Windows of tasks that are over.
+    /// Requests that found the mailbox full.
+    pub(super) requests_refused: AtomicU64,
+    /// Requests that timed out.
+    pub(super) requests_timed_out: AtomicU64,
+    /// Completed windows of tasks.
     pub(super) windows: AtomicU64,
-    /// Windows that found no room where they are evaluated.
+    /// Windows that found the evaluation queue full.
     pub(super) windows_lost: AtomicU64,
-    /// Samples put into rings that are no more.
+    /// Samples written to rings that no longer exist.
     pub(super) samples_kept: AtomicU64,
-    /// Records that found no room where they are written.
-    records_late: AtomicU64,
+    /// Records that found the writer's queue full.
+    records_queue_full: AtomicU64,
     /// Records that could not be written.
-    records_failed: AtomicU64,
-    /// Records that have been handed on and are not written yet.
+    records_write_failed: AtomicU64,
+    /// Records that wait to be written.
     records_waiting: AtomicU64,
-    /// Of sources, intakes and flow tables that are no more.
+    /// Totals of sources, intakes and flow tables that no longer exist.
     ended: Mutex<Totals>,
 }
 
-/// What source, intake and flow table have counted.
+/// Counters of source, intake and flow table.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Totals {
     pub(super) source: SourceCounters,
@@ -49,51 +49,51 @@ pub(super) struct Totals {
     pub(super) collector: Counters,
 }
 
-/// Records that were not written, by why.
+/// Records that were not written, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordsLost {
-    /// Writing took so long that there was no room for them.
-    pub late: u64,
+    /// The writer's queue was full.
+    pub queue_full: u64,
     /// The file could not be written.
-    pub failed: u64,
+    pub write_failed: u64,
 }
 
-impl Tallies {
-    /// Says that the collector's thread is at work.
+impl CollectorStats {
+    /// Advances the heartbeat.
     #[inline]
     pub(super) fn beat(&self) {
         self.heartbeat.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How often that was said.
+    /// Returns the heartbeat.
     pub(super) fn heartbeat(&self) -> u64 {
         self.heartbeat.load(Ordering::Relaxed)
     }
 
-    /// Keeps what something has counted that is no more.
+    /// Adds the counters of a part that ends.
     pub(super) fn end(&self, totals: Totals) {
         *self.ended.lock().unwrap_or_else(PoisonError::into_inner) += totals;
     }
 
-    /// What all have counted that are no more.
+    /// Returns the counters of all parts that have ended.
     pub(super) fn ended(&self) -> Totals {
         *self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts records that are on their way to the file.
-    pub(crate) fn note_handed_on(&self, records: u64) {
+    /// Counts records that were queued for writing.
+    pub(crate) fn note_queued(&self, records: u64) {
         self.records_waiting.fetch_add(records, Ordering::Relaxed);
     }
 
-    /// Counts those of them that found no room.
-    pub(super) fn note_late(&self, records: u64) {
-        self.records_late.fetch_add(records, Ordering::Relaxed);
+    /// Counts queued records that found the queue full.
+    pub(super) fn note_queue_full(&self, records: u64) {
+        self.records_queue_full.fetch_add(records, Ordering::Relaxed);
         self.records_waiting.fetch_sub(records, Ordering::Relaxed);
     }
 
-    /// Counts one of them that has been written, or could not be.
+    /// Counts a queued record that was written, or could not be.
     pub(crate) fn note_record(&self, is_written: bool) {
-        self.records_failed.fetch_add(u64::from(!is_written), Ordering::Relaxed);
+        self.records_write_failed.fetch_add(u64::from(!is_written), Ordering::Relaxed);
         self.records_waiting.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -102,11 +102,11 @@ impl Tallies {
         self.records_waiting.load(Ordering::Relaxed)
     }
 
-    /// Records that were not written.
+    /// Returns the number of records that were not written.
     pub fn records_lost(&self) -> RecordsLost {
         RecordsLost {
-            late: self.records_late.load(Ordering::Relaxed),
-            failed: self.records_failed.load(Ordering::Relaxed),
+            queue_full: self.records_queue_full.load(Ordering::Relaxed),
+            write_failed: self.records_write_failed.load(Ordering::Relaxed),
         }
     }
 }
