@@ -8,8 +8,7 @@ use thalweg_measure::collector::{AddressChange, ArrivalReport, Crossing, LinkEve
 
 use crate::event::EventKind;
 
-/// Notices that may wait. A collector tells of each of its links once a millisecond at most, unless its rules say
-/// otherwise.
+/// Capacity of the queue. By default a collector sends at most one event per link and millisecond.
 const QUEUE_CAPACITY: usize = 4_096;
 
 /// An event for the controller.
@@ -26,15 +25,15 @@ pub(crate) enum ControlEvent {
 }
 
 impl ControlEvent {
-    /// What an event at a link of this switch is to the controller. Links that carry little are none of its business, and
-    /// those into a switch are sent of where they come out of another.
+    /// Returns the controller's event for a link of this switch. The controller ignores links that are not congested, and reads
+    /// links into a switch at the switch that sends.
     pub(crate) fn of_link(switch: Arc<str>, event: LinkEvent) -> Option<ControlEvent> {
         let is_relevant = event.crossing != Crossing::Downwards && event.link.side.way == Way::Output;
         is_relevant.then_some(ControlEvent::Link(switch, event))
     }
 }
 
-/// Where collectors send_event. Never waits.
+/// The sender of events to the controller. Never blocks.
 #[derive(Clone, Debug)]
 pub(crate) struct ControlEventSender {
     sender: Sender<ControlEvent>,
@@ -48,7 +47,7 @@ impl ControlEventSender {
         (ControlEventSender { sender, sent: Arc::default(), lost: Arc::default() }, receiver)
     }
 
-    /// Tells, if this is something that the controller wants to know.
+    /// Sends an event if it is relevant for the controller.
     pub(crate) fn send_event(&self, switch: &Arc<str>, kind: &EventKind) {
         let event = match kind {
             EventKind::Link(event) => ControlEvent::of_link(Arc::clone(switch), event.clone()),
@@ -60,13 +59,13 @@ impl ControlEventSender {
         }
     }
 
-    /// Takes a event, if there is room.
+    /// Sends an event, if the queue has room.
     pub(crate) fn send(&self, event: ControlEvent) {
         let counter = if self.sender.try_send(event).is_ok() { &self.sent } else { &self.lost };
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Something was sent that did not get here.
+    /// Counts events that were lost on the way.
     pub(crate) fn note_lost(&self, count: u64) {
         self.lost.fetch_add(count, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! How others request a collector: by a mailbox that its thread looks into between two batches of packets.
+//! Requests to a collector: a mailbox that its thread reads between two batches of packets.
 //!
 //! **The collector never waits for a requester.** A reply goes into a channel with room for it. If the requester has gone, the
 //! reply is dropped. The requester waits with a timeout. A full mailbox refuses requests and counts them.
@@ -157,7 +157,7 @@ struct Shared {
     description: Description,
     stats: Arc<CollectorStats>,
     samples: Option<SampleRing>,
-    /// Samples that were submit into rings before this one.
+    /// Samples written to rings before this one.
     samples_before: u64,
     state: Mutex<CollectorState>,
     /// The capture backend and the reason for its choice.
@@ -247,7 +247,7 @@ impl CollectorHandle {
         self.shared.stats.arrival.read()
     }
 
-    /// Frames submit into the ring of samples; `None` if they are not kept.
+    /// Returns the number of frames written to the sample ring; `None` without a ring.
     pub fn samples_kept(&self) -> Option<u64> {
         self.samples().map(|ring| self.shared.samples_before + ring.written())
     }
@@ -440,13 +440,13 @@ impl Mailbox {
         }
     }
 
-    /// Where what tasks say is submit; of a thread of its own.
+    /// Returns the writer of task results, for the evaluation thread.
     pub fn task_report_writer(&self) -> TaskReportWriter {
         TaskReportWriter(Arc::clone(&self.shared))
     }
 }
 
-/// Where what tasks say is submit.
+/// Publishes task results.
 #[derive(Clone, Debug)]
 pub struct TaskReportWriter(Arc<Shared>);
 

@@ -97,7 +97,7 @@ impl CollectorStats {
         self.records_waiting.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Records that are on their way to the file.
+    /// Returns the number of records that wait to be written.
     pub fn records_waiting(&self) -> u64 {
         self.records_waiting.load(Ordering::Relaxed)
     }

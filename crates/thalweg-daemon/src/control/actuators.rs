@@ -1,4 +1,4 @@
-//! How decisions are carried out, and routes set.
+//! Creates the configured actuator.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,8 +16,8 @@ use super::openflow::Switches;
 use crate::config::{ActuatorConfig, ControlConfig};
 use crate::emulation::{Emulation, EmulationCommand};
 
-/// Makes what a configuration asks for.
-pub(super) fn make(
+/// Creates the configured actuator.
+pub(super) fn new(
     config: &ControlConfig,
     state: &NetworkState,
     emulation: Option<&Emulation>,
@@ -27,7 +27,7 @@ pub(super) fn make(
     match &config.actuator {
         ActuatorConfig::Log => Ok(Box::new(Log::new(1))),
         ActuatorConfig::Emulated => {
-            let emulation = emulation.ok_or_else(|| failed("nothing is emulated".to_owned()))?;
+            let emulation = emulation.ok_or_else(|| failed("requires [emulate]".to_owned()))?;
             Ok(Box::new(EmulatedHosts(emulation.clone())))
         }
         ActuatorConfig::Arp { interfaces, interface, refresh } => {
@@ -43,7 +43,7 @@ pub(super) fn make(
     }
 }
 
-/// Runs `work` in the namespace that hosts are reached from.
+/// Runs `work` in the configured network namespace.
 fn within<T: Send>(config: &ControlConfig, work: impl FnOnce() -> T + Send) -> Result<T, NamespaceError> {
     match &config.namespace {
         None => Ok(work()),
@@ -64,24 +64,24 @@ impl Actuator for EmulatedHosts {
         let command = EmulationCommand::Address { source, destination, address: action.address };
         self.0
             .command(command)
-            .map_err(|_| ActuatorError::Busy("too many orders wait for the emulation".to_owned()))
+            .map_err(|_| ActuatorError::Busy("the command queue of the emulation is full".to_owned()))
     }
 
     fn install(&mut self, state: &NetworkState) -> Result<(), String> {
         let tables = state.topology().router_ids().zip(state.forwarding().all_tables());
         for (router, table) in tables {
             let command = EmulationCommand::Forward(router, table.clone());
-            self.0.command(command).map_err(|_| "too many orders wait for the emulation".to_owned())?;
+            self.0.command(command).map_err(|_| "the command queue of the emulation is full".to_owned())?;
         }
         Ok(())
     }
 }
 
-/// The interfaces by which hosts are reached.
+/// The interfaces of hosts.
 #[derive(Debug)]
 struct Senders {
     senders: Vec<FrameSender>,
-    /// By host, which of them; `None` if there is none for it.
+    /// By host, the index of its interface; `None` for no interface.
     by_host: Vec<Option<usize>>,
 }
 
@@ -110,7 +110,7 @@ impl HostFrameSender for Senders {
     fn send(&mut self, to: EndpointId, frame: &[u8]) -> io::Result<()> {
         match self.by_host.get(to.index()) {
             Some(&Some(sender)) => self.senders[sender].send(frame),
-            _ => Err(io::Error::new(io::ErrorKind::AddrNotAvailable, "no interface leads to it")),
+            _ => Err(io::Error::new(io::ErrorKind::AddrNotAvailable, "no interface is configured for this host")),
         }
     }
 }

@@ -1,5 +1,4 @@
-//! Drives the control loop: tells it what collectors report and what time it is, carries its commands out, and publishes what
-//! comes of it.
+//! Drives the control loop: passes it events and the time, carries out its commands, and publishes decisions and outcomes.
 //!
 //! Nothing is sent to a host, a switch or a collector while the [`ControlState`](super::state::ControlState) is locked.
 
@@ -26,16 +25,16 @@ use crate::collectors::EventLoop;
 use crate::collectors::control_events::ControlEvent;
 use crate::event::{Event, EventKind};
 
-/// How late deadlines, polls, a new network and what users want may be noticed.
+/// Maximum delay of deadlines, polls, network changes and requests of users.
 pub(super) const TICK: Duration = Duration::from_millis(5);
 
-/// Notices that are dealt with before time is looked at again.
+/// Maximum number of events to process before time advances.
 const EVENTS_PER_TICK: usize = 64;
 
-/// The name under which the controller tells of what it does, as collectors have theirs.
+/// The controller's name in events, where collectors have theirs.
 const NAME: &str = "control";
 
-/// Who carries commands out, and what stands between collectors and the loop.
+/// The actuator, and parts that a lab injects.
 pub(super) struct Effects {
     pub(super) actuator: Box<dyn Actuator>,
     pub(super) injected: Injected,
@@ -48,13 +47,13 @@ pub(crate) struct Driver {
     effects: Effects,
     remotes: Remotes,
     events: Receiver<ControlEvent>,
-    /// A user wants something.
+    /// Wakes the driver for a request of a user.
     wakeups: Receiver<()>,
-    /// Asks collectors; none before it has begun.
+    /// Queries of collectors; `None` before the start.
     queries: Option<CollectorQueries>,
-    /// The version of the network that is steered, or was made by the loop.
+    /// The network version that the loop uses, or has created.
     version: u64,
-    /// Collectors are being told of routes that the loop has made: the version is another soon.
+    /// Whether an announcement of the loop's routes is in progress, which will change the version.
     is_announcing: bool,
     name: Arc<str>,
 }
@@ -82,17 +81,17 @@ impl Driver {
         }
     }
 
-    /// Meets whoever is to carry decisions out.
+    /// Starts the actuator and the query thread.
     ///
     /// # Errors
-    /// If that cannot be.
+    /// If one of them cannot be started.
     pub(super) fn begin(&mut self) -> std::io::Result<()> {
         self.effects.actuator.start().map_err(std::io::Error::other)?;
         self.queries = Some(CollectorQueries::start(self.parts.clone(), self.remotes.clone())?);
         Ok(())
     }
 
-    /// Steers on this thread until nobody reports anything any more.
+    /// Runs the control loop on this thread until no more events can arrive.
     pub(super) fn run(mut self) {
         self.start();
         while self.wait(TICK) {
@@ -116,7 +115,7 @@ impl Driver {
         }
     }
 
-    /// What a collector reports goes to the loop.
+    /// Passes an event to the loop.
     fn handle_event(&mut self, event: ControlEvent) {
         let input = {
             let mut work = self.control.state().lock();
@@ -124,7 +123,7 @@ impl Driver {
             let Some(delivery) = &mut self.effects.injected.delivery else {
                 work.apply(input);
                 drop(work);
-                return self.execute_all();
+                return self.execute_commands();
             };
             delivery.send(input)
         };
@@ -135,11 +134,11 @@ impl Driver {
 
     fn apply(&mut self, input: Input) {
         self.control.state().lock().apply(input);
-        self.execute_all();
+        self.execute_commands();
     }
 
-    /// Carries out all commands, and tells what became of them.
-    fn execute_all(&mut self) {
+    /// Carries out all commands, and passes the results to the loop.
+    fn execute_commands(&mut self) {
         loop {
             let Some(command) = self.control.state().next_command() else { return };
             if let Some(answer) = self.execute(command) {
@@ -178,7 +177,7 @@ impl Driver {
             }
             Command::Install(state) => Some(match self.effects.actuator.install(&state) {
                 Ok(()) => Input::Installed,
-                Err(error) => Input::InstallFailed(format!("routes are not set: {error}")),
+                Err(error) => Input::InstallFailed(format!("cannot install routes: {error}")),
             }),
             Command::ReadBack { .. } => match &mut self.effects.injected.tables {
                 Some(tables) => {
@@ -186,7 +185,7 @@ impl Driver {
                     None
                 }
                 None => Some(Input::ReadBackFailed(format!(
-                    "{} reads nothing back",
+                    "actuator {} cannot read rules back",
                     self.effects.actuator.name()
                 ))),
             },
@@ -196,13 +195,13 @@ impl Driver {
                     None
                 }
                 None => {
-                    Some(Input::RepairFailed(format!("{} repairs nothing", self.effects.actuator.name())))
+                    Some(Input::RepairFailed(format!("actuator {} cannot repair rules", self.effects.actuator.name())))
                 }
             },
         }
     }
 
-    /// Takes up another network, if somebody else has given the daemon one.
+    /// Passes a new network version to the loop, unless the loop created it.
     fn follow_network(&mut self) {
         if self.is_announcing {
             return;
@@ -218,8 +217,7 @@ impl Driver {
         self.apply(Input::Network(Arc::clone(&newest.state)));
     }
 
-    /// Has the collectors of these switches observe a pair. One that is too busy observes nothing, which leaves the answer
-    /// open.
+    /// Requests the collectors of these switches to observe a pair. If one is too busy, the reroute is not confirmed there.
     fn observe(&self, routers: [RouterId; 2], observation: Observation) {
         let state = Arc::clone(self.control.state().lock().control.state());
         let switches = routers.map(|router| state.topology().name(Node::Router(router)));
@@ -230,7 +228,7 @@ impl Driver {
         }
     }
 
-    /// Tells subscribers and the log; decisions to stay are only kept.
+    /// Publishes and logs decisions and outcomes. Decisions to stay are only recorded.
     fn publish_all(&self, records: Records, names: &Arc<Names>) {
         for error in records.errors {
             tracing::error!("{error}");
@@ -244,7 +242,7 @@ impl Driver {
         }
         for report in records.actions {
             if let ActionOutcome::Confirmed(after) = report.outcome {
-                self.control.0.effect.record(Duration::from_nanos(after.0));
+                self.control.0.decision_to_path.record(Duration::from_nanos(after.0));
             }
             if report.outcome == ActionOutcome::Expired {
                 self.warn_if_unresponsive(report.action.pair.source, names);
@@ -281,7 +279,7 @@ impl EventLoop for Driver {
     fn start(&mut self) {
         self.control.state().lock().clock.use_wall_clock_if_live(&self.parts.collectors);
         self.version = self.parts.network.versions().map_or(0, |versions| versions.newest().number);
-        self.execute_all();
+        self.execute_commands();
     }
 
     fn process(&mut self) {
@@ -296,7 +294,7 @@ impl EventLoop for Driver {
         }
     }
 
-    /// And publishes what has happened.
+    /// Also publishes decisions and outcomes.
     fn tick(&mut self) {
         self.follow_network();
         let Injected { tables, delivery } = &mut self.effects.injected;
@@ -323,28 +321,28 @@ impl EventLoop for Driver {
     }
 
     fn wait(&mut self, timeout: Duration) -> bool {
-        enum Woken {
+        enum Wakeup {
             ControlEvent(ControlEvent),
             Answer(Answer),
             User,
-            Nobody,
+            Timeout,
             Ended,
         }
         let never = crossbeam_channel::never();
         let answers = self.queries.as_ref().map_or(&never, CollectorQueries::answers);
-        let wakeups = crossbeam_channel::select! {
-            recv(self.events) -> event => event.map_or(Woken::Ended, Woken::ControlEvent),
-            recv(answers) -> answer => answer.map_or(Woken::Ended, Woken::Answer),
-            recv(self.wakeups) -> _ => Woken::User,
-            default(timeout) => Woken::Nobody,
+        let wakeup = crossbeam_channel::select! {
+            recv(self.events) -> event => event.map_or(Wakeup::Ended, Wakeup::ControlEvent),
+            recv(answers) -> answer => answer.map_or(Wakeup::Ended, Wakeup::Answer),
+            recv(self.wakeups) -> _ => Wakeup::User,
+            default(timeout) => Wakeup::Timeout,
         };
-        match wakeups {
-            Woken::ControlEvent(event) => self.handle_event(event),
-            Woken::Answer(answer) => self.handle_answer(answer),
-            Woken::User => {}
-            // Whoever listens to others may do so long after the last collector here has ended.
-            Woken::Nobody => return !(self.remotes.are_configured() && self.parts.lifecycle.is_stopping()),
-            Woken::Ended => return false,
+        match wakeup {
+            Wakeup::ControlEvent(event) => self.handle_event(event),
+            Wakeup::Answer(answer) => self.handle_answer(answer),
+            Wakeup::User => {}
+            // Remote events may arrive long after the last local collector has ended.
+            Wakeup::Timeout => return !(self.remotes.are_configured() && self.parts.lifecycle.is_stopping()),
+            Wakeup::Ended => return false,
         }
         true
     }
@@ -355,9 +353,9 @@ impl EventLoop for Driver {
 
     fn finish(&self) {
         let counters = self.control.state().report().counters;
-        let effect = self.control.effect_latency();
+        let decision_to_path = self.control.decision_to_path();
         let quantile =
-            |share| effect.quantile(share).map_or(Nanos::ZERO, |time| Nanos(time.as_nanos() as u64));
+            |share| decision_to_path.quantile(share).map_or(Nanos::ZERO, |time| Nanos(time.as_nanos() as u64));
         tracing::info!(
             rerouted = counters.started,
             confirmed = counters.confirmed,
@@ -371,7 +369,7 @@ impl EventLoop for Driver {
     }
 }
 
-/// What a event is to the loop.
+/// Converts an event to an input of the loop.
 fn input(work: &mut Work, event: ControlEvent) -> Option<Input> {
     let router = |work: &Work, switch: &str| match work.control.state().topology().node_named(switch) {
         Some(Node::Router(router)) => Some(router),
@@ -402,7 +400,7 @@ fn input(work: &mut Work, event: ControlEvent) -> Option<Input> {
 fn log_decision(decision: &Decision, names: &Names) {
     use thalweg_control::decide::Cause;
     let Decision { pair, from, to, cause, alternatives, .. } = decision;
-    let expected = |address| alternatives.iter().find(|way| way.address == address).map(|way| way.expected);
+    let expected = |address| alternatives.iter().find(|path| path.address == address).map(|path| path.expected);
     let rate = |address| expected(address).map_or_else(|| "unknown".to_owned(), joined);
     let cause = match cause {
         Cause::Congestion(link) => names.link(*link),
@@ -420,7 +418,7 @@ fn log_decision(decision: &Decision, names: &Names) {
     );
 }
 
-/// A quantity without the space before its unit, as the value of a log field.
+/// Formats a quantity without the space before its unit, for a log field.
 fn joined(quantity: impl Display) -> String {
     quantity.to_string().replace(' ', "")
 }
@@ -440,7 +438,7 @@ fn log_action(report: &ActionReport, names: &Names) {
     }
 }
 
-/// When something came of an action, by packet time.
+/// Returns the packet time of an action's outcome.
 fn ended_at(report: &ActionReport) -> Timestamp {
     let ActionReport { action, outcome, .. } = report;
     match outcome {

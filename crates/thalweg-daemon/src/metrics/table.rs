@@ -558,7 +558,7 @@ pub const METRICS: &[Metric] = &[
         "Packet time from a decision to the first packet that a collector saw on the new path.",
         |s, out| {
             if let Some(control) = &s.parts.control {
-                out.put_latency(&[], &control.effect_latency());
+                out.put_latency(&[], &control.decision_to_path());
             }
         },
     ),
