@@ -82,7 +82,7 @@ impl Daemon {
             dumps: Arc::clone(&self.dumps),
             lifecycle: self.lifecycle.clone(),
             control: None,
-            handed_on: None,
+            export_ledger: None,
         }
     }
 

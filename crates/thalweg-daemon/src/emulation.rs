@@ -1,12 +1,11 @@
-//! The emulation that all collectors read from together, and that the controller steers (`[emulate]`).
+//! The emulated network of all collectors and the controller (`[emulate]`).
 //!
-//! One thread runs the experiment, so much emulated time for each second of the clock, and puts what monitor ports send into
-//! a bounded queue for each; what does not fit is counted as lost, as a network card does it. Collectors read these queues
-//! as they read any source. Who steers the network does so by [`EmulationCommand`]s, which are carried out between two slots.
+//! One thread runs the experiment at a configured pace, and queues the frames of each monitor port. Frames that find the queue full
+//! are counted as lost, as by a network card. Collectors read these queues like any source. [`EmulationCommand`]s change the network
+//! between two timeslots.
 //!
-//! **Time** is the emulated one, from 0 on. Each batch also says until when it has everything, so that a collector that
-//! hears nothing knows that time goes on. A thread that cannot keep the pace falls lag by `MAX_LAG` at most, and
-//! then goes on from where it is; what it has lost is counted.
+//! **Time** is emulated and starts at 0. Each batch contains the time up to which it is complete, so that time advances at a
+//! collector without frames. A thread that cannot keep the pace lags by at most `MAX_LAG`. Time lost beyond that is counted.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,59 +23,59 @@ use thalweg_network::routing::ForwardingTable;
 use thalweg_network::{EndpointId, Node, RouterId};
 use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Nanos, Source, SourceCounters, Timestamp};
 
-/// How often the thread goes on: at a pace of 0.01 every 20 us of emulated time.
+/// Interval of the thread's steps: 20 us of emulated time at a pace of 0.01.
 const STEP_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Batches that may wait for a collector: half a second of its inattention.
+/// Capacity of a collector's queue, in batches: half a second.
 const BATCH_QUEUE_CAPACITY: usize = 256;
 
-/// Orders that may wait for the thread.
+/// Capacity of the command queue.
 const COMMAND_QUEUE_CAPACITY: usize = 4_096;
 
-/// How far lag its pace the emulation may fall before the pace gives way.
+/// Maximum lag of the emulation behind its pace.
 const MAX_LAG: Duration = Duration::from_millis(200);
 
-/// How long a collector waits for a batch.
+/// Maximum time that a collector waits for a batch.
 const RECEIVE_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// What is emulated.
+/// The configuration of the emulation.
 #[derive(Clone, Debug)]
 pub struct EmulationConfig {
-    /// The experiment's file.
+    /// Experiment file.
     pub path: PathBuf,
-    /// What it says.
+    /// The experiment.
     pub experiment: Experiment,
-    /// Emulated seconds in a second.
+    /// Emulated seconds per second.
     pub pace: f64,
-    /// Monitor ports, by the name of their switch.
+    /// Monitor ports, by the name of the switch.
     pub ports: Vec<(Arc<str>, MonitorPort)>,
 }
 
 impl PartialEq for EmulationConfig {
-    /// Experiments of which nothing can be told apart here may still differ: the file is what is compared.
+    /// Compares the file, not the experiment, which has no equality.
     fn eq(&self, other: &EmulationConfig) -> bool {
         let EmulationConfig { path, experiment: _, pace, ports } = self;
         (path, pace, ports) == (&other.path, &other.pace, &other.ports)
     }
 }
 
-/// What is done to the emulated network.
+/// A change of the emulated network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EmulationCommand {
-    /// A router goes by this table.
+    /// Sets the forwarding table of a router.
     Forward(RouterId, ForwardingTable),
-    /// An endpoint sends to another of its destination's addresses.
+    /// Sets the address by which an endpoint sends to another.
     Address {
-        /// Who sends.
+        /// The sender.
         source: EndpointId,
-        /// To whom.
+        /// The destination.
         destination: EndpointId,
-        /// To which of its addresses.
+        /// Number of the destination's address.
         address: u8,
     },
 }
 
-/// The daemon's emulation. Cheap to clone: all clones are the same.
+/// The daemon's emulation. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Emulation(Arc<Shared>);
 
@@ -86,7 +85,7 @@ struct Shared {
     pace: f64,
     queues: BTreeMap<Arc<str>, Queue>,
     commands: Sender<EmulationCommand>,
-    /// Taken by the thread.
+    /// Received by the thread.
     pending: Receiver<EmulationCommand>,
     now: AtomicU64,
     lag: AtomicU64,
@@ -94,7 +93,7 @@ struct Shared {
     is_over: Arc<AtomicBool>,
 }
 
-/// From the thread to a collector.
+/// The queue from the thread to a collector.
 #[derive(Clone, Debug)]
 struct Queue {
     sender: Sender<PortBatch>,
@@ -102,7 +101,7 @@ struct Queue {
     lost: Arc<AtomicU64>,
 }
 
-/// What a monitor port has sent up to a time.
+/// The frames that a monitor port sent up to a time.
 #[derive(Debug, Default)]
 struct PortBatch {
     bytes: Vec<u8>,
@@ -111,7 +110,7 @@ struct PortBatch {
 }
 
 impl Emulation {
-    /// An emulation that has not start.
+    /// Creates an emulation without starting it.
     pub fn new(config: &EmulationConfig) -> Emulation {
         let queue = || {
             let (sender, receiver) = bounded(BATCH_QUEUE_CAPACITY);
@@ -131,17 +130,17 @@ impl Emulation {
         }))
     }
 
-    /// Emulated time.
+    /// Returns the emulated time.
     pub fn now(&self) -> Timestamp {
         Timestamp(self.0.now.load(Ordering::Acquire))
     }
 
-    /// How much of the clock's time was lost, since the emulation could not keep its pace.
+    /// Returns the time by which the emulation fell behind its pace.
     pub fn lag(&self) -> Nanos {
         Nanos(self.0.lag.load(Ordering::Relaxed))
     }
 
-    /// What a switch's monitor port sends, if it has one. To be read by one collector at a time.
+    /// Returns the source of a switch's monitor port, if it has one. Only one collector may read it at a time.
     pub fn port(&self, switch: &str) -> Option<EmulatedPort> {
         let queue = self.0.queues.get(switch)?;
         let snap_length = SNAP_LENGTH;
@@ -153,24 +152,24 @@ impl Emulation {
             interface: [interface],
             until: Arc::default(),
             is_over: Arc::clone(&self.0.is_over),
-            handed_on: 0,
+            delivered: 0,
             lost_before: queue.lost.load(Ordering::Relaxed),
             lost: Arc::clone(&queue.lost),
         })
     }
 
-    /// Has something done before the next slot.
+    /// Sends a command, which is carried out before the next timeslot.
     ///
     /// # Errors
-    /// The command, if too many wait.
-    pub fn command(&self, command: EmulationCommand) -> Result<(), EmulationCommand> {
+    /// Returns the command if the queue is full.
+    pub fn send(&self, command: EmulationCommand) -> Result<(), EmulationCommand> {
         self.0.commands.try_send(command).map_err(TrySendError::into_inner)
     }
 
-    /// Begins.
+    /// Starts the emulation.
     ///
     /// # Errors
-    /// If the experiment means nothing any more, or the system has no more threads.
+    /// If the experiment is invalid, or the thread cannot be started.
     pub fn start(&self) -> Result<JoinHandle<()>, StartError> {
         let plan = Plan::new(&self.0.experiment)?;
         let emulation = self.clone();
@@ -178,7 +177,7 @@ impl Emulation {
         Ok(thread.spawn(move || emulation.run(plan))?)
     }
 
-    /// Ends it soon.
+    /// Requests a stop.
     pub fn stop(&self) {
         self.0.is_stopping.store(true, Ordering::Relaxed);
     }
@@ -189,7 +188,7 @@ impl Emulation {
             Ok(feeds) => feeds,
             Err(error) => return tracing::error!(%error, "emulation failed"),
         };
-        // By router, so that no name is looked up for each batch.
+        // By router, to avoid a lookup of names for each batch.
         let queues: BTreeMap<RouterId, Queue> = topology
             .router_ids()
             .filter_map(|router| {
@@ -219,15 +218,15 @@ impl Emulation {
     }
 }
 
-/// Why an emulation does not begin.
+/// Why an emulation cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The experiment is wrong.
+    /// The experiment is invalid.
     #[error(transparent)]
     Experiment(#[from] ExperimentError),
-    /// There is no thread to be had.
-    #[error("cannot start the thread of the emulation: {0}")]
+    /// The thread cannot be started.
+    #[error("cannot start the emulation thread: {0}")]
     Thread(#[from] std::io::Error),
 }
 
@@ -255,19 +254,19 @@ pub struct EmulatedPort {
     interface: [Interface; 1],
     until: Arc<AtomicU64>,
     is_over: Arc<AtomicBool>,
-    handed_on: u64,
+    delivered: u64,
     lost: Arc<AtomicU64>,
-    /// What was lost before this was opened.
+    /// Frames lost before this source was opened.
     lost_before: u64,
 }
 
 impl EmulatedPort {
-    /// Whether the next batch comes without waiting.
+    /// Whether the next batch can be read without blocking.
     pub fn is_ready(&self) -> bool {
         !self.receiver.is_empty() || self.is_over.load(Ordering::Acquire)
     }
 
-    /// The time up to which everything has been handed on, as of the last batch.
+    /// Returns a function for the time up to which all frames have been read.
     pub fn clock(&self) -> impl Fn() -> Timestamp + use<> {
         let until = Arc::clone(&self.until);
         move || Timestamp(until.load(Ordering::Relaxed))
@@ -278,7 +277,7 @@ impl Source for EmulatedPort {
     type Error = std::convert::Infallible;
 
     fn next_batch(&mut self) -> Result<Option<Batch<'_>>, Self::Error> {
-        // Before looking: what was put in last is there then.
+        // Read before the queue, so that the last batches are not missed.
         let is_over = self.is_over.load(Ordering::Acquire);
         match self.receiver.recv_timeout(RECEIVE_TIMEOUT) {
             Ok(batch) => {
@@ -288,15 +287,15 @@ impl Source for EmulatedPort {
             Err(RecvTimeoutError::Timeout) if !is_over => self.batch.frames.clear(),
             Err(_) => return Ok(None),
         }
-        self.handed_on += self.batch.frames.len() as u64;
+        self.delivered += self.batch.frames.len() as u64;
         let PortBatch { bytes, frames, .. } = &self.batch;
         Ok(Some(Batch { bytes, frames, interfaces: &self.interface }))
     }
 
-    /// What the queue had no room for stands in the place of what a kernel drops.
+    /// Frames that found the queue full are counted as kernel drops.
     fn counters(&mut self) -> SourceCounters {
         let kernel_drops = self.lost.load(Ordering::Relaxed) - self.lost_before;
-        SourceCounters { frames: self.handed_on, kernel_drops, ..SourceCounters::default() }
+        SourceCounters { frames: self.delivered, kernel_drops, ..SourceCounters::default() }
     }
 }
 

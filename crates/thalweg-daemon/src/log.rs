@@ -1,8 +1,7 @@
-//! Logs: lines on standard error, as text or as JSON.
+//! The log: lines on standard error, as text or as JSON.
 //!
-//! A callsite in the program that has something to say over and over is held to a number of lines a second; what was held
-//! back is counted, and told once a second in one line. So no packet, however hostile, can fill a disk or slow down a
-//! thread that measures.
+//! Each callsite has a rate limit. Suppressed lines are counted, and reported once per second in one line. Thus hostile packets
+//! cannot fill the disk or slow down a collector thread.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -24,46 +23,46 @@ use tracing_subscriber::{Layer, Registry};
 
 use super::clock::wall_clock;
 
-/// What lines about lines are told under; they are not held back.
+/// Target of reports about suppressed lines, which have no rate limit.
 const SUPPRESSION_TARGET: &str = "thalweg::log";
 
-/// How to log.
+/// Options of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogOptions {
-    /// The least important that is told.
+    /// Lowest level to log.
     pub level: LogLevel,
-    /// How lines look.
+    /// Format of lines.
     pub format: LogFormat,
-    /// Lines a second that one callsite in the program may write.
+    /// Maximum lines per second of one callsite.
     pub lines_per_second: u32,
 }
 
-/// How important a line is.
+/// Severity of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum LogLevel {
-    /// Something does not work.
+    /// Permanent failures.
     Error,
-    /// Something may not be as it is meant to be.
+    /// Failures that are retried, and losses.
     Warn,
-    /// What a person who runs the daemon wants to know.
+    /// Starts, stops and reroutes.
     #[default]
     Info,
-    /// What a person who looks for a fault wants to know.
+    /// Details for debugging.
     Debug,
 }
 
-/// How lines look.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people.
+    /// Text lines.
     #[default]
     Text,
-    /// An object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// What was typed is none of the words that can stand there.
+/// An unknown log level or format.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("expected {0}")]
 pub struct ParseLogOptionError(&'static str);
@@ -147,22 +146,22 @@ pub struct Log(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     level: AtomicU8,
-    /// Lines that were held back.
+    /// Suppressed lines.
     suppressed: AtomicU64,
     start: Instant,
     callsites: Mutex<Callsites>,
 }
 
-/// Why there is no log.
+/// The process has a log already.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("this process has a log already")]
+#[error("the log is already installed")]
 pub struct LogError;
 
 impl Log {
-    /// From now on all threads of this process log to standard error.
+    /// Installs the log of this process, on standard error.
     ///
     /// # Errors
-    /// If they log elsewhere already.
+    /// If a log is already installed.
     pub fn install(options: &LogOptions) -> Result<Log, LogError> {
         let log = Log::new(options);
         let subscriber = log.subscriber(options.format, io::stderr);
@@ -192,23 +191,23 @@ impl Log {
         Registry::default().with(layer.with_filter(LogFilter(self.clone())))
     }
 
-    /// The least important that is told from now on.
+    /// Sets the lowest level to log.
     pub fn set_level(&self, level: LogLevel) {
         self.0.level.store(level as u8, Ordering::Relaxed);
         tracing::callsite::rebuild_interest_cache();
     }
 
-    /// The least important that is told.
+    /// Returns the lowest level to log.
     pub fn level(&self) -> LogLevel {
         LogLevel::from_number(self.0.level.load(Ordering::Relaxed))
     }
 
-    /// Lines that were held back so far.
+    /// Returns the number of suppressed lines.
     pub fn suppressed(&self) -> u64 {
         self.0.suppressed.load(Ordering::Relaxed)
     }
 
-    /// Tells how many lines each callsite has had held back; to be called about once a second.
+    /// Logs the number of suppressed lines of each callsite. Call it about once per second.
     pub fn report_suppressed(&self) {
         let suppressed = self.callsites().take_suppressed(self.0.start.elapsed());
         for (callsite, lines) in suppressed {
@@ -221,7 +220,7 @@ impl Log {
     }
 }
 
-/// What gets through to the log.
+/// Filters lines by level and rate limit.
 #[derive(Clone, Debug)]
 struct LogFilter(Log);
 
@@ -247,7 +246,7 @@ impl<S> Filter<S> for LogFilter {
     }
 }
 
-/// Callsites in the program that log: as many as are written there, so that their number is bounded.
+/// Rate limits of callsites. Their number is bounded by the source code.
 #[derive(Debug)]
 struct Callsites {
     lines_per_second: u32,
@@ -256,9 +255,9 @@ struct Callsites {
 
 #[derive(Debug)]
 struct CallsiteState {
-    /// `file:line`, or the module where it is not known.
+    /// `file:line`, or the module if that is unknown.
     name: String,
-    /// The second that is counted.
+    /// The current second.
     second: u64,
     lines: u32,
     suppressed: u64,
@@ -269,7 +268,7 @@ impl Callsites {
         Callsites { lines_per_second, callsites: HashMap::new() }
     }
 
-    /// Whether a line of this callsite passes at `now`, a time since any fixed moment.
+    /// Counts a line of a callsite, and returns whether it passes. `now` is relative to a fixed instant.
     fn admit(&mut self, metadata: &Metadata<'_>, now: Duration) -> bool {
         let callsite = self.callsites.entry(metadata.callsite()).or_insert_with(|| CallsiteState {
             name: match (metadata.file(), metadata.line()) {
@@ -289,7 +288,7 @@ impl Callsites {
         passes
     }
 
-    /// Callsites that had lines held back in seconds before `now`, and how many; in the order of their names.
+    /// Returns and clears the suppressed lines of seconds before `now`, by callsite in the order of names.
     fn take_suppressed(&mut self, now: Duration) -> Vec<(String, u64)> {
         let over =
             self.callsites.values_mut().filter(|callsite| callsite.suppressed > 0 && callsite.second < now.as_secs());
@@ -300,7 +299,7 @@ impl Callsites {
     }
 }
 
-/// Times of lines, to the nanosecond.
+/// Formats the time of lines, in nanoseconds.
 struct WallClock;
 
 impl FormatTime for WallClock {
@@ -313,7 +312,7 @@ impl FormatTime for WallClock {
 mod tests {
     use super::*;
 
-    /// Lines as they are written.
+    /// Captures written lines.
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);
 
@@ -344,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_text_has_time_level_message_and_fields() {
+    fn a_text_line_has_time_level_message_and_fields() {
         let lines = logged(LogOptions::default(), |_| tracing::info!(collector = "tor0", "running"));
         assert_eq!(lines.len(), 1, "{lines:?}");
         let rest = lines[0].split_once('Z').unwrap().1;
@@ -352,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_json_is_one_object_with_the_fields_at_its_top() {
+    fn a_json_line_is_one_flat_object() {
         let options = LogOptions { format: LogFormat::Json, ..LogOptions::default() };
         let lines = logged(options, |_| tracing::warn!(packets = 3, "dropped\nand \"quoted\""));
         let line: serde_json::Value = serde_json::from_str(&lines[0]).unwrap();
@@ -361,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn the_level_changes_while_it_runs() {
+    fn the_level_can_change_at_run_time() {
         let lines = logged(LogOptions::default(), |log| {
             for level in [LogLevel::Info, LogLevel::Debug, LogLevel::Error] {
                 log.set_level(level);
@@ -374,10 +373,10 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_repeats_itself_is_held_to_its_lines_a_second_and_others_are_not() {
+    fn each_callsite_has_its_own_rate_limit() {
         let options = LogOptions { lines_per_second: 3, ..LogOptions::default() };
         let lines = logged(options, |log| {
-            // Two seconds at most pass while this runs.
+            // This takes at most two seconds.
             (0..1_000).for_each(|number| tracing::warn!(number, "again"));
             tracing::warn!("once");
             assert!((991..=997).contains(&log.suppressed()), "{}", log.suppressed());
@@ -387,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_held_back_is_told_when_its_second_is_over() {
+    fn suppressed_lines_are_reported_after_their_second() {
         static HERE: tracing::callsite::DefaultCallsite = {
             static METADATA: Metadata<'static> = tracing::metadata! {
                 name: "here", target: "here", level: tracing::Level::INFO, fields: &[], callsite: &HERE,
@@ -400,8 +399,8 @@ mod tests {
         let mut passed = |millis| callsites.admit(metadata, Duration::from_millis(millis));
         assert_eq!([5_000, 5_100, 5_200, 5_900, 6_000].map(&mut passed), [true, true, false, false, true]);
         assert_eq!(callsites.take_suppressed(Duration::from_millis(6_500)), []);
-        let told = callsites.take_suppressed(Duration::from_millis(7_000));
-        assert!(matches!(&told[..], [(name, 2)] if name.contains("log.rs")), "{told:?}");
+        let suppressed = callsites.take_suppressed(Duration::from_millis(7_000));
+        assert!(matches!(&suppressed[..], [(name, 2)] if name.contains("log.rs")), "{suppressed:?}");
         assert_eq!(callsites.take_suppressed(Duration::from_millis(9_000)), []);
     }
 }

@@ -100,13 +100,13 @@ impl Kind {
 
 impl Snapshot {
     /// What was sent as IPFIX, if anything is to be.
-    fn exported(&self) -> Option<(&Destination, &Tallies)> {
-        self.parts.handed_on.as_ref()?.export()
+    fn ipfix_export(&self) -> Option<(&Destination, &Tallies)> {
+        self.parts.export_ledger.as_ref()?.export()
     }
 
-    /// What was kept as Parquet, if anything is to be.
-    fn kept(&self) -> Option<Statistics> {
-        self.parts.handed_on.as_ref()?.store()
+    /// What was flow_store as Parquet, if anything is to be.
+    fn flow_store(&self) -> Option<Statistics> {
+        self.parts.export_ledger.as_ref()?.store()
     }
 
     /// Asks all collectors; `timeout` is how long the next of them may take.

@@ -30,7 +30,7 @@ pub struct Parts {
     /// The controller, if there is one.
     pub control: Option<Control>,
     /// What became of flows that are sent or kept; `None` if none are.
-    pub handed_on: Option<Arc<Ledger>>,
+    pub export_ledger: Option<Arc<Ledger>>,
 }
 
 impl Parts {
@@ -57,7 +57,7 @@ pub(crate) mod tests {
             dumps: Arc::new(Dumps::new(SampleOptions::default(), collectors.clone(), network.clone())),
             lifecycle: Lifecycle::new(collectors.clone()),
             control: None,
-            handed_on: None,
+            export_ledger: None,
             network,
             collectors,
         }

@@ -114,17 +114,17 @@ struct JsonWriter<W> {
     /// Where each line ends, and where it is counted.
     lines: Vec<(usize, Arc<CollectorStats>)>,
     /// Whether what was written last ended within a line.
-    is_torn: bool,
+    ends_within_line: bool,
     has_failed: bool,
 }
 
 impl<W: Write> JsonWriter<W> {
     fn new(out: W) -> JsonWriter<W> {
-        JsonWriter { out, text: Vec::new(), lines: Vec::new(), is_torn: false, has_failed: false }
+        JsonWriter { out, text: Vec::new(), lines: Vec::new(), ends_within_line: false, has_failed: false }
     }
 
     fn add(&mut self, records: &Records) {
-        if self.is_torn && self.text.is_empty() {
+        if self.ends_within_line && self.text.is_empty() {
             self.text.push(b'\n');
         }
         for record in &records.records {
@@ -151,17 +151,17 @@ impl<W: Write> JsonWriter<W> {
             }
         };
         if let Some(last) = written.checked_sub(1) {
-            self.is_torn = self.text[last] != b'\n';
+            self.ends_within_line = self.text[last] != b'\n';
         }
         for (end, stats) in self.lines.drain(..) {
             stats.note_record(end <= written);
         }
         self.text.clear();
-        self.tell(result);
+        self.log_transition(result);
     }
 
     /// Tells when writing begins to fail, and when it goes on.
-    fn tell(&mut self, result: io::Result<()>) {
+    fn log_transition(&mut self, result: io::Result<()>) {
         match &result {
             Err(error) if !self.has_failed => tracing::error!(%error, "cannot write records"),
             Ok(()) if self.has_failed => tracing::info!("writing records again"),

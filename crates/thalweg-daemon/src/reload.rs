@@ -39,14 +39,14 @@ pub(super) struct Reloader {
 
 impl Reloader {
     /// Goes on until the daemon is to stop. Also says what the log held back, as writing that may take a while too.
-    pub(super) fn go(mut self, signals: &Signals) {
+    pub(super) fn run(mut self, signals: &Signals) {
         let mut logged_at = Instant::now();
         while !signals.stop_requested() {
             std::thread::sleep(TICK);
             if signals.take_reload_request() {
-                self.supervisor.reloads();
+                self.supervisor.notify_reloading();
                 self.reload();
-                self.supervisor.is_ready(&self.daemon.status());
+                self.supervisor.notify_ready(&self.daemon.status());
             }
             if logged_at.elapsed() >= LOG_INTERVAL {
                 logged_at = Instant::now();

@@ -68,13 +68,13 @@ pub fn run(path: &Path, verbose: bool) -> anyhow::Result<()> {
     };
     {
         let signals = signals.clone();
-        thread("reload", move || reloader.go(&signals))?;
+        thread("reload", move || reloader.run(&signals))?;
     }
     watch(&service, &signals, &supervisor);
-    supervisor.stops();
+    supervisor.notify_stopping();
     tracing::info!("stopping");
     // Systemd is told that all is well meanwhile, as this does not last.
-    service.stop(|| supervisor.is_well());
+    service.stop(|| supervisor.notify_watchdog());
     tracing::info!("stopped");
     Ok(())
 }
@@ -82,7 +82,7 @@ pub fn run(path: &Path, verbose: bool) -> anyhow::Result<()> {
 /// Goes on until the daemon is to stop: tells systemd how it does, and hands on the wish for a dump. Waits for nobody.
 fn watch(service: &Service, signals: &Signals, supervisor: &Supervisor) {
     let daemon = service.daemon();
-    let mut well_at = Instant::now();
+    let mut last_watchdog = Instant::now();
     let mut watchdog = Watchdog::default();
     let mut is_ready = false;
     let mut status = String::new();
@@ -94,17 +94,17 @@ fn watch(service: &Service, signals: &Signals, supervisor: &Supervisor) {
         let now = daemon.status();
         if !is_ready && daemon.readiness() == Readiness::Ready {
             is_ready = true;
-            supervisor.is_ready(&now);
+            supervisor.notify_ready(&now);
         } else if now != status {
-            supervisor.status(&now);
+            supervisor.notify_status(&now);
         }
         status = now;
-        if let Some(interval) = supervisor.interval()
-            && well_at.elapsed() >= interval
+        if let Some(watchdog_interval) = supervisor.watchdog_interval()
+            && last_watchdog.elapsed() >= watchdog_interval
         {
-            well_at = Instant::now();
+            last_watchdog = Instant::now();
             if watchdog.is_alive(&daemon.collectors()) {
-                supervisor.is_well();
+                supervisor.notify_watchdog();
             }
         }
     }

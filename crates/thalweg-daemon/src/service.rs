@@ -101,7 +101,7 @@ impl Opened {
         let handoff =
             config.flow_export.is_set().then(|| Handoff::start(config.flow_export.options(), wall_clock));
         let handoff = handoff.transpose().context("flows cannot be handed on")?;
-        let handed_on = handoff.as_ref().map(Handoff::ledger);
+        let export_ledger = handoff.as_ref().map(Handoff::ledger);
         daemon.dumps().set_options(config.samples.clone());
         let is_over = Arc::new(AtomicBool::new(false));
         let mut sinks = Sinks { dump_triggers: config.samples.triggers.clone(), ..Sinks::default() };
@@ -125,7 +125,7 @@ impl Opened {
             prepared
         });
         let control = prepared.as_ref().map(|prepared| prepared.control().clone());
-        let parts = Parts { control: control.clone(), handed_on, ..daemon.api_parts() };
+        let parts = Parts { control: control.clone(), export_ledger, ..daemon.api_parts() };
         let mut fleet = match config.process.threads {
             Threads::PerCollector => Fleet::new(daemon.fleet_parts(), sinks),
             Threads::One => {

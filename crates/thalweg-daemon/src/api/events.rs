@@ -229,9 +229,9 @@ pub(super) async fn notify_subscribers(api: Api, bell: tokio::net::UnixStream) {
     let hub = &api.parts().hub;
     let mut rung = [0; 64];
     loop {
-        let seen = hub.stored();
+        let seen = hub.store_count();
         api.news().send_replace(seen);
-        if !hub.will_sleep(seen) {
+        if !hub.prepare_sleep(seen) {
             // Others have their turn: this is one thread.
             tokio::task::yield_now().await;
             continue;

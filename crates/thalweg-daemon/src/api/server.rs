@@ -61,7 +61,7 @@ impl Server {
     ) -> Result<Server, ApiError> {
         let api = Api::new(parts, &options.limits, log);
         let (counters, teller) = (Arc::clone(api.counters()), api.clone());
-        let bell = api.parts().hub.listen()?;
+        let bell = api.parts().hub.wakeup_receiver()?;
         let tell = move || {
             tokio::spawn(events::notify_subscribers(teller, tokio::net::UnixStream::from_std(bell)?));
             Ok(())

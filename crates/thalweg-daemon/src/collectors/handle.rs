@@ -37,7 +37,7 @@ pub const FLOW_SLOTS: u32 = 4_096;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CollectorRequest {
-    /// Returns all links of the switch, both directions.
+    /// All links of the switch, both directions.
     Links(Sender<CollectorReply<Vec<LinkReport>>>),
     /// One direction of a flow.
     Flow(FlowKey, Sender<CollectorReply<Option<FlowReport>>>),

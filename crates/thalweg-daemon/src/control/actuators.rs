@@ -63,7 +63,7 @@ impl Actuator for EmulatedHosts {
         let (source, destination) = (action.pair.source, action.pair.destination);
         let command = EmulationCommand::Address { source, destination, address: action.address };
         self.0
-            .command(command)
+            .send(command)
             .map_err(|_| ActuatorError::Busy("the command queue of the emulation is full".to_owned()))
     }
 
@@ -71,7 +71,7 @@ impl Actuator for EmulatedHosts {
         let tables = state.topology().router_ids().zip(state.forwarding().all_tables());
         for (router, table) in tables {
             let command = EmulationCommand::Forward(router, table.clone());
-            self.0.command(command).map_err(|_| "the command queue of the emulation is full".to_owned())?;
+            self.0.send(command).map_err(|_| "the command queue of the emulation is full".to_owned())?;
         }
         Ok(())
     }

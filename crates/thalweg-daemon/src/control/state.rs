@@ -55,7 +55,7 @@ pub(super) struct Work {
     requests: [u64; 2],
 }
 
-/// Returns the state of the controller.
+/// The state of the controller at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ControlReport {
     /// The controller's clock.
@@ -66,7 +66,7 @@ pub struct ControlReport {
     pub is_frozen: bool,
     /// Number of addresses per host.
     pub addresses: u8,
-    /// What it has done.
+    /// Counters of decisions and actions.
     pub counters: ControllerCounters,
     /// Counters of routes.
     pub routes: RouteCounters,

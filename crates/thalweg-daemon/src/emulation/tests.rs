@@ -17,7 +17,7 @@ fn emulation(pace: f64) -> Emulation {
     })
 }
 
-/// Reads a port to its end; gives the times of frames, the clock after each batch, and the addresses seen.
+/// Reads a port to its end. Returns the times and destination addresses of frames; passes the clock after each batch to `each`.
 fn read(port: &mut EmulatedPort, mut each: impl FnMut(Timestamp)) -> (Vec<Timestamp>, Vec<u8>) {
     let clock = port.clock();
     let (mut times, mut addresses) = (Vec::new(), Vec::new());
@@ -25,7 +25,7 @@ fn read(port: &mut EmulatedPort, mut each: impl FnMut(Timestamp)) -> (Vec<Timest
         for frame in batch.iter() {
             times.push(frame.time);
             let packet = Parser::default().parse(&frame).unwrap();
-            // The fourth byte of our addresses is which of an endpoint's it is.
+            // The fourth byte of a MAC address is the number of the endpoint's address.
             addresses.push(packet.ethernet.destination.0[3]);
         }
         each(clock());
@@ -34,7 +34,7 @@ fn read(port: &mut EmulatedPort, mut each: impl FnMut(Timestamp)) -> (Vec<Timest
 }
 
 #[test]
-fn it_keeps_its_pace_and_its_ports_have_all_until_it_ends() {
+fn the_emulation_keeps_its_pace_and_delivers_all_frames() {
     let emulation = emulation(0.1);
     let mut port = emulation.port("tor0").unwrap();
     assert!(emulation.port("tor1").is_none());
@@ -52,7 +52,7 @@ fn it_keeps_its_pace_and_its_ports_have_all_until_it_ends() {
 }
 
 #[test]
-fn a_host_takes_another_address_when_told_and_is_seen_with_it() {
+fn a_command_changes_the_address_that_a_host_uses() {
     let emulation = emulation(0.05);
     let mut port = emulation.port("tor0").unwrap();
     let thread = emulation.start().unwrap();
@@ -62,17 +62,17 @@ fn a_host_takes_another_address_when_told_and_is_seen_with_it() {
         if clock > Timestamp(5_000_000)
             && let Some(command) = command.take()
         {
-            emulation.command(command).unwrap();
+            emulation.send(command).unwrap();
         }
     });
     thread.join().unwrap();
-    let first = addresses.iter().position(|&address| address == 5).expect("it was told");
-    assert!(first > 100, "not before");
-    assert!(addresses.len() - first > 100, "from then on");
+    let first = addresses.iter().position(|&address| address == 5).expect("the command was carried out");
+    assert!(first > 100, "not before the command");
+    assert!(addresses.len() - first > 100, "for the rest of the run");
 }
 
 #[test]
-fn what_nobody_reads_is_lost_and_counted() {
+fn unread_frames_are_counted_as_lost() {
     let emulation = emulation(0.02);
     let mut port = emulation.port("tor0").unwrap();
     emulation.start().unwrap().join().unwrap();
@@ -83,7 +83,7 @@ fn what_nobody_reads_is_lost_and_counted() {
 }
 
 #[test]
-fn a_star_stands_for_a_collector_at_each_monitor_port() {
+fn a_star_creates_a_collector_for_each_monitor_port() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("e.toml"), EXPERIMENT).unwrap();
     let parse = |rest: &str| {
@@ -93,7 +93,7 @@ fn a_star_stands_for_a_collector_at_each_monitor_port() {
     let config = parse("[control]\ndecider = \"first_fit\"\nactuator = \"emulated\"\n").unwrap();
     let [collector] = &config.collectors[..] else { panic!("one") };
     assert_eq!((&*collector.name, &*collector.switch), ("tor0", "tor0"));
-    assert!(collector.monitor.is_some(), "what the experiment says of it");
+    assert!(collector.monitor.is_some(), "from the experiment");
     let control = config.control.unwrap();
     assert_eq!((control.decider.name(), control.actuator.name()), ("first_fit", "emulated"));
     for (rest, expected) in [

@@ -220,7 +220,7 @@ pub const METRICS: &[Metric] = &[
     counter(
         "thalweg_flow_records_total",
         &["collector", "reason"],
-        "Flow records exported, by end reason. `evicted`: the flow table was full.",
+        "Flow records ipfix_export, by end reason. `evicted`: the flow table was full.",
         |s, out| {
             each_by::<{ EndReason::ALL.len() }>(s, out, |counters| {
                 EndReason::ALL.map(|reason| (reason.name(), counters.collector.flow_table.ended(reason)))
@@ -240,7 +240,7 @@ pub const METRICS: &[Metric] = &[
         },
     ),
     counter("thalweg_ipfix_messages_total", &[], "IPFIX messages sent.", |s, out| {
-        if let Some((_, tallies)) = s.exported() {
+        if let Some((_, tallies)) = s.ipfix_export() {
             out.put(&[], tallies.sent().messages);
         }
     }),
@@ -249,13 +249,13 @@ pub const METRICS: &[Metric] = &[
         &[],
         "Flow records sent as IPFIX. Both directions of a flow are one record.",
         |s, out| {
-            if let Some((_, tallies)) = s.exported() {
+            if let Some((_, tallies)) = s.ipfix_export() {
                 out.put(&[], tallies.sent().flow_records);
             }
         },
     ),
     counter("thalweg_ipfix_bytes_total", &[], "Bytes of IPFIX messages sent.", |s, out| {
-        if let Some((_, tallies)) = s.exported() {
+        if let Some((_, tallies)) = s.ipfix_export() {
             out.put(&[], tallies.sent().octets);
         }
     }),
@@ -265,7 +265,7 @@ pub const METRICS: &[Metric] = &[
         "Flow records not sent as IPFIX: `queue_full`, the receiver was too slow; `no_session`, there was no connection and \
          the buffer was full; `send_failed`, the transport reported an error.",
         |s, out| {
-            if let Some((_, tallies)) = s.exported() {
+            if let Some((_, tallies)) = s.ipfix_export() {
                 for reason in Reason::ALL {
                     out.put(&[reason.name()], tallies.not_sent(reason).flow_records);
                 }
@@ -273,19 +273,19 @@ pub const METRICS: &[Metric] = &[
         },
     ),
     gauge("thalweg_ipfix_session_up", &[], "1 if connected to the IPFIX receiver, else 0.", |s, out| {
-        if let Some((_, tallies)) = s.exported() {
+        if let Some((_, tallies)) = s.ipfix_export() {
             out.put(&[], u64::from(tallies.is_in_session()));
         }
     }),
     counter("thalweg_ipfix_sessions_total", &["outcome"], "Attempts to connect to the IPFIX receiver.", |s, out| {
-        if let Some((_, tallies)) = s.exported() {
+        if let Some((_, tallies)) = s.ipfix_export() {
             let (started, failed) = tallies.sessions();
             out.put(&["started"], started);
             out.put(&["failed"], failed);
         }
     }),
     counter("thalweg_store_rows_total", &[], "Flow rows written to Parquet files.", |s, out| {
-        if let Some(store) = s.kept() {
+        if let Some(store) = s.flow_store() {
             out.put(&[], store.written);
         }
     }),
@@ -295,7 +295,7 @@ pub const METRICS: &[Metric] = &[
         "Flow rows not written to Parquet files: `queue_full`, the disk was too slow; `spool_full`, the spool reached its \
          limit; `spool_failed`, the spool could not be written; `spool_damaged`, the spool could not be read back.",
         |s, out| {
-            if let Some(store) = s.kept() {
+            if let Some(store) = s.flow_store() {
                 out.put(&["queue_full"], store.lost.queue_full);
                 out.put(&["spool_full"], store.lost.spool_full);
                 out.put(&["spool_failed"], store.lost.spool_failed);
@@ -304,7 +304,7 @@ pub const METRICS: &[Metric] = &[
         },
     ),
     gauge("thalweg_store_spool_bytes", &[], "Size of the spool that precedes the Parquet files.", |s, out| {
-        if let Some(store) = s.kept() {
+        if let Some(store) = s.flow_store() {
             out.put(&[], store.spool_bytes);
         }
     }),

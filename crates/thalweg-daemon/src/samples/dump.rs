@@ -1,4 +1,4 @@
-//! Samples written to files: what is asked for, and the thread that does it when something happens.
+//! Dumps of samples to capture files, on request and on events.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,55 +20,55 @@ use crate::collectors::sinks::DumpSignal;
 use crate::collectors::{CollectorHandle, CollectorList};
 use crate::config::{CaptureFormat, SampleOptions, Trigger};
 
-/// Least time between two dumps that somebody asks for: each copies and writes as much as a ring holds.
+/// Minimum time between two requested dumps, because each copies and writes a whole ring.
 const MIN_REQUEST_SPACING: Duration = Duration::from_millis(100);
 
-/// How long the thread waits before it looks whether it is to stop.
+/// Maximum time before the thread notices a stop.
 const RECEIVE_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// What makes samples be written.
+/// The cause of a dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Somebody asked the API.
+    /// A request to the API.
     Request,
     /// SIGUSR1.
     Signal,
-    /// Something that happened.
+    /// An event.
     Event(Trigger),
 }
 
-/// What is asked for.
+/// A request for a dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DumpRequest {
-    /// Whose samples; `None` for those of all collectors.
+    /// Name of the collector; `None` for all.
     pub collector: Option<String>,
-    /// As what file; `None` for what is configured.
+    /// Format of the files; `None` for the configured one.
     pub format: Option<CaptureFormat>,
-    /// Why.
+    /// The cause.
     pub cause: Cause,
 }
 
-/// A file that was written.
+/// A written capture file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DumpedFile {
-    /// Whose samples.
+    /// Name of the collector.
     pub collector: String,
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Packets in it.
+    /// Number of packets.
     pub packets: u64,
-    /// Samples of this collector that were overwritten before they were copied.
+    /// Number of samples of the collector that were overwritten while they were copied.
     pub overwritten: u64,
 }
 
-/// Samples as a file that is not written anywhere.
+/// Samples as a capture file in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dumped {
     /// The pcapng file.
     pub bytes: Vec<u8>,
-    /// Packets in it.
+    /// Number of packets.
     pub packets: u64,
-    /// Samples that were overwritten before they were copied.
+    /// Number of samples that were overwritten while they were copied.
     pub overwritten: u64,
 }
 
@@ -76,39 +76,39 @@ pub struct Dumped {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DumpError {
-    /// There is no folder for them.
-    #[error("no folder for samples is configured ([samples] folder)")]
+    /// No directory is configured.
+    #[error("no directory for samples is configured: set samples.folder")]
     NoFolder,
-    /// There is no such collector.
-    #[error("there is no collector {0:?}")]
+    /// The collector is unknown.
+    #[error("no collector {0:?}")]
     NoCollector(String),
-    /// It keeps no samples.
-    #[error("collector {0:?} keeps no samples (keep_samples)")]
+    /// The collector keeps no samples.
+    #[error("collector {0:?} keeps no samples: set keep_samples")]
     NoSampleRing(String),
-    /// Too soon after the last.
-    #[error("samples were written just now; again in {} ms", wait.as_millis().max(1))]
+    /// The last request was too recent.
+    #[error("samples were written just now: retry in {} ms", wait.as_millis().max(1))]
     TooSoon {
-        /// How long to wait.
+        /// Time to wait.
         wait: Duration,
     },
     /// A file cannot be written.
     #[error("cannot write samples to {}: {source}", path.display())]
     WriteFailed {
-        /// The file or folder.
+        /// The file or directory.
         path: PathBuf,
-        /// The system's answer.
+        /// Error of the system.
         source: io::Error,
     },
 }
 
-/// How samples are written, and what came of it so far.
+/// Writes dumps, and counts them.
 #[derive(Debug)]
 pub struct Dumps {
     collectors: CollectorList,
-    /// What names the ports in files.
+    /// The network, whose ports label packets.
     network: Network,
     options: Mutex<SampleOptions>,
-    /// When samples were written last because somebody asked; held while they are.
+    /// Time of the last requested dump. Locked during a dump.
     last: Mutex<Option<Instant>>,
     written: AtomicU64,
     overwritten: AtomicU64,
@@ -117,23 +117,23 @@ pub struct Dumps {
     queue_full: Arc<AtomicU64>,
 }
 
-/// What came of dumps so far.
+/// Counters of dumps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DumpCounters {
     /// Files written.
     pub written: u64,
-    /// Samples that were overwritten before they were copied.
+    /// Number of samples that were overwritten while they were copied.
     pub overwritten: u64,
-    /// Dumps that failed.
+    /// Dumps whose file could not be written.
     pub failed: u64,
-    /// Things that happened too soon after another dump.
+    /// Dumps skipped because another was too recent.
     pub too_soon: u64,
-    /// Wishes for a dump that found too many waiting, or were left when the daemon stopped.
+    /// Dumps dropped because the queue was full or the daemon stopped.
     pub queue_full: u64,
 }
 
 impl Dumps {
-    /// Nothing was written yet of these collectors, which are in this network.
+    /// Creates the writer for these collectors and this network.
     pub fn new(options: SampleOptions, collectors: CollectorList, network: Network) -> Dumps {
         Dumps {
             collectors,
@@ -148,17 +148,17 @@ impl Dumps {
         }
     }
 
-    /// How samples are written.
+    /// Returns the options.
     pub fn options(&self) -> SampleOptions {
         self.options.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Writes them so from now on.
+    /// Replaces the options.
     pub fn set_options(&self, options: SampleOptions) {
         *self.options.lock().unwrap_or_else(PoisonError::into_inner) = options;
     }
 
-    /// What came of dumps so far.
+    /// Returns the counters.
     pub fn counters(&self) -> DumpCounters {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         DumpCounters {
@@ -170,16 +170,16 @@ impl Dumps {
         }
     }
 
-    /// Where wishes for a dump are counted that nobody will see to.
+    /// Returns the counter of dumps that found the queue full.
     pub(crate) fn queue_full(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.queue_full)
     }
 
-    /// Writes the last samples of one collector, or of all that keep some, to the configured folder. Returns when the
-    /// files are there; one dump is written at a time.
+    /// Writes the samples of one collector, or of all that keep some, to the configured directory. Returns after the files are
+    /// written. Concurrent dumps wait for each other.
     ///
     /// # Errors
-    /// If there is no folder, no such collector, or a file cannot be written.
+    /// If no directory is configured, the collector is unknown, or a file cannot be written.
     pub fn dump(&self, request: &DumpRequest) -> Result<Vec<DumpedFile>, DumpError> {
         let result = self.dump_uncounted(request);
         match &result {
@@ -208,7 +208,7 @@ impl Dumps {
         fs::create_dir_all(folder)
             .map_err(|source| DumpError::WriteFailed { path: folder.to_owned(), source })?;
         let collectors = match &request.collector {
-            Some(name) => vec![self.with_sample_ring(name)?],
+            Some(name) => vec![self.collector_with_ring(name)?],
             None => {
                 self.collectors.all().into_iter().filter(|collector| collector.samples().is_some()).collect()
             }
@@ -221,13 +221,13 @@ impl Dumps {
         Ok(files)
     }
 
-    /// The last samples of a collector as a pcapng file, at max `max` of them. Takes about twice the memory of the
-    /// collector's ring for the moment.
+    /// Returns the last samples of a collector, at most `max`, as a pcapng file. Temporarily needs about twice the memory of the
+    /// ring.
     ///
     /// # Errors
-    /// If there is no such collector, or it keeps no samples.
+    /// If the collector is unknown or keeps no samples.
     pub fn samples_of(&self, collector: &str, max: u64) -> Result<Dumped, DumpError> {
-        let collector = self.with_sample_ring(collector)?;
+        let collector = self.collector_with_ring(collector)?;
         let (samples, snap_length) = self.copy(&collector, max);
         let network = self.network.versions();
         let labels = Labels::new(&collector.description().switch, network.as_deref());
@@ -235,7 +235,7 @@ impl Dumps {
         Ok(Dumped { bytes, packets: samples.len() as u64, overwritten: samples.overwritten })
     }
 
-    fn with_sample_ring(&self, name: &str) -> Result<CollectorHandle, DumpError> {
+    fn collector_with_ring(&self, name: &str) -> Result<CollectorHandle, DumpError> {
         let collector = self.collectors.named(name).ok_or_else(|| DumpError::NoCollector(name.to_owned()))?;
         match collector.samples() {
             Some(_) => Ok(collector),
@@ -285,10 +285,10 @@ impl Dumps {
     }
 }
 
-/// Whether files can be written to a folder, which is made if it is not there.
+/// Checks that files can be written to a directory, which is created if missing.
 ///
 /// # Errors
-/// If not, and why.
+/// If the directory cannot be created or written.
 pub(crate) fn can_write(folder: &Path) -> Result<(), DumpError> {
     let trial = folder.join("trial.unfinished");
     fs::create_dir_all(folder)
@@ -297,13 +297,13 @@ pub(crate) fn can_write(folder: &Path) -> Result<(), DumpError> {
         .map_err(|source| DumpError::WriteFailed { path: folder.to_owned(), source })
 }
 
-/// Writes a file that appears whole.
+/// Writes a file atomically.
 fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let unfinished = path.with_extension("unfinished");
     fs::write(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, path))
 }
 
-/// Writes samples when somebody wishes, until all collectors have gone or `is_over` says so.
+/// Writes requested dumps until all senders are gone or `is_over` returns true.
 pub(crate) fn run_dump_thread(dumps: &Dumps, dump_queue: &Receiver<DumpSignal>, is_over: impl Fn() -> bool) {
     let mut last: BTreeMap<String, Instant> = BTreeMap::new();
     while !is_over() {

@@ -8,10 +8,10 @@ use thalweg_wire::capture_file::pcapng::Encoder;
 
 use super::labels::{Labels, PortLabel, port_of};
 
-/// The whole file.
+/// Returns the file.
 pub(super) fn encode(samples: &Samples, labels: &Labels<'_>, snap_length: u32) -> Vec<u8> {
     let inferences: Vec<_> = samples.iter().map(|frame| labels.infer(&frame)).collect();
-    // By port, then direction; a file of several link types has several interfaces for one port.
+    // By port, direction and link type.
     let mut interfaces: BTreeMap<(PortLabel, u16), u32> = BTreeMap::new();
     for (frame, inference) in samples.iter().zip(&inferences) {
         interfaces.insert((port_of(inference.as_ref()), frame.link_type.number()), 0);
