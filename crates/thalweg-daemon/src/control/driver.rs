@@ -259,7 +259,7 @@ impl Driver {
         }
     }
 
-    /// Says once that a host takes no event.
+    /// Warns once about a host that ignores reroutes.
     fn warn_if_unresponsive(&self, host: EndpointId, names: &Names) {
         let work = self.control.state().lock();
         let unresponsive = work.control.controller().unresponsive().find(|(source, _)| *source == host);

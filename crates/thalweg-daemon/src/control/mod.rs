@@ -102,7 +102,7 @@ pub enum StartError {
 }
 
 /// A controller that has not started.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedControl {
     control: Control,
     driver: Driver,
     remotes: remotes::Remotes,
@@ -120,7 +120,7 @@ impl Control {
         config: &ControlConfig,
         parts: &ControlParts,
         injected: Injected,
-    ) -> Result<(Prepared, ControlEventSender), StartError> {
+    ) -> Result<(PreparedControl, ControlEventSender), StartError> {
         let (event_sender, events) = ControlEventSender::new();
         let network = parts.network.versions().ok_or(StartError::NoNetwork)?;
         let state = Arc::clone(&network.newest().state);
@@ -139,7 +139,7 @@ impl Control {
         let effects = Effects { actuator, injected };
         let driver = Driver::new(control.clone(), parts.clone(), effects, remotes.clone(), events, wakeups);
         let remote_sender = remotes.are_configured().then(|| event_sender.clone());
-        Ok((Prepared { control, driver, remotes, parts: parts.clone(), remote_sender }, event_sender))
+        Ok((PreparedControl { control, driver, remotes, parts: parts.clone(), remote_sender }, event_sender))
     }
 
     /// Returns the configuration.
@@ -168,7 +168,7 @@ impl Control {
     }
 }
 
-impl Prepared {
+impl PreparedControl {
     /// Returns the controller.
     pub(crate) fn control(&self) -> &Control {
         &self.control

@@ -44,8 +44,8 @@ impl Remotes {
                 (client.clone(), lifecycle.clone(), event_sender.clone());
             let mut clock = RemoteClock::default();
             let subscribe = move || {
-                client.listen(|update| {
-                    handle_update(&client, update, &event_sender, &mut clock);
+                client.listen(|item| {
+                    handle(&client, item, &event_sender, &mut clock);
                     !lifecycle.is_stopping()
                 });
             };
@@ -76,8 +76,8 @@ struct RemoteClock {
     is_known: bool,
 }
 
-fn handle_update(client: &Client, update: Heard, event_sender: &ControlEventSender, clock: &mut RemoteClock) {
-    match update {
+fn handle(client: &Client, item: Heard, event_sender: &ControlEventSender, clock: &mut RemoteClock) {
+    match item {
         Heard::Subscribed => tracing::info!(daemon = client.base(), "subscribed"),
         Heard::Unsubscribed { error, retry_in } => {
             tracing::warn!(daemon = client.base(), %error, ?retry_in, "subscription failed");
@@ -247,7 +247,7 @@ mod tests {
         for upper in [5e9, f64::INFINITY] {
             let event = link_event(Crossing::Remains, upper);
             match round_trip(EventKind::Link(event.clone())).unwrap() {
-                Some(ControlEvent::Link(switch, update)) => assert_eq!((&*switch, update), ("leaf0", event)),
+                Some(ControlEvent::Link(switch, item)) => assert_eq!((&*switch, item), ("leaf0", event)),
                 other => panic!("{other:?}"),
             }
         }
@@ -257,7 +257,7 @@ mod tests {
         let to = EthernetAddresses { destination: MacAddress([2, 0, 0, 0, 1, 1]), ..ethernet };
         let change = AddressChange { key, from: ethernet, to, time: Timestamp(5) };
         match round_trip(EventKind::AddressChange(change)).unwrap() {
-            Some(ControlEvent::Address(switch, update)) => assert_eq!((&*switch, update), ("leaf0", change)),
+            Some(ControlEvent::Address(switch, item)) => assert_eq!((&*switch, item), ("leaf0", change)),
             other => panic!("{other:?}"),
         }
     }

@@ -1,4 +1,4 @@
-//! `docs/reference/metrics.md`, from the table.
+//! Generates `docs/reference/metrics.md` from the table.
 
 use std::fmt::Write;
 
@@ -22,12 +22,12 @@ identify a link direction.
 |---|---|---|---|
 ";
 
-/// The page.
+/// Returns the reference page.
 pub fn reference() -> String {
     INTRODUCTION.to_owned() + &rows(METRICS)
 }
 
-/// Rows of a table of metrics: name, type, labels, meaning.
+/// Returns the rows of a table of metrics: name, type, labels, meaning.
 pub fn rows<S>(metrics: &[Metric<S>]) -> String {
     let mut rows = String::new();
     for metric in metrics {

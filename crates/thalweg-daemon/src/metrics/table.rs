@@ -483,11 +483,11 @@ pub const METRICS: &[Metric] = &[
     counter(
         "thalweg_control_decisions_total",
         &["verdict"],
-        "Decisions by verdict: `reroute`; `stay`, no better path; `settling`, rerouted a moment ago; `pinned`.",
+        "Decisions by verdict: `reroute`; `keep`, no better path; `settling`, rerouted a moment ago; `pinned`.",
         |s, out| {
             if let Some(control) = &s.parts.control {
                 let decided = control.state().report().counters.decisions;
-                for (verdict, count) in ["reroute", "stay", "settling", "pinned"].into_iter().zip(decided) {
+                for (verdict, count) in ["reroute", "keep", "settling", "pinned"].into_iter().zip(decided) {
                     out.put(&[verdict], count);
                 }
             }
@@ -498,7 +498,7 @@ pub const METRICS: &[Metric] = &[
         &["outcome"],
         "Actions by outcome. `started` counts all that were started: `confirmed`, a collector saw a packet on the new path; \
          `expired`, none was seen in time; `superseded`, replaced by a later action. Not started: `refused` by the actuator; \
-         `displaced` by others, since too many were pending; `suppressed`, the controller is frozen or on a dry run.",
+         `throttled`, too many were pending; `withheld`, the controller is frozen or on a dry run.",
         |s, out| {
             if let Some(control) = &s.parts.control {
                 let counters = control.state().report().counters;
@@ -507,8 +507,8 @@ pub const METRICS: &[Metric] = &[
                 out.put(&["expired"], counters.expired);
                 out.put(&["superseded"], counters.superseded);
                 out.put(&["refused"], counters.refused);
-                out.put(&["displaced"], counters.crowded);
-                out.put(&["suppressed"], counters.withheld);
+                out.put(&["throttled"], counters.crowded);
+                out.put(&["withheld"], counters.withheld);
             }
         },
     ),

@@ -7,7 +7,7 @@ use thalweg_wire::{FlowKey, Protocol, Timestamp};
 use super::*;
 use crate::collectors::RecordsLost;
 
-/// A disk with room for so many bytes at first, and for everything after the first failure.
+/// A disk that is full after a number of bytes, and has room again after the first failure.
 #[derive(Clone)]
 struct Disk(Arc<Mutex<(Vec<u8>, Option<usize>)>>);
 
@@ -56,14 +56,14 @@ fn records(collector: &str, stats: &Arc<CollectorStats>, count: u16) -> Records 
 }
 
 #[test]
-fn what_a_full_disk_does_not_take_is_counted_for_its_collector_and_the_rest_is_whole_lines() {
+fn lines_lost_to_a_full_disk_are_counted_per_collector() {
     let [a, b] = [(); 2].map(|()| Arc::<CollectorStats>::default());
     let line = {
         let mut writer = JsonWriter::new(Disk::new(None));
         writer.add(&records("a", &Arc::default(), 1));
         writer.text.len()
     };
-    // Two and a half lines of a.
+    // Room for two and a half lines of collector a.
     let disk = Disk::new(Some(2 * line + line / 2));
     let mut writer = JsonWriter::new(disk.clone());
     writer.add(&records("a", &a, 3));
@@ -81,7 +81,7 @@ fn what_a_full_disk_does_not_take_is_counted_for_its_collector_and_the_rest_is_w
 }
 
 #[test]
-fn a_line_is_written_in_time_however_many_follow_it() {
+fn a_steady_stream_of_lines_does_not_delay_writing() {
     let disk = Disk::new(None);
     let (sender, receiver) = bounded(8);
     let out = disk.clone();
@@ -91,7 +91,7 @@ fn a_line_is_written_in_time_however_many_follow_it() {
         sender.send(records("a", &Arc::default(), 1)).unwrap();
         sent += 1;
     };
-    // Never a long silence, and together less than what is written without waiting for more.
+    // Neither long pauses, nor enough bytes for an immediate write.
     while start.elapsed() < 3 * MAX_DELAY {
         send();
         std::thread::sleep(MAX_DELAY / 10);
@@ -101,5 +101,5 @@ fn a_line_is_written_in_time_however_many_follow_it() {
     send();
     drop(sender);
     writing.join().unwrap();
-    assert_eq!(disk.text().lines().count(), sent, "the last are written at the end");
+    assert_eq!(disk.text().lines().count(), sent, "the last lines are written at the end");
 }

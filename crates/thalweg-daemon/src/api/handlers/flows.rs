@@ -10,7 +10,7 @@ use thalweg_api::problem::{Code, Problem};
 use thalweg_measure::collector::FlowReport;
 use thalweg_wire::FlowKey;
 
-use super::{CollectorParam, Deadline, Top, TopParams, asked, check_answered};
+use super::{CollectorParam, Patience, Top, TopParams, asked, check_answered};
 use crate::api::{Api, convert};
 use crate::collectors::CollectorHandle;
 use thalweg_http::input::{Path, Query};
@@ -47,10 +47,10 @@ pub(in crate::api) fn one(
     Path(FlowPath { key: Parsed(key) }): Path<FlowPath>,
     Query(CollectorParam { collector }): Query<CollectorParam>,
 ) -> Result<Json<Flows>, Problem> {
-    let deadline = Deadline::new();
+    let patience = Patience::new();
     let (mut answered, mut flows) = (Vec::new(), Vec::new());
     for collector in asked(api, collector.as_deref())? {
-        let answer = collector.flow(key, deadline.remaining());
+        let answer = collector.flow(key, patience.left());
         answered.push(convert::answered(&collector, &answer));
         let found = answer.ok().and_then(|asked| asked.value);
         flows.extend(
@@ -86,10 +86,10 @@ impl Fastest {
         is_wanted: impl Fn(&FlowReport) -> bool,
     ) -> Result<Flows, Problem> {
         let mut fastest = Fastest { room, heap: BinaryHeap::new(), total: 0 };
-        let deadline = Deadline::new();
+        let patience = Patience::new();
         let mut answered = Vec::new();
         for (collector, handle) in collectors.iter().enumerate() {
-            let end = handle.flows(deadline.remaining(), |report| {
+            let end = handle.flows(patience.left(), |report| {
                 if is_wanted(&report) {
                     fastest.add(Ranked { report, collector });
                 }

@@ -8,7 +8,7 @@ use thalweg_measure::collector::{FlowReport, LinkSide, Way};
 use thalweg_network::{Attachment, NetworkState, Node};
 
 use super::flows::Fastest;
-use super::{CollectorParam, Deadline, TopParams, asked, check_answered};
+use super::{CollectorParam, Patience, TopParams, asked, check_answered};
 use crate::api::{Api, convert};
 use crate::from_json;
 use thalweg_http::input::{Path, Query};
@@ -30,11 +30,11 @@ pub(in crate::api) fn all(
 ) -> Result<Json<Links>, Problem> {
     let network = api.parts().network.versions();
     let network = network.as_ref().map(|versions| &*versions.newest().state);
-    let deadline = Deadline::new();
+    let patience = Patience::new();
     let (mut answered, mut links) = (Vec::new(), Vec::new());
     for collector in asked(api, collector.as_deref())? {
         let switch = &collector.description().switch;
-        let answer = collector.links(deadline.remaining());
+        let answer = collector.links(patience.left());
         answered.push(convert::answered(&collector, &answer));
         links.extend(answer.into_iter().flat_map(|asked| asked.value).map(|report| {
             let peer = network.and_then(|network| peer(network, switch, report.side));

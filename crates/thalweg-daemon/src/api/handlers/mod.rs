@@ -24,11 +24,11 @@ use crate::collectors::CollectorHandle;
 use thalweg_http::parameters::Count;
 
 /// How long a request waits for collectors, all of them together.
-const TIMEOUT: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long it waits for each of them at least, so that those that are slow do not take it all: collectors answer within
 /// a batch of packets.
-const MIN_COLLECTOR_TIMEOUT: Duration = Duration::from_millis(20);
+const LEAST_PATIENCE: Duration = Duration::from_millis(20);
 
 /// Whose.
 #[derive(Deserialize, JsonSchema)]
@@ -53,17 +53,17 @@ pub(super) struct TopParams {
 /// Flows in an answer; the most are some 8 MB of JSON.
 type Top = Count<20, 10_000>;
 
-/// What is remaining of a request's deadline.
-pub(super) struct Deadline(Instant);
+/// What is left of a request's patience.
+pub(super) struct Patience(Instant);
 
-impl Deadline {
-    fn new() -> Deadline {
-        Deadline(Instant::now() + TIMEOUT)
+impl Patience {
+    fn new() -> Patience {
+        Patience(Instant::now() + PATIENCE)
     }
 
     /// How long the next collector may take to answer.
-    fn remaining(&self) -> Duration {
-        self.0.saturating_duration_since(Instant::now()).max(MIN_COLLECTOR_TIMEOUT)
+    fn left(&self) -> Duration {
+        self.0.saturating_duration_since(Instant::now()).max(LEAST_PATIENCE)
     }
 }
 
