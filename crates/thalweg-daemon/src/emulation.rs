@@ -233,7 +233,9 @@ pub enum StartError {
 fn execute(command: EmulationCommand, network: &mut MirroredRun<'_>) {
     match command {
         EmulationCommand::Forward(router, table) => network.set_forwarding(router, Some(table)),
-        EmulationCommand::Address { source, destination, address } => network.set_address(source, destination, address),
+        EmulationCommand::Address { source, destination, address } => {
+            network.set_address(source, destination, address)
+        }
     }
 }
 

@@ -290,8 +290,10 @@ impl Callsites {
 
     /// Returns and clears the suppressed lines of seconds before `now`, by callsite in the order of names.
     fn take_suppressed(&mut self, now: Duration) -> Vec<(String, u64)> {
-        let over =
-            self.callsites.values_mut().filter(|callsite| callsite.suppressed > 0 && callsite.second < now.as_secs());
+        let over = self
+            .callsites
+            .values_mut()
+            .filter(|callsite| callsite.suppressed > 0 && callsite.second < now.as_secs());
         let mut suppressed: Vec<_> =
             over.map(|callsite| (callsite.name.clone(), std::mem::take(&mut callsite.suppressed))).collect();
         suppressed.sort();

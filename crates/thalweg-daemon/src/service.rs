@@ -78,7 +78,11 @@ impl PreparedService {
             records::open(path).with_context(|| format!("cannot write records to {}", path.display()))
         });
         let records = records.transpose()?;
-        let collectors = config.collectors.iter().map(|collector| PreparedCollector::open(Arc::clone(collector))).collect();
+        let collectors = config
+            .collectors
+            .iter()
+            .map(|collector| PreparedCollector::open(Arc::clone(collector)))
+            .collect();
         let hub = Hub::new(config.event_backlog);
         let daemon = Daemon::with_settle(config.versions(), config.network.settle, hub);
         if let Some(emulation) = &config.emulation {
@@ -196,7 +200,8 @@ impl Service {
         }
         let until = Instant::now() + STOP_LIMIT;
         let fleet = Arc::clone(&self.fleet);
-        let stopping = spawn_thread("stop", move || fleet.lock().unwrap_or_else(PoisonError::into_inner).stop());
+        let stopping =
+            spawn_thread("stop", move || fleet.lock().unwrap_or_else(PoisonError::into_inner).stop());
         let are_stopped = match &stopping {
             Ok(stopping) => wait_until(stopping, until, beat),
             Err(_) => false,
@@ -246,7 +251,10 @@ fn log_unfinished(daemon: &Daemon, is_finished: bool) {
 ///
 /// # Errors
 /// If the thread cannot be started.
-pub(super) fn spawn_thread(name: &str, work: impl FnOnce() + Send + 'static) -> anyhow::Result<JoinHandle<()>> {
+pub(super) fn spawn_thread(
+    name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> anyhow::Result<JoinHandle<()>> {
     std::thread::Builder::new()
         .name(name.to_owned())
         .spawn(work)

@@ -30,8 +30,8 @@ impl Supervisor {
     }
 
     /// All sources are open or have failed.
-    pub(super) fn notify_ready(&self, notify_status: &str) {
-        self.send(&format!("READY=1\nSTATUS={notify_status}"));
+    pub(super) fn notify_ready(&self, status: &str) {
+        self.send(&format!("READY=1\nSTATUS={status}"));
     }
 
     /// A reload has started. [`Supervisor::notify_ready`] ends it.
@@ -50,8 +50,8 @@ impl Supervisor {
     }
 
     /// Sets the text that `systemctl status` shows.
-    pub(super) fn notify_status(&self, notify_status: &str) {
-        self.send(&format!("STATUS={notify_status}"));
+    pub(super) fn notify_status(&self, status: &str) {
+        self.send(&format!("STATUS={status}"));
     }
 
     /// Sends a notification. Errors are ignored.

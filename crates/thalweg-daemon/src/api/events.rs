@@ -23,7 +23,7 @@ use crate::event::{Event, EventKind};
 use crate::from_json;
 use crate::hub::{Delivery, Published, Subscriber};
 use thalweg_http::Admission;
-use thalweg_http::reply::Pieces;
+use thalweg_http::reply::BodySender;
 
 /// Server-sent events (HTML Standard, section 9.2).
 pub const EVENT_STREAM: &str = "text/event-stream";
@@ -85,7 +85,9 @@ impl FromStr for EventTypes {
     fn from_str(text: &str) -> Result<Self, ParseEventTypesError> {
         let known = |word: &str| {
             let mut types = EventBody::TYPES.into_iter();
-            types.find(|name| *name == word).ok_or_else(|| ParseEventTypesError(word.chars().take(64).collect()))
+            types
+                .find(|name| *name == word)
+                .ok_or_else(|| ParseEventTypesError(word.chars().take(64).collect()))
         };
         text.split(',').map(known).collect::<Result<_, _>>().map(EventTypes)
     }
@@ -195,7 +197,7 @@ pub(super) async fn stream(
     api: Api,
     mut subscription: Subscription,
     mut admission: Admission,
-    mut out: Pieces,
+    mut out: BodySender,
 ) {
     let mut news = api.news().subscribe();
     if let Some(position) = subscription.position(&api)
@@ -207,11 +209,11 @@ pub(super) async fn stream(
         // Before looking, so that what comes meanwhile is news again.
         news.mark_unchanged();
         while let Some(text) = subscription.next_text(&api) {
-            if !admission.holds() || out.send_data(text).await.is_err() {
+            if !admission.is_valid() || out.send_data(text).await.is_err() {
                 return;
             }
         }
-        if !admission.holds() {
+        if !admission.is_valid() {
             return;
         }
         let is_gone = match tokio::time::timeout(KEEP_ALIVE, news.changed()).await {

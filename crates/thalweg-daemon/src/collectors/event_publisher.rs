@@ -14,9 +14,9 @@ use thalweg_measure::detect::Finding;
 use thalweg_measure::meter::record::FlowRecord;
 use thalweg_wire::Timestamp;
 
+use super::control_events::ControlEvent;
 use super::fleet::FleetParts;
 use super::handle::Description;
-use super::control_events::ControlEvent;
 use super::sinks::{DumpSignal, Records, Sinks};
 use super::stats::{CollectorStats, Totals};
 use crate::clock::wall_clock;

@@ -10,13 +10,13 @@ use crossbeam_channel::Receiver;
 use thalweg_measure::samples::{SampleRing, SampleRingError};
 use thiserror::Error;
 
-use super::pipeline::Pipeline;
 use super::event_publisher::EventPublisher;
-use super::replacement::{Replacement, ReconfigureError};
-use super::handle::{CollectorRequestError, CollectorHandle, Description};
+use super::handle::{CollectorHandle, CollectorRequestError, Description};
 use super::list::CollectorList;
 use super::network::Network;
-use super::shared_thread::{SharedThread, EventLoop};
+use super::pipeline::Pipeline;
+use super::replacement::{ReconfigureError, Replacement};
+use super::shared_thread::{EventLoop, SharedThread};
 use super::sinks::Sinks;
 use super::source::{OpenedSource, SourceError};
 use super::stats::CollectorStats;
@@ -161,7 +161,8 @@ impl Fleet {
             let place = before.iter().position(|running| running.config.name == config.name);
             let kept = place.map(|place| before.remove(place));
             let kept = kept.and_then(|running| running.change(config, &self.parts.network));
-            let started = kept.map_or_else(|| self.start_collector(PreparedCollector::open(Arc::clone(config))), Ok);
+            let started =
+                kept.map_or_else(|| self.start_collector(PreparedCollector::open(Arc::clone(config))), Ok);
             match started {
                 Ok(running) => self.running.push(running),
                 Err(error) => tracing::error!(%error, "collector not started"),
@@ -222,7 +223,8 @@ impl Fleet {
         let event_publisher =
             EventPublisher::new(&description, &self.parts, sinks, Arc::clone(&stats), Arc::clone(&stop));
         let (handle, mailbox) = CollectorHandle::with_stats(description, samples, stats);
-        let pipeline = Pipeline::new(replace, self.parts.network.clone(), mailbox, event_publisher.clone(), writer);
+        let pipeline =
+            Pipeline::new(replace, self.parts.network.clone(), mailbox, event_publisher.clone(), writer);
         let worker = Worker { pipeline, stop: Arc::clone(&stop) };
         let thread = match &self.shared {
             Some(shared) => Thread::Shared(shared.join(worker, opened)),

@@ -21,9 +21,9 @@ use thalweg_sketch::Estimate;
 use thalweg_wire::{Bytes, FlowKey, SourceCounters, Timestamp};
 use thiserror::Error;
 
-use super::replacement::Replacement;
 use super::latency::Latency;
-use super::stats::{RecordsLost, CollectorStats};
+use super::replacement::Replacement;
+use super::stats::{CollectorStats, RecordsLost};
 use crate::config::collector::OptionsError;
 use crate::event::CollectorState;
 
@@ -289,7 +289,11 @@ impl CollectorHandle {
     ///
     /// # Errors
     /// If there is no reply within `timeout`.
-    pub fn flow(&self, key: FlowKey, timeout: Duration) -> Result<CollectorReply<Option<FlowReport>>, CollectorRequestError> {
+    pub fn flow(
+        &self,
+        key: FlowKey,
+        timeout: Duration,
+    ) -> Result<CollectorReply<Option<FlowReport>>, CollectorRequestError> {
         self.request(timeout, |reply| CollectorRequest::Flow(key, reply))
     }
 
@@ -297,13 +301,18 @@ impl CollectorHandle {
     ///
     /// # Errors
     /// If not all arrive within `timeout`.
-    pub fn flows(&self, timeout: Duration, mut take: impl FnMut(FlowReport)) -> Result<Timestamp, CollectorRequestError> {
+    pub fn flows(
+        &self,
+        timeout: Duration,
+        mut take: impl FnMut(FlowReport),
+    ) -> Result<Timestamp, CollectorRequestError> {
         let until = Instant::now() + timeout;
         let mut next = 0;
         loop {
             let slots = next..next + FLOW_SLOTS;
             let left = until.saturating_duration_since(Instant::now());
-            let CollectorReply { time, value } = self.request(left, |reply| CollectorRequest::Flows(slots, reply))?;
+            let CollectorReply { time, value } =
+                self.request(left, |reply| CollectorRequest::Flows(slots, reply))?;
             value.flows.into_iter().for_each(&mut take);
             next = next.saturating_add(FLOW_SLOTS);
             if next >= value.slots {
@@ -316,7 +325,10 @@ impl CollectorHandle {
     ///
     /// # Errors
     /// If there is no reply within `timeout`.
-    pub fn counters(&self, timeout: Duration) -> Result<CollectorReply<CollectorCounters>, CollectorRequestError> {
+    pub fn counters(
+        &self,
+        timeout: Duration,
+    ) -> Result<CollectorReply<CollectorCounters>, CollectorRequestError> {
         self.request(timeout, CollectorRequest::Counters)
     }
 
@@ -345,7 +357,10 @@ impl CollectorHandle {
     ///
     /// # Errors
     /// If the mailbox is full or the collector has stopped.
-    pub(super) fn replace(&self, replace: Replacement) -> Result<Receiver<CollectorReply<Collector>>, CollectorRequestError> {
+    pub(super) fn replace(
+        &self,
+        replace: Replacement,
+    ) -> Result<Receiver<CollectorReply<Collector>>, CollectorRequestError> {
         self.submit(|reply| CollectorRequest::Replace(Box::new(replace), reply))
     }
 

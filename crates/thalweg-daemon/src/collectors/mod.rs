@@ -17,15 +17,15 @@
 //! | `fleet` | starts, reconfigures and stops collectors |
 
 mod backoff;
-mod pipeline;
+pub(crate) mod control_events;
 mod event_publisher;
-mod replacement;
 mod fleet;
 pub mod handle;
 pub mod latency;
 mod list;
 pub mod network;
-pub(crate) mod control_events;
+mod pipeline;
+mod replacement;
 mod shared_thread;
 pub(crate) mod sinks;
 mod source;
@@ -38,12 +38,12 @@ mod worker;
 pub use self::replacement::{ReconfigureError, Replacement};
 pub use fleet::{Fleet, FleetParts, PreparedCollector, StartError};
 pub use handle::{
-    CollectorRequestError, CollectorReply, CollectorCounters, CollectorHandle, Description, FlowChunk, Mailbox, CollectorRequest,
-    TaskAnswer, TaskReportWriter, TasksReport,
+    CollectorCounters, CollectorHandle, CollectorReply, CollectorRequest, CollectorRequestError, Description,
+    FlowChunk, Mailbox, TaskAnswer, TaskReportWriter, TasksReport,
 };
 pub use latency::{Latency, LatencyHistogram};
 pub use list::CollectorList;
-pub(crate) use shared_thread::{SharedThread, EventLoop};
+pub(crate) use shared_thread::{EventLoop, SharedThread};
 pub use source::SourceError;
 pub(crate) use source::describe_source;
-pub use stats::{RecordsLost, CollectorStats};
+pub use stats::{CollectorStats, RecordsLost};

@@ -9,7 +9,7 @@ use thalweg_network::{NetworkState, Node, Versions};
 use thalweg_wire::{Nanos, Timestamp};
 use thiserror::Error;
 
-use super::{CollectorReply, CollectorHandle, CollectorList};
+use super::{CollectorHandle, CollectorList, CollectorReply};
 use crate::clock::wall_clock;
 use crate::emulation::Emulation;
 

@@ -17,9 +17,9 @@ use thalweg_wire::parse::Parser;
 use thalweg_wire::{Batch, HashSeed, Packet, SourceCounters, Timestamp};
 
 use super::event_publisher::EventPublisher;
-use super::replacement::{Replacement, ReconfigureError};
 use super::handle::{CollectorCounters, CollectorReply, CollectorRequest, FlowChunk, Mailbox, reply_to};
 use super::network::Network;
+use super::replacement::{ReconfigureError, Replacement};
 use super::stats::Totals;
 use super::windows::TaskMonitor;
 use crate::config::CollectorConfig;
@@ -60,10 +60,9 @@ impl Pipeline {
         samples: Option<SampleWriter>,
     ) -> Pipeline {
         let Replacement { config, network, collector } = replacement;
-        let tasks = config
-            .tasks
-            .as_ref()
-            .map(|options| TaskMonitor::start(options, mailbox.task_report_writer(), config.source.is_live()));
+        let tasks = config.tasks.as_ref().map(|options| {
+            TaskMonitor::start(options, mailbox.task_report_writer(), config.source.is_live())
+        });
         Pipeline {
             intake: intake(&config),
             config,

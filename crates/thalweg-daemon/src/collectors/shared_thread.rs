@@ -60,7 +60,11 @@ impl SharedThread {
     }
 
     /// Adds a collector. The returned channel disconnects when the collector has ended.
-    pub(super) fn join(&self, worker: Worker, opened: Option<Result<OpenedSource, SourceError>>) -> Receiver<()> {
+    pub(super) fn join(
+        &self,
+        worker: Worker,
+        opened: Option<Result<OpenedSource, SourceError>>,
+    ) -> Receiver<()> {
         let (ended, end) = unbounded();
         let (stage, backoff) = (Stage::Opening(opened), Backoff::default());
         let member = Member { worker, stage, backoff, _ended: ended };
@@ -376,8 +380,8 @@ impl Member {
     fn open(&mut self, opened: Option<Result<OpenedSource, SourceError>>) {
         let pipeline = &self.worker.pipeline;
         let opened = opened.unwrap_or_else(|| OpenedSource::open(pipeline.config(), pipeline.emulation()));
-        let source =
-            opened.and_then(|OpenedSource { source, backend }| Ok((pollable(&self.worker, source)?, backend)));
+        let source = opened
+            .and_then(|OpenedSource { source, backend }| Ok((pollable(&self.worker, source)?, backend)));
         match source {
             Ok((source, backend)) => {
                 let pipeline = &mut self.worker.pipeline;

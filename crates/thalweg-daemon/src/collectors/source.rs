@@ -75,7 +75,10 @@ impl OpenedSource {
     ) -> Result<OpenedSource, SourceError> {
         #[cfg(test)]
         if let Some(injected) = super::tests::injected::source(config) {
-            return Ok(OpenedSource { source: OpenSource::Injected(injected), backend: "injected".to_owned() });
+            return Ok(OpenedSource {
+                source: OpenSource::Injected(injected),
+                backend: "injected".to_owned(),
+            });
         }
         match &config.source {
             SourceConfig::File { path, .. } => {
@@ -83,12 +86,18 @@ impl OpenedSource {
             }
             SourceConfig::Emulation { experiment, .. } => {
                 let plan = Plan::new(&Experiment::load(experiment)?)?;
-                Ok(OpenedSource { source: OpenSource::Emulation(Box::new(plan)), backend: "emulation".to_owned() })
+                Ok(OpenedSource {
+                    source: OpenSource::Emulation(Box::new(plan)),
+                    backend: "emulation".to_owned(),
+                })
             }
             SourceConfig::Port { .. } => {
                 let port = emulation.and_then(|emulation| emulation.port(&config.switch));
                 let port = port.ok_or_else(|| SourceError::NoPort(config.switch.to_string()))?;
-                Ok(OpenedSource { source: OpenSource::Port(port), backend: "emulation of the daemon".to_owned() })
+                Ok(OpenedSource {
+                    source: OpenSource::Port(port),
+                    backend: "emulation of the daemon".to_owned(),
+                })
             }
             SourceConfig::Interface { .. } => {
                 let spec = interface_spec(&config.source, config.filter.as_deref());

@@ -330,8 +330,10 @@ fn the_last_records_of_a_live_source_wait_for_room_and_those_that_find_none_are_
     let folder = tempfile::tempdir().unwrap();
     let (sender, receiver) = crossbeam_channel::bounded(1);
     let sinks = Sinks { records: Some(sender), ..Sinks::default() };
-    let text =
-        format!("[[collector]]\nname = \"a\"\nswitch = \"leaf0\"\ninterface = {:?}\n", injected::HEALTHY_INTERFACE);
+    let text = format!(
+        "[[collector]]\nname = \"a\"\nswitch = \"leaf0\"\ninterface = {:?}\n",
+        injected::HEALTHY_INTERFACE
+    );
     let config = config(&text, folder.path());
     let daemon = Daemon::new(config.versions(), Hub::new(1 << 16));
     let start = |sinks: &Sinks| {
@@ -343,8 +345,7 @@ fn the_last_records_of_a_live_source_wait_for_room_and_those_that_find_none_are_
         }
         (fleet, handle)
     };
-    let filler =
-        || sinks::Records { collector: "b".into(), stats: Default::default(), records: Vec::new() };
+    let filler = || sinks::Records { collector: "b".into(), stats: Default::default(), records: Vec::new() };
     // The writer is slow, and takes it in the end.
     sinks.records.as_ref().unwrap().send(filler()).unwrap();
     let (mut fleet, handle) = start(&sinks);

@@ -35,7 +35,11 @@ impl TaskMonitor {
     ///
     /// # Panics
     /// If the tasks cannot be planned, which the configuration excludes, or the thread cannot be started.
-    pub(super) fn start(options: &TasksOptions, report_writer: TaskReportWriter, is_live: bool) -> TaskMonitor {
+    pub(super) fn start(
+        options: &TasksOptions,
+        report_writer: TaskReportWriter,
+        is_live: bool,
+    ) -> TaskMonitor {
         let plan = Plan::new(options.clone()).expect("tasks are planned when the configuration is read");
         let monitor = Monitor::new(&plan, 0);
         let (sender, receiver) = bounded(QUEUE_CAPACITY);

@@ -59,8 +59,9 @@ impl Worker {
         let mut backoff = Backoff::default();
         let mut attempt = first;
         while !self.is_stopped() {
-            let opened =
-                attempt.take().unwrap_or_else(|| OpenedSource::open(self.pipeline.config(), self.pipeline.emulation()));
+            let opened = attempt
+                .take()
+                .unwrap_or_else(|| OpenedSource::open(self.pipeline.config(), self.pipeline.emulation()));
             let begun = Instant::now();
             let was_opened = opened.is_ok();
             let failure = match opened.map(|opened| self.work(opened)) {
@@ -132,7 +133,12 @@ impl Worker {
     fn work(&mut self, opened: OpenedSource) -> Result<Result<End, SourceError>, Box<dyn Any + Send>> {
         let OpenedSource { source, backend } = opened;
         let name = &*self.pipeline.mailbox.description().name;
-        tracing::info!(collector = name, source = self.pipeline.config().source.description(), backend, "reading");
+        tracing::info!(
+            collector = name,
+            source = self.pipeline.config().source.description(),
+            backend,
+            "reading"
+        );
         self.pipeline.mailbox.set_backend(backend);
         self.pipeline.set_state(CollectorState::Running);
         let result = catch_unwind(AssertUnwindSafe(|| match source {

@@ -229,8 +229,11 @@ pub(super) fn read(
     };
     let rules: Vec<RuleConfig> = rules.iter().filter(applies).cloned().collect();
     if rules.len() > CollectorOptions::MAX_RULES {
-        let reason =
-            format!("{} rules apply to it: at most {} are supported", rules.len(), CollectorOptions::MAX_RULES);
+        let reason = format!(
+            "{} rules apply to it: at most {} are supported",
+            rules.len(),
+            CollectorOptions::MAX_RULES
+        );
         problems.push(entry.refuse(Collector::name, reason));
     }
     let flow_table = FlowTableOptions {
@@ -291,13 +294,11 @@ fn monitor(entry: &Typed<'_, Collector>, problems: &mut Vec<Problem>) -> Option<
         (Some(rate), Some(buffer)) => Some(MonitorPort { rate, buffer }),
         (None, None) => None,
         (Some(_), None) => {
-            problems
-                .push(entry.refuse(Collector::monitor_rate, "requires monitor_buffer"));
+            problems.push(entry.refuse(Collector::monitor_rate, "requires monitor_buffer"));
             None
         }
         (None, Some(_)) => {
-            problems
-                .push(entry.refuse(Collector::monitor_buffer, "requires monitor_rate"));
+            problems.push(entry.refuse(Collector::monitor_buffer, "requires monitor_rate"));
             None
         }
     }

@@ -126,7 +126,8 @@ pub(super) fn read(
         DeciderName::Static => DeciderConfig::Static,
     };
     let Some(network) = network else {
-        problems.push(entry.refuse(Control::decider, "requires a topology: set network.topology, or [emulate]"));
+        problems
+            .push(entry.refuse(Control::decider, "requires a topology: set network.topology, or [emulate]"));
         return None;
     };
     let defaults = ControllerOptions::default();
@@ -167,7 +168,8 @@ fn remotes(
         })
         .collect();
     if let Some(wrong) = remotes.iter().find(|remote| remote.base().is_none()) {
-        let reason = format!("invalid API address {:?}: expected http://HOST:PORT or https://HOST:PORT", wrong.api);
+        let reason =
+            format!("invalid API address {:?}: expected http://HOST:PORT or https://HOST:PORT", wrong.api);
         problems.push(entry.refuse(Control::remotes, reason));
     }
     if remotes.is_empty() {
@@ -200,7 +202,8 @@ fn actuator(
     if let Some(key) = first_set(&[Control::namespace]).filter(|_| !needs_namespace) {
         return refuse(key, &format!("requires actuator arp or openflow, not {name}"));
     }
-    let arp_key = first_set(&[Control::interfaces, Control::refresh]).filter(|_| actuator != ActuatorName::Arp);
+    let arp_key =
+        first_set(&[Control::interfaces, Control::refresh]).filter(|_| actuator != ActuatorName::Arp);
     if let Some(key) = arp_key {
         return refuse(key, &format!("requires actuator arp, not {name}"));
     }

@@ -32,8 +32,8 @@ impl FlowExportConfig {
     /// Returns the options, with those that all daemons share.
     pub fn options(&self) -> HandoffOptions {
         let store = self.folder.as_ref();
-        let store = store
-            .map(|folder| StoreOptions { name: FILE_PREFIX.to_owned(), ..StoreOptions::new(folder) });
+        let store =
+            store.map(|folder| StoreOptions { name: FILE_PREFIX.to_owned(), ..StoreOptions::new(folder) });
         HandoffOptions { export: self.export.clone(), store }
     }
 }

@@ -349,8 +349,9 @@ fn collectors(
     match document.all::<Collector>().map(|entry| names(&entry, emulation).len()).sum() {
         // A controller may use remote collectors only.
         0 if document.one::<Control>().remotes.is_some() => {}
-        0 => problems
-            .push(document.one::<Network>().refuse("", "no collectors: at least one [[collector]] is required")),
+        0 => problems.push(
+            document.one::<Network>().refuse("", "no collectors: at least one [[collector]] is required"),
+        ),
         many if many > MAX_COLLECTORS => {
             let reason = format!("{many} collectors: at most {MAX_COLLECTORS} are supported");
             problems.push(document.one::<Network>().refuse("", reason));

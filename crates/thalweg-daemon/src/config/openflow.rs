@@ -55,32 +55,33 @@ pub(super) fn read(
     let before = problems.len();
     let members = members(entry, network, problems);
     let listen = entry.openflow_listen.as_ref().and_then(|text| {
-        let refused =
-            || entry.refuse(Control::openflow_listen, format!("invalid address {text:?}: expected ADDRESS:PORT"));
+        let refused = || {
+            entry.refuse(Control::openflow_listen, format!("invalid address {text:?}: expected ADDRESS:PORT"))
+        };
         text.parse().map_err(|_| problems.push(refused())).ok()
     });
-    let connect: Vec<(SocketAddr, String)> =
-        entry
-            .openflow_connect
-            .iter()
-            .flatten()
-            .filter_map(|text| {
-                let (address, name) =
-                    text.split_once(' ').map_or((text.as_str(), None), |(a, name)| (a, Some(name.trim())));
-                match address.parse::<SocketAddr>() {
-                    Ok(address) => Some((address, name.map_or(address.ip().to_string(), str::to_owned))),
-                    Err(_) => {
-                        problems.push(entry.refuse(
-                            Control::openflow_connect,
-                            format!("invalid address {address:?}: expected ADDRESS:PORT"),
-                        ));
-                        None
-                    }
+    let connect: Vec<(SocketAddr, String)> = entry
+        .openflow_connect
+        .iter()
+        .flatten()
+        .filter_map(|text| {
+            let (address, name) =
+                text.split_once(' ').map_or((text.as_str(), None), |(a, name)| (a, Some(name.trim())));
+            match address.parse::<SocketAddr>() {
+                Ok(address) => Some((address, name.map_or(address.ip().to_string(), str::to_owned))),
+                Err(_) => {
+                    problems.push(entry.refuse(
+                        Control::openflow_connect,
+                        format!("invalid address {address:?}: expected ADDRESS:PORT"),
+                    ));
+                    None
                 }
-            })
-            .collect();
+            }
+        })
+        .collect();
     if listen.is_none() && connect.is_empty() && problems.len() == before {
-        problems.push(entry.refuse(Control::actuator, "openflow requires openflow_listen or openflow_connect"));
+        problems
+            .push(entry.refuse(Control::actuator, "openflow requires openflow_listen or openflow_connect"));
     }
     let file = |file: &Option<String>| file.as_ref().map(|file| document.folder.join(file));
     let files = [&entry.openflow_certificate, &entry.openflow_key, &entry.openflow_ca].map(file);
@@ -137,9 +138,10 @@ fn members(entry: &Typed<'_, Control>, network: &NetworkState, problems: &mut Ve
     let is_missing = |router| !members.iter().any(|member| member.router == router);
     if let Some(router) = topology.router_ids().find(|&router| is_missing(router)) {
         let name = topology.name(Node::Router(router));
-        problems.push(
-            entry.refuse(Control::switches, format!("no datapath ID for {name}: openflow requires one for every switch")),
-        );
+        problems.push(entry.refuse(
+            Control::switches,
+            format!("no datapath ID for {name}: openflow requires one for every switch"),
+        ));
     }
     members
 }

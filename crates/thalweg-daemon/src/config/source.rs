@@ -74,7 +74,9 @@ impl SourceConfig {
             }
             SourceConfig::File { path, .. } if path == Path::new("-") => "standard input".to_owned(),
             SourceConfig::File { path, .. } => format!("file {}", path.display()),
-            SourceConfig::Port { experiment } => format!("its monitor port in the emulation of {}", experiment.display()),
+            SourceConfig::Port { experiment } => {
+                format!("its monitor port in the emulation of {}", experiment.display())
+            }
             SourceConfig::Emulation { experiment, mirror, .. } => {
                 format!("monitor port of {mirror} in an emulation of {}", experiment.display())
             }
@@ -103,7 +105,10 @@ pub(super) fn read(
         let set: Vec<&'static str> = set.iter().map(|(kind, _)| *kind).collect();
         let reason = match set[..] {
             [] => "expected one of interface, file and emulate".to_owned(),
-            _ => format!("conflicting sources {}: expected one of interface, file and emulate", set.join(" and ")),
+            _ => format!(
+                "conflicting sources {}: expected one of interface, file and emulate",
+                set.join(" and ")
+            ),
         };
         problems.push(entry.refuse(set.get(1).copied().unwrap_or(Collector::name), reason));
         return None;

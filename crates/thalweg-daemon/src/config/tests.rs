@@ -106,7 +106,7 @@ fn a_reachable_api_requires_tokens_or_client_certificates() {
     let open = |more: &str| format!("[api]\nlisten = \"0.0.0.0:9477\"\n{more}{MINIMAL}");
     let message = parse(&open("")).unwrap_err().to_string();
     assert!(
-        message.starts_with("t.toml:1: api: api.listen is 0.0.0.0:9477, which others can reach"),
+        message.starts_with("t.toml:1: api: api.listen 0.0.0.0:9477 is reachable from other hosts"),
         "{message}"
     );
     let config = parse(&open("token_file = \"tokens\"\n")).unwrap();
@@ -165,7 +165,10 @@ fn names_are_checked_against_the_topology() {
     let message = parse("switch = \"tor2\"\n").unwrap_err().to_string();
     assert_eq!(message, "t.toml:6: switch: no switch \"tor2\" in the topology; did you mean tor1?");
     let message = parse("[[rule]]\nlinks = \"tor0:p7\"\n").unwrap_err().to_string();
-    assert_eq!(message, "t.toml:3: collector: rule 1: no port p7 at \"tor0\": it has 2 ports, counted from p0");
+    assert_eq!(
+        message,
+        "t.toml:3: collector: rule 1: no port p7 at \"tor0\": it has 2 ports, counted from p0"
+    );
 
     std::fs::write(folder.path().join("net.toml"), "[[ruter]]\n").unwrap();
     let message = parse("").unwrap_err().to_string();
@@ -203,7 +206,10 @@ fn openflow_requires_a_datapath_id_for_every_switch() {
 
     let cases = [
         ("", "switches: no datapath ID for tor0: openflow requires one for every switch"),
-        ("switches = \"tor0 1\"\n", "switches: no datapath ID for tor1: openflow requires one for every switch"),
+        (
+            "switches = \"tor0 1\"\n",
+            "switches: no datapath ID for tor1: openflow requires one for every switch",
+        ),
         ("switches = [\"tor0 1\", \"tor2 2\"]\n", "no switch \"tor2\" in the topology"),
         ("switches = [\"tor0 1\", \"tor1 1\"]\n", "duplicate switch or datapath ID"),
         ("switches = [\"tor0 xyz\", \"tor1 1\"]\n", "invalid datapath ID \"xyz\""),

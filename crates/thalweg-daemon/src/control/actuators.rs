@@ -110,7 +110,10 @@ impl HostFrameSender for Senders {
     fn send(&mut self, to: EndpointId, frame: &[u8]) -> io::Result<()> {
         match self.by_host.get(to.index()) {
             Some(&Some(sender)) => self.senders[sender].send(frame),
-            _ => Err(io::Error::new(io::ErrorKind::AddrNotAvailable, "no interface is configured for this host")),
+            _ => Err(io::Error::new(
+                io::ErrorKind::AddrNotAvailable,
+                "no interface is configured for this host",
+            )),
         }
     }
 }

@@ -194,9 +194,10 @@ impl Driver {
                     tables.repair(changes);
                     None
                 }
-                None => {
-                    Some(Input::RepairFailed(format!("actuator {} cannot repair rules", self.effects.actuator.name())))
-                }
+                None => Some(Input::RepairFailed(format!(
+                    "actuator {} cannot repair rules",
+                    self.effects.actuator.name()
+                ))),
             },
         }
     }
@@ -354,8 +355,9 @@ impl EventLoop for Driver {
     fn finish(&self) {
         let counters = self.control.state().report().counters;
         let decision_to_path = self.control.decision_to_path();
-        let quantile =
-            |share| decision_to_path.quantile(share).map_or(Nanos::ZERO, |time| Nanos(time.as_nanos() as u64));
+        let quantile = |share| {
+            decision_to_path.quantile(share).map_or(Nanos::ZERO, |time| Nanos(time.as_nanos() as u64))
+        };
         tracing::info!(
             rerouted = counters.started,
             confirmed = counters.confirmed,
@@ -400,7 +402,8 @@ fn input(work: &mut Work, event: ControlEvent) -> Option<Input> {
 fn log_decision(decision: &Decision, names: &Names) {
     use thalweg_control::decide::Cause;
     let Decision { pair, from, to, cause, alternatives, .. } = decision;
-    let expected = |address| alternatives.iter().find(|path| path.address == address).map(|path| path.expected);
+    let expected =
+        |address| alternatives.iter().find(|path| path.address == address).map(|path| path.expected);
     let rate = |address| expected(address).map_or_else(|| "unknown".to_owned(), joined);
     let cause = match cause {
         Cause::Congestion(link) => names.link(*link),

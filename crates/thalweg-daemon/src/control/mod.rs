@@ -39,12 +39,12 @@ use super::names;
 pub use super::names::Names;
 pub(crate) use driver::Driver;
 pub use injected::{Delivery, Injected, SwitchTables};
-pub use state::{ControlError, ControlReport, ControlState, PathsReport, PathInfo};
+pub use state::{ControlError, ControlReport, ControlState, PathInfo, PathsReport};
 pub use thalweg_actuators::openflow::SwitchesReport;
 pub use thalweg_control::control_loop::{ActionOutcome, ActionReport, ActionTimes};
 
-use super::collectors::network::Network;
 use super::collectors::control_events::ControlEventSender;
+use super::collectors::network::Network;
 use super::collectors::{CollectorList, Latency, LatencyHistogram};
 use super::config::ControlConfig;
 use super::hub::Hub;

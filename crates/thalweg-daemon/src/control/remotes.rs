@@ -38,10 +38,13 @@ impl Remotes {
     ///
     /// # Errors
     /// If a thread cannot be started.
-    pub(super) fn subscribe(&self, lifecycle: &Lifecycle, event_sender: &ControlEventSender) -> std::io::Result<()> {
+    pub(super) fn subscribe(
+        &self,
+        lifecycle: &Lifecycle,
+        event_sender: &ControlEventSender,
+    ) -> std::io::Result<()> {
         for client in &self.clients {
-            let (client, lifecycle, event_sender) =
-                (client.clone(), lifecycle.clone(), event_sender.clone());
+            let (client, lifecycle, event_sender) = (client.clone(), lifecycle.clone(), event_sender.clone());
             let mut clock = RemoteClock::default();
             let subscribe = move || {
                 client.listen(|item| {

@@ -154,8 +154,12 @@ impl ControlState {
         network: &Arc<NetworkState>,
         clock: Clock,
     ) -> Result<(ControlState, Receiver<()>), StateError> {
-        let control =
-            ControlLoop::new(options(config, read_back_interval), network, config.decider.decider(), clock.now())?;
+        let control = ControlLoop::new(
+            options(config, read_back_interval),
+            network,
+            config.decider.decider(),
+            clock.now(),
+        )?;
         let names = Arc::new(Names::of(control.controller().paths()));
         let (wake, wakeups) = bounded(1);
         let (broken_paths, requests) = (VecDeque::new(), [0; 2]);

@@ -84,9 +84,14 @@ fn each_link(snapshot: &Snapshot, out: &mut Samples<'_>, read: impl Fn(&LinkRepo
 /// All metrics, in the order of the reference.
 pub const METRICS: &[Metric] = &[
     // The daemon.
-    gauge("thalweg_build_info", &["version"], "Always 1. The label is the version of the program.", |s, out| {
-        out.put(&[s.parts.version()], 1);
-    }),
+    gauge(
+        "thalweg_build_info",
+        &["version"],
+        "Always 1. The label is the version of the program.",
+        |s, out| {
+            out.put(&[s.parts.version()], 1);
+        },
+    ),
     gauge(
         "thalweg_start_time_seconds",
         &[],
@@ -125,13 +130,17 @@ pub const METRICS: &[Metric] = &[
         "thalweg_collector_requests_refused_total",
         COLLECTOR,
         "Requests to the collector that were refused because its request queue was full.",
-        |s, out| s.collectors.iter().for_each(|it| out.put(&[it.handle.name()], it.handle.requests_refused())),
+        |s, out| {
+            s.collectors.iter().for_each(|it| out.put(&[it.handle.name()], it.handle.requests_refused()))
+        },
     ),
     counter(
         "thalweg_collector_requests_timed_out_total",
         COLLECTOR,
         "Requests to the collector that timed out.",
-        |s, out| s.collectors.iter().for_each(|it| out.put(&[it.handle.name()], it.handle.requests_timed_out())),
+        |s, out| {
+            s.collectors.iter().for_each(|it| out.put(&[it.handle.name()], it.handle.requests_timed_out()))
+        },
     ),
     gauge(
         "thalweg_collector_memory_bytes",
@@ -146,9 +155,14 @@ pub const METRICS: &[Metric] = &[
     counter("thalweg_ip_packets_total", COLLECTOR, "IP packets among the frames read.", |s, out| {
         each(s, out, |counters| counters.intake.ip.packets);
     }),
-    counter("thalweg_ip_bytes_total", COLLECTOR, "Bytes of these packets, IP header included, link layer excluded.", |s, out| {
-        each(s, out, |counters| counters.intake.ip.bytes.0);
-    }),
+    counter(
+        "thalweg_ip_bytes_total",
+        COLLECTOR,
+        "Bytes of these packets, IP header included, link layer excluded.",
+        |s, out| {
+            each(s, out, |counters| counters.intake.ip.bytes.0);
+        },
+    ),
     counter(
         "thalweg_kernel_drops_total",
         COLLECTOR,
@@ -277,13 +291,18 @@ pub const METRICS: &[Metric] = &[
             out.put(&[], u64::from(tallies.is_in_session()));
         }
     }),
-    counter("thalweg_ipfix_sessions_total", &["outcome"], "Attempts to connect to the IPFIX receiver.", |s, out| {
-        if let Some((_, tallies)) = s.ipfix_export() {
-            let (started, failed) = tallies.sessions();
-            out.put(&["started"], started);
-            out.put(&["failed"], failed);
-        }
-    }),
+    counter(
+        "thalweg_ipfix_sessions_total",
+        &["outcome"],
+        "Attempts to connect to the IPFIX receiver.",
+        |s, out| {
+            if let Some((_, tallies)) = s.ipfix_export() {
+                let (started, failed) = tallies.sessions();
+                out.put(&["started"], started);
+                out.put(&["failed"], failed);
+            }
+        },
+    ),
     counter("thalweg_store_rows_total", &[], "Flow rows written to Parquet files.", |s, out| {
         if let Some(store) = s.flow_store() {
             out.put(&[], store.written);
@@ -303,11 +322,16 @@ pub const METRICS: &[Metric] = &[
             }
         },
     ),
-    gauge("thalweg_store_spool_bytes", &[], "Size of the spool that precedes the Parquet files.", |s, out| {
-        if let Some(store) = s.flow_store() {
-            out.put(&[], store.spool_bytes);
-        }
-    }),
+    gauge(
+        "thalweg_store_spool_bytes",
+        &[],
+        "Size of the spool that precedes the Parquet files.",
+        |s, out| {
+            if let Some(store) = s.flow_store() {
+                out.put(&[], store.spool_bytes);
+            }
+        },
+    ),
     counter("thalweg_cheetah_flows_total", COLLECTOR, "Cheetah flows detected, per direction.", |s, out| {
         each(s, out, |counters| counters.collector.flow_table.cheetahs);
     }),
@@ -465,11 +489,16 @@ pub const METRICS: &[Metric] = &[
             }
         },
     ),
-    counter("thalweg_control_events_total", &[], "Events that collectors sent to the controller.", |s, out| {
-        if let Some(control) = &s.parts.control {
-            out.put(&[], control.events());
-        }
-    }),
+    counter(
+        "thalweg_control_events_total",
+        &[],
+        "Events that collectors sent to the controller.",
+        |s, out| {
+            if let Some(control) = &s.parts.control {
+                out.put(&[], control.events());
+            }
+        },
+    ),
     counter(
         "thalweg_control_events_lost_total",
         &[],
@@ -563,14 +592,9 @@ pub const METRICS: &[Metric] = &[
         },
     ),
     // Sketches.
-    counter(
-        "thalweg_task_windows_total",
-        COLLECTOR,
-        "Windows of measurement tasks completed.",
-        |s, out| {
-            s.collectors.iter().for_each(|it| out.put(&[it.handle.name()], it.handle.windows()));
-        },
-    ),
+    counter("thalweg_task_windows_total", COLLECTOR, "Windows of measurement tasks completed.", |s, out| {
+        s.collectors.iter().for_each(|it| out.put(&[it.handle.name()], it.handle.windows()));
+    }),
     counter(
         "thalweg_task_windows_lost_total",
         COLLECTOR,
@@ -606,14 +630,14 @@ pub const METRICS: &[Metric] = &[
         "Samples that were overwritten while a dump copied them.",
         |s, out| {
             out.put(&[], s.parts.dumps.counters().overwritten);
-            },
-            ),
-            counter(
-                "thalweg_sample_dumps_lost_total",
-                &["reason"],
-                "Dumps of samples that were not written: `failed`, a file could not be written; `too_soon`, within `spacing` of another; \
+        },
+    ),
+    counter(
+        "thalweg_sample_dumps_lost_total",
+        &["reason"],
+        "Dumps of samples that were not written: `failed`, a file could not be written; `too_soon`, within `spacing` of another; \
                  `queue_full`, too many were waiting, or the daemon stopped.",
-                |s, out| {
+        |s, out| {
             let dumps = s.parts.dumps.counters();
             out.put(&["failed"], dumps.failed);
             out.put(&["too_soon"], dumps.too_soon);
@@ -657,7 +681,12 @@ pub const METRICS: &[Metric] = &[
             out.put(&["broken"], s.api.http.connections_broken);
         },
     ),
-    counter("thalweg_log_lines_suppressed_total", &[], "Log lines suppressed by the rate limit.", |s, out| {
-        out.put(&[], s.api.log_suppressed);
-    }),
+    counter(
+        "thalweg_log_lines_suppressed_total",
+        &[],
+        "Log lines suppressed by the rate limit.",
+        |s, out| {
+            out.put(&[], s.api.log_suppressed);
+        },
+    ),
 ];

@@ -298,7 +298,7 @@ impl Server {
             waits: false,
         };
         let routes = Routes::new().add(Method::Get, "/metrics", operation, page);
-        let access = Arc::new(Access::open(address));
+        let access = Arc::new(Access::unrestricted(address));
         let (shown, counters) = (Arc::clone(&report), Arc::<Counters>::default());
         let server =
             thalweg_http::Server::start(address, routes, shown, access, Limits::default(), counters, || {

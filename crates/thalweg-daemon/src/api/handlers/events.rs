@@ -45,7 +45,7 @@ impl Output for EventStream {
     fn into_reply(self) -> Result<Reply, Problem> {
         let EventStream { api, subscription } = self;
         let writer =
-            Writer::new(move |admission, pieces| events::stream(api, subscription, admission, pieces));
+            Writer::new(move |admission, sender| events::stream(api, subscription, admission, sender));
         Ok(Reply::Stream { media_type: EVENT_STREAM, writer })
     }
 }

@@ -78,11 +78,13 @@ impl AsRef<[u8]> for Held {
 /// The samples of one collector, as the body of the answer.
 fn stream(api: &Api, collector: Option<&str>) -> Result<CaptureFile, Problem> {
     let Some(collector) = collector else {
-        return Err(Problem::new(Code::BadParameter, "collector is missing: a file is that of one"));
+        return Err(Problem::new(
+            Code::BadParameter,
+            "missing parameter collector: a capture file contains the samples of one collector",
+        ));
     };
     let pass = api.capture_pass().ok_or_else(|| {
-        Problem::new(Code::TooManyRequests, "samples are being sent to somebody else")
-            .retry_after(NEXT_CAPTURE)
+        Problem::new(Code::TooManyRequests, "another capture file is being sent").retry_after(NEXT_CAPTURE)
     })?;
     let dumped = api.parts().dumps.samples_of(collector, u64::MAX)?;
     Ok(CaptureFile(Bytes::from_owner(Held { bytes: dumped.bytes, _pass: pass })))
