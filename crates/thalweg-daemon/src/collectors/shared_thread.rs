@@ -51,7 +51,7 @@ impl SharedThread {
     /// Starts the thread. It ends after this is dropped and all collectors have ended.
     ///
     /// # Errors
-    /// If the system has no more threads.
+    /// If the thread cannot be started.
     pub(crate) fn start() -> std::io::Result<(SharedThread, JoinHandle<()>)> {
         let (new_member_sender, new_members) = unbounded();
         let run = move || Scheduler { new_members, members: Vec::new(), control: None }.run();

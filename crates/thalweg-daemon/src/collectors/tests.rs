@@ -12,18 +12,18 @@ use crate::event::{Event, EventKind};
 use crate::hub::{Delivery, Hub};
 use sinks::Sinks;
 
-/// How long anything may take that should take a moment.
+/// Timeout of operations that should be immediate.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The folder of the example.
+/// Directory of the example.
 pub(crate) fn example() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/collector")
 }
 
-/// Frames in the example's capture.
+/// Number of frames in the example's capture.
 pub(crate) const FRAMES: u64 = 14_342;
 
-/// A daemon with these collectors at work, in the network of the example.
+/// Starts a daemon with these collectors in the network of the example.
 pub(crate) fn daemon(collectors: &str, folder: &Path) -> (Daemon, Fleet, Config) {
     let config = config(collectors, folder);
     let daemon = Daemon::new(config.versions(), Hub::new(1 << 16));
@@ -41,7 +41,7 @@ fn config(collectors: &str, folder: &Path) -> Config {
     Config::parse(&text, "test.toml", folder).unwrap()
 }
 
-/// A `[[collector]]` that reads the example's capture.
+/// Returns a `[[collector]]` that reads the example's capture.
 pub(crate) fn reads_capture(name: &str) -> String {
     let file = example().join("leaf0.pcapng.zst");
     format!("[[collector]]\nname = {name:?}\nswitch = \"leaf0\"\nfile = {:?}\n", file.to_str().unwrap())
@@ -62,7 +62,7 @@ pub(crate) fn wait_for(daemon: &Daemon, collector: &str, state: &str) -> Collect
     }
 }
 
-/// All events of a collector so far.
+/// Returns all events of a collector so far.
 fn events(daemon: &Daemon, collector: &str) -> Vec<Event> {
     let hub = daemon.hub();
     let mut subscriber = hub.subscribe(Some(0));
@@ -78,7 +78,7 @@ fn events(daemon: &Daemon, collector: &str) -> Vec<Event> {
 }
 
 #[test]
-fn a_capture_gives_the_same_events_each_time_and_so_does_the_emulation_that_it_is_of() {
+fn a_capture_and_its_emulation_give_the_same_events() {
     let folder = tempfile::tempdir().unwrap();
     let experiment = example().join("experiment.toml");
     let emulation = format!(
@@ -108,7 +108,7 @@ fn a_capture_gives_the_same_events_each_time_and_so_does_the_emulation_that_it_i
 }
 
 #[test]
-fn questions_are_answered_while_a_file_is_replayed_and_after_its_end() {
+fn requests_are_served_during_a_replay_and_after_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let text = [reads_capture("slow"), "speed = 0.01\n".to_owned(), reads_capture("fast")].concat();
     let (daemon, _fleet, _) = daemon(&text, folder.path());
@@ -129,11 +129,11 @@ fn questions_are_answered_while_a_file_is_replayed_and_after_its_end() {
     assert!(later.value.source.frames <= FRAMES && slow.state() == CollectorState::Running);
     assert_eq!((fast.requests_refused(), fast.requests_timed_out()), (0, 0));
     assert!(fast.decision_latency().count() > 0);
-    assert_eq!(fast.arrival_latency().count(), 0, "a file's times are of another clock");
+    assert_eq!(fast.arrival_latency().count(), 0, "the times of a file have another clock");
 }
 
 #[test]
-fn a_collector_whose_file_is_missing_fails_visibly_and_begins_again_when_it_is_there() {
+fn a_missing_file_is_retried() {
     let folder = tempfile::tempdir().unwrap();
     let late = "[[collector]]\nname = \"late\"\nswitch = \"leaf0\"\nfile = \"late.zst\"\n";
     let (daemon, _fleet, _) = daemon(&[late, &reads_capture("other")].concat(), folder.path());
@@ -141,7 +141,7 @@ fn a_collector_whose_file_is_missing_fails_visibly_and_begins_again_when_it_is_t
     let handle = wait_for(&daemon, "late", "failed");
     let CollectorState::Failed { error, retry_at } = handle.state() else { panic!("it has failed") };
     assert!(error.contains("late.zst") && retry_at.is_some(), "{error}");
-    assert_eq!(handle.counters(TIMEOUT).unwrap().value.source.frames, 0, "it answers all the same");
+    assert_eq!(handle.counters(TIMEOUT).unwrap().value.source.frames, 0, "it still serves requests");
     std::fs::copy(example().join("leaf0.pcapng.zst"), folder.path().join("late.zst")).unwrap();
     let handle = wait_for(&daemon, "late", "ended");
     assert!(handle.restarts() >= 1);
@@ -158,7 +158,7 @@ fn a_collector_whose_file_is_missing_fails_visibly_and_begins_again_when_it_is_t
 }
 
 #[test]
-fn a_damaged_file_is_measured_up_to_the_damage_and_not_again() {
+fn a_damaged_file_is_read_once_up_to_the_damage() {
     let folder = tempfile::tempdir().unwrap();
     let capture =
         std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/two-hosts.pcap")).unwrap();
@@ -175,7 +175,7 @@ fn a_damaged_file_is_measured_up_to_the_damage_and_not_again() {
 }
 
 #[test]
-fn a_reload_leaves_alone_what_stays_changes_rules_in_place_and_begins_others_anew() {
+fn a_reload_restarts_only_collectors_whose_source_changed() {
     let folder = tempfile::tempdir().unwrap();
     let text = [reads_capture("same"), reads_capture("ruled"), reads_capture("moved"), reads_capture("gone")];
     let (daemon, mut fleet, before) = daemon(&text.concat(), folder.path());
@@ -198,13 +198,13 @@ fn a_reload_leaves_alone_what_stays_changes_rules_in_place_and_begins_others_ane
     fleet.reload(&after.collectors);
     let names: Vec<String> = daemon.collectors().iter().map(|handle| handle.name().to_owned()).collect();
     assert_eq!(names, ["new", "moved", "same", "ruled"]);
-    assert_eq!(same_before.counters(TIMEOUT).unwrap().value, frames("same"), "the same thread answers");
+    assert_eq!(same_before.counters(TIMEOUT).unwrap().value, frames("same"), "the same thread replies");
     let ruled = frames("ruled");
-    assert_eq!(ruled.source.frames, FRAMES, "its source was not opened again");
-    assert_eq!(ruled.flows, 0, "its flows begin anew");
-    let handed_on: u64 = ruled.collector.flow_table.records.iter().sum();
-    assert_eq!(handed_on, ruled.collector.flow_table.flows, "those before were handed on");
-    // What is counted goes on, with the same source or another.
+    assert_eq!(ruled.source.frames, FRAMES, "its source was not reopened");
+    assert_eq!(ruled.flows, 0, "the new flow table is empty");
+    let exported: u64 = ruled.collector.flow_table.records.iter().sum();
+    assert_eq!(exported, ruled.collector.flow_table.flows, "the old flows were exported");
+    // Counters continue, with the same source or another.
     assert_eq!(ruled.collector.flow_table.flows, ruled_before.collector.flow_table.flows);
     assert_eq!(ruled.collector.rates, ruled_before.collector.rates);
     let moved = frames("moved");
@@ -219,7 +219,7 @@ fn a_reload_leaves_alone_what_stays_changes_rules_in_place_and_begins_others_ane
 }
 
 #[test]
-fn a_new_version_of_the_network_is_taken_up_and_one_without_the_switch_refused() {
+fn a_network_version_without_a_monitored_switch_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (daemon, _fleet, config) = daemon(&reads_capture("a"), folder.path());
     let handle = wait_for(&daemon, "a", "ended");
@@ -232,12 +232,12 @@ fn a_new_version_of_the_network_is_taken_up_and_one_without_the_switch_refused()
     let other = state.to_toml().replace("leaf0", "leaf9");
     let other = thalweg_network::NetworkState::from_toml(&other, "other").unwrap();
     let error = daemon.set_network(other).unwrap_err().to_string();
-    assert_eq!(error, "collector a watches switch \"leaf0\", which is not in this topology");
+    assert_eq!(error, "switch \"leaf0\" of collector a is not in this topology");
     assert_eq!(daemon.network().unwrap().newest().number, 2);
 }
 
 #[test]
-fn a_network_that_is_told_of_later_gives_ports_and_links() {
+fn a_network_can_be_set_later() {
     let folder = tempfile::tempdir().unwrap();
     let text = [reads_capture("a"), "speed = 0.01\n".to_owned()].concat();
     let config = Config::parse(&text, "test.toml", folder.path()).unwrap();
@@ -256,7 +256,7 @@ fn a_network_that_is_told_of_later_gives_ports_and_links() {
 }
 
 #[test]
-fn tasks_of_a_file_answer_the_same_each_time() {
+fn tasks_of_a_file_are_deterministic() {
     let folder = tempfile::tempdir().unwrap();
     let tasks = "tasks = [\"heavy:5%\", \"distinct\", \"change:2ms>10%\"]\nwindow = \"1ms\"\n".to_owned();
     let text = [reads_capture("a"), tasks.clone(), reads_capture("b"), tasks].concat();
@@ -273,7 +273,7 @@ fn tasks_of_a_file_answer_the_same_each_time() {
 }
 
 #[test]
-fn a_panic_in_one_collector_is_shown_waited_after_and_recovered_from_while_others_go_on() {
+fn a_panicking_collector_restarts_and_others_continue() {
     let folder = tempfile::tempdir().unwrap();
     let interface =
         |name: &str| format!("[[collector]]\nname = {name:?}\nswitch = \"leaf0\"\ninterface = {name:?}\n");
@@ -281,14 +281,14 @@ fn a_panic_in_one_collector_is_shown_waited_after_and_recovered_from_while_other
     let (daemon, mut fleet, _) = daemon(&text, folder.path());
     let failing = wait_for(&daemon, injected::PANICS_TWICE_INTERFACE, "failed");
     let CollectorState::Failed { error, retry_at } = failing.state() else { panic!("it has failed") };
-    assert_eq!(error, "a mistake of the program: provoked by a test");
+    assert_eq!(error, "internal error: provoked by a test");
     assert!(retry_at.is_some());
     let well = daemon.collector(injected::HEALTHY_INTERFACE).unwrap();
     let beats = well.heartbeat();
     let frames = failing.counters(TIMEOUT).unwrap().value.source.frames;
     let start = Instant::now();
     let recovered = wait_for(&daemon, injected::PANICS_TWICE_INTERFACE, "running");
-    // Two waits follow each other, and the second is longer.
+    // Two delays, the second longer.
     while recovered.restarts() < 2 || recovered.state() != CollectorState::Running {
         assert!(start.elapsed() < TIMEOUT, "{:?}", recovered.state());
         std::thread::sleep(Duration::from_millis(5));
@@ -312,7 +312,7 @@ fn a_panic_in_one_collector_is_shown_waited_after_and_recovered_from_while_other
 }
 
 #[test]
-fn a_collector_whose_pipe_nobody_writes_to_runs_and_stops() {
+fn a_collector_of_an_idle_pipe_can_be_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -326,7 +326,7 @@ fn a_collector_whose_pipe_nobody_writes_to_runs_and_stops() {
 }
 
 #[test]
-fn the_last_records_of_a_live_source_wait_for_room_and_those_that_find_none_are_counted() {
+fn last_records_of_a_live_source_wait_for_the_writer() {
     let folder = tempfile::tempdir().unwrap();
     let (sender, receiver) = crossbeam_channel::bounded(1);
     let sinks = Sinks { records: Some(sender), ..Sinks::default() };
@@ -346,7 +346,7 @@ fn the_last_records_of_a_live_source_wait_for_room_and_those_that_find_none_are_
         (fleet, handle)
     };
     let filler = || sinks::Records { collector: "b".into(), stats: Default::default(), records: Vec::new() };
-    // The writer is slow, and takes it in the end.
+    // A slow writer.
     sinks.records.as_ref().unwrap().send(filler()).unwrap();
     let (mut fleet, handle) = start(&sinks);
     let stopping = std::thread::spawn(move || fleet.stop());
@@ -358,7 +358,7 @@ fn the_last_records_of_a_live_source_wait_for_room_and_those_that_find_none_are_
     stopping.join().unwrap();
     assert!(received > 0);
     assert_eq!((handle.records_lost(), handle.records_waiting()), (RecordsLost::default(), received as u64));
-    // The writer hangs.
+    // A writer that hangs.
     sinks.records.as_ref().unwrap().send(filler()).unwrap();
     let (mut fleet, handle) = start(&sinks);
     let start = Instant::now();

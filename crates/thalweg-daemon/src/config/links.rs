@@ -74,19 +74,19 @@ impl FromStr for LinkSelection {
         if let Some((from, to)) = text.split_once(" > ") {
             return Ok(LinkSelection::From(from.trim().to_owned(), to.trim().to_owned()));
         }
-        let (rest, way) = match text.rsplit_once(':') {
+        let (rest, direction) = match text.rsplit_once(':') {
             Some((rest, "in")) => (rest, Some(Way::Input)),
             Some((rest, "out")) => (rest, Some(Way::Output)),
             _ => (text, None),
         };
         match rest {
-            "hosts" => return Ok(LinkSelection::Hosts(way)),
-            "switches" => return Ok(LinkSelection::Switches(way)),
+            "hosts" => return Ok(LinkSelection::Hosts(direction)),
+            "switches" => return Ok(LinkSelection::Switches(direction)),
             _ => {}
         }
         let (switch, port) = rest.rsplit_once(":p").ok_or_else(invalid)?;
         let port = port.parse().map_err(|_| invalid())?;
-        Ok(LinkSelection::Port(switch.to_owned(), PortIndex(port), way))
+        Ok(LinkSelection::Port(switch.to_owned(), PortIndex(port), direction))
     }
 }
 
@@ -95,17 +95,19 @@ impl fmt::Display for LinkSelection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LinkSelection::All => f.write_str("all"),
-            LinkSelection::Hosts(way) => write!(f, "hosts{}", suffix(*way)),
-            LinkSelection::Switches(way) => write!(f, "switches{}", suffix(*way)),
+            LinkSelection::Hosts(direction) => write!(f, "hosts{}", suffix(*direction)),
+            LinkSelection::Switches(direction) => write!(f, "switches{}", suffix(*direction)),
             LinkSelection::From(from, to) => write!(f, "{from} > {to}"),
-            LinkSelection::Port(switch, port, way) => write!(f, "{switch}:{port}{}", suffix(*way)),
+            LinkSelection::Port(switch, port, direction) => {
+                write!(f, "{switch}:{port}{}", suffix(*direction))
+            }
         }
     }
 }
 
 /// Returns the suffix that selects one direction.
-fn suffix(way: Option<Way>) -> &'static str {
-    match way {
+fn suffix(direction: Option<Way>) -> &'static str {
+    match direction {
         None => "",
         Some(Way::Input) => ":in",
         Some(Way::Output) => ":out",
@@ -122,14 +124,18 @@ impl LinkSelection {
     /// If there is no such switch.
     pub fn at(&self, topology: &Topology, router: RouterId) -> Result<Vec<LinkSide>, LinkSelectionError> {
         let all = (0..topology.ports(router)).map(|port| PortIndex(port as u16));
-        let both = |port| [Way::Input, Way::Output].map(|way| LinkSide { port, way });
-        let of = |way: Option<Way>| move |side: &LinkSide| way.is_none_or(|way| side.way == way);
+        let both = |port| [Way::Input, Way::Output].map(|direction| LinkSide { port, way: direction });
+        let of = |direction: Option<Way>| {
+            move |side: &LinkSide| direction.is_none_or(|direction| side.way == direction)
+        };
         let is_rack = |port: &PortIndex| port.index() < topology.rack_size(router);
         Ok(match self {
             LinkSelection::All => all.flat_map(both).collect(),
-            LinkSelection::Hosts(way) => all.filter(is_rack).flat_map(both).filter(of(*way)).collect(),
-            LinkSelection::Switches(way) => {
-                all.filter(|port| !is_rack(port)).flat_map(both).filter(of(*way)).collect()
+            LinkSelection::Hosts(direction) => {
+                all.filter(is_rack).flat_map(both).filter(of(*direction)).collect()
+            }
+            LinkSelection::Switches(direction) => {
+                all.filter(|port| !is_rack(port)).flat_map(both).filter(of(*direction)).collect()
             }
             LinkSelection::From(from, to) => {
                 let (from_node, to_node) = (node(topology, from)?, node(topology, to)?);
@@ -137,15 +143,15 @@ impl LinkSelection {
                     return Err(LinkSelectionError::NoLink { from: from.clone(), to: to.clone() });
                 }
                 let here = Node::Router(router);
-                let side = |(other, way)| {
+                let side = |(other, direction)| {
                     let leads = move |port: &PortIndex| topology.peer(router, *port).node == other;
-                    all.clone().filter(leads).map(move |port| LinkSide { port, way })
+                    all.clone().filter(leads).map(move |port| LinkSide { port, way: direction })
                 };
                 let sides = [(from_node, to_node, Way::Output), (to_node, from_node, Way::Input)];
                 let sides = sides.into_iter().filter(|(at, _, _)| *at == here);
-                sides.flat_map(|(_, other, way)| side((other, way))).collect()
+                sides.flat_map(|(_, other, direction)| side((other, direction))).collect()
             }
-            LinkSelection::Port(switch, port, way) => {
+            LinkSelection::Port(switch, port, direction) => {
                 let node = node(topology, switch)?;
                 let Node::Router(named) = node else {
                     return Err(LinkSelectionError::NoNode { name: switch.clone() });
@@ -154,7 +160,7 @@ impl LinkSelection {
                 if port.index() >= ports {
                     return Err(LinkSelectionError::NoPort { switch: switch.clone(), port: *port, ports });
                 }
-                let sides = both(*port).into_iter().filter(of(*way));
+                let sides = both(*port).into_iter().filter(of(*direction));
                 sides.filter(|_| named == router).collect()
             }
         })
@@ -184,8 +190,9 @@ mod tests {
         assert_eq!(selection.to_string(), text);
         match selection.at(&topology, router) {
             Ok(sides) => {
-                let way = |side: &LinkSide| if side.way == Way::Input { "in" } else { "out" };
-                let sides: Vec<_> = sides.iter().map(|side| format!("{}{}", side.port, way(side))).collect();
+                let direction = |side: &LinkSide| if side.way == Way::Input { "in" } else { "out" };
+                let sides: Vec<_> =
+                    sides.iter().map(|side| format!("{}{}", side.port, direction(side))).collect();
                 sides.join(" ")
             }
             Err(error) => error.to_string(),

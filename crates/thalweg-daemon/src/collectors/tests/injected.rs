@@ -1,4 +1,4 @@
-//! Live sources for tests: what interfaces of certain names give. There is no way to them but from tests.
+//! Live sources for tests, selected by the names of interfaces.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -9,10 +9,10 @@ use crate::clock::wall_clock;
 use crate::collectors::SourceError;
 use crate::config::{CollectorConfig, SourceConfig};
 
-/// Panics twice after some frames, and is well from then on.
+/// Panics twice after some frames, then works.
 pub(in crate::collectors) const PANICS_TWICE_INTERFACE: &str = "panics twice";
 
-/// Gives a frame now and then.
+/// Returns a frame every few milliseconds.
 pub(in crate::collectors) const HEALTHY_INTERFACE: &str = "is well";
 
 /// Ethernet, IPv4, UDP of one byte.
@@ -30,7 +30,7 @@ pub(in crate::collectors) struct Injected {
     counters: SourceCounters,
 }
 
-/// The source in the place of an interface, if it is one of these.
+/// Returns the test source of an interface, if it has one.
 pub(in crate::collectors) fn source(config: &CollectorConfig) -> Option<Injected> {
     static OPENED: AtomicU32 = AtomicU32::new(0);
     let SourceConfig::Interface { name, .. } = &config.source else { return None };
