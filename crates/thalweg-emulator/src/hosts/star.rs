@@ -10,6 +10,7 @@ use crate::fabric::Fabric;
 use crate::outcome::{Fate, Outcome, Place, Reason, Request};
 use crate::packet::{Ecn, Packet};
 use crate::slot::{Slot, SlotClock};
+use crate::ticks::Lag;
 
 /// Bytes of a full-size packet on the wire, and of a slot.
 const SLOT_BYTES: u32 = 1538;
@@ -120,7 +121,7 @@ impl Fabric for Star {
 
     fn inject(&mut self, requests: &[Request]) {
         for Request { packet, .. } in requests {
-            self.interfaces[packet.source().index()].packets.push_back(*packet);
+            self.interfaces[packet.source().index()].packets.push_back(packet.with_lag(Lag::default()));
         }
     }
 
