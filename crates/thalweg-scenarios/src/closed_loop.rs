@@ -346,7 +346,7 @@ impl Tracer {
     }
 
     fn take(&mut self) -> Trace {
-        let control::ControlReport { counters, mut astray, .. } = self.control.state().report();
+        let control::ControlReport { counters, broken_paths: mut astray, .. } = self.control.state().report();
         let new = (counters.astray - self.astray) as usize;
         self.astray = counters.astray;
         self.trace.astray = astray.split_off(astray.len().saturating_sub(new));
