@@ -31,7 +31,7 @@ pub(super) struct Shown {
     /// Events that are known not to have come.
     pub(super) lost: u64,
     /// The flow it stays on.
-    pub(super) frozen: Option<Frozen>,
+    pub(super) pinned: Option<PinnedFlow>,
     /// The latest answer on the flows of a link, and on the flow it stays on.
     pub(super) details: Details,
 }
@@ -57,7 +57,7 @@ pub(super) enum Stream {
 
 /// A flow frozen on.
 #[derive(Clone, Debug)]
-pub(super) struct Frozen {
+pub(super) struct PinnedFlow {
     pub(super) key: FlowKey,
     /// As last seen, once for each collector that sees it.
     pub(super) rows: Vec<FlowRow>,
@@ -102,8 +102,8 @@ impl Shown {
     }
 
     fn take_details(&mut self, details: Details) {
-        if let (Some(frozen), Some(rows)) = (&mut self.frozen, &details.flow) {
-            frozen.take(rows);
+        if let (Some(pinned), Some(rows)) = (&mut self.pinned, &details.flow) {
+            pinned.take(rows);
         }
         self.details = details;
     }
@@ -114,10 +114,10 @@ fn is_told_again(event: &Event) -> bool {
     matches!(event.body, EventBody::Link { crossing: CrossingName::Remains, .. })
 }
 
-impl Frozen {
+impl PinnedFlow {
     /// Begins with a row of the list that it was chosen from.
-    pub(super) fn new(row: &FlowRow) -> Frozen {
-        Frozen { key: row.key, rows: vec![row.clone()], is_seen: true, history: VecDeque::new() }
+    pub(super) fn new(row: &FlowRow) -> PinnedFlow {
+        PinnedFlow { key: row.key, rows: vec![row.clone()], is_seen: true, history: VecDeque::new() }
     }
 
     /// Takes an answer; one that was under way when another flow was chosen is not about this one.

@@ -10,7 +10,7 @@ use thalweg_api::Link;
 use thalweg_wire::FlowKey;
 
 use super::model::{FlowRow, LinkFilter, News, Query, SeenLink, SortBy};
-use super::shown::{Frozen, Shown};
+use super::shown::{PinnedFlow, Shown};
 use crate::terminal::cursor::{Cursor, Step, step_of};
 use crate::terminal::line_box::{Edit, LineBox};
 use crate::terminal::{self, Theme};
@@ -221,9 +221,9 @@ impl TopView {
             }
             Pane::OnLink => {
                 let Some(row) = self.flow_rows.get(self.flows.index().unwrap_or(0)) else { return };
-                let frozen = Frozen::new(row);
+                let pinned = PinnedFlow::new(row);
                 for shown in self.all_shown() {
-                    shown.frozen = Some(frozen.clone());
+                    shown.pinned = Some(pinned.clone());
                 }
                 self.pane = Pane::Flow;
             }
@@ -235,7 +235,7 @@ impl TopView {
         match self.pane {
             Pane::Flow => {
                 self.pane = Pane::OnLink;
-                self.all_shown().for_each(|shown| shown.frozen = None);
+                self.all_shown().for_each(|shown| shown.pinned = None);
             }
             Pane::Events { .. } => self.toggle_events(),
             Pane::OnLink if !self.flow_filter.is_empty() => self.set_filter(""),
@@ -260,7 +260,7 @@ impl TopView {
     fn wanted(&self) -> Query {
         Query {
             link: self.chosen_link().cloned(),
-            flow: self.latest.frozen.as_ref().map(|frozen| frozen.key),
+            flow: self.latest.pinned.as_ref().map(|pinned| pinned.key),
         }
     }
 

@@ -26,8 +26,8 @@ pub(super) fn write(out: &mut impl Write, totals: &Totals, options: &WatchOption
         largest(out, totals)?;
         table(out, totals, meter)?;
     }
-    if let Some(ledger) = &totals.handed_on {
-        handed_on(out, ledger)?;
+    if let Some(ledger) = &totals.exported {
+        exported(out, ledger)?;
     }
     if let Some(ledger) = &totals.tasks {
         tasks(out, totals, ledger, options.top)?;
@@ -152,7 +152,7 @@ fn table(out: &mut impl Write, totals: &Totals, meter: &MeterCounters) -> io::Re
 }
 
 /// Where flows went.
-fn handed_on(out: &mut impl Write, ledger: &Ledger) -> io::Result<()> {
+fn exported(out: &mut impl Write, ledger: &Ledger) -> io::Result<()> {
     if let Some((destination, tallies)) = ledger.export() {
         let sent = tallies.sent();
         let (records, messages) = (grouped(sent.flow_records), grouped(sent.messages));
@@ -238,7 +238,7 @@ fn oddities(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
         (source.other_records, "records of the file without a packet (names, statistics)".into()),
     ];
     let malformed = Malformed::ALL.iter().zip(&intake.malformed);
-    lines.extend(totals.handed_on.iter().flat_map(|ledger| not_handed_on(ledger)));
+    lines.extend(totals.exported.iter().flat_map(|ledger| not_handed_on(ledger)));
     lines.extend(malformed.map(|(kind, tally)| (tally.packets, format!("malformed frames: {kind}"))));
     lines.retain(|(count, _)| *count > 0);
     if !lines.is_empty() {

@@ -14,7 +14,7 @@ use thalweg_daemon::clock::wall_clock;
 use thalweg_linux::privileges::drop_privileges;
 use thalweg_measure::meter::flow_table::Output;
 use thalweg_watch::options::{Show, WatchOptions};
-use thalweg_watch::{Clock, Heard, Message, Totals, ViewFeed, Wants, Watch};
+use thalweg_watch::{Clock, Message, Totals, ViewFeed, Watch, WatchUpdate, WorkerOptions};
 
 use super::json::{Line, Summary};
 use super::live_view::{LiveView, Query, Theme};
@@ -54,7 +54,7 @@ pub fn run(options: &WatchOptions) -> anyhow::Result<Outcome> {
     if watch.is_live() {
         drop_privileges().context("cannot give up the privileges that capturing needed")?;
     }
-    watch.make_outputs(options)?;
+    watch.open_outputs(options)?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         // The first one stops; a second one, while stopping takes its time, ends the process.
@@ -72,9 +72,9 @@ pub fn run(options: &WatchOptions) -> anyhow::Result<Outcome> {
 /// The last words: report or summary line, and warnings.
 fn finish(totals: &Totals, options: &WatchOptions) -> anyhow::Result<Outcome> {
     let mut out = BufWriter::new(io::stdout().lock());
-    let together = totals.tasks.as_ref().and_then(|tasks| tasks.together.as_ref());
-    if let (Show::Json { .. }, Some(together)) = (options.show, together) {
-        json_line(&mut out, &Line::KeptWindows(WindowLine::from(together)))
+    let combined = totals.tasks.as_ref().and_then(|tasks| tasks.combined.as_ref());
+    if let (Show::Json { .. }, Some(combined)) = (options.show, combined) {
+        json_line(&mut out, &Line::KeptWindows(WindowLine::from(combined)))
             .context("cannot write to standard output")?;
     }
     match options.show {
@@ -97,8 +97,9 @@ fn random_seed() -> u64 {
 /// The report alone, with a progress bar while files are read.
 fn show_summary(watch: Watch, options: &WatchOptions, stop: &AtomicBool) -> anyhow::Result<Totals> {
     let mut progress = FileProgress::new(&watch);
-    let wants = Wants { records: watch.hands_on(), views: progress.views(), largest: options.top };
-    let totals = thalweg_watch::run(watch, wants, stop, |heard, _| progress.hear(&heard));
+    let worker_options =
+        WorkerOptions { records: watch.exports_flows(), views: progress.views(), largest: options.top };
+    let totals = thalweg_watch::run(watch, worker_options, stop, |update, _| progress.update(&update));
     progress.bar.finish_and_clear();
     Ok(totals?)
 }
@@ -106,15 +107,19 @@ fn show_summary(watch: Watch, options: &WatchOptions, stop: &AtomicBool) -> anyh
 /// Lines of JSON as things happen.
 fn show_json(watch: Watch, options: &WatchOptions, stop: &AtomicBool, flows: bool) -> anyhow::Result<Totals> {
     let mut progress = FileProgress::new(&watch);
-    let wants = Wants { records: flows || watch.hands_on(), views: progress.views(), largest: options.top };
+    let worker_options = WorkerOptions {
+        records: flows || watch.exports_flows(),
+        views: progress.views(),
+        largest: options.top,
+    };
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout());
     let mut written = Ok(());
-    let totals = thalweg_watch::run(watch, wants, stop, |heard, _| {
-        progress.hear(&heard);
+    let totals = thalweg_watch::run(watch, worker_options, stop, |update, _| {
+        progress.update(&update);
         if written.is_ok() {
-            written = match heard {
-                Heard::Message(Message::Output(output)) => output_lines(&mut out, output, flows),
-                Heard::Window(finished) => {
+            written = match update {
+                WatchUpdate::Message(Message::Output(output)) => output_lines(&mut out, output, flows),
+                WatchUpdate::Window(finished) => {
                     json_line(&mut out, &Line::Window(finished.into())).and_then(|()| out.flush())
                 }
                 _ => out.flush(),
@@ -150,16 +155,20 @@ fn show_live(watch: Watch, options: &WatchOptions, stop: &AtomicBool) -> anyhow:
     let (snapshots, shown) = bounded(SNAPSHOTS_IN_FLIGHT);
     let (asked, queries) = unbounded::<Query>();
     let query = Arc::new(Mutex::new(Query::default()));
-    let wants = Wants { records: watch.hands_on(), views: Some(Arc::clone(&query)), largest: options.top };
+    let worker_options = WorkerOptions {
+        records: watch.exports_flows(),
+        views: Some(Arc::clone(&query)),
+        largest: options.top,
+    };
     let mut feed = ViewFeed::new(watch.workers(), watch.is_live(), watch.is_replayed(), options.table);
     std::thread::scope(|scope| {
         let running = scope.spawn(move || {
             let current = || query.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let totals = thalweg_watch::run(watch, wants, stop, |heard, totals| {
+            let totals = thalweg_watch::run(watch, worker_options, stop, |update, totals| {
                 if let Some(latest) = queries.try_iter().last() {
                     *query.lock().unwrap_or_else(PoisonError::into_inner) = latest;
                 }
-                if let Heard::Message(Message::View(view)) = heard {
+                if let WatchUpdate::Message(Message::View(view)) = update {
                     feed.add((**view).clone());
                     // A terminal that does not keep up gets a later one; the view may have been left already.
                     let _ = snapshots.try_send(feed.snapshot(&current(), totals, false));
@@ -201,8 +210,8 @@ impl FileProgress {
         (!self.bar.is_hidden()).then(|| Arc::new(Mutex::new(nothing)))
     }
 
-    fn hear(&mut self, heard: &Heard<'_>) {
-        let Heard::Message(Message::View(view)) = heard else { return };
+    fn update(&mut self, update: &WatchUpdate<'_>) {
+        let WatchUpdate::Message(Message::View(view)) = update else { return };
         let Some(reading) = &view.reading else { return };
         let progress = reading.inputs.iter().filter_map(|input| input.progress);
         let (done, total) = progress.fold((0, 0), |sum, part| (sum.0 + part.done, sum.1 + part.total));

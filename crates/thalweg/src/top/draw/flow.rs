@@ -8,7 +8,7 @@ use ratatui::widgets::Paragraph;
 use thalweg_wire::{BitRate, Bytes, Timestamp};
 
 use super::super::model::FlowRow;
-use super::super::shown::Frozen;
+use super::super::shown::PinnedFlow;
 use super::super::view::TopView;
 use super::flows::share;
 use super::rate::{basis_text, bits, bound_in_words};
@@ -25,34 +25,34 @@ const PEAK_WIDTH: u16 = 18;
 /// Draws the flow frozen on.
 pub(super) fn draw(view: &TopView, frame: &mut Frame, area: Rect) {
     let theme = view.theme;
-    let Some(frozen) = &view.shown().frozen else { return };
-    let state = match frozen.is_seen {
+    let Some(pinned) = &view.shown().pinned else { return };
+    let state = match pinned.is_seen {
         true => Span::styled(" seen ", theme.good()),
         false => Span::styled(" no collector sees it any more ", theme.warning()),
     };
-    let protocol = frozen.key.protocol.to_string();
+    let protocol = pinned.key.protocol.to_string();
     let taken = state.width() + protocol.len() + 10;
-    let name = endpoint::both(&frozen.key, area.width.saturating_sub(taken as u16));
+    let name = endpoint::both(&pinned.key, area.width.saturating_sub(taken as u16));
     let title = Line::styled(format!(" flow {protocol} {name} "), theme.strong());
     let block = rule(theme, title, Line::from(state));
     let inner = block.inner(area);
     frame.render_widget(block, area);
-    let lines: Vec<Line> = frozen.rows.iter().flat_map(|row| lines(theme, row)).collect();
+    let lines: Vec<Line> = pinned.rows.iter().flat_map(|row| lines(theme, row)).collect();
     let [facts, history] =
         Layout::vertical([Constraint::Length(lines.len() as u16 + 1), Constraint::Min(0)]).areas(inner);
     frame.render_widget(Paragraph::new(lines), facts);
-    draw_rates(theme, frozen, frame, Rect { height: history.height.min(HISTORY_HEIGHT), ..history });
+    draw_rates(theme, pinned, frame, Rect { height: history.height.min(HISTORY_HEIGHT), ..history });
 }
 
-fn draw_rates(theme: Theme, frozen: &Frozen, frame: &mut Frame, area: Rect) {
+fn draw_rates(theme: Theme, pinned: &PinnedFlow, frame: &mut Frame, area: Rect) {
     if area.height == 0 {
         return;
     }
     let [label, history] =
         Layout::horizontal([Constraint::Length(PEAK_WIDTH), Constraint::Min(0)]).areas(area);
-    let peak = frozen.history.iter().copied().max().unwrap_or(0);
+    let peak = pinned.history.iter().copied().max().unwrap_or(0);
     frame.render_widget(Line::styled(format!(" max {}", BitRate(peak)), theme.muted()), label);
-    let rates = frozen.history.iter().copied().take(usize::from(history.width)).collect();
+    let rates = pinned.history.iter().copied().take(usize::from(history.width)).collect();
     draw_history(frame, history, rates, theme.outward());
 }
 

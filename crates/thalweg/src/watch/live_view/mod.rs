@@ -3,7 +3,7 @@
 //! | file | what it has |
 //! |---|---|
 //! | `view` | the state between two frames, and what keys do to it |
-//! | `frozen` | the flow frozen on |
+//! | `pinned` | the flow frozen on |
 //! | `screen` | that view joined to a terminal |
 //! | `draw/` | state to cells: header, tables, detail, help |
 //!
@@ -16,7 +16,7 @@
 //! `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg live_view`.
 
 mod draw;
-mod frozen;
+mod pinned_flow;
 mod screen;
 mod view;
 

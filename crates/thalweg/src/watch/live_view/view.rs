@@ -7,7 +7,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use thalweg_measure::tasks::{FlowName, Table};
 use thalweg_wire::{FlowKey, Timestamp};
 
-use super::frozen::Frozen;
+use super::pinned_flow::PinnedFlow;
 use crate::terminal::Theme;
 use crate::terminal::cursor::{Cursor, Step, step_of};
 use crate::terminal::line_box::{Edit, LineBox};
@@ -56,7 +56,7 @@ pub(super) enum Pane {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shown {
     pub(super) snapshot: Snapshot,
-    pub(super) frozen: Option<Frozen>,
+    pub(super) pinned: Option<PinnedFlow>,
 }
 
 /// What a key asks of the caller.
@@ -162,7 +162,7 @@ impl LiveView {
             KeyCode::Char('s') => return self.set_sort(|query| query.sort = query.sort.next()),
             KeyCode::Char('r' | 'S') => return self.set_sort(|query| query.descending = !query.descending),
             KeyCode::Char('c') => return self.toggle_cheetahs(),
-            KeyCode::Enter => return self.freeze(),
+            KeyCode::Enter => return self.pin(),
             KeyCode::Esc => return self.escape(),
             _ => {}
         }
@@ -244,7 +244,7 @@ impl LiveView {
     }
 
     /// Freezes on the chosen row, or on the first where none is chosen.
-    fn freeze(&mut self) -> Action {
+    fn pin(&mut self) -> Action {
         let key = match self.pane {
             Pane::Flows => self.rows.get(self.flows.index().unwrap_or(0)).map(|row| row.key),
             Pane::Cheetahs => {
@@ -258,10 +258,10 @@ impl LiveView {
         };
         let Some(key) = key else { return Action::None };
         for shown in std::iter::once(&mut self.latest).chain(&mut self.held) {
-            shown.frozen = Some(Frozen::new(key, &shown.snapshot));
+            shown.pinned = Some(PinnedFlow::new(key, &shown.snapshot));
         }
         self.pane = Pane::Detail { from_cheetahs: self.pane == Pane::Cheetahs };
-        self.query.frozen = Some(key);
+        self.query.pinned = Some(key);
         Action::Query(self.query.clone())
     }
 
@@ -288,9 +288,9 @@ impl LiveView {
     fn leave_to(&mut self, pane: Pane) -> Action {
         self.pane = pane;
         for shown in std::iter::once(&mut self.latest).chain(&mut self.held) {
-            shown.frozen = None;
+            shown.pinned = None;
         }
-        match self.query.frozen.take() {
+        match self.query.pinned.take() {
             Some(_) => Action::Query(self.query.clone()),
             None => Action::None,
         }
@@ -327,8 +327,8 @@ impl LiveView {
     /// Takes a snapshot. While the display is paused it is kept and not shown.
     pub(super) fn receive(&mut self, snapshot: Snapshot) {
         self.latest.snapshot = snapshot;
-        if let Some(frozen) = &mut self.latest.frozen {
-            frozen.update(&self.latest.snapshot);
+        if let Some(pinned) = &mut self.latest.pinned {
+            pinned.update(&self.latest.snapshot);
         }
         if self.held.is_none() {
             self.refresh_rows();

@@ -8,7 +8,7 @@ use thalweg_wire::{Nanos, Timestamp};
 use crate::answers::text::{aside, words};
 use crate::figures::{bound_in_words, bounds, grouped, number, percent};
 use crate::watch::row::row;
-use thalweg_watch::tasks::{Answer, Finished, Health, TaskLedger};
+use thalweg_watch::tasks::{Answer, FinishedWindow, Health, TaskLedger};
 
 /// Writes what was measured, and in how much memory.
 pub(in crate::watch) fn overview(out: &mut impl Write, ledger: &TaskLedger) -> io::Result<()> {
@@ -33,10 +33,10 @@ pub(in crate::watch) fn answers(out: &mut impl Write, ledger: &TaskLedger, top: 
         };
         let kind = if planned.spec.period().is_some() { "periods" } else { "last window" };
         write_answer(out, answer, kind, ledger.window(), top)?;
-        let together = ledger.together.as_ref().filter(|together| together.report.windows > 1);
-        let Some(together) = together else { continue };
-        if let Some(answer) = answer_of(together, number) {
-            let windows = format!("last {} windows", together.report.windows);
+        let combined = ledger.combined.as_ref().filter(|combined| combined.report.windows > 1);
+        let Some(combined) = combined else { continue };
+        if let Some(answer) = answer_of(combined, number) {
+            let windows = format!("last {} windows", combined.report.windows);
             write_answer(out, &answer, &windows, ledger.window(), top)?;
         }
     }
@@ -51,7 +51,7 @@ fn reason(planned: &PlannedTask) -> &'static str {
 }
 
 /// What a task says of several windows together.
-fn answer_of(finished: &Finished, task: usize) -> Option<Answer> {
+fn answer_of(finished: &FinishedWindow, task: usize) -> Option<Answer> {
     let result = finished.report.results.iter().find(|result| result.task == task)?.clone();
     let health = finished.health.get(task).copied().unwrap_or_default();
     Some(Answer { start: finished.report.start, end: finished.report.end, result, health })

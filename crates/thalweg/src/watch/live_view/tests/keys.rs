@@ -58,9 +58,9 @@ fn enter_stays_on_the_chosen_flow_and_escape_goes_back() {
         press_quietly(&mut view, KeyCode::Down);
     }
     let third = view.rows[2].key;
-    assert_eq!(asked(press(&mut view, KeyCode::Enter)).frozen, Some(third));
+    assert_eq!(asked(press(&mut view, KeyCode::Enter)).pinned, Some(third));
     assert_eq!(press(&mut view, KeyCode::Enter), Action::None);
-    assert_eq!(asked(press(&mut view, KeyCode::Esc)).frozen, None);
+    assert_eq!(asked(press(&mut view, KeyCode::Esc)).pinned, None);
     assert_eq!(press(&mut view, KeyCode::Esc), Action::None);
 }
 
@@ -69,8 +69,8 @@ fn a_cheetah_is_frozen_on_from_its_list_and_escape_goes_back_there() {
     let mut view = view();
     press_quietly(&mut view, KeyCode::Char('c'));
     press_quietly(&mut view, KeyCode::End);
-    assert_eq!(asked(press(&mut view, KeyCode::Enter)).frozen, Some(cheetahs()[2].key));
-    assert_eq!(asked(press(&mut view, KeyCode::Esc)).frozen, None);
+    assert_eq!(asked(press(&mut view, KeyCode::Enter)).pinned, Some(cheetahs()[2].key));
+    assert_eq!(asked(press(&mut view, KeyCode::Esc)).pinned, None);
     assert!(screen(&mut view, 80, 24).contains("cheetahs newest first"));
     press_quietly(&mut view, KeyCode::Esc);
     assert!(screen(&mut view, 80, 24).contains("flows by rate"));

@@ -121,7 +121,7 @@ fn snapshot() -> Snapshot {
         cheetahs: cheetahs(),
         matching: top.len() as u64,
         top,
-        frozen: None,
+        pinned: None,
         counters: vec![
             counter("kernel drops", 0, Severity::Loss),
             counter("malformed", 0, Severity::Warning),

@@ -41,12 +41,12 @@ fn one_flow_is_as_recorded() {
         let mut snapshot = snapshot();
         snapshot.top[0].rate =
             [BitRate(300_000_000 + n * n % 17 * 8_000_000), BitRate(2_000_000 + n * 20_000)];
-        snapshot.frozen = snapshot.top.iter().find(|row| Some(row.key) == query.frozen).cloned();
+        snapshot.pinned = snapshot.top.iter().find(|row| Some(row.key) == query.pinned).cloned();
         view.update(snapshot);
     }
     check("detail", &mut view, 80, 24);
     check("detail", &mut view, 120, 40);
-    view.update(Snapshot { top: Vec::new(), frozen: None, ..snapshot() });
+    view.update(Snapshot { top: Vec::new(), pinned: None, ..snapshot() });
     check("detail_ended", &mut view, 80, 24);
 }
 

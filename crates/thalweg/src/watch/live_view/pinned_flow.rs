@@ -11,7 +11,7 @@ const HISTORY: usize = 512;
 
 /// A flow frozen on.
 #[derive(Clone, Debug)]
-pub(super) struct Frozen {
+pub(super) struct PinnedFlow {
     /// The flow; as in its row once that is known, else as in the list it was chosen from.
     pub(super) key: FlowKey,
     /// As last seen.
@@ -24,19 +24,24 @@ pub(super) struct Frozen {
     pub(super) peak: [BitRate; 2],
 }
 
-impl Frozen {
+impl PinnedFlow {
     /// Begins with what a snapshot has of the flow.
-    pub(super) fn new(key: FlowKey, snapshot: &Snapshot) -> Frozen {
-        let mut frozen =
-            Frozen { key, row: None, in_table: false, history: VecDeque::new(), peak: Default::default() };
-        frozen.update(snapshot);
-        frozen
+    pub(super) fn new(key: FlowKey, snapshot: &Snapshot) -> PinnedFlow {
+        let mut pinned = PinnedFlow {
+            key,
+            row: None,
+            in_table: false,
+            history: VecDeque::new(),
+            peak: Default::default(),
+        };
+        pinned.update(snapshot);
+        pinned
     }
 
     /// Takes what the next snapshot has of the flow. One that was under way when the flow was frozen on lacks
-    /// it as [`Snapshot::frozen`], but mostly has it among the others.
+    /// it as [`Snapshot::pinned`], but mostly has it among the others.
     pub(super) fn update(&mut self, snapshot: &Snapshot) {
-        let row = snapshot.frozen.iter().chain(&snapshot.top).find(|row| same_flow(&row.key, &self.key));
+        let row = snapshot.pinned.iter().chain(&snapshot.top).find(|row| same_flow(&row.key, &self.key));
         self.in_table = row.is_some();
         let rate = row.map_or_else(Default::default, |row| row.rate);
         self.history.truncate(HISTORY - 1);
