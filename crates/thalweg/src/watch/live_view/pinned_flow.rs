@@ -1,4 +1,4 @@
-//! The one flow that the view stays on, and the history of its rates while it does.
+//! The pinned flow and the history of its rates.
 
 use std::collections::VecDeque;
 
@@ -6,26 +6,26 @@ use thalweg_wire::{BitRate, FlowKey};
 
 use thalweg_watch::snapshot::{CheetahRow, FlowRow, Snapshot};
 
-/// Samples kept: one a snapshot, more than the widest terminal has columns.
+/// Samples kept, one per snapshot: more than the columns of the widest terminal.
 const HISTORY: usize = 512;
 
-/// A flow frozen on.
+/// The pinned flow.
 #[derive(Clone, Debug)]
 pub(super) struct PinnedFlow {
-    /// The flow; as in its row once that is known, else as in the list it was chosen from.
+    /// Key of the flow, in the direction of its row, or of the list it was selected from until the row is known.
     pub(super) key: FlowKey,
-    /// As last seen.
+    /// Latest row.
     pub(super) row: Option<FlowRow>,
-    /// Whether the latest snapshot had it: if not, it has ended or was evicted.
+    /// Whether the latest snapshot contained the flow. If not, it has ended or was evicted.
     pub(super) in_table: bool,
-    /// Rates each way, one a snapshot, newest first.
+    /// Rates per direction, one per snapshot, newest first.
     pub(super) history: VecDeque<[BitRate; 2]>,
-    /// Highest rate each way in any snapshot since it was frozen on.
+    /// Highest rate per direction since the flow was pinned.
     pub(super) peak: [BitRate; 2],
 }
 
 impl PinnedFlow {
-    /// Begins with what a snapshot has of the flow.
+    /// Pins a flow, with its row of a snapshot.
     pub(super) fn new(key: FlowKey, snapshot: &Snapshot) -> PinnedFlow {
         let mut pinned = PinnedFlow {
             key,
@@ -38,8 +38,8 @@ impl PinnedFlow {
         pinned
     }
 
-    /// Takes what the next snapshot has of the flow. One that was under way when the flow was frozen on lacks
-    /// it as [`Snapshot::pinned`], but mostly has it among the others.
+    /// Applies a snapshot. One that was sent before the flow was pinned lacks it in [`Snapshot::pinned`], but usually contains
+    /// it among the others.
     pub(super) fn update(&mut self, snapshot: &Snapshot) {
         let row = snapshot.pinned.iter().chain(&snapshot.top).find(|row| same_flow(&row.key, &self.key));
         self.in_table = row.is_some();
@@ -53,7 +53,7 @@ impl PinnedFlow {
         }
     }
 
-    /// The latest time that each direction was found to be a cheetah, if it was.
+    /// Returns the latest detection of each direction as a cheetah flow.
     pub(super) fn cheetahs<'a>(&self, snapshot: &'a Snapshot) -> [Option<&'a CheetahRow>; 2] {
         let found = |key: FlowKey| {
             snapshot.cheetahs.iter().filter(|row| row.key == key).max_by_key(|row| row.detected)

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use thalweg::top::Feed;
-use thalweg::top::model::{News, Query, SeenLink};
+use thalweg::top::model::{ObservedLink, Query, Update};
 use thalweg_api::client::{Client, ClientOptions, Loss};
 
 use crate::api::client::PATIENCE;
@@ -68,11 +68,11 @@ fn a_daemon_that_is_not_there_is_a_failure_and_a_wrong_address_wrong_usage() {
 }
 
 /// The next news that are wanted.
-fn next<T>(feed: &Feed, mut wanted: impl FnMut(News) -> Option<T>) -> T {
+fn next<T>(feed: &Feed, mut wanted: impl FnMut(Update) -> Option<T>) -> T {
     let until = Instant::now() + PATIENCE;
     loop {
-        let news = feed.news.recv_deadline(until).expect("no such news come");
-        if let Some(found) = wanted(news) {
+        let update = feed.updates.recv_deadline(until).expect("no such news come");
+        if let Some(found) = wanted(update) {
             return found;
         }
     }
@@ -86,24 +86,26 @@ fn feed(base: &str) -> Feed {
 fn the_feed_tells_what_the_daemon_says_what_is_chosen_and_events() {
     let fixture = Fixture::new();
     let feed = feed(&fixture.client.base);
-    let snapshot = next(&feed, |news| if let News::Asked(snapshot) = news { Some(snapshot) } else { None });
+    let snapshot =
+        next(&feed, |update| if let Update::Snapshot(snapshot) = update { Some(snapshot) } else { None });
     assert_eq!(snapshot.health.name, "thalweg");
     assert_eq!(snapshot.collectors.len(), 2);
     let busiest = snapshot.details.on_link.unwrap();
     assert_eq!(busiest.link.link, "tor0:p0:in", "of those that carry the same, the first by name");
-    let link = SeenLink { link: "tor0:p3:out".to_owned(), collector: "tor0".to_owned() };
+    let link = ObservedLink { link: "tor0:p3:out".to_owned(), collector: "tor0".to_owned() };
     let query = Query { link: Some(link.clone()), flow: None };
     feed.queries.send(query).unwrap();
-    let chosen = next(&feed, |news| if let News::Chosen(details) = news { Some(details) } else { None });
-    let chosen = chosen.on_link.unwrap();
-    assert_eq!(chosen.link, link);
-    let query = Query { link: None, flow: Some(chosen.flows[0].key) };
+    let selected =
+        next(&feed, |update| if let Update::Details(details) = update { Some(details) } else { None });
+    let selected = selected.on_link.unwrap();
+    assert_eq!(selected.link, link);
+    let query = Query { link: None, flow: Some(selected.flows[0].key) };
     feed.queries.send(query).unwrap();
-    let flow = next(&feed, |news| match news {
-        News::Chosen(details) => details.flow,
+    let flow = next(&feed, |update| match update {
+        Update::Details(details) => details.flow,
         _ => None,
     });
-    assert_eq!(flow[0].key, chosen.flows[0].key);
+    assert_eq!(flow[0].key, selected.flows[0].key);
 }
 
 /// Stands between a client and a daemon, and cuts their connections when it is told to.
@@ -150,17 +152,17 @@ fn no_event_is_missed_or_told_twice_when_the_connection_is_lost_even_before_the_
     let relay = Relay::before(&fixture);
     let feed = feed(&relay.base);
     for round in 0..2 {
-        next(&feed, |news| matches!(news, News::Subscribed).then_some(()));
+        next(&feed, |update| matches!(update, Update::Subscribed).then_some(()));
         // The position has to be there, which tells of itself by nothing that could be waited for.
         std::thread::sleep(Duration::from_millis(200));
         relay.cut();
-        next(&feed, |news| matches!(news, News::Unsubscribed { .. }).then_some(()));
+        next(&feed, |update| matches!(update, Update::Unsubscribed { .. }).then_some(()));
         fixture.publish(3);
         let mut numbers = Vec::new();
-        next(&feed, |news| {
-            match news {
-                News::Event(event) => numbers.push(event.id),
-                News::Lost(loss) => panic!("{loss:?}"),
+        next(&feed, |update| {
+            match update {
+                Update::Event(event) => numbers.push(event.id),
+                Update::Lost(loss) => panic!("{loss:?}"),
                 _ => {}
             }
             (numbers.len() == 3).then_some(())
@@ -177,13 +179,13 @@ fn a_slow_view_is_told_what_it_lost() {
     use thalweg_daemon::hub::Hub;
     let fixture = Fixture::with_hub(Hub::new(8), |_| {});
     let feed = feed(&fixture.client.base);
-    next(&feed, |news| matches!(news, News::Subscribed).then_some(()));
+    next(&feed, |update| matches!(update, Update::Subscribed).then_some(()));
     fixture.publish(20_000);
     let (mut told, mut lost) = (0, 0);
-    next(&feed, |news| {
-        match news {
-            News::Event(_) => told += 1,
-            News::Lost(Loss::TooSlow(count)) => lost += count,
+    next(&feed, |update| {
+        match update {
+            Update::Event(_) => told += 1,
+            Update::Lost(Loss::TooSlow(count)) => lost += count,
             _ => {}
         }
         (told + lost == 20_000).then_some(())
