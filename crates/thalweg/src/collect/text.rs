@@ -8,7 +8,7 @@ use thalweg_wire::Bytes;
 use thalweg_wire::flow_export::decode::Transport;
 
 use super::status::Status;
-use crate::figures::{grouped, moment};
+use crate::figures::{date_time, grouped};
 
 /// Formats the report.
 pub(super) fn report(status: &Status, directory: &Path, capture: Option<&ReplayCounts>) -> String {
@@ -155,7 +155,7 @@ fn line(text: &mut String, exporter: &ExporterReport) {
         grouped(exporter.counts.records),
         grouped(exporter.counts.lost),
         exporter.templates,
-        moment(exporter.last_received),
+        date_time(exporter.last_received),
     );
 }
 

@@ -249,12 +249,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn defaults_and_examples_are_accepted_and_every_key_says_what_it_means() {
+    fn defaults_and_examples_are_valid_and_every_key_is_documented() {
         SCHEMA.check();
     }
 
     #[test]
-    fn every_key_is_a_flag_and_no_two_share_a_name() {
+    fn every_key_has_a_flag_and_a_unique_name() {
         let mut flags: Vec<String> = keys().map(|(_, key)| key.flag_name().expect("a flag")).collect();
         let mut names: Vec<&str> = keys().map(|(_, key)| key.name).collect();
         let count = names.len();

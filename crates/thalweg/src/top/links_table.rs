@@ -36,7 +36,7 @@ pub(super) fn table(links: &Links) -> String {
             grouped(link.flows.into()),
             match link.changed.time_ns {
                 0 => "never".to_owned(),
-                changed => crate::figures::moment(Timestamp(changed)),
+                changed => crate::figures::date_time(Timestamp(changed)),
             },
             link.collector.clone(),
         ]

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use thalweg_measure::tasks::{Headline, PlannedTask, Table};
 use thalweg_wire::{Nanos, Timestamp};
 
-use crate::answers::text::{aside, words};
 use crate::figures::{bound_in_words, bounds, grouped, number, percent};
+use crate::task_text::{aside, words};
 use crate::watch::row::row;
 use thalweg_watch::tasks::{Answer, FinishedWindow, Health, TaskLedger};
 
@@ -64,7 +64,8 @@ fn write_answer(
     window: Nanos,
     top: usize,
 ) -> io::Result<()> {
-    let span = format!("{which}, {} to {}", moment(answer.start, window), moment(answer.end, window));
+    let span =
+        format!("{which}, {} to {}", time_of_day(answer.start, window), time_of_day(answer.end, window));
     let notes = notes(&answer.health);
     let table = answer.result.table();
     match &table.headline {
@@ -126,7 +127,7 @@ fn write_rows(out: &mut impl Write, table: &Table, top: usize) -> io::Result<()>
 }
 
 /// Formats the time of day, with milliseconds if the window length needs them.
-fn moment(time: Timestamp, window: Nanos) -> String {
+fn time_of_day(time: Timestamp, window: Nanos) -> String {
     let digits = if window.0.is_multiple_of(1_000_000_000) { 11..19 } else { 11..23 };
     time.to_string()[digits].to_owned()
 }

@@ -7,8 +7,8 @@ use ratatui::widgets::Paragraph;
 use thalweg_measure::tasks::{Headline, Table};
 use thalweg_watch::snapshot::TaskRow;
 
-use crate::answers::text;
 use crate::figures::number;
+use crate::task_text;
 use crate::terminal::Theme;
 use crate::terminal::quantity::grouped;
 use crate::terminal::screen::{counted, draw_history};
@@ -27,7 +27,7 @@ pub(super) fn answer_in_words(row: &TaskRow) -> String {
     match &row.latest {
         None if row.spec.period().is_some() => "needs two complete periods".to_owned(),
         None => "needs a complete window".to_owned(),
-        Some(table) => text::headline(table),
+        Some(table) => task_text::headline(table),
     }
 }
 
@@ -61,7 +61,7 @@ fn more_in_words(row: &TaskRow) -> String {
     let answer = answer_in_words(row);
     match &row.latest {
         Some(Table { headline: Headline::Estimate { more, .. }, .. }) if !more.is_empty() => {
-            format!("{answer}; {}", text::words(more))
+            format!("{answer}; {}", task_text::words(more))
         }
         _ => answer,
     }

@@ -8,8 +8,8 @@ use thalweg_measure::tasks::{self, Headline};
 
 use super::super::view::LiveView;
 use super::task_figures::draw_scalar;
-use crate::answers::text;
 use crate::figures::{interval, number, percent};
+use crate::task_text;
 use crate::terminal::Theme;
 use crate::terminal::endpoint::elided;
 use crate::terminal::quantity::{clock, short};
@@ -113,7 +113,7 @@ fn draw_keys(
 fn row(theme: Theme, table: &tasks::Table, index: usize, is_full: bool, key_width: usize) -> Row<'static> {
     let row = &table.rows[index];
     let right = |text: String| Cell::from(Line::from(text).alignment(Alignment::Right));
-    let (estimate, aside) = (&table.listed_for(row), text::aside(table, row));
+    let (estimate, aside) = (&table.listed_for(row), task_text::aside(table, row));
     let (value, aside, bound) = match is_full {
         true => (number(estimate.value, 0), aside, interval(estimate, 0)),
         false => {
