@@ -99,14 +99,14 @@ mod tests {
         const PLAIN: KeyModifiers = KeyModifiers::NONE;
         const CONTROL: KeyModifiers = KeyModifiers::CONTROL;
         let parts = |left: &str, right: &str| (left.to_owned(), right.to_owned());
-        assert_eq!(typed(&[]), split("tcp :443", ""));
-        assert_eq!(typed(&[(KeyCode::Backspace, PLAIN), (KeyCode::Char('5'), PLAIN)]), split("tcp :445", ""));
-        assert_eq!(typed(&[(KeyCode::Home, PLAIN), (KeyCode::Delete, PLAIN)]), split("", "cp :443"));
-        assert_eq!(typed(&[(KeyCode::Left, PLAIN), (KeyCode::Char('4'), PLAIN)]), split("tcp :444", "3"));
-        assert_eq!(typed(&[(KeyCode::Char('w'), CONTROL)]), split("tcp ", ""));
-        assert_eq!(typed(&[(KeyCode::Char('w'), CONTROL), (KeyCode::Char('w'), CONTROL)]), split("", ""));
-        assert_eq!(typed(&[(KeyCode::Left, PLAIN), (KeyCode::Char('u'), CONTROL)]), split("", "3"));
-        assert_eq!(typed(&[(KeyCode::Char('é'), PLAIN), (KeyCode::Right, PLAIN)]), split("tcp :443", ""));
+        assert_eq!(typed(&[]), parts("tcp :443", ""));
+        assert_eq!(typed(&[(KeyCode::Backspace, PLAIN), (KeyCode::Char('5'), PLAIN)]), parts("tcp :445", ""));
+        assert_eq!(typed(&[(KeyCode::Home, PLAIN), (KeyCode::Delete, PLAIN)]), parts("", "cp :443"));
+        assert_eq!(typed(&[(KeyCode::Left, PLAIN), (KeyCode::Char('4'), PLAIN)]), parts("tcp :444", "3"));
+        assert_eq!(typed(&[(KeyCode::Char('w'), CONTROL)]), parts("tcp ", ""));
+        assert_eq!(typed(&[(KeyCode::Char('w'), CONTROL), (KeyCode::Char('w'), CONTROL)]), parts("", ""));
+        assert_eq!(typed(&[(KeyCode::Left, PLAIN), (KeyCode::Char('u'), CONTROL)]), parts("", "3"));
+        assert_eq!(typed(&[(KeyCode::Char('é'), PLAIN), (KeyCode::Right, PLAIN)]), parts("tcp :443", ""));
     }
 
     #[test]

@@ -18,11 +18,11 @@ pub(crate) const SENDER: &str = "192.0.2.1";
 pub(crate) const RECEIVER: &str = "192.0.2.2";
 
 /// How long anything may take that should take a moment.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Tests that load the machine hold this while they run: exporters and captures on a busy machine miss packets, which none
 /// of them is about.
-pub(crate) static ALONE: Mutex<()> = Mutex::new(());
+pub(crate) static SERIAL: Mutex<()> = Mutex::new(());
 
 /// Two namespaces and the veth pair between them, for as long as the value lives.
 pub(crate) struct Link {
@@ -87,7 +87,7 @@ impl Link {
 
     /// Pings the receiver until it has answered once.
     pub(crate) fn ping_until_answered(&self) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let ping = || self.at_sender("ping").args(["-c", "1", "-W", "1", RECEIVER]).output().unwrap();
         while !ping().status.success() {
             assert!(Instant::now() < deadline, "no answer from the other end");
@@ -217,9 +217,9 @@ impl Watch {
     }
 
     fn wait_until(&mut self, what: &str, mut holds: impl FnMut(&mut Watch) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while !holds(self) {
-            assert!(Instant::now() < deadline, "waited {PATIENCE:?} until {what}: {}", self.told());
+            assert!(Instant::now() < deadline, "waited {TIMEOUT:?} until {what}: {}", self.told());
             sleep(Duration::from_millis(20));
         }
     }
