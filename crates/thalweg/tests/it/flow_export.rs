@@ -48,7 +48,7 @@ fn parquet_files(folder: &Path) -> usize {
 fn every_packet_of_a_file_is_exported_and_stored() {
     let collector = UdpSocket::bind("127.0.0.1:0").unwrap();
     collector.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-    let (place, folder) = (collector.local_addr().unwrap().to_string(), tempfile::tempdir().unwrap());
+    let (destination, folder) = (collector.local_addr().unwrap().to_string(), tempfile::tempdir().unwrap());
     let records = folder.path().to_str().unwrap();
     let run = watch(&["--json", "--ipfix", &destination, "--records", records, &example()]).ended_with(0);
     assert!(run.of_type("flow").is_empty(), "flows are written with --flows only");
