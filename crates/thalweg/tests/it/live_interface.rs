@@ -38,7 +38,7 @@ fn an_interface_that_goes_down_and_up_is_still_measured() {
     link.ping_until_answered();
     sleep(Duration::from_millis(300));
     let ended = watch.interrupt();
-    assert_eq!((ended.code, ended.told.as_str()), (Some(0), ""));
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
     let pings: Vec<_> = ended.of_type("flow").filter(is_ping).collect();
     let answered =
         |record: &&&Value| number(record, "packets") == 1 && number(record, "reverse_packets") == 1;
@@ -59,9 +59,9 @@ fn a_deleted_interface_ends_the_run_with_its_results() {
         sleep(Duration::from_millis(300));
         link.ip_link(&format!("delete {}", link.interface));
         let ended = watch.end();
-        assert_eq!(ended.code, Some(3), "{}", ended.told);
-        assert_eq!(ended.told.matches("thalweg: warning: ").count(), 1, "{}", ended.told);
-        assert!(ended.told.contains(&format!("`{}` is gone", link.interface)), "{}", ended.told);
+        assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+        assert_eq!(ended.stderr.matches("thalweg: warning: ").count(), 1, "{}", ended.stderr);
+        assert!(ended.stderr.contains(&format!("`{}` is gone", link.interface)), "{}", ended.stderr);
         assert!(ended.of_type("flow").any(|record| is_ping(&record)), "{:#?}", ended.lines);
         let cut_short = ended.summary()["cut_short"].as_array().unwrap();
         assert_eq!(cut_short.len(), 1);
@@ -97,7 +97,7 @@ fn privileges_are_dropped_during_the_run() {
 #[test]
 fn a_selected_backend_is_used_and_reported() {
     const NAME: &str = "a_selected_backend_is_used_and_reported";
-    for (backend, told) in [
+    for (backend, expected) in [
         ("prompt", "prompt AF_PACKET, as asked for"),
         ("auto", "has an IP address, and AF_XDP would take its packets away"),
     ] {
@@ -108,7 +108,7 @@ fn a_selected_backend_is_used_and_reported() {
         let ended = watch.interrupt();
         assert_eq!(ended.code, Some(0));
         let name = format!("thalweg: {}: ", link.interface);
-        assert!(ended.told.starts_with(&name) && ended.told.contains(told), "{}", ended.told);
+        assert!(ended.stderr.starts_with(&name) && ended.stderr.contains(expected), "{}", ended.stderr);
         let answered = ended
             .of_type("flow")
             .filter(is_ping)
@@ -130,8 +130,8 @@ fn af_xdp_reports_that_it_takes_packets_from_the_host() {
     assert!(!ping.status.success(), "nobody is to answer");
     let ended = watch.interrupt();
     assert_eq!(ended.code, Some(0));
-    assert!(ended.told.contains("AF_XDP, as asked for"), "{}", ended.told);
-    assert!(ended.told.contains("what comes in no longer reaches it"), "{}", ended.told);
+    assert!(ended.stderr.contains("AF_XDP, as asked for"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("what comes in no longer reaches it"), "{}", ended.stderr);
     let echo = ended.of_type("flow").find(is_ping).expect("a flow of pings");
     assert_eq!((number(echo, "packets"), number(echo, "reverse_packets")), (3, 0));
 }

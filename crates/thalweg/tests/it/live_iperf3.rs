@@ -33,7 +33,7 @@ fn an_iperf3_transfer_is_detected_and_measured() {
     let transfer = Transfer::run(&link);
     drop(ping);
     let ended = watch.interrupt();
-    assert_eq!(ended.code, Some(0), "{}", ended.told);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let lines = &ended.lines;
 
     // The data connection; iperf3's control connection has the same port at the receiver.

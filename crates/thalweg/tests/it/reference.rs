@@ -14,7 +14,7 @@ fn check(page: &str, text: &str) {
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         written == text,
-        "docs/reference/{page} is not what the program says; to rewrite it: \
+        "docs/reference/{page} is outdated; to rewrite it: \
          THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it reference"
     );
 }

@@ -85,7 +85,7 @@ fn a_lower_threshold_detects_more_cheetahs() {
         assert!(number(cheetah, "rate_bps") > 50_000_000, "{cheetah}");
     }
     assert_eq!(run.of_type("cheetah_end").len(), 2);
-    assert!(run.of_type("flow").is_empty(), "flows were not asked for");
+    assert!(run.of_type("flow").is_empty(), "flow lines were not requested");
     assert_eq!(number(&run.summary(), "cheetahs"), 2);
 
     let lower = watch(&["--json", "--rate-threshold", "35mbps", &example()]).ended_with(0);
@@ -331,10 +331,10 @@ fn slow_file(folder: &TempDir, count: u64) -> String {
 fn a_replay_takes_its_duration_over_its_speed() {
     let folder = tempfile::tempdir().unwrap();
     let file = slow_file(&folder, 61); // six seconds
-    let begun = Instant::now();
+    let started = Instant::now();
     let run = watch(&["--json", "--flows", "--replay=10", &file]).ended_with(0);
     // The upper limit depends on the machine.
-    assert!(begun.elapsed() >= Duration::from_millis(300), "{:?}", begun.elapsed());
+    assert!(started.elapsed() >= Duration::from_millis(300), "{:?}", started.elapsed());
     check_accounting(&run);
     assert_eq!(number(&run.summary(), "packets"), 61);
 }
@@ -405,7 +405,7 @@ fn a_closed_pipe_ends_the_program_quietly() {
     serde_json::from_str::<Value>(&line).unwrap();
     drop(output);
     let status = child.wait().unwrap();
-    let mut told = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
-    assert_eq!((status.code(), told.as_str()), (Some(0), ""));
+    let mut stderr = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert_eq!((status.code(), stderr.as_str()), (Some(0), ""));
 }

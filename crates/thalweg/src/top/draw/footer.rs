@@ -40,7 +40,7 @@ pub(super) fn draw(view: &TopView, frame: &mut Frame, area: Rect) {
 
 fn keys(view: &TopView) -> &'static [(&'static str, &'static str)] {
     if view.filter_input.is_some() {
-        return &[("enter", "apply"), ("esc", "cancel"), ("ctrl-u", "clear the line")];
+        return &[("enter", "apply"), ("esc", "clear the filter"), ("ctrl-u", "clear the line")];
     }
     match view.pane {
         Pane::Links if view.is_paused() => {

@@ -52,7 +52,7 @@ impl Daemon {
         });
         // Keep reading: a full pipe would block the daemon.
         std::thread::spawn(move || lines.count());
-        let client = Client::new(format!("http://{}", address.expect("it says where it listens")));
+        let client = Client::new(format!("http://{}", address.expect("it logs its address")));
         Daemon { child, client, folder }
     }
 
@@ -78,12 +78,12 @@ fn a_daemon_serves_measurements_as_documented() {
     let daemon = Daemon::start();
     daemon.wait_for_end();
     let document = daemon.client.get("/v1/openapi.json").json();
-    let checked = |path: &str, asked: &str| {
-        let answer = daemon.client.get(asked);
-        assert_eq!(answer.status, 200, "{asked}: {}", answer.text);
+    let checked = |path: &str, request: &str| {
+        let answer = daemon.client.get(request);
+        assert_eq!(answer.status, 200, "{request}: {}", answer.text);
         let responses = &document["paths"][path]["get"]["responses"];
         let schema = &responses["200"]["content"]["application/json"]["schema"];
-        assert_eq!(faults(&document, schema, &answer.json()), Vec::<String>::new(), "{asked}");
+        assert_eq!(faults(&document, schema, &answer.json()), Vec::<String>::new(), "{request}");
         answer.json()
     };
     let flows = checked("/v1/flows", "/v1/flows?top=10000");

@@ -95,9 +95,9 @@ fn a_peer_that_does_not_read_is_disconnected() {
         options.limits.request_burst = 10_000;
     });
     let mut greedy = fixture.client.raw();
-    let asked = "GET /v1/openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(1_000);
+    let request = "GET /v1/openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(1_000);
     // The server may close the connection before all requests are sent.
-    let _ = greedy.write_all(asked.as_bytes());
+    let _ = greedy.write_all(request.as_bytes());
     let until = Instant::now() + TIMEOUT;
     while fixture.server.api().counts().http.connections_broken == 0 {
         assert!(Instant::now() < until, "the connection is still held");

@@ -84,7 +84,7 @@ fn all_references_resolve_and_all_items_are_described() {
 fn every_response_matches_the_document() {
     let fixture = Fixture::new();
     let document = fixture.client.get("/v1/openapi.json").json();
-    for (path, asked) in [
+    for (path, request) in [
         ("/v1/links", "/v1/links"),
         ("/v1/links/{link}/flows", "/v1/links/tor0:p3:out/flows?top=5"),
         ("/v1/flows", "/v1/flows?top=100"),
@@ -96,14 +96,14 @@ fn every_response_matches_the_document() {
         ("/healthz", "/healthz"),
         ("/readyz", "/readyz"),
     ] {
-        let answer = fixture.client.get(asked);
+        let answer = fixture.client.get(request);
         assert_eq!(
             (answer.status, &answer.headers["content-type"]),
             (200, &"application/json".parse().unwrap()),
-            "{asked}"
+            "{request}"
         );
         let schema = schema(&document, path, "get", "200", "application/json");
-        assert_eq!(faults(&document, schema, &answer.json()), Vec::<String>::new(), "{asked}");
+        assert_eq!(faults(&document, schema, &answer.json()), Vec::<String>::new(), "{request}");
     }
     // Every response had content.
     let tasks = fixture.client.get("/v1/tasks").json();

@@ -28,7 +28,7 @@ fn check_golden(name: &str, text: &str) {
     let golden = fs::read_to_string(&path).unwrap_or_default();
     assert!(
         golden == text,
-        "{name} is not what the program says; if it should be: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test \
+        "{name} differs; to accept the change: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test \
          emulate\n{text}"
     );
 }

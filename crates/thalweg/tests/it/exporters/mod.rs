@@ -85,7 +85,7 @@ fn traffic(link: &Link) {
 
 /// Returns the flows that `thalweg watch` measured: ICMP, TCP and UDP.
 fn on_the_wire(watch: &Ended) -> Counts {
-    assert_eq!(watch.code, Some(0), "{}", watch.told);
+    assert_eq!(watch.code, Some(0), "{}", watch.stderr);
     let mut counts = Counts::new();
     for line in watch.of_type("flow") {
         let (flow, number) = (&line["flow"], |name: &str| line[name].as_u64().unwrap());
@@ -119,8 +119,8 @@ fn packets(counts: &Counts) -> u64 {
 #[track_caller]
 fn run(command: &mut Command) {
     let output = command.stdin(Stdio::null()).output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {stderr}");
 }
 
 /// Starts a program without output.

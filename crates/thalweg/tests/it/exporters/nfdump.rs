@@ -49,10 +49,10 @@ fn check(test: &str, version: &str, format: &str) {
 
 #[test]
 fn nfreplay_netflow_9_matches_the_wire() {
-    check("flows_that_nfreplay_tells_by_netflow_9", "9", "netflow9");
+    check("nfreplay_netflow_9_matches_the_wire", "9", "netflow9");
 }
 
 #[test]
 fn nfreplay_netflow_5_matches_the_wire() {
-    check("flows_that_nfreplay_tells_by_netflow_5", "5", "netflow5");
+    check("nfreplay_netflow_5_matches_the_wire", "5", "netflow5");
 }

@@ -111,7 +111,7 @@ const EXPORT_SILENCE: Duration = Duration::from_secs(2);
 
 #[test]
 fn open_vswitch_netflow_matches_the_wire() {
-    let test = "flows_that_open_vswitch_tells_by_netflow";
+    let test = "open_vswitch_netflow_matches_the_wire";
     let Some((wire, kept)) = export(test, "netflow", &["active_timeout=1"], EXPORT_SILENCE) else { return };
     let mut framed = wire;
     for [packets, octets] in framed.values_mut() {
@@ -124,7 +124,7 @@ fn open_vswitch_netflow_matches_the_wire() {
 #[test]
 fn open_vswitch_ipfix_matches_the_wire_per_direction() {
     let settings = ["sampling=1", "cache_active_timeout=1", "cache_max_flows=1000", "obs_domain_id=7"];
-    let test = "flows_that_open_vswitch_tells_by_ipfix";
+    let test = "open_vswitch_ipfix_matches_the_wire_per_direction";
     let Some((wire, kept)) = export(test, "ipfix", &settings, EXPORT_SILENCE) else { return };
     assert_eq!(kept.counts_of_direction("ipfix", 0), wire, "into the bridge");
     assert_eq!(kept.counts_of_direction("ipfix", 1), wire, "out of the bridge");
@@ -135,7 +135,7 @@ fn open_vswitch_ipfix_matches_the_wire_per_direction() {
 #[test]
 fn open_vswitch_sflow_samples_are_on_the_wire() {
     let settings = ["agent=lo", "sampling=1", "polling=0", "header=128"];
-    let test = "packets_that_open_vswitch_samples_for_sflow";
+    let test = "open_vswitch_sflow_samples_are_on_the_wire";
     let Some((wire, kept)) = export(test, "sflow", &settings, EXPORT_SILENCE) else { return };
     assert_eq!(kept.counts("sflow5"), wire);
     assert_eq!(

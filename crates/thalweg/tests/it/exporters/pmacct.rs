@@ -53,17 +53,17 @@ fn check_flows(test: &str, version: u32, format: &str) {
 
 #[test]
 fn pmacct_netflow_5_matches_the_wire() {
-    check_flows("flows_that_pmacct_tells_by_netflow_5", 5, "netflow5");
+    check_flows("pmacct_netflow_5_matches_the_wire", 5, "netflow5");
 }
 
 #[test]
 fn pmacct_netflow_9_matches_the_wire() {
-    check_flows("flows_that_pmacct_tells_by_netflow_9", 9, "netflow9");
+    check_flows("pmacct_netflow_9_matches_the_wire", 9, "netflow9");
 }
 
 #[test]
 fn pmacct_ipfix_matches_the_wire() {
-    check_flows("flows_that_pmacct_tells_by_ipfix", 10, "ipfix");
+    check_flows("pmacct_ipfix_matches_the_wire", 10, "ipfix");
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn pmacct_sflow_samples_are_on_the_wire() {
     let plugin = format!(
         "plugins: sfprobe\nsfprobe_receiver: {ADDRESS}\nsfprobe_agentip: 192.0.2.1\nsampling_rate: 1\n"
     );
-    let Some((wire, kept)) = export("packets_that_pmacct_samples_for_sflow", &plugin, true) else { return };
+    let Some((wire, kept)) = export("pmacct_sflow_samples_are_on_the_wire", &plugin, true) else { return };
     assert_eq!(kept.counts("sflow5"), wire);
     assert_eq!(
         (kept.rows.len() as u64, kept.sequence_losses()),

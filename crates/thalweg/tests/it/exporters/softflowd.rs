@@ -61,22 +61,22 @@ fn check_from(address: &str, link: &Link, version: &str, format: &str) {
 
 #[test]
 fn softflowd_netflow_5_matches_the_wire() {
-    check("flows_that_softflowd_tells_by_netflow_5", "5", "netflow5");
+    check("softflowd_netflow_5_matches_the_wire", "5", "netflow5");
 }
 
 #[test]
 fn softflowd_netflow_9_matches_the_wire() {
-    check("flows_that_softflowd_tells_by_netflow_9", "9", "netflow9");
+    check("softflowd_netflow_9_matches_the_wire", "9", "netflow9");
 }
 
 #[test]
 fn softflowd_ipfix_matches_the_wire() {
-    check("flows_that_softflowd_tells_by_ipfix", "10", "ipfix");
+    check("softflowd_ipfix_matches_the_wire", "10", "ipfix");
 }
 
 #[test]
 fn softflowd_over_ipv6_matches_the_wire() {
-    let Some((link, _alone)) = link("flows_that_softflowd_tells_over_ipv6", &PROGRAMS) else { return };
+    let Some((link, _alone)) = link("softflowd_over_ipv6_matches_the_wire", &PROGRAMS) else { return };
     // Only on the loopback interface, so that the wire has no neighbour discovery.
     run(link.at_sender("sysctl").args(["-qw", "net.ipv6.conf.lo.disable_ipv6=0"]));
     check_from("[::1]:2055", &link, "9", "netflow9");

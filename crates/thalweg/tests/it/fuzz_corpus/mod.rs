@@ -120,6 +120,6 @@ fn the_corpus_has_every_seed() {
             fs::write(&path, &bytes).unwrap();
         }
         let kept = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        assert!(kept == bytes, "{} is not what seeds.rs makes", path.display());
+        assert!(kept == bytes, "{} differs from seeds.rs", path.display());
     }
 }

@@ -119,9 +119,9 @@ impl Serve {
 
     #[track_caller]
     fn wait(&self, what: &str, matches: impl Fn(&Serve) -> bool) {
-        let begun = Instant::now();
+        let started = Instant::now();
         while !matches(self) {
-            assert!(begun.elapsed() < TIMEOUT, "{what}: {}\n{:?}", self.log(), self.collectors());
+            assert!(started.elapsed() < TIMEOUT, "{what}: {}\n{:?}", self.log(), self.collectors());
             sleep(Duration::from_millis(20));
         }
     }

@@ -32,23 +32,23 @@ fn start_watched(serve: &mut Serve) -> UnixDatagram {
 fn is_well(systemd: &UnixDatagram) {
     let mut bytes = [0; 200];
     while systemd.recv(&mut bytes).is_ok() {}
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut count = 0;
     while count < 4 {
         match systemd.recv(&mut bytes) {
             Ok(length) => count += u32::from(&bytes[..length] == b"WATCHDOG=1"),
             Err(_) => sleep(Duration::from_millis(20)),
         }
-        assert!(begun.elapsed() < Duration::from_secs(10), "it was heard of {count} times");
+        assert!(started.elapsed() < Duration::from_secs(10), "{count} notifications");
     }
 }
 
 #[track_caller]
 fn stops_in_time(mut serve: Serve) -> String {
-    let begun = Instant::now();
+    let started = Instant::now();
     serve.signal("-TERM");
     assert_eq!(serve.ended(), Some(0), "{}", serve.log());
-    assert!(begun.elapsed() < STOP_LIMIT, "{:?}: {}", begun.elapsed(), serve.log());
+    assert!(started.elapsed() < STOP_LIMIT, "{:?}: {}", started.elapsed(), serve.log());
     serve.log()
 }
 
@@ -114,7 +114,7 @@ fn a_pipe_without_a_writer_blocks_neither_start_nor_stop() {
     let systemd = start_watched(&mut serve);
     serve.wait("both read", |serve| serve.has("a", "ended") && serve.has("b", "running"));
     is_well(&systemd);
-    let begun = Instant::now();
+    let started = Instant::now();
     let log = stops_in_time(serve);
-    assert!(begun.elapsed() < Duration::from_secs(4) && !log.contains("stop timed out"), "{log}");
+    assert!(started.elapsed() < Duration::from_secs(4) && !log.contains("stop timed out"), "{log}");
 }

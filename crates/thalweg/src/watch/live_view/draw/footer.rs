@@ -26,7 +26,7 @@ fn state(view: &LiveView) -> Vec<Span<'static>> {
 
 fn keys(view: &LiveView) -> &'static [(&'static str, &'static str)] {
     if view.filter_input.is_some() {
-        return &[("enter", "apply"), ("esc", "cancel"), ("ctrl-u", "clear the line")];
+        return &[("enter", "apply"), ("esc", "clear the filter"), ("ctrl-u", "clear the line")];
     }
     match view.pane {
         Pane::Flows if view.is_paused() => {
