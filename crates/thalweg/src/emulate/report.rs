@@ -58,6 +58,9 @@ fn heading(text: &mut String, results: &Results) {
     if results.warm_up_ns > 0 {
         let _ = write!(time, ", measured after a warm-up of {}", Nanos(results.warm_up_ns));
     }
+    if results.drain_ns > 0 {
+        let _ = write!(time, ", plus {} to drain flows", Nanos(results.drain_ns));
+    }
     if results.interrupted {
         time.push_str("; interrupted");
     }
@@ -89,9 +92,9 @@ fn traffic(text: &mut String, results: &Results) {
     let mut counts = format!("{} started, {} completed", grouped(flows.started), grouped(flows.completed));
     for (count, what) in [
         (flows.unfinished, "unfinished"),
-        (flows.endless, "endless"),
+        (flows.unbounded, "unbounded"),
         (flows.refused, "refused (too many at once)"),
-        (flows.not_kept, "completed but not recorded"),
+        (flows.not_recorded, "completed but not recorded"),
     ] {
         if count > 0 {
             let _ = write!(counts, ", {} {what}", grouped(count));
@@ -101,18 +104,23 @@ fn traffic(text: &mut String, results: &Results) {
     row(
         text,
         "retransmits",
-        &format!("{} segments, {} timeouts", grouped(flows.retransmissions), grouped(flows.timeouts)),
+        &format!(
+            "{} segments, {} of them spurious, {} timeouts",
+            grouped(flows.retransmissions),
+            grouped(flows.spurious_retransmissions),
+            grouped(flows.timeouts)
+        ),
     );
-    if let Some(endless) = &summary.endless {
-        let each = &endless.goodput_bps;
+    if let Some(unbounded) = &summary.unbounded {
+        let each = &unbounded.goodput_bps;
         row(
             text,
-            "endless",
+            "unbounded",
             &format!(
                 "{} flows, {} each on average, fairness {:.3} (Jain)",
-                grouped(endless.flows),
+                grouped(unbounded.flows),
                 rate(each.mean),
-                endless.fairness
+                unbounded.fairness
             ),
         );
     }
@@ -124,16 +132,22 @@ fn flows(text: &mut String, summary: &Summary) {
     }
     let _ = writeln!(
         text,
-        "\n{:<41} {:>21} {:>26}",
-        "Flow completion times", "---- time ----", "------ slowdown ------"
+        "\n{:<44} {:>21} {:>26}",
+        "Flow completion times", "---- time ----", "----- slowdown -----"
     );
     let _ = writeln!(
         text,
-        "  {:<20} {:>9} {:>7} {:>10} {:>10} {:>8} {:>8} {:>8}",
-        "size", "completed", "pending", "mean", "p99", "mean", "median", "p99"
+        "  {:<20} {:>9} {:>10} {:>10} {:>10} {:>8} {:>8} {:>8}",
+        "size", "completed", "unfinished", "mean", "p99", "mean", "median", "p99"
     );
     for class in summary.sizes.iter().filter(|class| class.completed + class.unfinished > 0) {
         let _ = writeln!(text, "{}", size_row(class));
+    }
+    if summary.sizes.iter().any(|class| class.unfinished > 0) {
+        let _ = writeln!(
+            text,
+            "  Some flows did not complete, so the true times of these rows are larger. A longer `drain` lets them complete."
+        );
     }
 }
 
@@ -142,18 +156,18 @@ fn size_row(class: &SizeClassRow) -> String {
     let (completed, unfinished) = (grouped(class.completed), grouped(class.unfinished));
     if class.completed == 0 {
         return format!(
-            "  {name:<20} {completed:>9} {unfinished:>7} {:>10} {:>10} {:>8} {:>8} {:>8}",
+            "  {name:<20} {completed:>9} {unfinished:>10} {:>10} {:>10} {:>8} {:>8} {:>8}",
             "-", "-", "-", "-", "-"
         );
     }
     let time = |nanos: f64| Nanos(nanos as u64).to_string();
     let slowdown = &class.slowdown;
     format!(
-        "  {name:<20} {completed:>9} {unfinished:>7} {:>10} {:>10} {:>8} {:>8} {:>8}",
-        time(class.completion_ns.mean),
-        time(class.completion_ns.p99),
+        "  {name:<20} {completed:>9} {unfinished:>10} {:>10} {:>10} {:>8} {:>8} {:>8}",
+        time(class.fct_ns.mean),
+        time(class.fct_ns.p99),
         number(slowdown.mean, 2),
-        number(slowdown.median, 2),
+        number(slowdown.p50, 2),
         number(slowdown.p99, 2)
     )
 }
@@ -193,8 +207,8 @@ fn links(text: &mut String, links: &[LinkUse]) {
             rate(link.rate_bps),
             100.0 * link.utilisation,
             grouped(link.packets),
-            grouped(link.marked),
-            grouped(link.dropped)
+            grouped(link.marked_packets),
+            grouped(link.dropped_packets)
         );
     }
 }
@@ -221,7 +235,7 @@ fn queues(text: &mut String, queues: &[QueueUse]) {
             text,
             "  {name:<24} {:>8} {:>8} {:>8} {:>8} {:>8} {:>12}",
             number(waits.mean, 1),
-            whole(waits.median),
+            whole(waits.p50),
             whole(waits.p95),
             whole(waits.p99),
             whole(waits.max),
@@ -237,7 +251,7 @@ fn mirrors(text: &mut String, mirrors: &[MirrorUse]) {
     text.push_str("\nMonitor ports\n");
     let _ = writeln!(text, "  {:<24} {:>13} {:>12} {:>13}", "router", "packets", "bytes", "dropped");
     for mirror in mirrors {
-        let (packets, dropped) = (grouped(mirror.packets), grouped(mirror.dropped));
+        let (packets, dropped) = (grouped(mirror.packets), grouped(mirror.dropped_packets));
         let _ = writeln!(
             text,
             "  {:<24} {packets:>13} {:>12} {dropped:>13}",
@@ -273,7 +287,8 @@ fn drops(text: &mut String, results: &Results) {
 /// Legend of a comparison.
 const LEGEND: &str = "\
 queue: queued packets at the port with the longest mean queue, mean and 99th percentile
-small, large: slowdown of flows up to 100 kB and from 10 MB, mean and 99th percentile
+small, large: slowdown of flows up to 100 kB and from 10 MB (completion time over that in an idle network),
+mean and 99th percentile; > marks a lower bound, if flows did not complete
 ";
 
 /// Formats the runs of a sweep as a table.
@@ -286,7 +301,10 @@ pub fn comparison(results: &SweepResults) -> String {
         let class =
             |name: &str| summary.sizes.iter().find(|class| class.class == name && class.completed > 0);
         let slowdown = |name, of: fn(&SizeClassRow) -> f64| {
-            class(name).map_or("-".to_owned(), |class| number(of(class), 2))
+            class(name).map_or("-".to_owned(), |class| {
+                let at_least = if class.unfinished > 0 { ">" } else { "" };
+                format!("{at_least}{}", number(of(class), 2))
+            })
         };
         let queue = |of: fn(&QueueUse) -> f64, decimals| {
             summary.longest_queues.first().map_or("-".to_owned(), |queue| number(of(queue), decimals))
