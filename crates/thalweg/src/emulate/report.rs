@@ -56,10 +56,10 @@ fn heading(text: &mut String, results: &Results) {
     row(text, "scheme", &format!("{scheme}, transport {transport}, seed {seed}"));
     let mut time = Nanos(results.duration_ns).to_string();
     if results.warm_up_ns > 0 {
-        let _ = write!(time, ", measured after a warm-up of {}", Nanos(results.warm_up_ns));
+        let _ = write!(time, ", measured from {} on", Nanos(results.warm_up_ns));
     }
     if results.drain_ns > 0 {
-        let _ = write!(time, ", plus {} to drain flows", Nanos(results.drain_ns));
+        let _ = write!(time, "; drained for {}", Nanos(results.drain_ns));
     }
     if results.interrupted {
         time.push_str("; interrupted");

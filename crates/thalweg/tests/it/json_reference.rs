@@ -61,7 +61,7 @@ fn page() -> String {
 /// Tables of nested objects, by the type of the keys that contain them.
 const PARTS: [(&str, &str); 4] = [
     ("estimate", "An estimate"),
-    ("spread", "A spread"),
+    ("distribution", "A distribution"),
     ("times", "Some times"),
     ("headroom", "What the machine had left"),
 ];
