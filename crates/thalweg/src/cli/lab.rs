@@ -113,7 +113,9 @@ struct StatusArgs {
     json: bool,
 }
 
-/// Run a command on a host and return its exit status.
+/// Run a command on a host.
+///
+/// Exits with code 1 if the command fails.
 #[derive(Args, Debug)]
 struct ExecArgs {
     /// Name of the host, as `thalweg lab status` shows it.

@@ -257,7 +257,7 @@ impl TopView {
     }
 
     /// Returns the current query.
-    fn wanted(&self) -> Query {
+    fn current_query(&self) -> Query {
         Query {
             link: self.selected_link().cloned(),
             flow: self.latest.pinned.as_ref().map(|pinned| pinned.key),
@@ -279,8 +279,8 @@ impl TopView {
         let is_about =
             on_link.filter(|on_link| self.selected_link().is_none_or(|link| *link == on_link.link));
         let flows = is_about.map_or(&[][..], |on_link| &on_link.flows);
-        let wanted = |row: &&FlowRow| self.flow_filter.matches(&row.key, row.flow.cheetah);
-        self.flow_rows = flows.iter().filter(wanted).cloned().collect();
+        let matches = |row: &&FlowRow| self.flow_filter.matches(&row.key, row.flow.cheetah);
+        self.flow_rows = flows.iter().filter(matches).cloned().collect();
         self.flows.follow(&keys_of(&self.flow_rows));
         let numbers = self.event_numbers();
         self.events.follow(&numbers);
@@ -318,13 +318,13 @@ impl TopView {
             }
             () => self.pane_key(key),
         };
-        let wanted = self.wanted();
-        if action == Action::Quit || wanted == self.query {
+        let query = self.current_query();
+        if action == Action::Quit || query == self.query {
             return action;
         }
-        self.query.clone_from(&wanted);
+        self.query.clone_from(&query);
         self.refresh_rows();
-        Action::Query(wanted)
+        Action::Query(query)
     }
 }
 

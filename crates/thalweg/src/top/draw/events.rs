@@ -21,9 +21,9 @@ use crate::terminal::screen::{counted, cut, row_styles, rule, width_of};
 pub(super) fn draw(view: &mut TopView, frame: &mut Frame, area: Rect) {
     let theme = view.theme;
     let is_full_pane = matches!(view.pane, Pane::Events { .. });
-    let aside = aside(view);
-    let title = cut(title(view), usize::from(area.width).saturating_sub(width_of(&aside) + 1));
-    let block = rule(theme, Line::from(title), Line::from(aside));
+    let counts = counts(view);
+    let title = cut(title(view), usize::from(area.width).saturating_sub(width_of(&counts) + 1));
+    let block = rule(theme, Line::from(title), Line::from(counts));
     let inner = block.inner(area);
     frame.render_widget(block, area);
     let count = view.displayed().events.len();
@@ -62,7 +62,7 @@ fn title(view: &TopView) -> Vec<Span<'static>> {
 }
 
 /// Counts received and lost events.
-fn aside(view: &TopView) -> Vec<Span<'static>> {
+fn counts(view: &TopView) -> Vec<Span<'static>> {
     let shown = view.displayed();
     let mut spans = vec![Span::raw(format!(" {}", grouped(shown.received)))];
     if shown.lost > 0 {

@@ -27,7 +27,7 @@ fn the_selection_follows_its_link() {
     query(press(&mut view, KeyCode::Down));
     let mut next = snapshot();
     next.links.iter_mut().find(|link| link.link == "tor0:p1:in").unwrap().utilisation = 0.1;
-    view.update(asked(next));
+    view.update(polled(next));
     assert_eq!(view.selected_link(), Some(&seen("tor0:p1:in")));
 }
 
@@ -79,7 +79,7 @@ fn a_paused_view_shows_later_updates_after_the_pause() {
     assert_eq!(press(&mut view, KeyCode::Char(' ')), Action::None);
     let before = screen(&mut view, 80, 24);
     assert!(before.contains(" PAUSED "));
-    view.update(asked(Snapshot { links: Vec::new(), ..snapshot() }));
+    view.update(polled(Snapshot { links: Vec::new(), ..snapshot() }));
     view.update(Update::Event(Box::new(event(20_000, cheetah()))));
     view.update(poll_error());
     assert_eq!(screen(&mut view, 80, 24), before);

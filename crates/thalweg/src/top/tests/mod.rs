@@ -225,13 +225,13 @@ fn view_of(updates: impl IntoIterator<Item = Update>) -> TopView {
     view
 }
 
-fn asked(snapshot: Snapshot) -> Update {
+fn polled(snapshot: Snapshot) -> Update {
     Update::Snapshot(Box::new(snapshot))
 }
 
 fn view() -> TopView {
     let mut view = view_of(events());
-    view.update(asked(snapshot()));
+    view.update(polled(snapshot()));
     view
 }
 

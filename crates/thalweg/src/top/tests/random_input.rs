@@ -38,9 +38,9 @@ fn any_update() -> impl Strategy<Value = Update> {
     };
     let nothing = Snapshot { collectors: Vec::new(), answered: Vec::new(), links: Vec::new(), ..snapshot() };
     prop_oneof![
-        Just(asked(snapshot())),
-        Just(asked(extreme(snapshot()))),
-        Just(asked(Snapshot { details: Details::default(), ..nothing })),
+        Just(polled(snapshot())),
+        Just(polled(extreme(snapshot()))),
+        Just(polled(Snapshot { details: Details::default(), ..nothing })),
         Just(Update::Details(Box::new(on_link("tor0:p1:in", flows())))),
         Just(poll_error()),
         prop::sample::select(events()),

@@ -80,7 +80,7 @@ fn an_unreachable_daemon_matches_the_golden_screen() {
     check("unreachable", &mut gone, 80, 24);
     let cells = buffer(&mut gone, 80, 24);
     assert_eq!(cells[find(&cells, "! cannot be reached: Connection refused; retry in 2 s")].fg, Color::Red);
-    gone.update(asked(snapshot()));
+    gone.update(polled(snapshot()));
     assert!(!screen(&mut gone, 80, 24).contains("retry in 2 s"));
 }
 
@@ -98,7 +98,7 @@ fn a_link_of_two_collectors_shows_their_names() {
     let mut twice = snapshot();
     let again = |link: &Link| Link { collector: "tor0-emulated".to_owned(), ..link.clone() };
     twice.links = twice.links.iter().flat_map(|link| [link.clone(), again(link)]).collect();
-    let mut view = view_of([asked(twice)]);
+    let mut view = view_of([polled(twice)]);
     check("twice", &mut view, 80, 24);
     check("twice", &mut view, 60, 12);
     check("twice", &mut view, 140, 24);
@@ -120,7 +120,7 @@ fn utilisation_sets_the_colour_of_a_link() {
 fn the_plain_theme_has_no_colours() {
     let mut plain = TopView::new(Theme::PLAIN, "http://127.0.0.1:9477");
     events().into_iter().for_each(|update| plain.update(update));
-    plain.update(asked(snapshot()));
+    plain.update(polled(snapshot()));
     let plain = buffer(&mut plain, 120, 40);
     assert!(plain.content.iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset));
     assert!(plain[find(&plain, "failed: no such")].modifier.contains(Modifier::BOLD));

@@ -38,7 +38,7 @@ fn draw_task(view: &mut LiveView, alone: bool, frame: &mut Frame, area: Rect) {
     let theme = view.theme;
     let Some(row) = view.task().cloned() else { return };
     let table = row.latest.as_ref();
-    let block = rule(theme, title(theme, &row), Line::from(aside(&row, area.width)));
+    let block = rule(theme, title(theme, &row), Line::from(right_title(&row, area.width)));
     let inner = block.inner(area);
     frame.render_widget(block, area);
     match table {
@@ -71,7 +71,7 @@ fn title(theme: Theme, row: &TaskRow) -> Line<'static> {
 }
 
 /// Returns the confidence of the bounds and the size of the sketches.
-fn aside(row: &TaskRow, width: u16) -> Vec<Span<'static>> {
+fn right_title(row: &TaskRow, width: u16) -> Vec<Span<'static>> {
     let mut spans = Vec::new();
     if let Some(confidence) = row.latest.as_ref().and_then(tasks::Table::confidence) {
         spans.push(Span::raw(format!(" confidence {} ", percent(confidence))));

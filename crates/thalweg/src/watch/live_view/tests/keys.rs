@@ -23,10 +23,10 @@ fn a_filter_applies_as_it_is_typed_and_escape_clears_it() {
     let actions = type_text(&mut view, "/icmp");
     let queries: Vec<&Action> = actions.iter().filter(|action| **action != Action::None).collect();
     assert_eq!(queries.len(), 1, "i, ic and icm are not valid filters: {actions:?}");
-    assert_eq!(asked(queries[0].clone()).filter.to_string(), "icmp");
+    assert_eq!(query_of(queries[0].clone()).filter.to_string(), "icmp");
     assert_eq!(press(&mut view, KeyCode::Enter), Action::None);
     assert_eq!(view.rows.len(), 1);
-    assert!(asked(press(&mut view, KeyCode::Esc)).filter.is_empty());
+    assert!(query_of(press(&mut view, KeyCode::Esc)).filter.is_empty());
     assert_eq!(view.rows.len(), flows().len());
 }
 
@@ -37,17 +37,17 @@ fn an_invalid_filter_keeps_the_last_valid_one() {
     assert_eq!(press(&mut view, KeyCode::Enter), Action::None);
     assert!(view.filter_error().is_some());
     assert_eq!(view.query().filter.to_string(), "tcp");
-    assert!(asked(press(&mut view, KeyCode::Esc)).filter.is_empty());
+    assert!(query_of(press(&mut view, KeyCode::Esc)).filter.is_empty());
     assert!(view.filter_error().is_none());
 }
 
 #[test]
 fn s_cycles_the_sort_key_and_r_reverses_the_order() {
     let mut view = view();
-    let orders: Vec<SortBy> = (0..5).map(|_| asked(press(&mut view, KeyCode::Char('s'))).sort).collect();
+    let orders: Vec<SortBy> = (0..5).map(|_| query_of(press(&mut view, KeyCode::Char('s'))).sort).collect();
     assert_eq!(orders, [SortBy::Bytes, SortBy::Packets, SortBy::Age, SortBy::Last, SortBy::Rate]);
     let fastest = view.rows[0].key;
-    assert!(!asked(press(&mut view, KeyCode::Char('r'))).descending);
+    assert!(!query_of(press(&mut view, KeyCode::Char('r'))).descending);
     assert_eq!(view.rows.last().unwrap().key, fastest, "rows are sorted at once");
 }
 
@@ -58,9 +58,9 @@ fn enter_pins_the_selected_flow_and_escape_unpins_it() {
         press_without_query(&mut view, KeyCode::Down);
     }
     let third = view.rows[2].key;
-    assert_eq!(asked(press(&mut view, KeyCode::Enter)).pinned, Some(third));
+    assert_eq!(query_of(press(&mut view, KeyCode::Enter)).pinned, Some(third));
     assert_eq!(press(&mut view, KeyCode::Enter), Action::None);
-    assert_eq!(asked(press(&mut view, KeyCode::Esc)).pinned, None);
+    assert_eq!(query_of(press(&mut view, KeyCode::Esc)).pinned, None);
     assert_eq!(press(&mut view, KeyCode::Esc), Action::None);
 }
 
@@ -69,8 +69,8 @@ fn a_flow_can_be_pinned_from_the_list_of_cheetahs() {
     let mut view = view();
     press_without_query(&mut view, KeyCode::Char('c'));
     press_without_query(&mut view, KeyCode::End);
-    assert_eq!(asked(press(&mut view, KeyCode::Enter)).pinned, Some(cheetahs()[2].key));
-    assert_eq!(asked(press(&mut view, KeyCode::Esc)).pinned, None);
+    assert_eq!(query_of(press(&mut view, KeyCode::Enter)).pinned, Some(cheetahs()[2].key));
+    assert_eq!(query_of(press(&mut view, KeyCode::Esc)).pinned, None);
     assert!(screen(&mut view, 80, 24).contains("cheetahs newest first"));
     press_without_query(&mut view, KeyCode::Esc);
     assert!(screen(&mut view, 80, 24).contains("flows by rate"));

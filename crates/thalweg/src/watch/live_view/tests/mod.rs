@@ -264,7 +264,7 @@ fn type_text(view: &mut LiveView, text: &str) -> Vec<Action> {
     text.chars().map(|c| press(view, KeyCode::Char(c))).collect()
 }
 
-fn asked(action: Action) -> Query {
+fn query_of(action: Action) -> Query {
     match action {
         Action::Query(query) => query,
         other => panic!("{other:?} has no query"),

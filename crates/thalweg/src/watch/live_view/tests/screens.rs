@@ -36,7 +36,7 @@ fn the_help_matches_the_golden_screen() {
 #[test]
 fn one_flow_matches_the_golden_screens() {
     let mut view = view();
-    let query = asked(press(&mut view, KeyCode::Enter));
+    let query = query_of(press(&mut view, KeyCode::Enter));
     for n in 0..70 {
         let mut snapshot = snapshot();
         snapshot.top[0].rate =
