@@ -102,8 +102,8 @@ fn contradictory_options_are_refused_before_reading() {
     for (arguments, message) in [
         (&["--ipfix", "sctp://host"][..], "expected [udp://|tcp://|tls://]HOST[:PORT]"),
         (&["--ipfix", "tls://host"], "a tls:// destination requires --ipfix-ca-file"),
-        (&["--ipfix-times", "milliseconds"], "it is for flows that are sent (--ipfix)"),
-        (&["--tasks", "distinct", "--no-table", "--records", "x"], "not for --no-table"),
+        (&["--ipfix-times", "milliseconds"], "it applies only to IPFIX export (--ipfix)"),
+        (&["--tasks", "distinct", "--no-table", "--records", "x"], "(remove --no-table)"),
     ] {
         let run = watch(&[arguments, &[&example()]].concat()).ended_with(2);
         assert!(run.stderr.contains(message), "{}", run.stderr);
