@@ -157,7 +157,7 @@ fn the_summary_has_all_sections() {
     // Without a terminal, the summary is the default.
     let default = watch(&[&example()]).ended_with(0);
     let without_speed = |run: &Run| -> Vec<String> {
-        run.stdout.lines().filter(|line| !line.contains("measured in")).map(str::to_owned).collect()
+        run.stdout.lines().filter(|line| !line.contains("run time")).map(str::to_owned).collect()
     };
     assert_eq!(without_speed(&default), without_speed(&run));
 }
@@ -259,7 +259,10 @@ fn unusual_frames_are_counted_by_kind() {
     assert_eq!(number(&summary, "portless_fragments"), 1);
     assert_eq!(number(&summary, "first_ns"), BEGIN.0);
     let report = watch(&["--summary", &file]).ended_with(0).stdout;
-    for line in ["1 time stamps before that of the packet before", "4 frames longer than their snap length"] {
+    for line in [
+        "1 packets with a timestamp before that of the previous packet",
+        "4 frames longer than their snap length",
+    ] {
         assert!(report.contains(line), "no `{line}` in\n{report}");
     }
 }

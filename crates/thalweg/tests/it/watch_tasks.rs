@@ -101,15 +101,15 @@ fn without_a_flow_table_tasks_give_the_same_results() {
     let (beside, alone) = (whole(&["--tasks", tasks]), whole(&["--no-table", "--tasks", tasks]));
     assert_eq!(window(&alone), window(&beside));
     let summary = alone.summary();
-    for of_the_table in ["flows", "cheetahs", "records", "evicted", "untracked"] {
-        assert_eq!(summary[of_the_table], Value::Null, "{of_the_table}");
+    for field in ["flows", "cheetahs", "records", "evicted", "untracked"] {
+        assert_eq!(summary[field], Value::Null, "{field}");
     }
     assert_eq!(number(&summary, "memory_bytes"), number(&summary["tasks"], "memory_bytes"));
     assert!(number(&summary, "memory_bytes") <= 8 << 20);
     assert!(alone.of_type("cheetah").is_empty());
 
     let report = watch(&["--summary", "--no-table", "--tasks", tasks, &example()]).ended_with(0);
-    for line in ["Measurement tasks", "heavy:5%  (", "distinct  (", "  measured in "] {
+    for line in ["Measurement tasks", "heavy:5%  (", "distinct  (", "  run time "] {
         assert!(report.stdout.contains(line), "no `{line}` in\n{}", report.stdout);
     }
     for line in ["Flow table", "Cheetah flows", "Largest flows"] {
@@ -218,5 +218,5 @@ fn sketches_of_each_window_are_saved_with_metadata() {
     let run =
         watch(&["--json", "--tasks", "distinct", "--save-states", blocked.to_str().unwrap(), &example()]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));
-    assert!(run.stderr.starts_with("thalweg: cannot save states in "), "{}", run.stderr);
+    assert!(run.stderr.starts_with("thalweg: cannot save sketches in "), "{}", run.stderr);
 }
