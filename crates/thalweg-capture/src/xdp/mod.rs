@@ -216,7 +216,7 @@ impl XdpSource {
                 return Ok(Readiness::Ready);
             }
             if start.elapsed().as_nanos() >= u128::from(PATIENCE.0) {
-                return Ok(Readiness::Nothing);
+                return Ok(Readiness::TimedOut);
             }
         }
     }

@@ -23,7 +23,7 @@ use thalweg_config::{Declared, Document, Schema, Section};
 pub use thalweg_config::{DocumentError as ExperimentError, Entry, Place, Problem, ProblemKind};
 
 /// What an experiment file may say.
-pub static SCHEMA: Schema = Schema { otherwise, ..Schema::new("experiment", &SECTIONS) };
+pub static SCHEMA: Schema = Schema { default_choice, ..Schema::new("experiment", &SECTIONS) };
 
 /// What an experiment file says.
 #[derive(Clone, Debug)]
@@ -62,7 +62,7 @@ impl DerefMut for Experiment {
 }
 
 /// The transport for which a scheme was made.
-fn otherwise(experiment: &Document, section: &'static Section) -> &'static str {
+fn default_choice(experiment: &Document, section: &'static Section) -> &'static str {
     if !std::ptr::eq(section, &TRANSPORT) {
         return "";
     }
