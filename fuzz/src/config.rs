@@ -13,7 +13,7 @@ pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     match Config::parse(text, NAME) {
         Ok(config) => check_config(&config),
-        Err(ConfigError::Wrong(wrong)) => {
+        Err(ConfigError::Invalid(wrong)) => {
             assert_eq!(wrong.file, NAME);
             assert!(!wrong.problems.is_empty());
             let message = wrong.to_string();

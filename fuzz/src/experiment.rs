@@ -19,7 +19,7 @@ pub fn check(data: &[u8]) {
                 Experiment::parse(&printed, NAME).unwrap_or_else(|error| panic!("{error}\n{printed}"));
             assert_eq!(printed, again.print());
         }
-        Err(error @ ExperimentError::Wrong(_)) => {
+        Err(error @ ExperimentError::Invalid(_)) => {
             let last_line = text.split('\n').count();
             let message = error.to_string();
             assert!(!message.is_empty());

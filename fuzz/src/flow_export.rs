@@ -19,7 +19,7 @@ const LIMITS: Limits = Limits {
     templates: 4,
     template_fields: 64,
     held_bytes: 2_000,
-    held_bytes_in_all: 3_000,
+    total_held_bytes: 3_000,
     held_for: Nanos(5_000_000_000),
     template_lifetime: Nanos(20_000_000_000),
     session_lifetime: Nanos(30_000_000_000),
@@ -148,7 +148,7 @@ impl Run {
         }
         let totals = self.decoder.totals();
         assert!(totals.sessions <= LIMITS.sessions as u64);
-        assert!(totals.held_bytes <= LIMITS.held_bytes_in_all as u64);
+        assert!(totals.held_bytes <= LIMITS.total_held_bytes as u64);
         let sources = self.decoder.sources();
         assert!(sources.is_sorted_by_key(|source| (source.from, source.transport, source.format)));
         assert!(sources.len() <= LIMITS.sessions * LIMITS.domains);

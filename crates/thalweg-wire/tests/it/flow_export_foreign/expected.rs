@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use thalweg_wire::flow_export::decode::{Fault, Limits};
+use thalweg_wire::flow_export::decode::{DecodeErrorKind, Limits};
 use thalweg_wire::flow_export::{Address, Decoded, Decoder, Format, Record};
 use thalweg_wire::{Protocol, TcpFlags};
 
@@ -15,7 +15,7 @@ const UNDERSTATED: &str = "issue_14370";
 fn correct_length(mut payload: Vec<u8>) -> Vec<u8> {
     let mut decoder = Decoder::new(Limits::default());
     let refused = decoder.datagram(exporter(), RECEIVED, &payload, &mut Decoded::default());
-    assert!(matches!(refused.unwrap_err().fault, Fault::Truncated { structure: "set", .. }));
+    assert!(matches!(refused.unwrap_err().kind, DecodeErrorKind::Truncated { structure: "set", .. }));
     let length = payload.len() as u16;
     payload[2..4].copy_from_slice(&length.to_be_bytes());
     payload

@@ -65,14 +65,14 @@ fn domains_of_a_session_are_bounded() {
     for domain in [1, 2, 1] {
         run.take(&netflow9(0, domain, &[]));
     }
-    let fault = Fault::TooManyDomains { observation_domain_id: 3, limit: 2 };
-    assert_eq!(run.refuse(&netflow9(0, 3, &[])), fault);
+    let kind = DecodeErrorKind::TooManyDomains { observation_domain_id: 3, limit: 2 };
+    assert_eq!(run.refuse(&netflow9(0, 3, &[])), kind);
     assert_eq!(run.decoder.totals().dropped_too_many_domains, 1);
 }
 
 #[test]
 fn data_that_wait_are_bounded_by_session_and_in_all_and_small_sets_count_for_what_they_take() {
-    let limits = Limits { held_bytes: 10_000, held_bytes_in_all: 15_000, ..Limits::default() };
+    let limits = Limits { held_bytes: 10_000, total_held_bytes: 15_000, ..Limits::default() };
     let mut run = Run::with(limits);
     let from = |host: u16| SocketAddr::new("192.0.2.1".parse().unwrap(), host);
     for sequence in 0..1_000 {

@@ -9,7 +9,7 @@ mod times;
 
 use std::net::SocketAddr;
 
-use super::{Counts, Decoded, Decoder, Fault, Limits, SourceStatistics};
+use super::{Counts, DecodeErrorKind, Decoded, Decoder, Limits, SourceStatistics};
 use crate::flow_export::{Address, Format, Record};
 use crate::time::{Nanos, Timestamp};
 
@@ -108,12 +108,12 @@ impl Run {
     }
 
     /// Takes a datagram that breaks its format.
-    fn refuse(&mut self, bytes: &[u8]) -> Fault {
+    fn refuse(&mut self, bytes: &[u8]) -> DecodeErrorKind {
         let before = self.decoded.clone();
         let error = self.decoder.datagram(exporter(), NOW, bytes, &mut self.decoded).unwrap_err();
         assert_eq!(self.decoded, before, "nothing is added");
         assert_eq!(error.from, exporter());
-        error.fault
+        error.kind
     }
 
     /// Takes a sound message of a connection.
@@ -195,19 +195,23 @@ fn netflow_5_gives_every_field_of_its_record() {
     };
     assert_eq!(run.take(&bytes), [expected]);
     assert_eq!((run.counts().messages, run.counts().records), (1, 1));
-    let truncated =
-        Fault::Truncated { structure: "records of a NetFlow v5 message", offset: 24, needed: 48, found: 47 };
+    let truncated = DecodeErrorKind::Truncated {
+        structure: "records of a NetFlow v5 message",
+        offset: 24,
+        needed: 48,
+        found: 47,
+    };
     assert_eq!(run.refuse(&bytes[..71]), truncated);
     bytes.push(1);
-    assert!(matches!(run.refuse(&bytes), Fault::Length { offset: 2, claimed: 1, .. }));
+    assert!(matches!(run.refuse(&bytes), DecodeErrorKind::Length { offset: 2, claimed: 1, .. }));
 }
 
 #[test]
 fn what_is_no_export_message_is_refused_and_counted() {
     let mut run = Run::new();
-    assert_eq!(run.refuse(&[0, 8, 0, 0]), Fault::Version { found: 8 });
-    assert_eq!(run.refuse(&[0, 0, 0, 4]), Fault::Version { found: 0 });
-    let cut = Fault::Truncated { structure: "export message", offset: 0, needed: 2, found: 1 };
+    assert_eq!(run.refuse(&[0, 8, 0, 0]), DecodeErrorKind::Version { found: 8 });
+    assert_eq!(run.refuse(&[0, 0, 0, 4]), DecodeErrorKind::Version { found: 0 });
+    let cut = DecodeErrorKind::Truncated { structure: "export message", offset: 0, needed: 2, found: 1 };
     assert_eq!(run.refuse(&[0]), cut);
     assert_eq!(run.decoder.totals().dropped_unreadable, 3);
     assert_eq!(run.decoder.totals().sessions, 0, "garbage makes no session");

@@ -210,16 +210,24 @@ fn a_datagram_that_is_cut_or_lies_about_a_length_is_refused_whole() {
     run.take(&sound);
     let mut lying = sound.clone();
     lying[28 + 6] = 9;
-    let fault = Fault::Truncated { structure: "sFlow sample", offset: 36, needed: 2304 + 116, found: 240 };
+    let kind =
+        DecodeErrorKind::Truncated { structure: "sFlow sample", offset: 36, needed: 2304 + 116, found: 240 };
     let found = run.refuse(&lying);
     assert!(
-        matches!((found, fault), (Fault::Truncated { offset: 36, .. }, Fault::Truncated { .. })),
+        matches!(
+            (found, kind),
+            (DecodeErrorKind::Truncated { offset: 36, .. }, DecodeErrorKind::Truncated { .. })
+        ),
         "{found:?}"
     );
     assert_eq!(run.counts().dropped_malformed, 1);
     let mut agent = sound;
     agent[7] = 3;
-    let number =
-        Fault::Number { structure: "address type", offset: 4, found: 3, expected: "0, 1 (IPv4) or 2 (IPv6)" };
+    let number = DecodeErrorKind::Number {
+        structure: "address type",
+        offset: 4,
+        found: 3,
+        expected: "0, 1 (IPv4) or 2 (IPv6)",
+    };
     assert_eq!(run.refuse(&agent), number);
 }

@@ -149,8 +149,8 @@ fn records_of_variable_length_give_their_fixed_fields_wherever_these_lie() {
         }
         // One that goes on beyond its set: the message is dropped whole, with what was sound in it.
         let cut = [octets_template(format, 300), octets_data(300, &[9]), set(256, &data[..data.len() - 1])];
-        let fault = run.refuse(&message(format, 0, 1, &cut));
-        assert!(matches!(fault, Fault::Truncated { structure: "data record", .. }), "{fault:?}");
+        let kind = run.refuse(&message(format, 0, 1, &cut));
+        assert!(matches!(kind, DecodeErrorKind::Truncated { structure: "data record", .. }), "{kind:?}");
         assert_eq!(run.counts().dropped_malformed, 1);
     }
 }
@@ -229,19 +229,22 @@ fn sets_and_templates_that_break_their_format_are_refused_whole() {
         let template = if format == Format::NetFlow9 { 0 } else { 2 };
         let header = if format == Format::NetFlow9 { 20 } else { 16 };
         let offset = header + sound(format).len();
-        let cases: [(Vec<u8>, Fault); 5] = [
+        let cases: [(Vec<u8>, DecodeErrorKind); 5] = [
             (
                 words(&[300, 3, 1]),
-                Fault::Length { structure: "set", offset, claimed: 3, expected: "4 bytes or more" },
+                DecodeErrorKind::Length { structure: "set", offset, claimed: 3, expected: "4 bytes or more" },
             ),
             (
                 words(&[300, 9, 1]),
-                Fault::Truncated { structure: "set", offset: offset + 4, needed: 5, found: 2 },
+                DecodeErrorKind::Truncated { structure: "set", offset: offset + 4, needed: 5, found: 2 },
             ),
-            (words(&[300]), Fault::Truncated { structure: "set", offset: offset + 2, needed: 2, found: 0 }),
+            (
+                words(&[300]),
+                DecodeErrorKind::Truncated { structure: "set", offset: offset + 2, needed: 2, found: 0 },
+            ),
             (
                 set(template, &words(&[255, 1, 1, 4])),
-                Fault::Number {
+                DecodeErrorKind::Number {
                     structure: "template record",
                     offset: offset + 4,
                     found: 255,
@@ -250,7 +253,12 @@ fn sets_and_templates_that_break_their_format_are_refused_whole() {
             ),
             (
                 set(template, &words(&[256, 3, 1, 4])),
-                Fault::Truncated { structure: "template record", offset: offset + 12, needed: 2, found: 0 },
+                DecodeErrorKind::Truncated {
+                    structure: "template record",
+                    offset: offset + 12,
+                    needed: 2,
+                    found: 0,
+                },
             ),
         ];
         for (broken, expected) in cases {
@@ -265,7 +273,7 @@ fn sets_and_templates_that_break_their_format_are_refused_whole() {
         let broken = ipfix(0, 1, &[set(3, &words(&[256, 1, scopes, 34, 4]))]);
         assert!(matches!(
             Run::new().refuse(&broken),
-            Fault::Length { structure: "options template record", .. }
+            DecodeErrorKind::Length { structure: "options template record", .. }
         ));
     }
     // NetFlow v9 may end in zeros, IPFIX counts its bytes; both may fill up a set.
@@ -276,7 +284,7 @@ fn sets_and_templates_that_break_their_format_are_refused_whole() {
     short.push(0);
     assert_eq!(run.take(&short).len(), 1);
     short.push(1);
-    assert!(matches!(run.refuse(&short), Fault::Length { structure: "IPFIX message", .. }));
+    assert!(matches!(run.refuse(&short), DecodeErrorKind::Length { structure: "IPFIX message", .. }));
 }
 
 #[test]
