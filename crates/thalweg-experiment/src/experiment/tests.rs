@@ -155,7 +155,9 @@ fn keys_of_any_transport_may_stand_where_none_is_named() {
     let named = text.replace("min_rto", "name = \"pfabric\"\nmin_rto");
     refused(
         &named,
-        &["x.toml:6: min_rto does not apply to pfabric, only to new_reno, cubic, cubic_hystart, dctcp, h_tcp"],
+        &[
+            "x.toml:6: min_rto does not apply to pfabric, only to new_reno, cubic, cubic_hystart, dctcp, h_tcp",
+        ],
     );
 }
 

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use clap::builder::{PossibleValue, PossibleValuesParser, ValueParser};
 use clap::error::Error;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use thalweg_config::{Document, Form, Literal, Key};
+use thalweg_config::{Document, Form, Key, Literal};
 
 use super::settings::keys;
 

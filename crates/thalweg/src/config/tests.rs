@@ -1,7 +1,7 @@
 //! What files and flags come to, and what is said of wrong ones.
 
 use proptest::prelude::*;
-use thalweg_config::{Form, Literal, Key};
+use thalweg_config::{Form, Key, Literal};
 use thalweg_measure::detect::CheetahThreshold;
 use thalweg_measure::detect::cfinf::CfinfParameters;
 use thalweg_measure::meter::flow_table::FlowTableOptions;
