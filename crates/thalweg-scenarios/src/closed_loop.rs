@@ -212,7 +212,7 @@ impl ClosedLoop {
             let Ok(asked) = collector.counters(ANSWER_PATIENCE) else { continue };
             tally.sources.frames += asked.value.source.frames;
             tally.sources.kernel_drops += asked.value.source.kernel_drops;
-            tally.elsewhere += asked.value.collector.rates.cases[Case::Elsewhere.index()];
+            tally.elsewhere += asked.value.collector.rates.cases[Case::OffPath.index()];
         }
         tally
     }

@@ -3,7 +3,7 @@
 use std::io;
 
 use bytemuck::{Pod, Zeroable, must_cast};
-use thalweg_linux::bpf::{AnyMap, PerProcessorMap};
+use thalweg_linux::bpf::{AnyMap, PerCpuMap};
 use thalweg_network::RouterId;
 
 use crate::layout::Layout;
@@ -31,7 +31,7 @@ struct Counters {
 const COUNTERS: usize = size_of::<Counters>() / size_of::<u64>();
 
 /// By the number of the port's interface.
-type CounterMap = PerProcessorMap<{ size_of::<u32>() }, { size_of::<Counters>() }>;
+type CounterMap = PerCpuMap<{ size_of::<u32>() }, { size_of::<Counters>() }>;
 
 /// What a switch has done with the frames of one of its ports. Bytes are those of whole frames, without preamble and
 /// check sequence.

@@ -1,7 +1,7 @@
 //! The kinds of input files, and their detection.
 
 use clap::ValueEnum;
-use thalweg_config::{Format, Schema, names_in};
+use thalweg_config::{Format, Schema, top_level_names};
 use thalweg_network::topology::file::sections;
 
 use crate::config;
@@ -50,7 +50,7 @@ impl FileKind {
 
     /// Detects the kind of a file from its section and key names.
     pub(super) fn of(text: &str, format: Format) -> Option<FileKind> {
-        let names = names_in(text, format);
+        let names = top_level_names(text, format);
         let matches = |kind: FileKind| names.iter().filter(|name| kind.has(name)).count();
         let mut best = None;
         for kind in FileKind::DETECTION_ORDER {

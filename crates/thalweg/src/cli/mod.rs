@@ -172,7 +172,7 @@ fn with_default(flag: clap::Arg) -> clap::Arg {
     match keys().find(|(_, key)| flag.get_id() == key.name) {
         // Boolean flags are off by default.
         Some((_, key)) if key.form() != Form::Boolean => {
-            let default = format!("[default: {}]", key.default_in_words());
+            let default = format!("[default: {}]", key.default_description());
             let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
             let meaning = key.meaning();
             flag.help(format!("{help} {default}")).long_help(format!("{meaning}\n\n{default}"))

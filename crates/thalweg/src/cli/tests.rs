@@ -75,7 +75,7 @@ fn help_names_every_default() {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let help = words(&help);
     for (_, key) in keys().filter(|(_, key)| key.form() != Form::Boolean) {
-        let default = format!("[default: {}]", key.default_in_words());
+        let default = format!("[default: {}]", key.default_description());
         assert!(help.contains(&default), "{key:?}: {default}");
     }
 }

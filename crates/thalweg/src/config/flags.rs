@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use clap::builder::{PossibleValue, PossibleValuesParser, ValueParser};
 use clap::error::Error;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use thalweg_config::{Document, Form, Given, Key};
+use thalweg_config::{Document, Form, Key, Literal};
 
 use super::settings::keys;
 
@@ -129,10 +129,10 @@ fn parser(key: &'static Key) -> ValueParser {
     }
     let is_opposite = key.extra.flag.is_some_and(|flag| flag.opposite.is_some());
     ValueParser::from(move |text: &str| -> Result<String, String> {
-        let given = Given::from_text(key.form(), text);
-        if !(key.accepts)(&given) {
-            let message = key.kind.complaint(&given);
-            return Err(message.unwrap_or_else(|| format!("expected {}", key.kind.expected())));
+        let literal = Literal::from_text(key.form(), text);
+        if !(key.accepts)(&literal) {
+            let rejection = key.kind.rejection(&literal);
+            return Err(rejection.unwrap_or_else(|| format!("expected {}", key.kind.expected())));
         }
         Ok(match text {
             "true" if is_opposite => "false".to_owned(),

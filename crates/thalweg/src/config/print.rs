@@ -66,10 +66,10 @@ fn explained(key: &Key) -> String {
 /// Formats `key = value`, commented out if there is no default value.
 fn assignment(key: &Key) -> String {
     match key.default_value() {
-        Some(given) => format!("{} = {}", key.name, given.in_toml(key.form())),
+        Some(literal) => format!("{} = {}", key.name, literal.in_toml(key.form())),
         None => format!(
             "# Default: {}. Example:\n# {} = {}",
-            key.default_in_words(),
+            key.default_description(),
             key.name,
             key.form().in_toml(key.extra.sample)
         ),

@@ -104,7 +104,7 @@ section! {
         ///
         /// A key may follow after a colon: 5tuple (default), src, dst, dst+port, src/24, dst/16; src or dst for hhh. Then
         /// packets (default) or bytes, as in heavy:1%:src:bytes. Quote > in a shell.
-        tasks: TaskList [parsed::<TaskList>("measurement tasks, such as heavy:0.1%, entropy:src, distinct").as_list().in_own_words()] or "none" with flag("LIST").sample("heavy:0.1%,entropy:src,distinct"),
+        tasks: TaskList [parsed::<TaskList>("measurement tasks, such as heavy:0.1%, entropy:src, distinct").as_list().with_own_error()] or "none" with flag("LIST").sample("heavy:0.1%,entropy:src,distinct"),
         /// Memory of all sketches.
         ///
         /// Shared by all tasks, threads and kept windows, allocated before the first packet and never exceeded. More memory
@@ -264,7 +264,7 @@ mod tests {
         names.dedup();
         assert_eq!((flags.len(), names.len()), (count, count));
         for (_, key) in keys() {
-            assert_ne!(key.default_in_words(), "", "{key:?}");
+            assert_ne!(key.default_description(), "", "{key:?}");
         }
     }
 }

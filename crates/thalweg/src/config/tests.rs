@@ -1,7 +1,7 @@
 //! Tests of files and flags, valid and invalid.
 
 use proptest::prelude::*;
-use thalweg_config::{Form, Given, Key};
+use thalweg_config::{Form, Key, Literal};
 use thalweg_measure::detect::CheetahThreshold;
 use thalweg_measure::detect::cfinf::CfinfParameters;
 use thalweg_measure::meter::flow_table::FlowTableOptions;
@@ -34,7 +34,7 @@ fn typed(pairs: &[(&str, &str)]) -> Request {
     let mut flags = Flags::default();
     for (name, text) in pairs {
         let (_, key) = keys().find(|(_, key)| key.name == *name).unwrap();
-        assert!((key.accepts)(&Given::from_text(key.form(), text)), "{name} = {text}");
+        assert!((key.accepts)(&Literal::from_text(key.form(), text)), "{name} = {text}");
         flags.set(key.name, *text);
     }
     Request { flags, ..Request::default() }
@@ -43,7 +43,7 @@ fn typed(pairs: &[(&str, &str)]) -> Request {
 /// Returns the text of the value or default of a key.
 fn value_text(document: &Document, key: &'static Key) -> Option<String> {
     let entry = document.entries().iter().find(|entry| entry.section.has(key.name))?;
-    entry.given(key).map(|given| given.text().into_owned())
+    entry.literal(key).map(|literal| literal.text().into_owned())
 }
 
 /// Returns two valid values of a key.
@@ -408,7 +408,7 @@ proptest! {
         let text = pieces.concat();
         match Config::parse(&text, "lab.toml") {
             Ok(config) => { let _ = resolve(&Request::default(), &config, false); }
-            Err(ConfigError::Wrong(wrong)) => {
+            Err(ConfigError::Invalid(wrong)) => {
                 prop_assert!(!wrong.problems.is_empty());
                 let last = 1 + text.bytes().filter(|&byte| byte == b'\n').count();
                 let lines = wrong.problems.iter().map(|problem| problem.line().unwrap());

@@ -63,7 +63,7 @@ pub fn format_time(time: Nanos) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use thalweg_config::Given;
+    use thalweg_config::Literal;
     use thalweg_config::kind::{Choices, Reads, Whole};
 
     use crate::config::settings::ShowChoice;
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn values_outside_their_range_are_refused() {
-        let count = |text: &str| -> Option<u32> { Whole(1, 1 << 31).read(&Given::One(text.to_owned())) };
+        let count = |text: &str| -> Option<u32> { Whole(1, 1 << 31).read(&Literal::Single(text.to_owned())) };
         assert_eq!(Nanos::read("0s"), None);
         assert_eq!(count("0"), None);
         assert_eq!(count("2147483648"), Some(1 << 31));
