@@ -2,7 +2,7 @@
 //!
 //! Hosts, switches and collectors share the processors here. When these are busy, what is measured is how they wait for
 //! each other, and not the network. So a measurement comes with its [`Headroom`], and with less than 30 % of the
-//! processors' time idle it shows nothing. Nor does it where a hypervisor took more than 2 %, idle as they may be: it takes
+//! processors' time idle, or one processor never idle, it shows nothing. Nor does it where a hypervisor took more than 2 %, idle as they may be: it takes
 //! tens of milliseconds at a time, in which everything stands still but the clock.
 
 use std::fs;
@@ -10,7 +10,7 @@ use std::io;
 
 use crate::error::LabError;
 
-/// Least part of the processors' time that has to be idle.
+/// The smallest share of the processors' time that must be idle. Besides, no processor may be busy all the time.
 pub const LEAST_IDLE: f64 = 0.30;
 
 /// Most of a processor's time that a hypervisor may take.
@@ -56,10 +56,16 @@ impl Headroom {
 
     /// What this says of the measurement.
     pub fn verdict(&self) -> Verdict {
-        match self.idle >= LEAST_IDLE && self.stolen <= MAX_STOLEN && self.backlog_drops == 0 {
+        let had_time = self.idle >= LEAST_IDLE && !self.has_saturated_processor();
+        match had_time && self.stolen <= MAX_STOLEN && self.backlog_drops == 0 {
             true => Verdict::Conclusive,
             false => Verdict::Inconclusive,
         }
+    }
+
+    /// Whether a processor was busy all the time: whatever ran there waited, however idle the others were.
+    pub fn has_saturated_processor(&self) -> bool {
+        self.least_idle <= 0.0
     }
 }
 
@@ -170,6 +176,14 @@ mod tests {
         let busy = AFTER.replace("445", "444");
         let headroom = between(&begun(BEFORE, ""), &begun(&busy, ""));
         assert!(headroom.idle < LEAST_IDLE);
+        assert_eq!(headroom.verdict(), Verdict::Inconclusive);
+    }
+
+    #[test]
+    fn measurement_with_a_saturated_processor_is_inconclusive() {
+        let saturated = AFTER.replace("130 0 60 405 5", "150 0 50 400 0").replace("100 445 5", "50 500 0");
+        let headroom = between(&begun(BEFORE, ""), &begun(&saturated, ""));
+        assert_eq!(headroom, Headroom { idle: 0.5, least_idle: 0.0, stolen: 0.0, backlog_drops: 0 });
         assert_eq!(headroom.verdict(), Verdict::Inconclusive);
     }
 

@@ -287,7 +287,8 @@ pub(super) fn verdict(headroom: &Headroom) -> String {
         headroom::Verdict::Conclusive => format!("processors idle {idle:.0} %{stolen}{lost}\n"),
         headroom::Verdict::Inconclusive => {
             let least = 100.0 * headroom::LEAST_IDLE;
-            format!("inconclusive: processors idle {idle:.0} % (at least {least:.0} %){stolen}{lost}\n")
+            let saturated = if headroom.has_saturated_processor() { ", one never" } else { "" };
+            format!("inconclusive: processors idle {idle:.0} % (at least {least:.0} %){saturated}{stolen}{lost}\n")
         }
     }
 }
