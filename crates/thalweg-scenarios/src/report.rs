@@ -11,24 +11,24 @@ use serde_json::json;
 use thalweg_lab::{Headroom, HostStatus, Plane, PortStatus, Removed, Status, headroom};
 use thalweg_wire::Nanos;
 
-use super::scenarios::collide::{self, Trial, Turn};
+use super::quantiles::Quantiles;
+use super::scenarios::collide::{self, LatencyBreakdown, Trial};
 use super::scenarios::{udp, workload};
-use super::spread::Spread;
 use thalweg_wire::units::grouped;
 
 pub use faults::{faults, faults_json};
 pub use reroute_latency::{reroute_latency, reroute_latency_json};
 
 /// A row of the table of times.
-type Row = (&'static str, &'static str, fn(&Turn) -> Nanos);
+type Row = (&'static str, &'static str, fn(&LatencyBreakdown) -> Nanos);
 
 const ROWS: [Row; 6] = [
-    ("collision", "event", |turn| Nanos(turn.notice_ns)),
-    ("event", "decision", |turn| Nanos(turn.decision_ns)),
-    ("decision", "ARP sent", |turn| Nanos(turn.action_ns)),
-    ("ARP sent", "new path", |turn| Nanos(turn.effect_ns)),
-    ("event", "new path", Turn::event_to_path),
-    ("collision", "new path", Turn::whole),
+    ("collision", "event", |latency| Nanos(latency.event_ns)),
+    ("event", "decision", |latency| Nanos(latency.decision_ns)),
+    ("decision", "ARP sent", |latency| Nanos(latency.request_ns)),
+    ("ARP sent", "new path", |latency| Nanos(latency.path_ns)),
+    ("event", "new path", LatencyBreakdown::event_to_path),
+    ("collision", "new path", LatencyBreakdown::total),
 ];
 
 /// The table of `collide`.
@@ -36,15 +36,15 @@ pub fn collide(results: &collide::Results) -> String {
     let mut text = String::new();
     let [one, other] = &results.flows;
     let (from, to) = &results.link;
-    let apart = results.turns().count();
+    let apart = results.latencies().count();
     let _ = writeln!(text, "collide: {one} and {other} meet on {from} > {to}, links of {}", results.rate);
     let early = results.trials.iter().filter(|trial| trial.is_early).count();
     let early = if early > 0 { format!(", {early} before they met") } else { String::new() };
     let _ = writeln!(text, "{apart} of {} trials taken apart{early}\n", results.trials.len());
     let _ = writeln!(text, "{:12}{:12}{:>10}{:>10}{:>10}", "from", "to", "p50", "p99", "longest");
     for (from, to, time) in ROWS {
-        let Spread { p50_ns, p99_ns, most_ns, .. } = results.spread(time);
-        let [p50, p99, most] = [p50_ns, p99_ns, most_ns].map(milliseconds);
+        let Quantiles { p50_ns, p99_ns, max_ns, .. } = results.quantiles(time);
+        let [p50, p99, most] = [p50_ns, p99_ns, max_ns].map(milliseconds);
         let _ = writeln!(text, "{from:12}{to:12}{p50:>10}{p99:>10}{most:>10}");
     }
     let rates = |flow: usize| mean(results.trials.iter().map(|trial| trial.rates[flow])) / 1e6;
@@ -54,8 +54,8 @@ pub fn collide(results: &collide::Results) -> String {
         rates(0),
         rates(1)
     );
-    if results.missed_frames > 0 {
-        let _ = writeln!(text, "{} frames lost before the collectors", results.missed_frames);
+    if results.lost_frames > 0 {
+        let _ = writeln!(text, "{} frames lost before the collectors", results.lost_frames);
     }
     text + &verdict(&results.headroom)
 }
@@ -68,10 +68,10 @@ pub fn collide_json(results: &collide::Results) -> String {
         rate_bps: u64,
         flows: &'a [String; 2],
         link: [&'a str; 2],
-        event_to_path: Spread,
-        whole: Spread,
-        headroom: Spare,
-        missed_frames: u64,
+        event_to_path: Quantiles,
+        whole: Quantiles,
+        headroom: HeadroomJson,
+        lost_frames: u64,
         trials: &'a [Trial],
     }
     line(&Line {
@@ -79,25 +79,34 @@ pub fn collide_json(results: &collide::Results) -> String {
         rate_bps: results.rate.0,
         flows: &results.flows,
         link: [&results.link.0, &results.link.1],
-        event_to_path: results.spread(Turn::event_to_path),
-        whole: results.spread(Turn::whole),
-        headroom: Spare::from(&results.headroom),
-        missed_frames: results.missed_frames,
+        event_to_path: results.quantiles(LatencyBreakdown::event_to_path),
+        whole: results.quantiles(LatencyBreakdown::total),
+        headroom: HeadroomJson::from(&results.headroom),
+        lost_frames: results.lost_frames,
         trials: &results.trials,
     })
 }
 
 /// What `udp` came to.
 pub fn udp(results: &udp::Results) -> String {
-    let udp::Results { flow, watched, effect, on_new_path, fallen_back, refreshed, lost, .. } = results;
+    let udp::Results {
+        flow,
+        duration: watched,
+        request_to_path: effect,
+        new_path_packets,
+        old_path_packets,
+        refreshes: refreshed,
+        loss_ratio: lost,
+        ..
+    } = results;
     let mut text = format!("udp: {flow} on links of {}\n", results.rate);
     let _ = match effect {
         None => writeln!(text, "it never took its new path"),
         Some(effect) => writeln!(text, "on its new path {} after the ARP request", milliseconds(effect.0)),
     };
-    let (on_new_path, seconds) = (grouped(*on_new_path), watched.as_secs());
-    let back = grouped(*fallen_back);
-    let _ = writeln!(text, "in {seconds} s {on_new_path} packets on it, {back} on the old one");
+    let (new_path_packets, seconds) = (grouped(*new_path_packets), watched.as_secs());
+    let back = grouped(*old_path_packets);
+    let _ = writeln!(text, "in {seconds} s {new_path_packets} packets on it, {back} on the old one");
     let _ = writeln!(text, "told again {refreshed} times; {:.2} % of the datagrams lost", 100.0 * lost);
     text + &verdict(&results.headroom)
 }
@@ -106,9 +115,9 @@ pub fn udp(results: &udp::Results) -> String {
 pub fn udp_json(results: &udp::Results) -> String {
     line(&json!({
         "type": "udp", "rate_bps": results.rate.0, "pair": results.flow,
-        "watched_seconds": results.watched.as_secs(), "effect_ns": results.effect.map(|effect| effect.0),
-        "on_new_path": results.on_new_path, "fallen_back": results.fallen_back,
-        "refreshed": results.refreshed, "lost": results.lost, "headroom": Spare::from(&results.headroom),
+        "watched_seconds": results.duration.as_secs(), "effect_ns": results.request_to_path.map(|effect| effect.0),
+        "new_path_packets": results.new_path_packets, "old_path_packets": results.old_path_packets,
+        "refreshed": results.refreshes, "lost": results.loss_ratio, "headroom": HeadroomJson::from(&results.headroom),
     }))
 }
 
@@ -132,9 +141,9 @@ pub fn workload(results: &workload::Results) -> String {
             "{:12}{:>9.2} Mbit/s{of_best:>12}{:>7.2} Mbit/s{:>8.2} s{:>8}{:>6.0} %{}",
             row.scheme,
             row.mean_bps / 1e6,
-            row.least_bps / 1e6,
+            row.min_bps / 1e6,
             row.seconds,
-            row.moves,
+            row.reroutes,
             100.0 * row.idle,
             if row.conclusive { "" } else { "  inconclusive" }
         );
@@ -148,10 +157,10 @@ pub fn workload_json(results: &workload::Results) -> String {
         .outcomes
         .iter()
         .map(|outcome| {
-            let hosts: Vec<f64> = outcome.hosts.iter().map(Duration::as_secs_f64).collect();
-            let moved: Vec<f64> = outcome.moved.iter().map(Duration::as_secs_f64).collect();
+            let hosts: Vec<f64> = outcome.host_times.iter().map(Duration::as_secs_f64).collect();
+            let moved: Vec<f64> = outcome.reroutes.iter().map(Duration::as_secs_f64).collect();
             json!({
-                "summary": outcome.row(), "flows_bps": outcome.flows, "hosts_seconds": hosts,
+                "summary": outcome.row(), "flows_bps": outcome.flow_rates, "hosts_seconds": hosts,
                 "moved_seconds": moved,
             })
         })
@@ -250,19 +259,19 @@ pub fn removed(removed: Removed) -> String {
 
 /// What the machine had left, as JSON has it.
 #[derive(Serialize)]
-pub(super) struct Spare {
+pub(super) struct HeadroomJson {
     idle: f64,
-    least_idle: f64,
+    min_idle: f64,
     stolen: f64,
     backlog_drops: u64,
     conclusive: bool,
 }
 
-impl From<&Headroom> for Spare {
-    fn from(headroom: &Headroom) -> Spare {
-        let &Headroom { idle, least_idle, stolen, backlog_drops } = headroom;
+impl From<&Headroom> for HeadroomJson {
+    fn from(headroom: &Headroom) -> HeadroomJson {
+        let &Headroom { idle, min_idle, stolen, backlog_drops } = headroom;
         let conclusive = headroom.verdict() == headroom::Verdict::Conclusive;
-        Spare { idle, least_idle, stolen, backlog_drops, conclusive }
+        HeadroomJson { idle, min_idle, stolen, backlog_drops, conclusive }
     }
 }
 
@@ -286,9 +295,11 @@ pub(super) fn verdict(headroom: &Headroom) -> String {
     match headroom.verdict() {
         headroom::Verdict::Conclusive => format!("processors idle {idle:.0} %{stolen}{lost}\n"),
         headroom::Verdict::Inconclusive => {
-            let least = 100.0 * headroom::LEAST_IDLE;
+            let least = 100.0 * headroom::MIN_IDLE;
             let saturated = if headroom.has_saturated_processor() { ", one never" } else { "" };
-            format!("inconclusive: processors idle {idle:.0} % (at least {least:.0} %){saturated}{stolen}{lost}\n")
+            format!(
+                "inconclusive: processors idle {idle:.0} % (at least {least:.0} %){saturated}{stolen}{lost}\n"
+            )
         }
     }
 }

@@ -15,7 +15,7 @@ pub fn faults(results: &faults::Results) -> String {
     let _ = writeln!(
         text,
         "{:20}{:10}{:>12}{:>10}{:>14}{:>18}{:>8}",
-        "fault", "survived", "whole after", "astray", "unreachable", "next collision", "idle"
+        "fault", "survived", "whole after", "misrouted", "unreachable", "next collision", "idle"
     );
     let time = |time: Option<Nanos>| time.map_or("never".to_owned(), |time| milliseconds(time.0));
     for outcome in outcomes {
@@ -25,18 +25,18 @@ pub fn faults(results: &faults::Results) -> String {
             "{:20}{:10}{:>12}{:>10}{:>14}{:>18}{:>6.0} %{}",
             row.fault,
             if row.survived { "yes" } else { "no" },
-            time(outcome.whole_after),
-            outcome.astray.len(),
+            time(outcome.recovery),
+            outcome.misrouted.len(),
             outcome.unreachable.len(),
-            time(outcome.next),
+            time(outcome.next_collision),
             100.0 * row.idle,
             if row.conclusive { "" } else { "  times inconclusive" }
         );
     }
     for outcome in outcomes {
         let _ = writeln!(text, "\n{}", outcome.fault.name());
-        outcome.story.iter().for_each(|line| text += &format!("  {line}\n"));
-        outcome.broken.iter().for_each(|line| text += &format!("  broken: {line}\n"));
+        outcome.log.iter().for_each(|line| text += &format!("  {line}\n"));
+        outcome.failures.iter().for_each(|line| text += &format!("  failures: {line}\n"));
     }
     text
 }

@@ -5,30 +5,30 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use thalweg_wire::Nanos;
 
-use super::{Spare, line, milliseconds, verdict};
-use crate::scenarios::collide::{Trial, Turn};
-use crate::scenarios::reroute_latency::{Course, Results};
-use crate::spread::Spread;
+use super::{HeadroomJson, line, milliseconds, verdict};
+use crate::quantiles::Quantiles;
+use crate::scenarios::collide::{LatencyBreakdown, Trial};
+use crate::scenarios::reroute_latency::{Results, TestCase};
 
-type Row = (&'static str, fn(&Turn) -> Nanos);
+type Row = (&'static str, fn(&LatencyBreakdown) -> Nanos);
 
 const ROWS: [Row; 3] = [
-    ("event to decision", |turn| Nanos(turn.decision_ns)),
-    ("decision to new path", Turn::decision_to_path),
-    ("event to new path", Turn::event_to_path),
+    ("event to decision", |latency| Nanos(latency.decision_ns)),
+    ("decision to new path", LatencyBreakdown::decision_to_path),
+    ("event to new path", LatencyBreakdown::event_to_path),
 ];
 
 /// The table of `reroute-latency`.
 pub fn reroute_latency(results: &Results) -> String {
     let mut text = format!("reroute-latency: links of {}\n", results.rate);
-    for course in &results.courses {
-        let collisions = &course.collisions;
-        let (apart, all) = (collisions.turns().count(), collisions.trials.len());
-        let _ = writeln!(text, "\n{}: {apart} of {all} trials taken apart", course.name());
+    for case in &results.cases {
+        let collisions = &case.collisions;
+        let (apart, all) = (collisions.latencies().count(), collisions.trials.len());
+        let _ = writeln!(text, "\n{}: {apart} of {all} trials taken apart", case.name());
         let _ = writeln!(text, "{:24}{:>10}{:>10}{:>10}", "", "p50", "p99", "longest");
         for (name, time) in ROWS {
-            let Spread { p50_ns, p99_ns, most_ns, .. } = collisions.spread(time);
-            let [p50, p99, most] = [p50_ns, p99_ns, most_ns].map(milliseconds);
+            let Quantiles { p50_ns, p99_ns, max_ns, .. } = collisions.quantiles(time);
+            let [p50, p99, most] = [p50_ns, p99_ns, max_ns].map(milliseconds);
             let _ = writeln!(text, "{name:24}{p50:>10}{p99:>10}{most:>10}");
         }
         text += &verdict(&collisions.headroom);
@@ -42,33 +42,33 @@ pub fn reroute_latency_json(results: &Results) -> String {
     struct Line<'a> {
         r#type: &'static str,
         rate_bps: u64,
-        courses: Vec<Of<'a>>,
+        cases: Vec<Of<'a>>,
     }
     #[derive(Serialize)]
     struct Of<'a> {
         switches: &'static str,
         by: &'static str,
-        decision_to_path: Spread,
-        event_to_path: Spread,
-        headroom: Spare,
-        missed_frames: u64,
+        decision_to_path: Quantiles,
+        event_to_path: Quantiles,
+        headroom: HeadroomJson,
+        lost_frames: u64,
         trials: &'a [Trial],
     }
-    let of = |course: &'_ Course| -> (&'static str, &'static str) {
-        (if course.plane == thalweg_lab::Plane::Ovs { "ovs" } else { "ebpf" }, course.by.name())
+    let of = |case: &'_ TestCase| -> (&'static str, &'static str) {
+        (if case.plane == thalweg_lab::Plane::Ovs { "ovs" } else { "ebpf" }, case.actuator.name())
     };
-    let courses = results.courses.iter().map(|course| {
-        let (switches, by) = of(course);
-        let collisions = &course.collisions;
+    let cases = results.cases.iter().map(|case| {
+        let (switches, by) = of(case);
+        let collisions = &case.collisions;
         Of {
             switches,
             by,
-            decision_to_path: collisions.spread(Turn::decision_to_path),
-            event_to_path: collisions.spread(Turn::event_to_path),
-            headroom: Spare::from(&collisions.headroom),
-            missed_frames: collisions.missed_frames,
+            decision_to_path: collisions.quantiles(LatencyBreakdown::decision_to_path),
+            event_to_path: collisions.quantiles(LatencyBreakdown::event_to_path),
+            headroom: HeadroomJson::from(&collisions.headroom),
+            lost_frames: collisions.lost_frames,
             trials: &collisions.trials,
         }
     });
-    line(&Line { r#type: "reroute-latency", rate_bps: results.rate.0, courses: courses.collect() })
+    line(&Line { r#type: "reroute-latency", rate_bps: results.rate.0, cases: cases.collect() })
 }
