@@ -12,8 +12,14 @@
 //!                  └───────────────────────────────────────┘
 //! ```
 //!
-//! - A **host** is a network namespace, visible to `ip netns`, with one interface. Its addresses are those of the [topology](thalweg_network::Topology). It learns neighbour entries by ARP as usual.
-//! - A **switch** is a program at the ingress of its ports (`src/ebpf/switch.bpf.c`). It looks up the destination address in its [table](Tables), counts the frame, copies it to the monitor port and hands it to the queue of another port. The last switch replaces a shadow address by the base address (Rasley et al., "Planck", SIGCOMM 2014, section 6.2). Switches answer broadcast ARP requests themselves with the host's base address: nothing is flooded, so loops in the topology are harmless. Unicast requests go to their host. All ports of all switches are interfaces of one namespace, the **fabric**.
+//! - A **host** is a network namespace, visible to `ip netns`, with one interface. Its addresses are those of the
+//!   [topology](thalweg_network::Topology). It learns neighbour entries by ARP as usual.
+//! - A **switch** is a program at the ingress of its ports (`src/ebpf/switch.bpf.c`). It looks up the destination
+//!   address in its [table](Tables), counts the frame, copies it to the monitor port and hands it to the queue of
+//!   another port. The last switch replaces a shadow address by the base address (Rasley et al., "Planck", SIGCOMM
+//!   2014, section 6.2). Switches answer broadcast ARP requests themselves with the host's base address: nothing is
+//!   flooded, so loops in the topology are harmless. Unicast requests go to their host. All ports of all switches are
+//!   interfaces of one namespace, the **fabric**.
 //!   With [`Plane::Ovs`] a switch is an Open vSwitch bridge in user space with the same ports, controlled by OpenFlow
 //! ([`Lab::openflow`]).
 //! - A **link** is a veth pair with a token bucket of the link's rate in front of each end. Hosts send a little below

@@ -39,6 +39,14 @@ pub enum ActuatorKind {
 }
 
 impl ActuatorKind {
+    /// Returns the value of `actuator` in the daemon's file.
+    pub const fn key(self) -> &'static str {
+        match self {
+            ActuatorKind::Arp => "arp",
+            ActuatorKind::OpenFlow => "openflow",
+        }
+    }
+
     /// Returns the name for people: `ARP` or `OpenFlow`.
     pub const fn name(self) -> &'static str {
         match self {

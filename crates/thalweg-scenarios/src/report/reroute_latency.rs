@@ -1,14 +1,15 @@
-//! What came of `reroute-latency`.
+//! Results of `reroute-latency`.
 
 use std::fmt::Write as _;
 
 use serde::Serialize;
+use thalweg_lab::Plane;
 use thalweg_wire::Nanos;
 
 use super::{HeadroomJson, line, milliseconds, verdict};
 use crate::quantiles::Quantiles;
 use crate::scenarios::collide::{LatencyBreakdown, Trial};
-use crate::scenarios::reroute_latency::{Results, TestCase};
+use crate::scenarios::reroute_latency::Results;
 
 type Row = (&'static str, fn(&LatencyBreakdown) -> Nanos);
 
@@ -18,51 +19,47 @@ const ROWS: [Row; 3] = [
     ("event to new path", LatencyBreakdown::event_to_path),
 ];
 
-/// The table of `reroute-latency`.
+/// Returns the results of `reroute-latency` as text.
 pub fn reroute_latency(results: &Results) -> String {
-    let mut text = format!("reroute-latency: links of {}\n", results.rate);
+    let mut text = format!("reroute-latency: link rate {}\n", results.rate);
     for case in &results.cases {
         let collisions = &case.collisions;
-        let (apart, all) = (collisions.latencies().count(), collisions.trials.len());
-        let _ = writeln!(text, "\n{}: {apart} of {all} trials taken apart", case.name());
-        let _ = writeln!(text, "{:24}{:>10}{:>10}{:>10}", "", "p50", "p99", "longest");
+        let (resolved, all) = (collisions.latencies().count(), collisions.trials.len());
+        let _ = writeln!(text, "\n{}: {resolved} of {all} trials resolved", case.name());
+        let _ = writeln!(text, "{:24}{:>10}{:>10}{:>10}", "", "p50", "p99", "max");
         for (name, time) in ROWS {
             let Quantiles { p50_ns, p99_ns, max_ns, .. } = collisions.quantiles(time);
-            let [p50, p99, most] = [p50_ns, p99_ns, max_ns].map(milliseconds);
-            let _ = writeln!(text, "{name:24}{p50:>10}{p99:>10}{most:>10}");
+            let [p50, p99, max] = [p50_ns, p99_ns, max_ns].map(milliseconds);
+            let _ = writeln!(text, "{name:24}{p50:>10}{p99:>10}{max:>10}");
         }
         text += &verdict(&collisions.headroom);
     }
     text
 }
 
-/// The line of `reroute-latency`.
+/// Returns the results of `reroute-latency` as a line of JSON.
 pub fn reroute_latency_json(results: &Results) -> String {
     #[derive(Serialize)]
     struct Line<'a> {
         r#type: &'static str,
         rate_bps: u64,
-        cases: Vec<Of<'a>>,
+        cases: Vec<CaseJson<'a>>,
     }
     #[derive(Serialize)]
-    struct Of<'a> {
-        switches: &'static str,
-        by: &'static str,
+    struct CaseJson<'a> {
+        switch_type: Plane,
+        actuator: &'static str,
         decision_to_path: Quantiles,
         event_to_path: Quantiles,
         headroom: HeadroomJson,
         lost_frames: u64,
         trials: &'a [Trial],
     }
-    let of = |case: &'_ TestCase| -> (&'static str, &'static str) {
-        (if case.plane == thalweg_lab::Plane::Ovs { "ovs" } else { "ebpf" }, case.actuator.name())
-    };
     let cases = results.cases.iter().map(|case| {
-        let (switches, by) = of(case);
         let collisions = &case.collisions;
-        Of {
-            switches,
-            by,
+        CaseJson {
+            switch_type: case.plane,
+            actuator: case.actuator.key(),
             decision_to_path: collisions.quantiles(LatencyBreakdown::decision_to_path),
             event_to_path: collisions.quantiles(LatencyBreakdown::event_to_path),
             headroom: HeadroomJson::from(&collisions.headroom),

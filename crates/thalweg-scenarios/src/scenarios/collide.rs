@@ -24,7 +24,7 @@ use thalweg_network::topology::Node;
 use thalweg_network::{EndpointId, Forwarding, LinkState, NetworkState, Topology};
 use thalweg_wire::{BitRate, Nanos, Timestamp};
 
-use super::Setting;
+use super::{HostPair, Setting};
 use crate::closed_loop::ClosedLoop;
 use crate::configuration::{ActuatorKind, Decider, Files, Steering};
 use crate::error::ScenarioError;
@@ -60,7 +60,9 @@ pub struct Collision {
     /// The flow that starts first, and the one that joins it.
     pub pairs: [Pair; 2],
     /// Names of the switches at both ends of the link.
-    pub link: (String, String),
+    pub link_ends: (String, String),
+    /// The link direction that both flows use: `spine0:p1:out`.
+    pub link: String,
     /// Seed of the trees.
     pub seed: u64,
 }
@@ -102,11 +104,13 @@ pub struct Trial {
     pub latency: Option<LatencyBreakdown>,
     /// Whether a flow was rerouted before the collision, because iperf3's control connection looked like the second
     /// flow.
+    #[serde(rename = "early")]
     pub is_early: bool,
     /// Payload rates of both flows from 0.2 to 0.8 s after the collision, in bits per second.
+    #[serde(rename = "rates_bps")]
     pub rates: [f64; 2],
     /// Idle share of the CPU time, 0 to 1.
-    pub idle: f64,
+    pub idle_ratio: f64,
     /// Rates of both flows over time, in nanoseconds from the collision.
     #[serde(skip)]
     pub curves: [Vec<(f64, f64)>; 2],
@@ -117,10 +121,10 @@ pub struct Trial {
 pub struct Results {
     /// Rate of the links.
     pub rate: BitRate,
-    /// Names of the source and destination hosts: `h0 > h2`.
-    pub flows: [String; 2],
-    /// The switches at both ends of the shared link.
-    pub link: (String, String),
+    /// The hosts of both flows.
+    pub flows: [HostPair; 2],
+    /// The link direction on which they collide: `spine0:p1:out`.
+    pub link: String,
     /// The trials in order.
     pub trials: Vec<Trial>,
     /// Headroom over all trials.
@@ -173,7 +177,7 @@ pub(super) fn run_on(
     let topology = session.lab.topology();
     Ok(Results {
         rate: setting.rate,
-        flows: collision.pairs.map(|pair| pair.name(topology).to_string()),
+        flows: collision.pairs.map(|pair| HostPair::new(topology, pair)),
         link: collision.link,
         trials: results,
         headroom: headroom.total(),
@@ -241,7 +245,7 @@ pub(super) fn trial(
             .and_then(|request| latency_breakdown(&trace, request, collided)),
         is_early,
         rates: after.map(|steps| steps.first().map_or(0.0, |step| step.1)),
-        idle: headroom.idle,
+        idle_ratio: headroom.idle,
         curves: rates((collided.saturating_sub(PLOTTED.0), collided + PLOTTED.1), Nanos::from_millis(1)),
     })
 }
@@ -291,8 +295,9 @@ pub(super) fn choose_where(
             let Some(link) = link else { continue };
             let (router, port) = paths.port(link);
             let name = |node| topology.name(node).to_owned();
-            let link = (name(Node::Router(router)), name(topology.peer(router, port).node));
-            let collision = Collision { pairs, link, seed };
+            let link_ends = (name(Node::Router(router)), name(topology.peer(router, port).node));
+            let link = format!("{}:{port}:out", link_ends.0);
+            let collision = Collision { pairs, link_ends, link, seed };
             let [one, other] = pairs.map(|pair| topology.router_of(pair.source));
             if one != other {
                 return Ok(collision);
@@ -408,10 +413,11 @@ mod tests {
     #[test]
     fn colliding_flows_have_sources_in_different_racks() {
         let topology = Plan::leaf_spine(thalweg_lab::DEFAULT_RATE).unwrap().topology;
-        let Collision { pairs: [one, other], link, .. } = choose(&topology).unwrap();
+        let Collision { pairs: [one, other], link_ends, link, .. } = choose(&topology).unwrap();
         assert_ne!(topology.router_of(one.source), topology.router_of(other.source));
         assert_eq!(topology.router_of(one.destination), topology.router_of(other.destination));
-        assert!(link.0.starts_with("spine") && link.1.starts_with("leaf"), "{link:?}");
+        assert!(link_ends.0.starts_with("spine") && link_ends.1.starts_with("leaf"), "{link_ends:?}");
+        assert!(link.starts_with(&format!("{}:p", link_ends.0)) && link.ends_with(":out"), "{link}");
     }
 
     #[test]

@@ -14,10 +14,14 @@ pub mod reroute_latency;
 pub mod udp;
 pub mod workload;
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use serde::Serialize;
+use thalweg_control::Pair;
 use thalweg_lab::Prefix;
+use thalweg_network::{Node, Topology};
 use thalweg_wire::BitRate;
 
 /// Settings common to all scenarios.
@@ -30,4 +34,28 @@ pub struct Setting<'a> {
     pub stop: Arc<AtomicBool>,
     /// Called with a progress message.
     pub on_progress: &'a mut dyn FnMut(&str),
+}
+
+/// The names of a flow's hosts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HostPair {
+    /// Source host.
+    pub src: String,
+    /// Destination host.
+    pub dst: String,
+}
+
+impl HostPair {
+    pub(crate) fn new(topology: &Topology, pair: Pair) -> HostPair {
+        let [src, dst] =
+            [pair.source, pair.destination].map(|host| topology.name(Node::Endpoint(host)).to_owned());
+        HostPair { src, dst }
+    }
+}
+
+/// `h0 > h2`.
+impl fmt::Display for HostPair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} > {}", self.src, self.dst)
+    }
 }

@@ -11,7 +11,7 @@ use thalweg_lab::{Headroom, Plan};
 use thalweg_network::routing::TreeOptions;
 use thalweg_wire::{BitRate, Nanos};
 
-use super::{Setting, collide};
+use super::{HostPair, Setting, collide};
 use crate::closed_loop::ClosedLoop;
 use crate::configuration::{ActuatorKind, Decider, Files, Steering};
 use crate::error::ScenarioError;
@@ -29,8 +29,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 pub struct Results {
     /// Rate of the links.
     pub rate: BitRate,
-    /// Names of the source and the destination host: `h0 > h2`.
-    pub flow: String,
+    /// The hosts of the flow.
+    pub flow: HostPair,
     /// Observation time after the reroute.
     pub duration: Duration,
     /// Time from the ARP request to the first packet on the new path; `None` if it never took it.
@@ -96,7 +96,7 @@ pub fn run(time: Duration, setting: &mut Setting<'_>) -> Result<Results, Scenari
     headroom.add(&probe)?;
     let request = moving.requests.iter().find(|request| request.pair == pair);
     let change = moving.path_changes.iter().find(|change| change.pair == pair && change.address == 1);
-    let flow = pair.name(session.lab.topology()).to_string();
+    let flow = HostPair::new(session.lab.topology(), pair);
     let sent = |address| trace.sent.get(&(pair, address)).copied().unwrap_or(0);
     Ok(Results {
         rate: setting.rate,

@@ -194,11 +194,11 @@ pub struct Row {
     /// Throughput of the slowest flow, in bits per second.
     pub min_bps: f64,
     /// Time until the last byte of all flows.
-    pub seconds: f64,
+    pub completion_ns: u64,
     /// Number of reroutes.
     pub reroutes: u64,
     /// Idle share of the CPU time, 0 to 1.
-    pub idle: f64,
+    pub idle_ratio: f64,
     /// Whether the headroom was sufficient.
     pub conclusive: bool,
 }
@@ -317,9 +317,9 @@ impl Outcome {
             scheme: self.scheme.name(),
             mean_bps: self.flow_rates.iter().sum::<f64>() / self.flow_rates.len().max(1) as f64,
             min_bps: self.flow_rates.iter().copied().fold(f64::INFINITY, f64::min),
-            seconds: self.host_times.iter().max().map_or(0.0, Duration::as_secs_f64),
+            completion_ns: self.host_times.iter().max().map_or(0, |time| time.as_nanos() as u64),
             reroutes: self.reroutes.len() as u64,
-            idle: self.headroom.idle,
+            idle_ratio: self.headroom.idle,
             conclusive: self.headroom.verdict() == thalweg_lab::Verdict::Conclusive,
         }
     }

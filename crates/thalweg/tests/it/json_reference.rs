@@ -63,8 +63,8 @@ fn page() -> String {
 const PARTS: [(&str, &str); 4] = [
     ("estimate", "An estimate"),
     ("spread", "A spread"),
-    ("times", "Some times"),
-    ("headroom", "What the machine had left"),
+    ("times", "Times"),
+    ("headroom", "Headroom"),
 ];
 
 /// The keys in the first column of the page's tables, by the heading above. Tables of parts go with what has such a

@@ -153,7 +153,7 @@ pub(super) fn deaf_host(testbed: &mut Testbed) -> Result<(), ScenarioError> {
 /// The link on which the flows collide fails while both send, and is restored.
 pub(super) fn link_failure(testbed: &mut Testbed) -> Result<(), ScenarioError> {
     let topology = testbed.topology();
-    let (from, to) = testbed.collision.link.clone();
+    let (from, to) = testbed.collision.link_ends.clone();
     let joins = |link: &thalweg_network::Link| {
         let ends = link.ends.map(|end| topology.name(end.node));
         ends == [from.as_str(), to.as_str()] || ends == [to.as_str(), from.as_str()]

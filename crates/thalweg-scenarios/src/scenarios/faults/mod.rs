@@ -135,7 +135,7 @@ impl Outcome {
             unreachable: &self.unreachable,
             failures: &self.failures,
             log: &self.log,
-            idle: self.headroom.idle,
+            idle_ratio: self.headroom.idle,
             conclusive: self.headroom.verdict() == Verdict::Conclusive,
         }
     }
@@ -161,7 +161,7 @@ pub struct Row<'a> {
     /// What happened, in order.
     pub log: &'a [String],
     /// Idle share of the CPU time, 0 to 1.
-    pub idle: f64,
+    pub idle_ratio: f64,
     /// Whether the headroom was sufficient for the times to be valid.
     pub conclusive: bool,
 }
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn fault_is_survived_only_if_every_condition_holds() {
         let headroom = Headroom { idle: 0.0, min_idle: 0.0, stolen: 0.0, backlog_drops: 1 };
-        let whole = Outcome {
+        let survived = Outcome {
             fault: Fault::DeafHost,
             log: vec!["h0 ignored ARP".to_owned()],
             failures: Vec::new(),
@@ -235,16 +235,16 @@ mod tests {
             next_collision: Some(Nanos(1)),
             headroom,
         };
-        assert!(whole.is_survived(), "however inconclusive its times");
-        let words = || vec!["h0 > h1".to_owned()];
-        for broken in [
-            Outcome { failures: words(), ..whole.clone() },
-            Outcome { misrouted: words(), ..whole.clone() },
-            Outcome { unreachable: words(), ..whole.clone() },
-            Outcome { recovery: None, ..whole.clone() },
-            Outcome { next_collision: None, ..whole.clone() },
+        assert!(survived.is_survived(), "however inconclusive its times");
+        let one = || vec!["h0 > h1".to_owned()];
+        for failed in [
+            Outcome { failures: one(), ..survived.clone() },
+            Outcome { misrouted: one(), ..survived.clone() },
+            Outcome { unreachable: one(), ..survived.clone() },
+            Outcome { recovery: None, ..survived.clone() },
+            Outcome { next_collision: None, ..survived.clone() },
         ] {
-            assert!(!broken.is_survived() && !broken.row().survived, "{broken:?}");
+            assert!(!failed.is_survived() && !failed.row().survived, "{failed:?}");
         }
     }
 }

@@ -80,7 +80,7 @@ impl Testbed {
             })
         })?;
         let [one, other] = collision.pairs;
-        let met = file.node_named(&collision.link.0);
+        let met = file.node_named(&collision.link_ends.0);
         let is_other_spine =
             |router: &RouterId| file.rack_size(*router) == 0 && Some(Node::Router(*router)) != met;
         let spine = file.router_ids().find(is_other_spine).ok_or(ScenarioError::NoCollision)?;
