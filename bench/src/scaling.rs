@@ -15,7 +15,7 @@ use crate::stages::{clear, flow_table};
 use crate::statistics::median;
 use crate::traces::BATCH_FRAMES;
 
-/// Time between two packets: 633,333 a second, as in the normal trace.
+/// Time between two packets: 633,333 per second, as in the normal trace.
 const SPACING: Nanos = Nanos(1_579);
 
 /// Options of the benchmark.

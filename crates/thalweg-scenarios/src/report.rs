@@ -272,7 +272,7 @@ impl From<&Headroom> for HeadroomJson {
     }
 }
 
-/// Returns a line with the idle CPU time, and what made the measurement inconclusive.
+/// Returns a line with the idle CPU time, and the reasons if the measurement is inconclusive.
 pub(super) fn verdict(headroom: &Headroom) -> String {
     let mut line = format!("CPU idle {:.0} %", 100.0 * headroom.idle);
     let is_conclusive = headroom.verdict() == headroom::Verdict::Conclusive;

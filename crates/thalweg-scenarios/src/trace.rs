@@ -19,7 +19,7 @@ const MAX_PACKETS: usize = 1 << 19;
 pub(super) struct RerouteRequest {
     /// The pair.
     pub(super) pair: Pair,
-    /// Number of the destination's address that it is to use.
+    /// Number of the destination's address to use.
     pub(super) address: u8,
     /// Packet time of the event that caused the decision.
     pub(super) event: Timestamp,

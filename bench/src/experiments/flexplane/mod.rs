@@ -162,7 +162,7 @@ fn idle_one_way_us(experiment: &Experiment) -> anyhow::Result<f64> {
     ];
     let runs = sweep("an idle network", &with(experiment, &one_segment)?, &[], Keep::Summary)?;
     let flow = runs.first().and_then(|run| run.results.flows.first()).context("one segment arrives")?;
-    Ok(flow.completion_ns as f64 / 1e3)
+    Ok(flow.fct_ns as f64 / 1e3)
 }
 
 /// Formats a value with significant digits.

@@ -190,7 +190,8 @@ mod tests {
     #[test]
     fn line_rate_lowers_p_with_the_packet_rate() {
         use thalweg_sketch::{CountSketch, Hasher, Shape};
-        // A tenth of a core at 40 million packets a second: 2.5 ns a packet, five sampled rows of 12 ns; 1/32 fits. At 10
+        // A tenth of a core at 40 million packets per second: 2.5 ns per packet, five sampled rows of 12 ns; 1/32 fits.
+        // At 10
         // million it is 10 ns, and five rows at p = 1 take 7.5.
         for (rate, inverse) in [(1, 1), (10, 1), (40, 32)] {
             let sketch = CountSketch::<i32>::new(Shape::new(5, 64).unwrap(), Hasher::new(1));

@@ -212,9 +212,9 @@ fn explain(page: &mut Page, packets: u64, seeds: u64, heavy: &[usize]) -> anyhow
     Ok(())
 }
 
-/// What a probability of rows means for packets.
+/// Returns the number of packets and updates for each row probability.
 fn work() -> Table {
-    let mut table = Table::new(["p", "packets looked at", "one in", "counters updated for each packet"]);
+    let mut table = Table::new(["p", "packets processed", "one in", "counters updated per packet"]);
     for probability in LOG2_ONE_IN.into_iter().filter_map(Probability::new) {
         let share = processed_share(probability);
         row!(

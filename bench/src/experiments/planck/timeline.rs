@@ -298,7 +298,7 @@ fn trends(all: &[Run]) -> Trends {
     let mut trends = Trends::new();
     for (place, port) in PORTS.iter().enumerate() {
         let (least, most) = range(all, place, false, |line| line.stable);
-        let says = format!("{}: {}, here no more", port.name, port.paper);
+        let says = format!("{}: {}, here at most that", port.name, port.paper);
         trends.check(&says, most <= port.most_us, &format!("{} us", shown((least, most))));
     }
     let (least, most) = range(all, 0, false, Timeline::estimation);

@@ -185,7 +185,7 @@ fn trends(cells: &[Cell]) -> Trends {
 fn raw(trials: &[Trial], results: &[Results]) -> Table {
     let mut table = Table::new([
         "hosts",
-        "ways",
+        "paths",
         "core_gbps",
         "loss",
         "delay_ms",
