@@ -20,7 +20,7 @@ use thalweg_wire::{BitRate, Nanos};
 use self::fail::{FailArgs, RepairArgs};
 use crate::config::value::parse;
 use crate::console;
-use thalweg_scenarios::configuration::By;
+use thalweg_scenarios::configuration::ActuatorKind;
 use thalweg_scenarios::scenarios::faults::Fault;
 use thalweg_scenarios::scenarios::workload::{Pattern, Scheme};
 use thalweg_scenarios::scenarios::{Setting, collide, faults, reroute_latency, udp, workload};
@@ -280,7 +280,7 @@ impl RunArgs {
                 .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
                 .context("cannot install signal handlers")?;
         }
-        let mut hear = |line: &str| console::note(line);
+        let mut on_progress = |line: &str| console::note(line);
         let is_tree = matches!(
             self.scenario,
             Scenario::Stride | Scenario::Bijection | Scenario::Random | Scenario::Shuffle
@@ -289,7 +289,7 @@ impl RunArgs {
             rate: self.rate.unwrap_or(if is_tree { TREE_RATE } else { DEFAULT_RATE }),
             prefix: self.prefix.prefix.clone(),
             stop,
-            hear: &mut hear,
+            on_progress: &mut on_progress,
         };
         if self.print_config {
             return self.print_files(&setting);
@@ -335,8 +335,8 @@ impl RunArgs {
     /// Prints the daemon's configuration.
     fn print_files(&self, setting: &Setting<'_>) -> anyhow::Result<()> {
         let files = match self.scenario {
-            Scenario::Collide | Scenario::Faults => collide::files(Plane::Ebpf, By::Arp, setting)?,
-            Scenario::RerouteLatency => collide::files(Plane::Ovs, By::OpenFlow, setting)?,
+            Scenario::Collide | Scenario::Faults => collide::files(Plane::Ebpf, ActuatorKind::Arp, setting)?,
+            Scenario::RerouteLatency => collide::files(Plane::Ovs, ActuatorKind::OpenFlow, setting)?,
             Scenario::Udp => udp::files(setting)?,
             Scenario::Stride | Scenario::Bijection | Scenario::Random | Scenario::Shuffle => {
                 let scheme = self.scheme.first().copied().unwrap_or(Scheme::Planck);

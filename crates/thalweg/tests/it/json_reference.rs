@@ -62,8 +62,8 @@ fn page() -> String {
 const PARTS: [(&str, &str); 4] = [
     ("estimate", "An estimate"),
     ("distribution", "A distribution"),
-    ("times", "Some times"),
-    ("headroom", "What the machine had left"),
+    ("times", "Times"),
+    ("headroom", "Headroom"),
 ];
 
 /// Returns the keys in the tables of the page by heading. Keys of nested objects are added to the keys that contain them.

@@ -37,14 +37,14 @@ fn run<T>(mbps: u64, scenario: impl FnOnce(&mut Setting<'_>) -> Result<T, Scenar
         rate: BitRate(mbps * 1_000_000),
         prefix: prefix(),
         stop: Arc::default(),
-        hear: &mut |_| (),
+        on_progress: &mut |_| (),
     };
     let results = match scenario(&mut setting) {
         Ok(results) => results,
         Err(
-            error @ (ScenarioError::NoIperf(_)
+            error @ (ScenarioError::IperfMissing(_)
             | ScenarioError::Lab(
-                LabError::NotRoot | LabError::NoSwitchProgram | LabError::NoProgram { .. },
+                LabError::NotRoot | LabError::NoSwitchProgram | LabError::MissingProgram { .. },
             )),
         ) => {
             skip(error);
@@ -68,43 +68,49 @@ fn rates_show(headroom: &Headroom) -> bool {
 #[test]
 fn colliding_flows_are_rerouted_to_full_rate() {
     let Some(results) = run(50, |setting| collide::run(2, setting)) else { return };
-    let turns: Vec<_> = results.turns().collect();
-    // A trial whose flows were separated before they collided has no times. That is not an error.
+    let turns: Vec<_> = results.latencies().collect();
+    // A trial whose flows were parted before they collided has no times, which is no fault of the loop.
     let early = results.trials.iter().filter(|trial| trial.is_early).count();
     assert_eq!(turns.len() + early, 2, "rerouted or early");
-    assert!(turns.iter().all(|turn| turn.whole() >= turn.event_to_path() && turn.effect_ns > 0), "{turns:?}");
+    assert!(
+        turns.iter().all(|latency| latency.total() >= latency.event_to_path() && latency.path_ns > 0),
+        "{turns:?}"
+    );
     let looked_at = if rates_show(&results.headroom) { results.trials.as_slice() } else { &[] };
     for trial in looked_at {
         // 48 Mbit/s minus headers each; half of it on a shared link.
         assert!(trial.rates.iter().all(|&rate| rate > 30e6), "{:?}", trial.rates);
     }
-    let taken_apart = format!("{} of 2 trials taken apart", turns.len());
-    assert!(report::collide(&results).contains(&taken_apart), "{}", report::collide(&results));
+    let resolved = format!("{} of 2 trials resolved", turns.len());
+    assert!(report::collide(&results).contains(&resolved), "{}", report::collide(&results));
     assert!(plot::collide(&results).unwrap().contains("</svg>"));
     let json: serde_json::Value = serde_json::from_str(&report::collide_json(&results)).unwrap();
     if !turns.is_empty() {
-        assert_eq!(json["whole"]["count"], turns.len());
+        assert_eq!(json["total"]["count"], turns.len());
     }
 }
 
 #[test]
 fn colliding_flows_are_rerouted_by_openflow_and_arp() {
     let Some(results) = run(20, |setting| reroute_latency::run(1, setting)) else { return };
-    let names: Vec<String> = results.courses.iter().map(|course| course.name()).collect();
+    let names: Vec<String> = results.cases.iter().map(|case| case.name()).collect();
     assert_eq!(names, ["ARP, eBPF", "OpenFlow, Open vSwitch", "ARP, Open vSwitch"]);
-    for course in &results.courses {
-        let [trial] = course.collisions.trials.as_slice() else { panic!("{course:?}") };
-        assert!(trial.is_early || trial.turn.is_some_and(|turn| turn.decision_to_path().0 > 0), "{course:?}");
-        // 19.2 Mbit/s minus headers each; half of it on a shared link.
+    for case in &results.cases {
+        let [trial] = case.collisions.trials.as_slice() else { panic!("{case:?}") };
+        assert!(
+            trial.is_early || trial.latency.is_some_and(|latency| latency.decision_to_path().0 > 0),
+            "{case:?}"
+        );
+        // 19.2 Mbit/s less headers each; on one link it would be half as much.
         let whole = trial.rates.iter().all(|&rate| rate > 13e6);
-        assert!(whole || !rates_show(&course.collisions.headroom), "{}: {:?}", course.name(), trial.rates);
+        assert!(whole || !rates_show(&case.collisions.headroom), "{}: {:?}", case.name(), trial.rates);
     }
     assert!(report::reroute_latency(&results).contains("OpenFlow, Open vSwitch: "));
     assert!(plot::reroute_latency(&results).unwrap().contains("</svg>"));
     let json: serde_json::Value = serde_json::from_str(&report::reroute_latency_json(&results)).unwrap();
     assert_eq!(
-        (&json["courses"][1]["switches"], &json["courses"][1]["by"]),
-        (&"ovs".into(), &"OpenFlow".into())
+        (&json["cases"][1]["switch_type"], &json["cases"][1]["actuator"]),
+        (&"ovs".into(), &"openflow".into())
     );
 }
 
@@ -112,9 +118,9 @@ fn colliding_flows_are_rerouted_by_openflow_and_arp() {
 fn a_udp_flow_stays_on_its_path_beyond_arp_timeouts() {
     // Without the controller's confirmations it is back on the old path 6 s after it was moved.
     let Some(results) = run(50, |setting| udp::run(Duration::from_secs(9), setting)) else { return };
-    assert!(results.effect.is_some(), "{results:?}");
-    assert!(results.on_new_path > 10_000 && results.refreshed >= 3, "{results:?}");
-    assert_eq!(results.fallen_back, 0, "{results:?}");
+    assert!(results.request_to_path.is_some(), "{results:?}");
+    assert!(results.new_path_packets > 10_000 && results.refreshes >= 3, "{results:?}");
+    assert_eq!(results.old_path_packets, 0, "{results:?}");
 }
 
 #[test]
@@ -125,9 +131,9 @@ fn a_fat_tree_workload_completes_with_planck() {
     };
     let Some(results) = run(10, scenario) else { return };
     let outcome = &results.outcomes[0];
-    assert_eq!((outcome.flows.len(), outcome.hosts.len()), (16, 16));
+    assert_eq!((outcome.flow_rates.len(), outcome.host_times.len()), (16, 16));
     // None is faster than its host, and none shares one link with all others.
-    assert!(outcome.flows.iter().all(|&rate| (0.6e6..=9.8e6).contains(&rate)), "{outcome:?}");
+    assert!(outcome.flow_rates.iter().all(|&rate| (0.6e6..=9.8e6).contains(&rate)), "{outcome:?}");
     assert!(report::workload(&results).contains("planck"));
     assert!(plot::workload(&results).unwrap().contains("</svg>"));
 }
@@ -144,12 +150,9 @@ fn forwarding_recovers_from_every_fault() {
     let rows = json["faults"].as_array().unwrap();
     let report_has = |name: &str, what: &str| {
         let row = rows.iter().find(|row| row["fault"] == name).unwrap();
-        row["story"].as_array().unwrap().iter().any(|line| line.as_str().unwrap().contains(what))
+        row["log"].as_array().unwrap().iter().any(|line| line.as_str().unwrap().contains(what))
     };
-    assert!(
-        report_has("wrong-topology", "by address 1"),
-        "the way that does not lead there is named\n{text}"
-    );
+    assert!(report_has("wrong-topology", " tree 1"), "the broken path is named\n{text}");
     assert!(!report_has("switch-restart", ": 0 rules left"), "only one switch forgets\n{text}");
 }
 
@@ -188,7 +191,7 @@ fn parts_can_be_failed_and_repaired() {
     wrong.extend((!whole).then(|| status.clone()));
     let (succeeded, unknown) = thalweg(&["fail", "leaf9"]);
     wrong.extend(
-        (succeeded || !unknown.contains("the lab has no \"leaf9\": expected a switch")).then_some(unknown),
+        (succeeded || !unknown.contains("unknown component \"leaf9\": expected a switch")).then_some(unknown),
     );
     Lab::down(&prefix.parse().unwrap()).unwrap();
     assert!(wrong.is_empty(), "{wrong:#?}");
@@ -228,12 +231,16 @@ fn a_lab_in_use_is_not_replaced() {
         Err(error @ (LabError::NotRoot | LabError::NoSwitchProgram)) => return skip(error),
         made => made.map(drop).unwrap(),
     }
-    let mut setting =
-        Setting { rate: BitRate(50_000_000), prefix: prefix(), stop: Arc::default(), hear: &mut |_| () };
+    let mut setting = Setting {
+        rate: BitRate(50_000_000),
+        prefix: prefix(),
+        stop: Arc::default(),
+        on_progress: &mut |_| (),
+    };
     let refused = workload::run(Pattern::Stride, &[Scheme::Static], Duration::from_secs(1), 1, &mut setting);
     let is_left = Lab::find(&prefix()).is_ok();
     Lab::down(&prefix()).unwrap();
-    assert!(matches!(refused, Err(ScenarioError::Taken { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(ScenarioError::PrefixInUse { .. })), "{refused:?}");
     assert!(is_left, "it is still there");
 }
 
