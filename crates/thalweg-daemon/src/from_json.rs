@@ -1,16 +1,16 @@
-//! Names in the API's JSON as values of the daemon: of what is asked for, and of what another daemon tells.
+//! Converts names in the API's JSON to the daemon's values: those in requests, and those in other daemons' events.
 
-use thalweg_api::{Basis, CrossingName, LinkName, WayName};
+use thalweg_api::{Basis, CrossingName, LinkDirection, LinkName};
 use thalweg_measure::collector::{Crossing, LinkSide, Way};
 use thalweg_measure::rates;
 use thalweg_network::PortIndex;
 
-/// Which way a threshold was crossed.
+/// How a threshold was crossed.
 pub(crate) fn crossing(name: CrossingName) -> Crossing {
     match name {
         CrossingName::Upwards => Crossing::Upwards,
         CrossingName::Downwards => Crossing::Downwards,
-        CrossingName::Remains => Crossing::Remains,
+        CrossingName::Repeated => Crossing::Remains,
     }
 }
 
@@ -26,9 +26,9 @@ pub(crate) fn basis(basis: Basis) -> rates::Basis {
 
 /// Which side of its switch a link is.
 pub(crate) fn side(name: &LinkName) -> LinkSide {
-    let way = match name.way {
-        WayName::In => Way::Input,
-        WayName::Out => Way::Output,
+    let way = match name.direction {
+        LinkDirection::In => Way::Input,
+        LinkDirection::Out => Way::Output,
     };
     LinkSide { port: PortIndex(name.port), way }
 }

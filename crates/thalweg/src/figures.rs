@@ -1,12 +1,8 @@
-//! Figures as people read them, and as JSON has them.
+//! Figures as people read them.
 
-use serde::Serialize;
-use thalweg_api::Rate;
 use thalweg_sketch::{Bound, Estimate};
 use thalweg_wire::Timestamp;
 pub(crate) use thalweg_wire::units::grouped;
-
-use thalweg_daemon::api::convert;
 
 /// With thousands set apart.
 pub(crate) fn number(value: f64, decimals: usize) -> String {
@@ -65,17 +61,6 @@ pub(crate) fn bound_in_words(estimate: &Estimate, decimals: usize) -> String {
 pub(crate) fn moment(time: Timestamp) -> String {
     let text = time.to_string();
     format!("{} {}", &text[..10], &text[11..23])
-}
-
-/// An estimate and where the truth lies, as the API has it.
-#[derive(Clone, Debug, Serialize)]
-#[serde(transparent)]
-pub(crate) struct Number(Rate);
-
-impl From<&Estimate> for Number {
-    fn from(estimate: &Estimate) -> Number {
-        Number(convert::rate(*estimate))
-    }
 }
 
 #[cfg(test)]

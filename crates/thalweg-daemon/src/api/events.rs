@@ -49,7 +49,7 @@ pub struct Subscription {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventFilter {
     /// Their types; all if there is none.
-    pub kinds: Option<Kinds>,
+    pub types: Option<EventTypes>,
     /// Their link.
     pub link: Option<LinkName>,
     /// Their collector.
@@ -58,12 +58,12 @@ pub struct EventFilter {
 
 /// Types of events.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kinds(Vec<&'static str>);
+pub struct EventTypes(Vec<&'static str>);
 
-/// A word that is no type of event.
+/// An unknown event type.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{word:?} is no type of event: there are {known}", word = .0, known = EventBody::TYPES.join(", "))]
-pub struct ParseKindsError(String);
+#[error("unknown event type {word:?}: expected {known}", word = .0, known = EventBody::TYPES.join(", "))]
+pub struct ParseEventTypesError(String);
 
 /// Where a subscriber goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,20 +74,22 @@ pub struct EventId {
     pub id: u64,
 }
 
-/// Text that is no `id` of an event.
+/// Text that is not the `id` of an event.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("not the id of an event: expected a number, or RUN-NUMBER as events have it")]
+#[error("invalid event id: expected NUMBER or RUN-NUMBER")]
 pub struct ParseEventIdError;
 
-impl FromStr for Kinds {
-    type Err = ParseKindsError;
+impl FromStr for EventTypes {
+    type Err = ParseEventTypesError;
 
-    fn from_str(text: &str) -> Result<Self, ParseKindsError> {
+    fn from_str(text: &str) -> Result<Self, ParseEventTypesError> {
         let known = |word: &str| {
             let mut types = EventBody::TYPES.into_iter();
-            types.find(|name| *name == word).ok_or_else(|| ParseKindsError(word.chars().take(64).collect()))
+            types
+                .find(|name| *name == word)
+                .ok_or_else(|| ParseEventTypesError(word.chars().take(64).collect()))
         };
-        text.split(',').map(known).collect::<Result<_, _>>().map(Kinds)
+        text.split(',').map(known).collect::<Result<_, _>>().map(EventTypes)
     }
 }
 
@@ -118,7 +120,7 @@ impl fmt::Display for EventId {
 impl EventFilter {
     /// Whether an event is wanted.
     pub fn wants(&self, event: &Event) -> bool {
-        self.kinds.as_ref().is_none_or(|kinds| kinds.0.contains(&type_of(&event.kind)))
+        self.types.as_ref().is_none_or(|types| types.0.contains(&type_of(&event.kind)))
             && self.collector.as_ref().is_none_or(|name| **name == *event.collector)
             && self.link.as_ref().is_none_or(|link| is_of(event, link))
     }
@@ -259,9 +261,9 @@ mod tests {
 
     #[test]
     fn types_of_events_are_read_from_a_list_and_others_are_refused() {
-        assert_eq!("link,cheetah_end".parse(), Ok(Kinds(vec!["link", "cheetah_end"])));
+        assert_eq!("link,cheetah_end".parse(), Ok(EventTypes(vec!["link", "cheetah_end"])));
         for text in ["", "links", "link,", "link, cheetah"] {
-            assert!(text.parse::<Kinds>().is_err(), "{text}");
+            assert!(text.parse::<EventTypes>().is_err(), "{text}");
         }
     }
 }

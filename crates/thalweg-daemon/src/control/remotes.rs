@@ -6,12 +6,12 @@
 
 use std::sync::Arc;
 
-use thalweg_api::client::{Client, ClientError, ClientOptions, Heard, Loss};
+use thalweg_api::client::{Client, ClientError, ClientOptions, Loss, StreamItem};
 use thalweg_api::{self as json, BoundKind, Event, EventBody, LinkName};
 use thalweg_measure::collector::{AddressChange, FlowRate, LinkEvent, LinkReport};
 use thalweg_network::NetworkState;
 use thalweg_sketch::{Bound, Estimate};
-use thalweg_wire::{BitRate, EthernetAddresses, FlowKey, MacAddress, Timestamp};
+use thalweg_wire::{BitRate, EthernetAddresses, FlowKey, MacAddress};
 
 use crate::collectors::notices::{Notice, NoticeSender};
 use crate::from_json;
@@ -45,8 +45,8 @@ impl Remotes {
                 (client.clone(), lifecycle.clone(), notice_sender.clone());
             let mut clock = RemoteClock::default();
             let listen = move || {
-                client.listen(|heard| {
-                    hear(&client, heard, &notice_sender, &mut clock);
+                client.subscribe(|item| {
+                    handle(&client, item, &notice_sender, &mut clock);
                     !lifecycle.is_stopping()
                 });
             };
@@ -78,21 +78,21 @@ struct RemoteClock {
     is_known: bool,
 }
 
-fn hear(client: &Client, heard: Heard, notice_sender: &NoticeSender, clock: &mut RemoteClock) {
-    match heard {
-        Heard::Subscribed => tracing::info!(daemon = client.base(), "subscribed"),
-        Heard::Unsubscribed { error, retry_in } => {
+fn handle(client: &Client, item: StreamItem, notice_sender: &NoticeSender, clock: &mut RemoteClock) {
+    match item {
+        StreamItem::Connected => tracing::info!(daemon = client.base(), "subscribed"),
+        StreamItem::Disconnected { error, retry_in } => {
             tracing::warn!(daemon = client.base(), %error, ?retry_in, "subscription failed");
         }
-        Heard::Lost(loss) => {
+        StreamItem::Lost(loss) => {
             let count = match loss {
-                Loss::TooSlow(count) | Loss::NotUnderstood(count) => count,
-                Loss::OtherRun => 1,
+                Loss::Overwritten(count) | Loss::Invalid(count) => count,
+                Loss::Restarted => 1,
             };
             notice_sender.lose(count);
         }
-        Heard::Event(event) => {
-            if !std::mem::replace(&mut clock.is_known, true) && event.emitted == event.moment {
+        StreamItem::Event(event) => {
+            if !std::mem::replace(&mut clock.is_known, true) && event.emitted == event.time {
                 notice_sender.hear(Notice::PacketTime);
             }
             match notice(&event) {
@@ -110,7 +110,7 @@ struct InvalidEvent;
 
 /// What an event is to the controller; `None` for nothing.
 fn notice(event: &Event) -> Result<Option<Notice>, InvalidEvent> {
-    let time = Timestamp(event.moment.time_ns);
+    let time = event.time.0;
     let notice = match &event.body {
         EventBody::Link {
             link,
@@ -118,22 +118,22 @@ fn notice(event: &Event) -> Result<Option<Notice>, InvalidEvent> {
             threshold,
             rule,
             capacity_bps,
-            rate_bps,
+            rate,
             smoothed_bps,
             utilisation,
-            version,
+            topology_version,
             flows,
-            flows_left_out,
+            omitted_flows,
         } => {
             let name: LinkName = link.parse().map_err(|_| InvalidEvent)?;
             let flows: Vec<FlowRate> = flows.iter().map(flow_rate).collect::<Result<_, _>>()?;
             let report = LinkReport {
                 side: from_json::side(&name),
                 capacity: BitRate(*capacity_bps),
-                rate: estimate(rate_bps),
+                rate: estimate(rate)?,
                 smoothed: *smoothed_bps,
                 utilisation: *utilisation,
-                flows: flows.len() as u32 + flows_left_out,
+                flows: flows.len() as u32 + omitted_flows,
                 changed: time,
             };
             let event_of_link = LinkEvent {
@@ -141,17 +141,18 @@ fn notice(event: &Event) -> Result<Option<Notice>, InvalidEvent> {
                 link: report,
                 rule: *rule,
                 threshold: *threshold,
-                version: *version,
+                version: *topology_version,
                 time,
                 flows,
-                flows_left_out: *flows_left_out,
+                flows_left_out: *omitted_flows,
             };
             Notice::of_link(event.switch.as_str().into(), event_of_link)
         }
-        EventBody::AddressChange { key, from, to, source, .. } => {
-            let (key, source) = (flow_key(key)?, mac(source)?);
+        EventBody::AddressChange { key, previous_dst_mac, dst_mac, src_mac, .. } => {
+            let (key, source) = (flow_key(key)?, mac(src_mac)?);
             let addresses = |destination| Ok(EthernetAddresses { destination: mac(destination)?, source });
-            let change = AddressChange { key, from: addresses(from)?, to: addresses(to)?, time };
+            let (from, to) = (addresses(previous_dst_mac)?, addresses(dst_mac)?);
+            let change = AddressChange { key, from, to, time };
             Some(Notice::Address(event.switch.as_str().into(), change))
         }
         _ => None,
@@ -162,25 +163,22 @@ fn notice(event: &Event) -> Result<Option<Notice>, InvalidEvent> {
 fn flow_rate(flow: &json::FlowRate) -> Result<FlowRate, InvalidEvent> {
     Ok(FlowRate {
         key: flow_key(&flow.key)?,
-        ethernet: EthernetAddresses {
-            destination: mac(&flow.destination_mac)?,
-            source: mac(&flow.source_mac)?,
-        },
-        rate: estimate(&flow.rate_bps),
+        ethernet: EthernetAddresses { destination: mac(&flow.dst_mac)?, source: mac(&flow.src_mac)? },
+        rate: estimate(&flow.rate)?,
         basis: from_json::basis(flow.basis),
-        span: (Timestamp(flow.span.start.time_ns), Timestamp(flow.span.end.time_ns)),
+        span: (flow.span.start.0, flow.span.end.0),
     })
 }
 
-fn estimate(rate: &json::Rate) -> Estimate {
-    let bound = match (rate.bound, rate.lower, rate.confidence) {
+fn estimate(rate: &json::Rate) -> Result<Estimate, InvalidEvent> {
+    let bound = match (rate.bounds, rate.rate_lower_bps, rate.confidence) {
         (BoundKind::Interval | BoundKind::LowerBound, Some(lower), Some(confidence)) => {
-            Bound::Interval { lower, upper: rate.upper.unwrap_or(f64::INFINITY), confidence }
+            Bound::Interval { lower, upper: rate.rate_upper_bps.unwrap_or(f64::INFINITY), confidence }
         }
         (BoundKind::NotConverged, ..) => Bound::NotConverged,
         _ => Bound::Unknown,
     };
-    Estimate { value: rate.value, bound }
+    Ok(Estimate { value: rate.rate_bps.ok_or(InvalidEvent)?, bound })
 }
 
 fn mac(text: &str) -> Result<MacAddress, InvalidEvent> {
@@ -196,6 +194,7 @@ mod tests {
     use thalweg_measure::collector::{Crossing, LinkSide, Way};
     use thalweg_measure::rates::Basis;
     use thalweg_network::PortIndex;
+    use thalweg_wire::Timestamp;
 
     use super::*;
     use crate::api::convert;

@@ -484,11 +484,11 @@ pub const METRICS: &[Metric] = &[
     counter(
         "thalweg_control_decisions_total",
         &["verdict"],
-        "Decisions, by whether flows go another way, stay, are left alone since they were moved a moment ago, or are pinned.",
+        "Decisions by verdict: reroute the pair, keep it on its path, wait for the previous reroute to settle, or leave a pinned pair.",
         |s, out| {
             if let Some(control) = &s.parts.control {
                 let decided = control.state().report().counters.decisions;
-                for (verdict, count) in ["goes", "stays", "settles", "pinned"].into_iter().zip(decided) {
+                for (verdict, count) in ["reroute", "keep", "settling", "pinned"].into_iter().zip(decided) {
                     out.put(&[verdict], count);
                 }
             }
@@ -497,18 +497,18 @@ pub const METRICS: &[Metric] = &[
     counter(
         "thalweg_control_actions_total",
         &["outcome"],
-        "Actions, by what came of them: `begun` are all that were, `confirmed` those whose effect a collector saw, `expired` \
-         those whose effect nobody saw in time, `superseded` those that another overtook; not begun are those `refused` by the \
-         actuator, `crowded` out by others, and `withheld` since the controller is frozen or on a dry run.",
+        "Actions by outcome. `started` counts all that were started, `confirmed` those confirmed by a packet on the new path, \
+         `expired` those not confirmed in time, `superseded` those replaced by another reroute. Not started: `refused` by the \
+         actuator, `throttled` because too many were in progress, `withheld` because the controller is frozen or on a dry run.",
         |s, out| {
             if let Some(control) = &s.parts.control {
                 let counters = control.state().report().counters;
-                out.put(&["begun"], counters.started);
+                out.put(&["started"], counters.started);
                 out.put(&["confirmed"], counters.confirmed);
                 out.put(&["expired"], counters.expired);
                 out.put(&["superseded"], counters.superseded);
                 out.put(&["refused"], counters.refused);
-                out.put(&["crowded"], counters.crowded);
+                out.put(&["throttled"], counters.crowded);
                 out.put(&["withheld"], counters.withheld);
             }
         },

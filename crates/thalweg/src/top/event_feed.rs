@@ -1,22 +1,22 @@
-//! The thread that listens for events.
+//! The thread that subscribes to events.
 
 use crossbeam_channel::Sender;
-use thalweg_api::client::{Client, Heard};
+use thalweg_api::client::{Client, StreamItem};
 
 use super::model::News;
 
-/// Listens until nobody wants to know any more.
-pub(super) fn listen(client: &Client, news: &Sender<News>) {
-    client.listen(|heard| news.send(heard.into()).is_ok());
+/// Subscribes until the view is gone.
+pub(super) fn subscribe(client: &Client, news: &Sender<News>) {
+    client.subscribe(|item| news.send(item.into()).is_ok());
 }
 
-impl From<Heard> for News {
-    fn from(heard: Heard) -> News {
-        match heard {
-            Heard::Event(event) => News::Event(event),
-            Heard::Lost(loss) => News::Lost(loss),
-            Heard::Subscribed => News::Subscribed,
-            Heard::Unsubscribed { error, retry_in } => {
+impl From<StreamItem> for News {
+    fn from(item: StreamItem) -> News {
+        match item {
+            StreamItem::Event(event) => News::Event(event),
+            StreamItem::Lost(loss) => News::Lost(loss),
+            StreamItem::Connected => News::Subscribed,
+            StreamItem::Disconnected { error, retry_in } => {
                 News::Unsubscribed { error: error.to_string(), retry_in }
             }
         }

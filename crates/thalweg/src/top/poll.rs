@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError, SendError, Sender};
 use thalweg_api::client::back_off::BackOff;
 use thalweg_api::client::{Client, RequestError, segment};
-use thalweg_api::{Answered, Collector, Collectors, Flows, Health, Links};
+use thalweg_api::{Collector, CollectorResponse, Collectors, Flows, Health, Links};
 
 use super::model::{Details, FLOWS, FlowRow, News, OnLink, Query, SeenLink, Snapshot, busiest};
 
@@ -84,31 +84,31 @@ impl<T> From<SendError<T>> for Gone {
 fn snapshot(client: &Client, query: &Query) -> Result<Snapshot, RequestError> {
     let health: Health = client.get("/healthz")?;
     let Collectors { collectors, .. } = client.get("/v1/collectors")?;
-    let Links { answered, links } = match client.get("/v1/links") {
+    let Links { responses, links } = match client.get("/v1/links") {
         Err(RequestError::Refused { status: 503, .. }) => silent(&collectors),
         links => links?,
     };
     let link = query.link.clone().filter(|chosen| links.iter().any(|link| SeenLink::from(link) == *chosen));
     let link = link.or_else(|| busiest(&links).map(SeenLink::from));
     let details = details(client, query, link)?;
-    Ok(Snapshot { health, collectors, answered, links, details })
+    Ok(Snapshot { health, collectors, responses, links, details })
 }
 
 /// No collector told of its links: there are collectors to show all the same.
 fn silent(collectors: &[Collector]) -> Links {
-    let answered = collectors.iter().map(|collector| Answered {
+    let responses = collectors.iter().map(|collector| CollectorResponse {
         collector: collector.name.clone(),
-        at: None,
+        time: None,
         error: None,
     });
-    Links { answered: answered.collect(), links: Vec::new() }
+    Links { responses: responses.collect(), links: Vec::new() }
 }
 
 fn details(client: &Client, query: &Query, link: Option<SeenLink>) -> Result<Details, RequestError> {
     let on_link = match link {
         Some(link) => {
             let (name, collector) = (segment(&link.link), segment(&link.collector));
-            let path = format!("/v1/links/{name}/flows?top={FLOWS}&collector={collector}");
+            let path = format!("/v1/links/{name}/flows?limit={FLOWS}&collector={collector}");
             let answer = flows(client, &path)?;
             answer.map(|(flows, total)| OnLink { link, flows, total })
         }

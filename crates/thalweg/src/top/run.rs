@@ -61,7 +61,7 @@ impl Feed {
         let (polled, heard, telling) = (client.clone(), client.clone(), tell.clone());
         let named = |name: &str| thread::Builder::new().name(name.to_owned());
         named("poll").spawn(move || poll::poll(&polled, &queries, &tell))?;
-        named("events").spawn(move || event_feed::listen(&heard, &telling))?;
+        named("events").spawn(move || event_feed::subscribe(&heard, &telling))?;
         Ok(Feed { news, queries: ask })
     }
 }

@@ -85,7 +85,7 @@ impl Shown {
                 }
             }
             News::Lost(loss) => {
-                if let Loss::TooSlow(count) | Loss::NotUnderstood(count) = loss {
+                if let Loss::Overwritten(count) | Loss::Invalid(count) = loss {
                     self.lost += count;
                 }
                 self.happen(EventLine::Lost(loss));
@@ -111,7 +111,7 @@ impl Shown {
 
 /// Whether it is only told again, for those who forget, and would push what is new out of sight.
 fn is_told_again(event: &Event) -> bool {
-    matches!(event.body, EventBody::Link { crossing: CrossingName::Remains, .. })
+    matches!(event.body, EventBody::Link { crossing: CrossingName::Repeated, .. })
 }
 
 impl Frozen {

@@ -1,11 +1,12 @@
-//! Links, and how they are named.
+//! Links and their names.
 
-use thalweg_api::{Link, LinkName, WayName};
+use thalweg_api::{Link, LinkDirection, LinkName};
 use thalweg_measure::collector::{LinkReport, LinkSide, Way};
+use thalweg_wire::Timestamp;
 
 use super::rate;
 
-/// A link as the collector of this name sees it at this switch; `peer` is who is at the other end.
+/// Converts a link as this collector sees it at this switch; `peer` is the node at the other end.
 pub fn link(report: &LinkReport, collector: &str, switch: &str, peer: Option<&str>) -> Link {
     let LinkSide { port, way } = report.side;
     Link {
@@ -13,25 +14,25 @@ pub fn link(report: &LinkReport, collector: &str, switch: &str, peer: Option<&st
         collector: collector.to_owned(),
         switch: switch.to_owned(),
         port: port.0,
-        way: way_name(way),
+        direction: direction(way),
         peer: peer.map(str::to_owned),
         capacity_bps: report.capacity.0,
-        rate_bps: rate(report.rate),
+        rate: rate(report.rate),
         smoothed_bps: report.smoothed,
         utilisation: report.utilisation,
         flows: report.flows,
-        changed: report.changed.into(),
+        changed: (report.changed != Timestamp::default()).then(|| report.changed.into()),
     }
 }
 
-fn way_name(way: Way) -> WayName {
+fn direction(way: Way) -> LinkDirection {
     match way {
-        Way::Input => WayName::In,
-        Way::Output => WayName::Out,
+        Way::Input => LinkDirection::In,
+        Way::Output => LinkDirection::Out,
     }
 }
 
-/// The name of one direction of a link.
+/// Returns the name of one direction of a link.
 pub fn link_name(switch: &str, side: LinkSide) -> LinkName {
-    LinkName { switch: switch.to_owned(), port: side.port.0, way: way_name(side.way) }
+    LinkName { switch: switch.to_owned(), port: side.port.0, direction: direction(side.way) }
 }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use thalweg_api::Answered;
+use thalweg_api::CollectorResponse;
 use thalweg_api::problem::{Code, Problem};
 
 use super::Api;
@@ -30,28 +30,28 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// a batch of packets.
 const LEAST_PATIENCE: Duration = Duration::from_millis(20);
 
-/// Whose.
+/// A filter by collector.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct CollectorParam {
-    /// Only of the collector of this name.
+    /// Only data of this collector.
     #[schemars(example = &"tor0")]
     collector: Option<String>,
 }
 
-/// How many, and whose.
+/// A limit of flows, and a filter by collector.
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct TopParams {
-    /// How many, the fastest first: 1 to 10,000; 20 by default.
+pub(super) struct LimitParams {
+    /// Maximum number of flows, the fastest first: 1 to 10,000; default 20.
     #[serde(default)]
     #[schemars(example = 10)]
-    top: Top,
-    /// Only of the collector of this name.
+    limit: Limit,
+    /// Only data of this collector.
     #[schemars(example = &"tor0")]
     collector: Option<String>,
 }
 
-/// Flows in an answer; the most are some 8 MB of JSON.
-type Top = Count<20, 10_000>;
+/// Flows in a response; the maximum takes about 8 MB of JSON.
+type Limit = Count<20, 10_000>;
 
 /// What is left of a request's patience.
 pub(super) struct Patience(Instant);
@@ -72,15 +72,15 @@ fn asked(api: &Api, name: Option<&str>) -> Result<Vec<CollectorHandle>, Problem>
     let Some(name) = name else { return Ok(api.parts().collectors.all()) };
     match api.parts().collectors.named(name) {
         Some(collector) => Ok(vec![collector]),
-        None => Err(Problem::new(Code::NotFound, format!("there is no collector {name:?}"))),
+        None => Err(Problem::new(Code::NotFound, format!("unknown collector {name:?}"))),
     }
 }
 
-/// A problem if collectors were asked and none has answered.
-fn check_answered(answered: &[Answered]) -> Result<(), Problem> {
-    match answered.iter().find_map(|collector| collector.error.as_ref()) {
-        Some(error) if answered.iter().all(|collector| collector.error.is_some()) => {
-            Err(Problem::new(Code::Unavailable, format!("{}: {error}", answered[0].collector)))
+/// Returns a problem if collectors were queried and none responded.
+fn check_responses(responses: &[CollectorResponse]) -> Result<(), Problem> {
+    match responses.iter().find_map(|collector| collector.error.as_ref()) {
+        Some(error) if responses.iter().all(|collector| collector.error.is_some()) => {
+            Err(Problem::new(Code::Unavailable, format!("{}: {error}", responses[0].collector)))
         }
         _ => Ok(()),
     }

@@ -64,7 +64,7 @@ impl TaskKind for HierarchyTask {
         facts: &[
             Field { name: "total", kind: FieldKind::Count, meaning: "All traffic, exactly." },
             Field {
-                name: "room",
+                name: "capacity",
                 kind: FieldKind::Count,
                 meaning: "Prefixes of each length that are remembered.",
             },
@@ -79,11 +79,11 @@ impl TaskKind for HierarchyTask {
                 Field {
                     name: "share",
                     kind: FieldKind::Share,
-                    meaning: "`beyond` as a share of all traffic.",
+                    meaning: "`conditioned` as a share of all traffic.",
                 },
                 Field { name: "estimate", kind: FieldKind::Estimate, meaning: "Its traffic." },
                 Field {
-                    name: "beyond",
+                    name: "conditioned",
                     kind: FieldKind::Estimate,
                     meaning: "Its traffic without that of longer prefixes in the list.",
                 },

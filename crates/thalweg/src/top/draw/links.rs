@@ -88,7 +88,7 @@ pub(super) fn draw(view: &mut TopView, frame: &mut Frame, area: Rect) {
         let link = &view.link_rows[index];
         let (text, style) = row_styles(theme, chosen == Some(index));
         let is_below = below == Some(&SeenLink::from(link));
-        row(text, link, view.answered_at(&link.collector), is_below, widths).style(style)
+        row(text, link, view.responded_at(&link.collector), is_below, widths).style(style)
     });
     let columns = widths.shown(widths.all()).map(Constraint::Length);
     frame.render_widget(Table::new(rows, columns).header(header(theme, view.sort, widths)), inner);
@@ -152,9 +152,9 @@ fn row(theme: Theme, link: &Link, now: Option<Timestamp>, is_below: bool, widths
         _ => short(link.capacity_bps),
     };
     let quiet = if link.flows == 0 { theme.muted() } else { Style::new() };
-    let changed = match (now, link.changed.time_ns) {
-        (_, 0) => "never".to_owned(),
-        (Some(now), changed) => age(now - Timestamp(changed)),
+    let changed = match (now, link.changed) {
+        (_, None) => "never".to_owned(),
+        (Some(now), Some(changed)) => age(now - changed.0),
         (None, _) => "?".to_owned(),
     };
     Row::new(widths.shown([
@@ -164,7 +164,7 @@ fn row(theme: Theme, link: &Link, now: Option<Timestamp>, is_below: bool, widths
         Cell::from(elided(&link.collector, usize::from(widths.by))),
         Cell::from(right(percent(share.max(0.0))).style(style)),
         Cell::from(Line::from(single(share, widths.bar, style))),
-        Cell::from(right(rate_text(&link.rate_bps, widths.rate)).style(quiet)),
+        Cell::from(right(rate_text(&link.rate, widths.rate)).style(quiet)),
         Cell::from(right(capacity).style(theme.muted())),
         Cell::from(right(short(link.flows.into())).style(quiet)),
         Cell::from(right(changed).style(theme.muted())),
@@ -185,13 +185,13 @@ impl TopView {
     /// Whether some link is seen by more than one collector, so that its name alone does not tell which row it is.
     pub(super) fn has_links_twice(&self) -> bool {
         let links = self.shown().snapshot.as_ref().map_or(&[][..], |snapshot| &snapshot.links);
-        // The daemon has them by switch, port and way.
+        // The daemon sorts them by switch, port and direction.
         links.windows(2).any(|pair| pair[0].link == pair[1].link)
     }
 
-    /// The packet time at which a collector answered last.
-    fn answered_at(&self, collector: &str) -> Option<Timestamp> {
-        self.shown().snapshot.as_ref()?.answered_at(collector)
+    /// Returns the packet time at which a collector last responded.
+    fn responded_at(&self, collector: &str) -> Option<Timestamp> {
+        self.shown().snapshot.as_ref()?.responded_at(collector)
     }
 }
 

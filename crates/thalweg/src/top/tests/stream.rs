@@ -19,7 +19,8 @@ impl Read for Pieces {
 /// What is told of a stream, and why it ended.
 fn heard(decoder: &mut Decoder, pieces: Vec<io::Result<Vec<u8>>>) -> (Vec<News>, String) {
     let (tell, news) = crossbeam_channel::unbounded();
-    let ended = subscription::take(Pieces(pieces), decoder, &mut |heard| tell.send(heard.into()).is_ok());
+    let ended =
+        subscription::read_events(Pieces(pieces), decoder, &mut |heard| tell.send(heard.into()).is_ok());
     let ended = ended.unwrap();
     (news.try_iter().collect(), ended)
 }
@@ -45,7 +46,7 @@ fn a_stream_in_pieces_gives_its_events_and_goes_on_after_the_last_whole_one() {
     assert!(!cut.is_empty());
     let (news, ended) = heard(&mut decoder, vec![Ok(sent("1f-2", "link", &second).into_bytes())]);
     assert!(matches!(&news[..], [News::Event(event)] if **event == second), "{news:?}");
-    assert_eq!(ended, "the daemon has closed the connection");
+    assert_eq!(ended, "the daemon closed the connection");
     assert_eq!(decoder.last_id(), Some("1f-2"));
 }
 
@@ -65,7 +66,7 @@ fn what_was_lost_or_not_understood_is_told() {
             other => panic!("{other:?}"),
         })
         .collect();
-    assert_eq!(losses, [Loss::TooSlow(7), Loss::OtherRun, Loss::NotUnderstood(1), Loss::NotUnderstood(1)]);
+    assert_eq!(losses, [Loss::Overwritten(7), Loss::Restarted, Loss::Invalid(1), Loss::Invalid(1)]);
     let mut view = view_of(news);
     assert!(screen(&mut view, 80, 24).contains("9 lost"), "of another run nobody knows how many");
 }

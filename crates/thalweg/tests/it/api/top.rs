@@ -183,7 +183,7 @@ fn a_slow_view_is_told_what_it_lost() {
     next(&feed, |news| {
         match news {
             News::Event(_) => told += 1,
-            News::Lost(Loss::TooSlow(count)) => lost += count,
+            News::Lost(Loss::Overwritten(count)) => lost += count,
             _ => {}
         }
         (told + lost == 20_000).then_some(())

@@ -170,7 +170,7 @@ fn a_graceful_stop_hands_on_all_flows_and_records_are_written() {
 fn a_killed_daemon_starts_again_and_finds_the_same() {
     let mut serve = Serve::new(CAPTURE);
     let flows = |serve: &Serve| {
-        let answer = serve.get("/v1/flows?top=50").unwrap();
+        let answer = serve.get("/v1/flows?limit=50").unwrap();
         assert!(answer["total"].as_u64().unwrap() > 20, "{answer}");
         answer
     };
