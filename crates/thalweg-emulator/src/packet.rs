@@ -4,12 +4,17 @@ use std::fmt;
 
 use thalweg_network::EndpointId;
 
+use crate::ports::ticks::Lag;
+
 /// Bytes of Ethernet around an IP packet on a link: preamble and start delimiter 8, header 14, frame check sequence 4,
 /// gap 12 (IEEE 802.3, clause 4.4.2).
 pub const FRAMING: u16 = 8 + 14 + 4 + 12;
 
 /// Bytes of the shortest frame on a link, its preamble and gap included: 64 + 20 (IEEE 802.3, clause 4.4.2).
 pub const SHORTEST: u16 = 64 + 20;
+
+/// The highest id of a packet.
+pub const MAX_ID: u32 = (1 << 24) - 1;
 
 /// Explicit congestion notification, the two low bits of the traffic class (RFC 3168, section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,20 +38,19 @@ pub enum Ecn {
 pub struct Packet<C = ()> {
     /// Source (16 bits), destination (16), flow (32), from the low bits up.
     who: u64,
-    /// Id (32), length (16), traffic class (8), address (8).
+    /// Id (24), lag (8), length (16), traffic class (8), address (8).
     what: u64,
     /// Header fields of the scheme, filled in by its `prepare_request`.
     pub custom: C,
 }
 
 impl Packet {
-    /// A packet of flow `flow`, which its sender knows as `id` and which occupies `length` bytes on a link, framing
-    /// included. Its traffic class and address are 0.
+    /// A packet of flow `flow`, which its sender knows as `id`, at most [`MAX_ID`] (higher bits are cut off), and which occupies `length` bytes on a link, framing included. Its traffic class, address and lag are 0.
     #[inline]
     pub const fn new(source: EndpointId, destination: EndpointId, flow: u32, id: u32, length: u16) -> Self {
         Packet {
             who: source.0 as u64 | (destination.0 as u64) << 16 | (flow as u64) << 32,
-            what: id as u64 | (length as u64) << 32,
+            what: (id & MAX_ID) as u64 | (length as u64) << 32,
             custom: (),
         }
     }
@@ -66,6 +70,21 @@ impl Packet {
 }
 
 impl<C> Packet<C> {
+    /// With this lag, see [`lag`](Packet::lag).
+    #[inline(always)]
+    pub const fn with_lag(self, lag: Lag) -> Self
+    where
+        C: Copy,
+    {
+        Packet { what: self.what & !(0xff << 24) | (lag.0 as u64) << 24, ..self }
+    }
+
+    /// The time between the arrival of its last byte and the slot in which it is processed.
+    #[inline(always)]
+    pub const fn lag(&self) -> Lag {
+        Lag((self.what >> 24) as u8)
+    }
+
     /// The endpoint it begins at.
     #[inline]
     pub const fn source(&self) -> EndpointId {
@@ -93,7 +112,7 @@ impl<C> Packet<C> {
     /// What its sender knows it by; no part of the network looks at it.
     #[inline]
     pub const fn id(&self) -> u32 {
-        self.what as u32
+        self.what as u32 & MAX_ID
     }
 
     /// Bytes that it occupies on a link, framing included.
@@ -161,6 +180,7 @@ impl<C: fmt::Debug> fmt::Debug for Packet<C> {
             .field("dscp", &self.dscp())
             .field("ecn", &self.ecn())
             .field("address", &self.address())
+            .field("lag", &self.lag())
             .field("custom", &self.custom)
             .finish()
     }

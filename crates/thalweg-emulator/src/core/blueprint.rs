@@ -14,7 +14,7 @@ use crate::ports::lane::Lane;
 use crate::ports::monitor::{Monitor, MonitorPort};
 use crate::ports::port::Port;
 use crate::ports::tally::Verdicts;
-use crate::ports::ticks::{Pace, Ticks};
+use crate::ports::ticks::{Delay, Pace, Ticks};
 use crate::queues::port_set::PortSet;
 use crate::router::{Balance, Router, Routing, Shape};
 use crate::slot::{Slot, SlotClock};
@@ -128,8 +128,8 @@ pub struct Crossing {
     pub from: usize,
     /// The shard that receives.
     pub to: usize,
-    /// Propagation delay in slots. What is sent leaves its shard without it, and gets it on arrival.
-    pub delay: u64,
+    /// Propagation delay. What is sent leaves its shard without it, and gets it on arrival.
+    pub delay: Delay,
     /// The lane in which the sender leaves what it sends.
     pub(crate) out: u32,
     /// The lane in which the receiver finds it.
@@ -139,18 +139,19 @@ pub struct Crossing {
 }
 
 impl<'a> Blueprint<'a> {
-    /// A blueprint in which a full-size IP packet of `mtu` bytes takes one slot at the rate of the fastest endpoint's
-    /// link, interfaces hold 128 such packets, and routers use ECMP.
+    /// A blueprint in which interfaces hold 128 full-size IP packets of `mtu` bytes, and routers use ECMP. A slot is the
+    /// time that such a packet takes at the rate of the fastest endpoint's link, or over the fastest link if that is
+    /// less ([`slot_bytes`]).
     pub fn new(topology: &'a Topology, mtu: u16, seed: u64) -> Self {
         let rate_of = |endpoint| topology.links()[topology.endpoint_link(endpoint).index()].rate;
         let rate = topology.endpoint_ids().map(rate_of).max().unwrap_or_default();
-        let slot_bytes = u32::from(mtu) + u32::from(FRAMING);
+        let longest = u32::from(mtu) + u32::from(FRAMING);
         Blueprint {
             topology,
-            clock: SlotClock { slot_bytes, rate },
-            longest: slot_bytes.min(u32::from(u16::MAX)) as u16,
+            clock: SlotClock { slot_bytes: slot_bytes(topology, longest, rate), rate },
+            longest: longest.min(u32::from(u16::MAX)) as u16,
             balance: Balance::Ecmp,
-            interface_buffer: 128 * u64::from(slot_bytes),
+            interface_buffer: 128 * u64::from(longest),
             monitors: &[],
             seed,
         }
@@ -261,9 +262,8 @@ impl<'a> Blueprint<'a> {
         self.transmission(link) + self.clock.slots_in(link.delay)
     }
 
-    /// The delay of a link in slots; `check` has seen that it is small.
-    fn delay(&self, link: &Link) -> u32 {
-        self.clock.slots_in(link.delay) as u32
+    fn delay(&self, link: &Link) -> Delay {
+        Delay::new(self.clock, link.delay)
     }
 
     fn port(&self, link: &Link, lane: u32) -> Port {
@@ -274,6 +274,20 @@ impl<'a> Blueprint<'a> {
     fn patience(&self, bytes: u64, rate: BitRate) -> Ticks {
         self.pace(rate).long_span(bytes).min(Ticks::start_of(Slot(MAX_HORIZON)))
     }
+}
+
+/// Bytes of a slot at `rate`: as many as the longest packet has, or as many as pass while such a packet passes the link
+/// that is quickest in rate and delay together, if they are fewer. So a packet is processed in the slot after its arrival
+/// whichever links it passes, and its lag does not add up from hop to hop. At least 1/16 of the longest packet: where a
+/// link is quicker than that, what passes many of them in a row may come late by their time.
+fn slot_bytes(topology: &Topology, longest: u32, rate: BitRate) -> u32 {
+    let bytes = |link: &Link| {
+        let transmission = u128::from(longest) * u128::from(rate.0) / u128::from(link.rate.0.max(1));
+        transmission + u128::from(link.delay.0) * u128::from(rate.0) / 8_000_000_000
+    };
+    let quickest = topology.links().iter().map(bytes).min().unwrap_or_default();
+    let least = longest.div_ceil(16).max(u32::from(SHORTEST)).min(longest);
+    quickest.min(u128::from(longest)).max(u128::from(least)) as u32
 }
 
 /// The shards as they come to be.
@@ -330,7 +344,7 @@ impl<'a> Builder<'a> {
                 self.out[index][direction] = out;
                 self.into[index][direction] = into;
                 if from != to {
-                    let (link_id, delay) = (LinkId(index as u32), self.blueprint.clock.slots_in(link.delay));
+                    let (link_id, delay) = (LinkId(index as u32), self.blueprint.delay(link));
                     self.crossings.push(Crossing {
                         link: link_id,
                         sender,
@@ -382,7 +396,7 @@ impl<'a> Builder<'a> {
         make: &mut impl FnMut(Routing, Shape<'_>) -> R,
         shard: &mut Shard<R>,
     ) -> Site<R> {
-        let Blueprint { topology, clock, balance, seed, .. } = *self.blueprint;
+        let Blueprint { topology, clock, balance, seed, longest, .. } = *self.blueprint;
         let number = self.assignment[router.index()];
         let (uplink, deliveries) = self.rack_lanes(router, number);
         let mut inbound: Vec<u32> = uplink.into_iter().collect();
@@ -410,7 +424,7 @@ impl<'a> Builder<'a> {
             if let Node::Router(peer) = peer.node
                 && self.assignment[peer.index()] != number
             {
-                port.delay = 0; // It is added where the packet arrives.
+                port.delay = Delay::default(); // It is added where the packet arrives.
             }
             ports.push(port);
         }
@@ -425,7 +439,7 @@ impl<'a> Builder<'a> {
         let routing = Routing::new(router, topology.endpoints().len(), next_hops, balance, salt);
         Site {
             id: router,
-            router: make(routing, Shape { clock, rates: &rates }),
+            router: make(routing, Shape { clock, rates: &rates, longest }),
             verdicts: vec![Verdicts::default(); ports.len()].into_boxed_slice(),
             down: PortSet::new(ports.len()),
             any_down: false,

@@ -1,8 +1,8 @@
 //! Several cores (Flexplane, section 3.4): each runs its shard, slot after slot, and hands what crosses to another
 //! core over a ring that has one producer and one consumer, all of a slot at once.
 //!
-//! In virtual time a core begins slot t when each neighbour has finished slot t - 1 - d, with d the delay of the link
-//! between them in slots: nothing that it sends later can arrive by then. So the result is that of one core, and cores
+//! In virtual time a core begins slot t when each neighbour has finished slot t - 1 - d, with d the lookahead that the
+//! delay of the link between them allows ([`Delay::lookahead`]): nothing that it sends later can arrive by then. So the result is that of one core, and cores
 //! wait for each other the less the longer links are. In real time nobody waits but for the clock, which comes in as
 //! an argument; what begins late, and what arrives late, is counted.
 
@@ -234,7 +234,7 @@ impl<C: Copy + Default + Send + Sync + 'static> Worker<'_, C> {
     fn wait_for_neighbours(&mut self, now: Slot) {
         for index in 0..self.inbound.len() {
             let &Crossing { from, delay, .. } = self.inbound[index].crossing;
-            self.wait_for(from, now.0.saturating_sub(delay));
+            self.wait_for(from, now.0.saturating_sub(delay.lookahead()));
         }
     }
 
@@ -302,7 +302,8 @@ impl<C: Copy + Default + Send + Sync + 'static> Worker<'_, C> {
             for offset in 1..=transmission {
                 let leaving = std::mem::take(shard.lanes[lane as usize].arriving_mut(sent + offset));
                 for &packet in &leaving {
-                    let mut message = Message { sent, arrival: sent + (offset + delay), packet };
+                    let (arrival, lag) = delay.arrival_after(sent + offset, packet.lag(), sent + 1);
+                    let mut message = Message { sent, arrival, packet: packet.with_lag(lag) };
                     let mut patience = Patience::default();
                     while let Err(rtrb::PushError::Full(back)) = self.outbound[index].ring.push(message) {
                         if self.outbound[index].ring.is_abandoned() {

@@ -1,6 +1,8 @@
 //! Routers and their endpoints on one core. A shard runs slot after slot and knows nothing of other cores: what
 //! goes to them is left in outbound lanes, what comes from them is found in inbound ones.
 
+use std::cmp::Reverse;
+
 use rand_xoshiro::Xoshiro256PlusPlus;
 use thalweg_network::routing::{NextHops, ecmp};
 use thalweg_network::{Attachment, EndpointId, Node, PortIndex, RouterId};
@@ -9,7 +11,7 @@ use crate::outcome::{Dropped, Place, Reason, Request};
 use crate::packet::Packet;
 use crate::ports::lane::Lane;
 use crate::ports::monitor::{Mirrored, MonitorPort, MonitorTally};
-use crate::ports::port::{NEVER, Port, Ports};
+use crate::ports::port::{Copied, NEVER, Port, Ports};
 use crate::ports::tally::{PortTally, Verdicts};
 use crate::ports::ticks::Ticks;
 use crate::queues::backlog::Backlog;
@@ -47,7 +49,7 @@ pub(crate) struct Site<R: Router> {
     pub(crate) deliveries: Option<u32>,
     pub(crate) random: Xoshiro256PlusPlus,
     /// What its mirrored ports have sent in this slot, and by which port.
-    pub(crate) mirrored: Vec<(PortIndex, Packet<R::Custom>)>,
+    pub(crate) mirrored: Vec<Copied<R::Custom>>,
     pub(crate) monitor: Option<MonitorPort>,
 }
 
@@ -79,7 +81,8 @@ impl<R: Router> Shard<R> {
         self.now
     }
 
-    /// Hands packets to the network interfaces of their sources.
+    /// Hands packets to the network interfaces of their sources, at the beginning of the slot or as much earlier as their
+    /// [lag](Packet::lag) is.
     ///
     /// # Panics
     /// If a source is not in this shard.
@@ -94,8 +97,9 @@ impl<R: Router> Shard<R> {
                 self.refuse(packet.with_custom(()), seat);
                 continue;
             }
-            let finish = interface.port.transmit(packet.length(), start);
-            self.lanes[interface.port.lane as usize].send(interface.port.arrival(finish), packet);
+            let finish = interface.port.transmit(packet.length(), start.before(packet.lag()));
+            let (slot, lag) = interface.port.arrival(finish, self.now);
+            self.lanes[interface.port.lane as usize].send(slot, packet.with_lag(lag));
         }
     }
 
@@ -118,7 +122,7 @@ impl<R: Router> Shard<R> {
                 lanes[lane as usize].arriving_mut(*now).clear();
             }
             site.receive(lanes, *now, dropped);
-            site.send(lanes, *now, start, dropped);
+            site.send(lanes, *now, dropped);
             if !site.mirrored.is_empty() {
                 site.mirror(start, mirrored);
             }
@@ -295,7 +299,9 @@ impl<R: Router> Site<R> {
         (Context { now, router: router_id, random, verdicts, down, any_down, dropped }, router)
     }
 
-    /// Takes what has arrived, one lane after another in an order drawn anew: in a full queue the first gets the place.
+    /// Takes what has arrived, one lane after another: in order of arrival while queues have room. In a full queue the
+    /// first gets the place, and hosts that send at full rate keep their order in time for ever: then the order is
+    /// drawn anew in each slot.
     #[inline(never)]
     fn receive(&mut self, lanes: &mut [Lane<R::Custom>], now: Slot, dropped: &mut Vec<Dropped>) {
         let arrived = |&&lane: &&u32| !lanes[lane as usize].arriving(now).is_empty();
@@ -309,11 +315,18 @@ impl<R: Router> Site<R> {
             let drawn = ((context.bits() >> 32) * (last as u64 + 1)) >> 32;
             busy.swap(last, drawn as usize);
         }
+        if !contended && busy.len() > 1 {
+            busy.sort_by_key(|&lane| Reverse(lanes[lane as usize].arriving(now)[0].lag()));
+        }
         for &lane in &busy {
             let arrived = lanes[lane as usize].arriving_mut(now);
-            if contended && Some(lane) == rack {
-                let draw = context.bits();
-                arrived.sort_by_key(|packet| ecmp::hash(draw, u64::from(packet.source().0)));
+            if Some(lane) == rack {
+                if contended {
+                    let draw = context.bits();
+                    arrived.sort_by_key(|packet| ecmp::hash(draw, u64::from(packet.source().0)));
+                } else {
+                    arrived.sort_by_key(|packet| Reverse(packet.lag()));
+                }
             }
             router.input(arrived, &mut context);
             arrived.clear();
@@ -325,16 +338,16 @@ impl<R: Router> Site<R> {
     }
 
     #[inline(never)]
-    fn send(&mut self, lanes: &mut [Lane<R::Custom>], now: Slot, start: Ticks, dropped: &mut Vec<Dropped>) {
+    fn send(&mut self, lanes: &mut [Lane<R::Custom>], now: Slot, dropped: &mut Vec<Dropped>) {
         let Site { id, router, ports, verdicts, down, any_down, random, mirrored, .. } = self;
         let mut context = Context { now, router: *id, random, verdicts, down, any_down: *any_down, dropped };
-        router.output(&mut Ports { ports, lanes, mirrored, start }, &mut context);
+        router.output(&mut Ports { ports, lanes, mirrored, now }, &mut context);
     }
 
     fn mirror(&mut self, start: Ticks, mirrored: &mut Vec<Mirrored>) {
         let Some(monitor) = &mut self.monitor else { return };
-        monitor.order(&mut self.mirrored);
+        monitor.order(&mut self.mirrored, start);
         let copies = self.mirrored.drain(..);
-        mirrored.extend(copies.filter_map(|(_, packet)| monitor.offer(packet, self.id, start)));
+        mirrored.extend(copies.filter_map(|copy| monitor.offer(copy.packet, self.id, copy.at)));
     }
 }

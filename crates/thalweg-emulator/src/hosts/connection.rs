@@ -117,6 +117,8 @@ pub(super) struct Connection {
     pub(super) is_in_line: bool,
     pub(super) bytes: u64,
     pub(super) start: Timestamp,
+    /// When its sender last had a reason to send.
+    pub(super) ready: Timestamp,
     /// When the receiver had all of it; zero before.
     pub(super) end: Timestamp,
     /// Data segments that came with a mark.
@@ -141,6 +143,7 @@ impl Connection {
             is_in_line: false,
             bytes: start.bytes,
             start: start.at,
+            ready: start.at,
             end: Timestamp(0),
             marks: 0,
             armed: [NEVER; 2],
@@ -154,7 +157,7 @@ impl Connection {
         self.sender.reset(config, start.bytes);
         self.receiver.reset(start.bytes);
         (self.flow, self.source, self.destination) = (flow, start.source, start.destination);
-        (self.dscp, self.bytes, self.start) = (start.dscp, start.bytes, start.at);
+        (self.dscp, self.bytes, self.start, self.ready) = (start.dscp, start.bytes, start.at, start.at);
         (self.is_in_line, self.end, self.marks) = (false, Timestamp(0), 0);
         self.armed = [NEVER; 2];
     }

@@ -12,17 +12,17 @@
 //! **Cost.** O(1) amortised a segment, without allocation once tables have grown to what is under way at the same time;
 //! idle hosts and flows cost nothing.
 
-use std::collections::VecDeque;
-
 use thalweg_network::EndpointId;
 use thalweg_wire::Timestamp;
 
 use crate::fabric::Fabric;
 use crate::outcome::{Fate, Outcome, Request};
 use crate::packet::{Ecn, Packet};
+use crate::ports::ticks::Lag;
 use crate::slot::{Slot, SlotClock};
 use crate::workloads::{FlowStart, Workload};
 
+mod arrivals;
 pub mod config;
 mod connection;
 mod interface;
@@ -39,10 +39,11 @@ pub use segment::{Segment, Segments};
 pub use statistics::{CompletedFlow, FlowStatus, Totals};
 pub use tcp::{AckPolicy, Algorithm, RtoConfig, TcpConfig};
 
+use arrivals::{Arrival, Arrivals};
 use connection::{Connection, Connections, NEVER};
 use interface::{InLine, Interface, Interfaces};
 use neighbours::Neighbours;
-use segment::Data;
+use segment::{Ack, Data};
 use timer::{End, Entry, Timers};
 
 /// All hosts of a network.
@@ -55,9 +56,7 @@ pub struct Hosts {
     neighbours: Neighbours,
     segments: Segments,
     timers: Timers,
-    /// Packets that have arrived, and when their host gets to them.
-    arrived: VecDeque<(Slot, Packet)>,
-    stack_delay_slots: u64,
+    arrivals: Arrivals,
     totals: Totals,
     completed: Vec<CompletedFlow>,
     /// Buffers, kept from slot to slot.
@@ -80,8 +79,7 @@ impl Hosts {
             neighbours: Neighbours::new(endpoints),
             segments: Segments::new(config.segment_history as usize),
             timers: Timers::default(),
-            arrived: VecDeque::new(),
-            stack_delay_slots: clock.slots_in(config.stack_delay),
+            arrivals: Arrivals::new(config.stack_delay, clock),
             totals: Totals::default(),
             completed: Vec::new(),
             outcomes: Vec::new(),
@@ -98,7 +96,7 @@ impl Hosts {
         self.take_outcomes(&outcomes, slot);
         outcomes.clear();
         self.outcomes = outcomes;
-        self.process_arrived(slot, now, workload);
+        self.process_arrived(slot, workload);
         self.fire_timers(now);
         self.start_flows(now, workload);
         self.hand_over(fabric, now);
@@ -106,12 +104,12 @@ impl Hosts {
 
     #[inline]
     fn take_outcomes(&mut self, outcomes: &[Outcome], slot: Slot) {
-        let due = slot + self.stack_delay_slots;
+        let now = self.clock.start_of(slot);
         for outcome in outcomes {
             match outcome.fate {
                 Fate::Delivered => {
                     self.totals.delivered += 1;
-                    self.arrived.push_back((due, outcome.packet));
+                    self.arrivals.push(outcome.packet, slot, now);
                 }
                 Fate::Dropped(_, reason) => {
                     self.totals.dropped[reason as usize] += 1;
@@ -122,11 +120,9 @@ impl Hosts {
     }
 
     #[inline]
-    fn process_arrived(&mut self, slot: Slot, now: Timestamp, workload: &mut dyn Workload) {
-        while let Some(&(due, packet)) = self.arrived.front()
-            && due <= slot
-        {
-            self.arrived.pop_front();
+    fn process_arrived(&mut self, slot: Slot, workload: &mut dyn Workload) {
+        let mut due = self.arrivals.take(slot);
+        for Arrival { at: now, packet } in due.drain(..) {
             let id = packet.id();
             match (self.connections.place(packet.flow()), self.segments.in_use(id)) {
                 (None, _) => self.totals.late += 1,
@@ -140,6 +136,7 @@ impl Hosts {
             }
             self.segments.remove(id);
         }
+        self.arrivals.give_back(slot, due);
     }
 
     #[inline]
@@ -159,7 +156,7 @@ impl Hosts {
         let before = connection.receiver.delivered();
         let template = ack_template(connection, config);
         let received = connection.receiver.on_data(data, marked, now, |ack| {
-            queue_ack(template, Segment::Ack(ack), segments, interfaces);
+            queue_ack(template, Ack { sent_at: now, ..ack }, segments, interfaces);
         });
         totals.bytes_delivered += connection.receiver.delivered() - before;
         totals.spurious += u64::from(received.is_duplicate);
@@ -174,6 +171,7 @@ impl Hosts {
     #[inline]
     fn after_sender_event(&mut self, place: u32, now: Timestamp) {
         let connection = self.connections.at(place);
+        connection.ready = now;
         if connection.sender.is_done() {
             self.totals.flows_completed += 1;
             self.totals.timeouts += connection.sender.events().timeouts;
@@ -210,7 +208,8 @@ impl Hosts {
                 End::Receiver if connection.receiver.deadline() <= now => {
                     let template = ack_template(connection, &self.config);
                     if let Some(ack) = connection.receiver.on_timer(now) {
-                        queue_ack(template, Segment::Ack(ack), &mut self.segments, &mut self.interfaces);
+                        let ack = Ack { sent_at: now, ..ack };
+                        queue_ack(template, ack, &mut self.segments, &mut self.interfaces);
                     }
                 }
                 end => self.arm(place, end),
@@ -228,7 +227,7 @@ impl Hosts {
             }
             self.totals.flows_started += 1;
             let place = self.connections.begin(&self.config, &start);
-            self.after_sender_event(place, now);
+            self.after_sender_event(place, start.at);
             let connections = &self.connections;
             let counts = |entry: &Entry| {
                 let place = connections.place(entry.flow);
@@ -248,28 +247,46 @@ impl Hosts {
             && self.connections.len() < self.config.max_flows as usize
     }
 
-    /// Tops up the network interfaces.
+    /// Tops up the network interfaces. An idle one has begun to send as soon as the host had something to send.
     fn hand_over(&mut self, fabric: &mut dyn Fabric, now: Timestamp) {
-        let Hosts { interfaces, connections, neighbours, segments, timers, requests, config, totals, .. } =
-            self;
+        let Hosts {
+            interfaces,
+            connections,
+            neighbours,
+            segments,
+            timers,
+            requests,
+            config,
+            totals,
+            arrivals,
+            ..
+        } = self;
         requests.clear();
         let limit = u64::from(config.interface_backlog);
         interfaces.visit_busy(|endpoint, interface| {
             let mut waiting = fabric.backlog(endpoint);
+            let is_idle = waiting == 0;
+            let handed_over = |ready| if is_idle { arrivals.lag(ready, now) } else { (now, Lag::default()) };
             while waiting < limit {
                 if let Some(packet) = interface.acks.pop_front() {
+                    let mut lag = Lag::default();
                     if let Segment::Ack(ack) = segments.in_use_mut(packet.id()) {
-                        ack.sent_at = now;
+                        (ack.sent_at, lag) = handed_over(ack.sent_at);
                     }
                     totals.acks_sent += 1;
                     waiting += u64::from(packet.length());
-                    let packet = neighbours.addressed(packet);
+                    let packet = neighbours.addressed(packet).with_lag(lag);
                     requests.push(Request { packet, remaining: 0 });
                     continue;
                 }
-                let Some(place) = next_in_line(interface, connections, config) else { break };
+                let Some(place) =
+                    next_in_line(interface, connections, config).filter(|_| segments.has_room())
+                else {
+                    break;
+                };
                 let connection = connections.at(place);
-                let Some(data) = connection.sender.transmit(now) else {
+                let (sent_at, lag) = handed_over(connection.ready);
+                let Some(data) = connection.sender.transmit(sent_at) else {
                     leave_line(interface, connection);
                     continue;
                 };
@@ -277,7 +294,8 @@ impl Hosts {
                 totals.retransmissions += u64::from(data.is_retransmission);
                 arm(connection, End::Sender, timers);
                 take_turn(interface, config);
-                let packet = neighbours.addressed(data_packet(connection, data, segments, config));
+                let packet =
+                    neighbours.addressed(data_packet(connection, data, segments, config)).with_lag(lag);
                 waiting += u64::from(packet.length());
                 let remaining = u32::try_from(connection.remaining()).unwrap_or(u32::MAX);
                 requests.push(Request { packet, remaining });
@@ -345,7 +363,7 @@ impl Hosts {
     /// # Panics
     /// If a counter is wrong.
     pub fn check_invariants(&self) {
-        let in_hosts = self.arrived.len() + self.interfaces.waiting_acks();
+        let in_hosts = self.arrivals.len() + self.interfaces.waiting_acks();
         assert_eq!(
             self.totals.in_flight(),
             (self.segments.live() - in_hosts) as u64,
@@ -375,7 +393,8 @@ fn ack_template(connection: &Connection, config: &HostConfig) -> Packet {
 }
 
 #[inline]
-fn queue_ack(template: Packet, ack: Segment, segments: &mut Segments, interfaces: &mut Interfaces) {
+fn queue_ack(template: Packet, ack: Ack, segments: &mut Segments, interfaces: &mut Interfaces) {
+    let ack = Segment::Ack(ack);
     let (length, id) = (ack.wire_bytes(), segments.insert(ack));
     let packet = Packet::new(template.source(), template.destination(), template.flow(), id, length);
     interfaces.queue_ack(packet.with_traffic_class(template.traffic_class()));

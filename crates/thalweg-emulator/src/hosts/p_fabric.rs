@@ -1,13 +1,16 @@
 //! pFabric's minimal transport (Alizadeh et al., SIGCOMM 2013, section 4.3): the fabric does the scheduling, hosts only
 //! keep a collapsed network from being flooded.
 //!
-//! A flow begins with a window of one bandwidth-delay product. A loss shows by a short, fixed timeout and by nothing
-//! else; the window then begins again from one segment, in slow start up to half of what it was. After five
-//! timeouts in a row the flow only probes. Each segment is acknowledged, selectively, and what is missing is
-//! sent again from the earliest on.
+//! A flow starts with a window of one bandwidth-delay product. Only a short, fixed timeout detects loss. After a timeout
+//! the window restarts from one segment, in slow start up to half of its size. After five timeouts in a row the flow
+//! only probes. Each segment is acknowledged selectively, and lost segments are retransmitted in order.
 //!
-//! Where we differ: the window never exceeds the bandwidth-delay product, as more would only wait at the host; a
-//! probe has no payload where the paper's has one byte, so that segments keep their places.
+//! Where we differ:
+//! - A timeout declares lost what later transmissions have overtaken, or the first segment if none was, not
+//!   everything outstanding. A flow of low priority waits in the switches for longer than the timeout; what it has there
+//!   would be retransmitted needlessly.
+//! - The window never exceeds the bandwidth-delay product, as more would only wait at the host.
+//! - A probe has no payload where the paper's has one byte, so that segments keep their boundaries.
 
 use thalweg_wire::{BitRate, Nanos, Timestamp};
 
@@ -56,8 +59,11 @@ pub struct Sender {
     deadline: Timestamp,
     /// Timeouts since the last acknowledgement.
     timeouts_in_row: u32,
-    /// A probe is to be sent.
-    must_probe: bool,
+    /// After a timeout: the first segment that was not sent by then. Until it is acknowledged, acknowledgements detect
+    /// losses too.
+    recovery_point: u64,
+    /// The next segment or probe is sent whatever the window is.
+    must_send: bool,
     /// What happened, for reports.
     pub(super) events: Events,
 }
@@ -73,7 +79,8 @@ impl Sender {
             segments: bytes.div_ceil(mss),
             deadline: NEVER,
             timeouts_in_row: 0,
-            must_probe: false,
+            recovery_point: 0,
+            must_send: false,
             events: Events::default(),
         }
     }
@@ -105,19 +112,24 @@ impl Sender {
         self.timeouts_in_row >= self.config.probe_after
     }
 
-    /// When [`on_timer`](Self::on_timer) is due; the end of time if it is not.
+    /// When [`on_timer`](Self::on_timer) is due; the end of time if no timer runs.
     pub fn deadline(&self) -> Timestamp {
         self.deadline
     }
 
-    /// Takes an acknowledgement. Whether it says anything new or answers a probe: the path is open.
+    /// Processes an acknowledgement. Any acknowledgement shows that the path is open.
     pub fn on_ack(&mut self, ack: &Ack, now: Timestamp) {
         let was_probing = self.is_probing();
         let mss = self.window.mss;
         let progress = self.board.acknowledge(ack.acknowledgement.div_ceil(mss), &ack.sack, mss);
         self.timeouts_in_row = 0;
-        self.must_probe = false;
-        if progress.acked > 0 || was_probing {
+        self.must_send = false;
+        if was_probing && progress.delivered == 0 {
+            self.board.lose_all(); // The probe has overtaken everything.
+        } else if self.board.una() < self.recovery_point {
+            self.board.lose_overtaken();
+        }
+        if progress.delivered > 0 || was_probing {
             self.deadline = if self.board.outstanding() == 0 { NEVER } else { now + self.config.rto };
         }
         let acked = progress.delivered * mss;
@@ -130,7 +142,7 @@ impl Sender {
         self.window.cwnd = self.window.cwnd.min(largest);
     }
 
-    /// The timer has run out.
+    /// Handles the expiry of the timer.
     pub fn on_timer(&mut self, now: Timestamp) {
         if self.deadline > now {
             return;
@@ -141,8 +153,12 @@ impl Sender {
             self.window.ssthresh = self.window.threshold(self.window.cwnd, 0.5);
         }
         self.window.cwnd = self.window.mss;
-        self.board.lose_all();
-        self.must_probe = self.is_probing();
+        self.board.lose_overtaken();
+        if self.board.next_lost().is_none() {
+            self.board.lose_first();
+        }
+        self.recovery_point = self.board.next();
+        self.must_send = true;
         self.deadline = now + self.config.rto;
     }
 
@@ -151,11 +167,12 @@ impl Sender {
         if self.is_probing() {
             let sequence = self.acknowledged();
             let probe = Data { sequence, sent_at: now, length: 0, is_retransmission: false, cwr: false };
-            return std::mem::take(&mut self.must_probe).then_some(probe);
+            return std::mem::take(&mut self.must_send).then_some(probe);
         }
-        if (self.board.pipe() + 1) * self.window.mss > self.window.cwnd {
+        if (self.board.pipe() + 1) * self.window.mss > self.window.cwnd && !self.must_send {
             return None;
         }
+        self.must_send = false;
         let (segment, is_retransmission) = match self.board.next_lost() {
             Some(segment) => {
                 self.board.send_again(segment);

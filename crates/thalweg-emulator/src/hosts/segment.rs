@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use thalweg_wire::Timestamp;
 
-use crate::packet::{FRAMING, SHORTEST};
+use crate::packet::{FRAMING, MAX_ID, SHORTEST};
 
 /// Bytes of an IPv4 header (RFC 791, section 3.1) and a TCP header (RFC 9293, section 3.1) without options.
 pub const IP_AND_TCP_HEADER_BYTES: u16 = 20 + 20;
@@ -159,7 +159,16 @@ impl Segments {
         Segments { segments: Vec::new(), free: VecDeque::new(), history }
     }
 
+    /// Whether there are numbers for further data. Half of them are for acknowledgements.
+    #[inline]
+    pub(super) fn has_room(&self) -> bool {
+        self.live() < MAX_ID as usize / 2
+    }
+
     /// Keeps `segment`, and gives the number to find it by.
+    ///
+    /// # Panics
+    /// If all numbers are in use.
     #[inline]
     pub(super) fn insert(&mut self, segment: Segment) -> u32 {
         if self.free.len() > self.history
@@ -168,6 +177,7 @@ impl Segments {
             self.segments[id as usize] = segment;
             return id;
         }
+        assert!(self.segments.len() < MAX_ID as usize, "at most {MAX_ID} packets in flight");
         self.segments.push(segment);
         (self.segments.len() - 1) as u32
     }

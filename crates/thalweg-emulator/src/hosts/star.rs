@@ -9,6 +9,7 @@ use thalweg_wire::BitRate;
 use crate::fabric::Fabric;
 use crate::outcome::{Fate, Outcome, Place, Reason, Request};
 use crate::packet::{Ecn, Packet};
+use crate::ports::ticks::Lag;
 use crate::slot::{Slot, SlotClock};
 
 /// Bytes of a full-size packet on the wire, and of a slot.
@@ -120,7 +121,7 @@ impl Fabric for Star {
 
     fn inject(&mut self, requests: &[Request]) {
         for Request { packet, .. } in requests {
-            self.interfaces[packet.source().index()].packets.push_back(*packet);
+            self.interfaces[packet.source().index()].packets.push_back(packet.with_lag(Lag::default()));
         }
     }
 

@@ -66,8 +66,10 @@ pub struct FlowStatus {
     pub source: EndpointId,
     /// Who receives.
     pub destination: EndpointId,
-    /// Bytes of payload; `u64::MAX` is a flow that goes on for ever.
+    /// Bytes of payload; `u64::MAX` for an unbounded flow.
     pub bytes: u64,
+    /// When its first byte might be sent.
+    pub start: Timestamp,
     /// Bytes that its receiver has handed to the application, in order.
     pub delivered: u64,
     /// Bytes that its sender knows to have arrived, by acknowledgement number.
@@ -96,6 +98,7 @@ impl FlowStatus {
             source: connection.source,
             destination: connection.destination,
             bytes: connection.bytes,
+            start: connection.start,
             delivered: connection.receiver.delivered(),
             acknowledged: connection.sender.acknowledged(),
             cwnd: window.cwnd,

@@ -1,5 +1,7 @@
 //! Hosts over a small star: what arrives, how fast, and what is sent again.
 
+use std::collections::VecDeque;
+
 use proptest::prelude::*;
 use thalweg_wire::Nanos;
 
@@ -232,6 +234,17 @@ fn p_fabric_sends_the_shortest_flow_first_and_survives_a_flood() {
     assert_eq!(bench.run_out(SECOND).len(), 20);
     assert!(bench.hosts.totals().timeouts > 0);
     assert_eq!(bench.hosts.totals().bytes_delivered, 20 * 300_000);
+}
+
+/// A window of 50 kB is on its way when the timer of the first loss runs out.
+#[test]
+fn p_fabric_retransmits_only_lost_segments() {
+    let config = HostConfig::with(Transport::PFabric(PFabricConfig::default()));
+    let mut bench = Bench::new(config, 2, &[flow(Nanos(0), 0, 1, 500 * MSS)]);
+    bench.star.losses = [100, 103, 104].into();
+    let completed = bench.run_out(SECOND);
+    assert_eq!(completed[0].retransmissions, 3);
+    assert_eq!(bench.hosts.totals().spurious, 0);
 }
 
 #[test]

@@ -8,9 +8,9 @@ use thalweg_network::{PortIndex, RouterId};
 use thalweg_wire::{BitRate, Bytes};
 
 use crate::packet::Packet;
-use crate::ports::port::Port;
+use crate::ports::port::{Copied, Port};
 use crate::ports::tally::Traffic;
-use crate::ports::ticks::{Pace, Ticks};
+use crate::ports::ticks::{Delay, Pace, Ticks};
 
 /// A monitor port as it is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,20 +57,27 @@ pub(crate) struct MonitorPort {
 
 impl MonitorPort {
     pub(crate) fn new(pace: Pace, patience: Ticks, random: Xoshiro256PlusPlus) -> Self {
-        MonitorPort { port: Port::new(pace, 0, 0), patience, dropped: Traffic::default(), random }
-    }
-
-    /// Puts the copies of a slot in an order of ports drawn anew; those of one port stay in theirs. All of them come at the
-    /// same time, and in a full buffer the first gets the place: always in the order of ports, the last would
-    /// never be seen.
-    pub(crate) fn order<C>(&mut self, copies: &mut [(PortIndex, Packet<C>)]) {
-        if copies.len() > 1 {
-            let draw = self.random.next_u64();
-            copies.sort_by_key(|(port, _)| ecmp::hash(draw, u64::from(port.0)));
+        MonitorPort {
+            port: Port::new(pace, Delay::default(), 0),
+            patience,
+            dropped: Traffic::default(),
+            random,
         }
     }
 
-    /// Offers a packet in the slot that begins at `start`. Says when it leaves, `None` if it finds no room.
+    /// Sorts the copies of the slot that begins at `start`: by time while the port is idle; otherwise by port, in an
+    /// order of ports drawn anew. In a full buffer the first copy gets the place, and ports that send at full rate keep
+    /// their order in time for ever: the last would never be seen.
+    pub(crate) fn order<C>(&mut self, copies: &mut [Copied<C>], start: Ticks) {
+        if copies.len() > 1 && self.port.free > start {
+            let draw = self.random.next_u64();
+            copies.sort_by_key(|copy| ecmp::hash(draw, u64::from(copy.port.0)));
+        } else {
+            copies.sort_by_key(|copy| copy.at);
+        }
+    }
+
+    /// Offers a packet at time `start`. Returns when it leaves, `None` if it finds no room.
     pub(crate) fn offer<C>(&mut self, packet: Packet<C>, router: RouterId, start: Ticks) -> Option<Mirrored> {
         if self.port.free > start + self.patience {
             self.dropped += Traffic { packets: 1, bytes: u64::from(packet.length()) };

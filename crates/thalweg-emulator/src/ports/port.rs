@@ -6,7 +6,7 @@ use thalweg_network::PortIndex;
 use crate::packet::Packet;
 use crate::ports::lane::Lane;
 use crate::ports::tally::Traffic;
-use crate::ports::ticks::{Pace, Ticks};
+use crate::ports::ticks::{Delay, Lag, Pace, Ticks};
 use crate::slot::Slot;
 
 /// One port: when it is free, and where its link leads.
@@ -18,8 +18,8 @@ pub(crate) struct Port {
     sent_packets: u64,
     pub(crate) pace: Pace,
     sent_bytes: u64,
-    /// Propagation delay of the link, in slots.
-    pub(crate) delay: u32,
+    /// Propagation delay of the link.
+    pub(crate) delay: Delay,
     /// The lane that the link leads into.
     pub(crate) lane: u32,
     pub(crate) mirrored: bool,
@@ -30,7 +30,7 @@ pub(crate) const NEVER: Ticks = Ticks(u64::MAX >> 1);
 
 impl Port {
     /// An idle port.
-    pub(crate) fn new(pace: Pace, delay: u32, lane: u32) -> Self {
+    pub(crate) fn new(pace: Pace, delay: Delay, lane: u32) -> Self {
         Port { free: Ticks(0), sent_packets: 0, pace, sent_bytes: 0, delay, lane, mirrored: false }
     }
 
@@ -48,20 +48,29 @@ impl Port {
         Traffic { packets: self.sent_packets, bytes: self.sent_bytes }
     }
 
-    /// The first slot that begins when a packet that leaves at `finish` has arrived at the other end.
+    /// When a packet that leaves at `finish` is processed at the other end: in which slot, `earliest` or later, and its lag.
     #[inline(always)]
-    pub(crate) fn arrival(&self, finish: Ticks) -> Slot {
-        finish.slot_after() + u64::from(self.delay)
+    pub(crate) fn arrival(&self, finish: Ticks, earliest: Slot) -> (Slot, Lag) {
+        self.delay.arrival(finish, earliest)
     }
+}
+
+/// The copy of a packet that a mirrored port has begun to send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Copied<C> {
+    pub(crate) port: PortIndex,
+    pub(crate) packet: Packet<C>,
+    /// When its first byte left the port.
+    pub(crate) at: Ticks,
 }
 
 /// The ports of one router in one slot, ready to send.
 pub struct Ports<'a, C> {
     pub(crate) ports: &'a mut [Port],
     pub(crate) lanes: &'a mut [Lane<C>],
-    pub(crate) mirrored: &'a mut Vec<(PortIndex, Packet<C>)>,
-    /// When the slot begins.
-    pub(crate) start: Ticks,
+    pub(crate) mirrored: &'a mut Vec<Copied<C>>,
+    /// The slot.
+    pub(crate) now: Slot,
 }
 
 impl<C: Copy> Ports<'_, C> {
@@ -74,17 +83,21 @@ impl<C: Copy> Ports<'_, C> {
     /// up all of it.
     #[inline(always)]
     pub fn is_free(&self, port: PortIndex) -> bool {
-        self.ports[port.index()].free < self.start + Ticks::SLOT
+        self.ports[port.index()].free < Ticks::start_of(self.now + 1)
     }
 
-    /// Sends a packet. It arrives at the other end with its last byte, by the beginning of a later slot.
+    /// Sends a packet, from the time on at which it has arrived and the port is free. It arrives at the other end with its
+    /// last byte and is processed there in a later slot.
     #[inline(always)]
     pub fn send(&mut self, port: PortIndex, packet: Packet<C>) {
         let by = &mut self.ports[port.index()];
-        let finish = by.transmit(packet.length(), self.start);
-        self.lanes[by.lane as usize].send(by.arrival(finish), packet);
+        let free = by.free;
+        let arrived = Ticks::start_of(self.now).before(packet.lag());
+        let finish = by.transmit(packet.length(), arrived);
+        let (slot, lag) = by.arrival(finish, self.now + 1);
+        self.lanes[by.lane as usize].send(slot, packet.with_lag(lag));
         if by.mirrored {
-            self.mirrored.push((port, packet));
+            self.mirrored.push(Copied { port, packet, at: free.max(arrived) });
         }
     }
 }

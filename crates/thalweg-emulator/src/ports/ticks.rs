@@ -3,7 +3,7 @@
 
 use std::ops::Add;
 
-use thalweg_wire::{BitRate, Timestamp};
+use thalweg_wire::{BitRate, Nanos, Timestamp};
 
 use crate::slot::{Slot, SlotClock};
 
@@ -21,6 +21,12 @@ impl Ticks {
     #[inline(always)]
     pub const fn start_of(slot: Slot) -> Ticks {
         Ticks(slot.0 << BITS)
+    }
+
+    /// This time less `lag`, zero at the least.
+    #[inline(always)]
+    pub const fn before(self, lag: Lag) -> Ticks {
+        Ticks(self.0.saturating_sub(lag.ticks().0))
     }
 
     /// The first slot that begins at this time or later.
@@ -44,6 +50,77 @@ impl Add for Ticks {
     #[inline(always)]
     fn add(self, span: Ticks) -> Ticks {
         Ticks(self.0 + span.0)
+    }
+}
+
+/// The time between a packet's arrival and the beginning of the slot in which it is processed, in 2^-7 of a slot: less
+/// than two slots. Slots only decide when a packet is looked at; a port sends it as of its arrival.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Lag(pub u8);
+
+const LAG_BITS: u32 = 7;
+
+impl Lag {
+    /// Lags of one slot.
+    const SLOT: u64 = 1 << LAG_BITS;
+
+    /// The longest.
+    const MAX: u64 = u8::MAX as u64;
+
+    /// The lag of an event at `earlier` in the slot that begins at `start`, rounded down, at most the longest.
+    #[inline(always)]
+    pub const fn between(earlier: Ticks, start: Ticks) -> Lag {
+        let lag = start.0.saturating_sub(earlier.0) >> (BITS - LAG_BITS);
+        Lag(if lag > Lag::MAX { Lag::MAX as u8 } else { lag as u8 })
+    }
+
+    /// In ticks.
+    #[inline(always)]
+    pub const fn ticks(self) -> Ticks {
+        Ticks((self.0 as u64) << (BITS - LAG_BITS))
+    }
+}
+
+/// The propagation delay of a link, in 2^-7 of a slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delay(pub u32);
+
+impl Delay {
+    /// The delay `span` in slots of `clock`, to the nearest 2^-7.
+    pub fn new(clock: SlotClock, span: Nanos) -> Delay {
+        let (bits, slot_bits) = (u128::from(clock.rate.0), u128::from(clock.slot_bytes) * 8_000_000_000);
+        let units = (u128::from(span.0) * bits * u128::from(Lag::SLOT) + slot_bits / 2) / slot_bits;
+        Delay(units.min(u128::from(u32::MAX)) as u32)
+    }
+
+    /// Slots by which a receiver may be ahead of a sender: what the sender has sent in slot t is processed in slot
+    /// t + 1 + this at the earliest.
+    pub const fn lookahead(self) -> u64 {
+        (self.0 as u64).saturating_sub(Lag::MAX).div_ceil(Lag::SLOT)
+    }
+
+    /// When a packet whose last byte leaves at `finish` is processed at the other end: the first slot that begins when
+    /// it has arrived, not before `earliest`, and its lag there. A packet that would have a longer lag than the longest
+    /// leaves later by the rest.
+    #[inline(always)]
+    pub(crate) const fn arrival(self, finish: Ticks, earliest: Slot) -> (Slot, Lag) {
+        let finish = (finish.0 + (1 << (BITS - LAG_BITS - 1))) >> (BITS - LAG_BITS);
+        self.after(finish, earliest)
+    }
+
+    /// The same of a packet that a link without delay would have brought in slot `slot`, `lag` before its beginning.
+    #[inline(always)]
+    pub(crate) const fn arrival_after(self, slot: Slot, lag: Lag, earliest: Slot) -> (Slot, Lag) {
+        self.after(slot.0 * Lag::SLOT - lag.0 as u64, earliest)
+    }
+
+    #[inline(always)]
+    const fn after(self, finish: u64, earliest: Slot) -> (Slot, Lag) {
+        let floor = (earliest.0 * Lag::SLOT).saturating_sub(Lag::MAX);
+        let arrival = if finish > floor { finish } else { floor } + self.0 as u64;
+        let slot = arrival.div_ceil(Lag::SLOT);
+        let slot = if slot > earliest.0 { slot } else { earliest.0 };
+        (Slot(slot), Lag((slot * Lag::SLOT - arrival) as u8))
     }
 }
 

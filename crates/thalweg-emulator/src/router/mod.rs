@@ -28,6 +28,8 @@ pub struct Shape<'a> {
     pub clock: SlotClock,
     /// The rate of each port.
     pub rates: &'a [BitRate],
+    /// Bytes of the longest packet, framing included.
+    pub longest: u16,
 }
 
 impl Shape<'_> {

@@ -15,7 +15,7 @@
 //! then: the result is the same, and an idle port costs nothing.
 
 use thalweg_network::PortIndex;
-use thalweg_wire::Nanos;
+use thalweg_wire::{BitRate, Nanos};
 
 use super::error::{SchemeError, Settings};
 use super::fifos_with::FifosWith;
@@ -44,6 +44,9 @@ const DECAY: f64 = 0.98;
 
 /// Drop probability below which a short delay suspends drops (RFC 8033, section 4.1).
 const SAFEGUARD: f64 = 0.2;
+
+/// The rate in bits per second above which the settings follow the rate of the link, see [`PieConfig::for_rate`].
+const WAN_RATE: f64 = 10e9 / 150.0;
 
 /// Packets at or below which nothing is dropped (RFC 8033, section 4.1: two of mean size).
 const COUPLE: u32 = 2;
@@ -217,8 +220,7 @@ pub struct PieConfig {
     pub ecn: bool,
     /// Drop probability beyond which packets are dropped all the same: `mark_ecnth`. 0.1 (RFC 8033, section 5.1).
     pub ecn_threshold: f64,
-    /// Packets that a port has room for. 1,024, as DropTail has (Flexplane, section 5.1); for 15 ms of 10 Gbit/s
-    /// it takes more, as for any delay to be reached.
+    /// Packets that a port has room for. 1,024, as DropTail has (Flexplane, section 5.1).
     pub buffer: u32,
 }
 
@@ -239,18 +241,21 @@ impl Default for PieConfig {
 }
 
 impl PieConfig {
-    /// For data centres: all times are a 150th of the internet's, all gains 150 times as much. So round trips of
-    /// 1 ms at most, rather than 150 ms, see the same controller in their own time: the RFC gives no values for
-    /// them. ECN is on.
-    pub fn data_centre() -> Self {
+    /// The settings for links of `rate`. The RFC's values are for the internet. Up to 66 Mbit/s they hold as they are;
+    /// beyond, times shrink and gains grow in proportion to the rate, down to a target of 100 us and gains of 18.75 and
+    /// 187.5 per second at 10 Gbit/s and more. So the target is the time of about 80 full-size packets at any rate, and a
+    /// buffer of 1,024 packets can reach it. The RFC gives no values for data centres.
+    pub fn for_rate(rate: BitRate) -> Self {
+        let default = PieConfig::default();
+        let scale = (rate.0 as f64 / WAN_RATE).clamp(1.0, 150.0);
+        let shorter = |span: Nanos| Nanos((span.0 as f64 / scale).round() as u64);
         PieConfig {
-            target: Nanos::from_micros(100),
-            update: Nanos::from_micros(100),
-            alpha: 18.75,
-            beta: 187.5,
-            max_burst: Nanos::from_millis(1),
-            ecn: true,
-            ..PieConfig::default()
+            target: shorter(default.target),
+            update: shorter(default.update),
+            alpha: default.alpha * scale,
+            beta: default.beta * scale,
+            max_burst: shorter(default.max_burst),
+            ..default
         }
     }
 

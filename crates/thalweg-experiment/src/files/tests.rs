@@ -11,12 +11,12 @@ use crate::results::{DropRow, FlowRow, LinkRow, QueueRow};
 fn flows() -> Vec<FlowRow> {
     let flow = FlowRow {
         flow: 0,
-        source: "h0".to_owned(),
-        destination: "h\u{e9}, \"17\"".to_owned(),
+        src: "h0".to_owned(),
+        dst: "h\u{e9}, \"17\"".to_owned(),
         bytes: 14_600,
         dscp: 46,
         start_ns: 1_200,
-        completion_ns: 23_400,
+        fct_ns: 23_400,
         slowdown: 1.25,
         retransmissions: 0,
         timeouts: 0,
@@ -28,10 +28,10 @@ fn flows() -> Vec<FlowRow> {
             flow: u32::MAX,
             bytes: u64::MAX,
             slowdown: 1.0 / 3.0,
-            source: "h2".to_owned(),
+            src: "h2".to_owned(),
             ..flow.clone()
         },
-        FlowRow { flow: 2, source: String::new(), slowdown: 2.0, dscp: 0, ..flow },
+        FlowRow { flow: 2, src: String::new(), slowdown: 2.0, dscp: 0, ..flow },
     ]
 }
 
@@ -56,8 +56,8 @@ fn links() -> Vec<LinkRow> {
         packets: 8_000,
         bytes: 12_304_000,
         utilisation: 0.984_32,
-        marked: 12,
-        dropped: 0,
+        marked_packets: 12,
+        dropped_packets: 0,
     }]
 }
 
@@ -110,7 +110,7 @@ fn by_csv<R: Row>(rows: &[R]) -> Vec<Vec<(String, String)>> {
 fn csv_is_what_it_was() {
     assert_eq!(
         csv_text(&flows()),
-        "flow,source,destination,bytes,dscp,start_ns,completion_ns,slowdown,retransmissions,timeouts,marks\n\
+        "flow,source,destination,bytes,dscp,start_ns,fct_ns,slowdown,retransmissions,timeouts,marks\n\
          0,h0,\"h\u{e9}, \"\"17\"\"\",14600,46,1200,23400,1.25,0,0,3\n\
          4294967295,h2,\"h\u{e9}, \"\"17\"\"\",9223372036854775807,46,1200,23400,0.3333333333333333,0,0,3\n\
          2,,\"h\u{e9}, \"\"17\"\"\",14600,0,1200,23400,2,0,0,3\n"
@@ -209,7 +209,7 @@ fn an_error_names_the_file_and_the_cause() {
 fn the_reference_page_has_every_column_with_its_type() {
     let page = reference();
     for line in [
-        "| `completion_ns` | int64 | ns | from then until its receiver had all of it |",
+        "| `fct_ns` | int64 | ns | from then until its receiver had all of it |",
         "| `port` | uint16 |  | number of the port, from 0 |",
         "| `utilisation` | double |  | bytes over what the link could have carried, 0 to 1 |",
         "| `router` | string |  | router that the port belongs to |",

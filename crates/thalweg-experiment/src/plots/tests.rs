@@ -58,8 +58,8 @@ fn links(intervals: u64, hosts: u64) -> Vec<LinkRow> {
             packets: (utilisation * 812.0) as u64,
             bytes: (utilisation * 1_250_000.0) as u64,
             utilisation,
-            marked: 0,
-            dropped: index % 3,
+            marked_packets: 0,
+            dropped_packets: index % 3,
         }
     };
     (0..intervals * hosts).map(row).collect()
@@ -77,12 +77,12 @@ fn flows(count: u32) -> Vec<FlowRow> {
         let wait = 0.2 * numbers.gap() + if numbers.unit() < 0.02 { 20.0 * numbers.gap() } else { 0.0 };
         FlowRow {
             flow,
-            source: "h0".to_owned(),
-            destination: "h1".to_owned(),
+            src: "h0".to_owned(),
+            dst: "h1".to_owned(),
             bytes: bytes as u64,
             dscp: 0,
             start_ns: u64::from(flow) * 20_000,
-            completion_ns: (ideal_fct * (1.0 + wait)) as u64,
+            fct_ns: (ideal_fct * (1.0 + wait)) as u64,
             slowdown: 1.0 + wait,
             retransmissions: 0,
             timeouts: 0,
@@ -100,6 +100,8 @@ fn run(scheme: &str, samples: u64) -> Results {
         topology: "rack".to_owned(),
         seed: 1,
         duration_ns: samples * 100_000,
+        drain_ns: 0,
+        warnings: Vec::new(),
         warm_up_ns: samples * 10_000,
         slots: 1,
         wall_seconds: 1.0,
@@ -115,7 +117,7 @@ fn run(scheme: &str, samples: u64) -> Results {
 /// With numbers of no meaning that differ from run to run.
 fn summary(steepness: f64, load: f64) -> Summary {
     let slow = 1.0 + steepness * load / (1.0 - load);
-    let spread = |of: f64| Spread { mean: of, median: of, p95: 2.0 * of, p99: 5.0 * of, max: 9.0 * of };
+    let spread = |of: f64| Spread { mean: of, p50: of, p95: 2.0 * of, p99: 5.0 * of, max: 9.0 * of };
     Summary {
         packets: PacketCounts {
             injected: 1_000_000,
@@ -271,7 +273,7 @@ fn nothing_and_next_to_nothing_can_be_drawn() {
         results.queues.truncate(1);
         results.links.truncate(1);
         results.flows.truncate(1);
-        results.flows.iter_mut().for_each(|flow| (flow.slowdown, flow.completion_ns) = (f64::NAN, 0));
+        results.flows.iter_mut().for_each(|flow| (flow.slowdown, flow.fct_ns) = (f64::NAN, 0));
         results.links.iter_mut().for_each(|link| (link.interval_ns, link.bytes) = (0, u64::MAX));
         for (_, svg) in drawn(&results) {
             check_well_formed(&svg);

@@ -74,9 +74,38 @@ fn small_packets_share_a_slot() {
     assert_eq!(slots[18..], [3]);
 }
 
+/// When each packet arrived, by id, in nanoseconds, in order of time.
+fn arrival_times(network: &mut dyn Network, slots: u64) -> Vec<(f64, u32)> {
+    let mut outcomes = Vec::new();
+    let mut times = Vec::new();
+    let slot = network.clock().seconds() * 1e9;
+    for _ in 0..slots {
+        network.advance(&mut outcomes);
+        let now = network.now().0 as f64;
+        let delivered = outcomes.drain(..).filter(|outcome| outcome.fate == Fate::Delivered);
+        times.extend(
+            delivered.map(|outcome| {
+                ((now - f64::from(outcome.packet.lag().0) / 128.0) * slot, outcome.packet.id())
+            }),
+        );
+    }
+    times.sort_by(|a, b| a.0.total_cmp(&b.0));
+    times
+}
+
+/// Each hop rounds to the nearest 2^-7 of a slot, 9.6 ns.
+fn assert_times(times: &[(f64, u32)], expected: &[(f64, u32)], tolerance: f64) {
+    assert_eq!(times.len(), expected.len(), "{times:?}");
+    for (time, expected) in times.iter().zip(expected) {
+        assert!(
+            time.1 == expected.1 && (time.0 - expected.0).abs() < tolerance,
+            "{times:?}, not {expected:?}"
+        );
+    }
+}
+
 #[test]
-fn slow_links_take_as_many_slots_as_they_are_slower_and_delay_comes_on_top() {
-    // Full-size packets at 10 Gbit/s take 1,230.4 ns; 2.5 Gbit/s makes that four slots, 5 us of delay another 5.
+fn packets_take_their_transmission_times_and_the_delay() {
     let topology = dumbbell(
         1,
         Tiers {
@@ -87,17 +116,39 @@ fn slow_links_take_as_many_slots_as_they_are_slower_and_delay_comes_on_top() {
     .unwrap();
     let mut network = emulation(&topology, 64);
     network.inject(&[request(0, 1, 1, 1_538), request(0, 1, 2, 1_538), request(0, 1, 3, 84)]);
-    assert_eq!(arrivals(&mut network, 40), [(1 + 4 + 5 + 1, 1), (1 + 8 + 5 + 1, 2), (1 + 9 + 5 + 1, 3)]);
+    // Full-size packets take 1,230.4 ns at 10 Gbit/s and 4,921.6 ns at 2.5 Gbit/s.
+    let expected = [(12_382.4, 1), (17_304.0, 2), (17_371.2, 3)];
+    assert_times(&arrival_times(&mut network, 40), &expected, 30.0);
 }
 
 #[test]
 fn fast_links_carry_several_packets_a_slot() {
     let topology = dumbbell(8, tiers(10, 40, Nanos::ZERO)).unwrap();
     let mut network = emulation(&topology, 64);
-    let packets: Vec<Request> = (0..8).map(|host| request(host, 8 + host, u32::from(host), 1_538)).collect();
+    let packets: Vec<Request> = (0..8).map(|host| request(host, 8 + host, 0, 1_538)).collect();
     network.inject(&packets);
-    let slots: Vec<u64> = arrivals(&mut network, 8).into_iter().map(|(slot, _)| slot).collect();
-    assert_eq!(slots, [3, 3, 3, 3, 4, 4, 4, 4]);
+    let expected: Vec<(f64, u32)> = (1..=8).map(|n| (2.0 * 1_230.4 + 307.6 * f64::from(n), 0)).collect();
+    assert_times(&arrival_times(&mut network, 40), &expected, 30.0);
+}
+
+/// A packet alone takes transmission and delay of its four links, whatever the slot.
+#[test]
+fn a_packet_alone_takes_the_latency_of_its_links() {
+    for (access, uplink, length, expected) in [
+        (10, 100, 1_538, 2.0 * (1_230.4 + 123.04) + 4_000.0),
+        (1, 10, 1_538, 2.0 * (12_304.0 + 1_230.4) + 4_000.0),
+        (10, 10, 1_538, 4.0 * 1_230.4 + 4_000.0),
+        (10, 100, 84, 2.0 * (67.2 + 6.72) + 4_000.0),
+        (1, 10, 84, 2.0 * (672.0 + 67.2) + 4_000.0),
+    ] {
+        let mut tiers = tiers(access, uplink, Nanos::from_micros(1));
+        tiers.access.delay = Nanos::from_micros(1);
+        let topology = leaf_spine(2, 2, 1, tiers).unwrap();
+        let mut network = emulation(&topology, 64);
+        network.inject(&[request(0, 1, 7, length)]);
+        let times = arrival_times(&mut network, 100);
+        assert_times(&times, &[(expected, 7)], expected * 0.02);
+    }
 }
 
 #[test]

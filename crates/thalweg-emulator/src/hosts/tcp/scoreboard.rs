@@ -235,6 +235,40 @@ impl Scoreboard {
         self.under_way_again.clear();
     }
 
+    /// Marks lost what was sent before something that has arrived since, retransmissions too.
+    pub(in crate::hosts) fn lose_overtaken(&mut self) {
+        let latest = self.latest[0];
+        while self.under_way_again.front().is_some_and(|&(_, transmission)| transmission < latest) {
+            self.under_way_again.pop_front();
+        }
+        for segment in self.una..self.next {
+            if self.words[self.place(segment)] >> FLAG_BITS < latest {
+                self.lose(segment);
+            }
+        }
+    }
+
+    /// Marks the first outstanding segment lost.
+    pub(in crate::hosts) fn lose_first(&mut self) {
+        if self.una < self.next {
+            self.lose(self.una);
+        }
+    }
+
+    /// Marks a segment lost that has not arrived.
+    fn lose(&mut self, segment: u64) {
+        let place = self.place(segment);
+        let word = self.words[place];
+        if word & SACKED != 0 || word & (LOST | RETRANSMITTED) == LOST {
+            return;
+        }
+        self.words[place] = (word | LOST) & !RETRANSMITTED;
+        self.lost += u64::from(word & LOST == 0);
+        self.retransmitted -= u64::from(word & RETRANSMITTED != 0);
+        self.lost_below = self.lost_below.max(segment + 1);
+        self.retransmit_from = self.retransmit_from.min(segment);
+    }
+
     /// NextSeg, rule 1 (RFC 6675, section 4): the first segment that is lost and not yet sent again.
     #[inline]
     pub(in crate::hosts) fn next_lost(&mut self) -> Option<u64> {
@@ -427,6 +461,27 @@ mod tests {
         acknowledge(&mut board, 0, &[(1, 9)]);
         assert_eq!(board.lose_retransmissions(), Some(transmission));
         assert_eq!((board.pipe(), board.next_lost()), (0, Some(0)));
+        board.check_invariants();
+    }
+
+    #[test]
+    fn segments_overtaken_by_a_later_transmission_are_lost() {
+        let mut board = sent(8);
+        acknowledge(&mut board, 1, &[(3, 5)]);
+        board.lose_overtaken();
+        board.check_invariants();
+        assert_eq!(board.pipe(), 3, "segments 5 to 7");
+        assert_eq!(board.next_lost(), Some(1));
+        board.send_again(1);
+        board.send_again(2);
+        assert_eq!(board.next_lost(), None);
+        // The retransmission of segment 2 overtakes all but what was sent after it.
+        acknowledge(&mut board, 1, &[(2, 5)]);
+        board.lose_overtaken();
+        board.check_invariants();
+        assert_eq!((board.pipe(), board.next_lost()), (0, Some(1)));
+        board.lose_first();
+        assert_eq!(board.next_lost(), Some(1));
         board.check_invariants();
     }
 

@@ -9,7 +9,7 @@ pub mod codel;
 pub mod flow_queues;
 
 use thalweg_network::PortIndex;
-use thalweg_wire::Nanos;
+use thalweg_wire::{BitRate, Nanos};
 
 use self::codel::Timing;
 use self::flow_queues::{FlowQueues, Turns};
@@ -160,15 +160,15 @@ impl Default for FqCodelConfig {
 }
 
 impl FqCodelConfig {
-    /// For data centres: an interval of 1 ms, as round trips are hardly longer there, and the target at 5 % of it, as
-    /// RFC 8289 (section 4.4) has it: the RFCs give no values for data centres.
-    pub fn data_centre() -> Self {
-        FqCodelConfig {
-            target: Nanos::from_micros(50),
-            interval: Nanos::from_millis(1),
-            buffer: 1_024,
-            ..FqCodelConfig::default()
-        }
+    /// The settings for links of `rate`. The RFC's target and interval are for the internet. Up to 100 Mbit/s they hold as
+    /// they are; beyond, they shrink in proportion to the rate, down to a target of 50 us and an interval of 1 ms at 10 Gbit/s
+    /// and more. The RFCs give no values for data centres, where round trips take less than 1 ms; the target stays 5 % of the
+    /// interval (RFC 8289, section 4.4).
+    pub fn for_rate(rate: BitRate) -> Self {
+        let default = FqCodelConfig::default();
+        let scale = (rate.0 as f64 / 100e6).clamp(1.0, 100.0);
+        let shorter = |span: Nanos| Nanos((span.0 as f64 / scale).round() as u64);
+        FqCodelConfig { target: shorter(default.target), interval: shorter(default.interval), ..default }
     }
 
     /// Looks at every setting.
@@ -202,7 +202,7 @@ pub fn fq_codel<R>(route: R, shape: Shape<'_>, config: &FqCodelConfig) -> FqCode
     let timing = Timing {
         target: shape.clock.slots_in(config.target),
         interval: shape.clock.slots_in(config.interval),
-        mtu: shape.clock.slot_bytes,
+        mtu: u32::from(shape.longest),
     };
     Pattern {
         route,

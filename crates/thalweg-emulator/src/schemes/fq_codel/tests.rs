@@ -1,7 +1,7 @@
 use super::*;
 use crate::outcome::Request;
 use crate::packet::Ecn;
-use crate::schemes::tests::harness::{Bench, ByDestination, request};
+use crate::schemes::tests::harness::{Bench, ByDestination, CLOCK, request};
 
 fn bench(config: FqCodelConfig) -> Bench<FqCodel<ByDestination>> {
     Bench::new(1, |route, shape| fq_codel(route, shape, &config))
@@ -86,7 +86,7 @@ fn no_more_than_64_are_dropped_at_once() {
 #[test]
 fn a_standing_queue_is_struck_by_marks_or_drops() {
     for (ecn, field) in [(true, Ecn::Capable0), (true, Ecn::NotCapable), (false, Ecn::Capable0)] {
-        let mut bench = bench(FqCodelConfig { ecn, buffer: 32_768, ..FqCodelConfig::data_centre() });
+        let mut bench = bench(FqCodelConfig { ecn, buffer: 32_768, ..FqCodelConfig::for_rate(CLOCK.rate) });
         for _ in 0..16_667 {
             bench.arrive(packets(1, 2, 1_500).map(|mut request| {
                 request.packet = request.packet.with_traffic_class(field as u8);

@@ -7,7 +7,7 @@ use crate::router::Router;
 use crate::schemes::tests::harness::{Bench, CLOCK, request};
 
 fn control(config: &PieConfig) -> Control {
-    Control::new(Shape { clock: CLOCK, rates: &[BitRate(10_000_000_000)] }, config)
+    Control::new(Shape { clock: CLOCK, rates: &[BitRate(10_000_000_000)], longest: 1_500 }, config)
 }
 
 /// Slots of 1.2 us in so many milliseconds.
@@ -86,7 +86,7 @@ proptest! {
     ) {
         let nanos = |slots: u64| Nanos(slots * 1_200);
         let (target, update, max_burst) = (nanos(20), nanos(7), nanos(70));
-        let control = control(&PieConfig { target, update, max_burst, ..PieConfig::data_centre() });
+        let control = control(&PieConfig { target, update, max_burst, ..PieConfig::for_rate(CLOCK.rate) });
         let (mut lazy, mut plain, mut now) = (control.begin(), control.begin(), 0);
         for (silence, delay) in measured {
             for slot in now..=now + silence {
@@ -104,7 +104,7 @@ proptest! {
 /// target. 20 ms to settle, then 80: of 133,000 arrivals the share dropped has a standard error of 0.0014.
 #[test]
 fn an_overload_is_dropped_until_the_rest_waits_for_the_target() {
-    let config = PieConfig { ecn: false, ..PieConfig::data_centre() };
+    let config = PieConfig::for_rate(CLOCK.rate);
     let mut bench = Bench::new(1, |route, shape| pie(route, shape, &config));
     let (mut waits, mut sent, mut dropped_before) = (0, 0, 0);
     for slot in 0..slots(100) {
@@ -126,7 +126,7 @@ fn an_overload_is_dropped_until_the_rest_waits_for_the_target() {
 
 #[test]
 fn an_empty_queue_has_no_delay_however_it_came_to_be_empty() {
-    let config = PieConfig::data_centre();
+    let config = PieConfig::for_rate(CLOCK.rate);
     for flushed in [false, true] {
         let mut bench = Bench::new(1, |route, shape| pie(route, shape, &config));
         for slot in 0..slots(3) {

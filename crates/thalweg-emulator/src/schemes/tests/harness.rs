@@ -8,9 +8,9 @@ use thalweg_wire::BitRate;
 use crate::outcome::{Dropped, Reason, Request};
 use crate::packet::Packet;
 use crate::ports::lane::Lane;
-use crate::ports::port::{Port, Ports};
+use crate::ports::port::{Copied, Port, Ports};
 use crate::ports::tally::Verdicts;
-use crate::ports::ticks::{Pace, Ticks};
+use crate::ports::ticks::{Delay, Pace};
 use crate::queues::port_set::PortSet;
 use crate::router::context::Context;
 use crate::router::{Route, Router, Shape};
@@ -44,7 +44,7 @@ pub(crate) struct Bench<R: Router> {
     pub(crate) dropped: Vec<Dropped>,
     ports: Vec<Port>,
     lanes: Vec<Lane<R::Custom>>,
-    mirrored: Vec<(PortIndex, Packet<R::Custom>)>,
+    mirrored: Vec<Copied<R::Custom>>,
     verdicts: Vec<Verdicts>,
     down: PortSet,
     random: Xoshiro256PlusPlus,
@@ -56,10 +56,10 @@ impl<R: Router> Bench<R> {
         let pace = Pace::new(CLOCK, CLOCK.rate);
         let rates = vec![CLOCK.rate; ports];
         Bench {
-            router: build(ByDestination, Shape { clock: CLOCK, rates: &rates }),
+            router: build(ByDestination, Shape { clock: CLOCK, rates: &rates, longest: 1_500 }),
             now: Slot(0),
             dropped: Vec::new(),
-            ports: (0..ports as u32).map(|lane| Port::new(pace, 0, lane)).collect(),
+            ports: (0..ports as u32).map(|lane| Port::new(pace, Delay::default(), lane)).collect(),
             lanes: (0..ports).map(|_| Lane::new(HORIZON, 4)).collect(),
             mirrored: Vec::new(),
             verdicts: vec![Verdicts::default(); ports],
@@ -104,7 +104,7 @@ impl<R: Router> Bench<R> {
             ports: &mut self.ports,
             lanes: &mut self.lanes,
             mirrored: &mut self.mirrored,
-            start: Ticks::start_of(self.now),
+            now: self.now,
         };
         self.router.output(&mut ports, &mut context);
         let now = self.now;
