@@ -132,7 +132,7 @@ struct Capture {
     messages: u64,
     other: u64,
     fragments: u64,
-    cut_short: u64,
+    truncated: u64,
     unparsed: u64,
 }
 
@@ -166,7 +166,7 @@ pub(super) fn summary(
                 messages: counts.messages,
                 other: counts.other,
                 fragments: counts.fragments,
-                cut_short: counts.cut_short,
+                truncated: counts.cut_short,
                 unparsed: counts.unparsed,
             }),
             by_exporter: report.exporters.iter().map(exporter).collect(),
