@@ -81,11 +81,11 @@ pub struct TreePath {
 /// Counters of the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct ControlCounts {
-    /// Notifications received from collectors.
-    pub notifications: u64,
-    /// Notifications lost because the queue was full.
-    pub lost_notifications: u64,
-    /// Congestion notifications received while routes were installed.
+    /// Events received from collectors.
+    pub events: u64,
+    /// Events lost because the controller's queue was full.
+    pub lost_events: u64,
+    /// Congestion events received while routes were installed.
     pub congestion_events: u64,
     /// Polls of all flows.
     pub polls: u64,

@@ -37,8 +37,8 @@ pub fn control(control: &control::Control) -> Control {
             .collect(),
         broken_paths: report.astray.iter().map(pair_tree).collect(),
         counts: ControlCounts {
-            notifications: control.notices(),
-            lost_notifications: control.notices_lost(),
+            events: control.notices(),
+            lost_events: control.notices_lost(),
             congestion_events: counters.congestions,
             polls: counters.polls,
             rerouted,

@@ -50,7 +50,7 @@ fn colliding_flows_are_rerouted_and_confirmed() {
     serve.wait("some were", |serve| count(serve, "confirmed") >= 5);
     let control = serve.get("/v1/control").unwrap();
     assert_eq!(control["has_routes"], true);
-    assert_eq!(control["counts"]["lost_notifications"], 0);
+    assert_eq!(control["counts"]["lost_events"], 0);
     assert_eq!(serve.get("/v1/topology").unwrap()["version"], 2, "collectors know of the routes");
 
     let actions = serve.get("/v1/control/actions?limit=1000").unwrap()["actions"].clone();
@@ -84,7 +84,7 @@ fn collectors_and_control_loop_can_share_one_thread() {
     let mut serve = steering("[process]\nthreads = \"one\"\n");
     serve.wait("some were rerouted", |serve| count(serve, "confirmed") >= 5);
     let control = serve.get("/v1/control").unwrap();
-    assert_eq!((&control["has_routes"], &control["counts"]["lost_notifications"]), (&json!(true), &json!(0)));
+    assert_eq!((&control["has_routes"], &control["counts"]["lost_events"]), (&json!(true), &json!(0)));
     assert_eq!(serve.get("/v1/topology").unwrap()["version"], 2, "collectors know of the routes");
     let (status, control) = send(&serve, "PUT", "/v1/control/pins/h0/h8", &json!({"tree": 3}));
     assert_eq!((status, &control["pins"][0]["tree"]), (200, &json!(3)), "{control}");
@@ -140,7 +140,7 @@ fn a_controller_steers_by_what_another_daemon_tells() {
     fs::write(here.path("thalweg.toml"), text).unwrap();
     here.start();
     here.wait("it would do something", |serve| count(serve, "rerouted") >= 3);
-    assert_eq!(count(&here, "lost_notifications"), 0, "{}", here.log());
+    assert_eq!(count(&here, "lost_events"), 0, "{}", here.log());
     assert!(here.log().contains("subscribed"), "{}", here.log());
     drop(there);
     here.wait("it sees that nobody is there", |serve| serve.log().contains("subscription failed"));
