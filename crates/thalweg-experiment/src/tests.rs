@@ -140,13 +140,31 @@ fn a_flow_alone_is_as_fast_as_a_flow_alone() {
 }
 
 #[test]
-fn flows_that_are_under_way_at_the_end_are_counted_as_unfinished() {
-    let results = run_text(
-        "duration = '1ms'\n[topology]\nendpoints = 3\n[[workload]]\npattern = 'incast'\nsizes = '10MB'",
-    );
-    let (flows, sizes) = (results.summary.flows, results.summary.sizes);
+fn flows_complete_after_the_duration() {
+    let run = |drain| {
+        let text = "[topology]\nendpoints = 3\n[[workload]]\npattern = 'incast'\nsizes = '10MB'";
+        run_text(&format!("duration = '1ms'\n{drain}\n{text}"))
+    };
+    let without = run("drain = '0s'");
+    let (flows, sizes) = (without.summary.flows, without.summary.sizes);
     assert_eq!((flows.started, flows.completed, flows.unfinished), (2, 0, 2));
     assert_eq!(sizes.iter().map(|class| class.unfinished).collect::<Vec<_>>(), [0, 0, 2, 2]);
+
+    // Two flows of 10 MB over 10 Gbit/s take more than 16 ms.
+    let drained = run("");
+    let (flows, sizes) = (drained.summary.flows, &drained.summary.sizes);
+    assert_eq!((flows.started, flows.completed, flows.unfinished), (2, 2, 0));
+    assert!((16_000_000.0..30_000_000.0).contains(&sizes[3].fct_ns.max), "{sizes:?}");
+    assert!(
+        (16_000_000..30_000_000).contains(&(drained.duration_ns + drained.drain_ns)),
+        "{}",
+        drained.drain_ns
+    );
+    assert_eq!(drained.duration_ns, without.duration_ns);
+    assert_eq!(
+        drained.summary.throughput_bps, without.summary.throughput_bps,
+        "measured in the duration alone"
+    );
 }
 
 #[test]

@@ -29,7 +29,7 @@ section! {
         warm_up: Nanos [Delay] default "0ns",
         /// Time after the duration in which flows under way may complete, while no flow starts. Without it, the flows that
         /// take longest would be missing from the completion times. It ends when all have completed.
-        drain: Nanos [Delay] or "ten times the duration",
+        drain: Nanos [Delay] or "ten times the duration, at least 1s",
     }
 }
 

@@ -94,7 +94,7 @@ impl Plan {
         let topology_entry = experiment.one::<table::Topology>();
         let transport_entry = experiment.one::<table::Transport>();
         let (duration, warm_up) = (top.duration, top.warm_up);
-        let drain = top.drain.unwrap_or(Nanos(duration.0.saturating_mul(10)));
+        let drain = top.drain.unwrap_or(Nanos(duration.0.saturating_mul(10)).max(Nanos::from_secs(1)));
         if warm_up >= duration {
             problems.0.push(top.refuse(Top::warm_up, "it must be shorter than the duration"));
         }

@@ -56,14 +56,13 @@ fn heading(text: &mut String, results: &Results) {
     row(text, "scheme", &format!("{scheme}, transport {transport}, seed {seed}"));
     let mut time = Nanos(results.duration_ns).to_string();
     if results.warm_up_ns > 0 {
-        let _ =
-            write!(time, ", rates, links, queues and completion times from {} on", Nanos(results.warm_up_ns));
+        let _ = write!(time, ", measured from {} on", Nanos(results.warm_up_ns));
     }
     if results.drain_ns > 0 {
-        let _ = write!(time, "; then {} until flows had completed", Nanos(results.drain_ns));
+        let _ = write!(time, "; drained for {}", Nanos(results.drain_ns));
     }
     if results.interrupted {
-        time.push_str("; ended before its time");
+        time.push_str("; interrupted");
     }
     row(text, "emulated", &time);
 }
@@ -104,7 +103,7 @@ fn traffic(text: &mut String, results: &Results) {
     row(text, "flows", &counts);
     row(
         text,
-        "retransmitted",
+        "retransmits",
         &format!(
             "{} segments, {} of them needlessly; {} timeouts",
             grouped(flows.retransmissions),

@@ -61,11 +61,11 @@ fn page() -> String {
 
 /// Tables of parts, by the type of keys that have such a part.
 const PARTS: [(&str, &str); 3] =
-    [("spread", "A spread"), ("times", "Some times"), ("headroom", "What the machine had left")];
+    [("distribution", "A distribution"), ("times", "Some times"), ("headroom", "What the machine had left")];
 
 /// The keys in the first column of the page's tables, by the heading above. Tables of parts go with what has such a
-/// part: the flow with each `flow`, a spread with each key of that type, the results of tasks with each `tasks`. A key of
-/// type `estimate` has the fields of an estimate: with a prefix before `confidence` and `bounds` if the object has several.
+/// part: the flow with each `flow`, a distribution with each key of that type, the results of tasks with each `tasks`. A key
+/// of type `estimate` has the fields of an estimate: with a prefix before `confidence` and `bounds` if the object has several.
 fn documented(page: &str) -> Keys {
     let mut keys = Keys::new();
     let mut with_parts: Vec<(&str, String, &str)> = Vec::new();
