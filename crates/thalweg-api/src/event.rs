@@ -205,3 +205,64 @@ impl From<Action> for EventBody {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn event(body: &Value) -> Value {
+        let mut event = json!({
+            "id": 7, "collector": "tor0", "switch": "tor0", "time": "2026-11-21T22:16:16.495499720Z",
+            "emitted": "2026-11-21T22:16:16.495503920Z",
+        });
+        event.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
+        event
+    }
+
+    /// Parses an event and writes it again.
+    fn round_trip(event: &Value) -> Value {
+        serde_json::to_value(serde_json::from_value::<Event>(event.clone()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_link_event_round_trips_with_flat_rates() {
+        let rate = json!({
+            "rate_bps": 9.1e9, "rate_lower_bps": 9.0e9, "rate_upper_bps": null, "confidence": 0.95, "bounds": "lower_bound",
+        });
+        let mut flow = json!({
+            "flow": {"src": "10.0.0.1", "dst": "10.0.0.2", "src_port": 1, "dst_port": 2, "protocol": 6},
+            "key": "tcp 10.0.0.1:1 > 10.0.0.2:2", "dst_mac": "02:00:00:00:00:01", "src_mac": "02:00:00:00:00:02",
+            "basis": "sampling_ratio",
+            "span": {"start": "1970-01-01T00:00:00.000000001Z", "end": "1970-01-01T00:00:00.000000004Z"},
+        });
+        flow.as_object_mut().unwrap().extend(rate.as_object().unwrap().clone());
+        let mut body = json!({
+            "type": "link", "link": "tor0:p3:out", "crossing": "repeated", "threshold": 0.9, "rule": 0,
+            "capacity_bps": 10_000_000_000_u64, "smoothed_bps": 9.0e9, "utilisation": 0.9, "topology_version": 1,
+            "flows": [flow], "omitted_flows": 2,
+        });
+        body.as_object_mut().unwrap().extend(rate.as_object().unwrap().clone());
+        let event = event(&body);
+        assert_eq!(round_trip(&event), event);
+    }
+
+    #[test]
+    fn an_action_event_round_trips() {
+        let event = event(&json!({
+            "type": "action", "action": 1, "src": "h0", "dst": "h8", "tree": 2,
+            "decided": "2026-11-21T22:16:16.000000001Z", "handled": "2026-11-21T22:16:16.000000002Z",
+            "started": null, "deadline": "2026-11-21T22:16:16.050000001Z", "outcome": "confirmed",
+            "decision_to_path_ns": 2_500_000, "error": null,
+        }));
+        assert_eq!(round_trip(&event), event);
+    }
+
+    #[test]
+    fn a_state_event_round_trips() {
+        let state = json!({"name": "failed", "error": "no such interface", "retry_at": "2026-11-21T22:16:16.000000001Z"});
+        let event = event(&json!({"type": "collector", "state": state}));
+        assert_eq!(round_trip(&event), event);
+    }
+}

@@ -10,7 +10,7 @@ use thalweg_api::problem::{Code, Problem};
 use thalweg_measure::collector::FlowReport;
 use thalweg_wire::FlowKey;
 
-use super::{CollectorParam, Limit, LimitParams, Patience, asked, check_responses};
+use super::{CollectorParam, Limit, LimitParams, Patience, check_responses, selected};
 use crate::api::{Api, convert};
 use crate::collectors::CollectorHandle;
 use thalweg_http::input::{Path, Query};
@@ -30,7 +30,7 @@ pub(in crate::api) fn top(
     api: &Api,
     Query(LimitParams { limit, collector }): Query<LimitParams>,
 ) -> Result<Json<Flows>, Problem> {
-    Ok(Json(Fastest::of(&asked(api, collector.as_deref())?, limit, |_| true)?))
+    Ok(Json(Fastest::of(&selected(api, collector.as_deref())?, limit, |_| true)?))
 }
 
 /// `GET /v1/cheetahs`
@@ -38,7 +38,7 @@ pub(in crate::api) fn cheetahs(
     api: &Api,
     Query(LimitParams { limit, collector }): Query<LimitParams>,
 ) -> Result<Json<Flows>, Problem> {
-    Ok(Json(Fastest::of(&asked(api, collector.as_deref())?, limit, |flow| flow.is_cheetah)?))
+    Ok(Json(Fastest::of(&selected(api, collector.as_deref())?, limit, |flow| flow.is_cheetah)?))
 }
 
 /// `GET /v1/flows/{key}`
@@ -49,7 +49,7 @@ pub(in crate::api) fn one(
 ) -> Result<Json<Flows>, Problem> {
     let patience = Patience::new();
     let (mut responses, mut flows) = (Vec::new(), Vec::new());
-    for collector in asked(api, collector.as_deref())? {
+    for collector in selected(api, collector.as_deref())? {
         let answer = collector.flow(key, patience.left());
         responses.push(convert::collector_response(&collector, &answer));
         let found = answer.ok().and_then(|asked| asked.value);
@@ -64,22 +64,22 @@ pub(in crate::api) fn one(
     }
 }
 
-/// The fastest flows of those that come by, in memory for as many as are asked for.
+/// Collects the fastest flows, in memory for `room` of them.
 pub(super) struct Fastest {
     room: usize,
-    /// The slowest on top, to make room for a faster one.
+    /// The slowest on top, which a faster flow replaces.
     heap: BinaryHeap<Ranked>,
     total: u64,
 }
 
-/// A flow, and which of the collectors that were asked sees it.
+/// A flow, and the index of the collector that sees it.
 struct Ranked {
     report: FlowReport,
     collector: usize,
 }
 
 impl Fastest {
-    /// The fastest flows of these collectors that are wanted, as many as `room`.
+    /// Returns the fastest `room` flows of these collectors that satisfy `is_wanted`.
     pub(super) fn of(
         collectors: &[CollectorHandle],
         Count(room): Limit,
@@ -119,13 +119,13 @@ impl Fastest {
 }
 
 impl Ranked {
-    /// Bits per second; below zero before the first estimate.
+    /// Returns the rate in bits per second; below zero before the first estimate.
     fn rate(&self) -> f64 {
         self.report.rate.map_or(-1.0, |known| known.rate.value)
     }
 }
 
-/// The faster comes first; of two that are as fast the one with more samples, and then by key.
+/// Orders by rate, then by samples, both descending, then by key.
 impl Ord for Ranked {
     fn cmp(&self, other: &Ranked) -> Ordering {
         let by_rate = other.rate().total_cmp(&self.rate());

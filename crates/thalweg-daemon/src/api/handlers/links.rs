@@ -8,7 +8,7 @@ use thalweg_measure::collector::{FlowReport, LinkSide, Way};
 use thalweg_network::{Attachment, NetworkState, Node};
 
 use super::flows::Fastest;
-use super::{CollectorParam, LimitParams, Patience, asked, check_responses};
+use super::{CollectorParam, LimitParams, Patience, check_responses, selected};
 use crate::api::{Api, convert};
 use crate::from_json;
 use thalweg_http::input::{Path, Query};
@@ -32,7 +32,7 @@ pub(in crate::api) fn all(
     let network = network.as_ref().map(|versions| &*versions.newest().state);
     let patience = Patience::new();
     let (mut responses, mut links) = (Vec::new(), Vec::new());
-    for collector in asked(api, collector.as_deref())? {
+    for collector in selected(api, collector.as_deref())? {
         let switch = &collector.description().switch;
         let answer = collector.links(patience.left());
         responses.push(convert::collector_response(&collector, &answer));
@@ -52,7 +52,7 @@ pub(in crate::api) fn flows(
     Path(LinkPath { link: Parsed(link) }): Path<LinkPath>,
     Query(LimitParams { limit, collector }): Query<LimitParams>,
 ) -> Result<Json<Flows>, Problem> {
-    let collectors = asked(api, collector.as_deref())?.into_iter();
+    let collectors = selected(api, collector.as_deref())?.into_iter();
     let watching: Vec<_> =
         collectors.filter(|collector| *collector.description().switch == *link.switch).collect();
     if watching.is_empty() {
@@ -68,7 +68,7 @@ pub(in crate::api) fn flows(
     Ok(Json(Fastest::of(&watching, limit, |flow| is_on(flow, side))?))
 }
 
-/// Whether the packets of a flow go this way through this port, as far as is known.
+/// Whether a flow is known to use this side of the port.
 fn is_on(flow: &FlowReport, side: LinkSide) -> bool {
     match side.way {
         Way::Input => flow.input == Some(side.port),
@@ -87,7 +87,7 @@ fn check_port(network: &NetworkState, link: &LinkName) -> Result<(), Problem> {
     }
 }
 
-/// Name of what is at the other end of a link.
+/// Returns the name of the node at the other end of a link.
 fn peer<'a>(network: &'a NetworkState, switch: &str, side: LinkSide) -> Option<&'a str> {
     let topology = network.topology();
     let Some(Node::Router(router)) = topology.node_named(switch) else { return None };

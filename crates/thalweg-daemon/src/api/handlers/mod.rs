@@ -1,4 +1,4 @@
-//! What answers the routes: plain functions of what is asked. They may wait for collectors, each for a limited time.
+//! Handlers of the routes: plain functions of the request. They may wait for collectors for a limited time.
 
 pub(super) mod collectors;
 pub(super) mod control;
@@ -23,12 +23,12 @@ use super::Api;
 use crate::collectors::CollectorHandle;
 use thalweg_http::parameters::Count;
 
-/// How long a request waits for collectors, all of them together.
+/// How long a request waits for all collectors together.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long it waits for each of them at least, so that those that are slow do not take it all: collectors answer within
-/// a batch of packets.
-const LEAST_PATIENCE: Duration = Duration::from_millis(20);
+/// How long it waits for each collector at least, so that slow ones do not use up the time of the others. Collectors respond
+/// within a batch of packets.
+const MIN_PATIENCE: Duration = Duration::from_millis(20);
 
 /// A filter by collector.
 #[derive(Deserialize, JsonSchema)]
@@ -53,7 +53,7 @@ pub(super) struct LimitParams {
 /// Flows in a response; the maximum takes about 8 MB of JSON.
 type Limit = Count<20, 10_000>;
 
-/// What is left of a request's patience.
+/// The deadline of a request.
 pub(super) struct Patience(Instant);
 
 impl Patience {
@@ -61,14 +61,14 @@ impl Patience {
         Patience(Instant::now() + PATIENCE)
     }
 
-    /// How long the next collector may take to answer.
+    /// Returns how long the next collector may take to respond.
     fn left(&self) -> Duration {
-        self.0.saturating_duration_since(Instant::now()).max(LEAST_PATIENCE)
+        self.0.saturating_duration_since(Instant::now()).max(MIN_PATIENCE)
     }
 }
 
-/// The collectors that a request is about: that of this name, or all.
-fn asked(api: &Api, name: Option<&str>) -> Result<Vec<CollectorHandle>, Problem> {
+/// Returns the collector of this name, or all collectors.
+fn selected(api: &Api, name: Option<&str>) -> Result<Vec<CollectorHandle>, Problem> {
     let Some(name) = name else { return Ok(api.parts().collectors.all()) };
     match api.parts().collectors.named(name) {
         Some(collector) => Ok(vec![collector]),
