@@ -4,7 +4,7 @@ use std::fmt;
 
 use thalweg_network::EndpointId;
 
-use crate::ports::ticks::Lag;
+use crate::ticks::Lag;
 
 /// Bytes of Ethernet around an IP packet on a link: preamble and start delimiter 8, header 14, frame check sequence 4,
 /// gap 12 (IEEE 802.3, clause 4.4.2).

@@ -14,10 +14,10 @@ use crate::ports::lane::Lane;
 use crate::ports::monitor::{Monitor, MonitorPort};
 use crate::ports::port::Port;
 use crate::ports::tally::Verdicts;
-use crate::ports::ticks::{Delay, Pace, Ticks};
 use crate::queues::port_set::PortSet;
 use crate::router::{Balance, Router, Routing, Shape};
 use crate::slot::{Slot, SlotClock};
+use crate::ticks::{Delay, Pace, Ticks};
 
 /// What a network is built from, whatever its scheme.
 #[derive(Clone, Debug)]

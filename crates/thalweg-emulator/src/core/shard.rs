@@ -13,12 +13,12 @@ use crate::ports::lane::Lane;
 use crate::ports::monitor::{Mirrored, MonitorPort, MonitorTally};
 use crate::ports::port::{Copied, NEVER, Port, Ports};
 use crate::ports::tally::{PortTally, Verdicts};
-use crate::ports::ticks::Ticks;
 use crate::queues::backlog::Backlog;
 use crate::queues::port_set::PortSet;
 use crate::router::Router;
 use crate::router::context::Context;
 use crate::slot::Slot;
+use crate::ticks::Ticks;
 
 /// An endpoint's network interface. What waits in its queue leaves in order and at a known time: there is no need
 /// to keep it anywhere but on the link already.

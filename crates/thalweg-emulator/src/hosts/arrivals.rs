@@ -3,8 +3,8 @@
 use thalweg_wire::{Nanos, Timestamp};
 
 use crate::packet::Packet;
-use crate::ports::ticks::Lag;
 use crate::slot::{Slot, SlotClock};
+use crate::ticks::Lag;
 
 /// A packet that its host processes at `at`.
 #[derive(Clone, Copy, Debug)]

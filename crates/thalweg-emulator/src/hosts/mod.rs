@@ -18,8 +18,8 @@ use thalweg_wire::Timestamp;
 use crate::fabric::Fabric;
 use crate::outcome::{Fate, Outcome, Request};
 use crate::packet::{Ecn, Packet};
-use crate::ports::ticks::Lag;
 use crate::slot::{Slot, SlotClock};
+use crate::ticks::Lag;
 use crate::workloads::{FlowStart, Workload};
 
 mod arrivals;

@@ -9,8 +9,8 @@ use thalweg_wire::BitRate;
 use crate::fabric::Fabric;
 use crate::outcome::{Fate, Outcome, Place, Reason, Request};
 use crate::packet::{Ecn, Packet};
-use crate::ports::ticks::Lag;
 use crate::slot::{Slot, SlotClock};
+use crate::ticks::Lag;
 
 /// Bytes of a full-size packet on the wire, and of a slot.
 const SLOT_BYTES: u32 = 1538;

@@ -106,7 +106,7 @@ fn what_hosts_do_not_know_is_udp_of_the_right_length() {
     let mut source = MirrorSource::new(&topology, clock, "r0");
     for (length, ip_length) in [(1_538, 1_500), (84, 46)] {
         let packet = Packet::new(EndpointId(1), EndpointId(0), 77, 3, length).with_address(2);
-        source.push(&Mirrored { router: RouterId(0), packet, at: crate::ports::ticks::Ticks(1 << 24) }, None);
+        source.push(&Mirrored { router: RouterId(0), packet, at: crate::ticks::Ticks(1 << 24) }, None);
         let batch = source.next_batch().unwrap().unwrap();
         let frame = batch.iter().next().unwrap();
         assert_eq!(frame.bytes[..6], topology.mac(EndpointId(0), 2).0, "the shadow address");

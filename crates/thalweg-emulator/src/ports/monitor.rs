@@ -10,7 +10,7 @@ use thalweg_wire::{BitRate, Bytes};
 use crate::packet::Packet;
 use crate::ports::port::{Copied, Port};
 use crate::ports::tally::Traffic;
-use crate::ports::ticks::{Delay, Pace, Ticks};
+use crate::ticks::{Delay, Pace, Ticks};
 
 /// A monitor port as it is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]

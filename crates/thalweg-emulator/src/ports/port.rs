@@ -6,8 +6,8 @@ use thalweg_network::PortIndex;
 use crate::packet::Packet;
 use crate::ports::lane::Lane;
 use crate::ports::tally::Traffic;
-use crate::ports::ticks::{Delay, Lag, Pace, Ticks};
 use crate::slot::Slot;
+use crate::ticks::{Delay, Lag, Pace, Ticks};
 
 /// One port: when it is free, and where its link leads.
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,7 @@
 //! A ring that runs empty begins again at its first place, so that what is touched stays as small as what
 //! waits: a port that is seldom backlogged lives in one or two cache lines whatever its capacity.
 
-#![allow(unsafe_code)] // Unchecked places on the hottest path there is: decision 20.
+#![expect(unsafe_code, reason = "unchecked indices on the hottest path (decision 20)")]
 
 use std::mem::MaybeUninit;
 

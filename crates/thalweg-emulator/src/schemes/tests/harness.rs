@@ -10,11 +10,11 @@ use crate::packet::Packet;
 use crate::ports::lane::Lane;
 use crate::ports::port::{Copied, Port, Ports};
 use crate::ports::tally::Verdicts;
-use crate::ports::ticks::{Delay, Pace};
 use crate::queues::port_set::PortSet;
 use crate::router::context::Context;
 use crate::router::{Route, Router, Shape};
 use crate::slot::{Slot, SlotClock};
+use crate::ticks::{Delay, Pace};
 
 /// 1,500 bytes at 10 Gbit/s: 1.2 us.
 pub(crate) const CLOCK: SlotClock = SlotClock { slot_bytes: 1_500, rate: BitRate(10_000_000_000) };
