@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn points_of_the_grid_lie_around_every_size() {
+    fn grid_points_enclose_every_size() {
         for bytes in (1..200_000).chain([1 << 20, (1 << 20) + 1, 94_000_000]) {
             let (low, high) = around(bytes, 1448);
             assert!(low <= bytes && bytes <= high && low < high, "{bytes}: {low} to {high}");
@@ -164,7 +164,7 @@ mod tests {
 
     /// Two links with 1,230.4 ns of transmission and 1 us of delay each, and 10 us in the receiver's kernel.
     #[test]
-    fn one_segment_takes_what_its_links_and_the_kernel_take() {
+    fn one_segment_takes_the_latency_of_links_and_kernel() {
         let plan = plan("");
         let time = IdealFct::new(&plan).time_ns(EndpointId(1), EndpointId(0), 1448).unwrap();
         assert!((time - (2.0 * 2_230.4 + 10_000.0)).abs() < 30.0, "{time}");
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn between_two_points_time_is_that_of_a_flow_of_that_size() {
+    fn interpolated_times_match_emulated_ones() {
         let plan = plan("");
         let path = vec![LinkSpec::default(); 2];
         let mut ideal_fct = IdealFct::new(&plan);

@@ -323,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_percentile_is_the_least_number_that_so_many_are_at_or_below() {
+    fn percentiles_follow_their_definition() {
         let mut numbers: Vec<f64> = (1..=100).rev().map(f64::from).collect();
         let spread = Spread::of(&mut numbers);
         assert_eq!(spread, Spread { mean: 50.5, p50: 50.0, p95: 95.0, p99: 99.0, max: 100.0 });

@@ -95,7 +95,7 @@ fn runs_of_a_sweep_are_those_of_single_experiments() {
 }
 
 #[test]
-fn senders_that_go_on_for_ever_share_the_link_and_fill_it() {
+fn unbounded_senders_share_and_fill_the_link() {
     let results = run_text(
         "duration = '60ms'\nwarm_up = '20ms'\n[topology]\nendpoints = 6\n[scheme]\nname = 'dctcp'\n[[workload]]\n\
          pattern = 'persistent'",
@@ -117,7 +117,7 @@ fn senders_that_go_on_for_ever_share_the_link_and_fill_it() {
 }
 
 #[test]
-fn what_comes_before_the_warm_up_ends_does_not_count() {
+fn the_warm_up_is_excluded() {
     let text = "duration = '4ms'\n[topology]\nendpoints = 4\n[[workload]]\npattern = 'incast'\nsizes = '20KB'\nrounds = 1\n";
     let counted = |warm_up: &str| {
         let summary = run_text(&format!("warm_up = '{warm_up}'\n{text}")).summary;
@@ -128,7 +128,7 @@ fn what_comes_before_the_warm_up_ends_does_not_count() {
 }
 
 #[test]
-fn a_flow_alone_is_as_fast_as_a_flow_alone() {
+fn a_lone_flow_has_slowdown_one() {
     let results = run_text(
         "duration = '20ms'\n[topology]\nshape = 'fat_tree'\n[[workload]]\npattern = 'incast'\nsenders = 'h15'\nsizes = \
          'web_search'\npause = '50us'\n",
@@ -168,7 +168,7 @@ fn flows_complete_after_the_duration() {
 }
 
 #[test]
-fn packets_without_transport_load_links_by_what_was_asked() {
+fn packets_without_transport_load_links_as_configured() {
     let results = run_text(
         "duration = '10ms'\n[topology]\nendpoints = 8\n[[packets]]\nsender = 'constant'\nload = 0.4\n\
                             destinations = 'permutation'",
@@ -180,14 +180,14 @@ fn packets_without_transport_load_links_by_what_was_asked() {
 }
 
 #[test]
-fn who_stops_a_run_gets_what_was_measured_so_far() {
+fn an_interrupted_run_returns_its_measurements() {
     let results = run_with(BUSY, true);
     assert!(results.interrupted);
     assert_eq!(results.slots, 0);
 }
 
 #[test]
-fn a_network_that_cannot_be_is_refused_before_the_first_slot() {
+fn an_invalid_network_is_refused_before_the_first_slot() {
     let refused = |rest: &str| {
         let text = format!("duration = '10ms'\n{rest}");
         let experiment = Experiment::parse(&text, "x.toml").unwrap_or_else(|error| panic!("{error}"));

@@ -1,5 +1,5 @@
-//! Routers and their endpoints on one core. A shard runs slot after slot and knows nothing of other cores: what
-//! goes to them is left in outbound lanes, what comes from them is found in inbound ones.
+//! Routers and their endpoints on one core. A shard runs slot by slot and does not know other cores: packets to them go
+//! to outbound lanes, packets from them come from inbound lanes.
 
 use std::cmp::Reverse;
 
@@ -20,13 +20,13 @@ use crate::router::context::Context;
 use crate::slot::Slot;
 use crate::ticks::Ticks;
 
-/// An endpoint's network interface. What waits in its queue leaves in order and at a known time: there is no need
-/// to keep it anywhere but on the link already.
+/// An endpoint's network interface. Its queue is implicit: packets leave in order and at known times, so they go into
+/// the link's lane at once.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct Interface {
     pub(crate) port: Port,
-    /// How long packets may wait.
+    /// The longest queueing time.
     pub(crate) patience: Ticks,
     pub(crate) up: bool,
 }
@@ -39,33 +39,33 @@ pub(crate) struct Site<R: Router> {
     pub(crate) verdicts: Box<[Verdicts]>,
     pub(crate) down: PortSet,
     pub(crate) any_down: bool,
-    /// Lanes of what arrives at the router: its endpoints' first, then its links' by port.
+    /// Lanes into the router: first that of its endpoints, then those of its links by port.
     pub(crate) inbound: Box<[u32]>,
-    /// Those of them in which something has arrived in this slot.
+    /// The lanes with arrivals in this slot.
     pub(crate) busy: Vec<u32>,
-    /// Until then the links of the rack take turns by chance: something has been dropped of late.
+    /// Until this slot, the rack's links take turns at random, because a packet was dropped recently.
     pub(crate) contended: Slot,
-    /// The lane of what arrives at its endpoints, if it has any.
+    /// The lane to its endpoints, if there are any.
     pub(crate) deliveries: Option<u32>,
     pub(crate) random: Xoshiro256PlusPlus,
-    /// What its mirrored ports have sent in this slot, and by which port.
+    /// The packets that its mirrored ports sent in this slot.
     pub(crate) mirrored: Vec<Copied<R::Custom>>,
     pub(crate) monitor: Option<MonitorPort>,
 }
 
-/// Slots after a drop in which what a rack's endpoints have sent is taken in an order of endpoints drawn anew. Otherwise
-/// who keeps its interface busy would always be first, for its packets lie in the lane a slot longer. As long as
-/// nothing is dropped the order decides nothing, and costs nothing.
+/// Slots after a drop in which packets of a rack's endpoints are taken in random order. Otherwise an endpoint that
+/// keeps its interface busy would always be first, since its packets wait in the lane for one slot longer. Without
+/// drops, the order has no effect.
 const CONTENTION: u64 = 64;
 
-/// No interface: an endpoint of another shard.
+/// An endpoint of another shard.
 pub(crate) const ELSEWHERE: u32 = u32::MAX;
 
 /// Some routers with their endpoints.
 pub struct Shard<R: Router> {
     pub(crate) sites: Vec<Site<R>>,
     pub(crate) lanes: Vec<Lane<R::Custom>>,
-    /// By endpoint, where in `interfaces` it is; [`ELSEWHERE`] for those of other shards.
+    /// The index in `interfaces` of each endpoint; [`ELSEWHERE`] for those of other shards.
     pub(crate) seats: Box<[u32]>,
     pub(crate) interfaces: Vec<Interface>,
     /// By interface.
@@ -81,8 +81,8 @@ impl<R: Router> Shard<R> {
         self.now
     }
 
-    /// Hands packets to the network interfaces of their sources, at the beginning of the slot or as much earlier as their
-    /// [lag](Packet::lag) is.
+    /// Hands packets to the network interfaces of their sources, at the start of the slot minus their
+    /// [lag](Packet::lag).
     ///
     /// # Panics
     /// If a source is not in this shard.
@@ -103,7 +103,7 @@ impl<R: Router> Shard<R> {
         }
     }
 
-    /// Drops a packet that its interface has no room for, or no link.
+    /// Drops a packet because its interface is full or its link is down.
     #[cold]
     fn refuse(&mut self, packet: Packet, seat: u32) {
         let up = self.interfaces[seat as usize].up;
@@ -112,13 +112,13 @@ impl<R: Router> Shard<R> {
         self.dropped.push(Dropped { packet, place: Place::Endpoint(packet.source()), reason });
     }
 
-    /// Runs one slot: routers take what has arrived, and send.
+    /// Runs one slot: routers process arrivals and send.
     pub fn step(&mut self) {
         let Shard { sites, lanes, now, dropped, mirrored, .. } = self;
         let start = Ticks::start_of(*now);
         for site in sites.iter_mut() {
             if let Some(lane) = site.deliveries {
-                // The endpoints have had a slot to look at these.
+                // The endpoints had one slot to process these.
                 lanes[lane as usize].arriving_mut(*now).clear();
             }
             site.receive(lanes, *now, dropped);
@@ -130,18 +130,18 @@ impl<R: Router> Shard<R> {
         *now = *now + 1;
     }
 
-    /// What has arrived at endpoints by the beginning of slot [`now`](Shard::now), rack by rack.
+    /// The packets delivered to endpoints by the start of slot [`now`](Shard::now), by rack.
     pub fn delivered(&self) -> impl Iterator<Item = &[Packet<R::Custom>]> {
         let arriving = |lane: u32| self.lanes[lane as usize].arriving(self.now);
         self.sites.iter().filter_map(move |site| site.deliveries.map(arriving))
     }
 
-    /// Moves what has been dropped since this was last asked to `into`.
+    /// Moves the packets dropped since the last call to `into`.
     pub fn take_dropped(&mut self, into: &mut Vec<Dropped>) {
         into.append(&mut self.dropped);
     }
 
-    /// Moves what monitor ports have sent since this was last asked to `into`. Of one router it is in order of time.
+    /// Moves the packets that monitor ports have sent since the last call to `into`, in order of time for each router.
     pub fn take_mirrored(&mut self, into: &mut Vec<Mirrored>) {
         into.append(&mut self.mirrored);
     }
@@ -173,7 +173,7 @@ impl<R: Router> Shard<R> {
         self.site(router).monitor.as_ref().map(MonitorPort::tally)
     }
 
-    /// What waits at a router's port.
+    /// The queue of a router's port.
     ///
     /// # Panics
     /// If the router is not in this shard.
@@ -181,7 +181,7 @@ impl<R: Router> Shard<R> {
         self.site(router).router.backlog(port)
     }
 
-    /// Bytes that wait at an endpoint's network interface, to the slot.
+    /// Bytes in the queue of an endpoint's network interface, to the slot.
     #[inline]
     pub fn interface_backlog(&self, endpoint: EndpointId) -> u64 {
         let port = &self.interfaces[self.seats[endpoint.index()] as usize].port;
@@ -199,7 +199,7 @@ impl<R: Router> Shard<R> {
         self.sites.get_mut(index).filter(|site| site.id == router).expect("the router is in this shard")
     }
 
-    /// Packets within the shard, in queues and on links; not those that [`delivered`](Shard::delivered) shows.
+    /// Packets in queues and on links of the shard, without those that [`delivered`](Shard::delivered) returns.
     pub fn in_flight(&self) -> u64 {
         let waiting = |site: &Site<R>| -> u64 {
             (0..site.ports.len())
@@ -213,7 +213,8 @@ impl<R: Router> Shard<R> {
 }
 
 impl<R: Router> Shard<R> {
-    /// Takes down the link between `ends`, as far as it is in this shard: what is on it, and what waits for it, is lost.
+    /// Takes down the part of the link between `ends` that is in this shard, and drops the packets on it and in its
+    /// queues.
     pub(crate) fn fail(&mut self, ends: [Attachment; 2]) {
         for (end, other) in [(ends[0], ends[1]), (ends[1], ends[0])] {
             match end.node {
@@ -246,7 +247,7 @@ impl<R: Router> Shard<R> {
         }
     }
 
-    /// Tells all routers of this shard the shortest paths.
+    /// Installs the shortest paths in all routers of this shard.
     pub(crate) fn rewire(&mut self, next_hops: &NextHops) {
         self.sites.iter_mut().for_each(|site| site.router.rewire(next_hops));
     }
@@ -292,16 +293,16 @@ impl<R: Router> Shard<R> {
 }
 
 impl<R: Router> Site<R> {
-    /// What the scheme may use, and the scheme.
+    /// The scheme, and the context that it may use.
     fn context<'a>(&'a mut self, now: Slot, dropped: &'a mut Vec<Dropped>) -> (Context<'a>, &'a mut R) {
         let Site { id, router, verdicts, down, any_down, random, .. } = self;
         let (router_id, any_down) = (*id, *any_down);
         (Context { now, router: router_id, random, verdicts, down, any_down, dropped }, router)
     }
 
-    /// Takes what has arrived, one lane after another: in order of arrival while queues have room. In a full queue the
-    /// first gets the place, and hosts that send at full rate keep their order in time for ever: then the order is
-    /// drawn anew in each slot.
+    /// Processes arrivals, lane by lane: in order of arrival while queues have room. In a full queue the first packet
+    /// gets the place, and hosts that send at full rate keep their order in time forever, so the order is drawn anew in
+    /// each slot.
     #[inline(never)]
     fn receive(&mut self, lanes: &mut [Lane<R::Custom>], now: Slot, dropped: &mut Vec<Dropped>) {
         let arrived = |&&lane: &&u32| !lanes[lane as usize].arriving(now).is_empty();

@@ -1,4 +1,4 @@
-//! Packets that have arrived at hosts and wait for the delay of the network stack, by the slot in which they are due.
+//! Packets that have arrived at hosts and wait for the network stack's delay, by the slot in which they are due.
 
 use thalweg_wire::{Nanos, Timestamp};
 
@@ -13,15 +13,15 @@ pub(super) struct Arrival {
     pub(super) packet: Packet,
 }
 
-/// The packets of all hosts.
+/// The waiting packets of all hosts.
 #[derive(Clone, Debug)]
 pub(super) struct Arrivals {
     stack_delay: Nanos,
-    /// The same in 2^-7 of a slot, rounded up.
+    /// The stack delay in 2^-7 of a slot, rounded up.
     stack_delay_units: u64,
-    /// Length of a slot in 2^-16 ns.
+    /// The length of a slot in 2^-16 ns.
     slot: u64,
-    /// What is due in slot t is in bucket t modulo their number, a power of two.
+    /// Packets due in slot t are in bucket t modulo the number of buckets, a power of two.
     buckets: Vec<Vec<Arrival>>,
     waiting: usize,
 }
@@ -41,12 +41,12 @@ impl Arrivals {
         }
     }
 
-    /// Number of packets that wait.
+    /// The number of waiting packets.
     pub(super) fn len(&self) -> usize {
         self.waiting
     }
 
-    /// Adds a packet that has arrived by the beginning of slot `slot`, which is at `start`.
+    /// Adds a packet that arrived by the start of slot `slot`, at `start`.
     #[inline]
     pub(super) fn push(&mut self, packet: Packet, slot: Slot, start: Timestamp) {
         let lag = (u64::from(packet.lag().0) * self.slot) >> (16 + 7);
@@ -56,8 +56,7 @@ impl Arrivals {
         self.bucket(slot + slots).push(Arrival { at, packet });
     }
 
-    /// Takes the packets that are due in slot `slot`. Their buffer comes back through
-    /// [`give_back`](Arrivals::give_back).
+    /// Takes the packets that are due in slot `slot`. Return their buffer with [`give_back`](Arrivals::give_back).
     #[inline]
     pub(super) fn take(&mut self, slot: Slot) -> Vec<Arrival> {
         let due = std::mem::take(self.bucket(slot));
@@ -71,8 +70,8 @@ impl Arrivals {
         *self.bucket(slot) = buffer;
     }
 
-    /// When a host whose network interface is idle at `now` handed over what it could send from `ready` on, and how long
-    /// before `now` that was: at most the longest lag.
+    /// The time at which a host with an idle network interface sent what it could send from `ready` on, and the lag of
+    /// that time at `now`, limited to the largest lag.
     #[inline]
     pub(super) fn lag(&self, ready: Timestamp, now: Timestamp) -> (Timestamp, Lag) {
         let since = now.since(ready).0.min(self.slot >> (16 - 1));

@@ -1,16 +1,16 @@
-//! Hosts in virtual time: they stand at the seam of the core ([`Fabric`]), begin the flows of a [`Workload`], and
-//! carry them by TCP or pFabric's transport.
+//! Hosts in virtual time. They use the core's [`Fabric`] interface, start the flows of a [`Workload`], and carry them
+//! by TCP or pFabric's transport.
 //!
-//! **A timeslot.** The network moves on; what arrived is taken in by its receiver or sender, after the host stack's
-//! delay; timers go off; flows begin; and each host hands segments to its network interface while little waits
-//! there. It is then the beginning of the next slot, in which the network takes up what it was handed.
+//! **A timeslot.** The network advances. After the host's stack delay, receivers and senders process the packets that
+//! arrived. Timers fire, flows start, and each host hands segments to its network interface while the interface's queue
+//! is short. The network takes them at the start of the next slot.
 //!
-//! **Guarantee.** Time is the slot's, chance is nowhere: the same workload over the same network gives the same
-//! segments. Every packet handed over is delivered, dropped (counted by reason) or in flight
+//! **Guarantee.** Time is the slot's time, and nothing is random: the same workload over the same network gives the
+//! same segments. Every packet handed over is delivered, dropped (counted by reason) or in flight
 //! ([`Hosts::check_invariants`]).
 //!
-//! **Cost.** O(1) amortised a segment, without allocation once tables have grown to what is under way at the same time;
-//! idle hosts and flows cost nothing.
+//! **Cost.** O(1) amortised per segment, without allocation once tables have grown to the number of concurrent flows
+//! and segments. Idle hosts and flows cost nothing.
 
 use thalweg_network::EndpointId;
 use thalweg_wire::Timestamp;
@@ -59,7 +59,7 @@ pub struct Hosts {
     arrivals: Arrivals,
     totals: Totals,
     completed: Vec<CompletedFlow>,
-    /// Buffers, kept from slot to slot.
+    /// Buffers that are reused in each slot.
     outcomes: Vec<Outcome>,
     requests: Vec<Request>,
 }
@@ -68,7 +68,7 @@ impl Hosts {
     /// Hosts at endpoints 0 to `endpoints - 1` of a network with slots of `clock`.
     ///
     /// # Errors
-    /// If the configuration is not valid.
+    /// If the configuration is invalid.
     pub fn new(config: HostConfig, endpoints: usize, clock: SlotClock) -> Result<Hosts, HostConfigError> {
         config.validate()?;
         Ok(Hosts {
@@ -167,7 +167,7 @@ impl Hosts {
         self.arm(place, End::Receiver);
     }
 
-    /// A sender has heard something: it may be done, may send, and its timer may have moved.
+    /// Handles a change of a sender: it may be done, may send, and its timer may have moved.
     #[inline]
     fn after_sender_event(&mut self, place: u32, now: Timestamp) {
         let connection = self.connections.at(place);
@@ -186,7 +186,7 @@ impl Hosts {
         self.arm(place, End::Sender);
     }
 
-    /// Makes sure that a timer comes up no later than the deadline of one end of a flow.
+    /// Ensures that a timer fires no later than the deadline of one end of a flow.
     #[inline]
     fn arm(&mut self, place: u32, end: End) {
         arm(self.connections.at(place), end, &mut self.timers);
@@ -247,7 +247,7 @@ impl Hosts {
             && self.connections.len() < self.config.max_flows as usize
     }
 
-    /// Tops up the network interfaces. An idle one has begun to send as soon as the host had something to send.
+    /// Fills the network interfaces. An idle interface has started to send as soon as the host had something to send.
     fn hand_over(&mut self, fabric: &mut dyn Fabric, now: Timestamp) {
         let Hosts {
             interfaces,
@@ -307,8 +307,8 @@ impl Hosts {
         }
     }
 
-    /// From now on `source` sends to this one of `destination`'s addresses: what it has learnt from ARP (Planck, section
-    /// 6.2). What waits in its network interface has the address that it was given.
+    /// Sets the address of `destination` that `source` uses, as learnt by ARP (Planck, section 6.2). Packets in the
+    /// network interface keep their address.
     ///
     /// # Panics
     /// If there are no such endpoints.
@@ -316,7 +316,7 @@ impl Hosts {
         self.neighbours.set(source, destination, address);
     }
 
-    /// The address of `destination` that `source` sends to; 0, the base address, unless it was told another.
+    /// The address of `destination` that `source` uses; 0, the base address, by default.
     ///
     /// # Panics
     /// If there are no such endpoints.
@@ -324,41 +324,41 @@ impl Hosts {
         self.neighbours.address(source, destination)
     }
 
-    /// The segment that packets of this number stand for; `None` if there never was one. It can be read while the packet
-    /// is in the network, and for [`HostConfig::segment_history`] others after.
+    /// The segment of a packet id; `None` if the id was never used. Valid while the packet is in the network, and until
+    /// [`HostConfig::segment_history`] others were freed after it.
     pub fn segment(&self, id: u32) -> Option<&Segment> {
         self.segments.get(id)
     }
 
-    /// Flows that have ended since the last call, in order of their end.
+    /// Flows that ended since the last call, in order of their end.
     pub fn drain_completed(&mut self) -> std::vec::Drain<'_, CompletedFlow> {
         self.completed.drain(..)
     }
 
-    /// A flow under way.
+    /// An active flow.
     pub fn flow(&self, flow: u32) -> Option<FlowStatus> {
         self.connections.place(flow).map(|place| FlowStatus::of(self.connections.look(place)))
     }
 
-    /// The flows under way, the oldest first.
+    /// The active flows, oldest first.
     pub fn flows(&self) -> impl Iterator<Item = FlowStatus> + '_ {
         self.connections.iter().map(FlowStatus::of)
     }
 
-    /// How many flows are under way.
+    /// The number of active flows.
     pub fn active_flows(&self) -> usize {
         self.connections.len()
     }
 
-    /// Counts over all flows, those under way included.
+    /// Counters of all flows, including active ones.
     pub fn totals(&self) -> Totals {
         let under_way: u64 =
             self.connections.iter().map(|connection| connection.sender.events().timeouts).sum();
         Totals { timeouts: self.totals.timeouts + under_way, ..self.totals }
     }
 
-    /// Counts anew what the counters say: that every packet handed over was delivered, was dropped or is in flight,
-    /// and the scoreboards of all flows.
+    /// Checks the counters: every packet handed over was delivered, dropped or is in flight. Checks the scoreboards of
+    /// all flows.
     ///
     /// # Panics
     /// If a counter is wrong.
@@ -384,7 +384,7 @@ impl Hosts {
     }
 }
 
-/// A packet from a flow's destination back to its source.
+/// An empty packet from a flow's destination to its source.
 #[inline]
 fn ack_template(connection: &Connection, config: &HostConfig) -> Packet {
     let ecn = if config.transport.has_capable_acks() { Ecn::Capable0 } else { Ecn::NotCapable };
@@ -402,7 +402,7 @@ fn queue_ack(template: Packet, ack: Ack, segments: &mut Segments, interfaces: &m
 
 #[inline]
 fn data_packet(connection: &Connection, data: Data, segments: &mut Segments, config: &HostConfig) -> Packet {
-    // What is sent again is not ECN-capable (RFC 3168, section 6.1.5).
+    // Retransmissions are not ECN-capable (RFC 3168, section 6.1.5).
     let is_capable = config.transport.is_ecn_capable() && !data.is_retransmission;
     let ecn = if is_capable { Ecn::Capable0 } else { Ecn::NotCapable };
     let segment = Segment::Data(data);
@@ -424,7 +424,7 @@ fn arm(connection: &mut Connection, end: End, timers: &mut Timers) {
     }
 }
 
-/// The flow whose turn it is, at the head of the line: the next in turn, or with pFabric that with the fewest bytes left.
+/// The flow that sends next: the first in the queue, or with pFabric the one with the fewest bytes left.
 #[inline]
 fn next_in_line(interface: &mut Interface, connections: &Connections, config: &HostConfig) -> Option<u32> {
     let is_there = |in_line: &InLine| connections.place(in_line.flow) == Some(in_line.place);
@@ -440,14 +440,14 @@ fn next_in_line(interface: &mut Interface, connections: &Connections, config: &H
     interface.flows.front().map(|in_line| in_line.place)
 }
 
-/// The flow at the head has nothing to send for now.
+/// Removes the first flow, which has nothing to send for now.
 #[inline]
 fn leave_line(interface: &mut Interface, connection: &mut Connection) {
     connection.is_in_line = false;
     interface.flows.pop_front();
 }
 
-/// The flow at the head has sent: the next one's turn.
+/// Moves the first flow, which has sent, to the end.
 #[inline]
 fn take_turn(interface: &mut Interface, config: &HostConfig) {
     if let Transport::Tcp(_) = config.transport {

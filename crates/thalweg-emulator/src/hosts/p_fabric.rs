@@ -1,15 +1,15 @@
-//! pFabric's minimal transport (Alizadeh et al., SIGCOMM 2013, section 4.3): the fabric does the scheduling, hosts only
-//! keep a collapsed network from being flooded.
+//! pFabric's minimal transport (Alizadeh et al., SIGCOMM 2013, section 4.3). The fabric does the scheduling; hosts only
+//! avoid congestion collapse.
 //!
-//! A flow starts with a window of one bandwidth-delay product. Only a short, fixed timeout detects loss. After a timeout
-//! the window restarts from one segment, in slow start up to half of its size. After five timeouts in a row the flow
-//! only probes. Each segment is acknowledged selectively, and lost segments are retransmitted in order.
+//! A flow starts with a window of one bandwidth-delay product. Only a short, fixed timeout detects loss. After a
+//! timeout the window restarts from one segment, in slow start up to half of its size. After five timeouts in a row the
+//! flow only probes. Each segment is acknowledged selectively, and lost segments are retransmitted in order.
 //!
 //! Where we differ:
-//! - A timeout declares lost what later transmissions have overtaken, or the first segment if none was, not
-//!   everything outstanding. A flow of low priority waits in the switches for longer than the timeout; what it has there
-//!   would be retransmitted needlessly.
-//! - The window never exceeds the bandwidth-delay product, as more would only wait at the host.
+//! - A timeout marks segments lost that a later transmission overtook, or the first segment if there are none, not
+//!   everything outstanding. A flow of low priority waits in switches for longer than the timeout, and its segments
+//!   there would be retransmitted needlessly.
+//! - The window never exceeds the bandwidth-delay product, because more would only wait at the host.
 //! - A probe has no payload where the paper's has one byte, so that segments keep their boundaries.
 
 use thalweg_wire::{BitRate, Nanos, Timestamp};
@@ -22,33 +22,33 @@ use super::tcp::sender::Events;
 /// No timer runs.
 const NEVER: Timestamp = Timestamp(u64::MAX);
 
-/// What pFabric's hosts must know of the network.
+/// The configuration of pFabric's hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PFabricConfig {
-    /// Window of a flow that begins, and the largest, in bytes: a bandwidth-delay product.
+    /// The initial and largest window in bytes: a bandwidth-delay product.
     pub window: u32,
-    /// Timeout, the same for all flows: about three round trips without queues.
+    /// The timeout of all flows: about three round trips without queues.
     pub rto: Nanos,
-    /// Timeouts in a row after which a flow only probes. Default 5 (section 4.3).
+    /// Consecutive timeouts after which a flow only probes. Default 5 (section 4.3).
     pub probe_after: u32,
 }
 
 impl PFabricConfig {
-    /// For hosts on links of `rate`, and a round trip of `rtt` through empty queues.
+    /// For hosts on links of `rate` and a round trip of `rtt` through empty queues.
     pub fn for_path(rate: BitRate, rtt: Nanos) -> PFabricConfig {
         let window = rate.amount_in(rtt).0.min(u64::from(u32::MAX)) as u32;
         PFabricConfig { window, rto: Nanos(rtt.0.saturating_mul(3)), probe_after: 5 }
     }
 }
 
-/// 10 Gbit/s and 40 us: the default host stacks take half of that.
+/// 10 Gbit/s and 40 us, half of it in the default host stacks.
 impl Default for PFabricConfig {
     fn default() -> PFabricConfig {
         PFabricConfig::for_path(BitRate(10_000_000_000), Nanos::from_micros(40))
     }
 }
 
-/// A sender's state.
+/// The state of a sender.
 #[derive(Clone, Debug)]
 pub struct Sender {
     board: Scoreboard,
@@ -59,12 +59,12 @@ pub struct Sender {
     deadline: Timestamp,
     /// Timeouts since the last acknowledgement.
     timeouts_in_row: u32,
-    /// After a timeout: the first segment that was not sent by then. Until it is acknowledged, acknowledgements detect
-    /// losses too.
+    /// After a timeout: the first segment not sent by then. Until it is acknowledged, acknowledgements detect losses
+    /// too.
     recovery_point: u64,
-    /// The next segment or probe is sent whatever the window is.
+    /// Whether the next segment or probe ignores the window.
     must_send: bool,
-    /// What happened, for reports.
+    /// Event counters for reports.
     pub(super) events: Events,
 }
 
@@ -85,7 +85,7 @@ impl Sender {
         }
     }
 
-    /// The same for another flow, with the memory of this one.
+    /// Reuses the memory for another flow.
     pub fn reset(&mut self, bytes: u64) {
         let mut board = std::mem::take(&mut self.board);
         board.reset();
@@ -107,7 +107,7 @@ impl Sender {
         self.board.una() == self.segments
     }
 
-    /// Whether it only probes.
+    /// Whether the flow only probes.
     pub fn is_probing(&self) -> bool {
         self.timeouts_in_row >= self.config.probe_after
     }

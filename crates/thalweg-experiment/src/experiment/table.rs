@@ -659,12 +659,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn defaults_are_accepted_and_every_key_says_what_it_means() {
+    fn defaults_are_valid_and_every_key_is_documented() {
         SCHEMA.check();
     }
 
     #[test]
-    fn what_can_be_selected_is_what_there_is() {
+    fn selectable_names_are_the_implemented_ones() {
         let names =
             |section: &Section| -> Vec<&str> { section.choices().iter().map(|(name, _)| *name).collect() };
         let shapes = thalweg_network::topology::shapes::SHAPES.iter().map(|shape| shape.name);

@@ -130,7 +130,7 @@ fn csv_matches_the_golden_text() {
 }
 
 #[test]
-fn parquet_gives_back_what_was_written_however_rows_are_grouped() {
+fn parquet_round_trips_for_any_row_groups() {
     assert_eq!(read_back(&parquet_bytes(&flows(), 2)), by_csv(&flows()));
     assert_eq!(read_back(&parquet_bytes(&links(), 1)), by_csv(&links()));
     for group in [300, 1_000, 5_000] {
@@ -156,7 +156,7 @@ fn columns_are_the_fields_of_the_rows_in_their_order() {
 }
 
 #[test]
-fn a_parquet_file_says_who_made_it_and_not_when() {
+fn a_parquet_file_names_its_writer_without_a_date() {
     let bytes = parquet_bytes(&queues(), 300);
     assert_eq!(bytes, parquet_bytes(&queues(), 300));
     let reader = open(&bytes);
@@ -173,7 +173,7 @@ fn a_parquet_file_says_who_made_it_and_not_when() {
 }
 
 #[test]
-fn files_have_the_name_of_their_rows_and_leave_nothing_unfinished() {
+fn files_are_complete_under_their_names() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("a/new/folder");
     for format in [Format::Parquet, Format::Csv] {
@@ -221,7 +221,7 @@ fn the_reference_page_has_every_column_with_its_type() {
 
 /// Other people's readers, where they are installed: types as the reference page says, and the values of CSV.
 #[test]
-fn pyarrow_and_duckdb_read_what_is_written() {
+fn pyarrow_and_duckdb_read_the_files() {
     const SCRIPT: &str = r#"
 import csv, sys
 try:

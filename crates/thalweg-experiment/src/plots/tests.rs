@@ -227,7 +227,7 @@ fn a_run_has_three_plots_that_are_well_formed_and_the_same_every_time() {
 }
 
 #[test]
-fn strips_are_those_of_the_busiest_places_in_their_order() {
+fn strips_show_the_busiest_places_in_order() {
     let results = run("dctcp", 500);
     let sum = |port: u16| {
         let counted =
@@ -245,7 +245,7 @@ fn strips_are_those_of_the_busiest_places_in_their_order() {
 }
 
 #[test]
-fn notes_leave_the_warm_up_out() {
+fn notes_exclude_the_warm_up() {
     let row = |time_ns, packets| QueueRow {
         time_ns,
         router: "r".to_owned(),
@@ -263,7 +263,7 @@ fn notes_leave_the_warm_up_out() {
 }
 
 #[test]
-fn nothing_and_next_to_nothing_can_be_drawn() {
+fn empty_and_tiny_results_are_drawn() {
     for samples in [0, 1, 10] {
         let mut results = Results { warm_up_ns: 0, ..run("red", samples) };
         for (_, svg) in drawn(&results) {
@@ -318,7 +318,7 @@ fn runs_that_differ_in_their_seed_alone_become_one_dot_with_a_bar() {
 }
 
 #[test]
-fn a_line_goes_through_means_and_has_bars_from_the_least_to_the_most() {
+fn lines_join_means_with_bars_from_min_to_max() {
     let grid = grid::Grid::of(&sweep(&["load", "seed"], &[&["0.4", "0.2"], &["1", "2", "3"]])).unwrap();
     let line = grid.line(0, &[2.0, 6.0, 1.0, f64::NAN, 5.0, f64::NAN]);
     assert_eq!(line.points, [(0.2, 5.0), (0.4, 3.0)]);
@@ -326,14 +326,14 @@ fn a_line_goes_through_means_and_has_bars_from_the_least_to_the_most() {
 }
 
 #[test]
-fn a_key_of_one_value_is_told_once() {
+fn a_key_with_one_value_is_reported_once() {
     let results = sweep(&["scheme", "load", "duration"], &[&["red", "pie"], &["0.2", "0.4"], &["100ms"]]);
     let svg = &drawn_sweep(&results)[2].1;
     assert!(svg.contains("4 runs; duration 100ms") && svg.matches("100ms").count() == 1, "{svg}");
 }
 
 #[test]
-fn names_that_begin_alike_have_lines_of_their_own() {
+fn names_with_equal_prefixes_have_their_own_lines() {
     let names = ["x".repeat(60) + "1", "x".repeat(60) + "2"];
     let results = sweep(&["scheme", "load"], &[&[&names[0], &names[1]], &["0.2", "0.4"]]);
     let svg = &drawn_sweep(&results)[2].1;
