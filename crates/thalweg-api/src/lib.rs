@@ -42,7 +42,7 @@ pub use control::{
 };
 pub use event::{CrossingName, Event, EventBody, Lost};
 pub use flow::{Basis, Flow, FlowName, FlowRate, Flows, Span};
-pub use link::{Link, LinkDirection, LinkName, Links, ParseLinkNameError};
+pub use link::{DirectionName, Link, LinkName, Links, ParseLinkNameError};
 pub use rate::{BoundKind, Rate};
 pub use samples::{SampleFile, Samples};
 pub use task::{CollectorTasks, Period, Task, Tasks, Window, WindowResult};

@@ -30,7 +30,7 @@ pub struct Link {
     /// Port of the switch.
     pub port: u16,
     /// Whether packets enter or leave the switch.
-    pub direction: LinkDirection,
+    pub direction: DirectionName,
     /// Name of the node at the other end; null if unknown.
     pub peer: Option<String>,
     /// Capacity in bits per second.
@@ -51,7 +51,7 @@ pub struct Link {
 /// Direction of a link, seen from its switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum LinkDirection {
+pub enum DirectionName {
     /// Packets enter the switch.
     In,
     /// Packets leave the switch.
@@ -66,7 +66,7 @@ pub struct LinkName {
     /// Port of the switch.
     pub port: u16,
     /// Its direction.
-    pub direction: LinkDirection,
+    pub direction: DirectionName,
 }
 
 /// Text that is not the name of a link.
@@ -76,16 +76,16 @@ pub struct ParseLinkNameError;
 
 impl LinkName {
     /// Creates the name of one direction of the link at a switch port.
-    pub fn new(switch: &str, port: u16, direction: LinkDirection) -> LinkName {
+    pub fn new(switch: &str, port: u16, direction: DirectionName) -> LinkName {
         LinkName { switch: switch.to_owned(), port, direction }
     }
 }
 
-impl fmt::Display for LinkDirection {
+impl fmt::Display for DirectionName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            LinkDirection::In => "in",
-            LinkDirection::Out => "out",
+            DirectionName::In => "in",
+            DirectionName::Out => "out",
         })
     }
 }
@@ -103,8 +103,8 @@ impl FromStr for LinkName {
         let (rest, direction) = text.rsplit_once(':').ok_or(ParseLinkNameError)?;
         let (switch, port) = rest.rsplit_once(":p").ok_or(ParseLinkNameError)?;
         let direction = match direction {
-            "in" => LinkDirection::In,
-            "out" => LinkDirection::Out,
+            "in" => DirectionName::In,
+            "out" => DirectionName::Out,
             _ => return Err(ParseLinkNameError),
         };
         let is_number = !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit());
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn link_names_round_trip() {
         for switch in ["tor0", "rack 7", "a:p1:in", ":", "stör"] {
-            for (port, direction) in [(0, LinkDirection::In), (1_023, LinkDirection::Out)] {
+            for (port, direction) in [(0, DirectionName::In), (1_023, DirectionName::Out)] {
                 let name = LinkName::new(switch, port, direction);
                 assert_eq!(name.to_string().parse(), Ok(name));
             }

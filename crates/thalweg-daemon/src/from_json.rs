@@ -1,6 +1,6 @@
 //! Converts names in the API's JSON to the daemon's values: those in requests, and those in other daemons' events.
 
-use thalweg_api::{Basis, CrossingName, LinkDirection, LinkName};
+use thalweg_api::{Basis, CrossingName, DirectionName, LinkName};
 use thalweg_measure::collector::{Crossing, LinkSide, Way};
 use thalweg_measure::rates;
 use thalweg_network::PortIndex;
@@ -27,8 +27,8 @@ pub(crate) fn basis(basis: Basis) -> rates::Basis {
 /// Which side of its switch a link is.
 pub(crate) fn side(name: &LinkName) -> LinkSide {
     let way = match name.direction {
-        LinkDirection::In => Way::Input,
-        LinkDirection::Out => Way::Output,
+        DirectionName::In => Way::Input,
+        DirectionName::Out => Way::Output,
     };
     LinkSide { port: PortIndex(name.port), way }
 }

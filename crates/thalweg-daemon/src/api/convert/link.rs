@@ -1,6 +1,6 @@
 //! Links and their names.
 
-use thalweg_api::{Link, LinkDirection, LinkName};
+use thalweg_api::{DirectionName, Link, LinkName};
 use thalweg_measure::collector::{LinkReport, LinkSide, Way};
 use thalweg_wire::Timestamp;
 
@@ -25,10 +25,10 @@ pub fn link(report: &LinkReport, collector: &str, switch: &str, peer: Option<&st
     }
 }
 
-fn direction(way: Way) -> LinkDirection {
+fn direction(way: Way) -> DirectionName {
     match way {
-        Way::Input => LinkDirection::In,
-        Way::Output => LinkDirection::Out,
+        Way::Input => DirectionName::In,
+        Way::Output => DirectionName::Out,
     }
 }
 
