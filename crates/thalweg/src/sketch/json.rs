@@ -1,4 +1,4 @@
-//! What `--json` writes: one line a state, or one for a difference.
+//! JSON lines of `thalweg sketch`: one per sketch, or one for a difference.
 
 use std::io::{self, Write};
 
@@ -14,7 +14,7 @@ use thalweg_api::UtcTime;
 use thalweg_watch::json::FlatEstimate;
 use thalweg_wire::Timestamp;
 
-/// A state.
+/// A saved sketch.
 #[derive(Debug, Serialize)]
 pub(super) struct StateLine {
     r#type: &'static str,
@@ -33,7 +33,7 @@ pub(super) struct StateLine {
     keys: Vec<KeyLine>,
 }
 
-/// What a state has counted.
+/// Window, total and sampling of a saved sketch.
 #[derive(Debug, Serialize)]
 struct Counted {
     file: String,
@@ -107,7 +107,7 @@ impl StateLine {
     }
 }
 
-/// A difference.
+/// The difference of two saved sketches.
 #[derive(Debug, Serialize)]
 pub(super) struct DifferenceLine {
     r#type: &'static str,

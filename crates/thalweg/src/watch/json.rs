@@ -1,4 +1,4 @@
-//! JSON lines: one object a line, `type` says which. Documented in `docs/reference/json.md`.
+//! JSON lines, one object per line, tagged by `type`. Documented in `docs/reference/json.md`.
 
 use serde::Serialize;
 pub(super) use thalweg_api::FlowName as Flow;
@@ -15,7 +15,7 @@ use thalweg_watch::MeterCounters;
 use thalweg_watch::Totals;
 use thalweg_watch::json::FlowLine;
 
-/// One line.
+/// A JSON line.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Line<'a> {
@@ -88,14 +88,14 @@ pub(super) struct Summary<'a> {
     incomplete_sources: Vec<IncompleteSource<'a>>,
 }
 
-/// What only the flow table and its detector know of.
+/// Counts of the flow table and its detector.
 #[derive(Debug, Serialize)]
 struct TableCounts {
     flows: u64,
     cheetahs: u64,
 }
 
-/// How flows ended, and what detectors did.
+/// End reasons of flows, and counters of detectors.
 #[derive(Debug, Serialize)]
 struct TableEnds {
     records: serde_json::Map<String, serde_json::Value>,
@@ -115,7 +115,7 @@ struct CfinfSummary {
     evictions: u64,
 }
 
-/// What was sent as IPFIX.
+/// Counters of the IPFIX export.
 #[derive(Debug, Serialize)]
 struct IpfixSummary {
     collector: String,
@@ -125,7 +125,7 @@ struct IpfixSummary {
     lost_records: serde_json::Map<String, serde_json::Value>,
 }
 
-/// What was kept as Parquet.
+/// Counters of the Parquet store.
 #[derive(Debug, Serialize)]
 struct StoreSummary {
     written: u64,

@@ -1,4 +1,4 @@
-//! JSON lines of the tasks: `window` for each window that is over, `kept_windows` for all that are kept, last.
+//! JSON lines of tasks: `window` for each completed window, `kept_windows` for all kept windows at the end.
 
 use serde::Serialize;
 use thalweg_api::UtcTime;
@@ -6,7 +6,7 @@ use thalweg_measure::tasks::{TaskResult, WindowReport};
 use thalweg_watch::json::TaskResultJson;
 use thalweg_watch::tasks::{Finished, Health, TaskLedger};
 
-/// A window, or several.
+/// One window, or several merged.
 #[derive(Debug, Serialize)]
 pub(in crate::watch) struct WindowLine {
     start: UtcTime,
@@ -18,7 +18,7 @@ pub(in crate::watch) struct WindowLine {
     tasks: Vec<TaskAnswer>,
 }
 
-/// What is said of the tasks at the end.
+/// The tasks in the summary.
 #[derive(Debug, Serialize)]
 pub(in crate::watch) struct TasksSummary {
     windows: u64,
