@@ -1,7 +1,7 @@
 //! Converts names in the API's JSON to the daemon's values: those in requests, and those in other daemons' events.
 
 use thalweg_api::{Basis, CrossingName, DirectionName, LinkName};
-use thalweg_measure::collector::{Crossing, LinkSide, Way};
+use thalweg_measure::collector::{Crossing, LinkDirection, PortDirection};
 use thalweg_measure::rates;
 use thalweg_network::PortIndex;
 
@@ -25,10 +25,10 @@ pub(crate) fn basis(basis: Basis) -> rates::Basis {
 }
 
 /// Which side of its switch a link is.
-pub(crate) fn side(name: &LinkName) -> LinkSide {
-    let way = match name.direction {
-        DirectionName::In => Way::Input,
-        DirectionName::Out => Way::Output,
+pub(crate) fn side(name: &LinkName) -> LinkDirection {
+    let direction = match name.direction {
+        DirectionName::In => PortDirection::Input,
+        DirectionName::Out => PortDirection::Output,
     };
-    LinkSide { port: PortIndex(name.port), way }
+    LinkDirection { port: PortIndex(name.port), direction }
 }

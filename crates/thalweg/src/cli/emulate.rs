@@ -144,9 +144,9 @@ impl EmulateArgs {
         let sweep = Sweep::new(experiment, self.sweep.clone())?;
         self.create_output()?;
         let threads = self.threads.unwrap_or_else(|| available_parallelism().map_or(1, Into::into));
-        let bars = Bars::new((0..sweep.runs()).map(|run| sweep.told(run).join(" ")).collect());
+        let bars = Bars::new((0..sweep.runs()).map(|run| sweep.describe(run).join(" ")).collect());
         stop_on_signals(stop)?;
-        let results = sweep.go(
+        let results = sweep.run(
             threads,
             self.output.as_deref(),
             stop,

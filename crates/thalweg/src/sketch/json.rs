@@ -57,7 +57,7 @@ impl From<&State> for Counted {
             start: time(meta.start_ns),
             end: time(meta.end_ns),
             total: state.account().map(Account::magnitude),
-            sampling_probability: state.account().map(|account| account.coarsest().get()),
+            sampling_probability: state.account().map(|account| account.min_probability().get()),
             saturations: state.saturations(),
         }
     }

@@ -1,20 +1,20 @@
 //! Links and their names.
 
 use thalweg_api::{DirectionName, Link, LinkName};
-use thalweg_measure::collector::{LinkReport, LinkSide, Way};
+use thalweg_measure::collector::{LinkDirection, LinkReport, PortDirection};
 use thalweg_wire::Timestamp;
 
 use super::rate;
 
 /// Converts a link as this collector sees it at this switch; `peer` is the node at the other end.
 pub fn link(report: &LinkReport, collector: &str, switch: &str, peer: Option<&str>) -> Link {
-    let LinkSide { port, way } = report.side;
+    let LinkDirection { port, direction } = report.side;
     Link {
         link: link_name(switch, report.side).to_string(),
         collector: collector.to_owned(),
         switch: switch.to_owned(),
         port: port.0,
-        direction: direction(way),
+        direction: direction_name(direction),
         peer: peer.map(str::to_owned),
         capacity_bps: report.capacity.0,
         rate: rate(report.rate),
@@ -25,14 +25,14 @@ pub fn link(report: &LinkReport, collector: &str, switch: &str, peer: Option<&st
     }
 }
 
-fn direction(way: Way) -> DirectionName {
-    match way {
-        Way::Input => DirectionName::In,
-        Way::Output => DirectionName::Out,
+fn direction_name(direction: PortDirection) -> DirectionName {
+    match direction {
+        PortDirection::Input => DirectionName::In,
+        PortDirection::Output => DirectionName::Out,
     }
 }
 
 /// Returns the name of one direction of a link.
-pub fn link_name(switch: &str, side: LinkSide) -> LinkName {
-    LinkName { switch: switch.to_owned(), port: side.port.0, direction: direction(side.way) }
+pub fn link_name(switch: &str, side: LinkDirection) -> LinkName {
+    LinkName { switch: switch.to_owned(), port: side.port.0, direction: direction_name(side.direction) }
 }
