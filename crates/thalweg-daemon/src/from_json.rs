@@ -1,11 +1,11 @@
-//! Converts names in the API's JSON to the daemon's values: those in requests, and those in other daemons' events.
+//! Converts names in the API's JSON to values of the daemon, for requests and for events of other daemons.
 
 use thalweg_api::{Basis, CrossingName, DirectionName, LinkName};
 use thalweg_measure::collector::{Crossing, LinkDirection, PortDirection};
 use thalweg_measure::rates;
 use thalweg_network::PortIndex;
 
-/// How a threshold was crossed.
+/// Converts the crossing of a threshold.
 pub(crate) fn crossing(name: CrossingName) -> Crossing {
     match name {
         CrossingName::Upwards => Crossing::Upwards,
@@ -14,7 +14,7 @@ pub(crate) fn crossing(name: CrossingName) -> Crossing {
     }
 }
 
-/// What the rate of a flow was derived from.
+/// Converts the basis of a rate.
 pub(crate) fn basis(basis: Basis) -> rates::Basis {
     match basis {
         Basis::Nothing => rates::Basis::Nothing,
@@ -24,7 +24,7 @@ pub(crate) fn basis(basis: Basis) -> rates::Basis {
     }
 }
 
-/// Which side of its switch a link is.
+/// Converts the name of a link to its port and direction.
 pub(crate) fn side(name: &LinkName) -> LinkDirection {
     let direction = match name.direction {
         DirectionName::In => PortDirection::Input,

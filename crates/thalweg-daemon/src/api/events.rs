@@ -23,7 +23,7 @@ use crate::event::{Event, EventKind};
 use crate::from_json;
 use crate::hub::{Delivery, Published, Subscriber};
 use thalweg_http::Admission;
-use thalweg_http::reply::Pieces;
+use thalweg_http::reply::BodySender;
 
 /// Server-sent events (HTML Standard, section 9.2).
 pub const EVENT_STREAM: &str = "text/event-stream";
@@ -40,7 +40,7 @@ pub struct Subscription {
     pub(super) filter: EventFilter,
     pub(super) subscriber: Subscriber,
     /// Events of an earlier run of the daemon that it may have missed are told first.
-    pub(super) is_of_other_run: bool,
+    pub(super) is_other_run: bool,
     /// One of the places there are for subscribers.
     pub(super) _pass: SubscriberPass,
 }
@@ -151,12 +151,12 @@ impl Subscription {
     /// who comes from another run of the daemon, and is to be told so first.
     fn position(&self, api: &Api) -> Option<Bytes> {
         let id = EventId { run: Some(api.run()), id: self.subscriber.position() };
-        (!self.is_of_other_run).then(|| format!("id: {id}\n\n").into())
+        (!self.is_other_run).then(|| format!("id: {id}\n\n").into())
     }
 
     /// Text of the next event that is wanted, or of what was lost, if there is any.
     pub(super) fn next_text(&mut self, api: &Api) -> Option<Bytes> {
-        if std::mem::take(&mut self.is_of_other_run) {
+        if std::mem::take(&mut self.is_other_run) {
             return Some(lost(api, None, self.subscriber.lost(), 0));
         }
         let hub = &api.parts().hub;
@@ -197,7 +197,7 @@ pub(super) async fn stream(
     api: Api,
     mut subscription: Subscription,
     mut admission: Admission,
-    mut out: Pieces,
+    mut out: BodySender,
 ) {
     let mut news = api.news().subscribe();
     if let Some(position) = subscription.position(&api)
@@ -209,11 +209,11 @@ pub(super) async fn stream(
         // Before looking, so that what comes meanwhile is news again.
         news.mark_unchanged();
         while let Some(text) = subscription.next_text(&api) {
-            if !admission.holds() || out.send_data(text).await.is_err() {
+            if !admission.is_valid() || out.send_data(text).await.is_err() {
                 return;
             }
         }
-        if !admission.holds() {
+        if !admission.is_valid() {
             return;
         }
         let is_gone = match tokio::time::timeout(KEEP_ALIVE, news.changed()).await {
@@ -227,13 +227,13 @@ pub(super) async fn stream(
 }
 
 /// Tells all subscribers when there is something in the hub. Ends when the hub's bell does.
-pub(super) async fn pump(api: Api, bell: tokio::net::UnixStream) {
+pub(super) async fn notify_subscribers(api: Api, bell: tokio::net::UnixStream) {
     let hub = &api.parts().hub;
     let mut rung = [0; 64];
     loop {
-        let seen = hub.stored();
+        let seen = hub.store_count();
         api.news().send_replace(seen);
-        if !hub.will_sleep(seen) {
+        if !hub.prepare_sleep(seen) {
             // Others have their turn: this is one thread.
             tokio::task::yield_now().await;
             continue;

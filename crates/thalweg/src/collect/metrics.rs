@@ -42,35 +42,35 @@ const METRICS: &[Metric<Report>] = &[
         name: "thalweg_collect_sequence_lost_total",
         kind: Kind::Counter,
         labels: EXPORTER,
-        help: "Lost on the way by sequence numbers: flows of NetFlow v5, messages of v9, records of IPFIX, datagrams of sFlow.",
+        help: "Losses detected by sequence numbers: flows of NetFlow v5, messages of v9, records of IPFIX, datagrams of sFlow.",
         read: |report, out| by_exporter(report, out, |row| row.counts.lost),
     },
     Metric {
         name: "thalweg_collect_restarts_total",
         kind: Kind::Counter,
         labels: EXPORTER,
-        help: "Times that the exporter began anew.",
+        help: "Restarts of the exporter.",
         read: |report, out| by_exporter(report, out, |row| row.counts.restarts),
     },
     Metric {
         name: "thalweg_collect_sampling_interval",
         kind: Kind::Gauge,
         labels: EXPORTER,
-        help: "One packet in so many is counted; 0: not told.",
+        help: "Sampling interval: one packet in N is counted. 0 if the exporter does not report it.",
         read: |report, out| by_exporter(report, out, |row| row.sampling_interval.into()),
     },
     Metric {
-        name: "thalweg_collect_last_message_seconds",
+        name: "thalweg_collect_last_message_timestamp_seconds",
         kind: Kind::Gauge,
         labels: EXPORTER,
-        help: "When the last message arrived, seconds since 1970.",
+        help: "Arrival of the last message, in seconds since 1970-01-01 UTC.",
         read: |report, out| by_exporter(report, out, |row| row.last_received.seconds()),
     },
     Metric {
         name: "thalweg_collect_dropped_total",
         kind: Kind::Counter,
         labels: &["reason"],
-        help: "Messages, sets, records and samples that gave no rows, by reason.",
+        help: "Messages, sets, records and samples that produced no rows, by reason.",
         read: |report, out| {
             for (name, count) in report.counts().each() {
                 if let Some(reason) = name.strip_prefix("dropped_") {
@@ -85,7 +85,7 @@ const METRICS: &[Metric<Report>] = &[
         name: "thalweg_collect_kernel_drops_total",
         kind: Kind::Counter,
         labels: SOCKET,
-        help: "Datagrams that the kernel dropped: the socket's buffer was full.",
+        help: "Datagrams that the kernel dropped because the socket's receive buffer was full.",
         read: |report, out| by_socket(report, out, |socket| socket.kernel_drops),
     },
     Metric {
@@ -99,63 +99,63 @@ const METRICS: &[Metric<Report>] = &[
         name: "thalweg_collect_receive_buffer_bytes",
         kind: Kind::Gauge,
         labels: SOCKET,
-        help: "The socket's receive buffer, as the kernel gave it.",
+        help: "Receive buffer of the socket, as granted by the kernel.",
         read: |report, out| by_socket(report, out, |socket| socket.receive_buffer as u64),
     },
     Metric {
         name: "thalweg_collect_connections",
         kind: Kind::Gauge,
         labels: &["address"],
-        help: "Connections of TCP or TLS now.",
+        help: "Open TCP and TLS connections.",
         read: |report, out| by_stream(report, out, |stream| stream.open),
     },
     Metric {
         name: "thalweg_collect_connections_refused_total",
         kind: Kind::Counter,
         labels: &["address"],
-        help: "Connections refused for want of room.",
+        help: "Connections refused because the limit was reached.",
         read: |report, out| by_stream(report, out, |stream| stream.refused),
     },
     Metric {
-        name: "thalweg_collect_written_records_total",
+        name: "thalweg_collect_store_rows_total",
         kind: Kind::Counter,
         labels: DATASET,
-        help: "Rows in files.",
+        help: "Rows written to files.",
         read: |report, out| by_dataset(report, out, |store| store.written),
     },
     Metric {
-        name: "thalweg_collect_written_bytes_total",
+        name: "thalweg_collect_store_bytes_total",
         kind: Kind::Counter,
         labels: DATASET,
-        help: "Bytes of files written.",
+        help: "Bytes written to files.",
         read: |report, out| by_dataset(report, out, |store| store.bytes),
     },
     Metric {
-        name: "thalweg_collect_written_files_total",
+        name: "thalweg_collect_store_files_total",
         kind: Kind::Counter,
         labels: DATASET,
         help: "Files written.",
         read: |report, out| by_dataset(report, out, |store| store.files),
     },
     Metric {
-        name: "thalweg_collect_queued_records",
+        name: "thalweg_collect_store_queued_rows",
         kind: Kind::Gauge,
         labels: DATASET,
-        help: "Rows in memory.",
+        help: "Rows queued in memory.",
         read: |report, out| by_dataset(report, out, |store| store.queued),
     },
     Metric {
-        name: "thalweg_collect_spool_records",
+        name: "thalweg_collect_store_spool_rows",
         kind: Kind::Gauge,
         labels: DATASET,
-        help: "Rows in the spool and in no file yet.",
+        help: "Rows in the spool that are in no file yet.",
         read: |report, out| by_dataset(report, out, |store| store.in_spool),
     },
     Metric {
-        name: "thalweg_collect_store_lost_total",
+        name: "thalweg_collect_store_rows_lost_total",
         kind: Kind::Counter,
         labels: &["dataset", "reason"],
-        help: "Rows lost in the store, by reason.",
+        help: "Rows that the store lost, by reason.",
         read: |report, out| {
             for (dataset, store) in [("flows", &report.flows), ("interface-counters", &report.counters)] {
                 let lost = &store.lost;
@@ -174,42 +174,42 @@ const METRICS: &[Metric<Report>] = &[
         name: "thalweg_collect_store_errors_total",
         kind: Kind::Counter,
         labels: DATASET,
-        help: "Errors of the store; what failed is tried again.",
+        help: "Errors of the store. Failed operations are retried.",
         read: |report, out| by_dataset(report, out, |store| store.errors),
     },
     Metric {
         name: "thalweg_collect_kafka_delivered_records_total",
         kind: Kind::Counter,
         labels: &[],
-        help: "Flow records that Kafka's brokers have acknowledged.",
+        help: "Flow records that Kafka brokers acknowledged.",
         read: |report, out| of_kafka(report, out, |kafka| kafka.delivered),
     },
     Metric {
         name: "thalweg_collect_kafka_delivered_messages_total",
         kind: Kind::Counter,
         labels: &[],
-        help: "Messages with these records.",
+        help: "Kafka messages that brokers acknowledged.",
         read: |report, out| of_kafka(report, out, |kafka| kafka.messages),
     },
     Metric {
         name: "thalweg_collect_kafka_delivered_bytes_total",
         kind: Kind::Counter,
         labels: &[],
-        help: "Bytes of these messages before compression, without keys.",
+        help: "Bytes of these messages, before compression, keys excluded.",
         read: |report, out| of_kafka(report, out, |kafka| kafka.bytes),
     },
     Metric {
         name: "thalweg_collect_kafka_queued_records",
         kind: Kind::Gauge,
         labels: &[],
-        help: "Flow records in memory for Kafka, or sent and not acknowledged yet.",
+        help: "Flow records waiting for Kafka: in memory, or sent and not acknowledged yet.",
         read: |report, out| of_kafka(report, out, |kafka| kafka.queued),
     },
     Metric {
-        name: "thalweg_collect_kafka_lost_total",
+        name: "thalweg_collect_kafka_records_lost_total",
         kind: Kind::Counter,
         labels: &["reason"],
-        help: "Flow records lost on their way to Kafka, by reason; the files have them all the same.",
+        help: "Flow records that were not delivered to Kafka, by reason. The files still contain them.",
         read: |report, out| {
             let Some(kafka) = &report.kafka else { return };
             let lost = &kafka.lost;
@@ -227,7 +227,7 @@ const METRICS: &[Metric<Report>] = &[
         name: "thalweg_collect_kafka_errors_total",
         kind: Kind::Counter,
         labels: &[],
-        help: "Errors of messages to Kafka, and of connections to its brokers.",
+        help: "Errors of Kafka messages and of connections to brokers.",
         read: |report, out| of_kafka(report, out, |kafka| kafka.errors),
     },
 ];
@@ -268,10 +268,10 @@ fn of_kafka(report: &Report, out: &mut Samples<'_>, value: fn(&kafka::Statistics
 /// `docs/reference/collect-metrics.md`.
 pub fn reference() -> String {
     let page = String::from(
-        "# Metrics of the collector\n\n\
+        "# Metrics of the flow receiver\n\n\
          <!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it reference -->\n\n\
-         What `thalweg collect --metrics ADDRESS` says at `/metrics`, in Prometheus' text format. Counters begin at zero when\n\
-         the collector is started; those of an exporter that has been silent for hours are forgotten with it.\n\n\
+         Metrics of `thalweg collect --metrics ADDRESS` at `/metrics`, in the Prometheus text format. Counters start at zero when\n\
+         the receiver starts. The counters of an exporter that has been silent for hours are removed.\n\n\
          | metric | type | labels | meaning |\n|---|---|---|---|\n",
     );
     page + &rows(METRICS)
@@ -298,7 +298,7 @@ impl Server {
             waits: false,
         };
         let routes = Routes::new().add(Method::Get, "/metrics", operation, page);
-        let access = Arc::new(Access::open(address));
+        let access = Arc::new(Access::unrestricted(address));
         let (shown, counters) = (Arc::clone(&report), Arc::<Counters>::default());
         let server =
             thalweg_http::Server::start(address, routes, shown, access, Limits::default(), counters, || {
@@ -343,7 +343,7 @@ mod tests {
         let answer = ask("/metrics");
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
         assert!(answer.contains("content-type: text/plain; version=0.0.4"), "{answer}");
-        let line = "\nthalweg_collect_written_records_total{dataset=\"flows\"} 5\n";
+        let line = "\nthalweg_collect_store_rows_total{dataset=\"flows\"} 5\n";
         assert!(answer.contains(line), "{answer}");
         assert!(ask("/").starts_with("HTTP/1.1 404 "));
     }

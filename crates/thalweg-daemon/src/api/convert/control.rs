@@ -35,10 +35,10 @@ pub fn control(control: &control::Control) -> Control {
                 failed_actions,
             })
             .collect(),
-        broken_paths: report.astray.iter().map(pair_tree).collect(),
+        broken_paths: report.broken_paths.iter().map(pair_tree).collect(),
         counts: ControlCounts {
-            events: control.notices(),
-            lost_events: control.notices_lost(),
+            events: control.events(),
+            lost_events: control.events_lost(),
             congestion_events: counters.congestions,
             polls: counters.polls,
             rerouted,
@@ -61,18 +61,18 @@ pub fn control(control: &control::Control) -> Control {
 
 /// Converts the paths from one host to another.
 pub fn paths(report: PathsReport) -> Paths {
-    let PathsReport { pair, pinned, ways, names } = report;
-    let path = |way: control::Way| TreePath {
-        tree: way.address,
-        dst_mac: way.mac.to_string(),
-        links: way.links.iter().map(|&link| names.link(link).to_owned()).collect(),
-        capacity_bps: way.capacity.0,
+    let PathsReport { pair, pinned, paths, names } = report;
+    let path = |path: control::PathInfo| TreePath {
+        tree: path.address,
+        dst_mac: path.mac.to_string(),
+        links: path.links.iter().map(|&link| names.link(link).to_owned()).collect(),
+        capacity_bps: path.capacity.0,
     };
     Paths {
         src: names.host(pair.source).to_owned(),
         dst: names.host(pair.destination).to_owned(),
         pinned_tree: pinned,
-        paths: ways.into_iter().map(path).collect(),
+        paths: paths.into_iter().map(path).collect(),
     }
 }
 

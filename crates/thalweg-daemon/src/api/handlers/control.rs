@@ -58,7 +58,7 @@ pub(in crate::api) fn actions(
 
 /// `GET /v1/control/paths/{src}/{dst}`
 pub(in crate::api) fn paths(api: &Api, Path(hosts): Path<Hosts>) -> Result<Json<Paths>, Problem> {
-    let paths = controller(api)?.state().ways(&hosts.src, &hosts.dst).map_err(|error| wrong(&error))?;
+    let paths = controller(api)?.state().paths(&hosts.src, &hosts.dst).map_err(|error| wrong(&error))?;
     Ok(Json(convert::paths(paths)))
 }
 

@@ -45,7 +45,7 @@ impl Output for EventStream {
     fn into_reply(self) -> Result<Reply, Problem> {
         let EventStream { api, subscription } = self;
         let writer =
-            Writer::new(move |admission, pieces| events::stream(api, subscription, admission, pieces));
+            Writer::new(move |admission, sender| events::stream(api, subscription, admission, sender));
         Ok(Reply::Stream { media_type: EVENT_STREAM, writer })
     }
 }
@@ -65,14 +65,14 @@ pub(in crate::api) fn subscribe(
     let pass = api.subscriber_pass().ok_or_else(|| {
         Problem::new(Code::TooManySubscribers, "the limit of subscribers is reached (api.max_subscribers)")
     })?;
-    let is_of_other_run = after.is_some_and(|after| after.run.is_some_and(|run| run != api.run()));
+    let is_other_run = after.is_some_and(|after| after.run.is_some_and(|run| run != api.run()));
     let after = match after {
         // All available events of this run are new to the subscriber.
-        Some(_) if is_of_other_run => Some(api.parts().hub.oldest_id() - 1),
+        Some(_) if is_other_run => Some(api.parts().hub.oldest_id() - 1),
         after => after.map(|after| after.id),
     };
     let subscriber = api.parts().hub.subscribe(after);
-    let subscription = Subscription { filter, subscriber, is_of_other_run, _pass: pass };
+    let subscription = Subscription { filter, subscriber, is_other_run, _pass: pass };
     Ok(EventStream { api: api.clone(), subscription })
 }
 

@@ -10,7 +10,7 @@ use thalweg_http::input::Content;
 use thalweg_http::output::{Json, Output};
 use thalweg_http::reply::Reply;
 
-/// Readiness, as the HTTP status and in words.
+/// Readiness, as the status code and in the body.
 pub(in crate::api) struct Ready {
     status: u16,
     health: Health,

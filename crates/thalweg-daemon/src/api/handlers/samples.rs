@@ -23,9 +23,9 @@ const PCAPNG: &str = "application/pcapng";
 /// Suggested wait while another capture file is being sent.
 const NEXT_CAPTURE: Duration = Duration::from_secs(1);
 
-/// A filter by collector, and the file format.
+/// Parameters of a dump.
 #[derive(Deserialize, JsonSchema)]
-pub(in crate::api) struct Wanted {
+pub(in crate::api) struct SampleParams {
     /// Only samples of this collector; required for `application/pcapng`.
     #[schemars(example = &"tor0")]
     collector: Option<String>,
@@ -52,7 +52,7 @@ impl Output for CaptureFile {
 /// `POST /v1/samples`
 pub(in crate::api) fn post(
     api: &Api,
-    Query(Wanted { collector, format }): Query<Wanted>,
+    Query(SampleParams { collector, format }): Query<SampleParams>,
     accept: Accept,
 ) -> Result<OneOf<Json<Samples>, CaptureFile>, Problem> {
     if accept.names(PCAPNG) {
@@ -63,7 +63,7 @@ pub(in crate::api) fn post(
     Ok(OneOf::Usual(Json(Samples { files: files.iter().map(convert::sample_file).collect() })))
 }
 
-/// A capture file, with its permit for memory until it is sent.
+/// A capture file with its permit, until it is sent.
 struct Held {
     bytes: Vec<u8>,
     _pass: OwnedSemaphorePermit,
@@ -75,12 +75,12 @@ impl AsRef<[u8]> for Held {
     }
 }
 
-/// Returns the samples of one collector as a capture file.
+/// Returns the samples of one collector as the body of the response.
 fn stream(api: &Api, collector: Option<&str>) -> Result<CaptureFile, Problem> {
     let Some(collector) = collector else {
         return Err(Problem::new(
             Code::BadParameter,
-            "missing parameter collector: a capture file has the samples of one collector",
+            "missing parameter collector: a capture file contains the samples of one collector",
         ));
     };
     let pass = api.capture_pass().ok_or_else(|| {
@@ -94,7 +94,7 @@ impl From<DumpError> for Problem {
     fn from(error: DumpError) -> Problem {
         let code = match error {
             DumpError::NoCollector(_) => Code::NotFound,
-            DumpError::NoFolder | DumpError::NotKept(_) => Code::NotConfigured,
+            DumpError::NoFolder | DumpError::NoSampleRing(_) => Code::NotConfigured,
             DumpError::TooSoon { wait } => {
                 return Problem::new(Code::TooManyRequests, error).retry_after(wait);
             }
@@ -114,10 +114,10 @@ mod tests {
     fn one_capture_file_is_sent_at_a_time() {
         let api = Api::new(parts(), &Limits::default(), None);
         let status = || {
-            let wanted = Wanted { collector: Some("tor0".to_owned()), format: None };
+            let wanted = SampleParams { collector: Some("tor0".to_owned()), format: None };
             post(&api, Query(wanted), Accept(Some(PCAPNG.to_owned()))).unwrap_err().status
         };
-        assert_eq!(status(), 404, "no capture file is being sent, and the collector is unknown");
+        assert_eq!(status(), 404, "the permit is free, and the collector is unknown");
         let body = Bytes::from_owner(Held { bytes: vec![0; 9], _pass: api.capture_pass().unwrap() });
         let left_to_send = body.slice(5..);
         drop(body);

@@ -92,5 +92,5 @@ fn wrong(error: &TopologyFileError) -> Problem {
     let problems = error.problems.iter();
     let errors =
         problems.map(|problem| BodyError { line: problem.line(), message: problem.kind.to_string() });
-    Problem::new(Code::BadBody, "invalid topology, nothing was changed").with_errors(errors.collect())
+    Problem::new(Code::BadBody, "invalid topology, nothing changed").with_errors(errors.collect())
 }

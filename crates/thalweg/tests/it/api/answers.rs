@@ -92,13 +92,14 @@ fn a_collector_that_does_not_answer_is_named_and_others_answer() {
     let flows = fixture.client.get("/v1/flows?limit=1").json();
     let responses = flows["responses"].as_array().unwrap();
     assert_eq!(responses[2]["collector"], "dead");
-    assert_eq!(responses[2]["error"], "the collector did not answer in time");
+    assert_eq!(responses[2]["error"], "the collector did not reply in time");
     assert_eq!(responses[0]["error"], Value::Null);
     assert_eq!(fixture.client.get("/v1/flows?collector=dead").problem(), (503, "unavailable".into()));
     assert_eq!(fixture.client.get("/readyz").status, 503, "a collector is starting");
     let metrics = fixture.client.get("/metrics").text;
-    let late =
-        metrics.lines().find(|line| line.starts_with("thalweg_questions_late_total{collector=\"dead\"}"));
+    let late = metrics
+        .lines()
+        .find(|line| line.starts_with("thalweg_collector_requests_timed_out_total{collector=\"dead\"}"));
     assert_eq!(late.unwrap().rsplit(' ').next(), Some("3"));
     drop(mailbox);
 }
@@ -177,7 +178,7 @@ fn paths_at_which_nothing_is_are_not_found() {
     {
         let answer = fixture.client.get(path);
         assert_eq!(answer.problem(), (404, "not_found".into()), "{path}");
-        assert!(answer.text.contains("nothing is at this path; see /v1/openapi.json"), "{}", answer.text);
+        assert!(answer.text.contains("unknown path; see /v1/openapi.json"), "{}", answer.text);
     }
 }
 
@@ -197,7 +198,7 @@ fn every_route_is_found_by_its_own_path() {
             Method::Delete => fixture.client.delete(&path),
             method => fixture.client.send(&method.to_string(), &path, &[], b""),
         };
-        let is_found = answer.status != 405 && !answer.text.contains("nothing is at this path");
+        let is_found = answer.status != 405 && !answer.text.contains("unknown path");
         assert!(is_found, "{} {path}: {}", route.method, answer.text);
     }
 }
@@ -226,7 +227,7 @@ fn a_parameter_that_is_not_known_is_refused_with_those_that_are() {
         answer.json()["detail"].as_str().unwrap().to_owned()
     };
     assert_eq!(detail("/v1/flows?tpo=3"), "unknown parameter \"tpo\": there are limit, collector");
-    assert_eq!(detail("/v1/collectors?x"), "unknown parameter \"x\": there are none here");
+    assert_eq!(detail("/v1/collectors?x"), "unknown parameter \"x\": this path has no parameters");
     assert!(detail("/v1/flows?limit=3&limit=4").contains("twice"));
     let key = "/v1/flows/tcp%2010.0.0.1:443%20%3E%2010.0.1.98:51000";
     assert!(
@@ -245,9 +246,9 @@ fn the_metrics_page_has_what_collectors_count() {
         "thalweg_frames_total{collector=\"tor0\"} 1000",
         "thalweg_kernel_drops_total{collector=\"tor0\"} 7",
         "thalweg_collector_state{collector=\"tor0\",switch=\"tor0\",state=\"running\"} 1",
-        "thalweg_link_utilisation_ratio{collector=\"tor0\",switch=\"tor0\",port=\"p3\",way=\"out\"} 0.91",
+        "thalweg_link_utilisation_ratio{collector=\"tor0\",switch=\"tor0\",port=\"p3\",direction=\"out\"} 0.91",
         "thalweg_sampling_ratio{collector=\"tor0\"} 0.25",
-        "thalweg_topology_version 1",
+        "thalweg_network_version 1",
     ] {
         assert!(page.text.lines().any(|found| found == line), "{line} is not in\n{}", page.text);
     }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use thalweg_daemon::collectors::handle::answer;
+use thalweg_daemon::collectors::handle::reply_to;
 use thalweg_daemon::collectors::{
-    CollectorCounters, CollectorHandle, Description, FlowChunk, Mailbox, Question, TaskAnswer, TasksReport,
+    CollectorCounters, CollectorHandle, CollectorRequest, Description, FlowChunk, Mailbox, TaskAnswer,
+    TasksReport,
 };
 use thalweg_measure::collector::{Counters, FlowRate, FlowReport, LinkDirection, LinkReport, PortDirection};
 use thalweg_measure::meter::intake::IntakeCounters;
@@ -34,20 +35,20 @@ pub(crate) fn new(name: &str) -> (CollectorHandle, Mailbox) {
 }
 
 /// `quiet` sees nothing; others see links and flows.
-pub(crate) fn answer_question(question: Question, description: &Description) {
+pub(crate) fn answer_request(request: CollectorRequest, description: &Description) {
     let sees = &*description.name != "quiet";
-    match question {
-        Question::Links(reply) => answer(&reply, NOW, if sees { links() } else { Vec::new() }),
-        Question::Flow(key, reply) => {
+    match request {
+        CollectorRequest::Links(reply) => reply_to(&reply, NOW, if sees { links() } else { Vec::new() }),
+        CollectorRequest::Flow(key, reply) => {
             let flow = (0..FLOWS).map(flow).find(|flow| sees && flow.key == key);
-            answer(&reply, NOW, flow);
+            reply_to(&reply, NOW, flow);
         }
-        Question::Flows(slots, reply) => {
+        CollectorRequest::Flows(slots, reply) => {
             let flows = (0..FLOWS).filter(|number| sees && slots.contains(number)).map(flow).collect();
-            answer(&reply, NOW, FlowChunk { flows, slots: FLOWS });
+            reply_to(&reply, NOW, FlowChunk { flows, slots: FLOWS });
         }
-        Question::Counters(reply) => answer(&reply, NOW, counters()),
-        Question::Network(_, reply) => answer(&reply, NOW, Ok(())),
+        CollectorRequest::Counters(reply) => reply_to(&reply, NOW, counters()),
+        CollectorRequest::Network(_, reply) => reply_to(&reply, NOW, Ok(())),
         _ => {}
     }
 }

@@ -56,10 +56,10 @@ impl Fixture {
             mailbox.set_state(CollectorState::Running);
             let is_over = Arc::clone(&is_over);
             threads.push(std::thread::spawn(move || {
-                mailbox.tasks_board().set(bench_collector::tasks());
+                mailbox.task_report_writer().set(bench_collector::tasks());
                 while !is_over.load(Ordering::Relaxed) {
                     if let Some(question) = mailbox.wait(Duration::from_millis(20)) {
-                        bench_collector::answer_question(question, mailbox.description());
+                        bench_collector::answer_request(question, mailbox.description());
                     }
                 }
             }));

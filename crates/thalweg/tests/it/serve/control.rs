@@ -73,7 +73,7 @@ fn colliding_flows_are_rerouted_and_confirmed() {
     }
     assert!(decisions.iter().any(|decision| decision["verdict"] == "keep"));
     let confirmed = serve.metric("thalweg_control_actions_total{outcome=\"confirmed\"}").unwrap();
-    assert!(confirmed >= 5 && serve.metric("thalweg_control_effect_seconds_count").unwrap() >= 5);
+    assert!(confirmed >= 5 && serve.metric("thalweg_control_decision_to_path_seconds_count").unwrap() >= 5);
     serve.signal("-TERM");
     assert_eq!(serve.ended(), Some(0), "{}", serve.log());
     assert!(serve.log().contains("controller stopped"), "{}", serve.log());

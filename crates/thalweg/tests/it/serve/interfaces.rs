@@ -158,7 +158,7 @@ fn an_interface_is_looked_for_in_the_namespace_that_it_is_said_to_be_in() {
     };
     let said = [check(&link.interface), check("elsewhere0")];
     assert!(said[0].contains(": OK") && !said[0].contains("no such interface"), "{}", said[0]);
-    let absent = format!("there is no interface elsewhere0 in namespace {}", link.sender);
+    let absent = format!("no interface elsewhere0 in namespace {}", link.sender);
     assert!(said[1].contains(&absent), "{}", said[1]);
 }
 

@@ -260,12 +260,12 @@ fn records_that_a_full_disk_does_not_take_are_counted() {
     let mut serve = Serve::new(&[CAPTURE, records].concat());
     serve.start();
     serve.wait("the file has ended", |serve| serve.has("a", "ended"));
-    let before = serve.metric("thalweg_flow_records_lost_total{collector=\"a\",reason=\"failed\"}");
+    let before = serve.metric("thalweg_flow_records_lost_total{collector=\"a\",reason=\"write_failed\"}");
     // Flows begin anew, and those that there were are handed on.
     serve.configure(&[CAPTURE, "smoothing = \"2ms\"\n", records].concat());
     serve.signal("-HUP");
     let lost = |serve: &Serve| {
-        let lost = serve.metric("thalweg_flow_records_lost_total{collector=\"a\",reason=\"failed\"}");
+        let lost = serve.metric("thalweg_flow_records_lost_total{collector=\"a\",reason=\"write_failed\"}");
         lost.filter(|lost| Some(*lost) > before)
     };
     serve.wait("they are counted", |serve| lost(serve).is_some());

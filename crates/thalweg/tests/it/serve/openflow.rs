@@ -59,8 +59,8 @@ fn routes_are_set_flows_are_pinned_and_what_fails_is_put_right() {
     assert_eq!(serve.get("/v1/control").unwrap()["has_routes"], true);
 
     serve.wait("they are counted", |serve| {
-        serve.metric("thalweg_control_switches{state=\"settled\"}") == Some(SWITCHES.len() as u64)
-            && serve.metric("thalweg_control_entries_total{change=\"written\"}") == Some(48)
+        serve.metric("thalweg_control_switches{state=\"in_sync\"}") == Some(SWITCHES.len() as u64)
+            && serve.metric("thalweg_control_rules_total{change=\"installed\"}") == Some(48)
     });
 
     let pin = |serve: &Serve, address: u8| {
