@@ -160,7 +160,7 @@ fn a_run_writes_status_exporters_and_summary() {
     let mut collector = Collector::start(folder.path(), &[]);
     send(&messages(&mut encoder(), 5_000), collector.port);
     let status = collector.line(|line| line["records"] == 5_000);
-    assert_eq!((&status["type"], &status["lost"]["kernel_datagrams"]), (&"status".into(), &0.into()));
+    assert_eq!((&status["type"], &status["lost"]["kernel_drops"]), (&"status".into(), &0.into()));
     collector.signal("USR1");
     let table = collector.line(|line| line["type"] == "exporters");
     assert_eq!(table["exporters"][0]["counts"]["records"], 5_000);
@@ -213,7 +213,7 @@ fn exactly_the_written_keys_are_documented() {
         ("An exporter", &exporters["exporters"][0]),
         ("Counts", &summary["counts"]),
         ("A socket", &summary["sockets"][0]),
-        ("A listener", &summary["streams"][0]),
+        ("A listener", &summary["listeners"][0]),
         ("capture", &replay["capture"]),
     ];
     for (heading, written) in written {

@@ -170,7 +170,7 @@ fn a_graceful_stop_exports_and_writes_all_flows() {
 fn a_killed_daemon_restarts_with_the_same_results() {
     let mut serve = Serve::new(CAPTURE);
     let flows = |serve: &Serve| {
-        let answer = serve.get("/v1/flows?top=50").unwrap();
+        let answer = serve.get("/v1/flows?limit=50").unwrap();
         assert!(answer["total"].as_u64().unwrap() > 20, "{answer}");
         answer
     };
