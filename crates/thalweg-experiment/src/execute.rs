@@ -1,5 +1,6 @@
 //! Runs an experiment from its first slot to its results.
 
+use std::convert::Infallible;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,6 +30,8 @@ pub struct Progress {
     pub duration: Nanos,
     /// Packets that have arrived.
     pub packets: u64,
+    /// Flows that have yet to complete, once the duration is over and the network drains.
+    pub unfinished: Option<u64>,
 }
 
 /// Runs an experiment. `hear` is told from time to time how far it has come; `stop` ends it, with what was measured so
@@ -48,12 +51,16 @@ pub fn run(
         |source| RunError::Mirror { folder: folder.unwrap_or(Path::new("")).to_owned(), source };
     let topology = run.plan.topology.clone();
     let mut mirrors = Mirrors::new(&run, &topology, folder).map_err(not_written)?;
-    let interrupted = go(&mut run, &mut mirrors, stop, hear).map_err(not_written)?;
+    let mut interrupted = go(&mut run, &mut mirrors, stop, hear).map_err(not_written)?;
     mirrors.captures.map_or(Ok(()), CaptureFiles::finish).map_err(not_written)?;
-    run.recorder.finish(&*run.watched.network);
+    run.end_measurement();
+    let mirrors = summary::mirrors(&run);
+    if !interrupted {
+        interrupted = drain(&mut run, stop, hear);
+    }
     let in_flight = run.check_conservation()?;
     let wall_seconds = started.elapsed().as_secs_f64();
-    let ended = Ended { in_flight, interrupted, wall_seconds, keep_rows: folder.is_some() };
+    let ended = Ended { in_flight, interrupted, wall_seconds, keep_rows: folder.is_some(), mirrors };
     Ok(summary::results(&run, &ended))
 }
 
@@ -104,10 +111,31 @@ fn go(
     Ok(false)
 }
 
+/// Runs slots in which no flow starts until all have completed. Returns whether it was stopped before.
+fn drain(run: &mut Run, stop: &AtomicBool, hear: &mut dyn FnMut(Progress)) -> bool {
+    let mut next_look = Slot(0);
+    while !run.is_drained() {
+        if run.watched.now() >= next_look {
+            next_look = run.watched.now() + SLOTS_A_LOOK;
+            hear(progress(run));
+            if stop.load(Ordering::Relaxed) {
+                return true;
+            }
+        }
+        let Ok(()) = run.slot(|network, _| {
+            let mut unread = Vec::new();
+            network.take_mirrored(&mut unread);
+            Ok::<(), Infallible>(())
+        });
+    }
+    false
+}
+
 fn progress(run: &Run) -> Progress {
     Progress {
         emulated: Nanos(run.clock.start_of(run.watched.now()).0),
         duration: run.plan.duration,
         packets: run.watched.delivered(),
+        unfinished: run.measured.as_ref().map(|_| run.unfinished()),
     }
 }

@@ -6,8 +6,8 @@
 //! have to know them all.
 //!
 //! Flows are emulated of sizes on a grid: every multiple of a segment up to 64, then eight to an octave; between two of
-//! them time is interpolated. It is off by less than half a slot for small flows, and for larger ones where the first
-//! windows double by a few percent of a round trip. Beyond 2^16 segments (95 MB) a flow goes on at the rate that it
+//! them time is interpolated. For larger flows, while
+//! the first windows double, it is off by a few percent of a round trip. Beyond 2^16 segments (95 MB) a flow goes on at the rate that it
 //! had in the last octave. Each point of the grid is emulated once, when it is first asked for.
 //!
 //! Where paths of equal length have links of different rates, the path that ECMP gives flow 0 stands for all.
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn points_of_the_grid_lie_around_every_size() {
+    fn grid_points_enclose_every_size() {
         for bytes in (1..200_000).chain([1 << 20, (1 << 20) + 1, 94_000_000]) {
             let (low, high) = around(bytes, 1448);
             assert!(low <= bytes && bytes <= high && low < high, "{bytes}: {low} to {high}");
@@ -162,13 +162,12 @@ mod tests {
         assert_eq!(around(1 << 40, 1448), (LAST / 2 * 1448, LAST * 1448));
     }
 
-    /// In slots of 1230.4 ns: a link takes a slot, and another for its delay of 1 us, twice; the receiver's kernel 9
-    /// for its 10 us.
+    /// Two links with 1,230.4 ns of transmission and 1 us of delay each, and 10 us in the receiver's kernel.
     #[test]
-    fn one_segment_takes_what_its_links_and_the_kernel_take() {
+    fn one_segment_takes_the_latency_of_links_and_kernel() {
         let plan = plan("");
         let time = IdealFct::new(&plan).time_ns(EndpointId(1), EndpointId(0), 1448).unwrap();
-        assert_eq!((time / 1230.4).round() as u64, 2 * (1 + 1) + 9);
+        assert!((time - (2.0 * 2_230.4 + 10_000.0)).abs() < 30.0, "{time}");
     }
 
     #[test]
@@ -184,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn between_two_points_time_is_that_of_a_flow_of_that_size() {
+    fn interpolated_times_match_emulated_ones() {
         let plan = plan("");
         let path = vec![LinkSpec::default(); 2];
         let mut ideal_fct = IdealFct::new(&plan);

@@ -138,8 +138,8 @@ impl Recorder {
     }
 
     /// Packets that were marked, from the beginning on.
-    pub(super) fn marked(&self) -> u64 {
-        self.at_interval.iter().map(|tally| tally.verdicts.marked).sum()
+    pub(super) fn marked(&self, network: &dyn Network) -> u64 {
+        self.tallies(network).iter().map(|tally| tally.verdicts.marked).sum()
     }
 
     /// Bytes that left routers for endpoints after the warm-up.
@@ -166,8 +166,8 @@ impl Recorder {
             packets: sent.packets,
             rate_bps: per_second(sent.bytes, seconds),
             utilisation,
-            marked: sent.marked,
-            dropped: sent.dropped,
+            marked_packets: sent.marked,
+            dropped_packets: sent.dropped,
         });
         shown.collect()
     }
@@ -239,8 +239,8 @@ impl Recorder {
                 packets: sent.packets,
                 bytes: sent.bytes,
                 utilisation: self.utilisation(index, sent.bytes, interval_ns as f64 / 1e9),
-                marked: sent.marked,
-                dropped: sent.dropped,
+                marked_packets: sent.marked,
+                dropped_packets: sent.dropped,
             })
         });
         rows.collect()

@@ -8,9 +8,9 @@ pub struct FlowRow {
     /// Its number, in the order in which flows began.
     pub flow: u32,
     /// Name of the endpoint that sent it.
-    pub source: String,
+    pub src: String,
     /// Name of the endpoint that received it.
-    pub destination: String,
+    pub dst: String,
     /// Bytes of the application.
     pub bytes: u64,
     /// Differentiated services code point.
@@ -18,7 +18,7 @@ pub struct FlowRow {
     /// When it began, in nanoseconds of emulated time.
     pub start_ns: u64,
     /// From its beginning until its receiver had all of it, in nanoseconds.
-    pub completion_ns: u64,
+    pub fct_ns: u64,
     /// Completion time over that of the same flow alone in the same network; at least about 1.
     pub slowdown: f64,
     /// Segments sent again.
@@ -64,9 +64,9 @@ pub struct LinkRow {
     /// Bytes sent over what the link could have carried, 0 to 1.
     pub utilisation: f64,
     /// Packets marked at the sending port.
-    pub marked: u64,
+    pub marked_packets: u64,
     /// Packets dropped at the sending port.
-    pub dropped: u64,
+    pub dropped_packets: u64,
 }
 
 /// Packets dropped at one place for one reason.
@@ -94,8 +94,12 @@ pub struct Results {
     pub topology: String,
     /// Seed of everything random.
     pub seed: u64,
-    /// Time emulated, in nanoseconds.
+    /// Time emulated and measured, in nanoseconds.
     pub duration_ns: u64,
+    /// Time emulated after that, until the flows under way had completed, in nanoseconds.
+    pub drain_ns: u64,
+    /// Settings that are valid and probably not meant.
+    pub warnings: Vec<String>,
     /// How much of it came before what the summary is about.
     pub warm_up_ns: u64,
     /// Slots emulated.
@@ -130,7 +134,7 @@ pub struct Summary {
     /// Completion times by size class, of flows that began after the warm-up; the last is of all flows.
     pub sizes: Vec<SizeClassRow>,
     /// Flows without end, together; `None` if there are none.
-    pub endless: Option<EndlessFlows>,
+    pub unbounded: Option<UnboundedFlows>,
     /// Directed links by bytes sent, the busiest first.
     pub busiest_links: Vec<LinkUse>,
     /// Ports by mean queue, the longest first.
@@ -161,16 +165,18 @@ pub struct FlowCounts {
     pub started: u64,
     /// Arrived whole, and their senders know it.
     pub completed: u64,
-    /// Under way at the end, those without end left out.
+    /// Not completed when the drain time was over, those without end left out.
     pub unfinished: u64,
     /// Without end.
-    pub endless: u64,
+    pub unbounded: u64,
     /// Could not begin: too many were under way.
     pub refused: u64,
     /// Completed, but beyond what is kept: neither rows nor completion times know of them.
-    pub not_kept: u64,
-    /// Segments sent again.
+    pub not_recorded: u64,
+    /// Segments retransmitted.
     pub retransmissions: u64,
+    /// Segments that arrived though their bytes had arrived before: retransmitted needlessly.
+    pub spurious_retransmissions: u64,
     /// Expiries of retransmission timers.
     pub timeouts: u64,
 }
@@ -182,24 +188,26 @@ pub struct SizeClassRow {
     pub class: &'static str,
     /// Flows completed.
     pub completed: u64,
-    /// Flows under way at the end; their times would have been long, so if there are many the others deceive.
+    /// Flows that had not completed when the drain time was over. Their completion times would have been the longest: mean
+    /// and percentiles are too small by an unknown amount if there are any.
     pub unfinished: u64,
     /// Completion time in nanoseconds.
-    pub completion_ns: Spread,
+    pub fct_ns: Spread,
     /// Completion time over that of the same flow alone.
     pub slowdown: Spread,
 }
 
-/// How numbers are spread; all zero if there are none. A percentile is the least number that so many are at or below.
+/// Distribution of a set of numbers; all zero if the set is empty. A percentile is the smallest number that this share of the
+/// set is at or below.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Spread {
     /// Mean.
     pub mean: f64,
-    /// Half are at or below.
-    pub median: f64,
-    /// 95 % are at or below.
+    /// Median: half of the numbers are at or below it.
+    pub p50: f64,
+    /// 95th percentile.
     pub p95: f64,
-    /// 99 % are at or below.
+    /// 99th percentile.
     pub p99: f64,
     /// The largest.
     pub max: f64,
@@ -207,7 +215,7 @@ pub struct Spread {
 
 /// Flows without end, after the warm-up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct EndlessFlows {
+pub struct UnboundedFlows {
     /// How many.
     pub flows: u64,
     /// What they had each, in bits a second.
@@ -230,9 +238,9 @@ pub struct LinkUse {
     /// The same over the link's rate.
     pub utilisation: f64,
     /// Packets marked at the sending port.
-    pub marked: u64,
+    pub marked_packets: u64,
     /// Packets dropped at the sending port.
-    pub dropped: u64,
+    pub dropped_packets: u64,
 }
 
 /// The queue of one port over all samples after the warm-up.
@@ -260,7 +268,7 @@ pub struct MirrorUse {
     /// Bytes sent, framing included.
     pub bytes: u64,
     /// Packets that found no room.
-    pub dropped: u64,
+    pub dropped_packets: u64,
 }
 
 /// One experiment run again and again with other values of some keys.
@@ -293,7 +301,7 @@ impl Spread {
         let at = |share: f64| numbers[((share * numbers.len() as f64).ceil() as usize).max(1) - 1];
         Spread {
             mean: numbers.iter().sum::<f64>() / numbers.len() as f64,
-            median: at(0.5),
+            p50: at(0.5),
             p95: at(0.95),
             p99: at(0.99),
             max,
@@ -315,11 +323,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_percentile_is_the_least_number_that_so_many_are_at_or_below() {
+    fn percentiles_follow_their_definition() {
         let mut numbers: Vec<f64> = (1..=100).rev().map(f64::from).collect();
         let spread = Spread::of(&mut numbers);
-        assert_eq!(spread, Spread { mean: 50.5, median: 50.0, p95: 95.0, p99: 99.0, max: 100.0 });
-        let of_one = Spread { mean: 7.0, median: 7.0, p95: 7.0, p99: 7.0, max: 7.0 };
+        assert_eq!(spread, Spread { mean: 50.5, p50: 50.0, p95: 95.0, p99: 99.0, max: 100.0 });
+        let of_one = Spread { mean: 7.0, p50: 7.0, p95: 7.0, p99: 7.0, max: 7.0 };
         assert_eq!(Spread::of(&mut [7.0]), of_one);
         assert_eq!(Spread::of(&mut []), Spread::default());
     }

@@ -16,6 +16,7 @@ use thiserror::Error;
 
 use super::plan::{Event, FailureEvent, Plan};
 use super::recorder::Recorder;
+use super::results::MirrorUse;
 use super::watched::Watched;
 
 /// Most flows that are kept until the end; more are only counted.
@@ -67,8 +68,10 @@ pub(super) struct Run {
     pub(super) completed: Vec<CompletedFlow>,
     /// Flows that were completed and not kept.
     pub(super) beyond: u64,
-    /// As it was at the end of the warm-up.
-    pub(super) warm: Warm,
+    /// The counters at the end of the warm-up.
+    pub(super) warm: Counters,
+    /// The counters at the end of the duration, once it is over: what is measured ends there.
+    pub(super) measured: Option<Counters>,
     events: Vec<(Slot, FailureEvent)>,
     /// When something else is due than to go on.
     due: Slot,
@@ -84,14 +87,14 @@ pub(super) struct Traffic {
     outcomes: Vec<Outcome>,
 }
 
-/// What hosts had got at the end of the warm-up.
+/// What hosts have received by some slot.
 #[derive(Default)]
-pub(super) struct Warm {
-    /// When that was.
+pub(super) struct Counters {
+    /// The slot.
     pub(super) slot: Option<Slot>,
     pub(super) totals: Totals,
-    /// Bytes that flows without end had delivered.
-    pub(super) endless: BTreeMap<u32, u64>,
+    /// Bytes that flows without end have delivered.
+    pub(super) unbounded: BTreeMap<u32, u64>,
 }
 
 /// How it ended.
@@ -100,6 +103,8 @@ pub(super) struct Ended {
     pub(super) interrupted: bool,
     pub(super) wall_seconds: f64,
     pub(super) keep_rows: bool,
+    /// What monitor ports sent within the duration.
+    pub(super) mirrors: Vec<MirrorUse>,
 }
 
 impl Run {
@@ -128,7 +133,8 @@ impl Run {
             recorder: Recorder::new(&plan.topology, clock, &plan.measure, warm_up),
             completed: Vec::new(),
             beyond: 0,
-            warm: Warm::default(),
+            warm: Counters::default(),
+            measured: None,
             events,
             due: Slot(0),
             last: clock.slot_at(Timestamp(plan.duration.0)),
@@ -155,9 +161,28 @@ impl Run {
         Ok(())
     }
 
-    /// Whether all slots have been run.
+    /// Whether all slots of the duration have been run.
     pub(super) fn is_over(&self) -> bool {
         self.watched.now() >= self.last
+    }
+
+    /// Ends the measurement. From here on the run only drains.
+    pub(super) fn end_measurement(&mut self) {
+        self.recorder.finish(&*self.watched.network);
+        self.measured = Some(Counters { slot: Some(self.watched.now()), ..self.traffic.counters() });
+        self.traffic.packets.clear();
+    }
+
+    /// Whether all flows that can end have completed, or have had the time to.
+    pub(super) fn is_drained(&self) -> bool {
+        let until = self.clock.slot_at(Timestamp(self.plan.duration.0.saturating_add(self.plan.drain.0)));
+        self.unfinished() == 0 || self.watched.now() >= until
+    }
+
+    /// Flows under way, those without end left out.
+    pub(super) fn unfinished(&self) -> u64 {
+        let unbounded = self.measured.as_ref().map_or(0, |measured| measured.unbounded.len());
+        self.traffic.hosts.as_ref().map_or(0, |hosts| (hosts.active_flows() - unbounded) as u64)
     }
 
     fn keep_completed(&mut self) {
@@ -183,11 +208,14 @@ impl Run {
         }
         let warm = self.clock.slot_at(Timestamp(self.plan.warm_up.0));
         if self.warm.slot.is_none() && now >= warm {
-            self.warm = Warm { slot: Some(now), ..self.traffic.now() };
+            self.warm = Counters { slot: Some(now), ..self.traffic.counters() };
         }
-        self.recorder.look(&*self.watched.network);
         let next_event = self.events.last().map_or(Slot(u64::MAX), |&(slot, _)| slot);
-        self.due = self.recorder.due().min(next_event);
+        self.due = next_event;
+        if self.measured.is_none() {
+            self.recorder.look(&*self.watched.network);
+            self.due = self.recorder.due().min(next_event);
+        }
     }
 
     /// Injected = delivered + dropped + in flight. What has been injected since the last slot shows only in the next,
@@ -225,10 +253,10 @@ impl Traffic {
         }
     }
 
-    fn now(&self) -> Warm {
-        let Some(hosts) = &self.hosts else { return Warm::default() };
-        let endless =
+    fn counters(&self) -> Counters {
+        let Some(hosts) = &self.hosts else { return Counters::default() };
+        let unbounded =
             hosts.flows().filter(|flow| flow.bytes == UNBOUNDED).map(|flow| (flow.flow, flow.delivered));
-        Warm { slot: None, totals: hosts.totals(), endless: endless.collect() }
+        Counters { slot: None, totals: hosts.totals(), unbounded: unbounded.collect() }
     }
 }

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_have_both_ends_and_steps_as_they_are_written() {
+    fn ranges_include_both_ends() {
         assert_eq!(values("load=0.1..0.4"), ["0.1", "0.2", "0.3", "0.4"]);
         assert_eq!(values("load=0.7..0.8"), ["0.7", "0.8"]);
         assert_eq!(values("threshold=20..100:40"), ["20", "60", "100"]);

@@ -4,11 +4,12 @@
 
 use std::collections::BTreeMap;
 
+use thalweg_emulator::packet::MAX_ID;
 use thalweg_emulator::{Fabric, Fate, Network, Outcome, Packet, Place, Reason, Request, Slot, SlotClock};
 use thalweg_network::EndpointId;
 
 /// The number that packets without transport have where there are hosts too, whose own are counted from 0.
-const WITHOUT_TRANSPORT: u32 = u32::MAX;
+const WITHOUT_TRANSPORT: u32 = MAX_ID;
 
 /// The bit that sets flows of such packets apart.
 const FLOW_APART: u32 = 1 << 31;

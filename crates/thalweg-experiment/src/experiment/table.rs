@@ -27,6 +27,9 @@ section! {
         /// How much of it passes before anything counts: what the table shows, and flows that begin, are
         /// after it. Files have all of it.
         warm_up: Nanos [Delay] default "0ns",
+        /// Time after the duration in which flows under way may complete, while no flow starts. Without it, the flows that
+        /// take longest would be missing from the completion times. It ends when all have completed.
+        drain: Nanos [Delay] or "ten times the duration, at least 1s",
     }
 }
 
@@ -210,11 +213,11 @@ keys! {
         quantum: Bytes [Amount] default "1538B",
         /// Flow queues at a port (RFC 8290, section 5.2.5).
         flows: u32 [Whole(1, 65_536)] default "1024",
-        /// Wait that is acceptable (RFC 8290, section 5.2.2); 50us suits a data centre.
-        target: Nanos [Time] default "5ms",
-        /// Time in which a packet must have waited for less: about the longest round trip (RFC 8290, section
-        /// 5.2.1); 1ms suits a data centre.
-        interval: Nanos [Time] default "100ms",
+        /// Acceptable queueing delay (RFC 8290, section 5.2.2).
+        target: Nanos [Time] or "5ms up to 100Mbit/s, less in proportion to the rate of endpoints' links, 50us from 10Gbit/s on",
+        /// Time in which at least one packet must have waited for less than the target: about the longest round trip
+        /// (RFC 8290, section 5.2.1).
+        interval: Nanos [Time] or "100ms up to 100Mbit/s, less in proportion to the rate, 1ms from 10Gbit/s on",
         /// Whether ECN-capable packets are marked in the place of drops (RFC 8290, section 5.2.6).
         ecn: bool [Boolean] default "true",
     }
@@ -223,16 +226,16 @@ keys! {
 keys! {
     /// Of PIE.
     pub struct Pie {
-        /// Delay that is wanted, QDELAY_REF (RFC 8033, section 4.2).
-        target: Nanos [Time] default "15ms",
+        /// Target queueing delay, QDELAY_REF (RFC 8033, section 4.2).
+        target: Nanos [Time] or "15ms up to 66Mbit/s, less in proportion to the rate of endpoints' links, 100us from 10Gbit/s on",
         /// Time between updates, T_UPDATE (RFC 8033, section 4.2).
-        update: Nanos [Time] default "15ms",
+        update: Nanos [Time] or "15ms up to 66Mbit/s, less in proportion to the rate, 100us from 10Gbit/s on",
         /// Gain on the distance from the target, per second (RFC 8033, section 4.2).
-        alpha: f64 [POSITIVE] default "0.125",
+        alpha: f64 [POSITIVE] or "0.125 up to 66Mbit/s, more in proportion to the rate, 18.75 from 10Gbit/s on",
         /// Gain on the change of the delay, per second (RFC 8033, section 4.2).
-        beta: f64 [POSITIVE] default "1.25",
-        /// Length of a burst that is let through, MAX_BURST (RFC 8033, section 4.4).
-        max_burst: Nanos [Delay] default "150ms",
+        beta: f64 [POSITIVE] or "1.25 up to 66Mbit/s, more in proportion to the rate, 187.5 from 10Gbit/s on",
+        /// Length of a burst that passes without drops, MAX_BURST (RFC 8033, section 4.4).
+        max_burst: Nanos [Delay] or "150ms up to 66Mbit/s, less in proportion to the rate, 1ms from 10Gbit/s on",
         /// Whether ECN-capable packets are marked in the place of drops.
         ecn: bool [Boolean] default "false",
         /// Drop probability beyond which packets are dropped all the same, mark_ecnth (RFC 8033, section
@@ -285,8 +288,9 @@ keys! {
         /// Least retransmission timeout. The default is that of Linux; data centres that tune for incast set
         /// 1 to 10 ms.
         min_rto: Nanos [Time] default "200ms",
-        /// Retransmission timeout before the first measurement (RFC 6298, rule 2.1).
-        initial_rto: Nanos [Time] default "1s",
+        /// Retransmission timeout before the first measurement of a round trip. Flows begin after the handshake,
+        /// which has measured one (RFC 6298, rule 2.2).
+        initial_rto: Nanos [Time] or "three round trips of the longest path without queues",
         /// Longest retransmission timeout (RFC 6298, rule 2.5).
         max_rto: Nanos [Time] default "1min",
         /// Full-size segments that one acknowledgement answers (RFC 5681, section 4.2).
@@ -655,12 +659,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn defaults_are_accepted_and_every_key_says_what_it_means() {
+    fn defaults_are_valid_and_every_key_is_documented() {
         SCHEMA.check();
     }
 
     #[test]
-    fn what_can_be_selected_is_what_there_is() {
+    fn selectable_names_are_the_implemented_ones() {
         let names =
             |section: &Section| -> Vec<&str> { section.choices().iter().map(|(name, _)| *name).collect() };
         let shapes = thalweg_network::topology::shapes::SHAPES.iter().map(|shape| shape.name);

@@ -76,17 +76,12 @@ impl Row for FlowRow {
     const ABOUT: &'static str = "A row for each flow that was completed, in the order of completion.";
     const COLUMNS: &'static [Column<FlowRow>] = &[
         column("flow", "", "number of the flow, in the order in which flows began", Count(|r| r.flow.into())),
-        column("source", "", "endpoint that sent it", Name(|r| &r.source)),
-        column("destination", "", "endpoint that received it", Name(|r| &r.destination)),
+        column("src", "", "endpoint that sent the flow", Name(|r| &r.src)),
+        column("dst", "", "endpoint that received the flow", Name(|r| &r.dst)),
         column("bytes", "B", "bytes of the application", Count(|r| r.bytes)),
         column("dscp", "", "differentiated services code point, 0 to 63", Number(|r| r.dscp.into())),
         column("start_ns", "ns", "emulated time at which it began", Count(|r| r.start_ns)),
-        column(
-            "completion_ns",
-            "ns",
-            "from then until its receiver had all of it",
-            Count(|r| r.completion_ns),
-        ),
+        column("fct_ns", "ns", "from then until its receiver had all of it", Count(|r| r.fct_ns)),
         column(
             "slowdown",
             "",
@@ -129,8 +124,18 @@ impl Row for LinkRow {
             "bytes over what the link could have carried, 0 to 1",
             Ratio(|r| r.utilisation),
         ),
-        column("marked", "packets", "packets marked at the sending port", Count(|r| r.marked)),
-        column("dropped", "packets", "packets dropped at the sending port", Count(|r| r.dropped)),
+        column(
+            "marked_packets",
+            "packets",
+            "packets marked at the sending port",
+            Count(|r| r.marked_packets),
+        ),
+        column(
+            "dropped_packets",
+            "packets",
+            "packets dropped at the sending port",
+            Count(|r| r.dropped_packets),
+        ),
     ];
 }
 

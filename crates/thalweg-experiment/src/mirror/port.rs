@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_come_in_the_order_of_their_times_until_the_experiment_ends() {
+    fn frames_arrive_in_order_of_time() {
         let topology = plan().topology;
         let mut feed = MirrorPort::new(plan(), &topology, "tor0").unwrap();
         let mut times = Vec::new();

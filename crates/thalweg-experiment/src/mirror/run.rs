@@ -103,7 +103,7 @@ mod tests {
         [[mirror]]\nrouter = \"leaf0\"\n[[mirror]]\nrouter = \"leaf1\"\n";
 
     #[test]
-    fn every_monitor_port_is_heard_and_hosts_take_another_address_when_told() {
+    fn every_monitor_port_is_read_and_hosts_change_addresses() {
         let plan = || Plan::new(&Experiment::parse(EXPERIMENT, "test").unwrap()).unwrap();
         let topology = plan().topology;
         let mut run = MirroredRun::new(plan(), &topology).unwrap();

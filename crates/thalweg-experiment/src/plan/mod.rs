@@ -5,7 +5,8 @@
 //! | `network` | a topology, and the names of its parts |
 //! | `scheme`, `transport` | how routers and endpoints behave |
 //! | `flows`, `packets` | what endpoints send |
-//! | `measure`, `mirror`, `failure` | what is written down, what is copied, and what breaks |
+//! | `measure`, `mirror`, `failure` | what is recorded, what is copied, and what breaks |
+//! | `warnings` | settings that are valid and probably not meant |
 
 mod failure;
 mod flows;
@@ -15,6 +16,7 @@ mod network;
 mod packets;
 mod scheme;
 mod transport;
+mod warnings;
 
 use thalweg_emulator::SlotClock;
 use thalweg_emulator::core::blueprint::Blueprint;
@@ -43,6 +45,8 @@ pub struct Plan {
     pub duration: Nanos,
     /// How much of it passes before anything counts.
     pub warm_up: Nanos,
+    /// How long the network may drain afterwards.
+    pub drain: Nanos,
     /// Name of the topology's shape or file.
     pub topology_name: String,
     /// Who is attached to whom.
@@ -67,6 +71,8 @@ pub struct Plan {
     pub monitors: Vec<Monitor>,
     /// What breaks, in order of time.
     pub events: Vec<Event>,
+    /// Settings that are valid and probably not meant.
+    pub warnings: Vec<String>,
 }
 
 impl Plan {
@@ -88,16 +94,19 @@ impl Plan {
         let topology_entry = experiment.one::<table::Topology>();
         let transport_entry = experiment.one::<table::Transport>();
         let (duration, warm_up) = (top.duration, top.warm_up);
+        let drain = top.drain.unwrap_or(Nanos(duration.0.saturating_mul(10)).max(Nanos::from_secs(1)));
         if warm_up >= duration {
             problems.0.push(top.refuse(Top::warm_up, "it must be shorter than the duration"));
         }
-        let scheme = problems.keep(scheme::scheme(&experiment.one::<table::Scheme>()));
         let topology = problems.keep(network::topology(experiment, &topology_entry))?;
         let Packet { mtu } = topology_entry.keys();
+        let Blueprint { clock, longest, .. } = Blueprint::new(&topology, mtu, 0);
+        let scheme = problems.keep(scheme::scheme(&experiment.one::<table::Scheme>(), clock.rate));
         let stage = Stage {
             experiment,
             topology: &topology,
-            clock: Blueprint::new(&topology, mtu, 0).clock,
+            clock,
+            longest,
             seed: top.seed,
             until: Timestamp(duration.0),
         };
@@ -125,11 +134,12 @@ impl Plan {
             .filter_map(|entry| problems.keep(failure::events(&entry, &topology)));
         let events = failure::in_order(events.flatten().collect());
         let (scheme, hosts, measure) = (scheme?, hosts?, measure?);
-        let plan = Plan {
+        let mut plan = Plan {
             name: network::name_of(experiment),
             seed: stage.seed,
             duration,
             warm_up,
+            drain,
             topology_name: network::topology_name(&topology_entry),
             mtu,
             balance: match experiment.one::<Routing>().balance {
@@ -144,8 +154,10 @@ impl Plan {
             measure,
             monitors,
             events,
+            warnings: Vec::new(),
             topology,
         };
+        plan.warnings = warnings::of(&plan);
         if let Err(error) = thalweg_emulator::build::check(&plan.scheme, &plan.blueprint()) {
             problems.0.push(topology_entry.refuse("", error.to_string()));
         }
@@ -167,6 +179,8 @@ struct Stage<'a> {
     experiment: &'a Experiment,
     topology: &'a Topology,
     clock: SlotClock,
+    /// Bytes of the longest packet, framing included.
+    longest: u16,
     seed: u64,
     until: Timestamp,
 }

@@ -76,7 +76,7 @@ fn class(index: usize, rows: &[&FlowRow]) -> Option<Class> {
     Some(Class {
         style: index,
         name: format!("{}, {}", SIZE_CLASSES[index].0, sizes_of_class(index)),
-        completions: distribution(|row| row.completion_ns as f64),
+        completions: distribution(|row| row.fct_ns as f64),
         slowdowns: distribution(|row| row.slowdown),
     })
 }
@@ -135,7 +135,7 @@ fn table(
         let Distribution { sorted, spread } = distribution(class);
         let cells = match sorted.len() {
             0 => [0.0, f64::NAN, f64::NAN].map(number),
-            flows => [number(flows as f64), label(spread.median), label(spread.p99)],
+            flows => [number(flows as f64), label(spread.p50), label(spread.p99)],
         };
         (class.style, class.name.clone(), cells)
     };

@@ -26,7 +26,7 @@ impl Queue<'_> {
     fn strip(self) -> Strip {
         let ((router, port, to), spread) = (self.port, self.spread);
         let notes = vec![
-            format!("mean {}, median {}", number(spread.mean), number(spread.median)),
+            format!("mean {}, median {}", number(spread.mean), number(spread.p50)),
             format!("p99 {}, max {}", number(spread.p99), number(spread.max)),
             format!("port {port}"),
         ];

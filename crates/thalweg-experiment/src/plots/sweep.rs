@@ -74,7 +74,7 @@ fn slowdowns() -> Vec<Metric> {
     });
     let unfinished = Metric::new("Flows unfinished at the end", |run: &Results| {
         let flows = run.summary.flows;
-        share(flows.unfinished, flows.started.saturating_sub(flows.endless))
+        share(flows.unfinished, flows.started.saturating_sub(flows.unbounded))
     });
     classes.chain([unfinished.share()]).collect()
 }

@@ -33,7 +33,7 @@ impl Carried {
             self.bytes += row.bytes;
             self.nanoseconds += row.interval_ns;
             self.busy += row.utilisation * row.interval_ns as f64;
-            self.dropped += row.dropped;
+            self.dropped += row.dropped_packets;
         }
     }
 

@@ -3,4 +3,5 @@
 //! The tests are in this crate because it compiles first.
 
 mod crates;
+mod documents;
 mod modules;

@@ -29,7 +29,7 @@ fn steps() -> impl Strategy<Value = Vec<(usize, usize, Step)>> {
     prop::collection::vec((0..PORTS, 0..FLOWS, step), 1..300)
 }
 
-/// The plain version of a port: a queue for each flow, and two of flows.
+/// A plain model of a port: a queue per flow, and two lists of flows.
 #[derive(Clone, Default)]
 struct Plain {
     queues: [VecDeque<Stamped>; FLOWS],
