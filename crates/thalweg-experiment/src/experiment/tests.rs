@@ -16,7 +16,7 @@ fn refused(text: &str, expected: &[&str]) {
     assert_eq!(message.lines().collect::<Vec<_>>(), expected);
 }
 
-/// What an experiment says, but for the lines that say it.
+/// The content of an experiment without line numbers.
 fn meaning(experiment: &Experiment) -> Vec<(String, Vec<(&'static str, String)>)> {
     let said = |entry: &Entry| {
         let keys = entry.section.keys_for(entry.chosen());

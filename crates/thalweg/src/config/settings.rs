@@ -123,7 +123,7 @@ section! {
         /// line-rate adapts the probability to the packet rate. correct samples only once the error bound holds. The tasks
         /// distinct and spread always process every packet.
         sampling: Sampling [parsed::<Sampling>("1, 1/2, 1/4, ... 1/1024, line-rate or correct")] default "1" with flag("HOW"),
-        /// Keep the exact flow table and detect cheetah flows beside the tasks.
+        /// Keep the exact flow table and detect cheetah flows in addition to the tasks.
         ///
         /// Without the table, memory use is bounded by the sketches.
         table: bool [Boolean] default "true" with flag("BOOL").opposite("no-table", "Run without the flow table and without cheetah flow detection.\n\nMemory use is then bounded by the sketches. Needs --tasks."),
@@ -249,12 +249,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn defaults_and_examples_are_accepted_and_every_key_says_what_it_means() {
+    fn defaults_and_examples_are_valid_and_every_key_is_documented() {
         SCHEMA.check();
     }
 
     #[test]
-    fn every_key_is_a_flag_and_no_two_share_a_name() {
+    fn every_key_has_a_flag_and_a_unique_name() {
         let mut flags: Vec<String> = keys().map(|(_, key)| key.flag_name().expect("a flag")).collect();
         let mut names: Vec<&str> = keys().map(|(_, key)| key.name).collect();
         let count = names.len();

@@ -31,10 +31,10 @@ pub fn control(control: &control::Control) -> Control {
             .into_iter()
             .map(|(host, actions)| Unresponsive { host: names.host(host).to_owned(), actions })
             .collect(),
-        astray: report.astray.iter().map(pin).collect(),
+        astray: report.broken_paths.iter().map(pin).collect(),
         counts: ControlCounts {
-            notices: control.notices(),
-            notices_lost: control.notices_lost(),
+            notices: control.events(),
+            notices_lost: control.events_lost(),
             congestions: counters.congestions,
             polls: counters.polls,
             goes,
@@ -57,8 +57,8 @@ pub fn control(control: &control::Control) -> Control {
 
 /// The ways from one host to another.
 pub fn ways(report: PathsReport) -> Ways {
-    let PathsReport { pair, pinned, ways, names } = report;
-    let way = |way: control::Way| Way {
+    let PathsReport { pair, pinned, paths, names } = report;
+    let way = |way: control::PathInfo| Way {
         address: way.address,
         destination_mac: way.mac.to_string(),
         links: way.links.iter().map(|&link| names.link(link).to_owned()).collect(),
@@ -68,7 +68,7 @@ pub fn ways(report: PathsReport) -> Ways {
         source: names.host(pair.source).to_owned(),
         destination: names.host(pair.destination).to_owned(),
         pinned,
-        ways: ways.into_iter().map(way).collect(),
+        ways: paths.into_iter().map(way).collect(),
     }
 }
 

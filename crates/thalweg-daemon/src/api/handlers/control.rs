@@ -59,7 +59,7 @@ pub(in crate::api) fn actions(
 /// `GET /v1/control/ways/{source}/{destination}`
 pub(in crate::api) fn ways(api: &Api, Path(ends): Path<Ends>) -> Result<Json<Ways>, Problem> {
     let ways =
-        controller(api)?.state().ways(&ends.source, &ends.destination).map_err(|error| wrong(&error))?;
+        controller(api)?.state().paths(&ends.source, &ends.destination).map_err(|error| wrong(&error))?;
     Ok(Json(convert::ways(ways)))
 }
 

@@ -6,7 +6,7 @@ use thalweg_api::problem::{Code, Problem};
 use thalweg_api::{Event, LinkName};
 
 use crate::api::Api;
-use crate::api::events::{self, EVENT_STREAM, EventFilter, EventId, Kinds, Subscription};
+use crate::api::events::{self, EVENT_STREAM, EventFilter, EventId, EventTypes, Subscription};
 use thalweg_http::input::{Content, LastEventId, Query};
 use thalweg_http::output::Output;
 use thalweg_http::parameters::Parsed;
@@ -18,7 +18,7 @@ pub(in crate::api) struct Wanted {
     /// Only events of these types, separated by commas: link, address_change, cheetah, cheetah_end, collector, decision,
     /// action.
     #[schemars(example = &"link,collector")]
-    kind: Option<Parsed<Kinds>>,
+    kind: Option<Parsed<EventTypes>>,
     /// Only events of this link: SWITCH:pPORT:WAY.
     #[schemars(example = &"tor0:p3:out")]
     link: Option<Parsed<LinkName>>,
@@ -45,7 +45,7 @@ impl Output for EventStream {
     fn into_reply(self) -> Result<Reply, Problem> {
         let EventStream { api, subscription } = self;
         let writer =
-            Writer::new(move |admission, pieces| events::stream(api, subscription, admission, pieces));
+            Writer::new(move |admission, sender| events::stream(api, subscription, admission, sender));
         Ok(Reply::Stream { media_type: EVENT_STREAM, writer })
     }
 }
@@ -68,14 +68,14 @@ pub(in crate::api) fn subscribe(
             "there are as many subscribers as there may be (api.max_subscribers)",
         )
     })?;
-    let is_of_other_run = after.is_some_and(|after| after.run.is_some_and(|run| run != api.run()));
+    let is_other_run = after.is_some_and(|after| after.run.is_some_and(|run| run != api.run()));
     let after = match after {
         // All that is left of this run is news.
-        Some(_) if is_of_other_run => Some(api.parts().hub.oldest_id() - 1),
+        Some(_) if is_other_run => Some(api.parts().hub.oldest_id() - 1),
         after => after.map(|after| after.id),
     };
     let subscriber = api.parts().hub.subscribe(after);
-    let subscription = Subscription { filter, subscriber, is_of_other_run, _pass: pass };
+    let subscription = Subscription { filter, subscriber, is_other_run, _pass: pass };
     Ok(EventStream { api: api.clone(), subscription })
 }
 

@@ -1,4 +1,4 @@
-//! What sketches say.
+//! Results of measurement tasks.
 
 use thalweg_api::Tasks;
 use thalweg_api::problem::Problem;

@@ -1,4 +1,4 @@
-//! The network as it is known, and new versions of it.
+//! The network topology.
 
 use hyper::body::Bytes;
 use schemars::SchemaGenerator;
@@ -14,7 +14,7 @@ use thalweg_http::output::{Json, OneOf, Output};
 use thalweg_http::reply::{JSON, Reply};
 use thalweg_http::request::Request;
 
-/// TOML; there is no registered media type that is more specific.
+/// TOML. No more specific media type is registered.
 const TOML: &str = "application/toml";
 
 /// A network as in a topology file, as TOML.
@@ -51,7 +51,7 @@ impl Input for GivenNetwork {
 /// `GET /v1/topology`
 pub(in crate::api) fn get(api: &Api, accept: Accept) -> Result<OneOf<Json<Topology>, TomlNetwork>, Problem> {
     let Some(versions) = api.parts().network.versions() else {
-        return Err(Problem::new(Code::NotFound, "no topology is configured, and none has been put here"));
+        return Err(Problem::new(Code::NotFound, "no topology is configured or has been uploaded"));
     };
     let newest = versions.newest();
     if accept.names(TOML) {
@@ -71,7 +71,7 @@ pub(in crate::api) fn put(api: &Api, given: GivenNetwork) -> Result<Json<NewTopo
         Some(JSON) => NetworkState::from_json(text, "body"),
         Some(TOML) => NetworkState::from_toml(text, "body"),
         _ => {
-            let detail = format!("a topology is {JSON} or {TOML}: say which as Content-Type");
+            let detail = format!("unsupported Content-Type: expected {JSON} or {TOML}");
             return Err(Problem::new(Code::UnsupportedMediaType, detail));
         }
     };
@@ -89,6 +89,5 @@ fn wrong(error: &TopologyFileError) -> Problem {
     let problems = error.problems.iter();
     let errors =
         problems.map(|problem| BodyError { line: problem.line(), message: problem.kind.to_string() });
-    Problem::new(Code::BadBody, "the topology is refused, and nothing has changed")
-        .with_errors(errors.collect())
+    Problem::new(Code::BadBody, "invalid topology, nothing changed").with_errors(errors.collect())
 }

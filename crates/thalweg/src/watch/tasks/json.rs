@@ -8,7 +8,7 @@ use thalweg_wire::{FlowKey, Timestamp};
 use crate::figures::Number;
 use crate::watch::json::Flow;
 use thalweg_watch::json::answer::{Style, TableJson};
-use thalweg_watch::tasks::{Finished, Health, TaskLedger};
+use thalweg_watch::tasks::{FinishedWindow, Health, TaskLedger};
 
 /// A window, or several.
 #[derive(Debug, Serialize)]
@@ -74,8 +74,8 @@ impl Style for LineStyle {
     }
 }
 
-impl From<&Finished> for WindowLine {
-    fn from(finished: &Finished) -> WindowLine {
+impl From<&FinishedWindow> for WindowLine {
+    fn from(finished: &FinishedWindow) -> WindowLine {
         let WindowReport { windows, start, end, tally, results, .. } = &finished.report;
         let answer = |result: &TaskResult| {
             let health = finished.health.get(result.task).copied().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Messages of every kind that has a structure of its own, and a few that are broken.
+//! Messages of every kind with its own structure, and some invalid ones.
 
 use thalweg_wire::MacAddress;
 use thalweg_wire::openflow::multipart::{
