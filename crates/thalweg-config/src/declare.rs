@@ -1,5 +1,5 @@
-//! Macros that declare each section once. A declaration generates a type with one field per key, and the table that drives
-//! parsing, validation, printing, reference pages, flags, sweeps and JSON Schema.
+//! Macros that declare each section once. A declaration generates a type with one field per key, and the table that
+//! drives parsing, validation, printing, reference pages, flags, sweeps and JSON Schema.
 
 use super::{Entry, Group, Section};
 
@@ -43,8 +43,8 @@ pub trait Declared: Sized {
 /// ```
 ///
 /// A key has a type, a [kind](crate::kind) in brackets that parses it, and a default: `default` and a value, `or` and a
-/// description (the field is then an `Option`), or none (`needed`). Its doc comment appears in help and in the reference.
-/// `with` adds a [flag](crate::section::flag). Each key's name is also a constant, for messages.
+/// description (the field is then an `Option`), or none (`needed`). Its doc comment appears in help and in the
+/// reference. `with` adds a [flag](crate::section::flag). Each key's name is also a constant, for messages.
 #[macro_export]
 macro_rules! keys {
     (
@@ -135,8 +135,8 @@ macro_rules! keys {
 /// }
 /// ```
 ///
-/// A `struct` is a section of keys. An `enum` is a section with a selector: each variant lists the groups of keys of one
-/// choice. Brackets around the heading allow the section to repeat; `max` limits how often.
+/// A `struct` is a section of keys. An `enum` is a section with a selector: each variant lists the groups of keys of
+/// one choice. Brackets around the heading allow the section to repeat; `max` limits how often.
 #[macro_export]
 macro_rules! section {
     (

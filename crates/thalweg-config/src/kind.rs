@@ -156,7 +156,8 @@ plain_kind!(
     Boolean reads bool, Form::Boolean, bool::expected(), <bool as Quantity>::read, <bool as Quantity>::schema()
 );
 
-/// An integer from the first to the second, both included. Parses to any integer type; values beyond the type are rejected.
+/// An integer from the first to the second, both included. Parses to any integer type; values beyond the type are
+/// rejected.
 #[derive(Clone, Copy, Debug)]
 pub struct Whole(pub u64, pub u64);
 

@@ -226,7 +226,8 @@ impl Entry {
         self.last(name).map(|assignment| &assignment.value_place)
     }
 
-    /// Returns a problem with the value of key `name`, at the place of the key, or of the section if the key is not set.
+    /// Returns a problem with the value of key `name`, at the place of the key, or of the section if the key is not
+    /// set.
     pub fn refuse(&self, name: &'static str, reason: impl Into<String>) -> Problem {
         let place = self.last(name).map_or(&self.place, |assignment| &assignment.place).clone();
         let key = if name.is_empty() { self.section.name } else { name };

@@ -1,7 +1,7 @@
 //! Line wrapping.
 
-/// Wraps text at `width` characters; longer words get a line of their own. The first line begins with `first`, the others
-/// with `rest`. Ends in a newline.
+/// Wraps text at `width` characters; longer words get a line of their own. The first line begins with `first`, the
+/// others with `rest`. Ends in a newline.
 pub fn wrapped(text: &str, first: &str, rest: &str, width: usize) -> String {
     let mut out = first.to_owned();
     let mut length = first.chars().count();

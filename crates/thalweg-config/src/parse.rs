@@ -38,7 +38,8 @@ impl Document {
         if problems.is_empty() { Ok(document) } else { Err(document.error(problems)) }
     }
 
-    /// Parses the valid parts of a text, and returns the problems of the rest. `file` is the name of the file for messages.
+    /// Parses the valid parts of a text, and returns the problems of the rest. `file` is the name of the file for
+    /// messages.
     ///
     /// # Errors
     /// Returns the first syntax error.
@@ -297,8 +298,8 @@ impl Reader<'_> {
         (self.document, self.problems)
     }
 
-    /// Returns the choice that a key belongs to: the selected one. If the selector is not set and its default depends on
-    /// other keys, returns the first choice that has such a key.
+    /// Returns the choice that a key belongs to: the selected one. If the selector is not set and its default depends
+    /// on other keys, returns the first choice that has such a key.
     fn chosen_for(&self, index: usize, name: &str) -> String {
         let entry = &self.document.entries[index];
         let (section, chosen) = (entry.section, &entry.chosen);

@@ -1,6 +1,7 @@
 //! Schemas of configuration files: sections, keys, defaults.
 //!
-//! The macros [`section!`](crate::section) and [`keys!`](crate::keys) generate these tables, and a type for each section.
+//! The macros [`section!`](crate::section) and [`keys!`](crate::keys) generate these tables, and a type for each
+//! section.
 
 use std::fmt;
 
@@ -16,7 +17,8 @@ pub struct Schema {
     pub file_kind: &'static str,
     /// The sections in the order in which a document is printed. A section without a name has the top-level keys.
     pub sections: &'static [&'static Section],
-    /// Returns the choice of a selector that is not set and has no default value, once all other selectors are resolved.
+    /// Returns the choice of a selector that is not set and has no default value, once all other selectors are
+    /// resolved.
     pub default_choice: fn(&Document, &'static Section) -> &'static str,
     /// Whether files may also be JSON. Messages then avoid TOML syntax.
     pub may_be_json: bool,
@@ -30,8 +32,8 @@ impl Schema {
 }
 
 impl Schema {
-    /// Checks the declarations, for tests: keys accept their defaults and samples, key names are unique, every key has a
-    /// meaning.
+    /// Checks the declarations, for tests: keys accept their defaults and samples, key names are unique, every key has
+    /// a meaning.
     ///
     /// # Panics
     /// If a check fails.

@@ -10,8 +10,9 @@ use super::{Document, Key};
 impl Document {
     /// Sets the key at `path` to `value`. `flag` is the text that the user typed, for messages.
     ///
-    /// `SECTION.KEY` sets the key in all sections of that name to which it applies. `SECTION.CHOICE.KEY` sets a key that
-    /// applies while `CHOICE` is selected. `SECTION` sets its selector. `KEY` alone suffices if one section has it.
+    /// `SECTION.KEY` sets the key in all sections of that name to which it applies. `SECTION.CHOICE.KEY` sets a key
+    /// that applies while `CHOICE` is selected. `SECTION` sets its selector. `KEY` alone suffices if one section has
+    /// it.
     ///
     /// # Errors
     /// If the key does not exist, or does not accept the value.

@@ -136,8 +136,8 @@ fn parse_json(text: &str) -> Result<Table, SyntaxError> {
     }
 }
 
-/// Parses a value that is a slice of `text`. The values inside a list or an object stay slices of the text until they are
-/// parsed, which gives their places. Each is scanned once per level.
+/// Parses a value that is a slice of `text`. The values inside a list or an object stay slices of the text until they
+/// are parsed, which gives their places. Each is scanned once per level.
 fn json_value(text: &str, raw: &RawValue, depth: usize) -> Result<Node, SyntaxError> {
     let start = raw.get().as_ptr() as usize - text.as_ptr() as usize;
     let span = start..start + raw.get().len();

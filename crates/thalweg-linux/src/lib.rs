@@ -10,8 +10,8 @@
 //! | [`namespace`] | network namespaces (network_namespaces(7)) |
 //! | [`privileges`] | dropping capabilities and root (capabilities(7)) |
 //!
-//! All calls block until the kernel replies. No threads, no event loop, no state except descriptors. Errors are those of the
-//! kernel plus the failed operation. Only `socket`, `netdevice`, `bpf` and `privileges` contain `unsafe`.
+//! All calls block until the kernel replies. No threads, no event loop, no state except descriptors. Errors are those
+//! of the kernel plus the failed operation. Only `socket`, `netdevice`, `bpf` and `privileges` contain `unsafe`.
 
 pub mod bpf;
 pub mod namespace;

@@ -120,8 +120,8 @@ impl Namespace {
         here.is_ok_and(|here| identity(&self.path()).is_ok_and(|other| other == here))
     }
 
-    /// Runs `work` in a thread inside the namespace. Sockets that it opens stay in the namespace. Needs no privilege if the
-    /// calling thread is already there.
+    /// Runs `work` in a thread inside the namespace. Sockets that it opens stay in the namespace. Needs no privilege if
+    /// the calling thread is already there.
     ///
     /// # Errors
     /// If the namespace cannot be entered.

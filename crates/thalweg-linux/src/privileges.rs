@@ -1,11 +1,11 @@
 //! Drops privileges permanently, once everything that needs them is open.
 //!
-//! Capturing needs CAP_NET_RAW to open sockets, and no capability to read from them. [`drop_privileges`] limits the harm
-//! that hostile packets could do through a parser. It empties all capability sets (capabilities(7)), prevents regaining
-//! capabilities by exec (PR_SET_NO_NEW_PRIVS), and changes the user if the process runs as root.
+//! Capturing needs CAP_NET_RAW to open sockets, and no capability to read from them. [`drop_privileges`] limits the
+//! harm that hostile packets could do through a parser. It empties all capability sets (capabilities(7)), prevents
+//! regaining capabilities by exec (PR_SET_NO_NEW_PRIVS), and changes the user if the process runs as root.
 //!
-//! The new user is the one who started a set-user-ID program, else the one who called `sudo`, who keeps access to files and
-//! the terminal, else `nobody`. Files that only root may open must be open before.
+//! The new user is the one who started a set-user-ID program, else the one who called `sudo`, who keeps access to files
+//! and the terminal, else `nobody`. Files that only root may open must be open before.
 
 #![expect(unsafe_code, reason = "system calls that change the process's identity")]
 
@@ -30,8 +30,8 @@ pub struct Dropped {
     pub kept: Vec<Capability>,
     /// The change of the user.
     pub user: UserChange,
-    /// Whether the bounding set contains no other capabilities. Emptying it requires CAP_SETPCAP and is optional, because
-    /// PR_SET_NO_NEW_PRIVS has the same effect.
+    /// Whether the bounding set contains no other capabilities. Emptying it requires CAP_SETPCAP and is optional,
+    /// because PR_SET_NO_NEW_PRIVS has the same effect.
     pub is_bounding_set_empty: bool,
 }
 
@@ -96,8 +96,8 @@ pub enum PrivilegeError {
 /// starts**: capabilities belong to threads, and new threads inherit those of their parent.
 ///
 /// # Errors
-/// If a privilege would remain; the process should then exit. Failing to change the user in a container is not an error,
-/// but part of the result.
+/// If a privilege would remain; the process should then exit. Failing to change the user in a container is not an
+/// error, but part of the result.
 pub fn drop_privileges() -> Result<Dropped, PrivilegeError> {
     drop_privileges_except(Keep::Nothing, None)
 }
@@ -107,8 +107,8 @@ pub fn drop_privileges() -> Result<Dropped, PrivilegeError> {
 pub enum Keep {
     /// No capability.
     Nothing,
-    /// The capabilities to open an interface, as far as the process has them: CAP_NET_RAW, and for AF_XDP CAP_NET_ADMIN,
-    /// CAP_BPF and CAP_IPC_LOCK. For a daemon that reopens an interface when it returns.
+    /// The capabilities to open an interface, as far as the process has them: CAP_NET_RAW, and for AF_XDP
+    /// CAP_NET_ADMIN, CAP_BPF and CAP_IPC_LOCK. For a daemon that reopens an interface when it returns.
     Capture,
 }
 

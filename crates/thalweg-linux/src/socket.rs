@@ -1,4 +1,5 @@
-//! Safe functions for the system calls that packet sockets, XDP sockets and netlink share. Errors are those of the kernel.
+//! Safe functions for the system calls that packet sockets, XDP sockets and netlink share. Errors are those of the
+//! kernel.
 
 #![expect(unsafe_code, reason = "system calls that take pointers")]
 

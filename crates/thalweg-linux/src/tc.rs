@@ -91,8 +91,8 @@ impl Netlink {
         self.set_queue(request, interface)
     }
 
-    /// Attaches a program of kind [`Classifier`](crate::bpf::ProgramKind::Classifier) to the ingress of an interface, which
-    /// must have the [hook](Self::add_ingress_hook). The kernel keeps the program with the interface.
+    /// Attaches a program of kind [`Classifier`](crate::bpf::ProgramKind::Classifier) to the ingress of an interface,
+    /// which must have the [hook](Self::add_ingress_hook). The kernel keeps the program with the interface.
     ///
     /// # Errors
     /// If the interface has another program, or this process lacks the privilege.
@@ -153,8 +153,8 @@ fn queue_request(kind: u16, interface: u32, handle: u32, parent: u32, info: u32)
 }
 
 impl TokenBucket {
-    /// Encodes `struct tc_tbf_qopt` (linux/pkt_sched.h): two rates, then limit, buffer and MTU. No peak rate is set, and the
-    /// bucket size has its own attribute in bytes.
+    /// Encodes `struct tc_tbf_qopt` (linux/pkt_sched.h): two rates, then limit, buffer and MTU. No peak rate is set,
+    /// and the bucket size has its own attribute in bytes.
     fn parameters(&self) -> [u8; 36] {
         let mut bytes = [0; 36];
         bytes[1] = LINK_LAYER_ETHERNET;

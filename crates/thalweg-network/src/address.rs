@@ -5,12 +5,12 @@
 //! | MAC | `02:54:57:AA:EE:EE` | `AA` is the number of the address, 0 for the base; `EEEE` is `E`, big-endian |
 //! | IPv4 | `10.0.0.1` to `10.0.255.255` | `10.0.0.1 + E` |
 //!
-//! The MAC addresses are unicast and locally administered (first octet `x2`; RFC 9542, section 2.1). All addresses of one
-//! endpoint differ in one octet only, so they are easy to read.
+//! The MAC addresses are unicast and locally administered (first octet `x2`; RFC 9542, section 2.1). All addresses of
+//! one endpoint differ in one octet only, so they are easy to read.
 //!
 //! A shadow address (Rasley et al., "Planck", SIGCOMM 2014, section 6.2) is a further destination address of the same
-//! endpoint for which switches have another path. Changing the destination MAC address of a flow reroutes it, and the last
-//! switch restores the base address. The paper uses three shadow addresses; this format allows 255.
+//! endpoint for which switches have another path. Changing the destination MAC address of a flow reroutes it, and the
+//! last switch restores the base address. The paper uses three shadow addresses; this format allows 255.
 
 use std::net::Ipv4Addr;
 
@@ -37,8 +37,8 @@ pub const fn shadow_mac(endpoint: EndpointId, address: u8) -> MacAddress {
     MacAddress([PREFIX[0], PREFIX[1], PREFIX[2], address, high, low])
 }
 
-/// Returns the endpoint and the address number of a default or shadow MAC address; `None` for other addresses. The inverse
-/// of [`shadow_mac`].
+/// Returns the endpoint and the address number of a default or shadow MAC address; `None` for other addresses. The
+/// inverse of [`shadow_mac`].
 #[inline]
 pub const fn parse_shadow_mac(mac: MacAddress) -> Option<(EndpointId, u8)> {
     match mac.0 {

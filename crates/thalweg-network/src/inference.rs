@@ -1,9 +1,9 @@
 //! Infers the input port, output port and path of a packet from its headers.
 //!
 //! A mirrored packet does not carry its input and output ports. The rules of all switches determine both, as long as
-//! routing is deterministic, ECMP with a known hash included (Rasley et al., "Planck", SIGCOMM 2014, section 3.2.1). The
-//! path of a packet depends on its source and destination MAC addresses, and under ECMP on its flow number, which its
-//! [ports](crate::routing::flow_ports) encode.
+//! routing is deterministic, ECMP with a known hash included (Rasley et al., "Planck", SIGCOMM 2014, section 3.2.1).
+//! The path of a packet depends on its source and destination MAC addresses, and under ECMP on its flow number, which
+//! its [ports](crate::routing::flow_ports) encode.
 //!
 //! The inference follows the path from the source to the router that mirrored the packet, and no further.
 //!
@@ -11,16 +11,16 @@
 //! The returned ports are those that the packet used, as long as the state matches the switches. A port that cannot be
 //! inferred is `None`, and a [`Case`] gives the reason. In particular:
 //! - Packets keep a *shadow address* up to the last switch, which restores the base address (section 6.2). A switch may
-//!   mirror a packet before or after that. So at the destination's switch a packet with the base address may have followed
-//!   the path of any address. The output port is the same for all of them. The input port is known if all these paths
-//!   share it, and unknown ([`Case::Rewritten`]) otherwise. If switches do not restore base addresses
+//!   mirror a packet before or after that. So at the destination's switch a packet with the base address may have
+//!   followed the path of any address. The output port is the same for all of them. The input port is known if all
+//!   these paths share it, and unknown ([`Case::Rewritten`]) otherwise. If switches do not restore base addresses
 //!   ([`Forwarding::with_write_back`]), a base address is unambiguous.
 //! - A packet in a loop has the input port of its first arrival.
 //!
 //! # Cost
-//! Two address look-ups, then one table look-up or hash per router up to the requested one, and at the last switch one path
-//! per address of an endpoint. No allocation. In a fat tree of 1,024 endpoints this takes about 100 ns with ECMP, 150 ns
-//! with tables, and 500 ns at the last switch with four addresses.
+//! Two address look-ups, then one table look-up or hash per router up to the requested one, and at the last switch one
+//! path per address of an endpoint. No allocation. In a fat tree of 1,024 endpoints this takes about 100 ns with ECMP,
+//! 150 ns with tables, and 500 ns at the last switch with four addresses.
 
 #[cfg(test)]
 mod tests;
@@ -60,10 +60,11 @@ pub enum Case {
     UnknownDestination,
     /// The destination is a multicast or broadcast address. The input port is known if the source is at this router.
     Group,
-    /// The packet has no port numbers (a later fragment), which ECMP hashes. Only ports that do not depend on them are known.
+    /// The packet has no port numbers (a later fragment), which ECMP hashes. Only ports that do not depend on them are
+    /// known.
     NoPorts,
-    /// A router before this one has no route to the destination, or the packet loops: neither port is known. Or this router
-    /// has no route: the input port is known.
+    /// A router before this one has no route to the destination, or the packet loops: neither port is known. Or this
+    /// router has no route: the input port is known.
     NoRoute,
     /// The path does not include this router. Neither port is known.
     OffPath,
@@ -112,7 +113,8 @@ impl Case {
     }
 }
 
-/// The certainty about which version of the network's state forwarded a packet. See [`versions`](crate::versions#attribution).
+/// The certainty about which version of the network's state forwarded a packet. See
+/// [`versions`](crate::versions#attribution).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Certainty {
@@ -192,8 +194,8 @@ struct Headers {
 }
 
 impl NetworkState {
-    /// Returns the ports of `router` that a packet with these headers used, and whether both are known. A router that does
-    /// not exist is on no path.
+    /// Returns the ports of `router` that a packet with these headers used, and whether both are known. A router that
+    /// does not exist is on no path.
     pub fn ports(&self, router: RouterId, ethernet: &EthernetAddresses, key: &FlowKey) -> (Ports, Case) {
         if router.index() >= self.topology().routers().len() {
             return (Ports::default(), Case::OffPath);
@@ -215,7 +217,8 @@ impl NetworkState {
         }
     }
 
-    /// Returns the whole path of a packet with these headers; its destination address is not treated as possibly rewritten.
+    /// Returns the whole path of a packet with these headers; its destination address is not treated as possibly
+    /// rewritten.
     ///
     /// # Errors
     /// If the headers do not determine the path, or the packet does not arrive.
@@ -312,8 +315,8 @@ impl NetworkState {
         Ok(input)
     }
 
-    /// Whether a packet to a base address at its last switch may have arrived by a port other than `input`, under another
-    /// address.
+    /// Whether a packet to a base address at its last switch may have arrived by a port other than `input`, under
+    /// another address.
     #[inline]
     fn may_be_rewritten(
         &self,

@@ -186,7 +186,8 @@ impl Topology {
         self.entries(router).len()
     }
 
-    /// Returns the number of ports that lead to endpoints. These are the first ports of the router; the others lead to routers.
+    /// Returns the number of ports that lead to endpoints. These are the first ports of the router; the others lead to
+    /// routers.
     ///
     /// # Panics
     /// If the router does not exist.
@@ -270,8 +271,8 @@ impl Topology {
         if address == 0 { base } else { address::shadow_mac(endpoint, address) }
     }
 
-    /// Returns the endpoint with this MAC address and the number of the address; the inverse of [`mac`](Self::mac). O(1) for
-    /// addresses of the default form, else a binary search.
+    /// Returns the endpoint with this MAC address and the number of the address; the inverse of [`mac`](Self::mac).
+    /// O(1) for addresses of the default form, else a binary search.
     pub fn endpoint_with_mac(&self, mac: MacAddress) -> Option<(EndpointId, u8)> {
         match address::parse_shadow_mac(mac) {
             Some((endpoint, address)) => {

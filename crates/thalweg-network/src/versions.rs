@@ -1,7 +1,7 @@
 //! The history of a network's states, and the state that was active when a packet was forwarded.
 //!
-//! Each [`NetworkState`] has a version number, from 1, and the packet time at which it becomes active. It stays active until
-//! the next version. The last versions are kept, 8 by default.
+//! Each [`NetworkState`] has a version number, from 1, and the packet time at which it becomes active. It stays active
+//! until the next version. The last versions are kept, 8 by default.
 //!
 //! # Attribution
 //! A mirrored packet arrives at the collector after it was forwarded, delayed by propagation and by the buffer of the
@@ -17,9 +17,9 @@
 //! | several that disagree | the newest whose path includes the router, else the newest | `Ambiguous` |
 //! | at least one that is no longer kept | as above among the kept ones, else the oldest | `Forgotten` |
 //!
-//! The newest wins because a change moves traffic: most packets after it follow the new paths. During a change one switch
-//! may forward a packet under the old version and the next switch under the new one. Within the settling time its ports
-//! may belong to neither path.
+//! The newest wins because a change moves traffic: most packets after it follow the new paths. During a change one
+//! switch may forward a packet under the old version and the next switch under the new one. Within the settling time
+//! its ports may belong to neither path.
 //!
 //! Example: the table of a switch changes at 1 s.
 //!
@@ -99,8 +99,8 @@ pub struct Versions {
     forgotten: u64,
 }
 
-/// The candidates for packets of some time. The inference from the same headers is the same within one phase, so it may be
-/// cached per phase.
+/// The candidates for packets of some time. The inference from the same headers is the same within one phase, so it may
+/// be cached per phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Phase {
     /// The newest candidate, which is the active version.
@@ -163,8 +163,8 @@ impl Versions {
         Versions { settle, ..self }
     }
 
-    /// Adds a state that is active from packet time `from`, and returns its version number. Drops the oldest version if too
-    /// many are kept. A version with the same start as the newest replaces it.
+    /// Adds a state that is active from packet time `from`, and returns its version number. Drops the oldest version if
+    /// too many are kept. A version with the same start as the newest replaces it.
     ///
     /// # Errors
     /// If it starts before the newest version, or renumbers a router.
@@ -236,9 +236,9 @@ impl Versions {
         Inference { ports, case, version, certainty }
     }
 
-    /// Infers the ports and the whole path. The path is `None` if it does not include the router, does not arrive, or does not
-    /// follow from the headers. The certainty covers the path: two versions may agree on the ports of one router but not on
-    /// the rest.
+    /// Infers the ports and the whole path. The path is `None` if it does not include the router, does not arrive, or
+    /// does not follow from the headers. The certainty covers the path: two versions may agree on the ports of one
+    /// router but not on the rest.
     pub fn infer_path(
         &self,
         router: RouterId,
@@ -256,8 +256,8 @@ impl Versions {
         (Inference { ports, case, version, certainty }, path)
     }
 
-    /// Computes `answer` for all candidates of a packet received at `time` and selects one. Returns the answer, its version and
-    /// its certainty. `is_on_path` is whether the packet can be at the router by an answer.
+    /// Computes `answer` for all candidates of a packet received at `time` and selects one. Returns the answer, its
+    /// version and its certainty. `is_on_path` is whether the packet can be at the router by an answer.
     #[inline]
     fn attribute<A: PartialEq>(
         &self,

@@ -1,11 +1,12 @@
 //! The 5-tuple that identifies a flow: addresses, ports, protocol.
 //!
 //! A [`FlowKey`] identifies one direction. [`FlowKey::canonical`] returns the form that both directions share, and
-//! [`FlowKey::symmetric_hash`] a hash that both share. IPv4 and IPv6 keys are never equal, even if the IPv6 address maps an
-//! IPv4 address.
+//! [`FlowKey::symmetric_hash`] a hash that both share. IPv4 and IPv6 keys are never equal, even if the IPv6 address
+//! maps an IPv4 address.
 //!
-//! Ports are those of TCP, UDP, SCTP, DCCP and UDP-Lite. ICMP echo uses its identifier as both ports (as in RFC 5508), so a
-//! request and its reply are the two directions of a flow, and two pings are two flows. All other protocols have ports zero.
+//! Ports are those of TCP, UDP, SCTP, DCCP and UDP-Lite. ICMP echo uses its identifier as both ports (as in RFC 5508),
+//! so a request and its reply are the two directions of a flow, and two pings are two flows. All other protocols have
+//! ports zero.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -69,7 +70,8 @@ impl Direction {
 pub struct HashSeed([u64; 3]);
 
 impl HashSeed {
-    /// Creates a seed from a number by SplitMix64 (Steele, Lea and Flood 2014), so that similar numbers give unrelated seeds.
+    /// Creates a seed from a number by SplitMix64 (Steele, Lea and Flood 2014), so that similar numbers give unrelated
+    /// seeds.
     pub const fn new(number: u64) -> HashSeed {
         HashSeed([splitmix(number, 1), splitmix(number, 2), splitmix(number, 3)])
     }
@@ -81,8 +83,8 @@ impl HashSeed {
 
     /// Hashes 128 bits to 64 bits.
     ///
-    /// Folded multiplications as in wyhash (Wang Yi 2020), after XOR with the secret words. Equal on all machines for the
-    /// same seed; not for storage.
+    /// Folded multiplications as in wyhash (Wang Yi 2020), after XOR with the secret words. Equal on all machines for
+    /// the same seed; not for storage.
     #[inline(always)]
     pub const fn hash_words(&self, a: u64, b: u64) -> u64 {
         let [s0, s1, s2] = self.0;
@@ -223,8 +225,8 @@ const fn fold(a: u64, b: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// Displays `tcp 10.0.0.1:443 > 10.0.0.2:51000`, `udp [2001:db8::1]:53 > [2001:db8::2]:4096`, or without ports for other
-/// protocols: `esp 10.0.0.1 > 10.0.0.2`.
+/// Displays `tcp 10.0.0.1:443 > 10.0.0.2:51000`, `udp [2001:db8::1]:53 > [2001:db8::2]:4096`, or without ports for
+/// other protocols: `esp 10.0.0.1 > 10.0.0.2`.
 impl fmt::Display for FlowKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = if self.protocol.has_ports() || self.src_port != 0 || self.dst_port != 0 {

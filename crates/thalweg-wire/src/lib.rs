@@ -1,7 +1,8 @@
-//! Parsers and encoders of packet headers, capture files, OpenFlow and flow export; types for time, units and flow keys.
+//! Parsers and encoders of packet headers, capture files, OpenFlow and flow export; types for time, units and flow
+//! keys.
 //!
-//! The crate at the bottom of the dependency graph. No I/O, no clock, no `unsafe`: callers pass bytes, and get values or a
-//! typed error with the offset and the expected value.
+//! The crate at the bottom of the dependency graph. No I/O, no clock, no `unsafe`: callers pass bytes, and get values
+//! or a typed error with the offset and the expected value.
 
 #![forbid(unsafe_code)]
 

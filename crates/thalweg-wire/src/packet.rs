@@ -16,8 +16,8 @@ pub struct Packet {
     pub key: FlowKey,
     /// The MAC addresses of the frame, outside any tunnel; all zeros if it is not Ethernet.
     pub ethernet: EthernetAddresses,
-    /// The length from the IP header in bytes, as in that header (as NetFlow counts), or of the frame if the header has none
-    /// (BIG TCP).
+    /// The length from the IP header in bytes, as in that header (as NetFlow counts), or of the frame if the header has
+    /// none (BIG TCP).
     pub ip_length: u32,
     /// The bytes after the transport header, derived from `ip_length`; for a fragment, its own payload.
     pub payload_length: u32,

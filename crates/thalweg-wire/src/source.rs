@@ -115,8 +115,8 @@ pub trait Source {
     /// The error of the source.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// Returns the next frames; `None` at the end of the source. Returns an empty batch if nothing arrives within about 100 ms,
-    /// so that the caller can do other work.
+    /// Returns the next frames; `None` at the end of the source. Returns an empty batch if nothing arrives within about
+    /// 100 ms, so that the caller can do other work.
     ///
     /// # Errors
     /// If the source fails; earlier batches contain everything before the error.

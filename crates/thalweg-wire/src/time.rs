@@ -1,7 +1,7 @@
 //! Instants and durations in whole nanoseconds.
 //!
-//! [`Timestamp`] is a point in time, [`Nanos`] a duration, as separate types. This module reads no clock: timestamps come
-//! from capture files, from the kernel, or from a virtual clock.
+//! [`Timestamp`] is a point in time, [`Nanos`] a duration, as separate types. This module reads no clock: timestamps
+//! come from capture files, from the kernel, or from a virtual clock.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -121,8 +121,8 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Returns the proleptic Gregorian date of a day number since 1970-01-01. The computation starts years on 1 March, so the
-/// leap day is the last day of its year, and 400 years have 146,097 days.
+/// Returns the proleptic Gregorian date of a day number since 1970-01-01. The computation starts years on 1 March, so
+/// the leap day is the last day of its year, and 400 years have 146,097 days.
 fn civil_from_days(days: i64) -> (i64, u32, u32) {
     let from_march_0000 = days + 719_468;
     let era = from_march_0000.div_euclid(146_097);

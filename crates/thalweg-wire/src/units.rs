@@ -100,8 +100,8 @@ pub enum ParseUnitError {
 impl FromStr for BitRate {
     type Err = ParseUnitError;
 
-    /// Parses `50mbps`, `50Mbit/s`, `1.5gbit`, `800k`. Multiples are decimal, case does not matter, and a plain number is in
-    /// bits per second.
+    /// Parses `50mbps`, `50Mbit/s`, `1.5gbit`, `800k`. Multiples are decimal, case does not matter, and a plain number
+    /// is in bits per second.
     fn from_str(text: &str) -> Result<Self, ParseUnitError> {
         let wrong = || ParseUnitError::BitRate(text.to_owned());
         let (number, unit) = split_unit(text).ok_or_else(wrong)?;

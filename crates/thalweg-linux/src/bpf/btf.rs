@@ -1,7 +1,7 @@
 //! Map declarations in the type information of an object file (BTF; the kernel's `Documentation/bpf/btf.rst`).
 //!
-//! A map is a variable in the section `.maps` whose type is a structure. The members of the structure are pointers. A pointer
-//! to an array encodes a number, the length of the array; any other pointer encodes a type.
+//! A map is a variable in the section `.maps` whose type is a structure. The members of the structure are pointers. A
+//! pointer to an array encodes a number, the length of the array; any other pointer encodes a type.
 
 use super::elf::{text_at, u16_at, u32_at};
 use super::map::{MapKind, MapSpec};

@@ -20,8 +20,8 @@ const MAPS: &str = ".maps";
 /// R_BPF_64_64: an address, which spans two instructions.
 const RELOCATE_ADDRESS: u32 = 1;
 
-/// BPF_LD | BPF_IMM | BPF_DW: loads an address; with source register 1 (BPF_PSEUDO_MAP_FD) the address of a map, given by its
-/// descriptor.
+/// BPF_LD | BPF_IMM | BPF_DW: loads an address; with source register 1 (BPF_PSEUDO_MAP_FD) the address of a map, given
+/// by its descriptor.
 const LOAD_ADDRESS: u8 = 0x18;
 const MAP_BY_DESCRIPTOR: u8 = 1;
 

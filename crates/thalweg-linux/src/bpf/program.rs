@@ -34,7 +34,8 @@ pub struct Program {
     descriptor: OwnedFd,
 }
 
-/// An attachment of a program to an interface. Dropping it detaches the program, unless another process has the link open.
+/// An attachment of a program to an interface. Dropping it detaches the program, unless another process has the link
+/// open.
 #[derive(Debug)]
 pub struct Link {
     descriptor: OwnedFd,
@@ -112,8 +113,8 @@ impl Program {
         syscall::maps_of_program(&self.descriptor)
     }
 
-    /// Attaches an XDP program to an interface while the link is open in any process. `flags` are `XDP_FLAGS_` of if_link.h.
-    /// Requires Linux 5.9.
+    /// Attaches an XDP program to an interface while the link is open in any process. `flags` are `XDP_FLAGS_` of
+    /// if_link.h. Requires Linux 5.9.
     ///
     /// # Errors
     /// If the interface has another program, its driver does not support XDP, or this process lacks the privilege.

@@ -155,8 +155,8 @@ pub(super) fn create_map(
 /// Reads the value of a key.
 ///
 /// # Safety
-/// `key` and `value` must be as long as the map's keys and values. For a per-CPU map `value` must hold the values of all
-/// possible CPUs, each rounded up to eight bytes.
+/// `key` and `value` must be as long as the map's keys and values. For a per-CPU map `value` must hold the values of
+/// all possible CPUs, each rounded up to eight bytes.
 pub(super) unsafe fn look_up(map: &OwnedFd, key: &[u8], value: &mut [u8]) -> io::Result<()> {
     // SAFETY: the attributes of this command; key and value are as long as the map's.
     unsafe { element(MAP_LOOKUP_ELEMENT, map, key.as_ptr(), value.as_mut_ptr()) }

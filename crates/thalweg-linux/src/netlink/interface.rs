@@ -100,7 +100,8 @@ impl Traffic {
     }
 }
 
-/// Whether an entry of the address list is a configured address of the interface `index`, not an IPv6 link-local address.
+/// Whether an entry of the address list is a configured address of the interface `index`, not an IPv6 link-local
+/// address.
 pub(super) fn is_address_of(message: &[u8], index: u32) -> bool {
     let &[family, _, _, scope, ..] = message else { return false };
     let is_link_local = i32::from(family) == libc::AF_INET6 && scope == libc::RT_SCOPE_LINK;

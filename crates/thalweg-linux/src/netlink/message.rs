@@ -1,5 +1,5 @@
-//! Messages of netlink(7): a header, a fixed part, and attributes. Each attribute has a length and a type, and is aligned
-//! to four bytes.
+//! Messages of netlink(7): a header, a fixed part, and attributes. Each attribute has a length and a type, and is
+//! aligned to four bytes.
 
 /// The length of `struct nlmsghdr` in bytes.
 pub(super) const HEADER_LENGTH: usize = 16;

@@ -1,7 +1,7 @@
 //! Interfaces, addresses and routes of a network namespace (rtnetlink(7)); [`crate::tc`] has queues and filters.
 //!
-//! This crate needs few messages, so it encodes them itself instead of using a netlink library. Each call blocks until the
-//! kernel responds, which takes microseconds, so it needs no event loop.
+//! This crate needs few messages, so it encodes them itself instead of using a netlink library. Each call blocks until
+//! the kernel responds, which takes microseconds, so it needs no event loop.
 
 mod connection;
 mod interface;

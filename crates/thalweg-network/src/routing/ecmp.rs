@@ -1,8 +1,8 @@
 //! Equal-cost multipath with a known hash.
 //!
 //! The hash depends only on the flow and on the router's salt. All packets of a flow follow one path, and the seed
-//! determines it. The choice is the hash-threshold of RFC 2992: the range of the hash is divided into one equal region per
-//! port. The complete definition, for other implementations:
+//! determines it. The choice is the hash-threshold of RFC 2992: the range of the hash is divided into one equal region
+//! per port. The complete definition, for other implementations:
 //!
 //! ```text
 //! mix(z)         z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9;  z = (z ^ z >> 27) * 0x94D049BB133111EB;  z ^ z >> 31
@@ -12,13 +12,13 @@
 //! choice of n    floor(hash * n / 2^32)
 //! ```
 //!
-//! Arithmetic is modulo 2^64. `mix` is the finaliser of SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom
-//! Number Generators", OOPSLA 2014; the constants are Stafford's Mix13), and the salts are the outputs of that generator.
-//! So routers choose independently. With equal salts a router would receive only flows that its neighbour had already
-//! selected by the same hash, and would use only some of its ports (hash polarisation).
+//! Arithmetic is modulo 2^64. `mix` is the finaliser of SplitMix64 (Steele, Lea and Flood, "Fast Splittable
+//! Pseudorandom Number Generators", OOPSLA 2014; the constants are Stafford's Mix13), and the salts are the outputs of
+//! that generator. So routers choose independently. With equal salts a router would receive only flows that its
+//! neighbour had already selected by the same hash, and would use only some of its ports (hash polarisation).
 //!
-//! Each of `n` ports gets a share of the flows within `n / 2^32` of `1 / n`: the multiplication instead of a division has
-//! no measurable bias.
+//! Each of `n` ports gets a share of the flows within `n / 2^32` of `1 / n`: the multiplication instead of a division
+//! has no measurable bias.
 
 use crate::identity::{EndpointId, PortIndex, RouterId};
 
@@ -57,7 +57,8 @@ const fn mix(z: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Returns the value that chi-square with `freedom` degrees exceeds with probability 1e-6 (Wilson and Hilferty 1931).
+    /// Returns the value that chi-square with `freedom` degrees exceeds with probability 1e-6 (Wilson and Hilferty
+    /// 1931).
     fn critical(freedom: usize) -> f64 {
         let (freedom, z) = (freedom as f64, 4.753_424);
         let spread = 2.0 / (9.0 * freedom);

@@ -8,12 +8,12 @@
 //! destination    0100 0000 0000 0000 | the high 14 bits
 //! ```
 //!
-//! Source ports are in the upper half, as ephemeral ports are; destination ports are in the quarter below. Acknowledgements
-//! have the two swapped, and decode to the same number. None of these ports is a tunnel port. Flows that differ only in
-//! bits 28 to 30 share their ports.
+//! Source ports are in the upper half, as ephemeral ports are; destination ports are in the quarter below.
+//! Acknowledgements have the two swapped, and decode to the same number. None of these ports is a tunnel port. Flows
+//! that differ only in bits 28 to 30 share their ports.
 //!
-//! All other ports decode to the flow `source | destination << 16`. So ECMP spreads such flows too, each direction on its
-//! own, as switches that hash the 5-tuple do.
+//! All other ports decode to the flow `source | destination << 16`. So ECMP spreads such flows too, each direction on
+//! its own, as switches that hash the 5-tuple do.
 
 /// The number of low bits that the source port carries.
 const SOURCE_BITS: u32 = 15;

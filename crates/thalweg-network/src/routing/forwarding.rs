@@ -1,9 +1,9 @@
 //! MAC forwarding tables: the output port of a switch for each destination address.
 //!
 //! Entries are indexed by (endpoint, address number), the parts of default and shadow MAC addresses (see
-//! [`address`](crate::address)). Address 0 is the base address; each further address of an endpoint may have another path
-//! to it (Rasley et al., "Planck", SIGCOMM 2014, section 6.2). An address without an entry has no route, and does not fall
-//! back to another address. (A real switch would flood; a network with loops must not.)
+//! [`address`](crate::address)). Address 0 is the base address; each further address of an endpoint may have another
+//! path to it (Rasley et al., "Planck", SIGCOMM 2014, section 6.2). An address without an entry has no route, and does
+//! not fall back to another address. (A real switch would flood; a network with loops must not.)
 //!
 //! # Memory and cost
 //! 2 bytes per endpoint and address. A look-up is a multiplication and a load.

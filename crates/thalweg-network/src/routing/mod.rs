@@ -1,6 +1,6 @@
 //! Routing: all shortest paths ([`NextHops`]) with ECMP ([`ecmp`]), or the forwarding tables of a controller
-//! ([`ForwardingTable`]), and the whole [`path`] of a packet under either. [`flow_ports`] maps the ports of a packet to the
-//! flow number that ECMP hashes. [`trees`] builds tables with several paths to every endpoint.
+//! ([`ForwardingTable`]), and the whole [`path`] of a packet under either. [`flow_ports`] maps the ports of a packet to
+//! the flow number that ECMP hashes. [`trees`] builds tables with several paths to every endpoint.
 
 pub mod ecmp;
 pub mod flow_ports;

@@ -1,13 +1,14 @@
 //! All shortest paths, by number of hops.
 //!
-//! A breadth-first search from every router that has endpoints, over links that are up, gives the distance of each router.
-//! A port that leads one hop closer begins a shortest path. Ports are in ascending order, so the ECMP choice is
+//! A breadth-first search from every router that has endpoints, over links that are up, gives the distance of each
+//! router. A port that leads one hop closer begins a shortest path. Ports are in ascending order, so the ECMP choice is
 //! deterministic.
 //!
 //! # Memory and cost
 //! 8 bytes per pair of a router and a rack. Equal port sets are stored once. In a fat tree an edge switch uses the same
-//! uplinks for all destinations, so the sets stay in the L1 cache. Building takes time proportional to racks times links:
-//! 2 s for the largest fat tree (k = 62, 59,582 endpoints). [`ports`](NextHops::ports) is two loads and a comparison.
+//! uplinks for all destinations, so the sets stay in the L1 cache. Building takes time proportional to racks times
+//! links: 2 s for the largest fat tree (k = 62, 59,582 endpoints). [`ports`](NextHops::ports) is two loads and a
+//! comparison.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::slice;
@@ -115,8 +116,8 @@ impl NextHops {
         })
     }
 
-    /// Checks that all shortest paths of a topology fit in memory. Cheap, unless the network is so large that the paths must
-    /// be computed to find out.
+    /// Checks that all shortest paths of a topology fit in memory. Cheap, unless the network is so large that the paths
+    /// must be computed to find out.
     ///
     /// # Errors
     /// If the network is too large.
@@ -130,9 +131,9 @@ impl NextHops {
         }
     }
 
-    /// Returns the ports of a router that begin a shortest path to an endpoint, in ascending order. At the endpoint's own
-    /// router this is its port, even if its link is down. Empty if the endpoint is unreachable, or if the router or the
-    /// endpoint does not exist.
+    /// Returns the ports of a router that begin a shortest path to an endpoint, in ascending order. At the endpoint's
+    /// own router this is its port, even if its link is down. Empty if the endpoint is unreachable, or if the router or
+    /// the endpoint does not exist.
     #[inline]
     pub fn ports(&self, router: RouterId, destination: EndpointId) -> &[PortIndex] {
         let Some(location) = self.locations.get(destination.index()) else { return &[] };
@@ -197,7 +198,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Writes the ports of `router` that lead one hop closer into `closer`; none at the destination, or if it is unreachable.
+    /// Writes the ports of `router` that lead one hop closer into `closer`; none at the destination, or if it is
+    /// unreachable.
     fn ports_closer(&self, router: RouterId, closer: &mut Vec<PortIndex>) {
         closer.clear();
         let here = self.distances[router.index()];

@@ -1,16 +1,16 @@
 //! Spanning trees per address: several paths to every endpoint, installed in advance.
 //!
-//! **PAST** (Stephens et al., "PAST: Scalable Ethernet for Data Centers", CoNEXT 2012) has one tree for each destination
-//! address, which all packets to that address follow. Here every endpoint has several addresses, each with its own tree:
-//! its base address and shadow addresses (Rasley et al., "Planck", SIGCOMM 2014, section 6.2). A flow is rerouted by
-//! changing its destination address.
+//! **PAST** (Stephens et al., "PAST: Scalable Ethernet for Data Centers", CoNEXT 2012) has one tree for each
+//! destination address, which all packets to that address follow. Here every endpoint has several addresses, each with
+//! its own tree: its base address and shadow addresses (Rasley et al., "Planck", SIGCOMM 2014, section 6.2). A flow is
+//! rerouted by changing its destination address.
 //!
-//! **A tree** comes from a breadth-first search from the destination, so every path is a shortest path. If several ports
-//! lead one hop closer, the port closest to the tree's *root* is chosen, and of those the lowest. Roots are the routers
-//! farthest from any endpoint: the core of a fat tree, the spines of a leaf-spine network. There each root defines one
-//! tree, and trees of different roots share no link between routers, except the uplink of an edge switch. The addresses of
-//! an endpoint use roots with numbers as far apart as possible. A hash of the endpoint and a seed selects the first root,
-//! where PAST chooses at random.
+//! **A tree** comes from a breadth-first search from the destination, so every path is a shortest path. If several
+//! ports lead one hop closer, the port closest to the tree's *root* is chosen, and of those the lowest. Roots are the
+//! routers farthest from any endpoint: the core of a fat tree, the spines of a leaf-spine network. There each root
+//! defines one tree, and trees of different roots share no link between routers, except the uplink of an edge switch.
+//! The addresses of an endpoint use roots with numbers as far apart as possible. A hash of the endpoint and a seed
+//! selects the first root, where PAST chooses at random.
 //!
 //! **The number of distinct paths** depends on the topology: with one shortest path, all trees are equal. [`Diversity`]
 //! measures it.
@@ -139,8 +139,8 @@ pub struct Diversity {
     pub incomplete: u64,
     /// Pairs whose addresses all have different paths.
     pub distinct: u64,
-    /// Pairs with the maximum number of link-disjoint paths between routers: the uplinks of the edge switches at both ends,
-    /// but no more than the addresses.
+    /// Pairs with the maximum number of link-disjoint paths between routers: the uplinks of the edge switches at both
+    /// ends, but no more than the addresses.
     pub disjoint: u64,
     /// The minimum number of different paths of a pair.
     pub min_paths: u64,
@@ -266,8 +266,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
 
-        /// With any links down, every address of a reachable endpoint has a shortest path over links that are up, and an
-        /// unreachable endpoint has none.
+        /// With any links down, every address of a reachable endpoint has a shortest path over links that are up, and
+        /// an unreachable endpoint has none.
         #[test]
         fn trees_are_shortest_paths_over_links_that_are_up(
             down in prop::collection::vec(any::<prop::sample::Index>(), 0..8),

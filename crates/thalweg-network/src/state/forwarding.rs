@@ -81,7 +81,8 @@ pub enum EntryError {
 }
 
 impl Forwarding {
-    /// Creates ECMP over shortest paths with the [known hash](crate::routing::ecmp); `seed` is the same for the whole network.
+    /// Creates ECMP over shortest paths with the [known hash](crate::routing::ecmp); `seed` is the same for the whole
+    /// network.
     pub fn ecmp(seed: u64) -> Forwarding {
         Forwarding { tables: Vec::new(), seed: Some(seed), writes_back: true, addresses: 1 }
     }
@@ -99,8 +100,8 @@ impl Forwarding {
         Forwarding { tables, addresses, ..self }
     }
 
-    /// Sets whether the last switch replaces a shadow address by the base address; default `true`, because hosts drop packets
-    /// to shadow addresses. In the emulator packets keep their address.
+    /// Sets whether the last switch replaces a shadow address by the base address; default `true`, because hosts drop
+    /// packets to shadow addresses. In the emulator packets keep their address.
     #[must_use]
     pub fn with_write_back(self, writes_back: bool) -> Forwarding {
         Forwarding { writes_back, ..self }

@@ -47,8 +47,8 @@ impl TopologyBuilder {
     /// Adds an endpoint, numbered from 0, with its default addresses and its link to a router.
     ///
     /// # Errors
-    /// If there are too many endpoints, the name is in use or invalid, the router does not exist or has no free port, or the
-    /// link is invalid.
+    /// If there are too many endpoints, the name is in use or invalid, the router does not exist or has no free port,
+    /// or the link is invalid.
     pub fn add_endpoint(
         &mut self,
         name: impl Into<String>,

@@ -24,8 +24,8 @@
 //! rate = "40gbit/s"
 //! ```
 //!
-//! In JSON the same sections are members of an object, `{"router": [{"name": "tor0"}, ...], ...}`. A file with forwarding
-//! state too is a [state file](crate::state#files).
+//! In JSON the same sections are members of an object, `{"router": [{"name": "tor0"}, ...], ...}`. A file with
+//! forwarding state too is a [state file](crate::state#files).
 //!
 //! Routers, endpoints and links are numbered in file order, ports as in every [topology](crate::topology#order). All
 //! problems of a file are reported at once.

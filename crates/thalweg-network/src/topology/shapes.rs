@@ -94,8 +94,8 @@ pub fn rack(endpoints: u32, access: LinkSpec) -> Result<Topology, TopologyError>
     isolated_racks(1, endpoints, access)
 }
 
-/// Builds racks `tor0`, `tor1`, ... of `endpoints` each, all connected to the aggregation switch `agg0`, the last router.
-/// Port `i` of `agg0` leads to rack `i`.
+/// Builds racks `tor0`, `tor1`, ... of `endpoints` each, all connected to the aggregation switch `agg0`, the last
+/// router. Port `i` of `agg0` leads to rack `i`.
 ///
 /// # Errors
 /// If there are no endpoints, or too many endpoints, routers or ports.
@@ -148,12 +148,12 @@ pub fn leaf_spine(leaves: u32, spines: u32, endpoints: u32, tiers: Tiers) -> Res
     builder.build()
 }
 
-/// Builds a k-ary fat tree (Al-Fares, Loukissas, Vahdat, "A Scalable, Commodity Data Center Network Architecture", SIGCOMM
-/// 2008, section 3): `k` pods of `k/2` edge and `k/2` aggregation switches, `(k/2)^2` core switches, `k/2` endpoints per
-/// edge switch. So it has `k^3/4` endpoints and `5 k^2/4` switches of `k` ports each.
+/// Builds a k-ary fat tree (Al-Fares, Loukissas, Vahdat, "A Scalable, Commodity Data Center Network Architecture",
+/// SIGCOMM 2008, section 3): `k` pods of `k/2` edge and `k/2` aggregation switches, `(k/2)^2` core switches, `k/2`
+/// endpoints per edge switch. So it has `k^3/4` endpoints and `5 k^2/4` switches of `k` ports each.
 ///
-/// With `m = k/2`, edge switches are numbered first, pod by pod (`edge0` is the first of pod 0, `edge{m}` of pod 1), then
-/// aggregation switches (`agg0`, ...) in the same order, then core switches (`core0`, ...):
+/// With `m = k/2`, edge switches are numbered first, pod by pod (`edge0` is the first of pod 0, `edge{m}` of pod 1),
+/// then aggregation switches (`agg0`, ...) in the same order, then core switches (`core0`, ...):
 ///
 /// | switch | ports 0 to m-1 | ports m to k-1 |
 /// |---|---|---|

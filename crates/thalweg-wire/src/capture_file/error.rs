@@ -4,8 +4,8 @@ use thiserror::Error;
 
 use super::{MAX_INTERFACES, MAX_RECORD_LENGTH};
 
-/// The reason why bytes are not a valid capture file. Offsets are in bytes from the start of the decompressed file to the
-/// invalid record.
+/// The reason why bytes are not a valid capture file. Offsets are in bytes from the start of the decompressed file to
+/// the invalid record.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FormatError {

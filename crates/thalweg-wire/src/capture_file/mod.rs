@@ -3,9 +3,9 @@
 //! Sources: the Internet-Drafts *PCAP Capture File Format* (draft-ietf-opsawg-pcap) and *PCAP Now Generic
 //! (pcapng) Capture File Format* (draft-ietf-opsawg-pcapng); section names below are theirs.
 //!
-//! A [`Decoder`] does no I/O and keeps no bytes. It takes a slice, and returns the positions of the frames in it and the
-//! number of consumed bytes. The slice can be a memory-mapped file or a buffer that the caller refills; the frames are the
-//! same however the file is split. Invalid bytes give a [`FormatError`] with the offset, never a panic.
+//! A [`Decoder`] does no I/O and keeps no bytes. It takes a slice, and returns the positions of the frames in it and
+//! the number of consumed bytes. The slice can be a memory-mapped file or a buffer that the caller refills; the frames
+//! are the same however the file is split. Invalid bytes give a [`FormatError`] with the offset, never a panic.
 //!
 //! Tolerated, because real files contain it:
 //! - Frames longer than their interface's snap length; they are returned and counted.
@@ -13,8 +13,8 @@
 //! - Timestamps that run backwards, and sub-second parts of a second or more.
 //! - Any options on any block, and blocks of unknown type; these blocks are counted.
 //!
-//! Memory: a few dozen bytes per interface, for at most [`MAX_INTERFACES`] interfaces. A pcap record costs a few loads and
-//! one push.
+//! Memory: a few dozen bytes per interface, for at most [`MAX_INTERFACES`] interfaces. A pcap record costs a few loads
+//! and one push.
 
 mod byte_order;
 mod error;
@@ -30,8 +30,8 @@ use crate::source::{FrameRef, Interface};
 
 /// The maximum length of a record with its header: 64 MiB. A longer record is treated as damage.
 ///
-/// BIG TCP captures reach 0.5 MiB per frame and USB captures a few MiB, while a random length is above this in 98 of 100
-/// cases. It also bounds the buffer that decoding a stream needs.
+/// BIG TCP captures reach 0.5 MiB per frame and USB captures a few MiB, while a random length is above this in 98 of
+/// 100 cases. It also bounds the buffer that decoding a stream needs.
 pub const MAX_RECORD_LENGTH: usize = 64 << 20;
 
 /// The maximum number of interfaces in all sections of a file.
@@ -51,8 +51,8 @@ pub enum Format {
 pub struct Decoded {
     /// The length of the complete records from the start of the slice. Pass the rest again.
     pub consumed: usize,
-    /// The minimum length of the incomplete record at `consumed`, as far as known; at most [`MAX_RECORD_LENGTH`]. Zero if
-    /// decoding stopped at the limit.
+    /// The minimum length of the incomplete record at `consumed`, as far as known; at most [`MAX_RECORD_LENGTH`]. Zero
+    /// if decoding stopped at the limit.
     pub needed: usize,
 }
 
@@ -86,9 +86,9 @@ impl Decoder {
         }
     }
 
-    /// Finds the frames in `bytes`, which must start where the previous call stopped consuming, at offset `base` of the file.
-    /// Pushes at most `limit` frames, with offsets from the start of `bytes`. A limit of zero still decodes the header of a
-    /// pcap file, so that its interface is known.
+    /// Finds the frames in `bytes`, which must start where the previous call stopped consuming, at offset `base` of the
+    /// file. Pushes at most `limit` frames, with offsets from the start of `bytes`. A limit of zero still decodes the
+    /// header of a pcap file, so that its interface is known.
     ///
     /// # Errors
     /// If the file is invalid. `frames` then holds the frames before the error, and the decoder must not be used again.

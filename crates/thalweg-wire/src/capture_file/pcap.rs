@@ -1,5 +1,5 @@
-//! pcap: a 24-byte file header, then records of a 16-byte header (time, captured length, original length) and the captured
-//! bytes. The magic number determines the time unit (microseconds or nanoseconds) and the byte order.
+//! pcap: a 24-byte file header, then records of a 16-byte header (time, captured length, original length) and the
+//! captured bytes. The magic number determines the time unit (microseconds or nanoseconds) and the byte order.
 //!
 //! The variant with magic number `a1b2cd34` (A. Kuznetzov's patch to an old libpcap) has 8 more bytes in each record
 //! header, which duplicate a cooked link header and are skipped.
@@ -79,7 +79,8 @@ impl Decoder {
             return Err(FormatError::Version { offset: 0, format: "pcap", major, minor, expected: "2.4" });
         }
         let snap_length = order.read_u32(header, 16);
-        // The upper half is the length of the frame check sequence (FCS). It does not matter: lengths come from the IP header.
+        // The upper half is the length of the frame check sequence (FCS). It does not matter: lengths come from the IP
+        // header.
         let link_type = LinkType::from_number(order.read_u32(header, 20) as u16);
         Ok(Decoder {
             variant,
@@ -191,8 +192,8 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Appends the file header. `snap_length` is the maximum captured length of a frame; readers rely on it. tcpdump uses
-    /// 262144 for "everything".
+    /// Appends the file header. `snap_length` is the maximum captured length of a frame; readers rely on it. tcpdump
+    /// uses 262144 for "everything".
     pub fn file_header(&self, link_type: LinkType, snap_length: u32, out: &mut Vec<u8>) {
         let magic = match self.precision {
             Precision::Micros => MAGIC_MICROS,
@@ -206,8 +207,8 @@ impl Encoder {
         out.extend_from_slice(&self.order.u32(u32::from(link_type.number())));
     }
 
-    /// Appends a frame, which must have the link type of the file. The format ends in the year 2106: later times become its
-    /// last second.
+    /// Appends a frame, which must have the link type of the file. The format ends in the year 2106: later times become
+    /// its last second.
     ///
     /// # Panics
     /// If the frame is too long for [`MAX_RECORD_LENGTH`].

@@ -5,8 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// An address, or [`Address::NONE`].
 ///
-/// IPv4 addresses are stored as IPv4-mapped IPv6 addresses (RFC 4291 section 2.5.5.2), so an IPv6 address of that range,
-/// which no packet should carry, is treated as IPv4. `NONE` is the address of all ones, which RFC 4291 does not assign.
+/// IPv4 addresses are stored as IPv4-mapped IPv6 addresses (RFC 4291 section 2.5.5.2), so an IPv6 address of that
+/// range, which no packet should carry, is treated as IPv4. `NONE` is the address of all ones, which RFC 4291 does not
+/// assign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Address(pub u128);

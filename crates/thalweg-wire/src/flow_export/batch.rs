@@ -1,8 +1,8 @@
 //! Flow records in columns: one flat vector per field.
 //!
 //! Columns have no gaps. A value that the exporter did not report is zero where zero has no other meaning (ports of
-//! protocols without ports, AS 0 which RFC 7607 reserves, interface 0, end reason 0), [`Address::NONE`] for addresses, and
-//! [`UNKNOWN_DIRECTION`] for the direction. A bidirectional flow (RFC 5103) is two records, one per direction.
+//! protocols without ports, AS 0 which RFC 7607 reserves, interface 0, end reason 0), [`Address::NONE`] for addresses,
+//! and [`UNKNOWN_DIRECTION`] for the direction. A bidirectional flow (RFC 5103) is two records, one per direction.
 
 use super::Address;
 use super::columns::columns;

@@ -4,8 +4,8 @@ use super::Address;
 use super::columns::columns;
 
 columns! {
-    /// The counters of an interface at one time (sFlow v5 section 5.3, `if_counters`; the objects are those of RFC 2863). A
-    /// counter that the agent does not maintain has all bits set.
+    /// The counters of an interface at one time (sFlow v5 section 5.3, `if_counters`; the objects are those of RFC
+    /// 2863). A counter that the agent does not maintain has all bits set.
     CounterRecord in
     /// Interface counters in columns of equal length.
     CounterBatch;

@@ -137,8 +137,8 @@ layout! {
 }
 
 impl Message {
-    /// Decodes the message that consists of all `bytes`, e.g. from [`first_message`]. A hello and an error are decoded in any
-    /// version, for version negotiation; other messages must have version [`VERSION`].
+    /// Decodes the message that consists of all `bytes`, e.g. from [`first_message`]. A hello and an error are decoded
+    /// in any version, for version negotiation; other messages must have version [`VERSION`].
     ///
     /// # Errors
     /// When they violate the protocol. [`Header::decode`] gives the xid for an error reply.

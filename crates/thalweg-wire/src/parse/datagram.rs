@@ -28,8 +28,8 @@ pub(super) fn ip_length(stated: Option<u32>, frame_length: u32) -> (u32, PacketN
     }
 }
 
-/// Returns the position of a packet in its datagram, from the offset and the "more fragments" flag. An atomic fragment is
-/// whole (RFC 6946).
+/// Returns the position of a packet in its datagram, from the offset and the "more fragments" flag. An atomic fragment
+/// is whole (RFC 6946).
 pub(super) fn fragment(offset: u16, more_fragments: bool, identification: u32) -> Fragment {
     match (offset, more_fragments) {
         (0, false) => Fragment::Whole,

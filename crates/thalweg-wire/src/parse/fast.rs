@@ -2,11 +2,11 @@
 //! unfragmented IPv4 without options or IPv6 without extension headers.
 //!
 //! Its result always equals that of the general path (a property test checks that); it leaves all other packets to the
-//! general path. It costs two bounds checks and about ten predictable branches. It reads 14 bytes of the transport header,
-//! up to the TCP flags.
+//! general path. It costs two bounds checks and about ten predictable branches. It reads 14 bytes of the transport
+//! header, up to the TCP flags.
 //!
-//! All functions are force-inlined: otherwise the compiler returns the packet through memory, and the copy costs more than
-//! parsing the headers.
+//! All functions are force-inlined: otherwise the compiler returns the packet through memory, and the copy costs more
+//! than parsing the headers.
 
 use crate::flow_key::FlowKey;
 use crate::link_type::LinkType;

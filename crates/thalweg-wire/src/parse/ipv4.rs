@@ -16,8 +16,8 @@ const MORE_FRAGMENTS: u16 = 0x2000;
 /// Fragment offset in 8-byte units.
 const FRAGMENT_OFFSET: u16 = 0x1FFF;
 
-/// Parses an IPv4 header. Skips options and an authentication header (RFC 4302), so that the ports after it are found as in
-/// IPv6.
+/// Parses an IPv4 header. Skips options and an authentication header (RFC 4302), so that the ports after it are found
+/// as in IPv6.
 ///
 /// A total length of zero means that the length exceeds 16 bits (segmentation offload or BIG TCP). The frame length
 /// replaces it.

@@ -43,8 +43,8 @@ const MAX_OPTIONS: u32 = 8;
 
 /// Parses an IPv6 header and its extension headers.
 ///
-/// If the payload length is zero, the jumbo payload option has the length. Without that option, zero means a length beyond
-/// 16 bits if a header must follow (TCP, UDP, an extension header). The frame length then replaces it.
+/// If the payload length is zero, the jumbo payload option has the length. Without that option, zero means a length
+/// beyond 16 bits if a header must follow (TCP, UDP, an extension header). The frame length then replaces it.
 #[inline]
 pub(super) fn parse(rest: Rest<'_>) -> Result<Datagram<'_>, Unparsed> {
     let header: &[u8; 40] = rest.header()?;
@@ -134,8 +134,8 @@ fn fragment(header: Rest<'_>) -> Option<Fragment> {
     Some(datagram::fragment(offset_and_flags >> 3, offset_and_flags & 1 != 0, identification))
 }
 
-/// Returns the length in a jumbo payload option, which is in hop-by-hop options; `None` if it is absent, truncated, or fits
-/// into 16 bits (RFC 2675 section 3).
+/// Returns the length in a jumbo payload option, which is in hop-by-hop options; `None` if it is absent, truncated, or
+/// fits into 16 bits (RFC 2675 section 3).
 fn jumbo_payload_length(next_header: u8, rest: Rest<'_>) -> Option<u32> {
     let &[_, length] = rest.peek().filter(|_| next_header == HOP_BY_HOP)?;
     let mut options = rest.with_wire_length((u32::from(length) + 1) * 8).skip(2);

@@ -1,15 +1,15 @@
 //! Parses the headers of frames into [`Packet`]s.
 //!
 //! A frame is parsed from the outside in: the link layer with tags and labels (`link`), the IP header with extensions
-//! (`ipv4`, `ipv6`), optionally tunnels (`tunnel`), and the ports (`transport`). Common packets, TCP or UDP over plain IP,
-//! take a fast path (`fast`).
+//! (`ipv4`, `ipv6`), optionally tunnels (`tunnel`), and the ports (`transport`). Common packets, TCP or UDP over plain
+//! IP, take a fast path (`fast`).
 //!
 //! Truncated captures are normal: a frame with both IP addresses gives a packet, and
-//! [`PacketNotes`](crate::packet::PacketNotes) tell what is missing. Lengths come from the IP header, so neither the snap
-//! length nor the padding of short Ethernet frames matters.
+//! [`PacketNotes`](crate::packet::PacketNotes) tell what is missing. Lengths come from the IP header, so neither the
+//! snap length nor the padding of short Ethernet frames matters.
 //!
-//! Any bytes give a value, never a panic: headers are read as arrays of fixed size that exist or not. No allocation, and
-//! every loop (tags, labels, extension headers, options, tunnels) is bounded.
+//! Any bytes give a value, never a panic: headers are read as arrays of fixed size that exist or not. No allocation,
+//! and every loop (tags, labels, extension headers, options, tunnels) is bounded.
 
 mod datagram;
 mod fast;
@@ -36,10 +36,11 @@ use crate::source::Frame;
 /// A parser of frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parser {
-    /// Whether to remove tunnel headers (GRE, ERSPAN, VXLAN, Geneve, IP in IP), so that the key is that of the inner packet.
+    /// Whether to remove tunnel headers (GRE, ERSPAN, VXLAN, Geneve, IP in IP), so that the key is that of the inner
+    /// packet.
     ///
-    /// Up to four nested tunnels. The outer packet is returned if the inner one is not IP, malformed or truncated before its
-    /// addresses, or if the outer packet is a fragment.
+    /// Up to four nested tunnels. The outer packet is returned if the inner one is not IP, malformed or truncated
+    /// before its addresses, or if the outer packet is a fragment.
     pub peel_tunnels: bool,
 }
 
@@ -56,8 +57,8 @@ impl Parser {
         }
     }
 
-    /// Parses a frame and appends the packet to `packets`. The fast path writes directly into the vector, which takes about
-    /// half the time of [`Parser::parse`] and a push.
+    /// Parses a frame and appends the packet to `packets`. The fast path writes directly into the vector, which takes
+    /// about half the time of [`Parser::parse`] and a push.
     ///
     /// # Errors
     /// As [`Parser::parse`]; nothing is appended.

@@ -75,8 +75,8 @@ fn read_tcp(packet: &mut Packet, rest: Rest<'_>) -> u32 {
     rest.skip(12).peek().map_or(TCP_HEADER_LENGTH, |&[data_offset]| tcp_header_length(data_offset))
 }
 
-/// Returns the length of a TCP header in bytes, from the byte with the data offset. A smaller data offset is raised to the
-/// minimum.
+/// Returns the length of a TCP header in bytes, from the byte with the data offset. A smaller data offset is raised to
+/// the minimum.
 fn tcp_header_length(data_offset: u8) -> u32 {
     (u32::from(data_offset >> 4) * 4).max(TCP_HEADER_LENGTH)
 }

@@ -47,7 +47,8 @@ const GRE_KEY: u16 = 0x2000;
 const GRE_SEQUENCE: u16 = 0x1000;
 const GRE_VERSION: u16 = 0x0007;
 
-/// Protocol types of GRE and Geneve other than EtherTypes: Ethernet (RFC 7637 section 3.2), ERSPAN I and II, ERSPAN III.
+/// Protocol types of GRE and Geneve other than EtherTypes: Ethernet (RFC 7637 section 3.2), ERSPAN I and II, ERSPAN
+/// III.
 const TRANSPARENT_ETHERNET: u16 = 0x6558;
 const ERSPAN: u16 = 0x88BE;
 const ERSPAN_III: u16 = 0x22EB;

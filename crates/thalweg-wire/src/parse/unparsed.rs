@@ -8,8 +8,8 @@ pub enum Unparsed {
     /// The frame is not IP.
     #[error("not IP: EtherType {ethertype:#06x}")]
     NonIp {
-        /// The EtherType, or the equivalent of other link layers: an address family, or the DSAP and SSAP of an LLC frame
-        /// (spanning tree is 0x4242).
+        /// The EtherType, or the equivalent of other link layers: an address family, or the DSAP and SSAP of an LLC
+        /// frame (spanning tree is 0x4242).
         ethertype: u16,
     },
     /// The link type of the interface is not supported.
@@ -36,7 +36,8 @@ pub enum Malformed {
     /// The frame itself, as on the wire, ends before the end of the IP addresses.
     #[error("the frame ends before the IP addresses")]
     FrameTooShort,
-    /// The version field of the IP header differs from the version that the layer below announced, or is neither 4 nor 6.
+    /// The version field of the IP header differs from the version that the layer below announced, or is neither 4 nor
+    /// 6.
     #[error("unexpected IP version")]
     IpVersion,
     /// The IPv4 header length is below 20 bytes (RFC 791 section 3.1, IHL).

@@ -39,8 +39,8 @@ section! {
 }
 
 section! {
-    /// An endpoint (a host) with one link to a router. Endpoints are numbered in file order, and so are the ports of a router
-    /// to its endpoints, which come first.
+    /// An endpoint (a host) with one link to a router. Endpoints are numbered in file order, and so are the ports of a
+    /// router to its endpoints, which come first.
     pub struct Endpoint in ENDPOINT = ["endpoint"] max 1000000 {
         /// Name, unique among routers and endpoints.
         name: String [NAME] needed,
@@ -224,12 +224,12 @@ const INTRODUCTION: &str = "\
 
 <!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test reference -->
 
-A topology file describes endpoints, routers and links, in [TOML](https://toml.io) or JSON. A state file adds the links that
-are down and the forwarding state, in the sections `[link_state]` and `[forwarding]`. `thalweg serve` needs a state file
-(`topology` in `[network]`, and `PUT /v1/topology`); experiments and the lab need only a topology.
+A topology file describes endpoints, routers and links, in [TOML](https://toml.io) or JSON. A state file adds the links
+that are down and the forwarding state, in the sections `[link_state]` and `[forwarding]`. `thalweg serve` needs a state
+file (`topology` in `[network]`, and `PUT /v1/topology`); experiments and the lab need only a topology.
 
-In JSON the same sections are members of an object, `{\"router\": [{\"name\": \"tor0\"}, ...], ...}`. `thalweg check FILE`
-reports every problem of a file.
+In JSON the same sections are members of an object, `{\"router\": [{\"name\": \"tor0\"}, ...], ...}`.
+`thalweg check FILE` reports every problem of a file.
 
 ```toml
 [[router]]

@@ -62,8 +62,8 @@ impl Encoder {
         });
     }
 
-    /// Appends an Enhanced Packet Block with a frame of interface number `interface` in the section, which must have the same
-    /// link type. The comment is truncated to 65535 bytes.
+    /// Appends an Enhanced Packet Block with a frame of interface number `interface` in the section, which must have
+    /// the same link type. The comment is truncated to 65535 bytes.
     ///
     /// # Panics
     /// If the block is longer than [`MAX_RECORD_LENGTH`].

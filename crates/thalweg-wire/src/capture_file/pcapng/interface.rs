@@ -18,8 +18,8 @@ pub(super) mod option {
 /// The offset of the options: after type, total length, link type, two reserved bytes and snap length.
 const OPTIONS_OFFSET: usize = 16;
 
-/// The maximum kept length of a name in bytes, which bounds all names to 16 MiB. Linux names have 15 bytes, Windows device
-/// paths about 50.
+/// The maximum kept length of a name in bytes, which bounds all names to 16 MiB. Linux names have 15 bytes, Windows
+/// device paths about 50.
 const MAX_NAME_LENGTH: usize = 256;
 
 /// Converts the timestamps of an interface.

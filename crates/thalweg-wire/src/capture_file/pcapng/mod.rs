@@ -3,7 +3,8 @@
 //! zero in each section; the decoder numbers interfaces consecutively in the whole file.
 //!
 //! Frames of a Simple Packet Block, which has no time, get time zero. Interface statistics, name resolution, secrets,
-//! custom and unknown blocks are skipped and counted. The length field of a section and the options of packets are ignored.
+//! custom and unknown blocks are skipped and counted. The length field of a section and the options of packets are
+//! ignored.
 //!
 //! Each block has its total length at both ends. The decoder compares them, to detect damage at the block where it is.
 
@@ -114,8 +115,8 @@ impl Decoder {
         Ok(Decoded { consumed: at, needed: 0 })
     }
 
-    /// Returns the total length of the block at the start of `rest`, which has at least 12 bytes. A section header sets the
-    /// byte order first.
+    /// Returns the total length of the block at the start of `rest`, which has at least 12 bytes. A section header sets
+    /// the byte order first.
     fn block_length(&mut self, rest: &[u8], offset: u64) -> Result<u32, FormatError> {
         if rest[..4] == SECTION_HEADER {
             self.order = [ByteOrder::Little, ByteOrder::Big]
@@ -191,8 +192,8 @@ impl Decoder {
         }
     }
 
-    /// Decodes a simple packet block. It belongs to interface 0, and its captured length is the minimum of the original length
-    /// and the snap length.
+    /// Decodes a simple packet block. It belongs to interface 0, and its captured length is the minimum of the original
+    /// length and the snap length.
     fn simple_packet(&self, block: &[u8]) -> PacketBlock {
         let original_length = self.order.read_u32(block, 8);
         let snap_length = match self.interfaces.get(self.section_base) {

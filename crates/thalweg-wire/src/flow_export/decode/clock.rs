@@ -2,11 +2,13 @@
 
 use crate::time::Timestamp;
 
-/// The maximum time by which the uptime of a flow may exceed that of the header: exporters may fill in the header before
-/// the last flow ends, or read the two on different processors. Later uptimes are from before the last counter wrap.
+/// The maximum time by which the uptime of a flow may exceed that of the header: exporters may fill in the header
+/// before the last flow ends, or read the two on different processors. Later uptimes are from before the last counter
+/// wrap.
 const MAX_AHEAD_MS: u32 = 60_000;
 
-/// A larger change of the clock offset between two messages is a clock jump, in microseconds. Queues and NTP cause less.
+/// A larger change of the clock offset between two messages is a clock jump, in microseconds. Queues and NTP cause
+/// less.
 const CLOCK_JUMP_US: i64 = 10_000_000;
 
 /// The maximum time by which the uptime of a reordered message may go back, in milliseconds.
@@ -49,8 +51,8 @@ fn absolute_time(now_us: i64, now_ms: u32, uptime_ms: u32) -> i64 {
     now_us + milliseconds * 1000
 }
 
-/// Converts a 64-bit NTP timestamp to microseconds since 1970. Seconds before 1970 belong to the era that starts in 2036.
-/// Rounds to the nearest microsecond, because binary fractions do not represent microseconds exactly.
+/// Converts a 64-bit NTP timestamp to microseconds since 1970. Seconds before 1970 belong to the era that starts in
+/// 2036. Rounds to the nearest microsecond, because binary fractions do not represent microseconds exactly.
 #[inline]
 pub(super) fn from_ntp(timestamp: u64) -> i64 {
     if timestamp == 0 {

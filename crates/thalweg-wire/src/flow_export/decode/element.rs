@@ -176,7 +176,8 @@ fn role(id: u16) -> Option<Role> {
 }
 
 impl Column {
-    /// Returns the column that a forward value has in the reverse row; `None` if the value does not apply to both directions.
+    /// Returns the column that a forward value has in the reverse row; `None` if the value does not apply to both
+    /// directions.
     pub(super) fn reversed(self) -> Option<Column> {
         use Column::*;
         match self {

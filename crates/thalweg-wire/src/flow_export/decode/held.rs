@@ -48,8 +48,8 @@ impl HeldSets {
         self.sets.iter().filter(|set| set.domain == domain).map(HeldSet::size).sum()
     }
 
-    /// Holds a set. Drops older sets of the session if the set exceeds the session's limit, and drops the set itself if it
-    /// exceeds the limit of all sessions. Dropped sets are passed to `dropped`.
+    /// Holds a set. Drops older sets of the session if the set exceeds the session's limit, and drops the set itself if
+    /// it exceeds the limit of all sessions. Dropped sets are passed to `dropped`.
     pub(super) fn hold(
         &mut self,
         set: HeldSet,

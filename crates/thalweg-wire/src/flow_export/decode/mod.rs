@@ -1,4 +1,5 @@
-//! Decodes export messages to rows: NetFlow v5, NetFlow v9 (RFC 3954), IPFIX (RFC 7011, RFC 5103), sFlow v5 (sflow.org).
+//! Decodes export messages to rows: NetFlow v5, NetFlow v9 (RFC 3954), IPFIX (RFC 7011, RFC 5103), sFlow v5
+//! (sflow.org).
 //!
 //! ```text
 //! message ─► header ─► session ─► domain ─► sets ─┬─► templates, compiled ─┐
@@ -18,23 +19,23 @@
 //! | `sequence` | losses |
 //! | `sampling` | sampling intervals from options records |
 //!
-//! **Times.** NetFlow v5 and v9 use the uptime of the exporter: the header contains its clock and its uptime at the time of
-//! sending. The uptime of a flow is at most a minute ahead of the header's; otherwise it is in the past, possibly before the
-//! last counter wrap (every 49.7 days). IPFIX has absolute times, differences from the export time, and uptimes since
-//! `systemInitTimeMilliseconds`, which is in the record or in an options record. Of several times the finest is used. A
-//! record without a time gets that of its message, and is counted. An sFlow sample gets the time of its reception, because
-//! agents send none.
+//! **Times.** NetFlow v5 and v9 use the uptime of the exporter: the header contains its clock and its uptime at the
+//! time of sending. The uptime of a flow is at most a minute ahead of the header's; otherwise it is in the past,
+//! possibly before the last counter wrap (every 49.7 days). IPFIX has absolute times, differences from the export time,
+//! and uptimes since `systemInitTimeMilliseconds`, which is in the record or in an options record. Of several times the
+//! finest is used. A record without a time gets that of its message, and is counted. An sFlow sample gets the time of
+//! its reception, because agents send none.
 //!
 //! **Losses** are counted per session and domain, in the unit of the format ([`Counts::lost`]). Reordered messages and
-//! restarts are not losses. After an IPFIX message with data of an unknown template, counting restarts, because the number
-//! of records is unknown.
+//! restarts are not losses. After an IPFIX message with data of an unknown template, counting restarts, because the
+//! number of records is unknown.
 //!
-//! **Errors.** An invalid message gives no rows, as RFC 7011 section 9.1 requires, and a [`DecodeError`] with the offset.
-//! Tolerated, because exporters do it: zero padding at the end of a message, wrong record counts in NetFlow v9 headers,
-//! fields of length zero, and invalid lengths of an element (the value is then ignored).
+//! **Errors.** An invalid message gives no rows, as RFC 7011 section 9.1 requires, and a [`DecodeError`] with the
+//! offset. Tolerated, because exporters do it: zero padding at the end of a message, wrong record counts in NetFlow v9
+//! headers, fields of length zero, and invalid lengths of an element (the value is then ignored).
 //!
-//! **Memory** is bounded by [`Limits`]: about 100 bytes per template field, the held bytes, a few kilobytes per domain. A
-//! message gives at most two rows for each of its bytes, and for each held byte that its templates release.
+//! **Memory** is bounded by [`Limits`]: about 100 bytes per template field, the held bytes, a few kilobytes per domain.
+//! A message gives at most two rows for each of its bytes, and for each held byte that its templates release.
 
 mod clock;
 mod domain;
@@ -144,8 +145,8 @@ impl Decoder {
         };
     }
 
-    /// Decodes a UDP payload of any format. Appends its rows to `into`, and the rows of held data whose template it contains.
-    /// The reverse row of a biflow follows the forward row, if it has packets or octets.
+    /// Decodes a UDP payload of any format. Appends its rows to `into`, and the rows of held data whose template it
+    /// contains. The reverse row of a biflow follows the forward row, if it has packets or octets.
     ///
     /// # Errors
     /// [`DecodeError`] if the message is invalid; it is counted, and nothing is appended.
@@ -164,8 +165,8 @@ impl Decoder {
     /// Decodes one complete IPFIX message of a connection.
     ///
     /// # Errors
-    /// [`DecodeError`] if the message is invalid; it is counted, and nothing is appended. Close the connection then, because
-    /// the start of the next message is unknown.
+    /// [`DecodeError`] if the message is invalid; it is counted, and nothing is appended. Close the connection then,
+    /// because the start of the next message is unknown.
     pub fn message(
         &mut self,
         from: SocketAddr,
@@ -220,8 +221,8 @@ impl Decoder {
         })
     }
 
-    /// Evicts the session that has been idle for longest. Sessions without rows, such as forged sources, are evicted first,
-    /// connections last, because they would not resend their templates.
+    /// Evicts the session that has been idle for longest. Sessions without rows, such as forged sources, are evicted
+    /// first, connections last, because they would not resend their templates.
     fn evict_session(&mut self) {
         let priority = |session: &Session| (session.transport, session.has_given_rows, session.last_used);
         let oldest = self.sessions.iter().min_by_key(|(_, session)| priority(session));

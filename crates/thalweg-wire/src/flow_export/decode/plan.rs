@@ -1,7 +1,7 @@
 //! Compiled templates: the bytes of a record for each column of the batch.
 //!
-//! A template is compiled once, when it arrives. The plan then runs column by column over all records of a set, each column
-//! in one branch-free loop without allocation per record.
+//! A template is compiled once, when it arrives. The plan then runs column by column over all records of a set, each
+//! column in one branch-free loop without allocation per record.
 
 use super::clock::{ExportTime, from_ntp};
 use super::element::{COLUMNS, Column, Role, Unit};
@@ -122,8 +122,8 @@ fn slot(column: Column, batch: &mut RecordBatch) -> Option<Slot<'_>> {
 }
 
 impl Plan {
-    /// Compiles the plan of a template from the positions of its elements, and the plan of the reverse rows if its records
-    /// are biflows (RFC 5103).
+    /// Compiles the plan of a template from the positions of its elements, and the plan of the reverse rows if its
+    /// records are biflows (RFC 5103).
     pub(super) fn compile(sources: &[(Role, Place)]) -> (Plan, Option<Plan>) {
         let of = |reverse: bool| sources.iter().filter(move |(role, _)| role.reverse == reverse);
         let counts = |(role, _): &(Role, Place)| matches!(role.column, Column::Octets | Column::Packets);
@@ -327,7 +327,8 @@ impl Plan {
         }
     }
 
-    /// Computes missing times from the other time, the duration or the export time. Returns the number of rows without times.
+    /// Computes missing times from the other time, the duration or the export time. Returns the number of rows without
+    /// times.
     fn fill_missing_times(
         &self,
         first: usize,

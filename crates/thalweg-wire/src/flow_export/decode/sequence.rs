@@ -1,8 +1,8 @@
 //! Loss detection by sequence numbers.
 //!
-//! A sequence number counts units, which the format defines. A reordered message fills the gap that it left, so reordering
-//! is not a loss. A number that matches no gap is either a duplicate or the first after a restart; the next message decides
-//! which, because it continues one of the two sequences.
+//! A sequence number counts units, which the format defines. A reordered message fills the gap that it left, so
+//! reordering is not a loss. A number that matches no gap is either a duplicate or the first after a restart; the next
+//! message decides which, because it continues one of the two sequences.
 
 /// The number of gaps kept for reordered messages.
 const MAX_GAPS: usize = 8;

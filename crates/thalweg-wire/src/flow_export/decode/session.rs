@@ -279,8 +279,8 @@ impl Session {
         }
     }
 
-    /// Withdraws templates (RFC 7011 section 8.1). Over UDP a withdrawal is ignored (section 8.4), because it may be reordered
-    /// or forged.
+    /// Withdraws templates (RFC 7011 section 8.1). Over UDP a withdrawal is ignored (section 8.4), because it may be
+    /// reordered or forged.
     fn withdraw(&mut self, key: DomainKey, definition: &Definition<'_>) {
         let domain = self.domains.get_mut(&key).expect("the domain exists since the header was decoded");
         if self.transport == Transport::Datagram {

@@ -32,8 +32,8 @@ pub(super) enum Content {
 }
 
 impl<'a> Message<'a> {
-    /// Decodes the header of a NetFlow v9 message (RFC 3954 section 5.1). Ignores its record count, which many exporters set
-    /// incorrectly.
+    /// Decodes the header of a NetFlow v9 message (RFC 3954 section 5.1). Ignores its record count, which many
+    /// exporters set incorrectly.
     pub(super) fn netflow9(bytes: &'a [u8], exporter: Address) -> Result<Message<'a>, DecodeErrorKind> {
         let mut reader = Reader::new("header of a NetFlow v9 message", bytes).whole(20)?;
         let _version_and_count = reader.u32()?;
@@ -44,8 +44,8 @@ impl<'a> Message<'a> {
         Ok(Message { key, export: ExportTime { unix_us, uptime_ms }, sequence, sets: reader })
     }
 
-    /// Decodes the header of an IPFIX message (RFC 7011 section 3.1). Zeros may follow the message, because some exporters pad
-    /// datagrams.
+    /// Decodes the header of an IPFIX message (RFC 7011 section 3.1). Zeros may follow the message, because some
+    /// exporters pad datagrams.
     pub(super) fn ipfix(bytes: &'a [u8], exporter: Address) -> Result<Message<'a>, DecodeErrorKind> {
         let mut header = Reader::new("header of an IPFIX message", bytes).whole(16)?;
         let _version = header.u16()?;
@@ -80,8 +80,8 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// Validates all sets and templates. RFC 7011 section 9.1 requires dropping a malformed message as a whole, so this runs
-    /// before anything is used.
+    /// Validates all sets and templates. RFC 7011 section 9.1 requires dropping a malformed message as a whole, so this
+    /// runs before anything is used.
     pub(super) fn check(&self) -> Result<(), DecodeErrorKind> {
         let format = self.key.format;
         for set in self.sets() {

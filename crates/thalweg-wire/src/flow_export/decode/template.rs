@@ -47,8 +47,8 @@ pub(super) struct Template {
 enum Layout {
     /// Records of equal length.
     Fixed { length: usize },
-    /// Variable-length records: runs of fixed bytes with a variable-length field between two runs. Without these fields, none
-    /// of which is used, the records have equal length.
+    /// Variable-length records: runs of fixed bytes with a variable-length field between two runs. Without these
+    /// fields, none of which is used, the records have equal length.
     Variable { minimum: usize, runs: Box<[u16]> },
 }
 
@@ -282,7 +282,8 @@ impl Template {
         Ok(found)
     }
 
-    /// Copies variable-length records, without their variable-length fields, to rows of equal length. Returns that length.
+    /// Copies variable-length records, without their variable-length fields, to rows of equal length. Returns that
+    /// length.
     fn copy_rows(
         set: &mut Reader<'_>,
         minimum: usize,
@@ -307,8 +308,8 @@ impl Template {
         Ok(row_length.max(1))
     }
 
-    /// Reads one record field by field. Returns `false` if the rest is too short for a record, so it is padding (RFC 7011
-    /// section 3.3.1).
+    /// Reads one record field by field. Returns `false` if the rest is too short for a record, so it is padding (RFC
+    /// 7011 section 3.3.1).
     fn record<'a>(
         &self,
         set: &mut Reader<'a>,
@@ -394,8 +395,8 @@ fn roles_of(field: Field) -> impl Iterator<Item = Role> {
     roles(id).filter(fits).map(move |role| Role { reverse: reverse || role.reverse, ..role })
 }
 
-/// Appends the forward rows, each followed by its reverse row if that has packets or octets. Returns the number of reverse
-/// rows.
+/// Appends the forward rows, each followed by its reverse row if that has packets or octets. Returns the number of
+/// reverse rows.
 fn interleave(forward: &RecordBatch, reverse: &RecordBatch, into: &mut RecordBatch) -> u64 {
     let mut reverse_rows = 0;
     for row in 0..forward.len() {

@@ -1,8 +1,8 @@
 //! Encodes flow records to export messages: NetFlow v5, NetFlow v9 (RFC 3954), IPFIX (RFC 7011).
 //!
-//! Encoders take rows of a [`RecordBatch`](super::RecordBatch), and append messages of bounded length to [`Messages`]. One
-//! encoder is one session of one observation domain. The columns `received_us`, `exporter`, `observation_domain_id` and
-//! `format` are not sent, because a collector derives them.
+//! Encoders take rows of a [`RecordBatch`](super::RecordBatch), and append messages of bounded length to [`Messages`].
+//! One encoder is one session of one observation domain. The columns `received_us`, `exporter`, `observation_domain_id`
+//! and `format` are not sent, because a collector derives them.
 //!
 //! | module | contents |
 //! |---|---|
@@ -13,12 +13,13 @@
 //! # Fidelity
 //! A standard decoder of v9 and IPFIX restores the rows, except:
 //!
-//! - v9 and v5 round times down to milliseconds, IPFIX optionally. An uptime of 32 bits cannot represent a time more than
-//!   24.8 days from that of the message.
-//! - `sampling_interval` is sent whenever it changes. Zero (unknown) cannot be sent: rows with zero get the last interval.
+//! - v9 and v5 round times down to milliseconds, IPFIX optionally. An uptime of 32 bits cannot represent a time more
+//!   than 24.8 days from that of the message.
+//! - `sampling_interval` is sent whenever it changes. Zero (unknown) cannot be sent: rows with zero get the last
+//!   interval.
 //! - An IPv4 flow without next hop gets 0.0.0.0, as routers send it.
-//! - v5 has no IPv6, VLANs, directions and end reasons, and narrower counters, interfaces, AS numbers and intervals. Losses
-//!   are counted ([`Misfits`]); a 32-bit AS number becomes AS_TRANS.
+//! - v5 has no IPv6, VLANs, directions and end reasons, and narrower counters, interfaces, AS numbers and intervals.
+//!   Losses are counted ([`Misfits`]); a 32-bit AS number becomes AS_TRANS.
 //!
 //! # Cost
 //! No allocation once [`Messages`] has grown to the size of a batch.
@@ -133,8 +134,8 @@ pub struct Refresh {
 }
 
 impl Default for Refresh {
-    /// A minute or 1,000 messages. Collectors drop templates after three times the interval (RFC 7011 section 10.3.7). The
-    /// RFC prescribes no interval; routers use 1 to 30 minutes.
+    /// A minute or 1,000 messages. Collectors drop templates after three times the interval (RFC 7011 section 10.3.7).
+    /// The RFC prescribes no interval; routers use 1 to 30 minutes.
     fn default() -> Refresh {
         Refresh { interval: Nanos::from_secs(60), messages: 1_000 }
     }
@@ -156,8 +157,8 @@ pub struct Encoded {
 pub struct Misfits {
     /// Rows that were not sent.
     pub rows: u64,
-    /// Values that were replaced by the nearest valid one: counters and times out of range, interfaces (sent as 0), sampling
-    /// intervals.
+    /// Values that were replaced by the nearest valid one: counters and times out of range, interfaces (sent as 0),
+    /// sampling intervals.
     pub values: u64,
 }
 

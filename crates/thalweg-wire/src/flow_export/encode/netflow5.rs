@@ -1,5 +1,5 @@
-//! NetFlow version 5 (Cisco, "NetFlow Export Datagram Format"): a header of 24 bytes, up to 30 records of 48 bytes, IPv4
-//! only.
+//! NetFlow version 5 (Cisco, "NetFlow Export Datagram Format"): a header of 24 bytes, up to 30 records of 48 bytes,
+//! IPv4 only.
 //!
 //! ICMP type and code are sent as destination port, as routers do.
 

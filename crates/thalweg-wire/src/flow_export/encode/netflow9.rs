@@ -1,8 +1,8 @@
 //! NetFlow version 9 (RFC 3954).
 //!
 //! Times are milliseconds of uptime (`FIRST_SWITCHED` 22, `LAST_SWITCHED` 21). The header has the time in whole seconds
-//! only, so it contains the next whole second and the uptime at that time. So a collector computes the same start time of
-//! the device for every message, and no flow is after its message.
+//! only, so it contains the next whole second and the uptime at that time. So a collector computes the same start time
+//! of the device for every message, and no flow is after its message.
 
 use super::session::{Dialect, Draft, SAMPLING_TEMPLATE, Session};
 use super::template::{Field, Kind};

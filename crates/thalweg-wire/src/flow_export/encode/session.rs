@@ -183,8 +183,8 @@ impl<D: Dialect> Session<D> {
         }
     }
 
-    /// Returns the buffer for a record of `length` bytes in set `id`. Starts a new message if none is open or the record does
-    /// not fit.
+    /// Returns the buffer for a record of `length` bytes in set `id`. Starts a new message if none is open or the
+    /// record does not fit.
     #[inline]
     pub(super) fn reserve<'m>(
         &mut self,

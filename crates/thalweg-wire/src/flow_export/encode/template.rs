@@ -1,8 +1,8 @@
 //! The templates of v9 and IPFIX: the fields of a record and their encoding.
 //!
-//! A template consists of groups. Each group declares its fields once, as element, type and value, for both templates and
-//! records. Most flows have no routing information, so there are templates without it. The values of a row determine its
-//! template, so nothing is lost.
+//! A template consists of groups. Each group declares its fields once, as element, type and value, for both templates
+//! and records. Most flows have no routing information, so there are templates without it. The values of a row
+//! determine its template, so nothing is lost.
 //!
 //! Element numbers are IANA's (RFC 7012), which equal those of v9 where v9 has them.
 

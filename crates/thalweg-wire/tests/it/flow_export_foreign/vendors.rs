@@ -1,5 +1,5 @@
-//! Compares the decoder on payloads of about 35 vendors' exporters and sFlow captures with the crates `netflow_parser` and
-//! `sflow-parser`.
+//! Compares the decoder on payloads of about 35 vendors' exporters and sFlow captures with the crates `netflow_parser`
+//! and `sflow-parser`.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -1,7 +1,7 @@
 //! sFlow version 5 (sflow.org, "sFlow Version 5", July 2004): datagrams of samples in XDR.
 //!
-//! A flow sample is one sampled packet and gives one row: its headers, its length above the link layer, and the sampling
-//! interval. A counter sample gives a row of interface counters.
+//! A flow sample is one sampled packet and gives one row: its headers, its length above the link layer, and the
+//! sampling interval. A counter sample gives a row of interface counters.
 
 mod counters;
 mod flow;

@@ -1,7 +1,8 @@
 //! IPFIX (RFC 7011), with bidirectional flows (RFC 5103) and exporter statistics (RFC 7011 section 4).
 //!
-//! Two consecutive rows that are the two directions of one flow (`biflow_direction` 1, then 2, the other fields mirrored)
-//! become one record. Templates are refreshed over UDP, and sent once over TCP and TLS ([`Options::over_stream`]).
+//! Two consecutive rows that are the two directions of one flow (`biflow_direction` 1, then 2, the other fields
+//! mirrored) become one record. Templates are refreshed over UDP, and sent once over TCP and TLS
+//! ([`Options::over_stream`]).
 //!
 //! The sampling interval of the observation domain is sent as `samplingPacketInterval` 1 and `samplingPacketSpace` (RFC
 //! 5477 section 8.2).
@@ -34,8 +35,8 @@ pub enum Times {
     /// `flowStartMicroseconds` (154), `flowEndMicroseconds` (155).
     #[default]
     Microseconds,
-    /// `flowStartMilliseconds` (152), `flowEndMilliseconds` (153): for collectors that support no others, such as nfdump
-    /// 1.7.1.
+    /// `flowStartMilliseconds` (152), `flowEndMilliseconds` (153): for collectors that support no others, such as
+    /// nfdump 1.7.1.
     Milliseconds,
 }
 
@@ -182,9 +183,9 @@ fn write_options_template(id: u16, scope: Field, fields: &[Field], draft: &mut D
     draft.records += 1;
 }
 
-/// Encodes `dateTimeMicroseconds` (RFC 7011 section 6.1.9): NTP seconds and their binary fraction, whose lowest 11 bits are
-/// below a microsecond and zero. Rounds up, so that decoders that round down or to the nearest restore the microsecond.
-/// Seconds wrap in 2036.
+/// Encodes `dateTimeMicroseconds` (RFC 7011 section 6.1.9): NTP seconds and their binary fraction, whose lowest 11 bits
+/// are below a microsecond and zero. Rounds up, so that decoders that round down or to the nearest restore the
+/// microsecond. Seconds wrap in 2036.
 #[inline]
 fn ntp(since_1970_us: u64) -> u64 {
     let (seconds, us) = (since_1970_us / 1_000_000, since_1970_us % 1_000_000);
