@@ -71,9 +71,7 @@ pub(super) fn read(
     });
     if let Some(ExportOptions { destination, tls, .. }) = &export {
         match (destination.transport, tls) {
-            (Transport::Tls, None) => {
-                problems.push(entry.refuse(Records::ipfix, "tls:// requires ipfix_ca"))
-            }
+            (Transport::Tls, None) => problems.push(entry.refuse(Records::ipfix, "tls:// requires ipfix_ca")),
             (Transport::Udp | Transport::Tcp, Some(_)) => {
                 problems.push(entry.refuse(Records::ipfix_ca, "requires a tls:// destination"));
             }

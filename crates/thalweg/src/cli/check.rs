@@ -197,9 +197,11 @@ mod tests {
     fn all_errors_are_reported_including_missing_interfaces() {
         let text = "[api]\nlistne = '127.0.0.1:1'\n[[collector]]\nname = 'a'\ninterface = 'no-such0'\n\
                     [[collector]]\nname = 'a'\ninterface = 'lo'\n";
-        let expected = "t.toml:2: unknown key listne; did you mean listen?\nt.toml:5: interface: no interface no-such0";
+        let expected =
+            "t.toml:2: unknown key listne; did you mean listen?\nt.toml:5: interface: no interface no-such0";
         assert_eq!(refused("t.toml", text), expected);
-        let expected = "t.toml:3: interface: no interface no-such0\nt.toml:5: name: duplicate collector name a";
+        let expected =
+            "t.toml:3: interface: no interface no-such0\nt.toml:5: name: duplicate collector name a";
         assert_eq!(refused("t.toml", &text.replace("[api]\nlistne = '127.0.0.1:1'\n", "")), expected);
         let missing =
             "[network]\ntopology = 'none.toml'\n[[collector]]\nname = 'a'\ninterface = 'no-such0'\n";

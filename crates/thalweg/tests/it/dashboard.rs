@@ -61,9 +61,20 @@ fn every_loss_counter_is_on_the_dashboard() {
     let shown: Vec<_> =
         found.iter().flat_map(|expression| metrics_in(expression)).map(|(name, _)| name).collect();
     for metric in METRICS {
-        let words =
-                ["drops", "lost", "refused", "rejected", "timed_out", "failed", "suppressed", "unparsed", "untracked", "ambiguous", "unattributed"];
-            let is_loss = words.iter().any(|word| metric.name.contains(word));
+        let words = [
+            "drops",
+            "lost",
+            "refused",
+            "rejected",
+            "timed_out",
+            "failed",
+            "suppressed",
+            "unparsed",
+            "untracked",
+            "ambiguous",
+            "unattributed",
+        ];
+        let is_loss = words.iter().any(|word| metric.name.contains(word));
         assert!(!is_loss || shown.contains(&metric.name), "{} is not on the dashboard", metric.name);
     }
 }

@@ -98,8 +98,9 @@ fn a_collector_that_does_not_answer_is_named_and_others_answer() {
     assert_eq!(fixture.client.get("/v1/flows?collector=dead").problem(), (503, "unavailable".into()));
     assert_eq!(fixture.client.get("/readyz").status, 503, "a collector is starting");
     let metrics = fixture.client.get("/metrics").text;
-    let late =
-        metrics.lines().find(|line| line.starts_with("thalweg_collector_requests_timed_out_total{collector=\"dead\"}"));
+    let late = metrics
+        .lines()
+        .find(|line| line.starts_with("thalweg_collector_requests_timed_out_total{collector=\"dead\"}"));
     assert_eq!(late.unwrap().rsplit(' ').next(), Some("3"));
     drop(mailbox);
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use thalweg_daemon::collectors::handle::reply_to;
 use thalweg_daemon::collectors::{
-    CollectorCounters, CollectorHandle, Description, FlowChunk, Mailbox, CollectorRequest, TaskAnswer, TasksReport,
+    CollectorCounters, CollectorHandle, CollectorRequest, Description, FlowChunk, Mailbox, TaskAnswer,
+    TasksReport,
 };
 use thalweg_measure::collector::{Counters, FlowRate, FlowReport, LinkReport, LinkSide, Way};
 use thalweg_measure::meter::intake::IntakeCounters;
