@@ -252,7 +252,7 @@ fn what_is_not_there_is_said() {
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     let (code, text) = told(&["status", "--prefix", "none-"]);
-    assert_eq!((code, text.as_str()), (Some(1), "thalweg: there is no lab \"none-\": it was never made\n"));
+    assert_eq!((code, text.as_str()), (Some(1), "thalweg: lab \"none-\" is not up: create it with `thalweg lab up`\n"));
     let (code, text) = told(&["up", "no-such-file.toml"]);
     assert_eq!(code, Some(1));
     assert!(text.contains("expected `leaf-spine`, `fat-tree-4` or a file"), "{text}");
