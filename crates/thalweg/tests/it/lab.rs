@@ -255,7 +255,7 @@ fn what_is_not_there_is_said() {
     assert_eq!((code, text.as_str()), (Some(1), "thalweg: lab \"none-\" is not up: create it with `thalweg lab up`\n"));
     let (code, text) = told(&["up", "no-such-file.toml"]);
     assert_eq!(code, Some(1));
-    assert!(text.contains("expected `leaf-spine`, `fat-tree-4` or a file"), "{text}");
+    assert!(text.contains("expected `leaf-spine`, `fat-tree-4` or a topology file"), "{text}");
     for wrong in [&["up", "leaf-spine", "--prefix", "Lab"][..], &["run", "nothing"], &["exec", "h0"]] {
         assert_eq!(told(wrong).0, Some(2), "{wrong:?}");
     }
