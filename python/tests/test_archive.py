@@ -19,8 +19,8 @@ EXAMPLE = Path(__file__).parents[2] / "examples/flow-analysis/everyday.py"
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     transfers = [
-        Transfer("192.0.2.1", "198.51.100.1", 64500, 64501, DAY + timedelta(hours=1), minutes=2, flows=4, octets=12 * 10**9),
-        Transfer("192.0.2.2", "198.51.100.2", 64500, 64501, DAY + timedelta(hours=2), minutes=1, flows=1, octets=2 * 10**9),
+        Transfer("192.0.2.1", "198.51.100.1", 64500, 64501, DAY + timedelta(hours=1), minutes=2, flows=4, bytes=12 * 10**9),
+        Transfer("192.0.2.2", "198.51.100.2", 64500, 64501, DAY + timedelta(hours=2), minutes=1, flows=1, bytes=2 * 10**9),
     ]
     rows = [row for transfer in transfers for row in records_of(transfer)]
     return write_archive(tmp_path_factory.mktemp("archive"), rows)
@@ -31,9 +31,9 @@ def test_an_archive_answers_with_datasets_and_data_frames(source: Path) -> None:
     assert archive.records.count() == 9
     assert archive.flows().count() == 5
     assert archive.flowsets() is archive.flowsets(), "they are computed once"
-    assert archive.top("source", limit=1).to_pandas()["source_address"].tolist() == ["192.0.2.1"]
-    assert archive.series("1h")["octets"].tolist() == [12 * 10**9, 2 * 10**9]
-    assert archive.series(3_600_000_000, by=["source-as"], of="flowsets")["octets"].sum() == 14 * 10**9
+    assert archive.top("src", limit=1).to_pandas()["src"].tolist() == ["192.0.2.1"]
+    assert archive.series("1h")["bytes"].tolist() == [12 * 10**9, 2 * 10**9]
+    assert archive.series(3_600_000_000, by=["src-as"], of="flowsets")["bytes"].sum() == 14 * 10**9
     assert archive.query("SELECT count(*) AS n FROM cheetahs").to_pyarrow().to_pylist() == [{"n": 5}]
     assert archive.filter("dst ip 198.51.100.2").flowsets().count() == 1
     with pytest.raises(QueryError, match="there is no 'packets'"):

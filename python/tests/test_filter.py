@@ -48,28 +48,28 @@ def row(number: int, **columns: Any) -> dict[str, Any]:
     """A record whose start, in milliseconds, is its number."""
     start_us = BASE_US + 1000 * number
     record = {
-        "source_address": "10.1.2.3",
-        "destination_address": "192.0.2.1",
+        "src": "10.1.2.3",
+        "dst": "192.0.2.1",
         "next_hop": "",
         "exporter": "127.0.0.1",
         "observation_domain_id": 7,
         "sampling_interval": 0,
         "flow_start_us": start_us,
         "flow_end_us": start_us + 2_000_000,
-        "source_port": 1000,
-        "destination_port": 80,
+        "src_port": 1000,
+        "dst_port": 80,
         "protocol": 6,
         "tcp_flags": 0x1B,
-        "class_of_service": 0,
+        "tos": 0,
         "icmp_type_code": 0,
-        "octets": 1000,
+        "bytes": 1000,
         "packets": 10,
         "ingress_interface": 1,
         "egress_interface": 3,
-        "source_as": 100,
-        "destination_as": 200,
-        "source_prefix_length": 24,
-        "destination_prefix_length": 16,
+        "src_as": 100,
+        "dst_as": 200,
+        "src_prefix_length": 24,
+        "dst_prefix_length": 16,
         "vlan_id": 5,
         "flow_direction": 0,
     }
@@ -140,17 +140,17 @@ FILTERS = st.recursive(
 ROWS = st.builds(
     dict,
     addresses=st.sampled_from([V4, V6]).flatmap(lambda pool: st.tuples(st.sampled_from(pool), st.sampled_from(pool))),
-    source_port=st.sampled_from([0, 53, 1000, 65535]),
-    destination_port=st.sampled_from([0, 53, 80]),
+    src_port=st.sampled_from([0, 53, 1000, 65535]),
+    dst_port=st.sampled_from([0, 53, 80]),
     protocol=st.sampled_from([1, 6, 17]),
     tcp_flags=st.sampled_from([0, 2, 0x12, 0x1B, 0x3F]),
-    class_of_service=st.sampled_from([0, 184]),
+    tos=st.sampled_from([0, 184]),
     icmp_type_code=st.sampled_from([0, 2048, 771]),
-    octets=st.sampled_from([0, 1, 1000, 1024, 1_000_999, 3_000_000_000]),
+    bytes=st.sampled_from([0, 1, 1000, 1024, 1_000_999, 3_000_000_000]),
     packets=st.sampled_from([0, 1, 3, 10]),
     length_us=st.sampled_from([0, 1000, 7000, 2_000_000]),
     ingress_interface=st.sampled_from([1, 2]),
-    source_prefix_length=st.sampled_from([16, 24]),
+    src_prefix_length=st.sampled_from([16, 24]),
     vlan_id=st.sampled_from([0, 5]),
     flow_direction=st.sampled_from([0, 1]),
     next_hop=st.sampled_from(["", "10.9.9.9"]),
@@ -163,7 +163,7 @@ def rows_of(drawn: list[dict[str, Any]]) -> list[dict[str, Any]]:
         source, destination = columns.pop("addresses")
         if ":" in source:
             columns["next_hop"] = ""
-        rows.append(row(number, source_address=source, destination_address=destination, **columns))
+        rows.append(row(number, src=source, dst=destination, **columns))
     return rows
 
 
@@ -270,23 +270,23 @@ NFDUMP_FILTERS = [
 
 def nfdump_rows() -> list[dict[str, Any]]:
     """Records that the filters above tell apart."""
-    v6 = {"source_address": "2001:db8::1", "destination_address": "2001:db8::2"}
+    v6 = {"src": "2001:db8::1", "dst": "2001:db8::2"}
     return [
         row(0),
-        row(1, protocol=17, destination_port=53, tcp_flags=0),
+        row(1, protocol=17, dst_port=53, tcp_flags=0),
         row(2, protocol=17, tcp_flags=0x12),
-        row(3, **v6, destination_prefix_length=24),
-        row(4, length_us=0, octets=1500, packets=1),
-        row(5, octets=1024, packets=3),
-        row(6, octets=1_000_999, packets=7, length_us=7000),
-        row(7, protocol=1, source_port=0, destination_port=0, icmp_type_code=2048, tcp_flags=0),
-        row(8, protocol=1, source_port=0, destination_port=0, icmp_type_code=771, tcp_flags=0),
-        row(9, protocol=17, source_port=53, destination_port=53, ingress_interface=2, egress_interface=1),
+        row(3, **v6, dst_prefix_length=24),
+        row(4, length_us=0, bytes=1500, packets=1),
+        row(5, bytes=1024, packets=3),
+        row(6, bytes=1_000_999, packets=7, length_us=7000),
+        row(7, protocol=1, src_port=0, dst_port=0, icmp_type_code=2048, tcp_flags=0),
+        row(8, protocol=1, src_port=0, dst_port=0, icmp_type_code=771, tcp_flags=0),
+        row(9, protocol=17, src_port=53, dst_port=53, ingress_interface=2, egress_interface=1),
         row(10, tcp_flags=0x02),
-        row(11, flow_direction=1, class_of_service=184, vlan_id=0),
-        row(12, destination_address="10.1.2.4", octets=0, packets=0),
-        row(13, source_address="2001:db8:8000::", destination_address="fe80::1", source_prefix_length=64),
-        row(14, source_address="10.1.2.200", next_hop="10.9.9.9", tcp_flags=0x3F, source_port=1009),
+        row(11, flow_direction=1, tos=184, vlan_id=0),
+        row(12, dst="10.1.2.4", bytes=0, packets=0),
+        row(13, src="2001:db8:8000::", dst="fe80::1", src_prefix_length=64),
+        row(14, src="10.1.2.200", next_hop="10.9.9.9", tcp_flags=0x3F, src_port=1009),
     ]
 
 
@@ -361,14 +361,14 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 
 def test_a_column_that_is_not_there_is_named() -> None:
-    flows = ibis.table({"source_port": "int32", "destination_port": "int32"}, name="flows")
+    flows = ibis.table({"src_port": "int32", "dst_port": "int32"}, name="flows")
     compile_filter("port 80", flows)
     with pytest.raises(FilterError, match="no column ingress_interface"):
         compile_filter("in if 3", flows)
 
 
 def test_autonomous_systems_are_compared_without_a_database() -> None:
-    records = table([row(0), row(1, source_as=300), row(2, destination_as=300)])
+    records = table([row(0), row(1, src_as=300), row(2, dst_as=300)])
     start_ms = BASE_US // 1000
     assert found("as 300", records) == {start_ms + 1, start_ms + 2}
     assert found("src as in [300 400]", records) == {start_ms + 1}

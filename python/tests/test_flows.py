@@ -21,19 +21,19 @@ def engine() -> Any:
         yield engine
 
 
-def record(start_s: float, end_s: float, octets: int = 1000, **more: Any) -> dict[str, Any]:
+def record(start_s: float, end_s: float, size: int = 1000, **more: Any) -> dict[str, Any]:
     return {
         "received": START,
         "exporter": "192.0.2.1",
         "sampling_interval": 1,
         "flow_start": START + round(start_s * SECOND),
         "flow_end": START + round(end_s * SECOND),
-        "source_address": "10.0.0.1",
-        "destination_address": "10.0.0.2",
-        "source_port": 1,
-        "destination_port": 2,
+        "src": "10.0.0.1",
+        "dst": "10.0.0.2",
+        "src_port": 1,
+        "dst_port": 2,
         "protocol": 6,
-        "octets": octets,
+        "bytes": size,
         "packets": 1,
         **more,
     }
@@ -55,7 +55,7 @@ def flows(engine: Engine, *rows: dict[str, Any], **rules: Any) -> list[dict[str,
 
 def test_records_that_an_active_timeout_cut_are_one_flow_and_a_gap_of_more_than_60_s_makes_two(engine: Engine) -> None:
     one = flows(engine, record(0, 60), record(120, 130))
-    assert [(flow["records"], flow["octets"]) for flow in one] == [(2, 2000)]
+    assert [(flow["records"], flow["bytes"]) for flow in one] == [(2, 2000)]
     two = flows(engine, record(0, 60), record(120.000001, 130))
     assert [flow["records"] for flow in two] == [1, 1]
 
@@ -65,25 +65,25 @@ def test_a_gap_is_from_the_latest_end_before_not_from_that_of_the_record_before(
 
 
 def test_records_with_the_same_times_are_of_one_flow_whichever_is_taken_first(engine: Engine) -> None:
-    repeated = [record(120, 150, octets, source_port=port) for port in range(50) for octets in range(port % 7 + 2)]
-    found = flows(engine, *(record(0, 1, source_port=port) for port in range(50)), *repeated)
+    repeated = [record(120, 150, size, src_port=port) for port in range(50) for size in range(port % 7 + 2)]
+    found = flows(engine, *(record(0, 1, src_port=port) for port in range(50)), *repeated)
     assert [(flow["flow_end_us"] - START, flow["records"]) for flow in found[:50]] == [(SECOND, 1)] * 50
-    assert {flow["source_port"]: flow["records"] for flow in found[50:]} == {port: port % 7 + 2 for port in range(50)}
+    assert {flow["src_port"]: flow["records"] for flow in found[50:]} == {port: port % 7 + 2 for port in range(50)}
 
 
 def test_the_point_that_saw_a_flow_longest_counts_it_even_where_another_counted_more(engine: Engine) -> None:
-    longest = record(0, 50, octets=10, sampling_interval=100, exporter="192.0.2.9")
-    largest = record(0, 49, octets=5000, sampling_interval=1, exporter="192.0.2.1")
+    longest = record(0, 50, 10, sampling_interval=100, exporter="192.0.2.9")
+    largest = record(0, 49, 5000, sampling_interval=1, exporter="192.0.2.1")
     (flow,) = flows(engine, longest, largest)
-    assert (flow["octets"], flow["sampling_interval"]) == (1000, 100)
+    assert (flow["bytes"], flow["sampling_interval"]) == (1000, 100)
     assert (flow["observation_points"], flow["records"]) == (2, 2)
 
 
 def test_of_points_that_saw_a_flow_as_long_the_smallest_interval_counts_then_the_first_in_order_of_text(engine: Engine) -> None:
     seen = [("192.0.2.1", 10, 1), ("192.0.2.9", 5, 2), ("192.0.2.10", 5, 3)]
-    rows = [record(0, 9, octets=1, exporter=e, sampling_interval=i, source_as=number) for e, i, number in seen]
+    rows = [record(0, 9, 1, exporter=e, sampling_interval=i, src_as=number) for e, i, number in seen]
     (flow,) = flows(engine, *rows)
-    assert flow["source_as"] == 3
+    assert flow["src_as"] == 3
 
 
 def test_a_record_that_ends_before_it_starts_is_turned_round_and_counted(engine: Engine) -> None:
@@ -106,7 +106,7 @@ def test_a_window_that_begins_between_two_records_takes_its_part_of_each(engine:
     assert [flow["cheetah"] for flow in flows(engine, *rows, threshold=1_200_000_000)] == [False]
 
 
-def test_octets_of_a_record_without_length_count_at_their_instant(engine: Engine) -> None:
+def test_bytes_of_a_record_without_length_count_at_their_instant(engine: Engine) -> None:
     rows = [record(0, 0, GB), record(60, 60, 1)]
     assert [flow["cheetah"] for flow in flows(engine, *rows)] == [True]
     rows = [record(0, 0, GB), record(60.000001, 60.000001, 1)]
@@ -114,7 +114,7 @@ def test_octets_of_a_record_without_length_count_at_their_instant(engine: Engine
 
 
 def test_asking_for_cheetahs_alone_gives_those_of_all_flows(engine: Engine) -> None:
-    rows = [record(0, 60, 2 * GB), record(0, 60, 5, source_port=9), record(500, 600, 3 * GB), record(500, 9_000, 2 * GB, source_port=9)]
+    rows = [record(0, 60, 2 * GB), record(0, 60, 5, src_port=9), record(500, 600, 3 * GB), record(500, 9_000, 2 * GB, src_port=9)]
     every = [flow for flow in flows(engine, *rows) if flow["cheetah"]]
     assert flows(engine, *rows, cheetahs_only=True) == every
     assert len(every) == 2
@@ -130,7 +130,7 @@ def test_parameters_out_of_their_range_are_refused(engine: Engine) -> None:
 def test_counts_beyond_what_an_integer_holds_are_taken_as_the_greatest_and_end_no_analysis(engine: Engine) -> None:
     wild = [record(0, 10, 2**62, sampling_interval=1000, packets=2**62), record(20, 30, 2**63 - 1, packets=2**63 - 1)]
     (flow,) = flows(engine, *wild)
-    assert (flow["octets"], flow["packets"], flow["cheetah"]) == (2**63 - 1, 2**63 - 1, True)
+    assert (flow["bytes"], flow["packets"], flow["cheetah"]) == (2**63 - 1, 2**63 - 1, True)
     assert flows(engine, *wild, cheetahs_only=True) == [flow]
     (found,) = flowsets(reconstruct(records(engine, *wild))).to_pyarrow().to_pylist()
     assert found["rate_bps"] == (2.0**63) * 1e6 / 30e6

@@ -32,10 +32,10 @@ def test_lengths_of_time_are_sums_of_their_parts(text: str, us: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "octets"), [("1e9", 10**9), ("500MB", 5 * 10**8), ("2GiB", 2**31), ("64k", 64_000), ("7", 7), ("1.5TB", 15 * 10**11)]
+    ("text", "number"), [("1e9", 10**9), ("500MB", 5 * 10**8), ("2GiB", 2**31), ("64k", 64_000), ("7", 7), ("1.5TB", 15 * 10**11)]
 )
-def test_sizes_are_decimal_unless_they_say_binary(text: str, octets: int) -> None:
-    assert size(text) == octets
+def test_sizes_are_decimal_unless_they_say_binary(text: str, number: int) -> None:
+    assert size(text) == number
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_an_instant_that_is_none_is_refused() -> None:
 
 
 def test_quantities_are_shown_with_three_digits_and_units() -> None:
-    shown = [units.octets(number) for number in (0, 999, 1023, 1536, 2**40 * 26.5, None)]
+    shown = [units.size(number) for number in (0, 999, 1023, 1536, 2**40 * 26.5, None)]
     assert shown == ["0 B", "999 B", "1023 B", "1.5 KiB", "26.5 TiB", "-"]
     shown = [units.bit_rate(number) for number in (0.0, 999.9, 2.31e9, 9.7e9, 1e10, float("nan"))]
     assert shown == ["0 bit/s", "1 kbit/s", "2.31 Gbit/s", "9.7 Gbit/s", "10 Gbit/s", "-"]

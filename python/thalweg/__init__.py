@@ -3,7 +3,7 @@
     import thalweg
 
     archive = thalweg.open("/var/lib/thalweg")
-    archive.top("source").to_pandas()
+    archive.top("src").to_pandas()
     archive.flowsets().to_pandas()
 
     with thalweg.connect("duckdb", memory_bytes=4 << 30) as engine:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 TABLES = ("records", "flows", "cheetahs", "flowsets")
 """What can be asked about."""
 
-ORDER = ("flow_start_us", "flow_end_us", *KEY, *POINT, "received_us", "octets")
+ORDER = ("flow_start_us", "flow_end_us", *KEY, *POINT, "received_us", "bytes")
 """What records are ordered by."""
 
 _SQL = re.compile(r"[\s(]*(select|with|from)\b", re.IGNORECASE)
@@ -143,9 +143,9 @@ class Archive:
 
     def top(
         self,
-        by: str | Sequence[str] = "source",
+        by: str | Sequence[str] = "src",
         *,
-        order: str = "octets",
+        order: str = "bytes",
         limit: int | None = 10,
         matching: str = "",
         of: str = "records",

@@ -1,4 +1,4 @@
-"""What a row counts: octets and packets, scaled by sampling where that is still to be done.
+"""What a row counts: bytes and packets, scaled by sampling where that is still to be done.
 
 Products and sums stop at the greatest int64; see `saturation`.
 """
@@ -11,9 +11,9 @@ import ibis.expr.types as ir
 from .saturation import product
 
 
-def octets(table: ir.Table) -> ir.IntegerValue:
-    """Octets of the IP layer that each row stands for."""
-    return _scaled(table, "octets")
+def byte_count(table: ir.Table) -> ir.IntegerValue:
+    """Bytes of the IP layer that each row stands for."""
+    return _scaled(table, "bytes")
 
 
 def packets(table: ir.Table) -> ir.IntegerValue:

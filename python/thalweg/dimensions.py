@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .errors import QuestionError
 
-ORDERS = ("octets", "packets", "flows")
+ORDERS = ("bytes", "packets", "flows")
 """What groups can be ordered by."""
 
 
@@ -17,42 +17,40 @@ class Dimension:
 
     Attributes:
         columns: The columns whose values make a group.
-        either: If not empty, the second end: a row belongs to the group of `columns`, and to that of these.
         meaning: For the help.
+        either: Columns of the other end, if rows are grouped by both ends: a row then belongs to two groups.
+        key: Name of the result's column, if rows are grouped by both ends.
     """
 
     columns: tuple[str, ...]
     meaning: str
     either: tuple[str, ...] = ()
+    key: str = ""
 
     @property
     def keys(self) -> tuple[str, ...]:
         """Names of the columns in the answer."""
-        return tuple(name.removeprefix("source_") for name in self.columns) if self.either else self.columns
-
-
-def _ends(column: str, meaning: str) -> Dimension:
-    return Dimension((f"source_{column}",), meaning, (f"destination_{column}",))
+        return (self.key,) if self.either else self.columns
 
 
 DIMENSIONS = {
-    "source": Dimension(("source_address",), "source address"),
-    "destination": Dimension(("destination_address",), "destination address"),
-    "address": _ends("address", "address, at either end"),
-    "pair": Dimension(("source_address", "destination_address"), "source and destination address"),
-    "source-port": Dimension(("source_port",), "source port"),
-    "destination-port": Dimension(("destination_port",), "destination port"),
-    "port": _ends("port", "port, at either end"),
+    "src": Dimension(("src",), "source address"),
+    "dst": Dimension(("dst",), "destination address"),
+    "address": Dimension(("src",), "address, at either end", ("dst",), "address"),
+    "pair": Dimension(("src", "dst"), "source and destination address"),
+    "src-port": Dimension(("src_port",), "source port"),
+    "dst-port": Dimension(("dst_port",), "destination port"),
+    "port": Dimension(("src_port",), "port, at either end", ("dst_port",), "port"),
     "protocol": Dimension(("protocol",), "IP protocol"),
-    "source-as": Dimension(("source_as",), "source autonomous system"),
-    "destination-as": Dimension(("destination_as",), "destination autonomous system"),
-    "as": _ends("as", "autonomous system, at either end"),
-    "as-pair": Dimension(("source_as", "destination_as"), "source and destination autonomous system"),
+    "src-as": Dimension(("src_as",), "source autonomous system"),
+    "dst-as": Dimension(("dst_as",), "destination autonomous system"),
+    "as": Dimension(("src_as",), "autonomous system, at either end", ("dst_as",), "as"),
+    "as-pair": Dimension(("src_as", "dst_as"), "source and destination autonomous system"),
     "exporter": Dimension(("exporter",), "who sent the records"),
     "ingress-interface": Dimension(("exporter", "ingress_interface"), "exporter and its input interface"),
     "egress-interface": Dimension(("exporter", "egress_interface"), "exporter and its output interface"),
     "next-hop": Dimension(("next_hop",), "next hop"),
-    "class-of-service": Dimension(("class_of_service",), "DSCP and ECN, as one number"),
+    "tos": Dimension(("tos",), "DSCP and ECN, as one number"),
     "vlan": Dimension(("vlan_id",), "VLAN"),
     "format": Dimension(("format",), "what the record came in"),
 }
@@ -74,7 +72,7 @@ def dimensions(names: Sequence[str]) -> list[Dimension]:
             raise DimensionError(f"by: there is no {name!r}; there are {', '.join(DIMENSIONS)}")
     found = [DIMENSIONS[name] for name in names]
     if sum(bool(dimension.either) for dimension in found) > 1:
-        raise DimensionError("by: one of address, port and as at most; source-port, destination-as and so on can be joined")
+        raise DimensionError("by: one of address, port and as at most; src-port, dst-as and so on can be joined")
     keys = [key for dimension in found for key in dimension.columns]
     if len(set(keys)) < len(keys):
         raise DimensionError(f"by: {','.join(names)} names a column twice")

@@ -21,7 +21,7 @@ from .dataset import Dataset
 OTHER = ""
 """The group of what is in no other. Tables leave it out."""
 
-_ENDS = (("to", "destination"), ("from", "source"))
+_ENDS = (("to", "dst"), ("from", "src"))
 
 
 class SiteError(ValueError):
@@ -42,14 +42,14 @@ class Grouping(abc.ABC):
         return flowsets.derive(both.filter(both["group"] != OTHER))
 
     def paths(self, flowsets: Dataset) -> Dataset:
-        """Each flowset with the groups of its ends, `source_group` and `destination_group`; those with an end in none are left out."""
-        from_source = self._grouped(flowsets, "source").rename(source_group="group")
-        both = self._grouped(flowsets.derive(from_source), "destination").rename(destination_group="group")
-        return flowsets.derive(both.filter((both.source_group != OTHER) & (both.destination_group != OTHER)))
+        """Each flowset with the groups of its ends, `src_group` and `dst_group`; those with an end in none are left out."""
+        from_source = self._grouped(flowsets, "src").rename(src_group="group")
+        both = self._grouped(flowsets.derive(from_source), "dst").rename(dst_group="group")
+        return flowsets.derive(both.filter((both.src_group != OTHER) & (both.dst_group != OTHER)))
 
     @abc.abstractmethod
     def _grouped(self, flowsets: Dataset, end: str) -> ir.Table:
-        """Flowsets with the `group` of their `end`, "source" or "destination"."""
+        """Flowsets with the `group` of their `end`, "src" or "dst"."""
 
 
 @dataclass(frozen=True)
@@ -150,8 +150,7 @@ class Sites(Grouping):
 
 
 def _by_address(flowsets: Dataset, end: str, name_of: Callable[[str], str]) -> ir.Table:
-    column = f"{end}_address"
-    distinct = flowsets.engine.to_pyarrow(flowsets.table.select(column).distinct())[column].to_pylist()
-    names = pa.table({column: pa.array(distinct, pa.string()), "group": pa.array([name_of(each) for each in distinct], pa.string())})
+    distinct = flowsets.engine.to_pyarrow(flowsets.table.select(end).distinct())[end].to_pylist()
+    names = pa.table({end: pa.array(distinct, pa.string()), "group": pa.array([name_of(each) for each in distinct], pa.string())})
     named = flowsets.engine.from_arrow(names).table
-    return flowsets.table.inner_join(named, column)
+    return flowsets.table.inner_join(named, end)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-GAP_S, WINDOW_S, THRESHOLD_OCTETS = 60.0, 60.0, 1_000_000_000
+GAP_S, WINDOW_S, THRESHOLD_BYTES = 60.0, 60.0, 1_000_000_000
 """The dissertation's numbers: more than 1 GB within a minute; a minute is the routers' active timeout."""
 TAU_S = 10.0
 """The dissertation's gap between flows of a set."""
@@ -18,7 +18,7 @@ class Parameters:
 
     Attributes:
         gap: Seconds without a flow after which a record is another flow's.
-        threshold: A cheetah sends more than so many octets ...
+        threshold: A cheetah sends more than so many bytes ...
         window: ... within so many seconds.
         tau: Seconds within which flows of a set start.
         rule: `span` or `chain`.
@@ -29,7 +29,7 @@ class Parameters:
     """
 
     gap: float = GAP_S
-    threshold: int = THRESHOLD_OCTETS
+    threshold: int = THRESHOLD_BYTES
     window: float = WINDOW_S
     tau: float = TAU_S
     rule: str = "span"
@@ -51,10 +51,10 @@ def checked_flow_rules(gap: float, threshold: int, window: float) -> dict[str, i
         ValueError: If one is out of its range.
     """
     if threshold < 0:
-        raise ValueError(f"threshold: {threshold} octets is less than none")
+        raise ValueError(f"threshold: {threshold} bytes is less than none")
     return {
         "gap_us": _in_microseconds("gap", gap, 0),
-        "threshold_octets": threshold,
+        "threshold_bytes": threshold,
         "window_us": _in_microseconds("window", window, 1),
     }
 

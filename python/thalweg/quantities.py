@@ -44,7 +44,7 @@ def span_us(text: str) -> int:
 
 
 def size(text: str) -> int:
-    """Octets: `1e9`, `500MB`, `2GiB`.
+    """Bytes: `1e9`, `500MB`, `2GiB`.
 
     Raises:
         ValueError: If it is none.

@@ -1,8 +1,8 @@
-"""Traffic over time: octets, packets and flows of each interval.
+"""Traffic over time: bytes, packets and flows of each interval.
 
-A row's octets are spread evenly from its first packet to its last, for a record of a long flow tells of half an hour, and
+A row's bytes are spread evenly from its first packet to its last, for a record of a long flow tells of half an hour, and
 to count it where it began or ended would show peaks that never were. Of a row that lasts from s to e, an interval that lies
-in it whole holds floor(octets * every / (e - s)), the first floor(octets * (its end - s) / (e - s)), and the last what is
+in it whole holds floor(bytes * every / (e - s)), the first floor(bytes * (its end - s) / (e - s)), and the last what is
 left, so that the sum over all intervals is exactly that of the rows. Packets alike; a flow counts where it begins.
 """
 
@@ -29,7 +29,7 @@ MAX_INTERVALS = 100_000
 OTHER = "other"
 """What all groups but the largest are together."""
 
-_AMOUNTS = ("octets", "packets", "flows")
+_AMOUNTS = ("bytes", "packets", "flows")
 
 
 class SeriesError(QuestionError):
@@ -51,12 +51,12 @@ def series(
         rows: Records, flows or flowsets.
         every_us: Length of an interval, microseconds; intervals begin at its multiples since 1970 (UTC).
         by: Names of `top.DIMENSIONS`, none of which takes either end; none: all traffic together.
-        groups: How many groups, the largest by octets; the rest is `OTHER`.
+        groups: How many groups, the largest by bytes; the rest is `OTHER`.
         start_us: The interval of this instant is the first, microseconds since 1970; None: that of the first packet.
         end_us: No interval begins at this instant or later; None: the last is that of the last packet.
 
     Returns:
-        `time` (start of the interval, UTC), `group` (keys joined by blanks; empty without `by`), `octets`, `packets`, `flows`,
+        `time` (start of the interval, UTC), `group` (keys joined by blanks; empty without `by`), `bytes`, `packets`, `flows`,
         `rate_bps` (mean over the interval, bits per second); by group, the largest first, and time.
 
     Raises:
@@ -101,7 +101,7 @@ def _pieces(rows: ir.Table, by: Sequence[str], label: Any, every_us: int) -> ir.
     length_us = ibis.greatest(timed["end_us"] - timed["start_us"], 1)
     between = ((timed["last_us"] - timed["first_us"]) / every_us).cast("int64") - 1
     columns: dict[str, ir.IntegerValue] = {}
-    for name in ("octets", "packets"):
+    for name in ("bytes", "packets"):
         whole = timed[name]
         head = ibis.ifelse(is_within_one, whole, _share(whole, timed["first_us"] + every_us - timed["start_us"], length_us))
         full = ibis.ifelse(is_within_one, 0, _share(whole, every_us, length_us))
@@ -140,7 +140,7 @@ def _spread(pieces: pd.DataFrame, times: np.ndarray, every_us: int) -> pd.DataFr
         first = ((pieces["first_us"].to_numpy() - times[0]) // every_us).astype(np.int64)
         last = ((pieces["last_us"].to_numpy() - times[0]) // every_us).astype(np.int64)
         _add(columns["flows"], first, pieces["flows_head"])
-        for name in ("octets", "packets"):
+        for name in ("bytes", "packets"):
             _add(columns[name], first, pieces[f"{name}_head"])
             _add(columns[name], last, pieces[f"{name}_tail"])
             # What holds from one interval to another is added at the one and taken away at the other.
@@ -161,5 +161,5 @@ def _finished(parts: list[pd.DataFrame], every_us: int) -> pd.DataFrame:
     joined = pd.concat(parts, ignore_index=True)
     joined.insert(0, "time", pd.to_datetime(joined.pop("time_us"), unit="us", utc=True))
     joined.insert(1, "group", joined.pop("group"))
-    joined["rate_bps"] = joined["octets"] * 8 * 1e6 / every_us
+    joined["rate_bps"] = joined["bytes"] * 8 * 1e6 / every_us
     return joined

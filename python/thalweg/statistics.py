@@ -22,17 +22,17 @@ import pyarrow as pa
 from .dataset import Dataset
 
 QUANTILES = {
-    "minimum": 0,
-    "first_quartile": 250,
-    "median": 500,
-    "third_quartile": 750,
-    "percentile_95": 950,
-    "percentile_99": 990,
-    "maximum": 1000,
+    "min": 0,
+    "p25": 250,
+    "p50": 500,
+    "p75": 750,
+    "p95": 950,
+    "p99": 990,
+    "max": 1000,
 }
 """Columns of a summary that are quantiles, with their probability in thousandths."""
 
-SUMMARY = ("count", "minimum", "first_quartile", "median", "mean", "third_quartile", "percentile_95", "percentile_99", "maximum")
+SUMMARY = ("count", "min", "p25", "p50", "mean", "p75", "p95", "p99", "max")
 """Columns of a summary."""
 
 
@@ -56,7 +56,7 @@ def summary(dataset: Dataset, column: str, by: Sequence[str] = ()) -> pd.DataFra
     return frame.sort_values(list(by), ignore_index=True) if by else frame
 
 
-def variability(flowsets: Dataset, by: Sequence[str] = ("source_as", "destination_as", "flows")) -> pd.DataFrame:
+def variability(flowsets: Dataset, by: Sequence[str] = ("src_as", "dst_as", "flows")) -> pd.DataFrame:
     """How much rates on one path differ, by the number of component flows (the dissertation, section 2.3.3 and Figure 2.1).
 
     Returns:
@@ -64,8 +64,8 @@ def variability(flowsets: Dataset, by: Sequence[str] = ("source_as", "destinatio
         null where the median is 0.
     """
     rates = summary(flowsets, "rate_bps", by)
-    spread = rates["third_quartile"] - rates["first_quartile"]
-    return rates.assign(iqr_over_median=spread / rates["median"].where(rates["median"] != 0))
+    spread = rates["p75"] - rates["p25"]
+    return rates.assign(iqr_over_median=spread / rates["p50"].where(rates["p50"] != 0))
 
 
 def _ranked(table: ir.Table, column: str, by: Sequence[str]) -> ir.Table:

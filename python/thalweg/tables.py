@@ -17,15 +17,15 @@ COMPONENTS = (2, 4, 8, 16)
 """The numbers of component flows that Table 2.2 tells apart."""
 
 _SIDE = ["group", "direction"]
-_QUANTITIES = {"size": ("octets", 1.0), "rate": ("rate_bps", 1.0), "duration": ("duration_us", 1e6)}
+_QUANTITIES = {"size": ("bytes", 1.0), "rate": ("rate_bps", 1.0), "duration": ("duration_us", 1e6)}
 
 
 def component_counts(flowsets: Dataset, grouping: Grouping) -> pd.DataFrame:
     """Table 2.2: how many parallel flowsets (N > 1) there are, by their number of component flows.
 
     Returns:
-        `group`, `direction`, `flowsets_2`, `_4`, `_8`, `_16`, `flowsets_other`, `flowsets` (all of them), `destination_hosts` and
-        `source_hosts` (how many distinct hosts are at either end), in the order of group and direction. The table's last row is the
+        `group`, `direction`, `flowsets_2`, `_4`, `_8`, `_16`, `flowsets_other`, `flowsets` (all of them), `dst_hosts` and
+        `src_hosts` (how many distinct hosts are at either end), in the order of group and direction. The table's last row is the
         destination hosts to the group and the source hosts from it.
     """
     sides = _parallel(grouping.sides(flowsets)).table
@@ -34,8 +34,8 @@ def component_counts(flowsets: Dataset, grouping: Grouping) -> pd.DataFrame:
         **counts,
         flowsets_other=sides.count(where=sides.flows.notin(COMPONENTS)),
         flowsets=sides.count(),
-        destination_hosts=sides.destination_address.nunique(),
-        source_hosts=sides.source_address.nunique(),
+        dst_hosts=sides.dst.nunique(),
+        src_hosts=sides.src.nunique(),
     )
     return _in_order(flowsets, counted)
 
@@ -49,7 +49,7 @@ def characteristics(flowsets: Dataset, grouping: Grouping, *, single: bool = Fal
         single: Of single flows (N = 1) instead.
 
     Returns:
-        `group`, `direction`, `quantity` ("size" in octets, "rate" in bit/s, "duration" in seconds) and the columns of
+        `group`, `direction`, `quantity` ("size" in bytes, "rate" in bit/s, "duration" in seconds) and the columns of
         `statistics.SUMMARY`. Rates leave out what has no duration.
     """
     sides = grouping.sides(flowsets)
@@ -75,7 +75,7 @@ def single_flows(flowsets: Dataset, grouping: Grouping) -> pd.DataFrame:
 def top_transfers(flowsets: Dataset, limit: int = 10) -> pd.DataFrame:
     """The `limit` largest flowsets, the largest first; of equal ones the first in the order of addresses and time."""
     table = flowsets.table
-    order = [table.octets.desc(), table.source_address, table.destination_address, table.flow_start_us]
+    order = [table.bytes.desc(), table.src, table.dst, table.flow_start_us]
     return flowsets.derive(table.order_by(order).limit(limit)).to_pandas()
 
 

@@ -11,7 +11,7 @@ NONE = "-"
 """What stands where there is no number."""
 
 
-def octets(number: float | None) -> str:
+def size(number: float | None) -> str:
     """`1.5 GiB`: multiples of 1024."""
     return _scaled(number, 1024, _BINARY)
 

@@ -13,7 +13,7 @@ use crate::progress::while_asking;
 /// Reconstruct flows and parallel flowsets from Parquet files of flow records.
 #[pyfunction]
 #[pyo3(signature = (
-    paths, *, flows, flowsets, gap_us, threshold_octets, window_us, tau_us, rule, cheetahs_only, memory_bytes,
+    paths, *, flows, flowsets, gap_us, threshold_bytes, window_us, tau_us, rule, cheetahs_only, memory_bytes,
     threads, progress
 ))]
 #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
@@ -23,7 +23,7 @@ pub(crate) fn analyse<'py>(
     flows: Option<PathBuf>,
     flowsets: Option<PathBuf>,
     gap_us: i64,
-    threshold_octets: i64,
+    threshold_bytes: i64,
     window_us: i64,
     tau_us: i64,
     rule: &str,
@@ -37,7 +37,7 @@ pub(crate) fn analyse<'py>(
     })?;
     let outputs = Outputs { flows, flowsets };
     let options =
-        Options { gap_us, threshold_octets, window_us, tau_us, rule, cheetahs_only, memory_bytes, threads };
+        Options { gap_us, threshold_bytes, window_us, tau_us, rule, cheetahs_only, memory_bytes, threads };
 
     let done = while_asking(py, progress.as_ref(), |progress| {
         records::analyse(&paths, &outputs, &options, progress).map_err(exception)

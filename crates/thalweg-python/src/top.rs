@@ -26,7 +26,7 @@ pub(crate) fn top<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let order = Order::named(order).ok_or_else(|| {
         PyValueError::new_err(format!(
-            "order: expected \"octets\", \"packets\" or \"flows\", found {order:?}"
+            "order: expected \"bytes\", \"packets\" or \"flows\", found {order:?}"
         ))
     })?;
     let key = key
@@ -59,7 +59,7 @@ fn columns<'py>(py: Python<'py>, keys: usize, groups: &[Group]) -> PyResult<Boun
     let numbers = |number: fn(&Group) -> i64| groups.iter().map(number).collect::<Vec<_>>();
     let items = PyDict::new(py);
     items.set_item("key", keys)?;
-    items.set_item("octets", numbers(|group| group.octets))?;
+    items.set_item("bytes", numbers(|group| group.bytes))?;
     items.set_item("packets", numbers(|group| group.packets))?;
     items.set_item("flows", numbers(|group| group.flows))?;
     items.set_item("share", groups.iter().map(|group| group.share).collect::<Vec<_>>())?;

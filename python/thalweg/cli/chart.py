@@ -30,15 +30,15 @@ def chart(series: pd.DataFrame, width: int) -> str:
 def _bars(series: pd.DataFrame, width: int) -> str:
     """A line for each interval."""
     cells = [
-        (_time(row.time), units.bit_rate(row.rate_bps), units.octets(row.octets), units.count(row.flows)) for row in series.itertuples()
+        (_time(row.time), units.bit_rate(row.rate_bps), units.size(row.bytes), units.count(row.flows)) for row in series.itertuples()
     ]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     room = max(10, width - sum(widths) - 2 * 4 - len(" flows"))
     largest = max(float(series["rate_bps"].max()), 1.0)
     lines = []
-    for (time, rate, octets, flows), value in zip(cells, series["rate_bps"], strict=True):
+    for (time, rate, size, flows), value in zip(cells, series["rate_bps"], strict=True):
         bar = _bar(float(value) / largest, room)
-        lines.append(f"{time}  {bar:<{room}}  {rate:>{widths[1]}}  {octets:>{widths[2]}}  {flows:>{widths[3]}} flows")
+        lines.append(f"{time}  {bar:<{room}}  {rate:>{widths[1]}}  {size:>{widths[2]}}  {flows:>{widths[3]}} flows")
     return "\n".join(lines)
 
 

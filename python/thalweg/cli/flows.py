@@ -9,7 +9,7 @@ from typing import Any
 from ..keys import KEY
 from . import answering, parser
 
-ORDERS = {"start": "flow_start_us", "octets": "octets", "duration": "duration_us", "rate": "rate_bps"}
+ORDERS = {"start": "flow_start_us", "bytes": "bytes", "duration": "duration_us", "rate": "rate_bps"}
 """Names of orders, and their columns: the earliest first, or the largest."""
 
 IDENTITY = ("flow_start_us", *KEY)
@@ -25,7 +25,7 @@ FLOWS_EXAMPLES = """
 All of a day, into a file:
   thalweg flows flows records --from 2026-11-22 --to 2026-11-23 --parquet flows.parquet
 The largest cheetahs:
-  thalweg flows flows records --cheetahs --order octets -n 20
+  thalweg flows flows records --cheetahs --order bytes -n 20
 """
 
 FLOWSETS = """Parallel flowsets: flows between two hosts that begin together.
@@ -44,7 +44,7 @@ Transfers of eight connections or more, as JSON:
 def add(commands: Any, now: datetime) -> None:
     """Adds both commands."""
     for name, about, examples, orders in (
-        ("flows", FLOWS, FLOWS_EXAMPLES, ("start", "octets")),
+        ("flows", FLOWS, FLOWS_EXAMPLES, ("start", "bytes")),
         ("flowsets", FLOWSETS, FLOWSETS_EXAMPLES, tuple(ORDERS)),
     ):
         this = parser.command(commands, name, about, examples, "DATA [FILTER] [options]")

@@ -1,6 +1,6 @@
 """Answers as people read them, or as programs do.
 
-In a table, sizes, rates and times have units and three digits. In JSON and CSV they are exact: octets, bits per second,
+In a table, sizes, rates and times have units and three digits. In JSON and CSV they are exact: bytes, bits per second,
 microseconds; instants are RFC 3339 in UTC.
 """
 
@@ -22,7 +22,7 @@ Format = Callable[[Any], str]
 
 _FLAGS = list(zip(range(7, -1, -1), "CEUAPRSF", strict=True))
 _FORMATS: dict[str, Format] = {
-    "octets": units.octets,
+    "bytes": units.size,
     "packets": units.count,
     "flows": units.count,
     "records": units.count,
@@ -34,8 +34,8 @@ _FORMATS: dict[str, Format] = {
 }
 _HEADINGS = {"rate_bps": "rate", "duration_us": "duration", "observation_domain_id": "domain"}
 RECORD_COLUMNS = [
-    *("flow_start", "flow_end", "protocol", "source_address", "source_port", "destination_address", "destination_port"),
-    *("tcp_flags", "packets", "octets", "sampling_interval", "exporter"),
+    *("flow_start", "flow_end", "protocol", "src", "src_port", "dst", "dst_port"),
+    *("tcp_flags", "packets", "bytes", "sampling_interval", "exporter"),
 ]
 """What a table of records shows; all columns are more than a line holds."""
 

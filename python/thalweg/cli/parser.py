@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from ..engines import NAMES as ENGINES
-from ..parameters import GAP_S, RULES, TAU_S, THRESHOLD_OCTETS, WINDOW_S
+from ..parameters import GAP_S, RULES, TAU_S, THRESHOLD_BYTES, WINDOW_S
 from ..quantities import instant, size, span_us, whole_number
 
 ABOUT = """Analyse flow records: top talkers, transfers, parallel flowsets, time series.
@@ -21,7 +21,7 @@ EXAMPLES = """
 Report transfers between networks, with plots:
   thalweg flows report records --by asn --output report
 Top senders of the last hour:
-  thalweg flows top records --by source --from now-1h
+  thalweg flows top records --by src --from now-1h
 Traffic of a service over time:
   thalweg flows series records --every 5m 'dst port 443'
 Large records into a network:
@@ -149,7 +149,7 @@ def add_rules(parser: argparse.ArgumentParser, *, sets: bool) -> None:
         "--gap", type=length, default=GAP_S, metavar="TIME", help="maximum gap between records of one flow (60s)"
     )
     group.add_argument(
-        "--threshold", type=typed(size), default=THRESHOLD_OCTETS, metavar="SIZE", help="an elephant flow sends more than this ... (1e9)"
+        "--threshold", type=typed(size), default=THRESHOLD_BYTES, metavar="SIZE", help="an elephant flow sends more than this ... (1e9)"
     )
     group.add_argument("--window", type=length, default=WINDOW_S, metavar="TIME", help="... within this time (60s)")
     if sets:

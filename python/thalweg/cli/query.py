@@ -21,8 +21,8 @@ Scans: SYN, and nothing that answers it, as CSV:
   thalweg flows query records 'proto tcp and flags S and not flags ARPUF' --csv
 Records of each exporter:
   thalweg flows query records 'SELECT exporter, count(*) AS n FROM records GROUP BY ALL'
-Octets of the flowsets of eight flows:
-  thalweg flows query records 'SELECT sum(octets) AS octets FROM flowsets WHERE flows = 8'
+Bytes of the flowsets of eight flows:
+  thalweg flows query records 'SELECT sum(bytes) AS bytes FROM flowsets WHERE flows = 8'
 """
 
 

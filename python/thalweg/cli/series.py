@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 ABOUT = """Traffic over time.
 
-Each row's octets are spread evenly from its first packet to its last; a flow counts where it
+Each row's bytes are spread evenly from its first packet to its last; a flow counts where it
 begins. Intervals begin at multiples of their length since 1970 (UTC)."""
 
 EXAMPLES = """

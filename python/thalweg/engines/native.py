@@ -100,6 +100,6 @@ def _top_schema(keys: Sequence[str], columns: Sequence[str]) -> pa.Schema:
 
     from ..schema import RECORD_SCHEMA
 
-    sums = ("octets", "packets", "flows", "share", "flow_start_us", "flow_end_us")
+    sums = ("bytes", "packets", "flows", "share", "flow_start_us", "flow_end_us")
     types = {key: RECORD_SCHEMA.field(column).type for key, column in zip(keys, columns, strict=True)}
     return pa.schema(types | {name: pa.float64() if name == "share" else pa.int64() for name in sums})

@@ -48,7 +48,7 @@ def expression(term: Term, table: ir.Table) -> ir.BooleanValue:
         case AddressIn(column, networks):
             return is_within(_column(table, column), networks)
         case Family(version):
-            address = _column(table, "source_address")
+            address = _column(table, "src")
             return is_v4(address) if version == 4 else is_v6(address)
         case Flags(mask, is_any):
             flags = _column(table, "tcp_flags") & mask
@@ -68,17 +68,17 @@ def _quantity(table: ir.Table, name: str) -> ir.NumericValue:
         case "flows":
             return counts.flows(table)
         case "bytes":
-            return counts.octets(table)
+            return counts.byte_count(table)
         case "packets":
             return counts.packets(table)
         case "duration":
             return (_duration_us(table) / 1000).floor()
         case "bps":
-            return _ratio((counts.octets(table) * 8).cast("float64") * 1e6, _duration_us(table))
+            return _ratio((counts.byte_count(table) * 8).cast("float64") * 1e6, _duration_us(table))
         case "pps":
             return _ratio(counts.packets(table).cast("float64") * 1e6, _duration_us(table))
         case "bpp":
-            return _ratio(counts.octets(table).cast("float64"), counts.packets(table))
+            return _ratio(counts.byte_count(table).cast("float64"), counts.packets(table))
         case "icmp-type":
             return (_column(table, "icmp_type_code") / 256).floor()
         case "icmp-code":

@@ -40,9 +40,9 @@ _COMPARISONS = {
     **{sign: sign for sign in ("=", "!=", "<", "<=", ">", ">=")},
 }
 _FLAGS = {"F": 1, "S": 2, "R": 4, "P": 8, "A": 16, "U": 32}
+_ENDS = ("src", "dst")
 _DIRECTIONS = {"ingress": 0, "egress": 1}
 _MEASURES = ("packets", "bytes", "flows", "duration", "pps", "bps", "bpp")
-_END_NAMES = {"src": "source", "dst": "destination"}
 _NOT_KEPT = frozenset(
     (
         *("ident", "sysid", "engine-type", "engine-id", "version", "bgpnext", "prev", "mac", "mpls", "tun", "fwdstat"),
@@ -119,17 +119,17 @@ class _Parser:
         word = self._step()
         match word.key:
             case "ip" | "host":
-                return self._over(ends, "address", self._addresses)
+                return self._over(ends, "", self._addresses)
             case "net":
-                return self._over(ends, "address", lambda column: AddressIn(column, (self._network(),)))
+                return self._over(ends, "", lambda column: AddressIn(column, (self._network(),)))
             case "port":
-                return self._over(ends, "port", lambda column: self._number_or_list(column, 0xFFFF))
+                return self._over(ends, "_port", lambda column: self._number_or_list(column, 0xFFFF))
             case "as":
-                return self._over(ends, "as", lambda column: self._number_or_list(column, 0xFFFF_FFFF))
+                return self._over(ends, "_as", lambda column: self._number_or_list(column, 0xFFFF_FFFF))
             case "mask":
-                return self._over(ends, "prefix_length", lambda column: self._equal(column, 128))
-            case "tos" | "vlan" if ends is None or ends[0] == ("source",):
-                column, largest = ("class_of_service", 0xFF) if word.key == "tos" else ("vlan_id", 0xFFF)
+                return self._over(ends, "_prefix_length", lambda column: self._equal(column, 128))
+            case "tos" | "vlan" if ends is None or ends[0] == ("src",):
+                column, largest = ("tos", 0xFF) if word.key == "tos" else ("vlan_id", 0xFFF)
                 return self._compared(column, largest)
             case "if":
                 columns = interfaces or ("ingress_interface", "egress_interface")
@@ -175,13 +175,13 @@ class _Parser:
     # --- Qualifiers
 
     def _ends(self) -> _Ends | None:
-        first = _END_NAMES.get(self._here.key)
-        if first is None:
+        first = self._here.key
+        if first not in _ENDS:
             return None
         self._next += 1
         if self._at("or", "and"):
-            second = _END_NAMES.get(self._tokens[self._next + 1].key, first)
-            if second != first:
+            second = self._tokens[self._next + 1].key
+            if second in _ENDS and second != first:
                 self._next += 2
                 return (first, second), Either if self._tokens[self._next - 2].key == "or" else Both
         return (first,), Either
@@ -191,10 +191,10 @@ class _Parser:
             return ("ingress_interface",)
         return ("egress_interface",) if self._take("out") else None
 
-    def _over(self, ends: _Ends | None, what: str, leaf: Callable[[str], Term]) -> Term:
+    def _over(self, ends: _Ends | None, suffix: str, leaf: Callable[[str], Term]) -> Term:
         """The same of one end or of both."""
-        names, join = ends or (("source", "destination"), Either)
-        return self._each([f"{name}_{what}" for name in names], leaf, join)
+        names, join = ends or (_ENDS, Either)
+        return self._each([f"{name}{suffix}" for name in names], leaf, join)
 
     def _each(self, columns: Iterable[str], leaf: Callable[[str], Term], join: _Join = Either) -> Term:
         """What follows, read once for each column."""

@@ -25,7 +25,7 @@ LEAST_SETS = 5
 
 _INTERVALS_US = [seconds * 1_000_000 for seconds in (1, 5, 10, 30, 60, 300, 900, 1800, 3600, 21_600, 86_400)]
 _POINTS = 400
-_PATH = ["source_group", "destination_group"]
+_PATH = ["src_group", "dst_group"]
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def collect(archive: Archive, grouping: Grouping, about: dict[str, Any]) -> Cont
         "single-flow-counts": tables.single_flows(flowsets, grouping),
         "single-flow-characteristics": tables.characteristics(flowsets, grouping, single=True),
         "rate-variability": rates,
-        "largest-transfers": _first(paths, "octets"),
+        "largest-transfers": _first(paths, "bytes"),
         "fastest-transfers": _first(parallel, "rate_bps"),
         "longest-transfers": _first(paths, "duration_us"),
     }
@@ -90,8 +90,8 @@ def _totals(archive: Archive, flowsets: Dataset) -> dict[str, Any]:
             parallel_flowsets=sets.count(where=sets.flows > 1),
             single_flows=sets.count(where=sets.flows == 1),
             component_flows=sets.flows.sum().cast("int64"),
-            octets=sets.octets.sum().cast("int64"),
-            parallel_octets=sets.octets.sum(where=sets.flows > 1).cast("int64"),
+            bytes=sets.bytes.sum().cast("int64"),
+            parallel_bytes=sets.bytes.sum(where=sets.flows > 1).cast("int64"),
             first_us=sets.flow_start_us.min(),
             last_us=sets.flow_end_us.max(),
         )
@@ -108,7 +108,7 @@ def _interval(totals: dict[str, Any]) -> int:
 
 
 def _first(paths: Dataset, column: str) -> pd.DataFrame:
-    order = [ibis.desc(column), "source_address", "destination_address", "flow_start_us"]
+    order = [ibis.desc(column), "src", "dst", "flow_start_us"]
     told = paths.table.filter(paths.table[column].notnull()).order_by(order).limit(LARGEST)
     return paths.derive(told).to_pandas()
 
@@ -121,9 +121,9 @@ def _rates(parallel: Dataset, variability: pd.DataFrame) -> dict[str, dict[int, 
     found: dict[str, dict[int, list[float]]] = {}
     for source, destination in busiest[_PATH].itertuples(index=False):
         sets = parallel.table
-        is_path = (sets.source_group == source) & (sets.destination_group == destination) & sets.rate_bps.notnull()
+        is_path = (sets.src_group == source) & (sets.dst_group == destination) & sets.rate_bps.notnull()
         frame = parallel.derive(sets.filter(is_path).select("flows", "rate_bps")).to_pandas()
-        numbers = common.loc[(common["source_group"] == source) & (common["destination_group"] == destination), "flows"]
+        numbers = common.loc[(common["src_group"] == source) & (common["dst_group"] == destination), "flows"]
         found[f"{source} → {destination}"] = {
             int(number): sorted(frame.loc[frame["flows"] == number, "rate_bps"].tolist()) for number in numbers
         }

@@ -15,7 +15,7 @@ from .page import page
 def write(contents: Contents, folder: Path) -> list[Path]:
     """Writes everything into `folder`, which is made if it is not there; returns what was written, the page first.
 
-    Instants are RFC 3339 in UTC; sizes octets, rates bits per second. What was there under these names is replaced.
+    Instants are RFC 3339 in UTC; sizes bytes, rates bits per second. What was there under these names is replaced.
 
     Raises:
         OSError: If that cannot be written.

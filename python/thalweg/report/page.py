@@ -20,17 +20,17 @@ GROUPS = 8
 
 _KINDS = {2: "2-flow", 4: "4-flow", 8: "8-flow", 16: "16-flow"}
 _STATISTICS = {
-    "minimum": "minimum",
-    "first_quartile": "1st quartile",
-    "median": "median",
+    "min": "minimum",
+    "p25": "1st quartile",
+    "p50": "median",
     "mean": "mean",
-    "third_quartile": "3rd quartile",
-    "percentile_95": "95 %",
-    "percentile_99": "99 %",
-    "maximum": "maximum",
+    "p75": "3rd quartile",
+    "p95": "95 %",
+    "p99": "99 %",
+    "max": "maximum",
 }
 _QUANTITIES: dict[str, tuple[str, Callable[[float], str]]] = {
-    "size": ("Size", units.octets),
+    "size": ("Size", units.size),
     "rate": ("Rate", units.bit_rate),
     "duration": ("Duration", units.duration),
 }
@@ -89,7 +89,7 @@ def _pair(to: str, from_: str) -> str:
 
 def _about(contents: Contents) -> str:
     about, totals = contents.about, contents.totals
-    period = f"{units.instant(totals['first_us'])} to {units.instant(totals['last_us'])} UTC" if totals["octets"] else "no transfers"
+    period = f"{units.instant(totals['first_us'])} to {units.instant(totals['last_us'])} UTC" if totals["bytes"] else "no transfers"
     turned = totals["reversed_records"]
     note = f" Records that end before they begin, and were turned round: {units.count(turned)}." if turned else ""
     return f"<p>Data: <code>{escape(str(about['data']))}</code>, by {escape(str(about['by']))}. Transfers from {period}.{note}</p>"
@@ -103,8 +103,8 @@ def _totals(contents: Contents) -> str:
         kind: units.count(totals["component_flows"]),
         "parallel flowsets": units.count(totals["parallel_flowsets"]),
         "single flows": units.count(totals["single_flows"]),
-        "moved in all": units.octets(totals["octets"]),
-        "by parallel flowsets": units.octets(totals["parallel_octets"]),
+        "moved in all": units.size(totals["bytes"]),
+        "by parallel flowsets": units.size(totals["parallel_bytes"]),
     }
     return "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in told.items())
 
@@ -140,7 +140,7 @@ def _counts(contents: Contents, groups: list[str], sides: dict[tuple[str, str], 
     rows = [[_KINDS[number], *cells(f"flowsets_{number}", f"flowsets_{number}")] for number in COMPONENTS]
     rows.append(["other numbers of flows", *cells("flowsets_other", "flowsets_other")])
     rows.append(["<b>all</b>", *cells("flowsets", "flowsets")])
-    rows.append(["destination hosts | source hosts", *cells("destination_hosts", "source_hosts")])
+    rows.append(["destination hosts | source hosts", *cells("dst_hosts", "src_hosts")])
     return table("Parallel flowsets, to | from", ["", *map(escape, shown)], rows)
 
 
@@ -176,18 +176,18 @@ def _rates(contents: Contents) -> str:
 
 def _variability(contents: Contents) -> str:
     found = contents.tables["rate-variability"]
-    sizes = found.groupby(["source_group", "destination_group"])["count"].transform("sum")
+    sizes = found.groupby(["src_group", "dst_group"])["count"].transform("sum")
     ordered = found.assign(size=sizes).sort_values(
-        ["size", "source_group", "destination_group", "flows"], ascending=[False, True, True, True]
+        ["size", "src_group", "dst_group", "flows"], ascending=[False, True, True, True]
     )
     rows = [
         [
-            f"{escape(row['source_group'])} → {escape(row['destination_group'])}",
+            f"{escape(row['src_group'])} → {escape(row['dst_group'])}",
             units.count(row["flows"]),
             units.count(row["count"]),
-            units.bit_rate(row["median"]),
-            units.bit_rate(row["first_quartile"]),
-            units.bit_rate(row["third_quartile"]),
+            units.bit_rate(row["p50"]),
+            units.bit_rate(row["p25"]),
+            units.bit_rate(row["p75"]),
             units.NONE if pd.isna(row["iqr_over_median"]) else f"{row['iqr_over_median']:.2f}",
         ]
         for row in ordered.head(40).to_dict("records")
@@ -200,10 +200,10 @@ def _transfers(found: pd.DataFrame, title: str) -> str:
     rows = [
         [
             units.instant(row["flow_start"].value // 1000),
-            f"{escape(row['source_address'])} <small>{escape(row['source_group'])}</small>",
-            f"{escape(row['destination_address'])} <small>{escape(row['destination_group'])}</small>",
+            f"{escape(row['src'])} <small>{escape(row['src_group'])}</small>",
+            f"{escape(row['dst'])} <small>{escape(row['dst_group'])}</small>",
             units.count(row["flows"]),
-            units.octets(row["octets"]),
+            units.size(row["bytes"]),
             units.duration(row["duration_us"] / 1e6),
             units.bit_rate(row["rate_bps"]),
         ]
@@ -225,7 +225,7 @@ def _method(contents: Contents) -> str:
     kind = "cheetah flows" if about["cheetahs_only"] else "all flows"
     told = {
         "gap": f"{about['gap']:g} s: a record begins another flow after so long without it",
-        "cheetah flow": f"more than {units.octets(about['threshold'])} ({about['threshold']:,} octets) within {about['window']:g} s",
+        "cheetah flow": f"more than {units.size(about['threshold'])} ({about['threshold']:,} bytes) within {about['window']:g} s",
         "flowsets of": kind,
         "tau": f"{about['tau']:g} s: flows of a set start within it",
         "rule": f"{about['rule']}, where a chain of gaps of at most tau spans more than tau",

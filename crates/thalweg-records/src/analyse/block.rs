@@ -51,16 +51,16 @@ columns! {
     sampling_interval: i64 = SAMPLING_INTERVAL;
     flow_start: i64 = FLOW_START;
     flow_end: i64 = FLOW_END;
-    source_address: Address = SOURCE_ADDRESS;
-    destination_address: Address = DESTINATION_ADDRESS;
-    source_port: i32 = SOURCE_PORT;
-    destination_port: i32 = DESTINATION_PORT;
+    source_address: Address = SRC;
+    destination_address: Address = DST;
+    source_port: i32 = SRC_PORT;
+    destination_port: i32 = DST_PORT;
     protocol: i32 = PROTOCOL;
     tcp_flags: i32 = TCP_FLAGS;
-    octets: i64 = OCTETS;
+    octets: i64 = BYTES;
     packets: i64 = PACKETS;
-    source_as: i64 = SOURCE_AS;
-    destination_as: i64 = DESTINATION_AS;
+    source_as: i64 = SRC_AS;
+    destination_as: i64 = DST_AS;
     flow_direction: i32 = FLOW_DIRECTION;
 }
 

@@ -3,7 +3,7 @@
 /// The rule.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CheetahRule {
-    pub(super) threshold_octets: i64,
+    pub(super) threshold_bytes: i64,
     pub(super) window_us: i64,
 }
 
@@ -43,12 +43,12 @@ impl CheetahRule {
     /// cuts, is worked out record by record.
     pub(super) fn holds(&self, records: &[Spread], scratch: &mut Reach) -> bool {
         let total = records.iter().fold(0i64, |sum, record| sum.saturating_add(record.octets));
-        if total <= self.threshold_octets {
+        if total <= self.threshold_bytes {
             return false;
         }
         if let [record] = records {
             let end = record.flow_start_us.saturating_add(self.window_us);
-            return record.within(record.flow_start_us, end) > self.threshold_octets;
+            return record.within(record.flow_start_us, end) > self.threshold_bytes;
         }
         let mut windows = records
             .iter()
@@ -58,7 +58,7 @@ impl CheetahRule {
             return windows.any(|(start, end)| self.passed(records, start, end));
         }
         scratch.fill(records);
-        let threshold = i128::from(self.threshold_octets);
+        let threshold = i128::from(self.threshold_bytes);
         windows.any(|(start, end)| match scratch.bounds(start, end) {
             (least, _) if least > threshold => true,
             (_, most) if most <= threshold => false,
@@ -68,7 +68,7 @@ impl CheetahRule {
 
     fn passed(&self, records: &[Spread], start: i64, end: i64) -> bool {
         let octets = records.iter().map(|record| record.within(start, end));
-        octets.fold(0i64, i64::saturating_add) > self.threshold_octets
+        octets.fold(0i64, i64::saturating_add) > self.threshold_bytes
     }
 }
 
@@ -159,7 +159,7 @@ mod tests {
 
     use super::*;
 
-    const RULE: CheetahRule = CheetahRule { threshold_octets: 1_000, window_us: 60 };
+    const RULE: CheetahRule = CheetahRule { threshold_bytes: 1_000, window_us: 60 };
 
     fn cheetah(records: &[(i64, i64, i64)]) -> bool {
         let spread = |&(flow_start_us, flow_end_us, octets)| Spread { flow_start_us, flow_end_us, octets };
@@ -219,9 +219,9 @@ mod tests {
             let starts = records.iter().flat_map(|r| [r.flow_start_us, r.flow_end_us - window_us]);
             let most = starts.clone().map(in_window).max().unwrap();
             let mut reach = Reach::default();
-            for threshold_octets in [most - 1, most, (most as f64 * share) as i64] {
-                let rule = CheetahRule { threshold_octets, window_us };
-                prop_assert_eq!(rule.holds(&records, &mut reach), most > threshold_octets);
+            for threshold_bytes in [most - 1, most, (most as f64 * share) as i64] {
+                let rule = CheetahRule { threshold_bytes, window_us };
+                prop_assert_eq!(rule.holds(&records, &mut reach), most > threshold_bytes);
             }
             for start in starts {
                 let (least, most) = reach.bounds(start, start + window_us);
@@ -237,9 +237,9 @@ mod tests {
             .map(|n| Spread { flow_start_us: n, flow_end_us: 1 << 40, octets: 1 << 20 })
             .collect();
         let total = 200_000i64 << 20;
-        let rule = CheetahRule { threshold_octets: total / 1_000, window_us: 60_000_000 };
+        let rule = CheetahRule { threshold_bytes: total / 1_000, window_us: 60_000_000 };
         assert!(!rule.holds(&records, &mut Reach::default()));
-        let all = CheetahRule { threshold_octets: total - 200_000 * 8, window_us: 1 << 40 };
+        let all = CheetahRule { threshold_bytes: total - 200_000 * 8, window_us: 1 << 40 };
         assert!(all.holds(&records, &mut Reach::default()));
     }
 }

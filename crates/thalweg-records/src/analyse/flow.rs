@@ -96,7 +96,7 @@ impl<'a> Reconstruction<'a> {
             source_as: told.source_as,
             destination_as: told.destination_as,
             tcp_flags: told.tcp_flags,
-            cheetah: told.scaled_octets() > self.rule.threshold_octets
+            cheetah: told.scaled_octets() > self.rule.threshold_bytes
                 && self.rule.holds(&[spread(told)], &mut self.reach),
         }
     }
@@ -136,7 +136,7 @@ impl<'a> Reconstruction<'a> {
             flow.destination_as = flow.destination_as.max(record.destination_as);
             flow.tcp_flags |= record.tcp_flags;
         }
-        if chosen.len() > 1 && flow.octets > self.rule.threshold_octets {
+        if chosen.len() > 1 && flow.octets > self.rule.threshold_bytes {
             self.spreads.clear();
             self.spreads.extend(chosen.iter().map(spread));
             flow.cheetah = self.rule.holds(&self.spreads, &mut self.reach);

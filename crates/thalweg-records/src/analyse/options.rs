@@ -11,7 +11,7 @@ pub struct Options {
     /// 60 s: the active timeout that routers have as a rule.
     pub gap_us: i64,
     /// A flow is a cheetah if more octets than this lie within one window. 1 GB (section 2.2).
-    pub threshold_octets: i64,
+    pub threshold_bytes: i64,
     /// The window, microseconds. A minute (section 2.2).
     pub window_us: i64,
     /// Flows of a flowset start within this of each other, microseconds. 10 s (section 2.3).
@@ -31,7 +31,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             gap_us: 60_000_000,
-            threshold_octets: 1_000_000_000,
+            threshold_bytes: 1_000_000_000,
             window_us: 60_000_000,
             tau_us: 10_000_000,
             rule: Rule::Span,
@@ -52,7 +52,7 @@ impl Options {
     pub(super) fn check(&self) -> Result<(), AnalyseError> {
         let checks = [
             ("gap_us", LENGTHS.contains(&self.gap_us), LENGTH, self.gap_us.to_string()),
-            ("threshold_octets", self.threshold_octets >= 0, "0 or more", self.threshold_octets.to_string()),
+            ("threshold_bytes", self.threshold_bytes >= 0, "0 or more", self.threshold_bytes.to_string()),
             ("window_us", LENGTHS.contains(&self.window_us), LENGTH, self.window_us.to_string()),
             ("tau_us", LENGTHS.contains(&self.tau_us), LENGTH, self.tau_us.to_string()),
             ("memory_bytes", self.memory_bytes >= 1 << 16, "65536 or more", self.memory_bytes.to_string()),
@@ -65,7 +65,7 @@ impl Options {
     }
 
     pub(super) fn cheetah_rule(&self) -> CheetahRule {
-        CheetahRule { threshold_octets: self.threshold_octets, window_us: self.window_us }
+        CheetahRule { threshold_bytes: self.threshold_bytes, window_us: self.window_us }
     }
 
     /// Of the memory of one thread, the bytes for rows that wait in memory (five eighths).

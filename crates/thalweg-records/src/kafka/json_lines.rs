@@ -260,9 +260,9 @@ mod tests {
             ..Record::default()
         });
         let line = written(&batch);
-        let begin = r#"{"received":"2026-11-22T13:05:00.123456Z","exporter":"192.0.2.1","observation_domain_id":0,"format":"ipfix","sampling_interval":0,"flow_start":"1970-01-01T00:00:00.000000Z","flow_end":"1970-01-01T00:00:00.000000Z","source_address":"2001:db8::1","destination_address":"","#;
+        let begin = r#"{"received":"2026-11-22T13:05:00.123456Z","exporter":"192.0.2.1","observation_domain_id":0,"format":"ipfix","sampling_interval":0,"flow_start":"1970-01-01T00:00:00.000000Z","flow_end":"1970-01-01T00:00:00.000000Z","src":"2001:db8::1","dst":"","#;
         assert!(line.starts_with(begin), "{line}");
-        assert!(line.contains(r#""octets":9223372036854775807,"#), "{line}");
+        assert!(line.contains(r#""bytes":9223372036854775807,"#), "{line}");
         assert!(line.ends_with(r#""flow_end_reason":0,"biflow_direction":0}"#), "{line}");
     }
 

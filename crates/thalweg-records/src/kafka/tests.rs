@@ -107,7 +107,7 @@ fn numbers(messages: &[Vec<(String, String)>]) -> BTreeMap<String, Vec<u64>> {
         for line in payload.lines() {
             let row: Value = serde_json::from_str(line).unwrap();
             assert_eq!(row["exporter"], key.as_str(), "a message has rows of its key");
-            numbers.entry(key.clone()).or_default().push(row["octets"].as_u64().unwrap());
+            numbers.entry(key.clone()).or_default().push(row["bytes"].as_u64().unwrap());
         }
     }
     numbers
@@ -281,7 +281,7 @@ fn kcat_reads_what_was_sent() {
         // The first line of a message begins with its key.
         let row: Value = serde_json::from_str(&line[line.find('{').unwrap()..]).unwrap();
         assert!(line.starts_with('{') || row["exporter"] == line.split(' ').next().unwrap());
-        read.push(row["octets"].as_u64().unwrap());
+        read.push(row["bytes"].as_u64().unwrap());
     }
     read.sort_unstable();
     assert_eq!(read, (0..2_000).collect::<Vec<_>>());

@@ -22,23 +22,23 @@ dataset! {
     flow_end_us "flow_end" Timestamp
         [flowEndSysUpTime 21, flowEndSeconds 151, flowEndMilliseconds 153, flowEndMicroseconds 155, flowEndNanoseconds 157, flowEndDeltaMicroseconds 159] ""
         "Last packet of the record." ("1970-01-01");
-    source_address "source_address" Address [sourceIPv4Address 8, sourceIPv6Address 27] ""
+    source_address "src" Address [sourceIPv4Address 8, sourceIPv6Address 27] ""
         "Who sent the packets." ("empty");
-    destination_address "destination_address" Address [destinationIPv4Address 12, destinationIPv6Address 28] ""
+    destination_address "dst" Address [destinationIPv4Address 12, destinationIPv6Address 28] ""
         "Whom they were for." ("empty");
-    source_port "source_port" U16 [sourceTransportPort 7] ""
+    source_port "src_port" U16 [sourceTransportPort 7] ""
         "Port at the source." ("0");
-    destination_port "destination_port" U16 [destinationTransportPort 11] ""
+    destination_port "dst_port" U16 [destinationTransportPort 11] ""
         "Port at the destination." ("0");
     protocol "protocol" U8 [protocolIdentifier 4] ""
         "Protocol above IP: 1 ICMP, 6 TCP, 17 UDP, ..." ("0");
     tcp_flags "tcp_flags" U16 [tcpControlBits 6] ""
         "All TCP flags seen, as bits: 1 FIN, 2 SYN, 4 RST, 8 PSH, 16 ACK, 32 URG, 64 ECE, 128 CWR." ("0");
-    class_of_service "class_of_service" U8 [ipClassOfService 5] ""
+    class_of_service "tos" U8 [ipClassOfService 5] ""
         "Type of service or traffic class of IP." ("0");
     icmp_type_code "icmp_type_code" U16 [icmpTypeCodeIPv4 32, icmpTypeCodeIPv6 139] ""
         "ICMP type times 256 plus code." ("0");
-    octets "octets" U64 [octetDeltaCount 1, octetTotalCount 85] "bytes"
+    octets "bytes" U64 [octetDeltaCount 1, octetTotalCount 85] "bytes"
         "Bytes of the IP layer as counted, not scaled by sampling." ("0");
     packets "packets" U64 [packetDeltaCount 2, packetTotalCount 86] "packets"
         "Packets as counted, not scaled by sampling." ("0");
@@ -46,15 +46,15 @@ dataset! {
         "Interface that the packets came in by, as SNMP numbers it." ("0");
     egress_interface "egress_interface" U32 [egressInterface 14] ""
         "Interface that they left by." ("0");
-    source_as "source_as" U32 [bgpSourceAsNumber 16] ""
+    source_as "src_as" U32 [bgpSourceAsNumber 16] ""
         "Autonomous system of the source, or the neighbour towards it: as the exporter is set." ("0");
-    destination_as "destination_as" U32 [bgpDestinationAsNumber 17] ""
+    destination_as "dst_as" U32 [bgpDestinationAsNumber 17] ""
         "Autonomous system of the destination, or the neighbour towards it." ("0");
     next_hop "next_hop" Address [ipNextHopIPv4Address 15, ipNextHopIPv6Address 62] ""
         "Router that the packets were sent on to." ("empty");
-    source_prefix_length "source_prefix_length" U8 [sourceIPv4PrefixLength 9, sourceIPv6PrefixLength 29] "bits"
+    source_prefix_length "src_prefix_length" U8 [sourceIPv4PrefixLength 9, sourceIPv6PrefixLength 29] "bits"
         "Length of the route's prefix that the source is in." ("0");
-    destination_prefix_length "destination_prefix_length" U8 [destinationIPv4PrefixLength 13, destinationIPv6PrefixLength 30] "bits"
+    destination_prefix_length "dst_prefix_length" U8 [destinationIPv4PrefixLength 13, destinationIPv6PrefixLength 30] "bits"
         "Length of the route's prefix that the destination is in." ("0");
     vlan_id "vlan_id" U16 [vlanId 58] ""
         "VLAN that the packets came in on." ("0");

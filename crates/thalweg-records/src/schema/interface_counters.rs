@@ -17,14 +17,14 @@ dataset! {
     administratively_up "administratively_up" U8 [] "" "`ifAdminStatus`: 1 up, 0 down." ("");
     operationally_up "operationally_up" U8 [] "" "`ifOperStatus`: 1 up, 0 down." ("");
     promiscuous "promiscuous" U8 [] "" "1 where the interface takes frames that are for others, 2 where not." ("0");
-    in_octets "in_octets" U64 [] "bytes" "`ifHCInOctets`." ("2^63 - 1");
+    in_octets "in_bytes" U64 [] "bytes" "`ifHCInOctets`." ("2^63 - 1");
     in_unicast_packets "in_unicast_packets" U32 [] "packets" "`ifInUcastPkts`." ("2^32 - 1");
     in_multicast_packets "in_multicast_packets" U32 [] "packets" "`ifInMulticastPkts`." ("2^32 - 1");
     in_broadcast_packets "in_broadcast_packets" U32 [] "packets" "`ifInBroadcastPkts`." ("2^32 - 1");
     in_discards "in_discards" U32 [] "packets" "`ifInDiscards`." ("2^32 - 1");
     in_errors "in_errors" U32 [] "packets" "`ifInErrors`." ("2^32 - 1");
     in_unknown_protocols "in_unknown_protocols" U32 [] "packets" "`ifInUnknownProtos`." ("2^32 - 1");
-    out_octets "out_octets" U64 [] "bytes" "`ifHCOutOctets`." ("2^63 - 1");
+    out_octets "out_bytes" U64 [] "bytes" "`ifHCOutOctets`." ("2^63 - 1");
     out_unicast_packets "out_unicast_packets" U32 [] "packets" "`ifOutUcastPkts`." ("2^32 - 1");
     out_multicast_packets "out_multicast_packets" U32 [] "packets" "`ifOutMulticastPkts`." ("2^32 - 1");
     out_broadcast_packets "out_broadcast_packets" U32 [] "packets" "`ifOutBroadcastPkts`." ("2^32 - 1");

@@ -194,8 +194,8 @@ fn first(hash: u64, slots: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn row(key: u64, octets: i64) -> Row<2> {
-        Row { key: [key >> 40, key], sums: Sums { octets, flows: 1, ..Sums::ZERO } }
+    fn row(key: u64, bytes: i64) -> Row<2> {
+        Row { key: [key >> 40, key], sums: Sums { bytes, flows: 1, ..Sums::ZERO } }
     }
 
     #[test]
@@ -212,7 +212,7 @@ mod tests {
             all.merge(other);
             all.settle();
             assert_eq!(all.len(), 10_007);
-            let mut found: Vec<_> = all.parts().flatten().map(|row| (row.key[1], row.sums.octets)).collect();
+            let mut found: Vec<_> = all.parts().flatten().map(|row| (row.key[1], row.sums.bytes)).collect();
             found.sort_unstable();
             let expected = |key: u64| (key << 20, if key < 40_000 % 10_007 { 4 } else { 3 });
             assert_eq!(found, (0..10_007).map(expected).collect::<Vec<_>>());

@@ -45,8 +45,8 @@ pub struct Key {
 /// What groups are ordered by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Octets, scaled by sampling.
-    Octets,
+    /// Bytes, scaled by sampling.
+    Bytes,
     /// Packets, scaled by sampling.
     Packets,
     /// Records, which are flows or parts of them.
@@ -58,7 +58,7 @@ impl Order {
     #[must_use]
     pub fn named(name: &str) -> Option<Order> {
         match name {
-            "octets" => Some(Order::Octets),
+            "bytes" => Some(Order::Bytes),
             "packets" => Some(Order::Packets),
             "flows" => Some(Order::Flows),
             _ => None,
@@ -105,8 +105,8 @@ impl Options {
 pub struct Group {
     /// What its records have in common, in the order of [`Options::key`].
     pub key: Vec<Value>,
-    /// Octets of the IP layer, scaled by sampling.
-    pub octets: i64,
+    /// Bytes of the IP layer, scaled by sampling.
+    pub bytes: i64,
     /// Packets, scaled by sampling.
     pub packets: i64,
     /// Records.

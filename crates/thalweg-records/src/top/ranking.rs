@@ -10,7 +10,7 @@ use super::{Group, Order};
 impl Order {
     fn amount(self, sums: &Sums) -> i64 {
         match self {
-            Order::Octets => sums.octets,
+            Order::Bytes => sums.bytes,
             Order::Packets => sums.packets,
             Order::Flows => sums.flows,
         }
@@ -59,7 +59,7 @@ pub(super) fn ranking<const W: usize>(
     let whole = order.amount(whole);
     let group = |row: &Row<W>| Group {
         key: key.iter().map(|place| place.get(&row.key)).collect(),
-        octets: row.sums.octets,
+        bytes: row.sums.bytes,
         packets: row.sums.packets,
         flows: row.sums.flows,
         share: (whole != 0).then(|| order.amount(&row.sums) as f64 / whole as f64),

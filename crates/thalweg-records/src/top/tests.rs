@@ -26,20 +26,20 @@ fn either(one: &str, other: &str) -> Key {
 
 /// Keys of one column and of several, of either end, and the longest there can be.
 fn keys() -> Vec<Vec<Key>> {
-    let all = "exporter format source_address destination_address source_port destination_port protocol \
-               class_of_service ingress_interface egress_interface source_as destination_as next_hop vlan_id";
+    let all = "exporter format src dst src_port dst_port protocol \
+               tos ingress_interface egress_interface src_as dst_as next_hop vlan_id";
     vec![
-        vec![one("source_address")],
+        vec![one("src")],
         vec![one("vlan_id")],
         vec![one("format")],
-        vec![either("source_address", "destination_address")],
-        vec![either("source_port", "destination_port")],
-        vec![one("source_address"), one("destination_address")],
-        vec![one("protocol"), one("destination_port")],
+        vec![either("src", "dst")],
+        vec![either("src_port", "dst_port")],
+        vec![one("src"), one("dst")],
+        vec![one("protocol"), one("dst_port")],
         vec![
             one("exporter"),
             one("ingress_interface"),
-            either("source_as", "destination_as"),
+            either("src_as", "dst_as"),
             one("next_hop"),
         ],
         all.split(' ').map(one).collect(),
@@ -50,16 +50,16 @@ fn value(record: &Record, column: KeyColumn) -> Value {
     match column.name() {
         "exporter" => Value::Address(record.exporter),
         "format" => Value::Format(record.format),
-        "source_address" => Value::Address(record.source_address),
-        "destination_address" => Value::Address(record.destination_address),
-        "source_port" => Value::Number(record.source_port.into()),
-        "destination_port" => Value::Number(record.destination_port.into()),
+        "src" => Value::Address(record.source_address),
+        "dst" => Value::Address(record.destination_address),
+        "src_port" => Value::Number(record.source_port.into()),
+        "dst_port" => Value::Number(record.destination_port.into()),
         "protocol" => Value::Number(record.protocol.into()),
-        "class_of_service" => Value::Number(record.class_of_service.into()),
+        "tos" => Value::Number(record.class_of_service.into()),
         "ingress_interface" => Value::Number(record.ingress_interface),
         "egress_interface" => Value::Number(record.egress_interface),
-        "source_as" => Value::Number(record.source_as),
-        "destination_as" => Value::Number(record.destination_as),
+        "src_as" => Value::Number(record.source_as),
+        "dst_as" => Value::Number(record.destination_as),
         "next_hop" => Value::Address(record.next_hop),
         "vlan_id" => Value::Number(record.vlan_id.into()),
         other => panic!("{other}"),
@@ -98,7 +98,7 @@ fn plain(records: &[Record], options: &Options) -> Vec<Group> {
             records
                 .iter()
                 .map(|record| match options.order {
-                    Order::Octets => scaled(record.octets, record),
+                    Order::Bytes => scaled(record.octets, record),
                     Order::Packets => scaled(record.packets, record),
                     Order::Flows => 1,
                 })
@@ -112,7 +112,7 @@ fn plain(records: &[Record], options: &Options) -> Vec<Group> {
     groups.truncate(options.limit.unwrap_or(usize::MAX));
     let group = |(key, records): Members<'_>| Group {
         key,
-        octets: clamped(records.iter().map(|record| scaled(record.octets, record)).sum()),
+        bytes: clamped(records.iter().map(|record| scaled(record.octets, record)).sum()),
         packets: clamped(records.iter().map(|record| scaled(record.packets, record)).sum()),
         flows: records.len() as i64,
         share: (whole > 0).then(|| amount(&records) as f64 / whole as f64),
@@ -171,7 +171,7 @@ proptest! {
     fn the_largest_groups_are_those_of_a_plain_map(
         records in prop::collection::vec(records(), 0..400),
         key in prop::sample::select(keys()),
-        order in prop::sample::select(vec![Order::Octets, Order::Packets, Order::Flows]),
+        order in prop::sample::select(vec![Order::Bytes, Order::Packets, Order::Flows]),
         limit in prop_oneof![Just(None), (1..20usize).prop_map(Some)],
         layout in prop::sample::select(LAYOUTS.to_vec()),
         (threads, files, group) in (1..4usize, 1..4usize, 1..300usize),
@@ -194,9 +194,9 @@ fn more_groups_than_memory_holds_are_told_and_fewer_are_found() {
         .map(|host| Record { source_address: Address::v4(host), octets: 1, ..Record::default() })
         .collect();
     let path = write(directory.path().join("scan.parquet"), &records, 20_000, Layout::Dictionary);
-    for key in [vec![one("source_address")], vec![one("source_address"), one("protocol")]] {
+    for key in [vec![one("src")], vec![one("src"), one("protocol")]] {
         let mut options =
-            Options { key, order: Order::Octets, limit: Some(3), memory_bytes: 4 << 20, threads: 1 };
+            Options { key, order: Order::Bytes, limit: Some(3), memory_bytes: 4 << 20, threads: 1 };
         let refused = top(from_ref(&path), &options, &mut go_on);
         assert!(matches!(refused, Err(TopError::Memory { groups: 1.., .. })), "{refused:?}");
         options.memory_bytes = 64 << 20;
@@ -209,7 +209,7 @@ fn who_asks_may_stop_it_and_what_cannot_be_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let records = vec![Record::default(); 20_000];
     let path = write(directory.path().join("records.parquet"), &records, 5_000, Layout::Plain);
-    let key = vec![either("source_address", "destination_address")];
+    let key = vec![either("src", "dst")];
     let options = Options { key, order: Order::Flows, limit: None, memory_bytes: 64 << 20, threads: 1 };
     for threads in [1, 3] {
         let options = Options { threads, ..options.clone() };
@@ -217,12 +217,12 @@ fn who_asks_may_stop_it_and_what_cannot_be_is_refused() {
         assert!(matches!(stopped, Err(TopError::Interrupted)), "{stopped:?}");
     }
     let wrong =
-        [vec![], vec![one("vlan_id"); 2], vec![options.key[0], either("source_port", "destination_port")]];
+        [vec![], vec![one("vlan_id"); 2], vec![options.key[0], either("src_port", "dst_port")]];
     for key in wrong {
         let refused = top(from_ref(&path), &Options { key, ..options.clone() }, &mut go_on);
         assert!(matches!(refused, Err(TopError::Option { option: "key", .. })), "{refused:?}");
     }
     let missing = top(&[directory.path().join("none.parquet")], &options, &mut go_on);
     assert!(matches!(missing, Err(TopError::Read(ReadError::Io { .. }))), "{missing:?}");
-    assert!(KeyColumn::named("octets").is_none());
+    assert!(KeyColumn::named("bytes").is_none());
 }

@@ -243,7 +243,7 @@ impl Options {
             ("ordinary transfers", counts.ordinary, 0, all),
             ("chains", counts.chains, 0, all),
             ("flows of a chain", self.chain_flows.into(), 2, MAX_COMPONENTS.into()),
-            ("octets of a packet", self.packet_octets.into(), 64, 9_000),
+            ("bytes of a packet", self.packet_octets.into(), 64, 9_000),
         ];
         match numbers.into_iter().find(|(_, asked, least, most)| asked < least || asked > most) {
             Some((name, asked, least, most)) => Err(OptionsError::Number { name, asked, least, most }),

@@ -192,7 +192,7 @@ fn the_truth_is_a_row_a_flow_a_row_a_transfer_and_json() {
     };
     assert_eq!((rows(&flows), rows(&transfers)), (generator.truth().flows.len(), 82));
     let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
-    let octets = |of: &serde_json::Value| of["octets"].as_u64().unwrap();
+    let octets = |of: &serde_json::Value| of["bytes"].as_u64().unwrap();
     for transfer in json["transfers"].as_array().unwrap() {
         let flows = transfer["flows"].as_array().unwrap();
         assert_eq!(flows.iter().map(octets).sum::<u64>(), octets(transfer));

@@ -109,12 +109,12 @@ pub struct Truth {
 }
 
 /// Header of the CSV of flows.
-const FLOW_COLUMNS: &str = "transfer,kind,source_address,destination_address,source_port,destination_port,protocol,\
-    flow_start_us,flow_end_us,octets,packets,rate_bps,source_as,destination_as,path,records,sampled_packets";
+const FLOW_COLUMNS: &str = "transfer,kind,src,dst,src_port,dst_port,protocol,\
+    flow_start_us,flow_end_us,bytes,packets,rate_bps,src_as,dst_as,path,records,sampled_packets";
 
 /// Header of the CSV of transfers.
-const TRANSFER_COLUMNS: &str = "transfer,kind,source_address,destination_address,flows,flow_start_us,flow_end_us,\
-    duration_us,octets,packets,rate_bps,source_as,destination_as,path,records,sampled_packets";
+const TRANSFER_COLUMNS: &str = "transfer,kind,src,dst,flows,flow_start_us,flow_end_us,\
+    duration_us,bytes,packets,rate_bps,src_as,dst_as,path,records,sampled_packets";
 
 impl Truth {
     /// Flows put together by transfer.
@@ -187,11 +187,11 @@ fn in_json(flows: &[PlantedFlow]) -> serde_json::Value {
     let duration_us = of.flow_end_us - of.flow_start_us;
     let components = flows.iter().map(|flow| {
         serde_json::json!({
-            "source_port": flow.source_port,
-            "destination_port": flow.destination_port,
+            "src_port": flow.source_port,
+            "dst_port": flow.destination_port,
             "flow_start_us": flow.flow_start_us,
             "flow_end_us": flow.flow_end_us,
-            "octets": flow.octets,
+            "bytes": flow.octets,
             "packets": flow.packets,
             "records": flow.records,
             "sampled_packets": flow.sampled_packets,
@@ -200,16 +200,16 @@ fn in_json(flows: &[PlantedFlow]) -> serde_json::Value {
     serde_json::json!({
         "transfer": of.transfer,
         "kind": of.kind,
-        "source_address": of.source_address.to_string(),
-        "destination_address": of.destination_address.to_string(),
+        "src": of.source_address.to_string(),
+        "dst": of.destination_address.to_string(),
         "flow_start_us": of.flow_start_us,
         "flow_end_us": of.flow_end_us,
         "duration_us": duration_us,
-        "octets": of.octets,
+        "bytes": of.octets,
         "packets": of.packets,
         "rate_bps": rate_bps(of.octets, duration_us),
-        "source_as": of.source_as,
-        "destination_as": of.destination_as,
+        "src_as": of.source_as,
+        "dst_as": of.destination_as,
         "path": of.path.iter().map(|&router| exporter(router).to_string()).collect::<Vec<_>>(),
         "flows": components.collect::<Vec<_>>(),
     })

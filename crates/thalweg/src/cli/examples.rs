@@ -137,7 +137,7 @@ const FLOWS: [Example; 5] = [
     },
     Example {
         about: "Top senders of the last hour",
-        command: "thalweg flows top records --by source --from -1h",
+        command: "thalweg flows top records --by src --from -1h",
     },
     Example {
         about: "Traffic of a service over time",

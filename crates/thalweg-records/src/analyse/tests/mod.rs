@@ -114,9 +114,9 @@ fn records() -> impl Strategy<Value = Record> {
 
 fn options() -> impl Strategy<Value = Options> {
     (0..40i64, 0..3_000_000_000i64, 1..90i64, 0..60i64, any::<bool>(), any::<bool>()).prop_map(
-        |(gap, threshold_octets, window, tau, chain, cheetahs_only)| Options {
+        |(gap, threshold_bytes, window, tau, chain, cheetahs_only)| Options {
             gap_us: gap * SECOND,
-            threshold_octets,
+            threshold_bytes,
             window_us: window * SECOND,
             tau_us: tau * SECOND,
             rule: if chain { Rule::Chain } else { Rule::Span },
@@ -299,7 +299,7 @@ fn a_value_that_no_record_has_is_refused_with_its_row() {
         let path = files::write(directory.path().join("1.parquet"), &records, 5000, layout);
         let error = run(&[path], directory.path(), &Options::default()).unwrap_err().to_string();
         assert!(
-            error.contains("column octets, row 8321: ") && error.ends_with("found -1"),
+            error.contains("column bytes, row 8321: ") && error.ends_with("found -1"),
             "{layout:?}: {error}"
         );
     }

@@ -98,7 +98,7 @@ fn cheetah(records: &[Record], options: &Options) -> bool {
                 overlap => (record.octets as f64 * overlap as f64 / length as f64).floor() as i64,
             }
         });
-        octets.sum::<i64>() > options.threshold_octets
+        octets.sum::<i64>() > options.threshold_bytes
     })
 }
 

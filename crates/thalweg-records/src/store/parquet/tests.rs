@@ -108,10 +108,10 @@ fn the_footer_has_the_least_and_the_largest_value_of_each_column() {
         (statistics.min_bytes_opt().unwrap().to_vec(), statistics.max_bytes_opt().unwrap().to_vec())
     };
     assert_eq!(bounds("received"), (3_i64.to_le_bytes().to_vec(), 11_i64.to_le_bytes().to_vec()));
-    assert_eq!(bounds("source_as"), (3_i64.to_le_bytes().to_vec(), 11_i64.to_le_bytes().to_vec()));
-    assert_eq!(bounds("source_port"), (3_i32.to_le_bytes().to_vec(), 11_i32.to_le_bytes().to_vec()));
+    assert_eq!(bounds("src_as"), (3_i64.to_le_bytes().to_vec(), 11_i64.to_le_bytes().to_vec()));
+    assert_eq!(bounds("src_port"), (3_i32.to_le_bytes().to_vec(), 11_i32.to_le_bytes().to_vec()));
     // As text: 0.0.0.11 is before 0.0.0.3.
-    assert_eq!(bounds("source_address"), (b"0.0.0.11".to_vec(), b"0.0.0.7".to_vec()));
+    assert_eq!(bounds("src"), (b"0.0.0.11".to_vec(), b"0.0.0.7".to_vec()));
     assert_eq!(bounds("next_hop"), (Vec::new(), Vec::new()));
 }
 
@@ -145,9 +145,9 @@ fn a_column_whose_dictionary_grows_too_large_goes_on_with_deltas() {
         column.encodings().collect::<Vec<_>>()
     };
     let (dictionary, delta) = (Encoding::RLE_DICTIONARY, Encoding::DELTA_BINARY_PACKED);
-    assert!(encodings("octets").contains(&dictionary) && encodings("octets").contains(&delta));
+    assert!(encodings("bytes").contains(&dictionary) && encodings("bytes").contains(&delta));
     assert_eq!(encodings("flow_start"), [delta]);
-    assert!(!encodings("source_address").contains(&delta));
+    assert!(!encodings("src").contains(&delta));
     check_read_back(&file, &batches);
 }
 

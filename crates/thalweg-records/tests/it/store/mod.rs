@@ -48,7 +48,7 @@ fn visible(directory: &Path) -> Vec<PathBuf> {
 
 /// The octets of all rows of all files, sorted. Fails on a file that is not complete.
 fn octets(directory: &Path) -> Vec<u64> {
-    let column = RecordBatch::columns().iter().position(|column| column.name == "octets").unwrap();
+    let column = RecordBatch::columns().iter().position(|column| column.name == "bytes").unwrap();
     let mut octets = Vec::new();
     for path in visible(directory) {
         let file = SerializedFileReader::new(fs::File::open(&path).unwrap());
