@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use thalweg_records::handoff::Ledger;
+use thalweg_records::handoff::HandoffStatus;
 use thalweg_wire::Timestamp;
 
 use crate::collectors::CollectorList;
@@ -30,7 +30,7 @@ pub struct Parts {
     /// The controller, if there is one.
     pub control: Option<Control>,
     /// What became of flows that are sent or kept; `None` if none are.
-    pub handed_on: Option<Arc<Ledger>>,
+    pub handed_on: Option<Arc<HandoffStatus>>,
 }
 
 impl Parts {

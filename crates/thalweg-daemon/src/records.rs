@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use serde::Serialize;
-use thalweg_records::handoff::{Handoff, Ledger};
+use thalweg_records::handoff::{Handoff, HandoffStatus};
 use thalweg_records::metered::Meter;
 
 use super::clock::wall_clock;
@@ -56,7 +56,7 @@ pub(super) fn write(file: Option<impl Write>, mut handoff: Option<Handoff>, reco
             Ok(records) => {
                 if let Some(handoff) = &mut handoff {
                     // It is the collectors who wait, or who lose what finds no room on its way here, and count it.
-                    handoff.take(&records.records, &Meter::default(), true, wall_clock());
+                    handoff.send(&records.records, &Meter::default(), true, wall_clock());
                 }
                 match &mut writer {
                     Some(writer) => writer.add(records),
@@ -88,7 +88,7 @@ pub(super) fn write(file: Option<impl Write>, mut handoff: Option<Handoff>, reco
 }
 
 /// Says what was not handed on before the daemon ends.
-fn tell_rest(ledger: &Ledger) {
+fn tell_rest(ledger: &HandoffStatus) {
     if let Some((destination, tallies)) = ledger.export() {
         let (sent, lost) = (tallies.sent().flow_records, tallies.not_sent_in_all().flow_records);
         let trouble = tallies.trouble().unwrap_or_default();

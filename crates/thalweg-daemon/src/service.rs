@@ -101,7 +101,7 @@ impl Opened {
         let handoff =
             config.flow_export.is_set().then(|| Handoff::start(config.flow_export.options(), wall_clock));
         let handoff = handoff.transpose().context("flows cannot be handed on")?;
-        let handed_on = handoff.as_ref().map(Handoff::ledger);
+        let handed_on = handoff.as_ref().map(Handoff::status);
         daemon.dumps().set_options(config.samples.clone());
         let is_over = Arc::new(AtomicBool::new(false));
         let mut sinks = Sinks { wanted: config.samples.triggers.clone(), ..Sinks::default() };

@@ -25,9 +25,7 @@ pub(crate) fn top<'py>(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let order = Order::named(order).ok_or_else(|| {
-        PyValueError::new_err(format!(
-            "order: expected \"bytes\", \"packets\" or \"flows\", found {order:?}"
-        ))
+        PyValueError::new_err(format!("order: expected \"bytes\", \"packets\" or \"flows\", found {order:?}"))
     })?;
     let key = key
         .iter()

@@ -31,10 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     })?;
     let seconds = begun.elapsed().as_secs_f64();
     for group in groups {
-        println!(
-            "{:?} {} bytes, {} packets, {} records",
-            group.key, group.bytes, group.packets, group.flows
-        );
+        println!("{:?} {} bytes, {} packets, {} records", group.key, group.bytes, group.packets, group.flows);
     }
     println!("{seconds:.3} s, {:.2} M records/s", records as f64 / seconds / 1e6);
     Ok(())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use thalweg_measure::meter::intake::IntakeCounters;
-use thalweg_records::handoff::{Handoff, HandoffOptions, Ledger};
+use thalweg_records::handoff::{Handoff, HandoffOptions, HandoffStatus};
 use thalweg_records::metered::Meter;
 use thalweg_records::store::StoreOptions;
 
@@ -49,13 +49,13 @@ impl FlowExporter {
         if let Heard::Message(Message::Output(output)) = heard {
             // Every packet is counted that the filter lets through.
             let meter = Meter { sampling_interval: 1, ..Meter::default() };
-            self.handoff.take(&output.records, &meter, !self.live, now);
+            self.handoff.send(&output.records, &meter, !self.live, now);
         }
         self.handoff.tick(now);
     }
 
     /// Waits until all is sent and kept. `intake` knows which packets are in no flow.
-    pub(crate) fn finish(self, intake: &IntakeCounters) -> Arc<Ledger> {
+    pub(crate) fn finish(self, intake: &IntakeCounters) -> Arc<HandoffStatus> {
         let malformed = intake.malformed_total();
         let ignored = [intake.non_ip, intake.unsupported_link, malformed];
         let packets = ignored.iter().map(|tally| tally.packets).sum();

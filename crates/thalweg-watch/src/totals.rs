@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use thalweg_measure::meter::intake::IntakeCounters;
 use thalweg_measure::meter::record::FlowRecord;
-use thalweg_records::handoff::Ledger;
+use thalweg_records::handoff::HandoffStatus;
 use thalweg_wire::{Bytes, Nanos, SourceCounters, Timestamp};
 
 use crate::ledger::CheetahLog;
@@ -26,7 +26,7 @@ pub struct Totals {
     /// Of all inputs together.
     pub source: SourceCounters,
     /// What became of flows that were handed on; `None` if none were to be.
-    pub handed_on: Option<Arc<Ledger>>,
+    pub handed_on: Option<Arc<HandoffStatus>>,
     /// Inputs that could not be read to their end, and why.
     pub cut_short: Vec<CutShort>,
     /// The cheetahs found last.

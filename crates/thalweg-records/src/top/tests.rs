@@ -36,12 +36,7 @@ fn keys() -> Vec<Vec<Key>> {
         vec![either("src_port", "dst_port")],
         vec![one("src"), one("dst")],
         vec![one("protocol"), one("dst_port")],
-        vec![
-            one("exporter"),
-            one("ingress_interface"),
-            either("src_as", "dst_as"),
-            one("next_hop"),
-        ],
+        vec![one("exporter"), one("ingress_interface"), either("src_as", "dst_as"), one("next_hop")],
         all.split(' ').map(one).collect(),
     ]
 }
@@ -216,8 +211,7 @@ fn who_asks_may_stop_it_and_what_cannot_be_is_refused() {
         let stopped = top(from_ref(&path), &options, &mut |_, _| ControlFlow::Break(()));
         assert!(matches!(stopped, Err(TopError::Interrupted)), "{stopped:?}");
     }
-    let wrong =
-        [vec![], vec![one("vlan_id"); 2], vec![options.key[0], either("src_port", "dst_port")]];
+    let wrong = [vec![], vec![one("vlan_id"); 2], vec![options.key[0], either("src_port", "dst_port")]];
     for key in wrong {
         let refused = top(from_ref(&path), &Options { key, ..options.clone() }, &mut go_on);
         assert!(matches!(refused, Err(TopError::Option { option: "key", .. })), "{refused:?}");

@@ -76,7 +76,7 @@ const COLLECT: [Example; 7] = [
     },
     Example {
         about: "Query the top senders with DuckDB",
-        command: "duckdb -c \"SELECT source_address, sum(octets * greatest(sampling_interval, 1)) AS bytes\n    \
+        command: "duckdb -c \"SELECT src, sum(bytes * greatest(sampling_interval, 1)) AS bytes\n    \
                   FROM 'flows/flows/*/*/*.parquet' GROUP BY 1 ORDER BY 2 DESC LIMIT 10\"",
     },
 ];

@@ -165,7 +165,7 @@ pub(super) fn summary(
                 messages: counts.messages,
                 other: counts.other,
                 fragments: counts.fragments,
-                cut_short: counts.cut_short,
+                cut_short: counts.truncated,
                 unparsed: counts.unparsed,
             }),
             by_exporter: report.exporters.iter().map(exporter).collect(),
@@ -184,7 +184,7 @@ fn figures(status: &Status) -> Figures {
     let report = &status.report;
     let Losses {
         kernel_datagrams,
-        on_the_way,
+        sequence_gaps: on_the_way,
         unreadable_messages,
         sets_without_template,
         stored_records,
@@ -275,7 +275,7 @@ fn sockets(report: &Report) -> Vec<Socket> {
         listen: socket.listen.to_string(),
         address: socket.address.to_string(),
         receive_buffer: socket.receive_buffer,
-        receive_buffer_asked: socket.receive_buffer_asked,
+        receive_buffer_asked: socket.receive_buffer_requested,
         datagrams: socket.datagrams,
         bytes: socket.bytes,
         kernel_drops: socket.kernel_drops,

@@ -115,7 +115,7 @@ impl CollectView {
         let kafka = self.status.report.kafka.as_ref().map(|_| ("kafka", losses.kafka_records));
         let places = [
             ("kernel", losses.kernel_datagrams),
-            ("on the way", losses.on_the_way),
+            ("on the way", losses.sequence_gaps),
             ("unreadable", losses.unreadable_messages),
             ("no template", losses.sets_without_template),
             ("store", losses.stored_records),

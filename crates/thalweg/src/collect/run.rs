@@ -141,7 +141,8 @@ impl Collecting {
             }
         }
         let report = self.process.report();
-        let given = report.sockets.iter().map(|socket| (socket.receive_buffer, socket.receive_buffer_asked));
+        let given =
+            report.sockets.iter().map(|socket| (socket.receive_buffer, socket.receive_buffer_requested));
         if let Some((given, asked)) = given.filter(|(given, asked)| given < asked).min() {
             eprintln!(
                 "thalweg: warning: the kernel gives a socket {} of the {} bytes of receive buffer that it was asked for; \

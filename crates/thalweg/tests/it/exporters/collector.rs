@@ -148,13 +148,7 @@ fn rows(file: &Path) -> Vec<Row> {
         let port = |name| u64::try_from(small(name)).unwrap();
         let count = |name| u64::try_from(row.get_long(place(name)).unwrap()).unwrap();
         Row {
-            flow: (
-                text("src"),
-                text("dst"),
-                port("src_port"),
-                port("dst_port"),
-                port("protocol"),
-            ),
+            flow: (text("src"), text("dst"), port("src_port"), port("dst_port"), port("protocol")),
             counts: [count("packets"), count("bytes")],
             exporter: text("exporter"),
             format: text("format"),
