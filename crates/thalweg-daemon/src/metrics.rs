@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use thalweg_http::Counts;
 use thalweg_measure::collector::LinkReport;
-use thalweg_records::export::{Destination, Tallies};
+use thalweg_records::export::{Destination, ExportCounters};
 use thalweg_records::store::Statistics;
 
 pub use reference::{reference, rows};
@@ -100,7 +100,7 @@ impl Kind {
 
 impl Snapshot {
     /// What was sent as IPFIX, if anything is to be.
-    fn exported(&self) -> Option<(&Destination, &Tallies)> {
+    fn exported(&self) -> Option<(&Destination, &ExportCounters)> {
         self.parts.handed_on.as_ref()?.export()
     }
 

@@ -90,8 +90,8 @@ pub(super) fn write(file: Option<impl Write>, mut handoff: Option<Handoff>, reco
 /// Says what was not handed on before the daemon ends.
 fn tell_rest(ledger: &HandoffStatus) {
     if let Some((destination, tallies)) = ledger.export() {
-        let (sent, lost) = (tallies.sent().flow_records, tallies.not_sent_in_all().flow_records);
-        let trouble = tallies.trouble().unwrap_or_default();
+        let (sent, lost) = (tallies.sent().flow_records, tallies.total_not_sent().flow_records);
+        let trouble = tallies.last_error().unwrap_or_default();
         match lost {
             0 => tracing::info!(%destination, sent, "flows exported"),
             _ => tracing::warn!(%destination, sent, lost, trouble, "flow export incomplete"),

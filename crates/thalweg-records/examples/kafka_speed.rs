@@ -58,18 +58,18 @@ fn produce(
     let mut kafka = Kafka::start(&KafkaOptions {
         rows: NonZeroUsize::new(of_message).ok_or("no rows")?,
         settings: settings.to_vec(),
-        farewell: Duration::from_secs(60),
+        close_timeout: Duration::from_secs(60),
         ..KafkaOptions::new(cluster.bootstrap_servers(), "flows")
     })?;
-    let mut outlet = kafka.outlet();
+    let mut sender = kafka.sender();
     for batch in batches.iter().cycle().take(rows / BATCH) {
         // As fast as it is taken: nothing is to be lost here.
         while !kafka.has_room() {
             std::thread::sleep(Duration::from_millis(1));
         }
-        outlet.append(batch);
+        sender.append(batch);
     }
-    outlet.tick();
+    sender.tick();
     while kafka.statistics().queued > 0 {
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -77,7 +77,7 @@ fn produce(
     for (thread, seconds) in spent(&before) {
         println!("  {thread:<16} {:>6.0}", seconds * 1e9 / rows as f64);
     }
-    drop(outlet);
+    drop(sender);
     println!("  {:?}", kafka.finish());
     Ok(())
 }

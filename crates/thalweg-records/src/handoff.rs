@@ -6,7 +6,7 @@
 //!                      └──► store::Store ──► flows/date=.../hour=.../*.parquet
 //! ```
 //!
-//! A live source never blocking: rows that find a full queue are dropped and counted, by [`Tallies`] for the exporter and
+//! A live source never blocking: rows that find a full queue are dropped and counted, by [`ExportCounters`] for the exporter and
 //! by [`Statistics`] for the store. A file is read as fast as both can keep up.
 
 use std::io;
@@ -19,7 +19,7 @@ use thalweg_wire::Timestamp;
 use thalweg_wire::flow_export::RecordBatch;
 use thiserror::Error;
 
-use crate::export::{self, Destination, ExportError, ExportOptions, Exporter, Outlet, Tallies};
+use crate::export::{self, BatchSender, Destination, ExportCounters, ExportError, ExportOptions, Exporter};
 use crate::metered::{self, Meter};
 use crate::store::parquet::PAGE_ROWS;
 use crate::store::{Statistics, Store, StoreError, StoreOptions};
@@ -57,14 +57,14 @@ pub enum HandoffError {
 /// Counters of a [`Handoff`], shared with readers.
 #[derive(Debug, Default)]
 pub struct HandoffStatus {
-    export: Option<(Destination, Arc<Tallies>)>,
+    export: Option<(Destination, Arc<ExportCounters>)>,
     store: Option<Mutex<Statistics>>,
 }
 
 impl HandoffStatus {
     /// Returns the collector and the counters of the exporter.
-    pub fn export(&self) -> Option<(&Destination, &Tallies)> {
-        self.export.as_ref().map(|(destination, tallies)| (destination, &**tallies))
+    pub fn export(&self) -> Option<(&Destination, &ExportCounters)> {
+        self.export.as_ref().map(|(destination, counters)| (destination, &**counters))
     }
 
     /// Returns the counters of the store, as of the last [`Handoff::tick`].
@@ -82,7 +82,7 @@ impl HandoffStatus {
 
 /// Sends flows to their destinations.
 pub struct Handoff {
-    outlet: Option<Outlet>,
+    sender: Option<BatchSender>,
     thread: Option<JoinHandle<()>>,
     store: Option<(Store, usize)>,
     rows: RecordBatch,
@@ -100,7 +100,7 @@ impl Handoff {
     ) -> Result<Handoff, HandoffError> {
         let now = clock();
         let mut handoff = Handoff {
-            outlet: None,
+            sender: None,
             thread: None,
             store: None,
             rows: RecordBatch::default(),
@@ -114,14 +114,14 @@ impl Handoff {
             handoff.store = Some((store, queue_rows));
         }
         if let Some(options) = options.export {
-            let tallies = Arc::new(Tallies::default());
-            status.export = Some((options.destination.clone(), Arc::clone(&tallies)));
-            let (outlet, batches) = export::queue(MAX_QUEUED_BATCHES, Arc::clone(&tallies));
-            let exporter = Exporter::new(options, tallies, now)?;
+            let counters = Arc::new(ExportCounters::default());
+            status.export = Some((options.destination.clone(), Arc::clone(&counters)));
+            let (sender, batches) = export::queue(MAX_QUEUED_BATCHES, Arc::clone(&counters));
+            let exporter = Exporter::new(options, counters, now)?;
             let work = move || export::run(exporter, &batches, clock);
             let thread = std::thread::Builder::new().name("ipfix".to_owned()).spawn(work);
             handoff.thread = Some(thread.map_err(HandoffError::Thread)?);
-            handoff.outlet = Some(outlet);
+            handoff.sender = Some(sender);
         }
         handoff.status = Arc::new(status);
         Ok(handoff)
@@ -145,9 +145,9 @@ impl Handoff {
             }
             store.append(&self.rows, now);
         }
-        match &self.outlet {
-            Some(outlet) if blocking => outlet.put(std::mem::take(&mut self.rows)),
-            Some(outlet) => outlet.offer(std::mem::take(&mut self.rows)),
+        match &self.sender {
+            Some(sender) if blocking => sender.send(std::mem::take(&mut self.rows)),
+            Some(sender) => sender.try_send(std::mem::take(&mut self.rows)),
             None => {}
         }
     }
@@ -161,15 +161,15 @@ impl Handoff {
     }
 
     /// Sets the totals of packets and bytes that the meters ignored.
-    pub fn note_ignored(&self, packets: u64, bytes: u64) {
-        if let Some((_, tallies)) = &self.status.export {
-            tallies.note_ignored(packets, bytes);
+    pub fn set_ignored(&self, packets: u64, bytes: u64) {
+        if let Some((_, counters)) = &self.status.export {
+            counters.set_ignored(packets, bytes);
         }
     }
 
     /// Waits until everything is sent and stored, as far as possible, and returns the final counters.
     pub fn finish(mut self, now: Timestamp) -> Arc<HandoffStatus> {
-        self.outlet = None;
+        self.sender = None;
         if let Some(thread) = self.thread.take()
             && let Err(panic) = thread.join()
         {
@@ -221,9 +221,9 @@ mod tests {
             handoff.send(&flows(1_000), &Meter::default(), true, NOW);
         }
         let status = handoff.finish(NOW);
-        let (_, tallies) = status.export().unwrap();
-        assert_eq!(tallies.sent().flow_records + tallies.not_sent_in_all().flow_records, 100_000);
-        assert_eq!(tallies.sent().flow_records, 100_000, "{:?}", tallies.trouble());
+        let (_, counters) = status.export().unwrap();
+        assert_eq!(counters.sent().flow_records + counters.total_not_sent().flow_records, 100_000);
+        assert_eq!(counters.sent().flow_records, 100_000, "{:?}", counters.last_error());
         let store = status.store().unwrap();
         assert_eq!((store.records, store.written, store.lost.total()), (200_000, 200_000, 0));
     }

@@ -59,7 +59,7 @@ impl FlowExporter {
         let malformed = intake.malformed_total();
         let ignored = [intake.non_ip, intake.unsupported_link, malformed];
         let packets = ignored.iter().map(|tally| tally.packets).sum();
-        self.handoff.note_ignored(packets, ignored.iter().map(|tally| tally.bytes.0).sum());
+        self.handoff.set_ignored(packets, ignored.iter().map(|tally| tally.bytes.0).sum());
         self.handoff.finish(self.clock.time())
     }
 }

@@ -275,7 +275,7 @@ pub const METRICS: &[Metric] = &[
     ),
     gauge("thalweg_ipfix_session", &[], "Whether there is a session with the IPFIX collector.", |s, out| {
         if let Some((_, tallies)) = s.exported() {
-            out.put(&[], u64::from(tallies.is_in_session()));
+            out.put(&[], u64::from(tallies.has_session()));
         }
     }),
     counter("thalweg_ipfix_sessions_total", &["outcome"], "Attempts to begin a session.", |s, out| {

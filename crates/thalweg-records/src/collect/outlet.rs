@@ -19,7 +19,7 @@ pub trait Tap: Send + Sync {
 pub(super) struct Outlet {
     pub(super) flows: Appender<RecordBatch>,
     pub(super) counters: Appender<CounterBatch>,
-    pub(super) kafka: Option<kafka::Outlet>,
+    pub(super) kafka: Option<kafka::RowSender>,
     pub(super) tap: Option<Arc<dyn Tap>>,
 }
 

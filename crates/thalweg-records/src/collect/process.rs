@@ -69,8 +69,8 @@ impl Stores {
     }
 
     pub(super) fn outlet(&self) -> Shared {
-        let (flows, counters) = (self.flows.appender().waiting(), self.counters.appender().waiting());
-        let kafka = self.kafka.as_ref().map(Kafka::outlet);
+        let (flows, counters) = (self.flows.appender().blocking(), self.counters.appender().blocking());
+        let kafka = self.kafka.as_ref().map(Kafka::sender);
         Arc::new(Mutex::new(Outlet { flows, counters, kafka, tap: self.tap.clone() }))
     }
 

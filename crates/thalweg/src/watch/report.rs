@@ -254,7 +254,7 @@ fn oddities(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
 fn not_handed_on(ledger: &HandoffStatus) -> Vec<(u64, String)> {
     let mut lines = Vec::new();
     if let Some((destination, tallies)) = ledger.export() {
-        let trouble = tallies.trouble().map(|trouble| format!(" ({trouble})")).unwrap_or_default();
+        let trouble = tallies.last_error().map(|trouble| format!(" ({trouble})")).unwrap_or_default();
         for reason in Reason::ALL {
             let why = match reason {
                 Reason::QueueFull => "sending took too long",

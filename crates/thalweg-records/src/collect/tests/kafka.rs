@@ -27,10 +27,7 @@ fn stored_rows(folder: &Path) -> Vec<Value> {
 
 fn value(field: &Field) -> Value {
     match field {
-        Field::TimestampMicros(us) => {
-            let time = Timestamp(*us as u64 * 1000).to_string();
-            format!("{}Z", time.strip_suffix("000Z").unwrap()).into()
-        }
+        Field::TimestampMicros(us) => Timestamp(*us as u64 * 1000).to_string().into(),
         Field::Str(text) => text.as_str().into(),
         Field::Int(number) => (*number).into(),
         Field::Long(number) => (*number).into(),
@@ -97,7 +94,7 @@ fn unreachable_brokers_do_not_affect_the_files() {
     let (folder, cluster) = (TempDir::new().unwrap(), cluster());
     cluster.broker_down(-1).unwrap();
     let kafka = KafkaOptions {
-        farewell: Duration::from_millis(20),
+        close_timeout: Duration::from_millis(20),
         ..KafkaOptions::new(cluster.bootstrap_servers(), TOPIC)
     };
     let (mut process, address) =

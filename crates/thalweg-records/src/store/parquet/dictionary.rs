@@ -127,7 +127,7 @@ impl Addresses {
     /// IPv4 first, then the others, so that each table is asked for many at a time.
     fn number(&mut self, values: &[Address], next: &mut u32, ids: &mut Vec<u32>, plain: &mut Vec<u8>) {
         let Addresses { v4, others, split, other_ids } = self;
-        split.take(values);
+        split.assign(values);
         let from = ids.len();
         v4.number_all(split.v4.iter().copied(), next, ids, |place| v4_entry(plain, split.v4[place]));
         other_ids.clear();
@@ -136,8 +136,8 @@ impl Addresses {
         if split.v4.is_empty() {
             return ids.extend_from_slice(other_ids);
         }
-        for (&place, &id) in split.places.iter().zip(&*other_ids) {
-            ids[from + place as usize] = id;
+        for (&position, &id) in split.positions.iter().zip(&*other_ids) {
+            ids[from + position as usize] = id;
         }
     }
 }
