@@ -22,7 +22,7 @@ const LAST: i64 = (u64::MAX / 1000) as i64;
 
 /// Size of a key with punctuation, and of the longest value: a quoted address.
 const KEY: usize = 32;
-const VALUE: usize = text::LONGEST + 2;
+const VALUE: usize = text::MAX_LENGTH + 2;
 
 /// Digits of the largest integer.
 const DIGITS: usize = 20;

@@ -7,16 +7,16 @@ use super::dataset::dataset;
 dataset! {
     CounterBatch, "interface-counters", version 1;
     received_us "received" Timestamp [] ""
-        "When the datagram arrived at the collector, by its clock. Files are in the partition of this hour." ("");
-    exporter "exporter" Address [] "" "The sFlow agent." ("empty");
-    observation_domain_id "observation_domain_id" U32 [] "" "Its sub-agent id." ("0");
+        "Time at which the collector received the datagram. Files are partitioned by its hour." ("");
+    exporter "exporter" Address [] "" "Address of the sFlow agent." ("empty");
+    observation_domain_id "observation_domain_id" U32 [] "" "Sub-agent ID." ("0");
     interface "interface" U32 [] "" "`ifIndex`." ("");
     interface_type "interface_type" U32 [] "" "`ifType`: 6 is Ethernet." ("");
     speed_bps "speed_bps" U64 [] "bit/s" "`ifSpeed`." ("");
     duplex "duplex" U8 [] "" "1 full duplex, 2 half duplex, 3 receives only, 4 sends only." ("0");
     administratively_up "administratively_up" U8 [] "" "`ifAdminStatus`: 1 up, 0 down." ("");
     operationally_up "operationally_up" U8 [] "" "`ifOperStatus`: 1 up, 0 down." ("");
-    promiscuous "promiscuous" U8 [] "" "1 where the interface takes frames that are for others, 2 where not." ("0");
+    promiscuous "promiscuous" U8 [] "" "1 promiscuous mode on, 2 off." ("0");
     in_octets "in_bytes" U64 [] "bytes" "`ifHCInOctets`." ("2^63 - 1");
     in_unicast_packets "in_unicast_packets" U32 [] "packets" "`ifInUcastPkts`." ("2^32 - 1");
     in_multicast_packets "in_multicast_packets" U32 [] "packets" "`ifInMulticastPkts`." ("2^32 - 1");

@@ -8,7 +8,7 @@ use crate::schema::Dataset;
 
 use super::StoreOptions;
 use super::layout::Stem;
-use super::parquet::{FileWriter, publish, sync_directory, unfinished};
+use super::parquet::{FileWriter, publish, sync_directory, temporary_path};
 use super::spool::Reader;
 
 /// Paths of one dataset's files and segments.
@@ -55,7 +55,7 @@ impl<D: Dataset> Unpublished<D> {
         if !hour.is_dir() {
             make_directories(&paths.dataset, hour)?;
         }
-        let part = unfinished(&path);
+        let part = temporary_path(&path);
         let writer = FileWriter::new(File::create(&part)?, paths.row_group_rows, paths.compression_level)?;
         Ok(Unpublished { writer: Some(writer), part, path })
     }
