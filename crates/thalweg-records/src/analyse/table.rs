@@ -1,4 +1,4 @@
-//! Flows and flowsets in the columns in which they are written.
+//! Flows and flowsets in columns, as they are written.
 
 use thalweg_wire::flow_export::Address;
 
@@ -13,28 +13,28 @@ pub(super) enum Values<'a> {
     /// Microseconds since 1970 (UTC).
     Time(&'a [i64]),
     Flag(&'a [bool]),
-    /// Null where there is none.
+    /// Null for `None`.
     Ratio(&'a [Option<f64>]),
 }
 
-/// Rows in columns.
+/// A table stored by column.
 pub(super) trait Table: Default {
-    /// What a row is.
+    /// Row type.
     type Row;
 
-    /// Adds rows, column by column.
+    /// Appends rows.
     fn extend(&mut self, rows: &[Self::Row]);
 
-    /// Rows.
+    /// Returns the number of rows.
     fn len(&self) -> usize;
 
-    /// Drops all rows.
+    /// Removes all rows.
     fn clear(&mut self);
 
-    /// Adds all rows of another.
+    /// Moves all rows of another table to this one.
     fn append(&mut self, other: &mut Self);
 
-    /// Names and values of all columns, in their order.
+    /// Returns names and values of all columns, in order.
     fn columns(&self) -> Vec<(&'static str, Values<'_>)>;
 }
 
@@ -97,7 +97,7 @@ table! {
 }
 
 table! {
-    /// Flowsets.
+    /// FlowsetBuilder.
     FlowsetTable of Flowset;
     src: Address = Address, |set| set.source_address;
     dst: Address = Address, |set| set.destination_address;
@@ -106,7 +106,7 @@ table! {
     flows: i64 = Count, |set| set.flows;
     bytes: i64 = Count, |set| set.octets;
     packets: i64 = Count, |set| set.packets;
-    duration_us: i64 = Count, |set| set.duration_us();
+    duration_ns: i64 = Count, |set| set.duration_us().saturating_mul(1000);
     rate_bps: Option<f64> = Ratio, |set| set.rate_bps();
     src_as: i64 = Count, |set| set.source_as.into();
     dst_as: i64 = Count, |set| set.destination_as.into();

@@ -1,4 +1,4 @@
-//! Parquet files as tests need them: records into one, results out of one.
+//! Writes Parquet files of records, and reads result files.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use thalweg_wire::flow_export::{Address, Record};
 use crate::analyse::flow::Flow;
 use crate::analyse::flowset::Flowset;
 
-/// How a file is laid out.
+/// Layout of a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Layout {
     Dictionary,
@@ -167,7 +167,7 @@ pub(super) fn flows(path: &Path) -> Vec<Flow> {
     })
 }
 
-/// Reads a file of flowsets, with their durations and rates.
+/// Reads a file of flowsets, with durations and rates.
 pub(super) fn flowsets(path: &Path) -> Vec<(Flowset, i64, Option<f64>)> {
     rows(path, |row| {
         let set = Flowset {
