@@ -1,4 +1,4 @@
-//! The largest groups of Parquet files of flow records, and how long that took.
+//! Prints the largest groups of Parquet files of flow records, and the time taken.
 //!
 //!     cargo run --release -p thalweg-records --example top -- THREADS COLUMN,... FILE...
 

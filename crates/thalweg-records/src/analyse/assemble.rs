@@ -13,7 +13,7 @@ use super::scatter::Scattered;
 use super::table::{FlowTable, FlowsetTable, Table};
 use super::write::{MIN_PAGE_ROWS, TableFile};
 use super::{AnalyseError, Options, Outputs, Statistics};
-use crate::read::sweep::Tick;
+use crate::read::scan::Tick;
 
 /// Parts per thread and round; results are written after each round.
 const PARTS_PER_ROUND: usize = 8;

@@ -124,7 +124,8 @@ pub fn analyse(
     progress: &mut Progress<'_>,
 ) -> Result<Statistics, AnalyseError> {
     options.check()?;
-    let sources = paths.iter().map(|path| Source::look(path, block::check)).collect::<Result<Vec<_>, _>>()?;
+    let sources =
+        paths.iter().map(|path| Source::read_footer(path, block::check)).collect::<Result<Vec<_>, _>>()?;
     let records: u64 = sources.iter().flat_map(|source| &source.row_groups).sum();
     let beside = outputs.flows.as_deref().or(outputs.flowsets.as_deref()).and_then(Path::parent);
     let directory = match beside {

@@ -9,7 +9,7 @@ use super::points::{MAX_POINTS, Point, PointCache, Points};
 use super::row::{Fields, Narrow, SOURCE_BITS, Wide};
 use super::{AnalyseError, Options, Statistics};
 use crate::read::Source;
-use crate::read::sweep::{RowGroups, Tick, sweep};
+use crate::read::scan::{RowGroups, Tick, scan};
 
 /// Target number of rows per part: with the memory for ordering, as much as the second-level cache holds.
 const ROWS_PER_PART: u64 = 1 << 14;
@@ -48,7 +48,7 @@ pub(super) fn scatter(
         done += rows;
         progress(done)
     };
-    let scattered = sweep(sources, options.threads, worker, &mut advance, || AnalyseError::Interrupted)?;
+    let scattered = scan(sources, options.threads, worker, &mut advance, || AnalyseError::Interrupted)?;
     let mut scattered = scattered.into_iter();
     let mut all = scattered.next().expect("at least one worker");
     for other in scattered {

@@ -1,4 +1,4 @@
-//! Columns of flow records that analyses read, and what may stand in them.
+//! The columns that analyses read, and their ranges.
 
 use std::ops::RangeInclusive;
 
@@ -6,13 +6,13 @@ use thalweg_wire::flow_export::{Address, Format};
 
 use super::value::Value;
 
-/// A column of files.
+/// A column of flow records.
 #[derive(Debug)]
 pub(crate) struct Field<V: Value> {
     pub(crate) name: &'static str,
-    /// What its values may be.
+    /// Range of its values.
     pub(super) range: V::Range,
-    /// Whether they are instants.
+    /// Whether it has timestamps.
     pub(super) timestamp: bool,
 }
 
@@ -26,7 +26,7 @@ const U8_32: RangeInclusive<i32> = 0..=u8::MAX as i32;
 const U16_32: RangeInclusive<i32> = 0..=u16::MAX as i32;
 const U32_64: RangeInclusive<i64> = 0..=u32::MAX as i64;
 const COUNTS: RangeInclusive<i64> = 0..=i64::MAX;
-/// So close to 1970 that differences cannot overflow (plus or minus 73,000 years).
+/// Within 73,000 years of 1970, so that differences cannot overflow.
 const TIMES: RangeInclusive<i64> = -(1 << 61)..=1 << 61;
 
 pub(crate) const EXPORTER: Field<Address> = Field::new("exporter", ());

@@ -1,13 +1,13 @@
-//! What records and groups count.
+//! Sums of records and groups.
 
 use crate::read::{BLOCK, Column, ReadError, RowGroup, Schema, field};
 
-/// What a group counts.
+/// The sums of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sums {
     pub(super) bytes: i64,
     pub(super) packets: i64,
-    /// Records; 0: nobody has this number.
+    /// Number of records; 0 for an unused entry.
     pub(super) flows: i64,
     pub(super) flow_start_us: i64,
     pub(super) flow_end_us: i64,
@@ -17,7 +17,7 @@ impl Sums {
     pub(super) const ZERO: Sums =
         Sums { bytes: 0, packets: 0, flows: 0, flow_start_us: i64::MAX, flow_end_us: i64::MIN };
 
-    /// Nothing is negative, so a sum that stays at the greatest number is right in any order.
+    /// Adds sums. Terms are not negative, so saturation does not depend on the order.
     #[inline]
     pub(super) fn add(&mut self, other: &Sums) {
         self.bytes = self.bytes.saturating_add(other.bytes);
@@ -28,7 +28,7 @@ impl Sums {
     }
 }
 
-/// The columns of a row group that are summed.
+/// The summed columns of a row group.
 pub(super) struct CounterColumns {
     bytes: Column<i64>,
     packets: Column<i64>,
@@ -56,7 +56,7 @@ impl CounterColumns {
     }
 }
 
-/// What the records of a block count, scaled by sampling.
+/// The counters of a block's records, scaled by the sampling interval.
 pub(super) struct Counters {
     bytes: Box<[i64]>,
     packets: Box<[i64]>,
@@ -77,7 +77,7 @@ impl Counters {
         }
     }
 
-    /// Reads as many rows.
+    /// Reads the next rows.
     pub(super) fn read(&mut self, from: &mut CounterColumns, rows: usize) -> Result<(), ReadError> {
         from.bytes.read(&mut self.bytes[..rows])?;
         from.packets.read(&mut self.packets[..rows])?;
@@ -93,7 +93,7 @@ impl Counters {
         Ok(())
     }
 
-    /// What each of so many rows counts, in order.
+    /// Returns the counters of each row, in order.
     #[inline]
     pub(super) fn records(&self, rows: usize) -> impl Iterator<Item = Sums> {
         let counts = self.bytes[..rows].iter().zip(&self.packets[..rows]);
