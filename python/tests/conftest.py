@@ -20,7 +20,7 @@ def missing(name: str) -> str | None:
     if module is not None and importlib.util.find_spec(module) is None:
         return f"{module} is not installed"
     if name == "spark" and shutil.which("java") is None:
-        return "there is no java"
+        return "java is not installed"
     return None
 
 

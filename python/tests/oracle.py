@@ -10,7 +10,7 @@ from typing import Any
 from thalweg.keys import KEY, POINT
 
 Row = dict[str, Any]
-GREATEST = 2**63 - 1
+MAX_COUNT = 2**63 - 1
 
 
 def flows(records: Iterable[Row], gap_us: int, threshold: int, window_us: int) -> list[Row]:
@@ -33,8 +33,8 @@ def put_right(record: Row) -> Row:
     return record | {
         "flow_start_us": times[0],
         "flow_end_us": times[1],
-        "bytes": min(record["bytes"] * interval, GREATEST),
-        "packets": min(record["packets"] * interval, GREATEST),
+        "bytes": min(record["bytes"] * interval, MAX_COUNT),
+        "packets": min(record["packets"] * interval, MAX_COUNT),
         "sampling_interval": interval,
     }
 
@@ -69,8 +69,8 @@ def flow(members: list[Row], threshold: int, window_us: int) -> Row:
     return {
         "flow_start_us": min(r["flow_start_us"] for r in members),
         "flow_end_us": max(r["flow_end_us"] for r in members),
-        "bytes": min(sum(r["bytes"] for r in chosen), GREATEST),
-        "packets": min(sum(r["packets"] for r in chosen), GREATEST),
+        "bytes": min(sum(r["bytes"] for r in chosen), MAX_COUNT),
+        "packets": min(sum(r["packets"] for r in chosen), MAX_COUNT),
         "records": len(members),
         "observation_points": len(points),
         "sampling_interval": min(r["sampling_interval"] for r in chosen),
@@ -118,15 +118,15 @@ def flowsets(flows: Iterable[Row], tau_us: int, rule: str, cheetahs_only: bool) 
 def flowset(members: list[Row]) -> Row:
     """Equation 2.3."""
     start, end = members[0]["flow_start_us"], max(f["flow_end_us"] for f in members)
-    size = min(sum(f["bytes"] for f in members), GREATEST)
+    size = min(sum(f["bytes"] for f in members), MAX_COUNT)
     return {
         "flow_start_us": start,
         "flow_end_us": end,
         "flows": len(members),
         "bytes": size,
-        "packets": min(sum(f["packets"] for f in members), GREATEST),
-        "duration_us": end - start,
-        "rate_bps": float(min(size * 8, GREATEST)) * 1e6 / float(end - start) if end > start else None,
+        "packets": min(sum(f["packets"] for f in members), MAX_COUNT),
+        "duration_ns": (end - start) * 1000,
+        "rate_bps": float(min(size * 8, MAX_COUNT)) * 1e6 / float(end - start) if end > start else None,
         "src_as": max(f["src_as"] for f in members),
         "dst_as": max(f["dst_as"] for f in members),
     }

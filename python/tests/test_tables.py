@@ -60,13 +60,13 @@ def test_sizes_rates_and_durations_have_their_units(found: Dataset) -> None:
     assert alone[alone["quantity"] == "size"]["max"].tolist() == [2e9, 2e9]
 
 
-def test_the_longest_prefix_says_whose_an_address_is_and_some_are_nobodys() -> None:
+def test_the_longest_prefix_determines_the_site() -> None:
     sites = Sites([("10.0.0.0/8", "net"), ("10.1.0.0/16", "lab"), ("10.1.2.3/32", "host"), ("2001:db8::/32", "six"), ("::/0", "world")])
     asked = ["10.9.9.9", "10.1.9.9", "10.1.2.3", "2001:db8::1", "2a00::1", "192.0.2.1", ""]
     assert [sites.name_of(address) for address in asked] == ["net", "lab", "host", "six", "world", "", ""]
 
 
-def test_a_list_of_sites_is_read_and_a_line_that_is_none_is_named(tmp_path: Path) -> None:
+def test_invalid_lines_of_a_site_list_are_named(tmp_path: Path) -> None:
     path = tmp_path / "sites.csv"
     path.write_text("prefix,name\n# ours\n10.1.0.0/16, Lab 1\n\n2001:db8::/32,six\n")
     assert Sites.read(path).name_of("10.1.2.3") == "Lab 1"
@@ -76,6 +76,6 @@ def test_a_list_of_sites_is_read_and_a_line_that_is_none_is_named(tmp_path: Path
             Sites.read(path)
 
 
-def test_rates_that_are_alike_do_not_vary_and_the_largest_transfers_come_first(found: Dataset) -> None:
+def test_equal_rates_have_no_variability(found: Dataset) -> None:
     assert set(variability(found, ["flows"])["iqr_over_median"]) == {0.0}
     assert top_transfers(found, 2)["bytes"].tolist() == [6_000_000_000, 4_000_000_000]

@@ -61,7 +61,7 @@ def test_groups_are_ordered_by_size_then_by_key_and_sampling_is_scaled(engine: E
     assert answer(rows, by_flows.select("src", "share")) == [("10.0.0.2", 0.5)]
 
 
-def test_a_row_counts_at_either_end_and_once_where_both_are_the_same(engine: Engine) -> None:
+def test_a_row_counts_once_if_both_ends_are_equal(engine: Engine) -> None:
     rows = records(engine, [between("10.0.0.1", "10.0.0.2", 100), between("10.0.0.2", "10.0.0.2", 10)])
     found = answer(rows, top(rows.table, ["address"]).select("address", "bytes", "share"))
     assert found == [("10.0.0.2", 110, 1.0), ("10.0.0.1", 100, 100 / 110)]
@@ -76,24 +76,24 @@ def test_dimensions_are_joined(engine: Engine) -> None:
 @pytest.mark.parametrize(
     ("by", "message"),
     [
-        (["sauce"], "there is no 'sauce'; there are src, dst, address"),
-        (["address", "port"], "one of address, port and as at most"),
-        (["src", "pair"], "names a column twice"),
+        (["sauce"], "invalid dimension 'sauce': expected one of src, dst, address"),
+        (["address", "port"], "only one of address, port and as"),
+        (["src", "pair"], "has a duplicate column"),
     ],
 )
-def test_what_cannot_be_grouped_by_is_refused(engine: Engine, by: list[str], message: str) -> None:
+def test_invalid_dimensions_are_rejected(engine: Engine, by: list[str], message: str) -> None:
     rows = records(engine, [between("a", "b", 5)])
     with pytest.raises(DimensionError, match=message):
         top(rows.table, by)
 
 
-def test_flows_have_no_exporter_to_be_grouped_by(engine: Engine) -> None:
+def test_flows_have_no_exporter_dimension(engine: Engine) -> None:
     rows = engine.from_arrow(pa.table({"src": ["a"], "bytes": [1], "packets": [1]}))
-    with pytest.raises(DimensionError, match="these rows have no column exporter"):
+    with pytest.raises(DimensionError, match="the rows have no column exporter"):
         top(rows.table, ["exporter"])
 
 
-def test_bytes_are_spread_over_the_intervals_that_a_record_touches(engine: Engine) -> None:
+def test_bytes_are_spread_over_the_intervals_of_a_record(engine: Engine) -> None:
     start = DAY + timedelta(seconds=30)
     rows = records(engine, [between("a", "b", 1200, flow_start=start, flow_end=start + timedelta(minutes=2))])
     found = series(rows, MINUTE_US)
@@ -103,7 +103,7 @@ def test_bytes_are_spread_over_the_intervals_that_a_record_touches(engine: Engin
     assert found["time"].iloc[0] == DAY
 
 
-def test_a_series_is_that_of_a_plain_loop_and_nothing_is_lost(engine: Engine) -> None:
+def test_a_series_matches_a_simple_loop(engine: Engine) -> None:
     chance = random.Random(5)
     rows = []
     for _ in range(300):
@@ -138,7 +138,7 @@ def spread(row: dict[str, Any], into: Counter[int]) -> None:
     into[last] += left
 
 
-def test_a_series_has_the_intervals_that_were_asked_for_and_no_more(engine: Engine) -> None:
+def test_a_series_has_the_requested_intervals(engine: Engine) -> None:
     start = DAY + timedelta(seconds=30)
     rows = records(engine, [between("a", "b", 2400, flow_start=start, flow_end=start + timedelta(minutes=4))])
     day_us = round(DAY.timestamp() * 1e6)
@@ -149,16 +149,16 @@ def test_a_series_has_the_intervals_that_were_asked_for_and_no_more(engine: Engi
     assert late["bytes"].tolist() == [300, 0, 0]
 
 
-def test_a_series_that_would_never_end_is_refused(engine: Engine) -> None:
+def test_series_with_too_many_intervals_are_rejected(engine: Engine) -> None:
     rows = records(engine, [between("a", "b", 1), between("a", "b", 1, flow_start=DAY - timedelta(days=9000), received=DAY)])
     with pytest.raises(SeriesError, match=f"more than {MAX_INTERVALS:,} intervals of 60 s"):
         series(rows, MINUTE_US)
-    with pytest.raises(DimensionError, match="takes either end"):
+    with pytest.raises(DimensionError, match="counts each row for both ends"):
         series(rows, MINUTE_US, by=["address"])
 
 
 @pytest.mark.parametrize("name", ["clickhouse", "spark"])
-def test_every_engine_answers_alike(engine: Engine, engine_of: Any, name: str) -> None:
+def test_all_engines_give_the_same_results(engine: Engine, engine_of: Any, name: str) -> None:
     chance = random.Random(11)
     sources = ["10.0.0.1", "10.1.2.3", "2001:db8::1", "2001:db8:8000::5", "::1"]
     rows = [

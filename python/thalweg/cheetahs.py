@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def cheetahs(engine: Engine, rows: ir.Table, flows: ir.Table, threshold: int, window_us: int) -> ir.Table:
-    """The key and start of each flow that is a cheetah, and `is_cheetah`, which is true.
+    """Returns the key and start of each cheetah flow, and `is_cheetah`, which is true.
 
     Args:
         engine: What computes.
@@ -57,7 +57,7 @@ def cheetahs(engine: Engine, rows: ir.Table, flows: ir.Table, threshold: int, wi
 
 
 def _of_suspects(rows: ir.Table, suspects: ir.Table) -> ir.Table:
-    """The records of each suspect's chosen point. Flows of a key do not overlap, so a record's start tells whose it is."""
+    """Returns the records of each suspect's chosen point. Flows of a key do not overlap, so a record's start identifies its flow."""
     named = suspects.select("suspect", *KEY, *POINT, begin_us=suspects.flow_start_us, end_us=suspects.flow_end_us)
     joined = rows.inner_join(named, [*KEY, *POINT])
     return joined.filter(joined.flow_start_us.between(joined.begin_us, joined.end_us)).select(
@@ -93,19 +93,19 @@ def _windows_in_cells(pieces: ir.Table, width: ir.Table, window_us: int) -> ir.T
 
 
 def _cell(at_us: ir.IntegerColumn, width_us: ir.IntegerColumn) -> ir.IntegerColumn:
-    """Number of the cell that holds an instant. Its double may be off by a little, but never out of order."""
+    """Returns the cell number of an instant. The double may be slightly off, but never out of order."""
     return (at_us.cast("float64") / width_us.cast("float64")).floor().cast("int64")
 
 
 def _in_cells(spans: ir.Table) -> ir.Table:
-    """A row for each of the one or two cells that a span touches."""
+    """Returns a row for each of the one or two cells of a span."""
     first = spans.mutate(cell=spans.first_cell)
     last = spans.filter(spans.last_cell > spans.first_cell).mutate(cell=spans.last_cell)
     return first.union(last)
 
 
 def _bytes_within(met: ir.Table, window_us: int) -> ir.IntegerColumn:
-    """What a record that meets a window has in it."""
+    """Returns the share of a record within a window."""
     until_us = met.begin_us + window_us
     whole = (met.flow_start_us >= met.begin_us) & (met.flow_end_us <= until_us)
     overlap_us = ibis.least(met.flow_end_us, until_us) - ibis.greatest(met.flow_start_us, met.begin_us)

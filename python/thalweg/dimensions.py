@@ -1,4 +1,4 @@
-"""What rows can be grouped by, and what groups are ordered by."""
+"""Dimensions to group rows by, and orders of groups."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from .errors import QuestionError
 
 ORDERS = ("bytes", "packets", "flows")
-"""What groups can be ordered by."""
+"""Orders of groups."""
 
 
 @dataclass(frozen=True)
 class Dimension:
-    """What rows are grouped by.
+    """A dimension to group rows by.
 
     Attributes:
         columns: The columns whose values make a group.
@@ -29,7 +29,7 @@ class Dimension:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Names of the columns in the answer."""
+        """Returns the names of the columns in the result."""
         return (self.key,) if self.either else self.columns
 
 
@@ -54,26 +54,26 @@ DIMENSIONS = {
     "vlan": Dimension(("vlan_id",), "VLAN"),
     "format": Dimension(("format",), "what the record came in"),
 }
-"""By name; several can be joined."""
+"""Dimensions by name; several can be combined."""
 
 
 class DimensionError(QuestionError):
-    """What rows cannot be grouped by."""
+    """An invalid dimension or order."""
 
 
 def dimensions(names: Sequence[str]) -> list[Dimension]:
-    """The dimensions of these names.
+    """Returns the dimensions with these names.
 
     Raises:
-        DimensionError: If there is no such dimension, one stands twice, or two of them take either end.
+        DimensionError: If a dimension is unknown, duplicate, or counts both ends like another.
     """
     for name in names:
         if name not in DIMENSIONS:
-            raise DimensionError(f"by: there is no {name!r}; there are {', '.join(DIMENSIONS)}")
+            raise DimensionError(f"invalid dimension {name!r}: expected one of {', '.join(DIMENSIONS)}")
     found = [DIMENSIONS[name] for name in names]
     if sum(bool(dimension.either) for dimension in found) > 1:
-        raise DimensionError("by: one of address, port and as at most; src-port, dst-as and so on can be joined")
+        raise DimensionError("by: only one of address, port and as is allowed; combine src-port, dst-as and so on instead")
     keys = [key for dimension in found for key in dimension.columns]
     if len(set(keys)) < len(keys):
-        raise DimensionError(f"by: {','.join(names)} names a column twice")
+        raise DimensionError(f"by: {','.join(names)} has a duplicate column")
     return found

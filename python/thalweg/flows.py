@@ -1,4 +1,4 @@
-"""Flow reconstruction: from records, which active timeouts cut and several routers repeat, to flows; and which are cheetahs.
+"""Flow reconstruction: merges records split by active timeouts and repeated by several routers into flows, and finds cheetahs.
 
 Source: the dissertation, section 2.2, and Liu et al., whose method for single flows it builds on. Arithmetic is on int64
 microseconds and int64 bytes, so that engines agree to the bit. Where we differ from the source: several routers that saw
@@ -57,7 +57,7 @@ greatest of its records) and `tcp_flags` (all that it saw); `records` and the ti
 
 
 BitOr = Callable[[ir.IntegerColumn], ir.IntegerScalar]
-"""An engine's way to all bits that are set in some row."""
+"""An engine's bitwise OR aggregate."""
 
 
 def reconstruct(
@@ -68,7 +68,7 @@ def reconstruct(
     window: float = WINDOW_S,
     cheetahs_only: bool = False,
 ) -> Dataset:
-    """The flows that records tell of, with the columns of `COLUMNS`, in no order.
+    """Reconstructs flows from records, with the columns of `COLUMNS`, in no order.
 
     Args:
         records: Flow records, as `Engine.open` reads them.
@@ -102,12 +102,12 @@ def reconstruct(
 
 
 def reversed_records(records: Dataset) -> int:
-    """How many records end before they start, and were turned round."""
+    """Counts the records that end before they start; their times are swapped."""
     return records.filter(lambda rows: rows.flow_end_us < rows.flow_start_us).count()
 
 
 def _scaled(records: ir.Table) -> ir.Table:
-    """What the analysis reads of a record: times in order, counts scaled."""
+    """Selects the columns of records for the analysis: times in order, counts scaled."""
     interval = ibis.greatest(records.sampling_interval, 1)
     return records.select(
         *KEY,
@@ -124,14 +124,14 @@ def _scaled(records: ir.Table) -> ir.Table:
 
 
 def _of_heavy_keys(rows: ir.Table, threshold: int) -> ir.Table:
-    """Records of keys that sent more than `threshold` in all: no other has a cheetah."""
+    """Selects records of keys with more than `threshold` bytes in total: only they can have a cheetah."""
     totals = rows.group_by(*KEY).aggregate(total=total(rows.bytes))
     return rows.semi_join(totals.filter(totals.total > threshold), list(KEY))
 
 
 def _flows(rows: ir.Table, gap_us: int, bit_or: BitOr) -> ir.Table:
-    """Flows without the verdict. A key with one record is one flow; only the others need to be sorted."""
-    # Both plans read the records twice, which costs a tenth of what sorting all of them does.
+    """Returns flows without `cheetah`. A key with one record is one flow; only the others are sorted."""
+    # Both plans read the records twice, at a tenth of the cost of sorting all of them.
     counted = rows.group_by(*KEY).aggregate(**{name: rows[name].max() for name in rows.columns if name not in KEY}, records=rows.count())
     alone = counted.filter(counted.records == 1).mutate(observation_points=counted.records)
     several = rows.group_by(*KEY).aggregate(records=rows.count()).filter(lambda keys: keys.records > 1)
@@ -139,19 +139,19 @@ def _flows(rows: ir.Table, gap_us: int, bit_or: BitOr) -> ir.Table:
 
 
 def _joined(rows: ir.Table, gap_us: int, bit_or: BitOr) -> ir.Table:
-    """Flows without the verdict, by sorting all records."""
+    """Returns flows without `cheetah`, by sorting all records."""
     return _typed(_chosen(_by_point(_numbered(rows, gap_us), bit_or)))
 
 
 def _typed(flows: ir.Table) -> ir.Table:
-    """The columns of flows but the verdict, and those of their chosen point."""
+    """Returns the columns of flows except `cheetah`, and those of their chosen point."""
     kinds = {**COLUMNS, **{name: flows[name].type() for name in POINT}}
     del kinds["cheetah"]
     return flows.select(*kinds).cast(kinds)
 
 
 def _numbered(rows: ir.Table, gap_us: int) -> ir.Table:
-    """Records with the number `flow` of their flow within their key."""
+    """Adds the number `flow` of each record's flow within its key."""
     order = ["flow_start_us", "flow_end_us"]
     earlier = ibis.window(group_by=list(KEY), order_by=order, rows=(None, -1))
     before = rows.mutate(latest_us=rows.flow_end_us.max().over(earlier))
@@ -162,7 +162,7 @@ def _numbered(rows: ir.Table, gap_us: int) -> ir.Table:
 
 
 def _by_point(rows: ir.Table, bit_or: BitOr) -> ir.Table:
-    """What each observation point saw of each flow. Its smallest sampling interval stands for it."""
+    """Aggregates each flow at each observation point, with its smallest sampling interval."""
     return rows.group_by(*KEY, "flow", *POINT).aggregate(
         flow_start_us=rows.flow_start_us.min(),
         flow_end_us=rows.flow_end_us.max(),
@@ -177,7 +177,7 @@ def _by_point(rows: ir.Table, bit_or: BitOr) -> ir.Table:
 
 
 def _chosen(points: ir.Table) -> ir.Table:
-    """One point for each flow, with the times and the number of records of all its points."""
+    """Selects one point for each flow, with the times and the number of records of all its points."""
     of_flow = ibis.window(group_by=[*KEY, "flow"])
     seen_us = points.flow_end_us - points.flow_start_us
     ranked = points.mutate(

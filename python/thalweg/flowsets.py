@@ -37,13 +37,13 @@ COLUMNS = {
     "flows": "int64",
     "bytes": "int64",
     "packets": "int64",
-    "duration_us": "int64",
+    "duration_ns": "int64",
     "rate_bps": "float64",
     "src_as": "int64",
     "dst_as": "int64",
 }
-"""What is told of a flowset. `flows` is N (1: a single flow, Table 2.4); `bytes` is S; `duration_us` is D; `rate_bps` is R, in doubles
-(S * 8) * 10^6 / D, null where D is 0; AS numbers are the greatest of its flows."""
+"""What is told of a flowset. `flows` is N (1: a single flow, Table 2.4); `bytes` is S; `duration_ns` is D; `rate_bps` is R, in doubles
+(S * 8) * 10^9 / D, null where D is 0; AS numbers are the greatest of its flows."""
 
 _PAIR = ["src", "dst"]
 _CHAIN = [*_PAIR, "chain"]
@@ -51,7 +51,7 @@ _ORDER = ["flow_start_us", "flow_end_us", "src_port", "dst_port", "protocol"]
 
 
 def flowsets(flows: Dataset, *, tau: float = TAU_S, rule: str = "span", cheetahs_only: bool = True) -> Dataset:
-    """The flowsets that flows make, with the columns of `COLUMNS`, in no order.
+    """Groups flows into flowsets, with the columns of `COLUMNS`, in no order.
 
     Args:
         flows: What `reconstruct` gives.
@@ -72,7 +72,7 @@ def flowsets(flows: Dataset, *, tau: float = TAU_S, rule: str = "span", cheetahs
 
 
 def _chains(flows: ir.Table, tau_us: int) -> ir.Table:
-    """Flows with the number `chain` of their chain within their pair of hosts."""
+    """Adds the number `chain` of each flow's chain within its pair of hosts."""
     of_pair = {"group_by": _PAIR, "order_by": _ORDER}
     before = flows.mutate(previous_us=flows.flow_start_us.lag().over(ibis.window(**of_pair)))
     begins = (before.flow_start_us - before.previous_us > tau_us).ifelse(1, 0)
@@ -81,10 +81,10 @@ def _chains(flows: ir.Table, tau_us: int) -> ir.Table:
 
 
 def _divided(engine: Engine, chained: ir.Table, tau_us: int) -> ir.Table:
-    """Chains cut, where they span more than tau, into parts by the rule `span`."""
+    """Splits chains that span more than tau by the rule `span`."""
     spans = chained.group_by(*_CHAIN).aggregate(span_us=chained.flow_start_us.max() - chained.flow_start_us.min(), members=chained.count())
     long = engine.materialise(spans.filter(spans.span_us > tau_us).mutate(number=ibis.row_number().over(order_by=_CHAIN)))
-    # Parts of a chain begin more than tau apart, each with a flow.
+    # Parts of a chain start more than tau apart, each with a flow.
     most = long.aggregate(parts=ibis.least(long.members, long.span_us // max(tau_us, 1) + 1).max().cast("int64"))
     parts = engine.to_pyarrow(most)["parts"][0].as_py()
     if parts is None:
@@ -99,7 +99,7 @@ def _divided(engine: Engine, chained: ir.Table, tau_us: int) -> ir.Table:
 
 
 def _positions(chained: ir.Table, long: ir.Table, tau_us: int) -> ir.Table:
-    """Flows of long chains with their `position`, from 0, and `next`: that of the first that starts more than tau later."""
+    """Adds to flows of long chains their `position`, from 0, and `next`: that of the first that starts more than tau later."""
     flows = chained.inner_join(long.select(*_CHAIN, "number", "members"), _CHAIN)
     flows = flows.select(*chained.columns, "number", "members")
     up_to_tau = ibis.range_window(group_by="number", order_by="flow_start_us", preceding=None, following=tau_us)
@@ -126,7 +126,7 @@ def _leaders(engine: Engine, positions: ir.Table, parts: int) -> ir.Table:
 
 
 def _characterised(sets: ir.Table) -> ir.Table:
-    """Equation 2.3 for each set."""
+    """Computes equation 2.3 for each flowset."""
     summed = sets.group_by(*_CHAIN, "part").aggregate(
         flow_start_us=sets.flow_start_us.min(),
         flow_end_us=sets.flow_end_us.max(),
@@ -136,7 +136,10 @@ def _characterised(sets: ir.Table) -> ir.Table:
         src_as=sets.src_as.max(),
         dst_as=sets.dst_as.max(),
     )
-    timed = summed.mutate(duration_us=summed.flow_end_us - summed.flow_start_us)
+    timed = summed.mutate(length_us=summed.flow_end_us - summed.flow_start_us)
     bits = product(timed.bytes, 8).cast("float64")
-    rated = timed.mutate(rate_bps=bits * 1e6 / timed.duration_us.nullif(0).cast("float64"))
+    rated = timed.mutate(
+        duration_ns=product(timed.length_us, 1000),
+        rate_bps=bits * 1e6 / timed.length_us.nullif(0).cast("float64"),
+    )
     return rated.select(*COLUMNS).cast(COLUMNS)

@@ -1,4 +1,4 @@
-"""What tells flows apart, and what tells apart where they were seen."""
+"""Columns that identify flows and observation points."""
 
 KEY = ("src", "dst", "src_port", "dst_port", "protocol")
 """A flow's key."""

@@ -1,4 +1,4 @@
-"""Columns of flow records, as files have them."""
+"""Columns of flow records in files."""
 
 from __future__ import annotations
 
@@ -41,4 +41,4 @@ RECORD_SCHEMA = pa.schema(
         )
     ]
 )
-"""Columns of a file of flow records, in order. None has gaps."""
+"""Columns of a file of flow records, in order. None has nulls."""

@@ -24,16 +24,16 @@ from .errors import QuestionError
 from .top import grouped, top
 
 MAX_INTERVALS = 100_000
-"""Intervals of a series at most."""
+"""Maximum number of intervals in a series."""
 
 OTHER = "other"
-"""What all groups but the largest are together."""
+"""Name of all groups except the largest."""
 
 _AMOUNTS = ("bytes", "packets", "flows")
 
 
 class SeriesError(QuestionError):
-    """A series that cannot be made."""
+    """An invalid series."""
 
 
 def series(
@@ -45,7 +45,7 @@ def series(
     start_us: int | None = None,
     end_us: int | None = None,
 ) -> pd.DataFrame:
-    """Traffic of every interval, those without any included.
+    """Computes the traffic of every interval, including empty ones.
 
     Args:
         rows: Records, flows or flowsets.
@@ -61,12 +61,12 @@ def series(
 
     Raises:
         SeriesError: If the intervals were more than `MAX_INTERVALS`, or `every_us` is not above zero.
-        DimensionError: If rows cannot be grouped so.
+        DimensionError: If a dimension or the order is invalid.
     """
     if every_us <= 0:
-        raise SeriesError("every: an interval is longer than 0")
+        raise SeriesError("every: expected an interval longer than 0")
     if any(dimension.either for dimension in dimensions(by)):
-        raise DimensionError(f"by: {','.join(by)} takes either end, so that parts do not add up; name source or destination")
+        raise DimensionError(f"by: {','.join(by)} counts each row for both ends, so parts do not add up; use src or dst")
     names, label = _groups(rows, by, groups)
     pieces = rows.derive(_pieces(rows.table, by, label, every_us)).to_pyarrow().to_pandas()
     times = _intervals(pieces, every_us, start_us, end_us)
@@ -75,7 +75,7 @@ def series(
 
 
 def _groups(rows: Dataset, by: Sequence[str], limit: int) -> tuple[list[str], Any]:
-    """Names of the groups, the largest first, and the function that names a row's group."""
+    """Returns the names of the groups, the largest first, and the function that returns a row's group."""
     if not by:
         return [""], lambda _: ibis.literal("")
     keys = [key for dimension in dimensions(by) for key in dimension.keys]
@@ -119,20 +119,18 @@ def _share(whole: ir.IntegerValue, overlap_us: ir.IntegerValue | int, length_us:
 
 
 def _intervals(pieces: pd.DataFrame, every_us: int, start_us: int | None, end_us: int | None) -> np.ndarray:
-    """Starts of the intervals, microseconds since 1970."""
+    """Returns the starts of the intervals, in microseconds since 1970."""
     if pieces.empty and (start_us is None or end_us is None):
         return np.empty(0, dtype=np.int64)
     first = int(pieces["first_us"].min()) if start_us is None else start_us - start_us % every_us
     end = int(pieces["last_us"].max()) + 1 if end_us is None else end_us
     if (end - first) / every_us > MAX_INTERVALS:
-        raise SeriesError(
-            f"series: more than {MAX_INTERVALS:,} intervals of {every_us / 1e6:g} s; make them longer, or name the time range"
-        )
+        raise SeriesError(f"series: more than {MAX_INTERVALS:,} intervals of {every_us / 1e6:g} s; use longer intervals or a time range")
     return np.arange(first, end, every_us, dtype=np.int64)
 
 
 def _spread(pieces: pd.DataFrame, times: np.ndarray, every_us: int) -> pd.DataFrame:
-    """What falls into each interval."""
+    """Computes the traffic of each interval."""
     columns = {"time_us": times}
     for name in _AMOUNTS:
         columns[name] = np.zeros(len(times), dtype=np.int64)
@@ -143,7 +141,7 @@ def _spread(pieces: pd.DataFrame, times: np.ndarray, every_us: int) -> pd.DataFr
         for name in ("bytes", "packets"):
             _add(columns[name], first, pieces[f"{name}_head"])
             _add(columns[name], last, pieces[f"{name}_tail"])
-            # What holds from one interval to another is added at the one and taken away at the other.
+            # A value for a range of intervals is added at its first and subtracted after its last.
             change = np.zeros(len(times), dtype=np.int64)
             _add(change, np.maximum(first + 1, 0), pieces[f"{name}_full"])
             _add(change, np.maximum(last, 0), -pieces[f"{name}_full"])
@@ -152,7 +150,7 @@ def _spread(pieces: pd.DataFrame, times: np.ndarray, every_us: int) -> pd.DataFr
 
 
 def _add(to: np.ndarray, places: np.ndarray, amounts: pd.Series) -> None:
-    """Adds each amount at its place, unless that is outside."""
+    """Adds each amount at its index, unless it is out of range."""
     is_inside = (places >= 0) & (places < len(to))
     np.add.at(to, places[is_inside], amounts.to_numpy(dtype=np.int64)[is_inside])
 

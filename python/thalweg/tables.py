@@ -14,14 +14,14 @@ from .groups import Grouping
 from .statistics import SUMMARY, summary
 
 COMPONENTS = (2, 4, 8, 16)
-"""The numbers of component flows that Table 2.2 tells apart."""
+"""Numbers of component flows in Table 2.2."""
 
 _SIDE = ["group", "direction"]
-_QUANTITIES = {"size": ("bytes", 1.0), "rate": ("rate_bps", 1.0), "duration": ("duration_us", 1e6)}
+_QUANTITIES = {"size": ("bytes", 1.0), "rate": ("rate_bps", 1.0), "duration": ("duration_ns", 1e9)}
 
 
 def component_counts(flowsets: Dataset, grouping: Grouping) -> pd.DataFrame:
-    """Table 2.2: how many parallel flowsets (N > 1) there are, by their number of component flows.
+    """Table 2.2: the number of parallel flowsets (N > 1) by number of component flows.
 
     Returns:
         `group`, `direction`, `flowsets_2`, `_4`, `_8`, `_16`, `flowsets_other`, `flowsets` (all of them), `dst_hosts` and
@@ -67,13 +67,13 @@ def characteristics(flowsets: Dataset, grouping: Grouping, *, single: bool = Fal
 
 
 def single_flows(flowsets: Dataset, grouping: Grouping) -> pd.DataFrame:
-    """Table 2.4: how many single flows (flowsets with N = 1) there are: `group`, `direction`, `flows`."""
+    """Table 2.4: the number of single flows (flowsets with N = 1): `group`, `direction`, `flows`."""
     sides = _single(grouping.sides(flowsets)).table
     return _in_order(flowsets, sides.group_by(_SIDE).aggregate(flows=sides.count()))
 
 
 def top_transfers(flowsets: Dataset, limit: int = 10) -> pd.DataFrame:
-    """The `limit` largest flowsets, the largest first; of equal ones the first in the order of addresses and time."""
+    """Returns the `limit` largest flowsets, the largest first; ties in order of addresses and time."""
     table = flowsets.table
     order = [table.bytes.desc(), table.src, table.dst, table.flow_start_us]
     return flowsets.derive(table.order_by(order).limit(limit)).to_pandas()

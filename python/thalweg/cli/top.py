@@ -13,15 +13,15 @@ from . import answering, parser
 
 ABOUT = """Top talkers: the largest groups.
 
-Rows are grouped by what they have in common; several dimensions are joined with commas:
+Rows are grouped by dimensions; combine several with commas:
 """ + "\n".join(f"  {name:<18} {dimension.meaning}" for name, dimension in DIMENSIONS.items())
 
 EXAMPLES = """
 Top talkers:
   thalweg flows top records
-Services by packets, those of one network:
+Services of one network by packets:
   thalweg flows top records --by protocol,dst-port --order packets 'src net 192.0.2.0/24'
-Large transfers, each counted once however many routers saw it:
+Large transfers, each counted once for all routers:
   thalweg flows top records --of flowsets --by pair -n 20
 """
 
@@ -41,8 +41,8 @@ def add(commands: Any, now: datetime) -> None:
 
 
 def run(chosen: argparse.Namespace) -> None:
-    """Answers."""
+    """Runs the command."""
     with answering.work(chosen) as work:
         with work.bar:
             rows = work.archive.top(chosen.by, order=chosen.order, limit=chosen.limit, matching=chosen.filter, of=chosen.of)
-        work.answer(rows, limit=None)
+        work.write(rows, limit=None)

@@ -1,4 +1,4 @@
-"""The page: one file that needs nothing else, for screens, paper and readers that speak."""
+"""The report page: one self-contained file for screens, paper and screen readers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .contents import Contents
 from .plots import rates_svg, series_svg
 
 GROUPS = 8
-"""Groups that stand beside one another in a table; the CSV files have all."""
+"""Maximum number of groups in a table; the CSV files have all."""
 
 _KINDS = {2: "2-flow", 4: "4-flow", 8: "8-flow", 16: "16-flow"}
 _STATISTICS = {
@@ -38,7 +38,7 @@ _LISTS = {"largest-transfers": "Largest", "fastest-transfers": "Fastest, of para
 
 
 def page(contents: Contents) -> str:
-    """The report as HTML."""
+    """Returns the report as HTML."""
     template = Template(files(__package__).joinpath("page.html").read_text(encoding="utf-8"))
     groups = _largest_groups(contents)
     sides = _sides(contents, groups)
@@ -63,7 +63,7 @@ def page(contents: Contents) -> str:
 
 
 def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, labels: int = 1) -> str:
-    """A table whose first `labels` columns tell what a row is, the others numbers."""
+    """Returns a table whose first `labels` columns identify a row; the others are numbers."""
     head = "".join(f'<th scope="col"{"" if index < labels else " class=n"}>{text}</th>' for index, text in enumerate(heads))
     body = []
     for row in rows:
@@ -80,7 +80,7 @@ def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, 
 
 
 def _pair(to: str, from_: str) -> str:
-    """`to | from`, as the dissertation has it."""
+    """Formats `to | from`, as in the dissertation."""
     return f'<span class="to">{to}</span><span class="bar"> | </span><span class="from">{from_}</span>'
 
 
@@ -98,7 +98,7 @@ def _about(contents: Contents) -> str:
 def _totals(contents: Contents) -> str:
     totals = contents.totals
     kind = "cheetah flows" if contents.about["cheetahs_only"] else "flows"
-    told = {
+    fields = {
         "records": units.count(totals["records"]),
         kind: units.count(totals["component_flows"]),
         "parallel flowsets": units.count(totals["parallel_flowsets"]),
@@ -106,11 +106,11 @@ def _totals(contents: Contents) -> str:
         "moved in all": units.size(totals["bytes"]),
         "by parallel flowsets": units.size(totals["parallel_bytes"]),
     }
-    return "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in told.items())
+    return "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in fields.items())
 
 
 def _largest_groups(contents: Contents) -> list[str]:
-    """Groups by parallel flowsets and single flows in both directions, the largest first."""
+    """Orders groups by parallel flowsets and single flows in both directions, the largest first."""
     counts = [
         contents.tables["component-counts"].set_index("group")["flowsets"],
         contents.tables["single-flow-counts"].set_index("group")["flows"],
@@ -177,9 +177,7 @@ def _rates(contents: Contents) -> str:
 def _variability(contents: Contents) -> str:
     found = contents.tables["rate-variability"]
     sizes = found.groupby(["src_group", "dst_group"])["count"].transform("sum")
-    ordered = found.assign(size=sizes).sort_values(
-        ["size", "src_group", "dst_group", "flows"], ascending=[False, True, True, True]
-    )
+    ordered = found.assign(size=sizes).sort_values(["size", "src_group", "dst_group", "flows"], ascending=[False, True, True, True])
     rows = [
         [
             f"{escape(row['src_group'])} → {escape(row['dst_group'])}",
@@ -204,7 +202,7 @@ def _transfers(found: pd.DataFrame, title: str) -> str:
             f"{escape(row['dst'])} <small>{escape(row['dst_group'])}</small>",
             units.count(row["flows"]),
             units.size(row["bytes"]),
-            units.duration(row["duration_us"] / 1e6),
+            units.duration(row["duration_ns"] / 1e9),
             units.bit_rate(row["rate_bps"]),
         ]
         for row in found.to_dict("records")
@@ -223,7 +221,7 @@ def _traffic(contents: Contents) -> str:
 def _method(contents: Contents) -> str:
     about = contents.about
     kind = "cheetah flows" if about["cheetahs_only"] else "all flows"
-    told = {
+    fields = {
         "gap": f"{about['gap']:g} s: a record begins another flow after so long without it",
         "cheetah flow": f"more than {units.size(about['threshold'])} ({about['threshold']:,} bytes) within {about['window']:g} s",
         "flowsets of": kind,
@@ -231,4 +229,4 @@ def _method(contents: Contents) -> str:
         "rule": f"{about['rule']}, where a chain of gaps of at most tau spans more than tau",
         "engine": str(about["engine"]),
     }
-    return "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(text)}</dd></div>" for name, text in told.items())
+    return "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(text)}</dd></div>" for name, text in fields.items())
