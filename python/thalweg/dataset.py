@@ -31,14 +31,14 @@ class Dataset:
 
     Attributes:
         engine: What computes it.
-        files: The Parquet files whose rows are exactly these, if there are any such; the native analyses read those.
+        files: The Parquet files whose rows are exactly these, if any; the native analyses read those.
     """
 
     def __init__(self, engine: Engine, table: ir.Table | Callable[[], ir.Table], files: tuple[str, ...] = ()) -> None:
         """
         Args:
             engine: What computes it.
-            table: The Ibis table, or what gives it when it is asked for.
+            table: The Ibis table, or a function that returns it.
             files: The Parquet files whose rows are exactly these.
         """
         self.engine = engine
@@ -107,7 +107,7 @@ class Computed(Dataset):
         Args:
             engine: What computes with them further.
             values: Columns by name; instants are int64 microseconds since 1970 (UTC).
-            schema: Gives their types when they are asked for.
+            schema: Returns their types on demand.
         """
         super().__init__(engine, lambda: engine.from_arrow(self.to_pyarrow()).table)
         self._values = values

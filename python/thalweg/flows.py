@@ -2,7 +2,7 @@
 
 Source: the dissertation, section 2.2, and Liu et al., whose method for single flows it builds on. Arithmetic is on int64
 microseconds and int64 bytes, so that engines agree to the bit. Where we differ from the source: several routers that saw
-one flow are told apart and counted once (below); the source reads each router alone.
+one flow are identified and counted once (below); the source reads each router alone.
 
 A flow's key is (src, dst, src_port, dst_port, protocol). An observation point is
 (exporter, observation_domain_id, flow_direction).
@@ -52,7 +52,7 @@ COLUMNS = {
     "tcp_flags": "int32",
     "cheetah": "boolean",
 }
-"""What is told of a flow. `bytes` and `packets` are scaled, of the chosen point, as are `sampling_interval`, the AS numbers (the
+"""Columns of flows. `bytes` and `packets` are scaled, of the chosen point, as are `sampling_interval`, the AS numbers (the
 greatest of its records) and `tcp_flags` (all that it saw); `records` and the times are of all points."""
 
 

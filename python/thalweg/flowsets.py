@@ -42,7 +42,7 @@ COLUMNS = {
     "src_as": "int64",
     "dst_as": "int64",
 }
-"""What is told of a flowset. `flows` is N (1: a single flow, Table 2.4); `bytes` is S; `duration_ns` is D; `rate_bps` is R, in doubles
+"""Columns of flowsets. `flows` is N (1: a single flow, Table 2.4); `bytes` is S; `duration_ns` is D; `rate_bps` is R, in doubles
 (S * 8) * 10^9 / D, null where D is 0; AS numbers are the greatest of its flows."""
 
 _PAIR = ["src", "dst"]

@@ -101,7 +101,7 @@ class Sites(Grouping):
             prefixes: Prefixes and names. The same prefix twice: the last counts.
 
         Raises:
-            ValueError: If a prefix is none, or has bits set beyond its length.
+            ValueError: If a prefix is invalid or has bits set beyond its length.
         """
         self._names: dict[tuple[int, int], dict[int, str]] = {}
         for prefix, name in prefixes:

@@ -15,7 +15,7 @@ def instant(text: str, now: datetime) -> datetime:
     """Parses a time: `2026-11-22`, `2026-11-22T13:30`, `2026-11-22T13:30:00+01:00`, `now`, `now-90m`; UTC by default.
 
     Raises:
-        ValueError: If it is none.
+        ValueError: If the text is invalid.
     """
     if text == "now":
         return now
@@ -35,7 +35,7 @@ def span_us(text: str) -> int:
     """Parses a duration into microseconds: `10s`, `1h30m`, `250ms`.
 
     Raises:
-        ValueError: If it is none.
+        ValueError: If the text is invalid.
     """
     matches = list(_SPAN.finditer(text))
     if not matches or "".join(match[0] for match in matches) != text:
@@ -47,7 +47,7 @@ def size(text: str) -> int:
     """Parses a size into bytes: `1e9`, `500MB`, `2GiB`.
 
     Raises:
-        ValueError: If it is none.
+        ValueError: If the text is invalid.
     """
     match = _SIZE.fullmatch(text)
     if match is None or (match[3] and not match[2]):
@@ -60,7 +60,7 @@ def whole_number(text: str) -> int:
     """Parses a whole number above zero.
 
     Raises:
-        ValueError: If it is none.
+        ValueError: If the text is invalid.
     """
     if not text.isdecimal() or int(text) == 0:
         raise ValueError(f"invalid number {text!r}: expected a whole number above 0")

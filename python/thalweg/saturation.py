@@ -1,6 +1,6 @@
 """Sums and products that saturate at the maximum int64, as in compiled code, so that invalid records cannot stop an analysis.
 
-Which ones pass it is told by doubles, so a result within 1024 below the greatest (9.2 exabytes) may be taken for the greatest. Spark still
+Overflow is detected with doubles, so a result within 1024 of the maximum (9.2 exabytes) may saturate early. Spark still
 refuses sums beyond it, and says so.
 """
 

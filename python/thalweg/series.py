@@ -1,6 +1,6 @@
 """Traffic over time: bytes, packets and flows of each interval.
 
-A row's bytes are spread evenly from its first packet to its last, for a record of a long flow tells of half an hour, and
+A row's bytes are spread evenly from its first packet to its last, since a record of a long flow can span half an hour, and
 to count it where it began or ended would show peaks that never were. Of a row that lasts from s to e, an interval that lies
 in it whole holds floor(bytes * every / (e - s)), the first floor(bytes * (its end - s) / (e - s)), and the last what is
 left, so that the sum over all intervals is exactly that of the rows. Packets alike; a flow counts where it begins.

@@ -42,7 +42,7 @@ def summary(dataset: Dataset, column: str, by: Sequence[str] = ()) -> pd.DataFra
     Args:
         dataset: Any rows.
         column: A column of numbers.
-        by: Columns that tell groups apart; none: all rows are one.
+        by: Columns that identify groups; without any, all rows are one group.
 
     Returns:
         `by` and the columns of `SUMMARY` (all float64, but for `count`), in the order of `by`. Groups without a value are left out.

@@ -1,6 +1,6 @@
 """The dissertation's tables of flowsets, for any grouping of hosts, by direction: to a group, from a group.
 
-A flowset whose both ends are in one group counts in both directions.
+A flowset with both ends in one group counts in both directions.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ def characteristics(flowsets: Dataset, grouping: Grouping, *, single: bool = Fal
 
     Returns:
         `group`, `direction`, `quantity` ("size" in bytes, "rate" in bit/s, "duration" in seconds) and the columns of
-        `statistics.SUMMARY`. Rates leave out what has no duration.
+        `statistics.SUMMARY`. Rates exclude flows without duration.
     """
     sides = grouping.sides(flowsets)
     sides = (_single(sides) if single else _parallel(sides)).materialised()
     found = []
     for quantity, (column, per_unit) in _QUANTITIES.items():
-        told = summary(sides, column, _SIDE)
-        told.insert(2, "quantity", quantity)
+        row = summary(sides, column, _SIDE)
+        row.insert(2, "quantity", quantity)
         values = [name for name in SUMMARY if name != "count"]
-        told[values] = told[values] / per_unit
-        found.append(told)
+        row[values] = row[values] / per_unit
+        found.append(row)
     whole = pd.concat(found, ignore_index=True)
     order = whole["quantity"].map(list(_QUANTITIES).index)
     return whole.assign(order=order).sort_values([*_SIDE, "order"], ignore_index=True).drop(columns="order")

@@ -81,10 +81,10 @@ class Work:
 @contextmanager
 def work(chosen: argparse.Namespace) -> Iterator[Work]:
     """Opens the archive that the arguments name, and closes it afterwards."""
-    told = vars(chosen)
+    options = vars(chosen)
     with connect(chosen.engine, memory_bytes=chosen.memory, threads=chosen.threads, url=chosen.url) as engine:
         try:
-            parameters = Parameters(**{name: told[name] for name in Parameters.__dataclass_fields__ if name in told})
+            parameters = Parameters(**{name: options[name] for name in Parameters.__dataclass_fields__ if name in options})
             records = engine.open(chosen.data, start=chosen.start, end=chosen.end)
         except SourceError:
             raise

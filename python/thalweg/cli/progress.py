@@ -19,7 +19,7 @@ _INTERVAL_S = 0.1
 class Bar:
     """A progress bar, visible while its context is entered; it can be entered repeatedly.
 
-    Compiled analyses tell it how far they are, DuckDB is asked; of other engines it shows that they are at it.
+    Compiled analyses report progress, DuckDB is polled; other engines only show activity.
     """
 
     def __init__(self, engine: Engine, doing: str) -> None:

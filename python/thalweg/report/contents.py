@@ -55,7 +55,7 @@ def collect(archive: Archive, grouping: Grouping, about: dict[str, Any]) -> Cont
     Args:
         archive: The records.
         grouping: Whose traffic it is.
-        about: What else to tell of where this comes from; parameters are added.
+        about: Further facts about the data; parameters are added.
     """
     flowsets = archive.flowsets()
     paths = grouping.paths(flowsets).materialised()

@@ -59,7 +59,7 @@ def page(contents: Contents) -> str:
     )
 
 
-# --- What all tables have in common
+# --- Common parts of tables
 
 
 def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, labels: int = 1) -> str:
@@ -103,7 +103,7 @@ def _totals(contents: Contents) -> str:
         kind: units.count(totals["component_flows"]),
         "parallel flowsets": units.count(totals["parallel_flowsets"]),
         "single flows": units.count(totals["single_flows"]),
-        "moved in all": units.size(totals["bytes"]),
+        "total size": units.size(totals["bytes"]),
         "by parallel flowsets": units.size(totals["parallel_bytes"]),
     }
     return "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in fields.items())
@@ -212,9 +212,9 @@ def _transfers(found: pd.DataFrame, title: str) -> str:
 
 def _traffic(contents: Contents) -> str:
     if contents.traffic.empty:
-        return "<p>There are none.</p>"
+        return "<p>None.</p>"
     every = units.duration(contents.every_us / 1e6)
-    label = f"Rate of all transfers together, over time, in intervals of {every}"
+    label = f"Total rate of all transfers over time, in intervals of {every}"
     return f"<figure>{series_svg(contents.traffic, label)}<figcaption>{label}.</figcaption></figure>"
 
 
@@ -222,10 +222,10 @@ def _method(contents: Contents) -> str:
     about = contents.about
     kind = "cheetah flows" if about["cheetahs_only"] else "all flows"
     fields = {
-        "gap": f"{about['gap']:g} s: a record begins another flow after so long without it",
+        "gap": f"{about['gap']:g} s: a record after a longer gap starts a new flow",
         "cheetah flow": f"more than {units.size(about['threshold'])} ({about['threshold']:,} bytes) within {about['window']:g} s",
         "flowsets of": kind,
-        "tau": f"{about['tau']:g} s: flows of a set start within it",
+        "tau": f"{about['tau']:g} s: maximum time between the starts of a flowset",
         "rule": f"{about['rule']}, where a chain of gaps of at most tau spans more than tau",
         "engine": str(about["engine"]),
     }
