@@ -148,14 +148,8 @@ fn rows(file: &Path) -> Vec<Row> {
         let port = |name| u64::try_from(small(name)).unwrap();
         let count = |name| u64::try_from(row.get_long(place(name)).unwrap()).unwrap();
         Row {
-            flow: (
-                text("source_address"),
-                text("destination_address"),
-                port("source_port"),
-                port("destination_port"),
-                port("protocol"),
-            ),
-            counts: [count("packets"), count("octets")],
+            flow: (text("src"), text("dst"), port("src_port"), port("dst_port"), port("protocol")),
+            counts: [count("packets"), count("bytes")],
             exporter: text("exporter"),
             format: text("format"),
             direction: small("flow_direction"),
