@@ -251,7 +251,10 @@ fn missing_labs_and_parts_are_reported() {
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     let (code, text) = lab(&["status", "--prefix", "none-"]);
-    assert_eq!((code, text.as_str()), (Some(1), "thalweg: lab \"none-\" is not up: create it with `thalweg lab up`\n"));
+    assert_eq!(
+        (code, text.as_str()),
+        (Some(1), "thalweg: lab \"none-\" is not up: create it with `thalweg lab up`\n")
+    );
     let (code, text) = lab(&["up", "no-such-file.toml"]);
     assert_eq!(code, Some(1));
     assert!(text.contains("expected `leaf-spine`, `fat-tree-4` or a topology file"), "{text}");
