@@ -18,24 +18,24 @@ use super::results::Results;
 use super::run::{Ended, Run, RunError};
 use super::summary;
 
-/// Slots between two looks at whether somebody wants to know or to stop.
-const SLOTS_A_LOOK: u64 = 1 << 10;
+/// Slots between progress reports and checks of `stop`.
+const SLOTS_PER_REPORT: u64 = 1 << 10;
 
-/// How far a run has come.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
     /// Time emulated.
     pub emulated: Nanos,
-    /// Time to emulate.
+    /// Time to emulate and measure.
     pub duration: Nanos,
-    /// Packets that have arrived.
+    /// Packets delivered.
     pub packets: u64,
-    /// Flows that have yet to complete, once the duration is over and the network drains.
+    /// Flows that have not completed, while the network drains after the duration.
     pub unfinished: Option<u64>,
 }
 
-/// Runs an experiment. `hear` is told from time to time how far it has come; `stop` ends it, with what was measured so
-/// far. Only if there is a folder, rows of queues and links are kept, and what monitor ports send is written into it.
+/// Runs an experiment. Calls `report` regularly with the progress. `stop` ends the run early, with what was measured so
+/// far. With a folder, rows of queues and links are recorded, and the packets of monitor ports are written there.
 ///
 /// # Errors
 /// If the network cannot be built, captures cannot be written, or packets are not conserved.
@@ -43,7 +43,7 @@ pub fn run(
     plan: Plan,
     folder: Option<&Path>,
     stop: &AtomicBool,
-    hear: &mut dyn FnMut(Progress),
+    report: &mut dyn FnMut(Progress),
 ) -> Result<Results, RunError> {
     let started = Instant::now();
     let mut run = Run::new(plan)?;
@@ -51,12 +51,12 @@ pub fn run(
         |source| RunError::Mirror { folder: folder.unwrap_or(Path::new("")).to_owned(), source };
     let topology = run.plan.topology.clone();
     let mut mirrors = Mirrors::new(&run, &topology, folder).map_err(not_written)?;
-    let mut interrupted = go(&mut run, &mut mirrors, stop, hear).map_err(not_written)?;
+    let mut interrupted = run_duration(&mut run, &mut mirrors, stop, report).map_err(not_written)?;
     mirrors.captures.map_or(Ok(()), CaptureFiles::finish).map_err(not_written)?;
     run.end_measurement();
     let mirrors = summary::mirrors(&run);
     if !interrupted {
-        interrupted = drain(&mut run, stop, hear);
+        interrupted = drain(&mut run, stop, report);
     }
     let in_flight = run.check_conservation()?;
     let wall_seconds = started.elapsed().as_secs_f64();
@@ -64,14 +64,14 @@ pub fn run(
     Ok(summary::results(&run, &ended))
 }
 
-/// What monitor ports of a run send, and the files that it is written into.
+/// The feed of monitor ports and their capture files.
 struct Mirrors<'a> {
     feed: MirrorFeed<'a>,
     captures: Option<CaptureFiles>,
 }
 
 impl<'a> Mirrors<'a> {
-    /// Without a folder the packets of monitor ports are counted, but not kept.
+    /// Without a folder, packets of monitor ports are only counted.
     fn new(run: &Run, topology: &'a Topology, folder: Option<&Path>) -> io::Result<Mirrors<'a>> {
         let monitors = folder.iter().flat_map(|_| run.plan.monitors.iter().map(|monitor| monitor.router));
         let mut feed = MirrorFeed::new(topology, run.clock, monitors);
@@ -89,35 +89,35 @@ impl<'a> Mirrors<'a> {
     }
 }
 
-/// Runs all slots. Says whether it was stopped before the last.
-fn go(
+/// Runs all slots of the duration. Returns whether the run was stopped early.
+fn run_duration(
     run: &mut Run,
     mirrors: &mut Mirrors<'_>,
     stop: &AtomicBool,
-    hear: &mut dyn FnMut(Progress),
+    report: &mut dyn FnMut(Progress),
 ) -> io::Result<bool> {
-    let mut next_look = Slot(0);
+    let mut next_report = Slot(0);
     while !run.is_over() {
-        if run.watched.now() >= next_look {
-            next_look = run.watched.now() + SLOTS_A_LOOK;
-            hear(progress(run));
+        if run.watched.now() >= next_report {
+            next_report = run.watched.now() + SLOTS_PER_REPORT;
+            report(progress(run));
             if stop.load(Ordering::Relaxed) {
                 return Ok(true);
             }
         }
         run.slot(|network, hosts| mirrors.slot(network, hosts))?;
     }
-    hear(progress(run));
+    report(progress(run));
     Ok(false)
 }
 
-/// Runs slots in which no flow starts until all have completed. Returns whether it was stopped before.
-fn drain(run: &mut Run, stop: &AtomicBool, hear: &mut dyn FnMut(Progress)) -> bool {
-    let mut next_look = Slot(0);
+/// Runs slots without new flows until all flows have completed. Returns whether the run was stopped early.
+fn drain(run: &mut Run, stop: &AtomicBool, report: &mut dyn FnMut(Progress)) -> bool {
+    let mut next_report = Slot(0);
     while !run.is_drained() {
-        if run.watched.now() >= next_look {
-            next_look = run.watched.now() + SLOTS_A_LOOK;
-            hear(progress(run));
+        if run.watched.now() >= next_report {
+            next_report = run.watched.now() + SLOTS_PER_REPORT;
+            report(progress(run));
             if stop.load(Ordering::Relaxed) {
                 return true;
             }

@@ -1,4 +1,4 @@
-//! JSON lines: one object for a run. Documented in `docs/reference/json.md`.
+//! JSON lines: one object per run. Documented in `docs/reference/json.md`.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub fn line(results: &Results) -> String {
     written(results, None)
 }
 
-/// A line for each run of a sweep, each with the values that it was run with.
+/// A line for each run of a sweep, with its values.
 pub fn lines(results: &SweepResults) -> String {
     let of_run = |run: &super::results::SweepRun| {
         let keys = results.keys.iter().map(String::as_str);

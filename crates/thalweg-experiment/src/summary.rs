@@ -1,4 +1,4 @@
-//! From a run that has ended to what it comes to.
+//! Computes the results of a finished run.
 
 use thalweg_emulator::hosts::{CompletedFlow, Hosts};
 use thalweg_emulator::workloads::UNBOUNDED;
@@ -14,10 +14,10 @@ use super::results::{
 };
 use super::run::{Ended, Run};
 
-/// Links and queues that the summary has.
+/// The number of links and queues in the summary.
 const BUSIEST: usize = 10;
 
-/// What a run has measured.
+/// The results of a run.
 pub(super) fn results(run: &Run, ended: &Ended) -> Results {
     let (plan, topology) = (&run.plan, &run.plan.topology);
     let slots = run.watched.now().0 - 1;
@@ -49,7 +49,7 @@ pub(super) fn results(run: &Run, ended: &Ended) -> Results {
     }
 }
 
-/// When the measurement ended.
+/// The end of the measurement.
 fn measured_until(run: &Run) -> Timestamp {
     let end = run.measured.as_ref().and_then(|measured| measured.slot);
     run.clock.start_of(end.unwrap_or(run.watched.now()))
@@ -74,7 +74,7 @@ fn summary(run: &Run, ended: &Ended, flows: &[FlowRow]) -> Summary {
         },
         throughput_bps: per_second(run.recorder.bytes_to_endpoints(), seconds),
         goodput_bps: per_second(delivered, seconds),
-        flows: hosts.map(|hosts| flow_counts(hosts, run.beyond)).unwrap_or_default(),
+        flows: hosts.map(|hosts| flow_counts(hosts, run.not_recorded)).unwrap_or_default(),
         sizes: hosts.map(|hosts| size_classes(hosts, flows, warm_up)).unwrap_or_default(),
         unbounded: unbounded(run, seconds),
         busiest_links: run.recorder.busiest_links(topology, seconds, BUSIEST),
@@ -83,7 +83,7 @@ fn summary(run: &Run, ended: &Ended, flows: &[FlowRow]) -> Summary {
     }
 }
 
-/// What monitor ports have sent so far.
+/// Packets sent by monitor ports so far.
 pub(super) fn mirrors(run: &Run) -> Vec<MirrorUse> {
     let uses = run.plan.monitors.iter().filter_map(|monitor| {
         let tally = run.watched.network.monitor_tally(monitor.router)?;
@@ -97,7 +97,7 @@ pub(super) fn mirrors(run: &Run) -> Vec<MirrorUse> {
     uses.collect()
 }
 
-fn flow_counts(hosts: &Hosts, beyond: u64) -> FlowCounts {
+fn flow_counts(hosts: &Hosts, not_recorded: u64) -> FlowCounts {
     let totals = hosts.totals();
     let unbounded = hosts.flows().filter(|flow| flow.bytes == UNBOUNDED).count() as u64;
     FlowCounts {
@@ -106,7 +106,7 @@ fn flow_counts(hosts: &Hosts, beyond: u64) -> FlowCounts {
         unfinished: hosts.active_flows() as u64 - unbounded,
         unbounded,
         refused: totals.flows_refused,
-        not_recorded: beyond,
+        not_recorded,
         retransmissions: totals.retransmissions,
         spurious_retransmissions: totals.spurious,
         timeouts: totals.timeouts,
@@ -137,7 +137,7 @@ fn flow_rows(run: &Run) -> Vec<FlowRow> {
     run.completed.iter().map(row).collect()
 }
 
-/// By size, and all together at the end.
+/// Completion times by size class, and of all flows.
 fn size_classes(hosts: &Hosts, flows: &[FlowRow], warm_up: Timestamp) -> Vec<SizeClassRow> {
     let all = ("all", None);
     let classes = SIZE_CLASSES.iter().enumerate().map(|(index, &(name, _))| (name, Some(index))).chain([all]);

@@ -16,12 +16,12 @@ fn run_text(text: &str) -> Results {
     run_with(text, false)
 }
 
-/// Without what no seed gives.
+/// Without the field that the seed does not determine.
 fn of_seed(results: Results) -> Results {
     Results { wall_seconds: 0.0, ..results }
 }
 
-/// Everything at once: flows, packets without transport, a link that fails and is repaired.
+/// Flows, packets without transport, and a link that fails and is repaired.
 const BUSY: &str = "
     duration = '4ms'
     [topology]
@@ -76,11 +76,11 @@ fn the_same_seed_gives_the_same_results_and_another_gives_others() {
 fn runs_of_a_sweep_are_those_of_single_experiments() {
     let experiment = Experiment::parse(BUSY, "test.toml").unwrap();
     let axes = ["scheme=droptail,pfabric", "workload.load=0.2..0.3"].map(|text| text.parse().unwrap());
-    // The second workload has no load: it is left as it is.
+    // The second workload has no load and is not changed.
     let sweep = Sweep::new(&experiment, axes.into()).unwrap();
     assert_eq!(sweep.runs(), 4);
     let stop = AtomicBool::new(false);
-    let done = sweep.go::<anyhow::Error>(3, None, &stop, &|_, _| {}, &|_, results| Ok(results)).unwrap();
+    let done = sweep.run::<anyhow::Error>(3, None, &stop, &|_, _| {}, &|_, results| Ok(results)).unwrap();
     for (index, (scheme, load)) in
         [("droptail", "0.2"), ("droptail", "0.3"), ("pfabric", "0.2"), ("pfabric", "0.3")]
             .into_iter()

@@ -144,7 +144,9 @@ impl From<NamespaceError> for LabError {
     fn from(error: NamespaceError) -> LabError {
         match error {
             NamespaceError::Run { name, program, source } => LabError::Exec { host: name, program, source },
-            NamespaceError::Step { name, what, source } => LabError::Namespace { name, what, source },
+            NamespaceError::Operation { name, operation, source } => {
+                LabError::Namespace { name, what: operation, source }
+            }
         }
     }
 }

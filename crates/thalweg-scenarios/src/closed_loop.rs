@@ -19,7 +19,7 @@ use thalweg_daemon::control::{self, ActionReport, Control, Injected};
 use thalweg_daemon::event::CollectorState;
 use thalweg_daemon::event::{Event, EventKind};
 use thalweg_daemon::hub::{self, Hub, Subscriber};
-use thalweg_daemon::service::{Opened, Service};
+use thalweg_daemon::service::{PreparedService, Service};
 use thalweg_lab::Lab;
 use thalweg_network::{Case, NetworkState, Node, RouterId, Topology};
 use thalweg_wire::parse::Parser;
@@ -109,7 +109,7 @@ impl ClosedLoop {
         let config = config.inspect_err(|_| remove(&folder))?;
         let faulty = SharedDelivery::default();
         let injected = Injected { delivery: Some(Box::new(faulty.clone())), ..injected };
-        let service = Opened::open(config, injected).and_then(|opened| opened.start(None));
+        let service = PreparedService::open(config, injected).and_then(|opened| opened.start(None));
         let service = service.inspect_err(|_| remove(&folder)).map_err(|error| failed(&error))?;
         let control = service.control().cloned().expect("the configuration has a controller");
         let topology = Arc::clone(state.topology());
@@ -213,7 +213,7 @@ impl ClosedLoop {
             let Ok(answer) = collector.counters(ANSWER_TIMEOUT) else { continue };
             counters.sources.frames += answer.value.source.frames;
             counters.sources.kernel_drops += answer.value.source.kernel_drops;
-            counters.off_route += answer.value.collector.rates.cases[Case::Elsewhere.index()];
+            counters.off_route += answer.value.collector.rates.cases[Case::OffPath.index()];
         }
         counters
     }
@@ -347,7 +347,7 @@ impl Tracer {
     }
 
     fn take(&mut self) -> Trace {
-        let control::ControlReport { counters, mut astray, .. } = self.control.state().report();
+        let control::ControlReport { counters, broken_paths: mut astray, .. } = self.control.state().report();
         let new = (counters.astray - self.astray) as usize;
         self.astray = counters.astray;
         self.trace.broken_paths = astray.split_off(astray.len().saturating_sub(new));

@@ -61,7 +61,7 @@ impl Measured {
             link_to(results, receiver).map_or((0, 0), |link| (link.dropped_packets, link.marked_packets));
         Measured {
             goodput_bps: summary.goodput_bps,
-            fairness: summary.unbounded.as_ref().map_or(f64::NAN, |unbounded| unbounded.fairness),
+            fairness: summary.unbounded.as_ref().map_or(f64::NAN, |flows| flows.fairness),
             queue_mean: mean(&queue),
             queue_p5: quantile(&queue, 0.05),
             queue_median: quantile(&queue, 0.5),

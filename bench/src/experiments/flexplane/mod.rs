@@ -118,7 +118,7 @@ fn sweep(
     // Rows require a folder, which would contain captures of mirror ports; there are none.
     let folder = (keep == Keep::Queues).then_some(Path::new(""));
     let take = |_, results: Results| anyhow::Ok(results);
-    Ok(sweep.go(cores, folder, &AtomicBool::new(false), &|_, _| (), &take)?.runs)
+    Ok(sweep.run(cores, folder, &AtomicBool::new(false), &|_, _| (), &take)?.runs)
 }
 
 /// Statements of the paper, and whether they hold here.

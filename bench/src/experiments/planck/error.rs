@@ -163,7 +163,7 @@ impl Errors {
 
 /// Returns 1 if the bound held, else 0; `None` without a bound.
 fn held(report: &RateReport) -> Option<f64> {
-    report.rate.holds(report.truth).map(|holds| f64::from(u8::from(holds)))
+    report.rate.contains(report.truth).map(|holds| f64::from(u8::from(holds)))
 }
 
 /// Returns the error of a sampler over the span of an estimate.

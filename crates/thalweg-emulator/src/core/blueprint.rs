@@ -70,7 +70,7 @@ pub enum BlueprintError {
         slots: u64,
     },
     /// The delay lines of all links together would take too much memory.
-    #[error("the delays of all links together are {slots} slots: expected at most {MAX_SLOTS_ON_LINKS}")]
+    #[error("the delays of all links add up to {slots} slots: expected at most {MAX_SLOTS_ON_LINKS}")]
     Links {
         /// Slots of all links in both directions.
         slots: u64,
@@ -99,7 +99,7 @@ pub enum BlueprintError {
     #[error(transparent)]
     Routing(#[from] NextHopsError),
     /// The assignment of routers to cores has the wrong length.
-    #[error("{given} routers are assigned to cores, and there are {expected}")]
+    #[error("{given} routers are assigned to cores, but the topology has {expected}")]
     Assignment {
         /// Routers in the assignment.
         given: usize,

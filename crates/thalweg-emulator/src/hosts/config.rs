@@ -136,10 +136,10 @@ impl HostConfig {
 #[non_exhaustive]
 pub enum HostConfigError {
     /// The MTU is out of bounds.
-    #[error("an MTU of {0} bytes: expected {MIN_MTU} to {MAX_MTU}")]
+    #[error("invalid MTU {0}: expected {MIN_MTU} to {MAX_MTU} bytes")]
     Mtu(u16),
     /// The receive window is too small.
-    #[error("a receive window of {window} bytes: expected two segments at least, of {mss} bytes each")]
+    #[error("receive window of {window} bytes is too small: expected at least two segments of {mss} bytes")]
     ReceiveWindow {
         /// As configured.
         window: u32,
@@ -147,16 +147,18 @@ pub enum HostConfigError {
         mss: u16,
     },
     /// The interface backlog is zero, so nothing would be sent.
-    #[error("an interface backlog of 0 bytes lets nothing out")]
+    #[error("interface backlog is 0 bytes: expected more, or nothing is sent")]
     InterfaceBacklog,
     /// The initial window is empty.
-    #[error("an initial window of nothing lets no flow begin")]
+    #[error("initial window is 0: expected at least 1 segment")]
     InitialWindow,
     /// Receivers would never acknowledge.
-    #[error("an acknowledgement must answer one segment at least, not every 0")]
+    #[error("acknowledgements every 0 segments: expected at least 1")]
     AckEvery,
     /// The bounds of the retransmission timeout contradict each other.
-    #[error("a retransmission timeout from {min} to {max}: expected more than zero, and no less than that")]
+    #[error(
+        "invalid retransmission timeout from {min} to {max}: expected a lower bound above 0 and an upper bound no smaller"
+    )]
     Rto {
         /// The lower bound.
         min: Nanos,
@@ -164,7 +166,7 @@ pub enum HostConfigError {
         max: Nanos,
     },
     /// pFabric's timeout or number of timeouts is zero.
-    #[error("pFabric needs a timeout above zero, and one timeout at least before it probes")]
+    #[error("invalid pFabric timeout: expected more than 0, and at least 1 timeout before it probes")]
     PFabric,
 }
 

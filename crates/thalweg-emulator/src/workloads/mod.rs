@@ -74,16 +74,16 @@ pub struct Named {
 #[non_exhaustive]
 pub enum WorkloadError {
     /// The load is out of range.
-    #[error("a load of {0}: expected more than 0, and at most {MAX_LOAD} times the link's rate")]
+    #[error("invalid load {0}: expected more than 0 and at most {MAX_LOAD} times the link's rate")]
     Load(f64),
     /// The access link's rate is zero.
-    #[error("a link rate of 0: a load is a share of it, so it must be more")]
+    #[error("invalid link rate 0: expected more, because a load is a share of it")]
     Rate,
     /// A load needs flows that end.
-    #[error("flows that go on for ever have no load: give them a size, or use a pattern without a load")]
+    #[error("unbounded flows have no load: set a size, or use a pattern without a load")]
     Endless,
     /// Not enough endpoints.
-    #[error("{given} {role}: expected {least} or more")]
+    #[error("{given} {role}: expected at least {least}")]
     TooFew {
         /// Their role.
         role: &'static str,
@@ -93,7 +93,7 @@ pub enum WorkloadError {
         least: usize,
     },
     /// Too many endpoints.
-    #[error("{given} {role}: expected {most} at most")]
+    #[error("{given} {role}: expected at most {most}")]
     TooMany {
         /// Their role.
         role: &'static str,
@@ -103,7 +103,7 @@ pub enum WorkloadError {
         most: usize,
     },
     /// An endpoint is listed twice.
-    #[error("endpoint {endpoint} is named twice among the {role}")]
+    #[error("endpoint {endpoint} is listed twice in the {role}")]
     Repeated {
         /// The endpoint.
         endpoint: EndpointId,
@@ -114,7 +114,7 @@ pub enum WorkloadError {
     #[error("endpoint {0} would send to itself")]
     ToItself(EndpointId),
     /// A request asks more servers than there are.
-    #[error("a fan-in of {fan_in}: expected 1 to {servers}, the servers that a client can ask")]
+    #[error("invalid fan-in {fan_in}: expected 1 to {servers}, the number of servers that a client can ask")]
     FanIn {
         /// Servers per request.
         fan_in: usize,
@@ -122,7 +122,7 @@ pub enum WorkloadError {
         servers: usize,
     },
     /// With this stride, endpoints would send to themselves.
-    #[error("a stride of {stride} over {endpoints} endpoints leads back to where it began")]
+    #[error("invalid stride {stride}: with {endpoints} endpoints each would send to itself")]
     Stride {
         /// The stride.
         stride: usize,
@@ -130,7 +130,7 @@ pub enum WorkloadError {
         endpoints: usize,
     },
     /// Not a share between 0 and 1.
-    #[error("{what} of {value}: expected 0 to 1")]
+    #[error("invalid {what} {value}: expected 0 to 1")]
     Share {
         /// The quantity.
         what: &'static str,
@@ -138,16 +138,16 @@ pub enum WorkloadError {
         value: f64,
     },
     /// A weight is invalid, or all weights are zero.
-    #[error("a weight of {0}: expected finite weights of at least 0, one of them more")]
+    #[error("invalid weight {0}: expected finite weights of at least 0, and one above 0")]
     Weight(f64),
     /// An invalid code point.
-    #[error("a DSCP of {0}: expected 0 to 63")]
+    #[error("invalid DSCP {0}: expected 0 to 63")]
     Dscp(u8),
     /// A flow or packet without bytes.
-    #[error("{0} of 0 bytes: expected at least one")]
+    #[error("{0} of 0 bytes: expected at least 1 byte")]
     Empty(&'static str),
     /// An invalid Hurst parameter.
-    #[error("a Hurst parameter of {0}: expected at least 0.5 and less than 1")]
+    #[error("invalid Hurst parameter {0}: expected at least 0.5 and less than 1")]
     Hurst(f64),
     /// Invalid bursts.
     #[error(

@@ -79,7 +79,7 @@ fn open(bytes: &[u8]) -> SerializedFileReader<File> {
     SerializedFileReader::new(file).unwrap()
 }
 
-/// Column names and values as CSV would show them.
+/// Column names and values as in CSV.
 fn read_back(bytes: &[u8]) -> Vec<Vec<(String, String)>> {
     let reader = open(bytes);
     let text = |field: &Field| match field {
@@ -95,7 +95,7 @@ fn read_back(bytes: &[u8]) -> Vec<Vec<(String, String)>> {
     reader.get_row_iter(None).unwrap().map(|read| row(read.unwrap())).collect()
 }
 
-/// The same by way of CSV.
+/// The same, read from CSV.
 fn by_csv<R: Row>(rows: &[R]) -> Vec<Vec<(String, String)>> {
     let text = csv_text(rows);
     let mut reader = ::csv::Reader::from_reader(text.as_bytes());
@@ -139,7 +139,7 @@ fn parquet_round_trips_for_any_row_groups() {
     assert_eq!(read_back(&parquet_bytes::<LinkRow>(&[], 10)), [[]; 0]);
 }
 
-/// Serde's names are those of the structs, and of JSON.
+/// Serde's names are those of the structs and of JSON.
 #[test]
 fn columns_are_the_fields_of_the_rows_in_their_order() {
     fn check<R: Row + serde::Serialize>(row: &R) {
@@ -193,10 +193,10 @@ fn an_error_names_the_file_and_the_cause() {
     fs::write(&file, "").unwrap();
     let error = write_rows(&file.join("below"), Format::Csv, &links()).unwrap_err();
     assert!(matches!(&error, WriteError::Folder { .. }));
-    assert_eq!(error.to_string(), format!("cannot make the folder {}", file.join("below").display()));
+    assert_eq!(error.to_string(), format!("cannot create the directory {}", file.join("below").display()));
     assert!(std::error::Error::source(&error).is_some());
 
-    // A folder where the file is to go.
+    // A directory in the place of the file.
     fs::create_dir(folder.path().join("links.csv")).unwrap();
     let error = write_rows(folder.path(), Format::Csv, &links()).unwrap_err();
     assert!(matches!(&error, WriteError::File { .. }));
@@ -219,7 +219,7 @@ fn the_reference_page_has_every_column_with_its_type() {
     assert_eq!(page.matches("\n| `").count(), 11 + 6 + 9 + 3);
 }
 
-/// Other people's readers, where they are installed: types as the reference page says, and the values of CSV.
+/// With other readers, if installed: types as on the reference page, values as in CSV.
 #[test]
 fn pyarrow_and_duckdb_read_the_files() {
     const SCRIPT: &str = r#"

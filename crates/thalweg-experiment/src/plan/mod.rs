@@ -1,10 +1,10 @@
-//! What an experiment means: everything that a run needs, built and checked before the first slot.
+//! The plan of an experiment: everything that a run needs, checked before the first slot.
 //!
-//! | file | what it makes of the experiment |
+//! | module | part |
 //! |---|---|
-//! | `network` | a topology, and the names of its parts |
-//! | `scheme`, `transport` | how routers and endpoints behave |
-//! | `flows`, `packets` | what endpoints send |
+//! | `network` | the topology and the names of its parts |
+//! | `scheme`, `transport` | the behaviour of routers and endpoints |
+//! | `flows`, `packets` | the traffic of endpoints |
 //! | `measure`, `mirror`, `failure` | what is recorded, what is copied, and what breaks |
 //! | `warnings` | settings that are valid and probably not meant |
 
@@ -35,51 +35,51 @@ pub use measure::Measure;
 use super::experiment::table::{self, BalanceName, Packet, Routing, Top};
 use super::experiment::{Experiment, ExperimentError, Problem};
 
-/// An experiment, ready to run.
+/// A checked experiment, ready to run.
 pub struct Plan {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Everything random comes of it.
+    /// The random seed.
     pub seed: u64,
     /// Time to emulate.
     pub duration: Nanos,
-    /// How much of it passes before anything counts.
+    /// Time before the measurement starts.
     pub warm_up: Nanos,
-    /// How long the network may drain afterwards.
+    /// Time in which the network may drain afterwards.
     pub drain: Nanos,
-    /// Name of the topology's shape or file.
+    /// The name of the topology's shape or file.
     pub topology_name: String,
-    /// Who is attached to whom.
+    /// The topology.
     pub topology: Topology,
     /// Bytes of the longest IP packet.
     pub mtu: u16,
-    /// How routers choose among paths.
+    /// How routers choose among equal-cost paths.
     pub balance: Balance,
-    /// How routers manage their queues.
+    /// The scheme of all routers.
     pub scheme: Scheme,
     /// Name of the transport.
     pub transport_name: String,
-    /// How endpoints send flows.
+    /// The hosts' configuration.
     pub hosts: HostConfig,
-    /// Flows, by workload; there are no hosts if there are none.
+    /// Flows, by workload. Without any there are no hosts.
     pub flows: Vec<Box<dyn Workload + Send>>,
     /// Packets without transport.
     pub packets: Vec<Box<dyn PacketWorkload>>,
-    /// What is written down.
+    /// What is recorded.
     pub measure: Measure,
     /// Monitor ports.
     pub monitors: Vec<Monitor>,
-    /// What breaks, in order of time.
+    /// Failures, in order of time.
     pub events: Vec<Event>,
     /// Settings that are valid and probably not meant.
     pub warnings: Vec<String>,
 }
 
 impl Plan {
-    /// What `experiment` means.
+    /// Builds the plan of `experiment`.
     ///
     /// # Errors
-    /// With what is wrong: one thing for each section.
+    /// All mistakes, one per section.
     pub fn new(experiment: &Experiment) -> Result<Plan, ExperimentError> {
         let mut problems = Problems(Vec::new());
         let plan = Plan::build(experiment, &mut problems);
@@ -164,7 +164,7 @@ impl Plan {
         Some(plan)
     }
 
-    /// What the network is built from.
+    /// The blueprint of the network.
     pub fn blueprint(&self) -> Blueprint<'_> {
         Blueprint {
             balance: self.balance,
@@ -174,7 +174,7 @@ impl Plan {
     }
 }
 
-/// What the parts of an experiment are built on.
+/// What all parts of a plan depend on.
 struct Stage<'a> {
     experiment: &'a Experiment,
     topology: &'a Topology,
@@ -185,7 +185,7 @@ struct Stage<'a> {
     until: Timestamp,
 }
 
-/// All that is wrong.
+/// All mistakes.
 struct Problems(Vec<Problem>);
 
 impl Problems {

@@ -14,10 +14,10 @@ use super::Stage;
 use crate::experiment::Problem;
 use crate::experiment::table::{BurstLengths, DestinationsName, OpenLoop, Packets};
 
-/// The senders of all racks; `index` tells this workload from others.
+/// The senders of all racks. `index` distinguishes this workload from others.
 ///
 /// # Errors
-/// If there can be no such senders.
+/// If the senders are invalid.
 pub(super) fn senders(
     entry: &Typed<'_, Packets>,
     index: u64,
@@ -34,7 +34,7 @@ pub(super) fn senders(
         };
         entry.refuse(key, error.to_string())
     };
-    // Senders are told apart by seed, as they know nothing of other workloads.
+    // Senders differ by seed, since they do not know other workloads.
     let seed = random::Random::new(stage.seed, "packets", index).bits();
     let racks = racks(stage).into_iter().map(|(first, endpoints, rate)| {
         let rack = Rack {
@@ -68,7 +68,7 @@ fn sender(
     })
 }
 
-/// Endpoints that follow one another at one router with links of one rate.
+/// Consecutive endpoints at one router with links of one rate.
 fn racks(stage: &Stage<'_>) -> Vec<(EndpointId, usize, BitRate)> {
     let topology = stage.topology;
     let of = |endpoint| {

@@ -85,7 +85,7 @@ pub(super) fn scheme(entry: &Typed<'_, table::Scheme>, rate: BitRate) -> Result<
     }
 }
 
-/// An amount in 32 bits: one beyond is as good as none.
+/// An amount in 32 bits; larger ones are unlimited in effect.
 fn whole(amount: Bytes) -> u32 {
     u32::try_from(amount.0).unwrap_or(u32::MAX)
 }

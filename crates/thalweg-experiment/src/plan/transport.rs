@@ -16,12 +16,12 @@ use crate::experiment::table::{self, Hosts, MIRROR};
 
 /// Bytes of Ethernet framing.
 const FRAMING: u64 = thalweg_emulator::packet::FRAMING as u64;
-/// Segments that are kept for copies: packets that come back in a slot, many times over.
+/// Segments kept for copies: many times the packets that return in a slot.
 const MIRRORED_LATE: u32 = 1 << 16;
 /// Bytes of an acknowledgement on a link.
 const SHORTEST: u64 = thalweg_emulator::packet::SHORTEST as u64;
 
-/// How endpoints send.
+/// The configuration of hosts.
 ///
 /// # Errors
 /// If settings contradict each other.
@@ -38,7 +38,7 @@ pub(super) fn hosts(
     };
     let transport = match &**entry {
         table::Transport::PFabric(keys) => Transport::PFabric(p_fabric(keys, mtu, rate, round_trip)),
-        // DCTCP has no such key: it is ECN-capable in any case.
+        // DCTCP has no such key: it always uses ECN.
         table::Transport::Dctcp(keys) => Transport::Tcp(tcp(keys, Algorithm::Dctcp, false, round_trip)),
         table::Transport::NewReno(ecn, keys) => with_ecn(Algorithm::NewReno, ecn, keys),
         table::Transport::Cubic(ecn, keys) => with_ecn(Algorithm::Cubic, ecn, keys),
@@ -93,8 +93,8 @@ fn p_fabric(keys: &table::PFabricTransport, mtu: u16, rate: BitRate, round_trip:
     }
 }
 
-/// The rate of the slowest link of the longest shortest path, and the time that a full-size packet and its
-/// acknowledgement take there and back through empty queues, host stacks included. Racks stand for their endpoints.
+/// The rate of the slowest link of the longest shortest path, and the round-trip time of a full-size packet and its
+/// acknowledgement through empty queues, including host stacks. One endpoint represents its rack.
 fn longest_path(mtu: u16, stack_delay: Nanos, stage: &Stage<'_>) -> (BitRate, Nanos) {
     let topology = stage.topology;
     let nothing = (stage.clock.rate, Nanos(2 * stack_delay.0));

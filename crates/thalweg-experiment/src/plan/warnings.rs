@@ -44,7 +44,7 @@ fn transport(plan: &Plan) -> Option<String> {
     }
 }
 
-/// A target for the queueing delay that no full queue reaches.
+/// A target delay that even a full queue does not reach.
 fn delay_target(plan: &Plan) -> Option<String> {
     let (target, buffer) = match &plan.scheme {
         Scheme::Pie(pie) => (pie.target, pie.buffer),
@@ -62,7 +62,8 @@ fn delay_target(plan: &Plan) -> Option<String> {
     })
 }
 
-/// Racks whose endpoints can send more than the uplinks carry. Not in networks of one bottleneck, which are made for it.
+/// Racks whose endpoints can send more than their uplinks carry, if there are several uplinks. A single bottleneck is
+/// usually meant.
 fn oversubscription(topology: &Topology) -> Option<String> {
     let of = |router: RouterId| {
         let mut sums = [0, 0];
@@ -87,7 +88,7 @@ fn oversubscription(topology: &Topology) -> Option<String> {
         .map(|router| (router, ratio(router)))
         .max_by(|a, b| a.1.total_cmp(&b.1))?;
     let [access, uplinks] = of(router).map(BitRate);
-    // 1.0 is not oversubscribed; less than a hundredth beyond it is rounding.
+    // Less than a hundredth above 1.0 is rounding.
     (worst > 1.01).then(|| {
         format!(
             "{} is {worst:.1} times oversubscribed: its endpoints send up to {access}, its uplinks carry {uplinks}, and loads \

@@ -4,7 +4,7 @@ use crate::results::{
     Summary, SweepRun,
 };
 
-/// Numbers that look random and are the same every time (splitmix64).
+/// Reproducible random numbers (splitmix64).
 struct Numbers(u64);
 
 impl Numbers {
@@ -114,7 +114,7 @@ fn run(scheme: &str, samples: u64) -> Results {
     }
 }
 
-/// With numbers of no meaning that differ from run to run.
+/// Arbitrary numbers that differ from run to run.
 fn summary(steepness: f64, load: f64) -> Summary {
     let slow = 1.0 + steepness * load / (1.0 - load);
     let spread = |of: f64| Spread { mean: of, p50: of, p95: 2.0 * of, p99: 5.0 * of, max: 9.0 * of };
@@ -171,7 +171,7 @@ fn sweep(keys: &[&str], values: &[&[&str]]) -> SweepResults {
     }
 }
 
-/// Whether tags are closed in the order that they were opened, and no character stands that must not.
+/// Checks that tags are closed in order and characters are escaped.
 fn check_well_formed(svg: &str) {
     let mut open = Vec::new();
     let mut rest = svg;

@@ -3,7 +3,7 @@
 use std::io;
 
 use bytemuck::{Pod, Zeroable, must_cast};
-use thalweg_linux::bpf::{AnyMap, PerProcessorMap};
+use thalweg_linux::bpf::{AnyMap, PerCpuMap};
 use thalweg_network::RouterId;
 
 use crate::layout::Layout;
@@ -30,8 +30,8 @@ struct Counters {
 /// Number of counters.
 const COUNTERS: usize = size_of::<Counters>() / size_of::<u64>();
 
-/// Counters by interface number.
-type CounterMap = PerProcessorMap<{ size_of::<u32>() }, { size_of::<Counters>() }>;
+/// By the number of the port's interface.
+type CounterMap = PerCpuMap<{ size_of::<u32>() }, { size_of::<Counters>() }>;
 
 /// A switch's counters of one port. Bytes count whole frames without preamble and check sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -138,7 +138,7 @@ fn make_host(plan: &Plan, layout: &Layout, endpoint: EndpointId, fabric: &Netlin
     netlink.set_token_bucket(interface, &shaper::shaper(rate, HOST_BUFFER, plan.mtu))?;
     set_parameters(plan, &namespace, rate)?;
     netlink.set_up(interface, true)?;
-    Ok(netlink.add_only_address(interface, known.ip)?)
+    Ok(netlink.add_address_and_default_route(interface, known.ip)?)
 }
 
 /// Sets the parameters of a host's network stack.

@@ -215,7 +215,7 @@ impl Exporter {
                 until: lost.until,
             },
         };
-        encoder.tell(&statistics, now, &mut self.messages);
+        encoder.encode_statistics(&statistics, now, &mut self.messages);
         self.statistics_told = now;
         self.send_messages(now);
     }

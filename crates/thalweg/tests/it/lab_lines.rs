@@ -1,4 +1,4 @@
-//! A line of each kind that `thalweg lab` writes, of results made up here: labs need root, and what is written does not.
+//! A JSON line of each kind that `thalweg lab` writes, from constructed results, because labs need root.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use thalweg_wire::{BitRate, Nanos};
 const RATE: BitRate = BitRate(100_000_000);
 const HEADROOM: Headroom = Headroom { idle: 0.5, min_idle: 0.4, stolen: 0.0, backlog_drops: 0 };
 
-/// All of them.
+/// Returns all lines.
 pub(crate) fn all() -> impl Iterator<Item = Value> {
     let lines = [lab(), collide(), reroute_latency(), udp(), workload(), faults()];
     lines.into_iter().map(|line| serde_json::from_str(&line).unwrap())
@@ -89,7 +89,7 @@ fn collide() -> String {
 }
 
 fn reroute_latency() -> String {
-    // Its trials are those of `collide`, and written of there.
+    // Its trials are those of `collide`.
     let collisions = collide::Results { trials: Vec::new(), ..collisions() };
     let case = reroute_latency::TestCase { plane: Plane::Ebpf, actuator: ActuatorKind::Arp, collisions };
     report::reroute_latency_json(&reroute_latency::Results { rate: RATE, cases: vec![case] })

@@ -159,7 +159,7 @@ impl<C: Copy + Default> FlowQueues<C> {
     }
 
     /// The queue with the most bytes, the first among equals.
-    pub fn fattest(&self, port: PortIndex) -> usize {
+    pub fn longest(&self, port: PortIndex) -> usize {
         let bytes = &self.bytes[port.index() * self.flows..][..self.flows];
         let most = bytes.iter().copied().max().unwrap_or(0);
         bytes.iter().position(|&bytes| bytes == most).unwrap_or(0)

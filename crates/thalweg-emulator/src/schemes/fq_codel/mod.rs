@@ -25,12 +25,12 @@ const DROP_BATCH: u32 = 64;
 
 /// Drops from the longest queue of a full port.
 #[derive(Clone, Copy, Debug)]
-pub struct DropFattest {
+pub struct DropFromLongest {
     /// Bytes per turn.
     quantum: u32,
 }
 
-impl<C: Copy + Default> Enqueue<C, FlowQueues<C>> for DropFattest {
+impl<C: Copy + Default> Enqueue<C, FlowQueues<C>> for DropFromLongest {
     #[inline]
     fn enqueue(
         &mut self,
@@ -46,18 +46,22 @@ impl<C: Copy + Default> Enqueue<C, FlowQueues<C>> for DropFattest {
             *store.credits(port, flow) = self.quantum as i32;
         }
         if store.waiting(port) > store.limit() {
-            drop_fattest(port, store, context);
+            drop_from_longest(port, store, context);
         }
     }
 }
 
 /// Makes room at a port.
 #[cold]
-fn drop_fattest<C: Copy + Default>(port: PortIndex, store: &mut FlowQueues<C>, context: &mut Context<'_>) {
-    let fattest = store.fattest(port);
-    let half = store.packets(port, fattest).div_ceil(2);
+fn drop_from_longest<C: Copy + Default>(
+    port: PortIndex,
+    store: &mut FlowQueues<C>,
+    context: &mut Context<'_>,
+) {
+    let longest = store.longest(port);
+    let half = store.packets(port, longest).div_ceil(2);
     for _ in 0..half.min(DROP_BATCH) {
-        if let Some((stamped, _)) = store.pop(port, fattest) {
+        if let Some((stamped, _)) = store.pop(port, longest) {
             context.drop(stamped.packet, port, Reason::Full);
         }
     }
@@ -191,7 +195,7 @@ impl FqCodelConfig {
 }
 
 /// A router with FQ-CoDel.
-pub type FqCodel<R> = Pattern<R, FlowHash, DropFattest, FairTurns, FlowQueues<()>>;
+pub type FqCodel<R> = Pattern<R, FlowHash, DropFromLongest, FairTurns, FlowQueues<()>>;
 
 /// Builds a router with FQ-CoDel.
 ///
@@ -207,7 +211,7 @@ pub fn fq_codel<R>(route: R, shape: Shape<'_>, config: &FqCodelConfig) -> FqCode
     Pattern {
         route,
         classify: FlowHash::over(flows),
-        enqueue: DropFattest { quantum },
+        enqueue: DropFromLongest { quantum },
         schedule: FairTurns { quantum, timing, ecn },
         store: FlowQueues::new(shape.ports(), flows as usize, buffer),
         headers: Plain,

@@ -19,7 +19,7 @@ pub const MAX_FLOWS: usize = 1 << 26;
 #[non_exhaustive]
 pub enum FlowFileError {
     /// Too few fields, or too many.
-    #[error("line {line}: {fields} fields: expected start,source,destination,bytes and perhaps dscp")]
+    #[error("line {line}: {fields} fields: expected start,source,destination,bytes and optionally dscp")]
     Fields {
         /// Line number, from 1.
         line: usize,

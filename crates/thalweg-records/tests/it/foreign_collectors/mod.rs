@@ -129,7 +129,11 @@ fn statistics(rows: &[Record]) -> Messages {
         ..Default::default()
     };
     // Templates come again after a minute.
-    encoder.tell(&ipfix::Statistics { metering, exporting }, NOW + Nanos::from_secs(60), &mut messages);
+    encoder.encode_statistics(
+        &ipfix::Statistics { metering, exporting },
+        NOW + Nanos::from_secs(60),
+        &mut messages,
+    );
     messages
 }
 
