@@ -1,12 +1,12 @@
-"""Planted flowsets against those that the analysis finds: number, size, duration, rate, by component flows.
+"""Compares planted flowsets with those found by the analysis: number, size, duration, rate, by number of flows.
 
-For each setting and seed: `thalweg synth --netflow` writes records as Parquet and the truth about its transfers, the package
-`thalweg` reconstructs flows and flowsets, and each planted transfer is looked for among them. Writes `transfers.csv` (a row for each
-planted transfer), `table.csv` (a row for each setting and number of component flows) and prints the tables of RESULT.md.
+For each setting and seed `thalweg synth --netflow` writes records as Parquet and the ground truth of its transfers. The package
+`thalweg` reconstructs flows and flowsets, and each planted transfer is matched with them. Writes `transfers.csv` (a row per planted
+transfer) and `table.csv` (a row per setting and number of flows), and prints the tables of RESULT.md.
 
 A transfer is recovered if exactly one flowset of its two hosts starts within the separation of transfers from its own start, and
-has as many flows. Sampling one packet in k, independently, leaves a size of n packets with a relative standard deviation of
-sqrt((1 - 1/k) / (n / k)); `covered` is the share of sizes within 1.96 of these, 95 % if the model holds.
+has the same number of flows. Sampling one packet in k, independently, gives a size of n packets a relative standard deviation of
+sqrt((1 - 1/k) / (n / k)); `covered` is the share of sizes within 1.96 standard deviations, 95 % if the model holds.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ INTERVALS = {"three routers, 1 in 1000": 1000, "one router, 1 in 1000": 1000, "t
 TRANSFERS = ["--flowsets", "500", "--components", "2,3,4,8,16", "--single-flows", "200", "--ordinary", "200", "--chains", "20"]
 
 NEAR_US = 20_000_000
-"""How far the start of what is found may be from that of what was planted: less than half the separation of transfers, 30 s, more than
-any delay by sampling, and less than the 30 s that a chain lasts, so that chains are looked at on their own."""
+"""Maximum difference between the starts of a found and a planted transfer: less than half the separation of transfers, 30 s, more than
+any delay by sampling, and less than the 30 s of a chain, so that chains are evaluated separately."""
 WITHIN = 1.96
-"""Standard deviations that 95 % of normal errors lie within."""
+"""95 % of normal errors are within this many standard deviations."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--thalweg", default="thalweg", help="the program that makes records")
-    parser.add_argument("--records", default="600000", help="records for each setting and seed")
-    parser.add_argument("--seeds", type=int, default=3, help="seeds, from 1")
-    parser.add_argument("--engine", default="auto", help="what computes")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="where the tables go")
+    parser.add_argument("--thalweg", default="thalweg", help="the thalweg program")
+    parser.add_argument("--records", default="600000", help="records per setting and seed")
+    parser.add_argument("--seeds", type=int, default=3, help="number of seeds")
+    parser.add_argument("--engine", default="auto", help="analysis engine")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="output folder")
     arguments = parser.parse_args()
     print(build(arguments))
     print()

@@ -22,7 +22,7 @@ PAIR = "src, dst"
 
 
 def sql(records: str, microseconds: str) -> tuple[str, str]:
-    """Statements for flows, of `records`, and for flowsets, of a table `flows`."""
+    """Returns the statements for flows, from `records`, and for flowsets, from a table `flows`."""
     start, end = microseconds.format("flow_start"), microseconds.format("flow_end")
     flows = f"""
         with read as (
@@ -138,7 +138,7 @@ def polars(files: list[str], out: Path) -> None:
 
 
 def results(out: Path) -> dict[str, int]:
-    """What all contenders must agree on: sizes of flows they need not, since only one resolves duplicates."""
+    """The results on which all contenders must agree; flow sizes differ, because only one resolves duplicates."""
     import duckdb
 
     found = {}

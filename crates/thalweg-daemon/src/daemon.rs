@@ -1,6 +1,6 @@
-//! The parts of the daemon, made together: each takes the others that it needs as arguments, and none takes the daemon.
+//! Creates the parts of the daemon. Each part takes those it needs as arguments, none takes the whole daemon.
 //!
-//! Collectors are given [`FleetParts`], the controller its own, and what answers over HTTP [`super::parts::Parts`].
+//! Collectors take [`FleetParts`], the controller [`ControlParts`], and the API [`super::parts::Parts`].
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub use super::lifecycle::Readiness;
 use super::parts::Parts;
 use super::samples::Dumps;
 
-/// The daemon. Cheap to clone: all clones are the same.
+/// The daemon. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Daemon {
     started: Timestamp,
@@ -33,13 +33,13 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// A daemon without collectors. Without a network flows have rates, but no ports, and links are not known.
+    /// Creates a daemon without collectors. Without a network, flows have rates but no ports, and there are no links.
     pub fn new(network: Option<Versions>, hub: Hub) -> Daemon {
         let settle = network.as_ref().map_or(DEFAULT_SETTLE, Versions::settle);
         Daemon::with_settle(network, settle, hub)
     }
 
-    /// The same. If there is no network yet, the one that comes settles in `settle` after each change.
+    /// Creates a daemon without collectors. `settle` is the settle time of a network that is set later.
     pub fn with_settle(network: Option<Versions>, settle: Nanos, hub: Hub) -> Daemon {
         let collectors = CollectorList::default();
         let network = Network::new(network, settle, collectors.clone());
@@ -53,7 +53,7 @@ impl Daemon {
         }
     }
 
-    /// What collectors are given of it.
+    /// Returns the parts that collectors use.
     pub fn fleet_parts(&self) -> FleetParts {
         FleetParts {
             collectors: self.collectors.clone(),
@@ -62,7 +62,7 @@ impl Daemon {
         }
     }
 
-    /// What the controller is given of it.
+    /// Returns the parts that the controller uses.
     pub(super) fn control_parts(&self) -> ControlParts {
         ControlParts {
             network: self.network.clone(),
@@ -72,7 +72,7 @@ impl Daemon {
         }
     }
 
-    /// What answers over HTTP is given of it, without a controller.
+    /// Returns the parts that the API uses, without a controller.
     pub fn api_parts(&self) -> Parts {
         Parts {
             started: self.started,
@@ -82,51 +82,51 @@ impl Daemon {
             dumps: Arc::clone(&self.dumps),
             lifecycle: self.lifecycle.clone(),
             control: None,
-            handed_on: None,
+            export_ledger: None,
         }
     }
 
-    /// The version of the program.
+    /// Returns the version of the program.
     pub const fn version(&self) -> &'static str {
         env!("CARGO_PKG_VERSION")
     }
 
-    /// When it was started, by the clock of this machine.
+    /// Returns the start time, by the clock of this machine.
     pub fn started(&self) -> Timestamp {
         self.started
     }
 
-    /// Where events are told.
+    /// Returns the event hub.
     pub fn hub(&self) -> &Arc<Hub> {
         &self.hub
     }
 
-    /// How samples are written to files, and what came of it so far.
+    /// Returns the dumps of samples.
     pub fn dumps(&self) -> &Arc<Dumps> {
         &self.dumps
     }
 
-    /// The list of collectors.
+    /// Returns the list of collectors.
     pub fn collector_list(&self) -> &CollectorList {
         &self.collectors
     }
 
-    /// The network, and how new versions of it are taken up.
+    /// Returns the network.
     pub fn network_versions(&self) -> &Network {
         &self.network
     }
 
-    /// Whether it does what it is for, or is on its way out.
+    /// Returns the lifecycle.
     pub fn lifecycle(&self) -> &Lifecycle {
         &self.lifecycle
     }
 
-    /// All collectors, in the order of the configuration.
+    /// Returns all collectors, in the order of the configuration.
     pub fn collectors(&self) -> Vec<CollectorHandle> {
         self.collectors.all()
     }
 
-    /// The collector of this name.
+    /// Returns the collector of this name.
     pub fn collector(&self, name: &str) -> Option<CollectorHandle> {
         self.collectors.named(name)
     }
@@ -136,40 +136,40 @@ impl Daemon {
         self.collectors.set(collectors);
     }
 
-    /// The emulation that collectors read from, if there is one.
+    /// Returns the emulation, if any.
     pub fn emulation(&self) -> Option<&Emulation> {
         self.network.emulation()
     }
 
-    /// Has collectors read from an emulation, and the controller steer it. One that there is already stays.
+    /// Sets the emulation. Has no effect if there is one already.
     pub fn set_emulation(&self, emulation: Emulation) {
         self.network.set_emulation(emulation);
     }
 
-    /// What is known of the network; `None` if no topology was configured, nor given since.
+    /// Returns the versions of the network; `None` before a topology is configured or set.
     pub fn network(&self) -> Option<Arc<Versions>> {
         self.network.versions()
     }
 
-    /// Takes up a new version of the network, which holds from now on, and tells all collectors.
+    /// Announces a new version of the network, which applies from now, to all collectors.
     ///
     /// # Errors
-    /// As [`Network::announce`].
+    /// As for [`Network::announce`].
     pub fn set_network(&self, state: impl Into<Arc<NetworkState>>) -> Result<NetworkChange, NetworkError> {
         self.network.announce(state, Nanos::ZERO)
     }
 
-    /// Whether it does what it is for.
+    /// Returns the readiness.
     pub fn readiness(&self) -> Readiness {
         self.lifecycle.readiness()
     }
 
-    /// How its collectors do: `3 collectors: 2 running, 1 failed`.
+    /// Returns a summary of states: `3 collectors: 2 running, 1 failed`.
     pub fn status(&self) -> String {
         self.collectors.status()
     }
 
-    /// From now on it is on its way out.
+    /// Marks the daemon as stopping.
     pub fn stop(&self) {
         self.lifecycle.stop();
     }

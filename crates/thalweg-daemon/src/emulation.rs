@@ -1,12 +1,11 @@
-//! The emulation that all collectors read from together, and that the controller steers (`[emulate]`).
+//! The emulated network of all collectors and the controller (`[emulate]`).
 //!
-//! One thread runs the experiment, so much emulated time for each second of the clock, and puts what monitor ports send into
-//! a bounded queue for each; what does not fit is counted as lost, as a network card does it. Collectors read these queues
-//! as they read any source. Who steers the network does so by [`Order`]s, which are carried out between two slots.
+//! One thread runs the experiment at a configured pace, and queues the frames of each monitor port. Frames that find the queue full
+//! are counted as lost, as by a network card. Collectors read these queues like any source. [`EmulationCommand`]s change the network
+//! between two timeslots.
 //!
-//! **Time** is the emulated one, from 0 on. Each batch also says until when it has everything, so that a collector that
-//! hears nothing knows that time goes on. A thread that cannot keep the pace falls behind by `MAX_BEHIND` at most, and
-//! then goes on from where it is; what it has lost is counted.
+//! **Time** is emulated and starts at 0. Each batch contains the time up to which it is complete, so that time advances at a
+//! collector without frames. A thread that cannot keep the pace lags by at most `MAX_LAG`. Time lost beyond that is counted.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,59 +23,59 @@ use thalweg_network::routing::ForwardingTable;
 use thalweg_network::{EndpointId, Node, RouterId};
 use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Nanos, Source, SourceCounters, Timestamp};
 
-/// How often the thread goes on: at a pace of 0.01 every 20 us of emulated time.
-const NAP: Duration = Duration::from_millis(2);
+/// Interval of the thread's steps: 20 us of emulated time at a pace of 0.01.
+const STEP_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Batches that may wait for a collector: half a second of its inattention.
-const QUEUE: usize = 256;
+/// Capacity of a collector's queue, in batches: half a second.
+const BATCH_QUEUE_CAPACITY: usize = 256;
 
-/// Orders that may wait for the thread.
-const ORDERS: usize = 4_096;
+/// Capacity of the command queue.
+const COMMAND_QUEUE_CAPACITY: usize = 4_096;
 
-/// How far behind its pace the emulation may fall before the pace gives way.
-const MAX_BEHIND: Duration = Duration::from_millis(200);
+/// Maximum lag of the emulation behind its pace.
+const MAX_LAG: Duration = Duration::from_millis(200);
 
-/// How long a collector waits for a batch.
-const PATIENCE: Duration = Duration::from_millis(20);
+/// Maximum time that a collector waits for a batch.
+const RECEIVE_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// What is emulated.
+/// The configuration of the emulation.
 #[derive(Clone, Debug)]
 pub struct EmulationConfig {
-    /// The experiment's file.
+    /// Experiment file.
     pub path: PathBuf,
-    /// What it says.
+    /// The experiment.
     pub experiment: Experiment,
-    /// Emulated seconds in a second.
+    /// Emulated seconds per second.
     pub pace: f64,
-    /// Monitor ports, by the name of their switch.
+    /// Monitor ports, by the name of the switch.
     pub ports: Vec<(Arc<str>, MonitorPort)>,
 }
 
 impl PartialEq for EmulationConfig {
-    /// Experiments of which nothing can be told apart here may still differ: the file is what is compared.
+    /// Compares the file, not the experiment, which has no equality.
     fn eq(&self, other: &EmulationConfig) -> bool {
         let EmulationConfig { path, experiment: _, pace, ports } = self;
         (path, pace, ports) == (&other.path, &other.pace, &other.ports)
     }
 }
 
-/// What is done to the emulated network.
+/// A change of the emulated network.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// A router goes by this table.
+pub enum EmulationCommand {
+    /// Sets the forwarding table of a router.
     Forward(RouterId, ForwardingTable),
-    /// An endpoint sends to another of its destination's addresses.
+    /// Sets the address by which an endpoint sends to another.
     Address {
-        /// Who sends.
+        /// The sender.
         source: EndpointId,
-        /// To whom.
+        /// The destination.
         destination: EndpointId,
-        /// To which of its addresses.
+        /// Number of the destination's address.
         address: u8,
     },
 }
 
-/// The daemon's emulation. Cheap to clone: all clones are the same.
+/// The daemon's emulation. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Emulation(Arc<Shared>);
 
@@ -85,92 +84,92 @@ struct Shared {
     experiment: Experiment,
     pace: f64,
     queues: BTreeMap<Arc<str>, Queue>,
-    orders: Sender<Order>,
-    /// Taken by the thread.
-    to_do: Receiver<Order>,
+    commands: Sender<EmulationCommand>,
+    /// Received by the thread.
+    pending: Receiver<EmulationCommand>,
     now: AtomicU64,
-    behind: AtomicU64,
+    lag: AtomicU64,
     is_stopping: AtomicBool,
     is_over: Arc<AtomicBool>,
 }
 
-/// From the thread to a collector.
+/// The queue from the thread to a collector.
 #[derive(Clone, Debug)]
 struct Queue {
-    inlet: Sender<Piece>,
-    outlet: Receiver<Piece>,
+    sender: Sender<PortBatch>,
+    receiver: Receiver<PortBatch>,
     lost: Arc<AtomicU64>,
 }
 
-/// What a monitor port has sent up to a time.
+/// The frames that a monitor port sent up to a time.
 #[derive(Debug, Default)]
-struct Piece {
+struct PortBatch {
     bytes: Vec<u8>,
     frames: Vec<FrameRef>,
     until: Timestamp,
 }
 
 impl Emulation {
-    /// An emulation that has not begun.
+    /// Creates an emulation without starting it.
     pub fn new(config: &EmulationConfig) -> Emulation {
         let queue = || {
-            let (inlet, outlet) = bounded(QUEUE);
-            Queue { inlet, outlet, lost: Arc::default() }
+            let (sender, receiver) = bounded(BATCH_QUEUE_CAPACITY);
+            Queue { sender, receiver, lost: Arc::default() }
         };
-        let (orders, to_do) = bounded(ORDERS);
+        let (commands, pending) = bounded(COMMAND_QUEUE_CAPACITY);
         Emulation(Arc::new(Shared {
             experiment: config.experiment.clone(),
             pace: config.pace,
             queues: config.ports.iter().map(|(switch, _)| (Arc::clone(switch), queue())).collect(),
-            orders,
-            to_do,
+            commands,
+            pending,
             now: AtomicU64::new(0),
-            behind: AtomicU64::new(0),
+            lag: AtomicU64::new(0),
             is_stopping: AtomicBool::new(false),
             is_over: Arc::default(),
         }))
     }
 
-    /// Emulated time.
+    /// Returns the emulated time.
     pub fn now(&self) -> Timestamp {
         Timestamp(self.0.now.load(Ordering::Acquire))
     }
 
-    /// How much of the clock's time was lost, since the emulation could not keep its pace.
-    pub fn behind(&self) -> Nanos {
-        Nanos(self.0.behind.load(Ordering::Relaxed))
+    /// Returns the time by which the emulation fell behind its pace.
+    pub fn lag(&self) -> Nanos {
+        Nanos(self.0.lag.load(Ordering::Relaxed))
     }
 
-    /// What a switch's monitor port sends, if it has one. To be read by one collector at a time.
+    /// Returns the source of a switch's monitor port, if it has one. Only one collector may read it at a time.
     pub fn port(&self, switch: &str) -> Option<EmulatedPort> {
         let queue = self.0.queues.get(switch)?;
         let snap_length = SNAP_LENGTH;
         let interface =
             Interface { name: Some(switch.to_owned()), link_type: LinkType::Ethernet, snap_length };
         Some(EmulatedPort {
-            outlet: queue.outlet.clone(),
-            piece: Piece::default(),
+            receiver: queue.receiver.clone(),
+            batch: PortBatch::default(),
             interface: [interface],
             until: Arc::default(),
             is_over: Arc::clone(&self.0.is_over),
-            handed_on: 0,
+            delivered: 0,
             lost_before: queue.lost.load(Ordering::Relaxed),
             lost: Arc::clone(&queue.lost),
         })
     }
 
-    /// Has something done before the next slot.
+    /// Sends a command, which is carried out before the next timeslot.
     ///
     /// # Errors
-    /// The order, if too many wait.
-    pub fn order(&self, order: Order) -> Result<(), Order> {
-        self.0.orders.try_send(order).map_err(TrySendError::into_inner)
+    /// Returns the command if the queue is full.
+    pub fn send(&self, command: EmulationCommand) -> Result<(), EmulationCommand> {
+        self.0.commands.try_send(command).map_err(TrySendError::into_inner)
     }
 
-    /// Begins.
+    /// Starts the emulation.
     ///
     /// # Errors
-    /// If the experiment means nothing any more, or the system has no more threads.
+    /// If the experiment is invalid, or the thread cannot be started.
     pub fn start(&self) -> Result<JoinHandle<()>, StartError> {
         let plan = Plan::new(&self.0.experiment)?;
         let emulation = self.clone();
@@ -178,7 +177,7 @@ impl Emulation {
         Ok(thread.spawn(move || emulation.run(plan))?)
     }
 
-    /// Ends it soon.
+    /// Requests a stop.
     pub fn stop(&self) {
         self.0.is_stopping.store(true, Ordering::Relaxed);
     }
@@ -189,60 +188,62 @@ impl Emulation {
             Ok(feeds) => feeds,
             Err(error) => return tracing::error!(%error, "emulation failed"),
         };
-        // By router, so that no name is looked up for each batch.
+        // By router, to avoid a lookup of names for each batch.
         let queues: BTreeMap<RouterId, Queue> = topology
             .router_ids()
             .filter_map(|router| {
                 Some((router, self.0.queues.get(topology.name(Node::Router(router)))?.clone()))
             })
             .collect();
-        let mut begun = Instant::now();
+        let mut start = Instant::now();
         while !network.is_over() && !self.0.is_stopping.load(Ordering::Relaxed) {
-            for order in self.0.to_do.try_iter() {
-                carry_out(order, &mut network);
+            for command in self.0.pending.try_iter() {
+                execute(command, &mut network);
             }
-            let due = Timestamp((begun.elapsed().as_secs_f64() * self.0.pace * 1e9) as u64);
+            let due = Timestamp((start.elapsed().as_secs_f64() * self.0.pace * 1e9) as u64);
             network.run_until(due);
             let until = network.now();
             self.0.now.store(until.0, Ordering::Release);
             network.deliver(|router, batch| queues[&router].put(batch, until));
             let should_be = Duration::from_secs_f64(until.0 as f64 / 1e9 / self.0.pace);
-            let behind = begun.elapsed().saturating_sub(should_be);
-            if behind > MAX_BEHIND {
-                begun += behind;
-                self.0.behind.fetch_add(behind.as_nanos() as u64, Ordering::Relaxed);
+            let lag = start.elapsed().saturating_sub(should_be);
+            if lag > MAX_LAG {
+                start += lag;
+                self.0.lag.fetch_add(lag.as_nanos() as u64, Ordering::Relaxed);
             }
-            std::thread::sleep(NAP);
+            std::thread::sleep(STEP_INTERVAL);
         }
         tracing::info!(emulated = %Nanos(network.now().0), "emulation ended");
         self.0.is_over.store(true, Ordering::Release);
     }
 }
 
-/// Why an emulation does not begin.
+/// Why an emulation cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The experiment is wrong.
+    /// The experiment is invalid.
     #[error(transparent)]
     Experiment(#[from] ExperimentError),
-    /// There is no thread to be had.
-    #[error("cannot start the thread of the emulation: {0}")]
+    /// The thread cannot be started.
+    #[error("cannot start the emulation thread: {0}")]
     Thread(#[from] std::io::Error),
 }
 
-fn carry_out(order: Order, network: &mut MirroredRun<'_>) {
-    match order {
-        Order::Forward(router, table) => network.set_forwarding(router, Some(table)),
-        Order::Address { source, destination, address } => network.set_address(source, destination, address),
+fn execute(command: EmulationCommand, network: &mut MirroredRun<'_>) {
+    match command {
+        EmulationCommand::Forward(router, table) => network.set_forwarding(router, Some(table)),
+        EmulationCommand::Address { source, destination, address } => {
+            network.set_address(source, destination, address)
+        }
     }
 }
 
 impl Queue {
     fn put(&self, batch: Batch<'_>, until: Timestamp) {
-        let piece = Piece { bytes: batch.bytes.to_vec(), frames: batch.frames.to_vec(), until };
-        if let Err(TrySendError::Full(piece)) = self.inlet.try_send(piece) {
-            self.lost.fetch_add(piece.frames.len() as u64, Ordering::Relaxed);
+        let batch = PortBatch { bytes: batch.bytes.to_vec(), frames: batch.frames.to_vec(), until };
+        if let Err(TrySendError::Full(batch)) = self.sender.try_send(batch) {
+            self.lost.fetch_add(batch.frames.len() as u64, Ordering::Relaxed);
         }
     }
 }
@@ -250,24 +251,24 @@ impl Queue {
 /// A monitor port of the daemon's emulation as a packet source.
 #[derive(Debug)]
 pub struct EmulatedPort {
-    outlet: Receiver<Piece>,
-    piece: Piece,
+    receiver: Receiver<PortBatch>,
+    batch: PortBatch,
     interface: [Interface; 1],
     until: Arc<AtomicU64>,
     is_over: Arc<AtomicBool>,
-    handed_on: u64,
+    delivered: u64,
     lost: Arc<AtomicU64>,
-    /// What was lost before this was opened.
+    /// Frames lost before this source was opened.
     lost_before: u64,
 }
 
 impl EmulatedPort {
-    /// Whether the next batch comes without waiting.
+    /// Whether the next batch can be read without blocking.
     pub fn is_ready(&self) -> bool {
-        !self.outlet.is_empty() || self.is_over.load(Ordering::Acquire)
+        !self.receiver.is_empty() || self.is_over.load(Ordering::Acquire)
     }
 
-    /// The time up to which everything has been handed on, as of the last batch.
+    /// Returns a function for the time up to which all frames have been read.
     pub fn clock(&self) -> impl Fn() -> Timestamp + use<> {
         let until = Arc::clone(&self.until);
         move || Timestamp(until.load(Ordering::Relaxed))
@@ -278,25 +279,25 @@ impl Source for EmulatedPort {
     type Error = std::convert::Infallible;
 
     fn next_batch(&mut self) -> Result<Option<Batch<'_>>, Self::Error> {
-        // Before looking: what was put in last is there then.
+        // Read before the queue, so that the last batches are not missed.
         let is_over = self.is_over.load(Ordering::Acquire);
-        match self.outlet.recv_timeout(PATIENCE) {
-            Ok(piece) => {
-                self.until.store(piece.until.0, Ordering::Relaxed);
-                self.piece = piece;
+        match self.receiver.recv_timeout(RECEIVE_TIMEOUT) {
+            Ok(batch) => {
+                self.until.store(batch.until.0, Ordering::Relaxed);
+                self.batch = batch;
             }
-            Err(RecvTimeoutError::Timeout) if !is_over => self.piece.frames.clear(),
+            Err(RecvTimeoutError::Timeout) if !is_over => self.batch.frames.clear(),
             Err(_) => return Ok(None),
         }
-        self.handed_on += self.piece.frames.len() as u64;
-        let Piece { bytes, frames, .. } = &self.piece;
+        self.delivered += self.batch.frames.len() as u64;
+        let PortBatch { bytes, frames, .. } = &self.batch;
         Ok(Some(Batch { bytes, frames, interfaces: &self.interface }))
     }
 
-    /// What the queue had no room for stands in the place of what a kernel drops.
+    /// Frames that found the queue full are counted as kernel drops.
     fn counters(&mut self) -> SourceCounters {
         let kernel_drops = self.lost.load(Ordering::Relaxed) - self.lost_before;
-        SourceCounters { frames: self.handed_on, kernel_drops, ..SourceCounters::default() }
+        SourceCounters { frames: self.delivered, kernel_drops, ..SourceCounters::default() }
     }
 }
 

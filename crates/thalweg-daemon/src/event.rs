@@ -1,4 +1,4 @@
-//! What the daemon tells without being asked.
+//! Events that the daemon publishes.
 
 use std::sync::Arc;
 
@@ -11,64 +11,64 @@ use thalweg_wire::Timestamp;
 use super::config::Trigger;
 use super::names::Names;
 
-/// Something that happened at a collector, or that the controller did.
+/// An event of a collector or of the controller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Name of the collector; `control` of the controller.
+    /// Name of the collector; `control` for the controller.
     pub collector: Arc<str>,
-    /// Name of the switch that it watches; of the controller, where the flow begins.
+    /// Name of the collector's switch; for the controller, that of the source host.
     pub switch: Arc<str>,
-    /// Packet time of what happened.
+    /// Packet time of the event.
     pub time: Timestamp,
-    /// When it was told: by the clock of this machine for live sources. Packet time for files and emulations, so that
-    /// a repeated run tells the same to the byte.
+    /// Publication time by the clock of this machine for live sources. Packet time for files and emulations, so that repeated runs
+    /// give identical events.
     pub emitted: Timestamp,
-    /// What happened.
+    /// The type of the event and its data.
     pub kind: EventKind,
 }
 
-/// What happened.
+/// The type of an event and its data.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum EventKind {
     /// The utilisation of a link crossed a threshold.
     Link(LinkEvent),
-    /// Packets of a flow have other addresses than those before: it goes another way.
+    /// The MAC addresses of a flow changed: it was rerouted.
     AddressChange(AddressChange),
-    /// A flow became a cheetah, or one that was has ended.
+    /// A cheetah flow started or ended.
     Cheetah(Finding),
-    /// A collector is in another state.
+    /// The state of a collector changed.
     State(CollectorState),
-    /// The controller sends a flow another way.
+    /// The controller decided to reroute a flow.
     Decision(Decision, Arc<Names>),
-    /// What came of that.
+    /// The outcome of a reroute.
     Action(ActionReport, Arc<Names>),
 }
 
-/// What a collector is doing.
+/// The state of a collector.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CollectorState {
     /// Its source is being opened.
     #[default]
     Starting,
-    /// It reads packets.
+    /// It is reading packets.
     Running,
-    /// Its source has come to its end: a file, or an emulation. It still answers.
+    /// End of input of a file or an emulation. It still serves requests.
     Ended,
-    /// Its source cannot be opened, or could not go on; it is tried again.
+    /// Its source cannot be opened, or failed. It is retried.
     Failed {
-        /// Why.
+        /// The reason.
         error: String,
-        /// When it is tried again, by the clock of this machine; `None` if it is not.
+        /// Time of the next attempt, by the clock of this machine; `None` if there is none.
         retry_at: Option<Timestamp>,
     },
-    /// It was told to stop, and has handed on everything.
+    /// It has stopped and exported everything.
     Stopped,
 }
 
 impl EventKind {
-    /// What of that makes samples be written, if it is to.
+    /// Returns the dump trigger of the event, if any.
     pub(crate) const fn trigger(&self) -> Option<Trigger> {
         match self {
             EventKind::Link(LinkEvent { crossing: Crossing::Upwards, .. }) => Some(Trigger::Congestion),
@@ -80,10 +80,10 @@ impl EventKind {
 }
 
 impl CollectorState {
-    /// All names.
+    /// Names of all states.
     pub const NAMES: [&'static str; 5] = ["starting", "running", "ended", "failed", "stopped"];
 
-    /// Its name in JSON, metrics and logs.
+    /// Returns the name used in JSON, metrics and logs.
     pub const fn name(&self) -> &'static str {
         match self {
             CollectorState::Starting => "starting",

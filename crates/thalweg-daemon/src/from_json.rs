@@ -1,20 +1,20 @@
-//! Names in the API's JSON as values of the daemon: of what is asked for, and of what another daemon tells.
+//! Converts names in the API's JSON to values of the daemon, for requests and for events of other daemons.
 
-use thalweg_api::{Basis, CrossingName, LinkName, WayName};
+use thalweg_api::{Basis, CrossingName, DirectionName, LinkName};
 use thalweg_measure::collector::{Crossing, LinkDirection, PortDirection};
 use thalweg_measure::rates;
 use thalweg_network::PortIndex;
 
-/// Which way a threshold was crossed.
+/// Converts the crossing of a threshold.
 pub(crate) fn crossing(name: CrossingName) -> Crossing {
     match name {
         CrossingName::Upwards => Crossing::Upwards,
         CrossingName::Downwards => Crossing::Downwards,
-        CrossingName::Remains => Crossing::Remains,
+        CrossingName::Repeated => Crossing::Remains,
     }
 }
 
-/// What the rate of a flow was derived from.
+/// Converts the basis of a rate.
 pub(crate) fn basis(basis: Basis) -> rates::Basis {
     match basis {
         Basis::Nothing => rates::Basis::Nothing,
@@ -24,11 +24,11 @@ pub(crate) fn basis(basis: Basis) -> rates::Basis {
     }
 }
 
-/// Which side of its switch a link is.
+/// Converts the name of a link to its port and direction.
 pub(crate) fn side(name: &LinkName) -> LinkDirection {
-    let way = match name.way {
-        WayName::In => PortDirection::Input,
-        WayName::Out => PortDirection::Output,
+    let direction = match name.direction {
+        DirectionName::In => PortDirection::Input,
+        DirectionName::Out => PortDirection::Output,
     };
-    LinkDirection { port: PortIndex(name.port), direction: way }
+    LinkDirection { port: PortIndex(name.port), direction }
 }

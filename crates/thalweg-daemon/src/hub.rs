@@ -1,15 +1,15 @@
-//! Events from the threads that measure to whoever wants to know.
+//! The event hub: from collector threads to subscribers.
 //!
-//! One ring of the last events, with consecutive numbers from 1. A subscriber is a position in it and nothing else: what
-//! it has not read yet costs no memory of its own, and how many there are is nothing to a publisher. Who falls so far
-//! behind that its next event was overwritten is told how many it lost, and goes on with the oldest that is left.
+//! A ring keeps the last events, numbered from 1. A subscriber is only a position in the ring, so unread events need no memory per
+//! subscriber, and the number of subscribers does not affect publishers. If the next event of a slow subscriber was overwritten, it
+//! receives the number of lost events and continues with the oldest one kept.
 //!
-//! **Publishing never waits**: an atomic addition, a swap of one pointer, and, if the API thread sleeps, one byte
-//! written to a socket that does not block. Readers take a counted reference to an event and work on that; nothing is
-//! locked meanwhile. Places are [`ArcSwapOption`]s, whose writers do not wait for readers.
+//! **Publishing never blocks**: an atomic addition, a pointer swap, and, if the API thread sleeps, a write of one byte to a
+//! non-blocking socket. Readers take a counted reference to an event and hold no lock. Slots are [`ArcSwapOption`]s, whose writers do
+//! not wait for readers.
 //!
-//! Memory: `capacity` events. One names at most as many flows as its rule allows, and its text is kept with it once it
-//! has been written, so that a thousand subscribers cost one encoding.
+//! Memory: `capacity` events, each with at most the number of flows of its rule. The text of an event is encoded once, for all
+//! subscribers.
 
 use std::fmt;
 use std::io::Write;
@@ -25,24 +25,24 @@ use super::event::Event;
 /// The ring of the last events.
 #[derive(Debug)]
 pub struct Hub {
-    places: Box<[ArcSwapOption<Published>]>,
-    /// Events that have a number.
-    numbered: AtomicU64,
-    /// Events that have been put in their place, or found a newer one there.
-    stored: AtomicU64,
-    /// Events that subscribers were told they had lost, each counted once a subscriber.
+    slots: Box<[ArcSwapOption<Published>]>,
+    /// Number of the last event.
+    last_id: AtomicU64,
+    /// Number of events whose store has finished.
+    store_count: AtomicU64,
+    /// Lost events, counted once per subscriber.
     lost: AtomicU64,
-    /// Whether whoever listens at the bell is about to sleep.
-    is_waiting: AtomicBool,
-    bell: OnceLock<UnixStream>,
+    /// Whether the receiver of wakeups is about to sleep.
+    is_sleeping: AtomicBool,
+    wakeup_socket: OnceLock<UnixStream>,
 }
 
-/// An event that has its number.
+/// A published event.
 #[derive(Debug)]
 pub struct Published {
-    /// Its number: 1 for the first, no gaps.
+    /// Number of the event: 1 for the first, no gaps.
     pub id: u64,
-    /// What happened.
+    /// The event.
     pub event: Event,
     text: OnceLock<Bytes>,
 }
@@ -55,66 +55,66 @@ pub struct Subscriber {
     lost: u64,
 }
 
-/// What a subscriber reads.
+/// An item that a subscriber reads.
 #[derive(Clone, Debug)]
 pub enum Delivery {
     /// The next event.
     Event(Arc<Published>),
     /// Events that were overwritten before they were read.
     Lost {
-        /// How many they were.
+        /// Number of lost events.
         count: u64,
-        /// Number of the last of them.
+        /// Number of the last lost event.
         last: u64,
     },
 }
 
-/// Why nothing can be read from the bell.
+/// Why there is no receiver of wakeups.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WakeupError {
-    /// The bell has a listener already.
-    #[error("the hub's bell has a listener already")]
-    Taken,
-    /// No socket could be had.
-    #[error("cannot make the socket that wakes the API: {0}")]
+    /// There is one already.
+    #[error("the event hub already has a receiver of wakeups")]
+    AlreadyTaken,
+    /// The socket could not be created.
+    #[error("cannot create the socket that wakes the API: {0}")]
     Socket(#[from] std::io::Error),
 }
 
 impl Hub {
-    /// Events kept unless configured otherwise.
+    /// Default number of events to keep.
     pub const DEFAULT_CAPACITY: usize = 4_096;
 
-    /// A ring of the last `capacity` events; of one if that is zero.
+    /// Creates a ring of `capacity` events, at least one.
     pub fn new(capacity: usize) -> Hub {
         Hub {
-            places: (0..capacity.max(1)).map(|_| ArcSwapOption::empty()).collect(),
-            numbered: AtomicU64::new(0),
-            stored: AtomicU64::new(0),
+            slots: (0..capacity.max(1)).map(|_| ArcSwapOption::empty()).collect(),
+            last_id: AtomicU64::new(0),
+            store_count: AtomicU64::new(0),
             lost: AtomicU64::new(0),
-            is_waiting: AtomicBool::new(false),
-            bell: OnceLock::new(),
+            is_sleeping: AtomicBool::new(false),
+            wakeup_socket: OnceLock::new(),
         }
     }
 
-    /// Gives the event the next number, and tells whoever listens. Never waits. Returns the number.
+    /// Publishes an event, and wakes the receiver. Never blocks. Returns the number of the event.
     pub fn publish(&self, event: Event) -> u64 {
-        let id = self.numbered.fetch_add(1, Ordering::SeqCst) + 1;
+        let id = self.last_id.fetch_add(1, Ordering::SeqCst) + 1;
         self.store(Arc::new(Published { id, event, text: OnceLock::new() }));
-        self.stored.fetch_add(1, Ordering::SeqCst);
-        // After the store, as the listener looks after it has said that it will sleep: one of both sees the other.
-        if self.is_waiting.swap(false, Ordering::SeqCst) {
-            self.ring();
+        self.store_count.fetch_add(1, Ordering::SeqCst);
+        // The flag is read after the store, and the receiver checks for events after setting the flag: one of them sees the other.
+        if self.is_sleeping.swap(false, Ordering::SeqCst) {
+            self.wake();
         }
         id
     }
 
-    /// Puts an event in its place, unless another thread has lapped this one and put a newer there.
+    /// Stores an event in its slot, unless another thread has stored a newer one there.
     fn store(&self, published: Arc<Published>) {
-        let place = self.place(published.id);
-        let mut current = place.load();
+        let slot = self.slot(published.id);
+        let mut current = slot.load();
         while current.as_ref().is_none_or(|kept| kept.id < published.id) {
-            let previous = place.compare_and_swap(&*current, Some(Arc::clone(&published)));
+            let previous = slot.compare_and_swap(&*current, Some(Arc::clone(&published)));
             let was_stored = match (&*previous, &*current) {
                 (Some(found), Some(expected)) => Arc::ptr_eq(found, expected),
                 (found, expected) => found.is_none() && expected.is_none(),
@@ -126,66 +126,66 @@ impl Hub {
         }
     }
 
-    /// A full socket has bytes enough to wake whoever reads it, so that failing to write one more is no loss.
-    fn ring(&self) {
-        if let Some(mut bell) = self.bell.get() {
-            let _ = bell.write(&[1]);
+    /// Wakes the receiver. Errors are ignored: a full socket wakes it too.
+    fn wake(&self) {
+        if let Some(mut wakeup_socket) = self.wakeup_socket.get() {
+            let _ = wakeup_socket.write(&[1]);
         }
     }
 
-    fn place(&self, id: u64) -> &ArcSwapOption<Published> {
-        &self.places[(id % self.places.len() as u64) as usize]
+    fn slot(&self, id: u64) -> &ArcSwapOption<Published> {
+        &self.slots[(id % self.slots.len() as u64) as usize]
     }
 
-    /// Number of the last event; zero before the first.
+    /// Returns the number of the last event; zero before the first.
     pub fn last_id(&self) -> u64 {
-        self.numbered.load(Ordering::SeqCst)
+        self.last_id.load(Ordering::SeqCst)
     }
 
-    /// Number of the oldest event that is still kept; 1 before the first.
+    /// Returns the number of the oldest event kept; 1 before the first.
     pub fn oldest_id(&self) -> u64 {
-        self.last_id().saturating_sub(self.places.len() as u64) + 1
+        self.last_id().saturating_sub(self.slots.len() as u64) + 1
     }
 
-    /// Events that are kept at most.
+    /// Returns the maximum number of events kept.
     pub fn capacity(&self) -> usize {
-        self.places.len()
+        self.slots.len()
     }
 
-    /// Events that subscribers were told they had lost, each counted once for each subscriber.
+    /// Returns the number of lost events, counted once per subscriber.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// A subscriber to what follows number `after`; to what comes from now on if there is none. A number that has not
-    /// been given yet counts as the last.
+    /// Subscribes to the events after number `after`, or to future events if `None`. A number that does not exist yet counts as the
+    /// last.
     pub fn subscribe(&self, after: Option<u64>) -> Subscriber {
         let last = self.last_id();
         Subscriber { next: after.unwrap_or(last).min(last) + 1, lost: 0 }
     }
 
-    /// The socket at which a byte arrives after each event that came while [`Hub::will_sleep`] held; it does not block.
+    /// Returns a non-blocking socket that receives a byte when an event is published after [`Hub::prepare_sleep`].
     ///
     /// # Errors
-    /// If it was taken before, or there is no socket to be had.
-    pub fn listen(&self) -> Result<UnixStream, WakeupError> {
+    /// If there is a receiver already, or no socket can be created.
+    pub fn wakeup_receiver(&self) -> Result<UnixStream, WakeupError> {
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         theirs.set_nonblocking(true)?;
-        self.bell.set(ours).map_err(|_| WakeupError::Taken)?;
+        self.wakeup_socket.set(ours).map_err(|_| WakeupError::AlreadyTaken)?;
         Ok(theirs)
     }
 
-    /// Announces that the listener is going to sleep; false if more than `seen` events are there, so that it should not.
-    /// Pass what [`Hub::stored`] said before it last looked.
-    pub fn will_sleep(&self, seen: u64) -> bool {
-        self.is_waiting.store(true, Ordering::SeqCst);
-        self.stored() == seen
+    /// Requests a wakeup. Returns false if there are events beyond `seen`, so that the receiver must not sleep. Pass the
+    /// [`Hub::store_count`] read before the last check.
+    pub fn prepare_sleep(&self, seen: u64) -> bool {
+        self.is_sleeping.store(true, Ordering::SeqCst);
+        self.store_count() == seen
     }
 
-    /// Events that can be read, or could be.
-    pub fn stored(&self) -> u64 {
-        self.stored.load(Ordering::SeqCst)
+    /// Returns the number of events stored so far, overwritten ones included.
+    pub fn store_count(&self) -> u64 {
+        self.store_count.load(Ordering::SeqCst)
     }
 }
 
@@ -196,16 +196,16 @@ impl Default for Hub {
 }
 
 impl Published {
-    /// Its text, which is written once, by whoever asks first.
+    /// Returns the text of the event. The first call creates it with `write`.
     pub fn text(&self, write: impl FnOnce(&Published) -> Bytes) -> Bytes {
         self.text.get_or_init(|| write(self)).clone()
     }
 }
 
 impl Subscriber {
-    /// What comes next in the hub it has subscribed to, if it is there. Never waits.
+    /// Returns the next item of the hub, if there is one. Never blocks.
     pub fn next_delivery(&mut self, hub: &Hub) -> Option<Delivery> {
-        let kept = hub.place(self.next).load_full()?;
+        let kept = hub.slot(self.next).load_full()?;
         match kept.id.cmp(&self.next) {
             std::cmp::Ordering::Less => None,
             std::cmp::Ordering::Equal => {
@@ -216,7 +216,7 @@ impl Subscriber {
         }
     }
 
-    /// To the oldest event that is left; its next one was overwritten, so that there is something to skip.
+    /// Skips to the oldest event kept, after the next one was overwritten.
     fn skip(&mut self, hub: &Hub) -> Delivery {
         let oldest = hub.oldest_id().max(self.next + 1);
         let count = oldest - self.next;
@@ -226,12 +226,12 @@ impl Subscriber {
         Delivery::Lost { count, last: oldest - 1 }
     }
 
-    /// Number of the last event that it has read, lost, or came too late for.
+    /// Returns the number of the last event read, lost, or published before the subscription.
     pub fn position(&self) -> u64 {
         self.next - 1
     }
 
-    /// Events it has lost since it subscribed.
+    /// Returns the number of events lost since the subscription.
     pub fn lost(&self) -> u64 {
         self.lost
     }

@@ -1,30 +1,30 @@
-//! `thalweg serve`: collectors as a daemon.
+//! The daemon `thalweg serve`: collectors, controller and HTTP API.
 //!
 //! ```text
 //!   source ──► intake ──► collector ──► events ──► hub ──► subscribers
 //!                 │           ▲
-//!                 └► samples  └── questions, between two batches ◄── api
+//!                 └► samples  └── requests, between two batches ◄── api
 //! ```
 //!
-//! Each collector is a thread that reads one monitor port. What others want of it they ask by its mailbox
-//! ([`collectors::handle`]), which it looks into between two batches; it waits for nobody.
+//! Each collector is a thread that reads one monitor port. Requests arrive in its mailbox ([`collectors::handle`]), which it
+//! reads between two batches. It never waits for a requester.
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
-//! | `config` | the daemon's file, checked whole |
-//! | `daemon`, `parts` | the parts, made together |
-//! | `lifecycle` | whether the daemon is ready, or stops |
-//! | `event`, `names` | what is told without being asked; what hosts and links are called in it |
-//! | `emulation` | a network that is emulated for all collectors together |
-//! | `control` | the controller: sends flows another way |
-//! | `collectors` | threads that measure, and how they are asked; what is known of the network |
-//! | `api` | what it answers over HTTP; `from_json` reads what is asked for |
-//! | `samples`, `records` | samples to capture files, flows to JSON lines |
-//! | `service` | the daemon without its process: opened, started, stopped |
-//! | `run` | the process; `signals`, `watchdog` are what it watches |
-//! | `reload` | what the file says now |
-//! | `plan` | what it would do, for `thalweg check` |
-//! | `supervisor` | what systemd is told |
+//! | `config` | the configuration file |
+//! | `daemon`, `parts` | the parts of the daemon |
+//! | `lifecycle` | readiness and stop |
+//! | `event`, `names` | events, and the names of hosts and links in them |
+//! | `emulation` | one emulated network for all collectors |
+//! | `control` | the controller, which reroutes flows |
+//! | `collectors` | collector threads and requests to them; the network |
+//! | `api` | the HTTP API; `from_json` converts its names |
+//! | `samples`, `records` | capture files of samples, JSON lines of flow records |
+//! | `service` | the daemon as a service: prepare, start, stop |
+//! | `run` | the process, with `signals` and `watchdog` |
+//! | `reload` | reload of the configuration |
+//! | `plan` | a summary for `thalweg check` |
+//! | `supervisor` | notifications to systemd |
 
 pub mod api;
 pub mod clock;

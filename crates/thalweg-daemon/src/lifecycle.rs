@@ -1,35 +1,35 @@
-//! Whether the daemon does what it is for.
+//! Readiness and stop of the daemon.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::collectors::CollectorList;
 
-/// Whether the daemon does what it is for, or is on its way out. Cheap to clone: all clones are the same.
+/// The lifecycle of the daemon. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Lifecycle {
     collectors: CollectorList,
     is_stopping: Arc<AtomicBool>,
 }
 
-/// Whether the daemon does what it is for.
+/// Readiness of the daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
     /// Some collector has not tried to open its source yet.
     Starting,
-    /// Every collector runs, has ended, or has failed and says so.
+    /// Every collector runs, has ended or has failed.
     Ready,
-    /// It is on its way out.
+    /// The daemon is stopping.
     Stopping,
 }
 
 impl Lifecycle {
-    /// That of a daemon with these collectors.
+    /// Creates the lifecycle of a daemon with these collectors.
     pub fn new(collectors: CollectorList) -> Lifecycle {
         Lifecycle { collectors, is_stopping: Arc::default() }
     }
 
-    /// Whether it does what it is for.
+    /// Returns the readiness.
     pub fn readiness(&self) -> Readiness {
         match () {
             () if self.is_stopping() => Readiness::Stopping,
@@ -38,12 +38,12 @@ impl Lifecycle {
         }
     }
 
-    /// Whether it is on its way out.
+    /// Whether the daemon is stopping.
     pub fn is_stopping(&self) -> bool {
         self.is_stopping.load(Ordering::Relaxed)
     }
 
-    /// From now on it is on its way out.
+    /// Marks the daemon as stopping.
     pub fn stop(&self) {
         self.is_stopping.store(true, Ordering::Relaxed);
     }

@@ -1,8 +1,7 @@
-//! Logs: lines on standard error, as text or as JSON.
+//! The log: lines on standard error, as text or as JSON.
 //!
-//! A place in the program that has something to say over and over is held to a number of lines a second; what was held
-//! back is counted, and told once a second in one line. So no packet, however hostile, can fill a disk or slow down a
-//! thread that measures.
+//! Each callsite has a rate limit. Suppressed lines are counted, and reported once per second in one line. Thus hostile packets
+//! cannot fill the disk or slow down a collector thread.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -24,49 +23,49 @@ use tracing_subscriber::{Layer, Registry};
 
 use super::clock::wall_clock;
 
-/// What lines about lines are told under; they are not held back.
-const OWN_TARGET: &str = "thalweg::log";
+/// Target of reports about suppressed lines, which have no rate limit.
+const SUPPRESSION_TARGET: &str = "thalweg::log";
 
-/// How to log.
+/// Options of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogOptions {
-    /// The least important that is told.
+    /// Lowest level to log.
     pub level: LogLevel,
-    /// How lines look.
+    /// Format of lines.
     pub format: LogFormat,
-    /// Lines a second that one place in the program may write.
+    /// Maximum lines per second of one callsite.
     pub lines_per_second: u32,
 }
 
-/// How important a line is.
+/// Severity of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum LogLevel {
-    /// Something does not work.
+    /// Permanent failures.
     Error,
-    /// Something may not be as it is meant to be.
+    /// Failures that are retried, and losses.
     Warn,
-    /// What a person who runs the daemon wants to know.
+    /// Starts, stops and reroutes.
     #[default]
     Info,
-    /// What a person who looks for a fault wants to know.
+    /// Details for debugging.
     Debug,
 }
 
-/// How lines look.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people.
+    /// Text lines.
     #[default]
     Text,
-    /// An object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// What was typed is none of the words that can stand there.
+/// An unknown log level or format.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("expected {0}")]
-pub struct ParseLogWordError(&'static str);
+pub struct ParseLogOptionError(&'static str);
 
 impl Default for LogOptions {
     fn default() -> Self {
@@ -75,27 +74,27 @@ impl Default for LogOptions {
 }
 
 impl FromStr for LogLevel {
-    type Err = ParseLogWordError;
+    type Err = ParseLogOptionError;
 
-    fn from_str(text: &str) -> Result<Self, ParseLogWordError> {
+    fn from_str(text: &str) -> Result<Self, ParseLogOptionError> {
         match text {
             "error" => Ok(LogLevel::Error),
             "warn" => Ok(LogLevel::Warn),
             "info" => Ok(LogLevel::Info),
             "debug" => Ok(LogLevel::Debug),
-            _ => Err(ParseLogWordError("error, warn, info or debug")),
+            _ => Err(ParseLogOptionError("error, warn, info or debug")),
         }
     }
 }
 
 impl FromStr for LogFormat {
-    type Err = ParseLogWordError;
+    type Err = ParseLogOptionError;
 
-    fn from_str(text: &str) -> Result<Self, ParseLogWordError> {
+    fn from_str(text: &str) -> Result<Self, ParseLogOptionError> {
         match text {
             "text" => Ok(LogFormat::Text),
             "json" => Ok(LogFormat::Json),
-            _ => Err(ParseLogWordError("text or json")),
+            _ => Err(ParseLogOptionError("text or json")),
         }
     }
 }
@@ -147,22 +146,22 @@ pub struct Log(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     level: AtomicU8,
-    /// Lines that were held back.
+    /// Suppressed lines.
     suppressed: AtomicU64,
     start: Instant,
-    places: Mutex<Places>,
+    callsites: Mutex<Callsites>,
 }
 
-/// Why there is no log.
+/// The process has a log already.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("this process has a log already")]
+#[error("the log is already installed")]
 pub struct LogError;
 
 impl Log {
-    /// From now on all threads of this process log to standard error.
+    /// Installs the log of this process, on standard error.
     ///
     /// # Errors
-    /// If they log elsewhere already.
+    /// If a log is already installed.
     pub fn install(options: &LogOptions) -> Result<Log, LogError> {
         let log = Log::new(options);
         let subscriber = log.subscriber(options.format, io::stderr);
@@ -175,7 +174,7 @@ impl Log {
             level: AtomicU8::new(options.level as u8),
             suppressed: AtomicU64::new(0),
             start: Instant::now(),
-            places: Mutex::new(Places::new(options.lines_per_second)),
+            callsites: Mutex::new(Callsites::new(options.lines_per_second)),
         }))
     }
 
@@ -189,53 +188,53 @@ impl Log {
             LogFormat::Text => layer.boxed(),
             LogFormat::Json => layer.json().flatten_event(true).with_span_list(false).boxed(),
         };
-        Registry::default().with(layer.with_filter(Gate(self.clone())))
+        Registry::default().with(layer.with_filter(LogFilter(self.clone())))
     }
 
-    /// The least important that is told from now on.
+    /// Sets the lowest level to log.
     pub fn set_level(&self, level: LogLevel) {
         self.0.level.store(level as u8, Ordering::Relaxed);
         tracing::callsite::rebuild_interest_cache();
     }
 
-    /// The least important that is told.
+    /// Returns the lowest level to log.
     pub fn level(&self) -> LogLevel {
         LogLevel::from_number(self.0.level.load(Ordering::Relaxed))
     }
 
-    /// Lines that were held back so far.
+    /// Returns the number of suppressed lines.
     pub fn suppressed(&self) -> u64 {
         self.0.suppressed.load(Ordering::Relaxed)
     }
 
-    /// Tells how many lines each place has had held back; to be called about once a second.
-    pub fn tell_suppressed(&self) {
-        let silenced = self.places().end_of_seconds(self.0.start.elapsed());
-        for (place, lines) in silenced {
-            tracing::warn!(target: OWN_TARGET, place, lines, "log lines suppressed");
+    /// Logs the number of suppressed lines of each callsite. Call it about once per second.
+    pub fn report_suppressed(&self) {
+        let suppressed = self.callsites().take_suppressed(self.0.start.elapsed());
+        for (callsite, lines) in suppressed {
+            tracing::warn!(target: SUPPRESSION_TARGET, callsite, lines, "log lines suppressed");
         }
     }
 
-    fn places(&self) -> MutexGuard<'_, Places> {
-        self.0.places.lock().unwrap_or_else(PoisonError::into_inner)
+    fn callsites(&self) -> MutexGuard<'_, Callsites> {
+        self.0.callsites.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What gets through to the log.
+/// Filters lines by level and rate limit.
 #[derive(Clone, Debug)]
-struct Gate(Log);
+struct LogFilter(Log);
 
-impl<S> Filter<S> for Gate {
+impl<S> Filter<S> for LogFilter {
     fn enabled(&self, metadata: &Metadata<'_>, _: &Context<'_, S>) -> bool {
         *metadata.level() <= self.0.level().filter()
     }
 
     fn event_enabled(&self, event: &Event<'_>, _: &Context<'_, S>) -> bool {
         let metadata = event.metadata();
-        if metadata.target() == OWN_TARGET {
+        if metadata.target() == SUPPRESSION_TARGET {
             return true;
         }
-        let passes = self.0.places().take(metadata, self.0.0.start.elapsed());
+        let passes = self.0.callsites().admit(metadata, self.0.0.start.elapsed());
         if !passes {
             self.0.0.suppressed.fetch_add(1, Ordering::Relaxed);
         }
@@ -247,31 +246,31 @@ impl<S> Filter<S> for Gate {
     }
 }
 
-/// Places in the program that log: as many as are written there, so that their number is bounded.
+/// Rate limits of callsites. Their number is bounded by the source code.
 #[derive(Debug)]
-struct Places {
+struct Callsites {
     lines_per_second: u32,
-    places: HashMap<Identifier, Place>,
+    callsites: HashMap<Identifier, CallsiteState>,
 }
 
 #[derive(Debug)]
-struct Place {
-    /// `file:line`, or the module where it is not known.
+struct CallsiteState {
+    /// `file:line`, or the module if that is unknown.
     name: String,
-    /// The second that is counted.
+    /// The current second.
     second: u64,
     lines: u32,
     suppressed: u64,
 }
 
-impl Places {
-    fn new(lines_per_second: u32) -> Places {
-        Places { lines_per_second, places: HashMap::new() }
+impl Callsites {
+    fn new(lines_per_second: u32) -> Callsites {
+        Callsites { lines_per_second, callsites: HashMap::new() }
     }
 
-    /// Whether a line of this place passes at `now`, a time since any fixed moment.
-    fn take(&mut self, metadata: &Metadata<'_>, now: Duration) -> bool {
-        let place = self.places.entry(metadata.callsite()).or_insert_with(|| Place {
+    /// Counts a line of a callsite, and returns whether it passes. `now` is relative to a fixed instant.
+    fn admit(&mut self, metadata: &Metadata<'_>, now: Duration) -> bool {
+        let callsite = self.callsites.entry(metadata.callsite()).or_insert_with(|| CallsiteState {
             name: match (metadata.file(), metadata.line()) {
                 (Some(file), Some(line)) => format!("{file}:{line}"),
                 _ => metadata.target().to_owned(),
@@ -280,27 +279,29 @@ impl Places {
             lines: 0,
             suppressed: 0,
         });
-        if place.second != now.as_secs() {
-            (place.second, place.lines) = (now.as_secs(), 0);
+        if callsite.second != now.as_secs() {
+            (callsite.second, callsite.lines) = (now.as_secs(), 0);
         }
-        let passes = place.lines < self.lines_per_second;
-        place.lines = place.lines.saturating_add(1);
-        place.suppressed += u64::from(!passes);
+        let passes = callsite.lines < self.lines_per_second;
+        callsite.lines = callsite.lines.saturating_add(1);
+        callsite.suppressed += u64::from(!passes);
         passes
     }
 
-    /// Places that had lines held back in seconds before `now`, and how many; in the order of their names.
-    fn end_of_seconds(&mut self, now: Duration) -> Vec<(String, u64)> {
-        let over =
-            self.places.values_mut().filter(|place| place.suppressed > 0 && place.second < now.as_secs());
-        let mut silenced: Vec<_> =
-            over.map(|place| (place.name.clone(), std::mem::take(&mut place.suppressed))).collect();
-        silenced.sort();
-        silenced
+    /// Returns and clears the suppressed lines of seconds before `now`, by callsite in the order of names.
+    fn take_suppressed(&mut self, now: Duration) -> Vec<(String, u64)> {
+        let over = self
+            .callsites
+            .values_mut()
+            .filter(|callsite| callsite.suppressed > 0 && callsite.second < now.as_secs());
+        let mut suppressed: Vec<_> =
+            over.map(|callsite| (callsite.name.clone(), std::mem::take(&mut callsite.suppressed))).collect();
+        suppressed.sort();
+        suppressed
     }
 }
 
-/// Times of lines, to the nanosecond.
+/// Formats the time of lines, in nanoseconds.
 struct WallClock;
 
 impl FormatTime for WallClock {
@@ -313,7 +314,7 @@ impl FormatTime for WallClock {
 mod tests {
     use super::*;
 
-    /// Lines as they are written.
+    /// Captures written lines.
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);
 
@@ -344,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_text_has_time_level_message_and_fields() {
+    fn a_text_line_has_time_level_message_and_fields() {
         let lines = logged(LogOptions::default(), |_| tracing::info!(collector = "tor0", "running"));
         assert_eq!(lines.len(), 1, "{lines:?}");
         let rest = lines[0].split_once('Z').unwrap().1;
@@ -352,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_json_is_one_object_with_the_fields_at_its_top() {
+    fn a_json_line_is_one_flat_object() {
         let options = LogOptions { format: LogFormat::Json, ..LogOptions::default() };
         let lines = logged(options, |_| tracing::warn!(packets = 3, "dropped\nand \"quoted\""));
         let line: serde_json::Value = serde_json::from_str(&lines[0]).unwrap();
@@ -361,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn the_level_changes_while_it_runs() {
+    fn the_level_can_change_at_run_time() {
         let lines = logged(LogOptions::default(), |log| {
             for level in [LogLevel::Info, LogLevel::Debug, LogLevel::Error] {
                 log.set_level(level);
@@ -374,10 +375,10 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_repeats_itself_is_held_to_its_lines_a_second_and_others_are_not() {
+    fn each_callsite_has_its_own_rate_limit() {
         let options = LogOptions { lines_per_second: 3, ..LogOptions::default() };
         let lines = logged(options, |log| {
-            // Two seconds at most pass while this runs.
+            // This takes at most two seconds.
             (0..1_000).for_each(|number| tracing::warn!(number, "again"));
             tracing::warn!("once");
             assert!((991..=997).contains(&log.suppressed()), "{}", log.suppressed());
@@ -387,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_held_back_is_told_when_its_second_is_over() {
+    fn suppressed_lines_are_reported_after_their_second() {
         static HERE: tracing::callsite::DefaultCallsite = {
             static METADATA: Metadata<'static> = tracing::metadata! {
                 name: "here", target: "here", level: tracing::Level::INFO, fields: &[], callsite: &HERE,
@@ -396,12 +397,12 @@ mod tests {
             tracing::callsite::DefaultCallsite::new(&METADATA)
         };
         let metadata = tracing::Callsite::metadata(&HERE);
-        let mut places = Places::new(2);
-        let mut passed = |millis| places.take(metadata, Duration::from_millis(millis));
+        let mut callsites = Callsites::new(2);
+        let mut passed = |millis| callsites.admit(metadata, Duration::from_millis(millis));
         assert_eq!([5_000, 5_100, 5_200, 5_900, 6_000].map(&mut passed), [true, true, false, false, true]);
-        assert_eq!(places.end_of_seconds(Duration::from_millis(6_500)), []);
-        let told = places.end_of_seconds(Duration::from_millis(7_000));
-        assert!(matches!(&told[..], [(name, 2)] if name.contains("log.rs")), "{told:?}");
-        assert_eq!(places.end_of_seconds(Duration::from_millis(9_000)), []);
+        assert_eq!(callsites.take_suppressed(Duration::from_millis(6_500)), []);
+        let suppressed = callsites.take_suppressed(Duration::from_millis(7_000));
+        assert!(matches!(&suppressed[..], [(name, 2)] if name.contains("log.rs")), "{suppressed:?}");
+        assert_eq!(callsites.take_suppressed(Duration::from_millis(9_000)), []);
     }
 }

@@ -1,19 +1,18 @@
-//! Everything that is counted, in Prometheus' text format (version 0.0.4).
+//! Metrics in the Prometheus text format (version 0.0.4).
 //!
-//! One table has all metrics: what they are called, what they mean, and where they come from. The page that scrapers
-//! read is written from it, and so is the reference; a test holds the dashboard to it. Names are those of Prometheus'
-//! conventions: the program first, base units, `_total` for what only grows.
+//! One table defines name, labels, help text and source of each metric. The exposition and the reference are generated from it, and a
+//! test checks the dashboard against it. Names follow Prometheus conventions: program name first, base units, `_total` for counters.
 //!
-//! `thalweg collect` has a table of its own, and writes it by the same means.
+//! `thalweg collect` has its own table, and uses the same exposition.
 //!
-//! A scrape asks each collector two questions. One that does not answer in time has only the metrics that need no
-//! answer, and is counted in `thalweg_questions_late_total`.
+//! A scrape sends two requests to each collector. A collector that times out has only the metrics that need no request, and is
+//! counted in `thalweg_collector_requests_timed_out_total`.
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
 //! | `table` | all metrics |
 //! | `text` | the text format |
-//! | `reference` | the table as a page |
+//! | `reference` | the reference page |
 
 mod reference;
 mod table;
@@ -35,33 +34,33 @@ pub use text::Samples;
 use super::collectors::{CollectorCounters, CollectorHandle};
 use super::parts::Parts;
 
-/// Something that is counted, of an `S` that has all counts.
+/// A metric, read from a snapshot `S`.
 #[derive(Debug)]
 pub struct Metric<S: 'static = Snapshot> {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// How its values are meant.
+    /// Type.
     pub kind: Kind,
-    /// What it means.
+    /// Help text.
     pub help: &'static str,
-    /// What its values are told apart by.
+    /// Names of its labels.
     pub labels: &'static [&'static str],
-    /// Its values.
+    /// Writes its samples.
     pub read: fn(&S, &mut Samples<'_>),
 }
 
-/// How values of a metric are meant.
+/// Type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Only grows, until the daemon is started anew.
+    /// Only increases until the program restarts.
     Counter,
-    /// Is what it is now.
+    /// A current value.
     Gauge,
-    /// Counts by size.
+    /// Counts by bucket.
     Histogram,
 }
 
-/// Everything that is counted, at about one moment.
+/// A snapshot of everything that metrics read.
 #[derive(Debug)]
 pub struct Snapshot {
     parts: Parts,
@@ -69,14 +68,14 @@ pub struct Snapshot {
     collectors: Vec<CollectorSnapshot>,
 }
 
-/// What the API has answered and refused.
+/// Counters of the API.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApiCounts {
     /// Requests and connections.
     pub http: Counts,
-    /// Subscribers now.
+    /// Current subscribers.
     pub subscribers: u64,
-    /// Lines that the log has held back.
+    /// Suppressed log lines.
     pub log_suppressed: u64,
 }
 
@@ -88,7 +87,7 @@ struct CollectorSnapshot {
 }
 
 impl Kind {
-    /// As in the text format.
+    /// Returns the name in the text format.
     pub const fn name(self) -> &'static str {
         match self {
             Kind::Counter => "counter",
@@ -99,29 +98,29 @@ impl Kind {
 }
 
 impl Snapshot {
-    /// What was sent as IPFIX, if anything is to be.
-    fn exported(&self) -> Option<(&Destination, &ExportCounters)> {
-        self.parts.handed_on.as_ref()?.export()
+    /// Returns the statistics of the IPFIX export, if configured.
+    fn ipfix_export(&self) -> Option<(&Destination, &ExportCounters)> {
+        self.parts.export_ledger.as_ref()?.export()
     }
 
-    /// What was kept as Parquet, if anything is to be.
-    fn kept(&self) -> Option<Statistics> {
-        self.parts.handed_on.as_ref()?.store()
+    /// Returns the statistics of the Parquet store, if configured.
+    fn flow_store(&self) -> Option<Statistics> {
+        self.parts.export_ledger.as_ref()?.store()
     }
 
-    /// Asks all collectors; `patience` is how long the next of them may take.
-    pub fn take(parts: &Parts, api: &ApiCounts, patience: impl Fn() -> Duration) -> Snapshot {
+    /// Queries all collectors. `timeout` returns the timeout of the next one.
+    pub fn take(parts: &Parts, api: &ApiCounts, timeout: impl Fn() -> Duration) -> Snapshot {
         let collectors = parts.collectors.all().into_iter().map(|handle| {
-            let counters = handle.counters(patience()).ok().map(|asked| asked.value);
-            // One that is silent now will be silent in a moment.
-            let links = counters.as_ref().and_then(|_| handle.links(patience()).ok());
-            CollectorSnapshot { handle, counters, links: links.map(|asked| asked.value).unwrap_or_default() }
+            let counters = handle.counters(timeout()).ok().map(|reply| reply.value);
+            // After one timeout, a second request would time out too.
+            let links = counters.as_ref().and_then(|_| handle.links(timeout()).ok());
+            CollectorSnapshot { handle, counters, links: links.map(|reply| reply.value).unwrap_or_default() }
         });
         Snapshot { parts: parts.clone(), api: api.clone(), collectors: collectors.collect() }
     }
 }
 
-/// The page that scrapers read, of these metrics.
+/// Returns the exposition of a table of metrics.
 pub fn exposition<S>(metrics: &[Metric<S>], snapshot: &S) -> String {
     let mut page = String::new();
     for metric in metrics {

@@ -1,4 +1,4 @@
-//! What the numbers of hosts and links are called.
+//! Names of hosts and links by number.
 
 use thalweg_control::Pair;
 use thalweg_control::routes::{LinkNumber, Paths};
@@ -8,14 +8,14 @@ use thalweg_network::{EndpointId, Node};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
     hosts: Vec<String>,
-    /// By host, the switch that it is at.
+    /// By host, the name of its switch.
     switches: Vec<String>,
-    /// By number; as the API has them.
+    /// By link number, in the API's format.
     links: Vec<String>,
 }
 
 impl Names {
-    /// Those of the network that paths are of.
+    /// Returns the names of the network of `paths`.
     pub fn of(paths: &Paths) -> Names {
         let topology = paths.topology();
         let switch = |host| topology.name(Node::Router(topology.router_of(host))).to_owned();
@@ -30,22 +30,22 @@ impl Names {
         }
     }
 
-    /// A host; nothing if it is not there any more.
+    /// Returns the name of a host; empty if it no longer exists.
     pub fn host(&self, host: EndpointId) -> &str {
         self.hosts.get(host.index()).map_or("", String::as_str)
     }
 
-    /// The switch that a host is at.
+    /// Returns the switch of a host; empty if the host no longer exists.
     pub fn switch(&self, host: EndpointId) -> &str {
         self.switches.get(host.index()).map_or("", String::as_str)
     }
 
-    /// A link: `SWITCH:pPORT:out`.
+    /// Returns the name of a link: `SWITCH:pPORT:out`.
     pub fn link(&self, link: LinkNumber) -> &str {
         self.links.get(link.0 as usize).map_or("", String::as_str)
     }
 
-    /// `h0 > h8`
+    /// Returns a pair in the format `h0 > h8`.
     pub fn pair(&self, pair: Pair) -> String {
         format!("{} > {}", self.host(pair.source), self.host(pair.destination))
     }

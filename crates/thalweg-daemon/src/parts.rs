@@ -1,4 +1,4 @@
-//! What the API answers from and changes, and metrics count: parts of the daemon.
+//! The parts of the daemon that the API and metrics use.
 
 use std::sync::Arc;
 
@@ -12,29 +12,29 @@ use crate::hub::Hub;
 use crate::lifecycle::Lifecycle;
 use crate::samples::Dumps;
 
-/// Parts of the daemon.
+/// The parts of the daemon that the API and metrics use.
 #[derive(Clone, Debug)]
 pub struct Parts {
-    /// When the daemon was started, by the clock of its machine.
+    /// Start time of the daemon, by the clock of this machine.
     pub started: Timestamp,
-    /// Where events are told.
+    /// The event hub.
     pub hub: Arc<Hub>,
     /// The collectors.
     pub collectors: CollectorList,
-    /// The network, and how new versions of it are taken up.
+    /// The network.
     pub network: Network,
-    /// How samples are written to files, and what came of it.
+    /// The dumps of samples.
     pub dumps: Arc<Dumps>,
-    /// Whether the daemon does what it is for.
+    /// Readiness and stop.
     pub lifecycle: Lifecycle,
-    /// The controller, if there is one.
+    /// The controller, if any.
     pub control: Option<Control>,
-    /// What became of flows that are sent or kept; `None` if none are.
-    pub handed_on: Option<Arc<HandoffStatus>>,
+    /// Statistics of exported flow records; `None` without an export.
+    pub export_ledger: Option<Arc<HandoffStatus>>,
 }
 
 impl Parts {
-    /// The version of the program.
+    /// Returns the version of the program.
     pub const fn version(&self) -> &'static str {
         env!("CARGO_PKG_VERSION")
     }
@@ -47,7 +47,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::config::SampleOptions;
 
-    /// Those of a daemon without collectors and without a network.
+    /// Returns the parts of a daemon without collectors and without a network.
     pub(crate) fn parts() -> Parts {
         let collectors = CollectorList::default();
         let network = Network::new(None, DEFAULT_SETTLE, collectors.clone());
@@ -57,7 +57,7 @@ pub(crate) mod tests {
             dumps: Arc::new(Dumps::new(SampleOptions::default(), collectors.clone(), network.clone())),
             lifecycle: Lifecycle::new(collectors.clone()),
             control: None,
-            handed_on: None,
+            export_ledger: None,
             network,
             collectors,
         }

@@ -1,4 +1,4 @@
-//! What the daemon would do: a line for each part, for `thalweg check`.
+//! A summary of what the daemon would do, for `thalweg check`.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -7,10 +7,10 @@ use super::collectors::describe_source;
 use super::config::{CollectorConfig, Config, SourceConfig, interfaces_in};
 use thalweg_http::access::Access;
 
-/// What the daemon would do with this configuration.
+/// Returns a summary of a configuration: one line per part.
 ///
 /// # Errors
-/// If tokens or certificates cannot be used.
+/// If tokens or certificates are invalid.
 pub fn describe(config: &Config) -> anyhow::Result<String> {
     let access = Access::new(&config.access)?;
     let mut text = format!("{}: OK\n", config.file);
@@ -24,7 +24,7 @@ pub fn describe(config: &Config) -> anyhow::Result<String> {
             state.topology().endpoints().len(),
             state.topology().links().len()
         ),
-        None => writeln!(text, "network: not known: flows have rates, but no ports, and links are not known"),
+        None => writeln!(text, "network: unknown: flows have rates but no ports, and no link utilisation"),
     };
     for collector in &config.collectors {
         let _ = writeln!(text, "{}", line(collector, config));
@@ -32,13 +32,13 @@ pub fn describe(config: &Config) -> anyhow::Result<String> {
     if let Some(folder) = &config.samples.folder {
         let names: Vec<&str> = config.samples.triggers.iter().map(|trigger| trigger.name()).collect();
         let when = if names.is_empty() { String::new() } else { format!(", and on {}", names.join(", ")) };
-        let _ = writeln!(text, "samples: to {} on SIGUSR1 and when the API is asked{when}", folder.display());
+        let _ = writeln!(text, "samples: written to {} on SIGUSR1 and by the API{when}", folder.display());
     }
     if let Some(file) = &config.records {
-        let _ = writeln!(text, "records: to {}", file.display());
+        let _ = writeln!(text, "records: written to {}", file.display());
     }
     if let Some(folder) = &config.flow_export.folder {
-        let _ = writeln!(text, "flows: kept in {}", folder.display());
+        let _ = writeln!(text, "flows: stored in {}", folder.display());
     }
     if let Some(export) = &config.flow_export.export {
         let _ = writeln!(text, "flows: sent as IPFIX to {}", export.destination);
@@ -46,12 +46,12 @@ pub fn describe(config: &Config) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// `tor0: interface eth1 (AF_PACKET, since ...), switch tor0 with 5 ports, 2 rules on 10 links`.
+/// Returns the line of a collector: `tor0: interface eth1 (AF_PACKET, since ...), switch tor0 with 5 ports; ...`.
 fn line(collector: &CollectorConfig, config: &Config) -> String {
     let mut text =
-        format!("{}: {} ({})", collector.name, collector.source.in_words(), how(&collector.source));
+        format!("{}: {} ({})", collector.name, collector.source.description(), how(&collector.source));
     let state = config.network.state.as_ref().map(|(_, state)| &**state);
-    // Whether it fits into the network has been checked.
+    // The configuration has been checked against the network.
     if let (Some(state), Ok(options)) = (state, collector.options(state)) {
         let ports = state.topology().ports(options.router);
         let _ = write!(text, ", switch {} with {ports} ports", collector.switch);
@@ -59,7 +59,7 @@ fn line(collector: &CollectorConfig, config: &Config) -> String {
             let links = rule.links.as_ref().map_or(2 * ports, Vec::len);
             let _ = write!(
                 text,
-                "; {links} links told of from {} on, until {}",
+                "; {links} links: alerts at {} utilisation, clears at {}",
                 percent(config.upper),
                 percent(config.lower)
             );
@@ -78,25 +78,25 @@ fn percent(share: f64) -> String {
     format!("{} %", share * 100.0)
 }
 
-/// How packets would come, and why so; or that they would not, now.
+/// Describes how a source would be read, and whether it exists.
 fn how(source: &SourceConfig) -> String {
-    let missing = |path: &Path| if path.exists() { "" } else { "; there is no such file now" };
+    let missing = |path: &Path| if path.exists() { "" } else { "; the file does not exist now" };
     let pace = |speed: &Option<f64>| match speed {
-        Some(speed) => format!("at {speed} times its pace"),
+        Some(speed) => format!("at {speed} times real time"),
         None => "as fast as possible".to_owned(),
     };
     match source {
         SourceConfig::Interface { name, namespace, .. } => {
-            // What cannot be looked into is told by how packets would come.
+            // If the namespace cannot be entered, the backend description contains the error.
             let known = interfaces_in(namespace.as_ref());
             let is_there = known.map_or(true, |known| known.contains(name));
             format!(
                 "{}{}",
                 describe_source(source),
-                if is_there { "" } else { "; there is no such interface now" }
+                if is_there { "" } else { "; the interface does not exist now" }
             )
         }
-        SourceConfig::Port { .. } => "emulated with the others".to_owned(),
+        SourceConfig::Port { .. } => "shared emulation".to_owned(),
         SourceConfig::File { path, speed } if path == Path::new("-") => pace(speed),
         SourceConfig::File { path, speed } => format!("{}{}", pace(speed), missing(path)),
         SourceConfig::Emulation { experiment, speed, .. } => {

@@ -1,9 +1,7 @@
-//! Records of flows as they end: written, a JSON line each, as `thalweg watch --json --flows` has them, with the
-//! collector's name; and handed on, as IPFIX and into Parquet.
+//! Flow records of ended flows: JSON lines as of `thalweg watch --json --flows` with the name of the collector, IPFIX and Parquet.
 //!
-//! Lines are gathered and written together, [`GATHERED`] bytes or [`LONGEST_WAIT`] after the first of them. A line that
-//! cannot be written is lost, and counted for its collector; what follows is tried again. A line that was written in
-//! part is ended before the next.
+//! Lines are buffered, and written after [`FLUSH_BYTES`] or [`MAX_DELAY`]. A line that cannot be written is lost and counted for
+//! its collector; later lines are written again. A partly written line is terminated before the next.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -17,18 +15,18 @@ use thalweg_records::handoff::{Handoff, HandoffStatus};
 use thalweg_records::metered::Meter;
 
 use super::clock::wall_clock;
-use super::collectors::Tallies;
+use super::collectors::CollectorStats;
 use super::collectors::sinks::Records;
 use thalweg_watch::json::FlowLine;
 
-/// How long a line waits in memory at most.
-const LONGEST_WAIT: Duration = Duration::from_millis(500);
+/// Maximum delay of a line in the buffer.
+const MAX_DELAY: Duration = Duration::from_millis(500);
 
-/// How often time passes for what is handed on.
+/// Interval of ticks for IPFIX and Parquet.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Bytes that are written without waiting for more.
-const GATHERED: usize = 64 << 10;
+/// Buffered bytes at which lines are written.
+const FLUSH_BYTES: usize = 64 << 10;
 
 #[derive(Serialize)]
 struct Line<'a> {
@@ -38,29 +36,29 @@ struct Line<'a> {
     flow: FlowLine,
 }
 
-/// Opens the file to which lines are added.
+/// Opens a file for appending.
 ///
 /// # Errors
-/// If it cannot be.
+/// If the file cannot be opened.
 pub(super) fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).open(path)
 }
 
-/// Writes records to a file and hands them on, if there is one and the other, until all collectors have gone.
+/// Writes records to a file and exports them, as configured, until all senders are gone.
 pub(super) fn write(file: Option<impl Write>, mut handoff: Option<Handoff>, records: &Receiver<Records>) {
     let mut writer = file.map(JsonWriter::new);
-    let mut due = Instant::now() + LONGEST_WAIT;
+    let mut due = Instant::now() + MAX_DELAY;
     loop {
         let received = records.recv_deadline(due.min(Instant::now() + TICK));
         match &received {
             Ok(records) => {
                 if let Some(handoff) = &mut handoff {
-                    // It is the collectors who wait, or who lose what finds no room on its way here, and count it.
+                    // A full queue makes collectors wait, or lose and count records.
                     handoff.send(&records.records, &Meter::default(), true, wall_clock());
                 }
                 match &mut writer {
                     Some(writer) => writer.add(records),
-                    None => records.records.iter().for_each(|_| records.tallies.note_record(true)),
+                    None => records.records.iter().for_each(|_| records.stats.note_record(true)),
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -71,27 +69,27 @@ pub(super) fn write(file: Option<impl Write>, mut handoff: Option<Handoff>, reco
         }
         let is_due = due <= Instant::now();
         if let Some(writer) = &mut writer
-            && (is_due || writer.text.len() >= GATHERED)
+            && (is_due || writer.text.len() >= FLUSH_BYTES)
         {
             writer.write();
         }
         if is_due {
-            due = Instant::now() + LONGEST_WAIT;
+            due = Instant::now() + MAX_DELAY;
         }
     }
     if let Some(writer) = &mut writer {
         writer.write();
     }
     if let Some(handoff) = handoff {
-        tell_rest(&handoff.finish(wall_clock()));
+        log_summary(&handoff.finish(wall_clock()));
     }
 }
 
-/// Says what was not handed on before the daemon ends.
-fn tell_rest(ledger: &HandoffStatus) {
-    if let Some((destination, tallies)) = ledger.export() {
-        let (sent, lost) = (tallies.sent().flow_records, tallies.total_not_sent().flow_records);
-        let trouble = tallies.last_error().unwrap_or_default();
+/// Logs what was exported and lost.
+fn log_summary(ledger: &HandoffStatus) {
+    if let Some((destination, stats)) = ledger.export() {
+        let (sent, lost) = (stats.sent().flow_records, stats.total_not_sent().flow_records);
+        let trouble = stats.last_error().unwrap_or_default();
         match lost {
             0 => tracing::info!(%destination, sent, "flows exported"),
             _ => tracing::warn!(%destination, sent, lost, trouble, "flow export incomplete"),
@@ -107,36 +105,36 @@ fn tell_rest(ledger: &HandoffStatus) {
     }
 }
 
-/// Lines that wait to be written.
+/// A writer of JSON lines with a buffer.
 struct JsonWriter<W> {
     out: W,
     text: Vec<u8>,
-    /// Where each line ends, and where it is counted.
-    lines: Vec<(usize, Arc<Tallies>)>,
-    /// Whether what was written last ended within a line.
-    is_torn: bool,
+    /// The end of each line in the buffer, and the counters of its collector.
+    lines: Vec<(usize, Arc<CollectorStats>)>,
+    /// Whether the last write ended within a line.
+    ends_within_line: bool,
     has_failed: bool,
 }
 
 impl<W: Write> JsonWriter<W> {
     fn new(out: W) -> JsonWriter<W> {
-        JsonWriter { out, text: Vec::new(), lines: Vec::new(), is_torn: false, has_failed: false }
+        JsonWriter { out, text: Vec::new(), lines: Vec::new(), ends_within_line: false, has_failed: false }
     }
 
     fn add(&mut self, records: &Records) {
-        if self.is_torn && self.text.is_empty() {
+        if self.ends_within_line && self.text.is_empty() {
             self.text.push(b'\n');
         }
         for record in &records.records {
             let line = Line { r#type: "flow", collector: &records.collector, flow: FlowLine::from(record) };
-            // Memory takes everything, and the line is of types that JSON has.
+            // Writing to memory cannot fail, and all types can be serialised.
             let _ = serde_json::to_writer(&mut self.text, &line);
             self.text.push(b'\n');
-            self.lines.push((self.text.len(), Arc::clone(&records.tallies)));
+            self.lines.push((self.text.len(), Arc::clone(&records.stats)));
         }
     }
 
-    /// Writes all lines, or as many as can be.
+    /// Writes all buffered lines, or as many as possible.
     fn write(&mut self) {
         let mut written = 0;
         let result = loop {
@@ -151,17 +149,17 @@ impl<W: Write> JsonWriter<W> {
             }
         };
         if let Some(last) = written.checked_sub(1) {
-            self.is_torn = self.text[last] != b'\n';
+            self.ends_within_line = self.text[last] != b'\n';
         }
-        for (end, tallies) in self.lines.drain(..) {
-            tallies.note_record(end <= written);
+        for (end, stats) in self.lines.drain(..) {
+            stats.note_record(end <= written);
         }
         self.text.clear();
-        self.tell(result);
+        self.log_transition(result);
     }
 
-    /// Tells when writing begins to fail, and when it goes on.
-    fn tell(&mut self, result: io::Result<()>) {
+    /// Logs the first failure, and the recovery.
+    fn log_transition(&mut self, result: io::Result<()>) {
         match &result {
             Err(error) if !self.has_failed => tracing::error!(%error, "cannot write records"),
             Ok(()) if self.has_failed => tracing::info!("writing records again"),

@@ -1,9 +1,8 @@
-//! Reload (SIGHUP): the file is read and checked whole; one that is wrong changes nothing, and the log says why.
+//! Reload of the configuration (SIGHUP). The whole file is checked first. An invalid file changes nothing and is logged.
 //!
-//! What can change is listed in `docs/guides/collector.md`; what cannot is told in the log, and waits for the next start.
+//! `docs/guides/collector.md` lists the keys that can change. Other changes are logged, and require a restart.
 //!
-//! It has a thread of its own: files may be slow to read, and collectors to change. Neither what measures nor what
-//! tells the watchdog waits for it.
+//! Reloads have a thread of their own, because files and collectors may be slow. Neither collectors nor the watchdog wait for it.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,51 +19,51 @@ use super::signals::{Signals, TICK};
 use super::supervisor::Supervisor;
 use thalweg_http::access::Access;
 
-/// How often the log says what it held back.
+/// Interval of reports about suppressed log lines.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What takes up what the file says.
+/// Applies changes of the configuration.
 pub(super) struct Reloader {
     pub(super) path: PathBuf,
-    /// What the daemon was started with: some of it stays.
+    /// The configuration at the start, for keys that require a restart.
     pub(super) at_start: Config,
     pub(super) config: Config,
     pub(super) daemon: Daemon,
     pub(super) access: Arc<Access>,
     pub(super) log: Log,
-    /// Held while collectors change: who stops them has to wait for that.
+    /// Locked while collectors change, so that a stop waits for it.
     pub(super) fleet: Arc<Mutex<Fleet>>,
     pub(super) supervisor: Arc<Supervisor>,
 }
 
 impl Reloader {
-    /// Goes on until the daemon is to stop. Also says what the log held back, as writing that may take a while too.
-    pub(super) fn go(mut self, signals: &Signals) {
+    /// Runs until the daemon stops. Also reports suppressed log lines, since writing them may block too.
+    pub(super) fn run(mut self, signals: &Signals) {
         let mut logged_at = Instant::now();
-        while !signals.say_stop() {
+        while !signals.stop_requested() {
             std::thread::sleep(TICK);
-            if signals.say_reload() {
-                self.supervisor.reloads();
+            if signals.take_reload_request() {
+                self.supervisor.notify_reloading();
                 self.reload();
-                self.supervisor.is_ready(&self.daemon.status());
+                self.supervisor.notify_ready(&self.daemon.status());
             }
             if logged_at.elapsed() >= LOG_INTERVAL {
                 logged_at = Instant::now();
-                self.log.tell_suppressed();
+                self.log.report_suppressed();
             }
         }
     }
 
-    /// Takes up what the file says now; if it is wrong, nothing changes.
+    /// Applies the file. If it is invalid, nothing changes.
     fn reload(&mut self) {
-        let config = match self.check_anew() {
+        let config = match self.load() {
             Ok(config) => config,
             Err(error) => {
                 tracing::error!("invalid configuration, nothing changed: {error:#}");
                 return;
             }
         };
-        for key in self.waits_for_restart(&config) {
+        for key in self.keys_requiring_restart(&config) {
             tracing::warn!(key, "change requires a restart");
         }
         self.log.set_level(config.log.level);
@@ -91,16 +90,15 @@ impl Reloader {
         self.config = config;
     }
 
-    /// Reads and checks everything that can be wrong before anything is changed; tokens and certificates are the last
-    /// that is checked and the first that changes.
-    fn check_anew(&self) -> anyhow::Result<Config> {
+    /// Reads and checks everything before any change. Tokens and certificates are checked last, and applied first.
+    fn load(&self) -> anyhow::Result<Config> {
         let config = Config::load(&self.path)?;
         let before = self.config.network.state.as_ref().map(|(_, state)| state);
         match &config.network.state {
             Some((path, state)) if before != Some(state) => {
                 self.daemon.network_versions().check(state).with_context(|| path.display().to_string())?;
             }
-            // The network stays as it is, which may be as the API was told since.
+            // The network stays as it is. The API may have changed it since.
             _ => {
                 let versions = self.daemon.network();
                 let state = versions.as_ref().map(|versions| &*versions.newest().state);
@@ -110,15 +108,15 @@ impl Reloader {
             }
         }
         if config.emulation != self.at_start.emulation {
-            bail!("[emulate] has changed, which it cannot while the daemon runs: start it again");
+            bail!("a change of [emulate] requires a restart");
         }
         check_privileges(&self.config, &config, can_capture())?;
         self.access.reload(&config.access)?;
         Ok(config)
     }
 
-    /// Keys that have changed and take no effect while the daemon runs.
-    fn waits_for_restart(&self, new: &Config) -> Vec<&'static str> {
+    /// Returns the changed keys that require a restart.
+    fn keys_requiring_restart(&self, new: &Config) -> Vec<&'static str> {
         let old = &self.at_start;
         let changes = [
             ("api.listen", old.access.listen != new.access.listen),
@@ -138,16 +136,16 @@ impl Reloader {
     }
 }
 
-/// Without the capability no interface can be opened that is not open already: better said than tried for ever.
+/// Refuses new interfaces if the capability to open them is missing, instead of retrying them without end.
 fn check_privileges(old: &Config, new: &Config, can_capture: bool) -> anyhow::Result<()> {
     let is_open = |new: &CollectorConfig| old.collectors.iter().any(|old| old.has_same_source(new));
     let needs = new.collectors.iter().find(|collector| collector.source.is_live() && !is_open(collector));
     match needs {
         Some(collector) if !can_capture => bail!(
-            "collector {}: {} cannot be opened while the daemon runs, since it has no CAP_NET_RAW any more. Start it again; \
-             to add interfaces by a reload, it has to be started with one, and with process.keep_capabilities",
+            "collector {}: cannot open {} without CAP_NET_RAW: restart the daemon. A reload can add interfaces if the daemon was \
+             started with one, and with process.keep_capabilities",
             collector.name,
-            collector.source.in_words(),
+            collector.source.description(),
         ),
         _ => Ok(()),
     }
@@ -165,20 +163,20 @@ mod tests {
     }
 
     #[test]
-    fn without_the_capability_only_interfaces_that_are_open_can_be_in_the_file() {
+    fn new_interfaces_require_the_capability() {
         let (eth1, eth2) = ("interface = \"eth1\"", "interface = \"eth2\"");
         let (file, other) = (("f", "file = \"f.pcap\""), ("g", "file = \"g.pcap\""));
         let old = config(&[("a", eth1), file]);
         let check = |new: &[(&str, &str)], can| check_privileges(&old, &config(new), can);
-        let ruled = "interface = \"eth1\"\nsmoothing = \"2ms\"";
-        for allowed in [&[("a", eth1), other][..], &[("a", ruled)], &[file]] {
+        let smoothed = "interface = \"eth1\"\nsmoothing = \"2ms\"";
+        for allowed in [&[("a", eth1), other][..], &[("a", smoothed)], &[file]] {
             check(allowed, false).unwrap();
         }
         let filtered = "interface = \"eth1\"\nfilter = \"tcp\"";
         for refused in [[("a", eth1), ("b", eth2)], [("a", eth2), file], [("a", filtered), file]] {
             check(&refused, true).unwrap();
             let error = check(&refused, false).unwrap_err().to_string();
-            assert!(error.contains("has no CAP_NET_RAW any more. Start it again"), "{error}");
+            assert!(error.contains("without CAP_NET_RAW: restart the daemon"), "{error}");
         }
     }
 }

@@ -1,13 +1,13 @@
-//! The daemon's life: start, run, stop.
+//! The daemon process: start, run, stop.
 //!
-//! **Start.** The file is checked whole; interfaces are opened; privileges go; then threads begin. A source that cannot
-//! be opened does not keep the others from starting.
+//! **Start.** The file is checked, interfaces are opened, privileges are dropped, then threads start. A source that cannot be opened
+//! does not affect the others.
 //!
-//! **Run.** The thread that tells systemd that all is well does nothing that may take long: reloads ([`super::reload`]) and
-//! dumps have threads of their own.
+//! **Run.** The main thread notifies systemd's watchdog and never blocks. Reloads ([`super::reload`]) and dumps have threads of their
+//! own.
 //!
-//! **Stop** (SIGTERM, SIGINT). Collectors hand on their flows and windows, records are written. What is not done within
-//! [`STOP_LIMIT`](super::service::STOP_LIMIT) is told and left. A second signal ends the process at once.
+//! **Stop** (SIGTERM, SIGINT). Collectors export their flows and windows, and records are written. After
+//! [`STOP_LIMIT`](super::service::STOP_LIMIT) the process logs what is unfinished, and ends. A second signal ends it immediately.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,27 +22,27 @@ use super::lifecycle::Readiness;
 use super::log::{Log, LogLevel};
 use super::reload::Reloader;
 use super::samples;
-use super::service::{Opened, Service, thread};
+use super::service::{PreparedService, Service, spawn_thread};
 use super::signals::{Signals, TICK};
 use super::supervisor::Supervisor;
 use super::watchdog::Watchdog;
 
-/// Runs the daemon until it is told to stop. `verbose` overrides the log level of the file until the next reload.
+/// Runs the daemon until a stop signal. `verbose` overrides the log level of the file until the next reload.
 ///
 /// # Errors
-/// If it cannot start: the file is wrong, the API cannot listen, memory does not suffice.
+/// If the daemon cannot start: the file is invalid, the API cannot listen, or memory does not suffice.
 pub fn run(path: &Path, verbose: bool) -> anyhow::Result<()> {
     let mut config = Config::load(path)?;
     if verbose {
         config.log.level = LogLevel::Debug;
     }
     let log = Log::install(&config.log)?;
-    let signals = Signals::register().context("cannot wait for signals")?;
+    let signals = Signals::register().context("cannot register signal handlers")?;
     let supervisor = Arc::new(Supervisor::from_environment());
     check_namespace(&config)?;
-    let opened = Opened::open(config.clone(), Injected::default())?;
-    give_up_privileges(&config)?;
-    // As the user who will write there.
+    let opened = PreparedService::open(config.clone(), Injected::default())?;
+    drop_privileges(&config)?;
+    // With the privileges of the user that will write there.
     if let Some(folder) = &config.samples.folder
         && let Err(error) = samples::can_write(folder)
     {
@@ -68,49 +68,50 @@ pub fn run(path: &Path, verbose: bool) -> anyhow::Result<()> {
     };
     {
         let signals = signals.clone();
-        thread("reload", move || reloader.go(&signals))?;
+        spawn_thread("reload", move || reloader.run(&signals))?;
     }
     watch(&service, &signals, &supervisor);
-    supervisor.stops();
+    supervisor.notify_stopping();
     tracing::info!("stopping");
-    // Systemd is told that all is well meanwhile, as this does not last.
-    service.stop(|| supervisor.is_well());
+    // A stop has its own limit, so the watchdog is notified until it ends.
+    service.stop(|| supervisor.notify_watchdog());
     tracing::info!("stopped");
     Ok(())
 }
 
-/// Goes on until the daemon is to stop: tells systemd how it does, and hands on the wish for a dump. Waits for nobody.
+/// Runs until a stop signal: notifies systemd, and forwards dump requests. Never blocks.
 fn watch(service: &Service, signals: &Signals, supervisor: &Supervisor) {
     let daemon = service.daemon();
-    let mut well_at = Instant::now();
+    let mut last_watchdog = Instant::now();
     let mut watchdog = Watchdog::default();
     let mut is_ready = false;
     let mut status = String::new();
-    while !signals.say_stop() {
+    while !signals.stop_requested() {
         std::thread::sleep(TICK);
-        if signals.say_dump() {
+        if signals.take_dump_request() {
             service.request_dump();
         }
         let now = daemon.status();
         if !is_ready && daemon.readiness() == Readiness::Ready {
             is_ready = true;
-            supervisor.is_ready(&now);
+            supervisor.notify_ready(&now);
         } else if now != status {
-            supervisor.status(&now);
+            supervisor.notify_status(&now);
         }
         status = now;
-        if let Some(interval) = supervisor.interval()
-            && well_at.elapsed() >= interval
+        if let Some(watchdog_interval) = supervisor.watchdog_interval()
+            && last_watchdog.elapsed() >= watchdog_interval
         {
-            well_at = Instant::now();
+            last_watchdog = Instant::now();
             if watchdog.is_alive(&daemon.collectors()) {
-                supervisor.is_well();
+                supervisor.notify_watchdog();
             }
         }
     }
 }
 
-/// Connections to switches are made, and made again, after privileges have gone; another namespace cannot be entered then.
+/// Checks the namespace of OpenFlow switches. Connections are opened after privileges are dropped, when another namespace cannot
+/// be entered.
 fn check_namespace(config: &Config) -> anyhow::Result<()> {
     let Some(control) = &config.control else { return Ok(()) };
     if let (ActuatorConfig::OpenFlow(_), Some(namespace)) = (&control.actuator, &control.namespace)
@@ -118,22 +119,22 @@ fn check_namespace(config: &Config) -> anyhow::Result<()> {
     {
         let name = namespace.name();
         anyhow::bail!(
-            "control.namespace: switches in namespace {name:?} cannot be connected to from outside once privileges are given up: \
-             start the daemon with `ip netns exec {name} thalweg serve ...`"
+            "control.namespace: cannot connect to switches in namespace {name:?} from outside after privileges are dropped: start \
+             the daemon with `ip netns exec {name} thalweg serve ...`"
         );
     }
     Ok(())
 }
 
-/// Before any thread starts: capabilities belong to threads.
-fn give_up_privileges(config: &Config) -> anyhow::Result<()> {
+/// Drops privileges. Must run before any thread starts, because capabilities belong to threads.
+fn drop_privileges(config: &Config) -> anyhow::Result<()> {
     let has_interface = config.collectors.iter().any(|collector| collector.source.is_live());
     let keep = match has_interface && config.process.keep_capabilities {
         true => Keep::Capture,
         false => Keep::Nothing,
     };
     let dropped = drop_privileges_except(keep, config.process.user.as_deref())
-        .context("cannot give up the privileges that opening interfaces needed")?;
+        .context("cannot drop the privileges that opening interfaces needed")?;
     tracing::info!("{dropped}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What signals say.
+//! Signals: stop, reload, dump samples.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
-/// How often signals are looked for.
+/// Interval at which signals are checked.
 pub(super) const TICK: Duration = Duration::from_millis(50);
 
-/// What signals say.
+/// Flags that signals set.
 #[derive(Clone, Debug)]
 pub(super) struct Signals {
     stop: Arc<AtomicBool>,
@@ -18,14 +18,14 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Listens from now on.
+    /// Registers the signal handlers.
     ///
     /// # Errors
-    /// If the system does not let it.
+    /// If a handler cannot be registered.
     pub(super) fn register() -> std::io::Result<Signals> {
         let [stop, reload, dump] = std::array::from_fn(|_| Arc::new(AtomicBool::new(false)));
         for signal in [SIGINT, SIGTERM] {
-            // A second one, while stopping takes its time, ends the process.
+            // A second signal during the stop ends the process.
             signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
             signal_hook::flag::register(signal, Arc::clone(&stop))?;
         }
@@ -34,18 +34,18 @@ impl Signals {
         Ok(Signals { stop, reload, dump })
     }
 
-    /// Whether the daemon is to stop.
-    pub(super) fn say_stop(&self) -> bool {
+    /// Whether a stop was requested.
+    pub(super) fn stop_requested(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether the configuration is to be read again; once for each time.
-    pub(super) fn say_reload(&self) -> bool {
+    /// Returns whether a reload was requested, and clears the request.
+    pub(super) fn take_reload_request(&self) -> bool {
         self.reload.swap(false, Ordering::Relaxed)
     }
 
-    /// Whether samples are to be written; once for each time.
-    pub(super) fn say_dump(&self) -> bool {
+    /// Returns whether a dump of samples was requested, and clears the request.
+    pub(super) fn take_dump_request(&self) -> bool {
         self.dump.swap(false, Ordering::Relaxed)
     }
 }

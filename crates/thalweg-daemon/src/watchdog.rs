@@ -1,20 +1,20 @@
-//! Whether the threads of collectors still do their work, for the watchdog.
+//! Detects collector threads that hang, for the watchdog.
 
 use super::collectors::CollectorHandle;
 use super::event::CollectorState;
 
-/// Heartbeats of collectors, as they were at the last look.
+/// Heartbeats of collectors at the last check.
 #[derive(Debug, Default)]
 pub(super) struct Watchdog {
     beats: Vec<(String, u64)>,
 }
 
 impl Watchdog {
-    /// Whether every collector has done something since the last look, but for those that were told to stop and have:
-    /// a reload may take a while to put others in their place.
+    /// Whether the heartbeat of every collector has advanced since the last check. Stopped collectors are ignored: a reload may take
+    /// a while to replace them.
     pub(super) fn is_alive(&mut self, collectors: &[CollectorHandle]) -> bool {
-        let at_work = collectors.iter().filter(|collector| collector.state() != CollectorState::Stopped);
-        let beats = at_work.map(|collector| (collector.name().to_owned(), collector.heartbeat())).collect();
+        let active = collectors.iter().filter(|collector| collector.state() != CollectorState::Stopped);
+        let beats = active.map(|collector| (collector.name().to_owned(), collector.heartbeat())).collect();
         let before = std::mem::replace(&mut self.beats, beats);
         !self.beats.iter().any(|beat| before.contains(beat))
     }
@@ -31,23 +31,23 @@ mod tests {
     }
 
     #[test]
-    fn one_thread_that_hangs_is_noticed_though_others_work() {
+    fn one_hanging_thread_is_detected() {
         let ((a, works), (b, hangs)) = (collector("a"), collector("b"));
         let (mut watchdog, collectors) = (Watchdog::default(), [a, b]);
-        assert!(watchdog.is_alive(&collectors), "nothing is known of the time before");
+        assert!(watchdog.is_alive(&collectors), "the first check");
         works.beat();
         hangs.beat();
         assert!(watchdog.is_alive(&collectors));
         works.beat();
         assert!(!watchdog.is_alive(&collectors));
-        // As after a panic that nobody has caught.
+        // As after an uncaught panic.
         drop(hangs);
         works.beat();
         assert!(!watchdog.is_alive(&collectors));
     }
 
     #[test]
-    fn one_that_has_stopped_is_not_missed() {
+    fn a_stopped_collector_is_ignored() {
         let (a, mailbox) = collector("a");
         let (mut watchdog, collectors) = (Watchdog::default(), [a]);
         assert!(watchdog.is_alive(&collectors));

@@ -1,25 +1,25 @@
-//! Whether somebody who reads a stream would still be let in.
+//! Access of a client that reads a stream.
 
 use std::sync::Arc;
 
 use crate::access::{Access, Handshake, Policy, Scope};
 
-/// What somebody was let in with who reads a stream.
+/// The credentials with which a client was admitted to a stream.
 #[derive(Debug)]
 pub struct Admission {
     pub(super) access: Arc<Access>,
-    /// What was demanded when this was last looked at.
+    /// The policy at the last check.
     pub(super) policy: Arc<Policy>,
-    /// The `Authorization` that was shown.
+    /// The `Authorization` header.
     pub(super) authorization: Option<Vec<u8>>,
-    /// What was shown when the connection began, if it is encrypted.
+    /// The TLS handshake, if the connection is encrypted.
     pub(super) handshake: Option<Arc<Handshake>>,
     pub(super) scope: Option<Scope>,
 }
 
 impl Admission {
-    /// Whether the reader would be let in now: tokens may have been revoked, and certificates be demanded.
-    pub fn holds(&mut self) -> bool {
+    /// Whether the current policy still admits the client. A reload may have revoked tokens or required certificates.
+    pub fn is_valid(&mut self) -> bool {
         let now = self.access.policy();
         if !Arc::ptr_eq(&now, &self.policy) {
             let permitted = |()| match self.scope {

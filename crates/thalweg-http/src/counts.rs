@@ -1,10 +1,10 @@
-//! What a server has answered and refused.
+//! Counters of a server.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use thalweg_api::problem::Code;
 
-/// What a server has answered and refused, while it goes on.
+/// The counters of a running server.
 #[derive(Debug, Default)]
 pub struct Counters {
     pub(super) answered: AtomicU64,
@@ -15,21 +15,20 @@ pub struct Counters {
     pub(super) connections_broken: AtomicU64,
 }
 
-/// What a server has answered and refused.
+/// A snapshot of the counters of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Requests that were answered.
+    /// Successful requests.
     pub answered: u64,
-    /// Requests that were not, by why, in the order of [`Code::ALL`].
+    /// Failed requests by problem, in the order of [`Code::ALL`].
     pub problems: [u64; Code::ALL.len()],
-    /// Connections now.
+    /// Open connections.
     pub connections: u64,
-    /// Connections closed at once, since there were as many as there may be, or as one peer may have.
+    /// Connections closed because the limit in total or per peer was reached.
     pub connections_refused: u64,
-    /// TLS handshakes that failed, or took too long.
+    /// TLS handshakes that failed or timed out.
     pub handshakes_failed: u64,
-    /// Connections that ended in an error: heads that took too long to come, answers that nobody took, bytes that are no
-    /// HTTP.
+    /// Connections that ended in an error: header timeout, write timeout, or invalid HTTP.
     pub connections_broken: u64,
 }
 
@@ -41,7 +40,7 @@ impl Counters {
         };
     }
 
-    /// What it has counted so far.
+    /// Returns a snapshot.
     pub fn read(&self) -> Counts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counts {

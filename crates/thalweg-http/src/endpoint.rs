@@ -1,4 +1,4 @@
-//! What answers one route: who may use it, what documents it, and its handler, whatever that takes and gives.
+//! The endpoint of one route: access, documentation and handler, independent of the handler's types.
 
 use thalweg_api::problem::{Code, Problem};
 
@@ -6,23 +6,23 @@ use super::handler::Prepared;
 use super::request::Request;
 use crate::access::Scope;
 
-/// Who may use a route, and what documents it.
+/// Access and documentation of a route.
 #[derive(Clone, Copy, Debug)]
 pub struct Operation {
-    /// What a token must be good for; `None` if nobody needs one.
+    /// The scope that a token needs; `None` if no token is needed.
     pub scope: Option<Scope>,
-    /// What it is for, in a few words.
+    /// Purpose in a few words.
     pub summary: &'static str,
-    /// What is to be said beyond that.
+    /// Further documentation.
     pub description: &'static str,
-    /// Problems that its handler has, beside those of every route ([`GENERAL`]).
+    /// Problems of its handler, in addition to [`COMMON_ERRORS`].
     pub errors: &'static [Code],
-    /// Whether the handler may wait for collectors; else it answers at once.
+    /// Whether the handler may block. If so, it runs on a thread of its own.
     pub waits: bool,
 }
 
-/// Problems that any route may have.
-pub const GENERAL: [Code; 9] = [
+/// Problems of every route.
+pub const COMMON_ERRORS: [Code; 9] = [
     Code::BadParameter,
     Code::BadBody,
     Code::Unauthorised,
@@ -34,7 +34,7 @@ pub const GENERAL: [Code; 9] = [
     Code::Internal,
 ];
 
-/// What answers a route, whatever it takes and gives.
+/// The endpoint of a route.
 pub(super) struct Endpoint<S> {
     pub(super) path: &'static str,
     pub(super) operation: Operation,
@@ -46,8 +46,8 @@ pub(super) struct Endpoint<S> {
 type Prepare<S> = Box<dyn Fn(&Request) -> Result<Prepared<S>, Problem> + Send + Sync>;
 
 impl Operation {
-    /// Whether this problem is one that the documentation of the route has.
+    /// Whether the documentation of the route lists this problem.
     pub fn has(&self, code: Code) -> bool {
-        GENERAL.contains(&code) || self.errors.contains(&code)
+        COMMON_ERRORS.contains(&code) || self.errors.contains(&code)
     }
 }

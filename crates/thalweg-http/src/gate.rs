@@ -1,7 +1,7 @@
-//! One request: checked from the cheapest test to the dearest, then answered.
+//! Checks a request, cheapest check first, then answers it.
 //!
-//! [`pass`] is before the router: allowance, policy, host. [`answer`] is behind it, where the route is known: scope,
-//! parameters, body, handler.
+//! [`admit`] runs before the router: rate limit, policy, host. [`answer`] runs after it, when the route is known: scope, parameters,
+//! body, handler.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,56 +23,56 @@ use super::admission::Admission;
 use super::endpoint::{Endpoint, Operation};
 use super::handler::Prepared;
 use super::reply::Reply;
-use super::request::{Request, nothing_here, text};
-use crate::access::{Access, Allowance, Denied, Handshake, Limits, Policy, Scope, is_own_page};
+use super::request::{Request, path_not_found, text};
+use crate::access::{Access, Denied, Handshake, Limits, Policy, RateLimiter, Scope, is_own_page};
 
-/// Pieces of a stream that may wait for a connection.
-const PIECES: usize = 4;
+/// Maximum number of chunks of a stream that wait to be sent.
+const CHUNK_QUEUE_CAPACITY: usize = 4;
 
-/// What all requests of a server share.
+/// The state that all requests of a server share.
 #[derive(Debug)]
 pub struct Gate<S> {
     state: S,
     access: Arc<Access>,
     limits: Limits,
     counters: Arc<Counters>,
-    allowance: Mutex<Allowance>,
-    /// Threads that may wait on behalf of requests.
-    waiting: Arc<Semaphore>,
-    /// What times of [`Allowance`] are since.
+    rate_limiter: Mutex<RateLimiter>,
+    /// Permits for threads of handlers that block.
+    blocking: Arc<Semaphore>,
+    /// The reference for times of [`RateLimiter`].
     start: Instant,
-    /// Where to look for what there is, as the end of a sentence.
+    /// Where to find the list of paths, appended to errors.
     hint: String,
 }
 
-/// Whose connection a request comes by.
+/// The connection of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Caller {
     pub(super) peer: IpAddr,
-    /// What was demanded when the connection began.
+    /// The policy when the connection was accepted.
     pub(super) admitted: Arc<Policy>,
-    /// What was shown then, if it is encrypted.
+    /// The TLS handshake, if the connection is encrypted.
     pub(super) handshake: Option<Arc<Handshake>>,
 }
 
-/// What a request has been let through with.
+/// An admitted request.
 #[derive(Clone, Debug)]
-struct Passed {
-    /// One policy for the whole of a request, whatever is reloaded meanwhile.
+struct Admitted {
+    /// The policy for the whole request, even if a reload replaces it meanwhile.
     policy: Arc<Policy>,
-    /// The host that the request is for.
+    /// The requested host.
     host: String,
     handshake: Option<Arc<Handshake>>,
 }
 
 impl<S> Gate<S> {
-    /// A gate; as many requests as `waiting` may wait at a time, each on a thread of its own.
+    /// Creates a gate that runs at most `blocking` handlers on threads at a time.
     pub(super) fn new(
         state: S,
         access: Arc<Access>,
         limits: Limits,
         counters: Arc<Counters>,
-        waiting: usize,
+        blocking: usize,
         hint: String,
     ) -> Gate<S> {
         Gate {
@@ -80,27 +80,24 @@ impl<S> Gate<S> {
             access,
             limits,
             counters,
-            allowance: Mutex::new(Allowance::new(&limits)),
-            waiting: Arc::new(Semaphore::new(waiting)),
+            rate_limiter: Mutex::new(RateLimiter::new(&limits)),
+            blocking: Arc::new(Semaphore::new(blocking)),
             start: Instant::now(),
             hint,
         }
     }
 
-    fn check_allowance(&self, peer: IpAddr) -> Result<(), Problem> {
-        let mut allowance = self.allowance.lock().unwrap_or_else(PoisonError::into_inner);
-        allowance.take(peer, self.start.elapsed()).map_err(|wait| {
-            Problem::new(
-                Code::TooManyRequests,
-                "more requests than one peer may make (api.requests_per_second)",
-            )
-            .retry_after(wait)
+    fn check_rate(&self, peer: IpAddr) -> Result<(), Problem> {
+        let mut rate_limiter = self.rate_limiter.lock().unwrap_or_else(PoisonError::into_inner);
+        rate_limiter.take(peer, self.start.elapsed()).map_err(|run_blocking| {
+            Problem::new(Code::TooManyRequests, "rate limit of this peer exceeded (api.requests_per_second)")
+                .retry_after(run_blocking)
         })
     }
 }
 
 impl Caller {
-    /// Whether the connection would be let in now, if something else is demanded than when it began.
+    /// Checks the connection against the current policy, if that has changed since.
     fn check_admission(&self, policy: &Arc<Policy>) -> Result<(), Denied> {
         match Arc::ptr_eq(policy, &self.admitted) {
             true => Ok(()),
@@ -109,33 +106,33 @@ impl Caller {
     }
 }
 
-/// What is before all routes. Whatever is answered, it is counted here.
-pub(super) async fn pass<S: Send + Sync + 'static>(
+/// Checks a request before the router, and counts its response.
+pub(super) async fn admit<S: Send + Sync + 'static>(
     State(gate): State<Arc<Gate<S>>>,
     mut request: HttpRequest,
     next: Next,
 ) -> Response {
     let Some(caller) = request.extensions().get::<Caller>().cloned() else {
-        // The server tells of every request whose it is.
-        return refusal(&Problem::new(Code::Internal, "nobody asks"));
+        // The server adds a caller to every request.
+        return problem_response(&Problem::new(Code::Internal, "the request has no caller"));
     };
     let policy = gate.access.policy();
     let admission = caller.check_admission(&policy);
     let checked = gate
-        .check_allowance(caller.peer)
+        .check_rate(caller.peer)
         .and_then(|()| Ok(admission?))
         .and_then(|()| check_host(&policy, &request));
     let mut response = match checked {
         Ok(host) => {
             let (policy, handshake) = (Arc::clone(&policy), caller.handshake.clone());
-            request.extensions_mut().insert(Passed { policy, host, handshake });
+            request.extensions_mut().insert(Admitted { policy, host, handshake });
             next.run(request).await
         }
-        Err(problem) => refusal(&problem),
+        Err(problem) => problem_response(&problem),
     };
     gate.counters.count(response.extensions().get::<Code>().copied());
     let headers = response.headers_mut();
-    // What is measured is out of date at once; and nothing here is to be guessed to be a web page.
+    // Measurements must not be cached, and no response may be sniffed as HTML.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if admission.is_err() || !policy.is_current(caller.handshake.as_deref()) {
@@ -144,43 +141,42 @@ pub(super) async fn pass<S: Send + Sync + 'static>(
     response
 }
 
-/// The host that the request is for.
+/// Checks and returns the requested host.
 fn check_host(policy: &Policy, request: &HttpRequest) -> Result<String, Problem> {
     let authority = request.uri().authority().map(|authority| authority.as_str());
     let host = authority.or_else(|| text(request.headers(), header::HOST)).unwrap_or_default();
     match policy.hosts.allow(host) {
         true => Ok(host.to_owned()),
-        false => Err(Problem::new(
-            Code::WrongHost,
-            "this is not the host that was asked for; if a proxy stands before it: api.hosts",
-        )),
+        false => {
+            Err(Problem::new(Code::WrongHost, "unknown host: add the name of a reverse proxy to api.hosts"))
+        }
     }
 }
 
-/// The answer of a route, whatever it is.
+/// Answers a request of a route.
 pub(super) async fn answer<S: Clone + Send + Sync + 'static>(
     gate: &Arc<Gate<S>>,
     endpoint: &Endpoint<S>,
     request: HttpRequest,
 ) -> Response {
-    let Some(passed) = request.extensions().get::<Passed>().cloned() else {
-        // A router has its gate.
-        return refusal(&Problem::new(Code::Internal, "no gate was passed"));
+    let Some(admitted) = request.extensions().get::<Admitted>().cloned() else {
+        // Every router has a gate.
+        return problem_response(&Problem::new(Code::Internal, "the request was not admitted"));
     };
     let authorization = request.headers().get(header::AUTHORIZATION).map(|value| value.as_bytes().to_vec());
-    match reply(gate, endpoint, &passed, request).await {
-        Ok(Reply::Whole { status, media_type, body }) => whole(status, media_type, body),
+    match reply(gate, endpoint, &admitted, request).await {
+        Ok(Reply::Whole { status, media_type, body }) => whole_response(status, media_type, body),
         Ok(Reply::Stream { media_type, writer }) => {
-            let (pieces, body) = Channel::new(PIECES);
+            let (sender, body) = Channel::new(CHUNK_QUEUE_CAPACITY);
             tokio::spawn(writer.begin(
                 Admission {
                     access: Arc::clone(&gate.access),
-                    policy: passed.policy,
+                    policy: admitted.policy,
                     authorization,
-                    handshake: passed.handshake,
+                    handshake: admitted.handshake,
                     scope: endpoint.operation.scope,
                 },
-                pieces,
+                sender,
             ));
             let mut response = Response::new(Body::new(body));
             response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
@@ -189,7 +185,7 @@ pub(super) async fn answer<S: Clone + Send + Sync + 'static>(
         Err(problem) => {
             let Endpoint { path, operation, .. } = endpoint;
             debug_assert!(operation.has(problem.code), "{path} does not document {:?}", problem.code);
-            refusal(&problem)
+            problem_response(&problem)
         }
     }
 }
@@ -197,10 +193,10 @@ pub(super) async fn answer<S: Clone + Send + Sync + 'static>(
 async fn reply<S: Clone + Send + Sync + 'static>(
     gate: &Arc<Gate<S>>,
     endpoint: &Endpoint<S>,
-    passed: &Passed,
+    admitted: &Admitted,
     request: HttpRequest,
 ) -> Result<Reply, Problem> {
-    check_access(passed, &endpoint.operation, request.headers())?;
+    check_access(admitted, &endpoint.operation, request.headers())?;
     let (parts, body) = request.into_parts();
     let request = Request::read(parts, body, endpoint.reads_body, &gate.limits, &gate.hint).await?;
     if !endpoint.reads_query {
@@ -208,36 +204,36 @@ async fn reply<S: Clone + Send + Sync + 'static>(
     }
     let prepared = (endpoint.prepare)(&request)?;
     match endpoint.operation.waits {
-        true => wait(gate, endpoint.path, prepared).await,
+        true => run_blocking(gate, endpoint.path, prepared).await,
         false => prepared(&gate.state),
     }
 }
 
-fn check_access(passed: &Passed, operation: &Operation, headers: &HeaderMap) -> Result<(), Problem> {
+fn check_access(admitted: &Admitted, operation: &Operation, headers: &HeaderMap) -> Result<(), Problem> {
     let Some(scope) = operation.scope else { return Ok(()) };
     let authorization = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
-    passed.policy.permit(authorization, scope)?;
+    admitted.policy.permit(authorization, scope)?;
     match text(headers, header::ORIGIN) {
-        Some(origin) if scope == Scope::Write && !is_own_page(origin, &passed.host) => {
-            Err(Problem::new(Code::Forbidden, "another site's page may not change anything here"))
+        Some(origin) if scope == Scope::Write && !is_own_page(origin, &admitted.host) => {
+            Err(Problem::new(Code::Forbidden, "changes by pages of other sites are forbidden"))
         }
         _ => Ok(()),
     }
 }
 
-/// Answers on a thread that may wait, as soon as there is one: requests queue here, where who goes away leaves the queue,
-/// and not in that of the runtime, where nobody does. The thread is taken until the handler returns, even if nobody waits
-/// for the answer any more.
-async fn wait<S: Clone + Send + Sync + 'static>(
+/// Runs a handler on a thread that may block, as soon as one is free. Requests queue here, because a client that disconnects then
+/// leaves the queue, which it would not in the queue of the runtime. The thread is in use until the handler returns, even if the
+/// client has gone.
+async fn run_blocking<S: Clone + Send + Sync + 'static>(
     gate: &Arc<Gate<S>>,
     path: &'static str,
     prepared: Prepared<S>,
 ) -> Result<Reply, Problem> {
     let working = async {
-        let pass = Arc::clone(&gate.waiting).acquire_owned().await.ok();
+        let admit = Arc::clone(&gate.blocking).acquire_owned().await.ok();
         let state = gate.state.clone();
         tokio::task::spawn_blocking(move || {
-            let _pass = pass;
+            let _pass = admit;
             prepared(&state)
         })
         .await
@@ -245,48 +241,49 @@ async fn wait<S: Clone + Send + Sync + 'static>(
     match tokio::time::timeout(gate.limits.request_timeout, working).await {
         Ok(Ok(reply)) => reply,
         Ok(Err(error)) => {
-            tracing::error!(path, %error, "a request was not answered");
-            Err(Problem::new(Code::Internal, "a fault of this program; the log has more"))
+            tracing::error!(path, %error, "handler failed");
+            Err(Problem::new(Code::Internal, "internal error: see the log of the daemon"))
         }
-        Err(_) => Err(Problem::new(Code::Unavailable, "nobody answered in time (api.request_timeout)")),
+        Err(_) => Err(Problem::new(Code::Unavailable, "timed out (api.request_timeout)")),
     }
 }
 
-/// Nothing is at a path.
+/// Returns the response for an unknown path.
 pub(super) fn not_found<S>(gate: &Gate<S>) -> Response {
-    refusal(&nothing_here(&gate.hint))
+    problem_response(&path_not_found(&gate.hint))
 }
 
-/// Something is at a path, for these methods.
+/// Returns the response for an unsupported method of a path. `methods` are the supported ones.
 pub(super) fn not_allowed(methods: &str) -> Response {
-    let mut response = refusal(&Problem::new(Code::MethodNotAllowed, "this path is not for this method"));
+    let mut response =
+        problem_response(&Problem::new(Code::MethodNotAllowed, "method not allowed for this path"));
     insert(response.headers_mut(), header::ALLOW, methods);
     response
 }
 
-fn whole(status: u16, media_type: &'static str, body: Bytes) -> Response {
+fn whole_response(status: u16, media_type: &'static str, body: Bytes) -> Response {
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
     response
 }
 
-/// A problem as a response, which has its code as an extension.
-fn refusal(problem: &Problem) -> Response {
+/// Converts a problem to a response, with the code as an extension.
+fn problem_response(problem: &Problem) -> Response {
     let body = serde_json::to_vec(problem).unwrap_or_default();
-    let mut response = whole(problem.status, MEDIA_TYPE, body.into());
+    let mut response = whole_response(problem.status, MEDIA_TYPE, body.into());
     response.extensions_mut().insert(problem.code);
     let headers = response.headers_mut();
     match problem.code {
         // RFC 6750, section 3.
         Code::Unauthorised => insert(headers, header::WWW_AUTHENTICATE, "Bearer realm=\"thalweg\""),
-        // What of the body has not been read would be taken for the next request.
+        // The unread rest of the body would be parsed as the next request.
         Code::TooLarge | Code::SlowRequest => insert(headers, header::CONNECTION, "close"),
         _ => {}
     }
-    if let Some(wait) = problem.retry_after {
-        // Whole seconds, and not too early.
-        insert(headers, header::RETRY_AFTER, &wait.as_secs_f64().ceil().max(1.0).to_string());
+    if let Some(run_blocking) = problem.retry_after {
+        // Whole seconds, rounded up.
+        insert(headers, header::RETRY_AFTER, &run_blocking.as_secs_f64().ceil().max(1.0).to_string());
     }
     response
 }

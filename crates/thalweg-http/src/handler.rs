@@ -1,4 +1,4 @@
-//! Functions that answer: of the server's state and of inputs, to an output or a problem.
+//! Handlers: functions from the server's state and inputs to an output or a problem.
 //!
 //! ```ignore
 //! fn flows(api: &Api, Path(on): Path<OnLink>, Query(choice): Query<Choice>) -> Result<Json<Flows>, Problem>
@@ -13,28 +13,28 @@ use super::parameters::Parameter;
 use super::reply::Reply;
 use super::request::Request;
 
-/// A function that answers. It may wait, but not without end.
+/// A handler of requests. It may block for a limited time.
 pub trait Handler<S, I, O>: Clone + Send + Sync + 'static {
-    /// Whether it reads the query; if not, there may be none.
+    /// Whether it reads the query. If not, a query is refused.
     const READS_QUERY: bool;
 
     /// Whether it reads the body.
     const READS_BODY: bool;
 
-    /// Parameters that it reads.
+    /// Returns the parameters that it reads.
     fn parameters(generator: &mut SchemaGenerator) -> Vec<Parameter>;
 
-    /// Bodies that it reads: one of these.
+    /// Returns the alternative bodies that it reads.
     fn bodies(generator: &mut SchemaGenerator) -> Vec<Content>;
 
-    /// Reads the inputs. What is left is to answer, which may wait.
+    /// Reads the inputs. The returned function answers the request, and may block.
     ///
     /// # Errors
-    /// If the request is not what it is to be.
+    /// If an input is missing or invalid.
     fn prepare(&self, request: &Request) -> Result<Prepared<S>, Problem>;
 }
 
-/// A request that can be answered.
+/// A handler with its inputs, ready to run.
 pub type Prepared<S> = Box<dyn FnOnce(&S) -> Result<Reply, Problem> + Send>;
 
 macro_rules! handlers_of {

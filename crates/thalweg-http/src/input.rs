@@ -1,5 +1,4 @@
-//! What handlers take. Each input says what it reads, so that the documentation of a route is that of its handler's
-//! arguments.
+//! Inputs of handlers. Each input type documents what it reads, and thereby the route.
 
 use std::fmt::Display;
 
@@ -11,7 +10,7 @@ use super::parameters::{self, Parameter};
 use super::reply::JSON;
 use super::request::Request;
 
-/// Something that a handler takes.
+/// An input of a handler.
 pub trait Input: Sized + Send + 'static {
     /// Whether it reads the query.
     const READS_QUERY: bool = false;
@@ -19,29 +18,29 @@ pub trait Input: Sized + Send + 'static {
     /// Whether it reads the body.
     const READS_BODY: bool = false;
 
-    /// Parameters that it reads.
+    /// Returns the parameters that it reads.
     fn parameters(_: &mut SchemaGenerator) -> Vec<Parameter> {
         Vec::new()
     }
 
-    /// Bodies that it reads: one of these.
+    /// Returns the alternative bodies that it reads.
     fn bodies(_: &mut SchemaGenerator) -> Vec<Content> {
         Vec::new()
     }
 
-    /// Reads it.
+    /// Reads the input.
     ///
     /// # Errors
-    /// If it is missing, or not what it is to be.
+    /// If the input is missing or invalid.
     fn read(request: &Request) -> Result<Self, Problem>;
 }
 
-/// A kind of body.
+/// A media type with its schema.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Content {
-    /// What it is.
+    /// Media type.
     pub media_type: &'static str,
-    /// What is in it.
+    /// Schema of the content.
     pub schema: Schema,
 }
 
@@ -53,37 +52,37 @@ pub struct Path<T>(pub T);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query<T>(pub T);
 
-/// A body of JSON.
+/// A JSON body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonBody<T>(pub T);
 
-/// The media types that the answer may have, if the request says so.
+/// The `Accept` header, if any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accept(pub Option<String>);
 
-/// The `id` of the last event that a subscriber has had, if it resumes.
+/// The `Last-Event-ID` header of a subscriber that resumes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LastEventId(pub Option<String>);
 
 impl Content {
-    /// JSON of this type.
+    /// Returns the content type of JSON of type `T`.
     pub fn json<T: JsonSchema>(generator: &mut SchemaGenerator) -> Content {
         Content { media_type: JSON, schema: generator.subschema_for::<T>() }
     }
 
-    /// Text of any kind.
+    /// Returns a content type of text.
     pub fn text(media_type: &'static str, generator: &mut SchemaGenerator) -> Content {
         Content { media_type, schema: generator.subschema_for::<String>() }
     }
 
-    /// Any JSON at all.
+    /// Returns the content type of JSON without a schema.
     pub fn any_json() -> Content {
         Content { media_type: JSON, schema: Schema::default() }
     }
 }
 
 impl Accept {
-    /// Whether the request asks for this media type.
+    /// Whether the header contains a media type.
     pub fn names(&self, media_type: &str) -> bool {
         self.0.as_ref().is_some_and(|accept| accept.contains(media_type))
     }
@@ -91,7 +90,7 @@ impl Accept {
 
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> Input for Path<T> {
     fn parameters(generator: &mut SchemaGenerator) -> Vec<Parameter> {
-        parameters::described::<T>(generator, true)
+        parameters::describe::<T>(generator, true)
     }
 
     fn read(request: &Request) -> Result<Self, Problem> {
@@ -103,7 +102,7 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> Input for Query<T> {
     const READS_QUERY: bool = true;
 
     fn parameters(generator: &mut SchemaGenerator) -> Vec<Parameter> {
-        parameters::described::<T>(generator, false)
+        parameters::describe::<T>(generator, false)
     }
 
     fn read(request: &Request) -> Result<Self, Problem> {

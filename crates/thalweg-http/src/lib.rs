@@ -1,32 +1,31 @@
-//! An HTTP server for a few known routes, on one thread.
+//! A small HTTP server on one thread: documented routes, access control and limits.
 //!
 //! ```text
 //!   connection ──► gate ──────────────────► router ──► inputs ──► handler ──► output
-//!                  (allowance, policy,      (axum)     path, query,  on a thread
-//!                   host)                              body          that may wait
+//!                  (rate limit, policy,     (axum)     path, query,  on a thread
+//!                   host)                              body          that may block
 //! ```
 //!
-//! Routes are added in one way only, [`route::Routes::add`], which demands who may use a route and what documents it. So
-//! no route is unprotected or undocumented, and one table says what there is. Parameters, bodies and answers are
-//! described by the types that read and write them.
+//! [`route::Routes::add`] requires the scope and the documentation of a route, so no route is unprotected or undocumented.
+//! Parameters, bodies and answers are documented by the types that read and write them.
 //!
-//! **Bounded**: connections and requests a second, together and by peer, the size of a body, and the time of everything,
-//! of sending too. What is over a bound is refused with a status that says so, and counted.
+//! **Limits**: connections in total and per peer, requests per second and peer, body size, and the duration of every step, sending
+//! included. A request beyond a limit is refused with a specific status, and counted.
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
-//! | `server` | connections: accepted, encrypted, limited |
-//! | `connection_limits`, `write_timeout` | how many connections; peers that do not read |
-//! | `gate` | checks of a request, and its answer |
-//! | `admission` | whether who reads a stream would still be let in |
-//! | `route` | the routes |
-//! | `endpoint` | what answers one, and documents it |
-//! | `handler` | functions that answer |
-//! | `request` | a request, read and within its limits |
-//! | `input`, `parameters` | what handlers take: parameters, bodies, headers |
-//! | `output`, `reply` | what they give |
-//! | `counts` | what was answered and refused |
-//! | [`access`] | who may ask, and how much: tokens, TLS, hosts, limits |
+//! | `server` | accepts, encrypts and limits connections |
+//! | `connection_limits`, `write_timeout` | number of connections; peers that do not read |
+//! | `gate` | checks a request and answers it |
+//! | `admission` | access of a running stream |
+//! | `route` | routes |
+//! | `endpoint` | the handler of a route and its documentation |
+//! | `handler` | handlers |
+//! | `request` | reads a request within its limits |
+//! | `input`, `parameters` | inputs of handlers: parameters, bodies, headers |
+//! | `output`, `reply` | outputs of handlers |
+//! | `counts` | counters |
+//! | [`access`] | access control: tokens, TLS, hosts, rate limit |
 
 pub mod access;
 mod admission;

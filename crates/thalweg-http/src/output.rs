@@ -1,5 +1,4 @@
-//! What handlers give. Each output says what it writes, so that the documentation of a route is that of its handler's
-//! result.
+//! Outputs of handlers. Each output type documents what it writes, and thereby the route.
 
 use hyper::body::Bytes;
 use schemars::{JsonSchema, SchemaGenerator};
@@ -9,21 +8,21 @@ use thalweg_api::problem::Problem;
 use super::input::Content;
 use super::reply::{JSON, Reply};
 
-/// Prometheus' text format.
+/// The Prometheus text format.
 pub const METRICS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Something that a handler gives.
+/// An output of a handler.
 pub trait Output {
-    /// The statuses that it can have, the usual one first.
+    /// Possible status codes, the usual one first.
     const STATUSES: &'static [u16] = &[200];
 
-    /// What it writes: one of these.
+    /// Returns the alternative response bodies.
     fn contents(generator: &mut SchemaGenerator) -> Vec<Content>;
 
-    /// Writes it.
+    /// Converts the output to a reply.
     ///
     /// # Errors
-    /// If it cannot be written, which is a fault of this program.
+    /// If the output cannot be serialised, which is an internal error.
     fn into_reply(self) -> Result<Reply, Problem>;
 }
 
@@ -31,18 +30,18 @@ pub trait Output {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
-/// JSON that is written already, of no type in particular.
+/// Serialised JSON without a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenJson(pub Bytes);
 
-/// Metrics in Prometheus' text format.
+/// Metrics in the Prometheus text format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetricsText(pub String);
 
-/// One of two, as the request asks.
+/// One of two outputs, selected by the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OneOf<A, B> {
-    /// The one that there is if nothing is asked for.
+    /// The default.
     Usual(A),
     /// The other.
     Other(B),

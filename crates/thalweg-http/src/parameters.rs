@@ -1,17 +1,16 @@
-//! Parameters of a path or a query: a struct whose fields are their names, types and documentation.
+//! Parameters of a path or a query: a struct whose fields define names, types and documentation.
 //!
 //! ```ignore
 //! #[derive(Deserialize, JsonSchema)]
 //! struct Choice {
-//!     /// How many, the fastest first.
+//!     /// Maximum number of flows, fastest first.
 //!     #[serde(default)]
 //!     #[schemars(example = 10)]
-//!     top: Count<20, 10_000>,
+//!     limit: Count<20, 10_000>,
 //! }
 //! ```
 //!
-//! What the struct does not name is refused with the names that it has, so that no parameter works that is not
-//! documented, and none is documented that does not work.
+//! Unknown parameters are refused with a list of the known ones. So exactly the documented parameters work.
 
 use std::cell::Cell;
 use std::fmt::{self, Display};
@@ -23,32 +22,32 @@ use serde::{Deserialize, forward_to_deserialize_any};
 use serde_json::Value;
 use thalweg_api::problem::{Code, Problem};
 
-/// Names and values, decoded.
+/// Decoded names and values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pairs(Vec<(String, String)>);
 
-/// What is said of a parameter.
+/// The documentation of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// Whether it is a segment of the path; else of the query.
+    /// Whether it is a segment of the path, not a part of the query.
     pub is_in_path: bool,
-    /// What it is, its default and range.
+    /// Meaning, default and range.
     pub description: String,
-    /// What values it has.
+    /// Schema of its values.
     pub schema: Value,
-    /// One of them; empty if there is none.
+    /// An example value; empty for none.
     pub example: String,
 }
 
-/// A value that is read from text.
+/// A value parsed from text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parsed<T>(pub T);
 
-/// A number from 1 to `MOST`; `DEFAULT` if it is not given.
+/// A number from 1 to `MAX`; `DEFAULT` if missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Count<const DEFAULT: usize, const MOST: usize>(pub usize);
+pub struct Count<const DEFAULT: usize, const MAX: usize>(pub usize);
 
 impl FromIterator<(String, String)> for Pairs {
     fn from_iter<I: IntoIterator<Item = (String, String)>>(pairs: I) -> Pairs {
@@ -57,30 +56,30 @@ impl FromIterator<(String, String)> for Pairs {
 }
 
 impl Pairs {
-    /// Names and values, in order.
+    /// Returns names and values, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The parameters as this type has them.
+    /// Reads the parameters into a type.
     ///
     /// # Errors
-    /// If one is unknown, there twice, missing, or not what it is to be.
+    /// If a parameter is unknown, duplicate, missing or invalid.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Problem> {
-        T::deserialize(Named(self)).map_err(|wrong| Problem::new(Code::BadParameter, wrong))
+        T::deserialize(PairsDeserializer(self)).map_err(|error| Problem::new(Code::BadParameter, error))
     }
 
-    /// That there are none.
+    /// Checks that there are no parameters.
     ///
     /// # Errors
-    /// If there are.
+    /// If there are any.
     pub fn check_empty(&self) -> Result<(), Problem> {
-        check(self, &[]).map_err(|wrong| Problem::new(Code::BadParameter, wrong))
+        check(self, &[]).map_err(|error| Problem::new(Code::BadParameter, error))
     }
 }
 
-/// What is said of the parameters that this type has, in their order.
-pub fn described<T: DeserializeOwned + JsonSchema>(
+/// Returns the documentation of a type's parameters, in order.
+pub fn describe<T: DeserializeOwned + JsonSchema>(
     generator: &mut SchemaGenerator,
     is_in_path: bool,
 ) -> Vec<Parameter> {
@@ -96,7 +95,7 @@ pub fn described<T: DeserializeOwned + JsonSchema>(
         if let Value::Object(field) = &mut field {
             field.remove("description");
             field.remove("examples");
-            // One that is not given is not there; it is never null.
+            // A missing parameter is absent, never null.
             if let Some(Value::Array(kinds)) = field.get("type") {
                 let kind = kinds.iter().find(|kind| **kind != "null").cloned();
                 field.insert("type".to_owned(), kind.unwrap_or_default());
@@ -107,44 +106,44 @@ pub fn described<T: DeserializeOwned + JsonSchema>(
     names::<T>().iter().map(parameter).collect()
 }
 
-/// Names of the fields that a struct is read from, in their order.
+/// Returns the names of a struct's fields, in order.
 fn names<T: DeserializeOwned>() -> &'static [&'static str] {
     let found = Cell::new(&[][..]);
-    // It only looks, and reads nothing.
-    let _ = T::deserialize(Probe(&found));
+    // This only records the names, and always fails.
+    let _ = T::deserialize(FieldNames(&found));
     found.get()
 }
 
-fn check(pairs: &Pairs, known: &[&str]) -> Result<(), Wrong> {
-    for (place, (name, _)) in pairs.iter().enumerate() {
+fn check(pairs: &Pairs, known: &[&str]) -> Result<(), ParameterError> {
+    for (index, (name, _)) in pairs.iter().enumerate() {
         if !known.contains(&name) {
             let shown: String = name.chars().take(64).collect();
-            return Err(Wrong::new(match known {
-                [] => format!("unknown parameter {shown:?}: there are none here"),
-                known => format!("unknown parameter {shown:?}: there are {}", known.join(", ")),
+            return Err(ParameterError::new(match known {
+                [] => format!("unknown parameter {shown:?}: this path has no parameters"),
+                known => format!("unknown parameter {shown:?}: expected {}", known.join(", ")),
             }));
         }
-        if pairs.iter().take(place).any(|(before, _)| before == name) {
-            return Err(Wrong::new(format!("{name} is there twice")));
+        if pairs.iter().take(index).any(|(before, _)| before == name) {
+            return Err(ParameterError::new(format!("duplicate parameter {name}")));
         }
     }
     Ok(())
 }
 
-/// What is wrong with parameters.
+/// An error of parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Wrong {
+struct ParameterError {
     parameter: Option<String>,
     message: String,
 }
 
-impl Wrong {
-    fn new(message: impl Display) -> Wrong {
-        Wrong { parameter: None, message: message.to_string() }
+impl ParameterError {
+    fn new(message: impl Display) -> ParameterError {
+        ParameterError { parameter: None, message: message.to_string() }
     }
 }
 
-impl Display for Wrong {
+impl Display for ParameterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.parameter {
             Some(parameter) => write!(f, "{parameter}: {}", self.message),
@@ -153,36 +152,36 @@ impl Display for Wrong {
     }
 }
 
-impl std::error::Error for Wrong {}
+impl std::error::Error for ParameterError {}
 
-impl de::Error for Wrong {
-    fn custom<M: Display>(message: M) -> Wrong {
-        Wrong::new(message)
+impl de::Error for ParameterError {
+    fn custom<M: Display>(message: M) -> ParameterError {
+        ParameterError::new(message)
     }
 
-    fn missing_field(field: &'static str) -> Wrong {
-        Wrong::new(format!("{field} is missing"))
+    fn missing_field(field: &'static str) -> ParameterError {
+        ParameterError::new(format!("missing parameter {field}"))
     }
 }
 
-/// All pairs, as a struct.
-struct Named<'a>(&'a Pairs);
+/// Deserializes all pairs as a struct.
+struct PairsDeserializer<'a>(&'a Pairs);
 
-impl<'de> Deserializer<'de> for Named<'de> {
-    type Error = Wrong;
+impl<'de> Deserializer<'de> for PairsDeserializer<'de> {
+    type Error = ParameterError;
 
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
         fields: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Wrong> {
+    ) -> Result<V::Value, ParameterError> {
         check(self.0, fields)?;
-        visitor.visit_map(Fields { rest: &self.0.0, value: None })
+        visitor.visit_map(FieldAccess { rest: &self.0.0, value: None })
     }
 
-    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Wrong> {
-        Err(Wrong::new("parameters are read into a struct"))
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, ParameterError> {
+        Err(ParameterError::new("parameters are read into a struct"))
     }
 
     forward_to_deserialize_any! {
@@ -191,40 +190,46 @@ impl<'de> Deserializer<'de> for Named<'de> {
     }
 }
 
-/// Pairs as the fields of a struct. What is wrong with a value is told with its name.
-struct Fields<'a> {
+/// Deserializes pairs as the fields of a struct. Errors contain the name of the field.
+struct FieldAccess<'a> {
     rest: &'a [(String, String)],
     /// The pair whose value is next.
     value: Option<&'a (String, String)>,
 }
 
-impl<'de> MapAccess<'de> for Fields<'de> {
-    type Error = Wrong;
+impl<'de> MapAccess<'de> for FieldAccess<'de> {
+    type Error = ParameterError;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Wrong> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, ParameterError> {
         let Some((next, rest)) = self.rest.split_first() else { return Ok(None) };
         (self.value, self.rest) = (Some(next), rest);
-        seed.deserialize(Text(&next.0)).map(Some)
+        seed.deserialize(TextDeserializer(&next.0)).map(Some)
     }
 
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Wrong> {
-        let Some((name, value)) = self.value.take() else { return Err(Wrong::new("a value without a name")) };
-        seed.deserialize(Text(value)).map_err(|wrong| Wrong { parameter: Some(name.clone()), ..wrong })
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ParameterError> {
+        let Some((name, value)) = self.value.take() else {
+            return Err(ParameterError::new("a value without a name"));
+        };
+        seed.deserialize(TextDeserializer(value))
+            .map_err(|error| ParameterError { parameter: Some(name.clone()), ..error })
     }
 }
 
-/// One name or value.
+/// Deserializes one name or value.
 #[derive(Clone, Copy)]
-struct Text<'a>(&'a str);
+struct TextDeserializer<'a>(&'a str);
 
-impl<'de> Deserializer<'de> for Text<'de> {
-    type Error = Wrong;
+impl<'de> Deserializer<'de> for TextDeserializer<'de> {
+    type Error = ParameterError;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ParameterError> {
         visitor.visit_borrowed_str(self.0)
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ParameterError> {
         visitor.visit_some(self)
     }
 
@@ -234,24 +239,24 @@ impl<'de> Deserializer<'de> for Text<'de> {
     }
 }
 
-/// Notes the names of a struct's fields.
-struct Probe<'a>(&'a Cell<&'static [&'static str]>);
+/// Records the names of a struct's fields.
+struct FieldNames<'a>(&'a Cell<&'static [&'static str]>);
 
-impl<'de> Deserializer<'de> for Probe<'_> {
-    type Error = Wrong;
+impl<'de> Deserializer<'de> for FieldNames<'_> {
+    type Error = ParameterError;
 
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
         fields: &'static [&'static str],
         _: V,
-    ) -> Result<V::Value, Wrong> {
+    ) -> Result<V::Value, ParameterError> {
         self.0.set(fields);
-        Err(Wrong::new("nothing is read"))
+        Err(ParameterError::new("nothing is read"))
     }
 
-    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Wrong> {
-        Err(Wrong::new("parameters are read into a struct"))
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, ParameterError> {
+        Err(ParameterError::new("parameters are read into a struct"))
     }
 
     forward_to_deserialize_any! {
@@ -281,26 +286,26 @@ impl<T> JsonSchema for Parsed<T> {
     }
 }
 
-impl<const DEFAULT: usize, const MOST: usize> Default for Count<DEFAULT, MOST> {
+impl<const DEFAULT: usize, const MAX: usize> Default for Count<DEFAULT, MAX> {
     fn default() -> Self {
         Count(DEFAULT)
     }
 }
 
-impl<'de, const DEFAULT: usize, const MOST: usize> Deserialize<'de> for Count<DEFAULT, MOST> {
+impl<'de, const DEFAULT: usize, const MAX: usize> Deserialize<'de> for Count<DEFAULT, MAX> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         match text.parse() {
-            Ok(number) if (1..=MOST).contains(&number) => Ok(Count(number)),
+            Ok(number) if (1..=MAX).contains(&number) => Ok(Count(number)),
             _ => {
                 let shown: String = text.chars().take(64).collect();
-                Err(de::Error::custom(format!("expected a number from 1 to {MOST}, not {shown:?}")))
+                Err(de::Error::custom(format!("expected a number from 1 to {MAX}, not {shown:?}")))
             }
         }
     }
 }
 
-impl<const DEFAULT: usize, const MOST: usize> JsonSchema for Count<DEFAULT, MOST> {
+impl<const DEFAULT: usize, const MAX: usize> JsonSchema for Count<DEFAULT, MAX> {
     fn inline_schema() -> bool {
         true
     }
@@ -310,7 +315,7 @@ impl<const DEFAULT: usize, const MOST: usize> JsonSchema for Count<DEFAULT, MOST
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "integer", "minimum": 1, "maximum": MOST, "default": DEFAULT})
+        json_schema!({"type": "integer", "minimum": 1, "maximum": MAX, "default": DEFAULT})
     }
 }
 
@@ -318,17 +323,17 @@ impl<const DEFAULT: usize, const MOST: usize> JsonSchema for Count<DEFAULT, MOST
 mod tests {
     use super::*;
 
-    /// As flows have them.
+    /// Parameters of a list of flows.
     #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
     struct Choice {
-        /// How many.
+        /// Maximum number.
         #[serde(default)]
         #[schemars(example = 10)]
         top: Count<20, 100>,
-        /// Whose.
+        /// Collector.
         #[schemars(example = &"tor0")]
         collector: Option<String>,
-        /// From where.
+        /// Port.
         port: Option<Parsed<u16>>,
     }
 
@@ -341,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_read_into_a_struct_and_those_that_are_not_given_have_their_defaults() {
+    fn missing_parameters_have_their_defaults() {
         let all = read(&[("port", "7"), ("top", "100"), ("collector", "tor0")]);
         let expected = Choice { top: Count(100), collector: Some("tor0".into()), port: Some(Parsed(7)) };
         assert_eq!(all, Ok(expected));
@@ -349,30 +354,30 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_that_is_not_known_is_refused_with_those_that_are() {
-        let known = "unknown parameter \"tpo\": there are top, collector, port";
+    fn unknown_and_duplicate_parameters_are_refused() {
+        let known = "unknown parameter \"tpo\": expected top, collector, port";
         assert_eq!(read(&[("tpo", "3")]), Err(known.into()));
-        assert_eq!(read(&[("top", "3"), ("top", "4")]), Err("top is there twice".into()));
+        assert_eq!(read(&[("top", "3"), ("top", "4")]), Err("duplicate parameter top".into()));
         let none = Pairs(vec![("a".into(), String::new())]).check_empty().unwrap_err();
-        assert_eq!(none.detail, "unknown parameter \"a\": there are none here");
+        assert_eq!(none.detail, "unknown parameter \"a\": this path has no parameters");
     }
 
     #[test]
-    fn a_number_beyond_its_range_and_text_that_cannot_be_read_are_refused_by_name() {
-        for wrong in ["0", "101", "-1", "", "x", "99999999999999999999999"] {
-            let expected = format!("top: expected a number from 1 to 100, not {wrong:?}");
-            assert_eq!(read(&[("top", wrong)]), Err(expected));
+    fn invalid_values_are_refused_with_their_parameter() {
+        for invalid in ["0", "101", "-1", "", "x", "99999999999999999999999"] {
+            let expected = format!("top: expected a number from 1 to 100, not {invalid:?}");
+            assert_eq!(read(&[("top", invalid)]), Err(expected));
         }
         assert_eq!(read(&[("port", "x")]), Err("port: invalid digit found in string".into()));
     }
 
     #[test]
-    fn what_is_said_of_parameters_is_what_their_fields_say() {
-        let described = described::<Choice>(&mut SchemaGenerator::default(), false);
-        let names: Vec<_> = described.iter().map(|parameter| parameter.name).collect();
+    fn parameters_are_documented_by_fields() {
+        let describe = describe::<Choice>(&mut SchemaGenerator::default(), false);
+        let names: Vec<_> = describe.iter().map(|parameter| parameter.name).collect();
         assert_eq!(names, ["top", "collector", "port"]);
-        let [top, collector, port] = &described[..] else { panic!("{described:?}") };
-        assert_eq!((top.description.as_str(), top.example.as_str()), ("How many.", "10"));
+        let [top, collector, port] = &describe[..] else { panic!("{describe:?}") };
+        assert_eq!((top.description.as_str(), top.example.as_str()), ("Maximum number.", "10"));
         assert_eq!(top.schema["maximum"], 100);
         assert_eq!((collector.example.as_str(), &collector.schema["type"]), ("tor0", &"string".into()));
         assert_eq!((port.example.as_str(), &port.schema["type"]), ("", &"string".into()));

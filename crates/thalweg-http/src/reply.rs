@@ -1,4 +1,4 @@
-//! What is answered, before it is a response.
+//! Replies of handlers.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -15,71 +15,71 @@ use super::admission::Admission;
 /// JSON (RFC 8259).
 pub const JSON: &str = "application/json";
 
-/// What is answered.
+/// A reply.
 #[derive(Debug)]
 pub enum Reply {
-    /// All of it at once.
+    /// A complete body.
     Whole {
-        /// Status.
+        /// Status code.
         status: u16,
-        /// What it is.
+        /// Media type.
         media_type: &'static str,
         /// The body.
         body: Bytes,
     },
-    /// Piece by piece, as it comes.
+    /// A stream of chunks.
     Stream {
-        /// What it is.
+        /// Media type.
         media_type: &'static str,
-        /// What writes it.
+        /// The writer of the body.
         writer: Writer,
     },
 }
 
-/// Writes a body piece by piece, for as long as it is read and the reader is admitted.
-pub struct Writer(Box<dyn FnOnce(Admission, Pieces) -> Writing + Send>);
+/// Writes a body in chunks while it is read and the reader has access.
+pub struct Writer(Box<dyn FnOnce(Admission, BodySender) -> Writing + Send>);
 
-/// Where the pieces of a body go.
-pub type Pieces = Sender<Bytes, Infallible>;
+/// Sends the chunks of a body.
+pub type BodySender = Sender<Bytes, Infallible>;
 
-/// A body that is being written.
+/// The task that writes a body.
 pub(super) type Writing = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Reply {
-    /// A value as JSON.
+    /// Creates a JSON reply.
     ///
     /// # Errors
-    /// If it cannot be written as JSON, which is a fault of this program.
+    /// If the value cannot be serialised, which is an internal error.
     pub fn json(value: &impl Serialize) -> Result<Reply, Problem> {
         Reply::json_with(200, value)
     }
 
-    /// A value as JSON, with a status.
+    /// Creates a JSON reply with a status code.
     ///
     /// # Errors
-    /// As [`Reply::json`].
+    /// As for [`Reply::json`].
     pub fn json_with(status: u16, value: &impl Serialize) -> Result<Reply, Problem> {
         let body = serde_json::to_vec(value).map_err(|error| Problem::new(Code::Internal, error))?;
         Ok(Reply::Whole { status, media_type: JSON, body: body.into() })
     }
 
-    /// Text of any kind.
+    /// Creates a text reply.
     pub fn text(media_type: &'static str, text: String) -> Reply {
         Reply::Whole { status: 200, media_type, body: text.into() }
     }
 }
 
 impl Writer {
-    /// A writer that runs as a task of the server.
-    pub fn new<F>(write: impl FnOnce(Admission, Pieces) -> F + Send + 'static) -> Writer
+    /// Creates a writer that runs as a task of the server.
+    pub fn new<F>(write: impl FnOnce(Admission, BodySender) -> F + Send + 'static) -> Writer
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        Writer(Box::new(|admission, pieces| Box::pin(write(admission, pieces))))
+        Writer(Box::new(|admission, sender| Box::pin(write(admission, sender))))
     }
 
-    pub(super) fn begin(self, admission: Admission, pieces: Pieces) -> Writing {
-        (self.0)(admission, pieces)
+    pub(super) fn begin(self, admission: Admission, sender: BodySender) -> Writing {
+        (self.0)(admission, sender)
     }
 }
 

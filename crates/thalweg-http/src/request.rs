@@ -1,4 +1,4 @@
-//! A request, read and within its limits.
+//! Reads a request within its limits.
 
 use axum::RequestPartsExt;
 use axum::body::Body;
@@ -12,34 +12,34 @@ use thalweg_api::problem::{Code, Problem};
 use super::parameters::Pairs;
 use crate::access::Limits;
 
-/// Longest value of a parameter.
+/// Maximum length of a parameter value.
 const MAX_VALUE: usize = 1_024;
 
-/// Most parameters of a query.
+/// Maximum number of query parameters.
 const MAX_PARAMETERS: usize = 32;
 
-/// What is asked, read and within its limits.
+/// A decoded request within its limits.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// What stands where the route's path has parameters, decoded.
+    /// Parameters of the path, decoded.
     pub path: Pairs,
     /// Parameters of the query, decoded.
     pub query: Pairs,
-    /// The `Content-Type`, without its parameters, in lower case.
+    /// The `Content-Type` header without parameters, in lower case.
     pub content_type: Option<String>,
-    /// The `Accept`.
+    /// The `Accept` header.
     pub accept: Option<String>,
-    /// The `Last-Event-ID`.
+    /// The `Last-Event-ID` header.
     pub last_event_id: Option<String>,
-    /// The body; empty if the route takes none.
+    /// The body; empty if the route has none.
     pub body: Bytes,
 }
 
 impl Request {
-    /// Reads it, and its body if `takes_body`; `hint` is where to look for paths.
+    /// Reads a request, and its body if `takes_body`. `hint` is appended to errors about unknown paths.
     ///
     /// # Errors
-    /// If anything cannot be decoded or is over a limit.
+    /// If the request cannot be decoded or exceeds a limit.
     pub(super) async fn read(
         mut parts: Parts,
         body: Body,
@@ -47,7 +47,7 @@ impl Request {
         limits: &Limits,
         hint: &str,
     ) -> Result<Request, Problem> {
-        let path = parts.extract::<RawPathParams>().await.map_err(|_| nothing_here(hint))?;
+        let path = parts.extract::<RawPathParams>().await.map_err(|_| path_not_found(hint))?;
         let path = path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let query = query(parts.uri.query().unwrap_or_default())?;
         let headers = &parts.headers;
@@ -63,57 +63,56 @@ impl Request {
     }
 }
 
-/// What is said of a path at which there is nothing; `hint` is where to look.
-pub(super) fn nothing_here(hint: &str) -> Problem {
-    Problem::new(Code::NotFound, format!("nothing is at this path{hint}"))
+/// Returns the problem of an unknown path.
+pub(super) fn path_not_found(hint: &str) -> Problem {
+    Problem::new(Code::NotFound, format!("unknown path{hint}"))
 }
 
-/// A header as text.
+/// Returns a header as text.
 pub(super) fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-async fn whole(body: Body, is_wanted: bool, limits: &Limits) -> Result<Bytes, Problem> {
-    let most = limits.body_bytes;
-    let too_large =
-        || Problem::new(Code::TooLarge, format!("the body has more than {most} bytes (api.max_body)"));
-    if body.size_hint().lower() > most {
+async fn whole(body: Body, takes_body: bool, limits: &Limits) -> Result<Bytes, Problem> {
+    let max = limits.body_bytes;
+    let too_large = || Problem::new(Code::TooLarge, format!("body larger than {max} bytes (api.max_body)"));
+    if body.size_hint().lower() > max {
         return Err(too_large());
     }
-    if !is_wanted {
+    if !takes_body {
         return Ok(Bytes::new());
     }
-    let limit = usize::try_from(most).unwrap_or(usize::MAX);
+    let limit = usize::try_from(max).unwrap_or(usize::MAX);
     match tokio::time::timeout(limits.request_timeout, Limited::new(body, limit).collect()).await {
-        Err(_) => Err(Problem::new(Code::SlowRequest, "the body took too long to come")),
+        Err(_) => Err(Problem::new(Code::SlowRequest, "the body timed out (api.request_timeout)")),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-        Ok(Err(error)) => Err(Problem::new(Code::BadBody, format!("the body did not come: {error}"))),
+        Ok(Err(error)) => Err(Problem::new(Code::BadBody, format!("cannot read the body: {error}"))),
         Ok(Ok(body)) => Ok(body.to_bytes()),
     }
 }
 
-/// The parameters of a query.
+/// Parses the parameters of a query.
 fn query(text: &str) -> Result<Pairs, Problem> {
     let bad = |detail| Problem::new(Code::BadParameter, detail);
     let mut pairs = Vec::new();
     for pair in text.split('&').filter(|pair| !pair.is_empty()) {
         if pairs.len() == MAX_PARAMETERS {
-            return Err(bad(format!("a query has at most {MAX_PARAMETERS} parameters")));
+            return Err(bad(format!("more than {MAX_PARAMETERS} query parameters")));
         }
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let shown: String = name.chars().take(64).collect();
         let name = decoded(name).ok_or_else(|| bad(format!("{shown:?} is not valid UTF-8")))?;
         let value = decoded(value).ok_or_else(|| bad(format!("{shown} is not valid UTF-8")))?;
         if value.len() > MAX_VALUE {
-            return Err(bad(format!("{shown} has more than {MAX_VALUE} bytes")));
+            return Err(bad(format!("{shown} is longer than {MAX_VALUE} bytes")));
         }
         pairs.push((name, value));
     }
     Ok(pairs.into_iter().collect())
 }
 
-/// Percent-encoded text of a query (RFC 3986, section 2.1), where `+` stands for a space. `None` if it is no UTF-8, or a
-/// percent sign is not followed by two hexadecimal digits.
+/// Decodes percent-encoded text of a query (RFC 3986, section 2.1), where `+` is a space. Returns `None` for invalid UTF-8, or a
+/// percent sign without two hexadecimal digits.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -138,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_is_decoded_and_held_to_its_limits() {
+    fn queries_are_decoded_and_limited() {
         let read =
             |text: &str| query(text).map(|pairs| pairs.iter().map(|(_, value)| value.to_owned()).collect());
         assert_eq!(read("key=a%3ab&&other=+"), Ok(vec!["a:b".to_owned(), " ".to_owned()]));
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_cannot_be_decoded_is_refused() {
+    fn invalid_percent_encoding_is_refused() {
         assert_eq!(decoded("a+b%20c"), Some("a b c".into()));
         for wrong in ["%", "%2", "%zz", "%ff", "%+1"] {
             assert_eq!(decoded(wrong), None, "{wrong}");

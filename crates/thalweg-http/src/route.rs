@@ -1,8 +1,7 @@
-//! Routes: what can be asked, by whom, and what documents it.
+//! Routes: requests, their access and their documentation.
 //!
-//! There is one way to add a route, [`Routes::add`]. It demands an [`Operation`], which says who may use the route and what
-//! it is for, and takes parameters, bodies and answers from the types of the handler. The router, the OpenAPI document and
-//! the reference are made of the same table.
+//! The only way to add a route is [`Routes::add`]. It requires an [`Operation`] with scope and documentation, and derives
+//! parameters, bodies and answers from the types of the handler. Router, OpenAPI document and reference use the same table.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,46 +13,46 @@ use axum::{Router, extract};
 use schemars::SchemaGenerator;
 
 use super::endpoint::Endpoint;
-pub use super::endpoint::{GENERAL, Operation};
+pub use super::endpoint::{COMMON_ERRORS, Operation};
 use super::gate::{self, Gate};
 use super::handler::Handler;
 use super::input::Content;
 use super::output::Output;
 use super::parameters::Parameter;
 
-/// How something is asked.
+/// A request method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Asks; changes nothing.
+    /// Reads; changes nothing.
     Get,
-    /// Has something done.
+    /// Runs an action.
     Post,
-    /// Puts something in the place of what is there.
+    /// Creates or replaces.
     Put,
-    /// Takes away what is there.
+    /// Removes.
     Delete,
 }
 
-/// Something that can be asked.
+/// A route.
 #[derive(Debug)]
 pub struct Route {
-    /// How.
+    /// Request method.
     pub method: Method,
-    /// Where: segments in braces are parameters.
+    /// Path. Segments in braces are parameters.
     pub path: &'static str,
-    /// Who may use it, and what documents it.
+    /// Access and documentation.
     pub operation: Operation,
-    /// Parameters that it has.
+    /// Parameters.
     pub parameters: fn(&mut SchemaGenerator) -> Vec<Parameter>,
-    /// What it takes as a body: one of these.
+    /// Alternative request bodies.
     pub bodies: fn(&mut SchemaGenerator) -> Vec<Content>,
-    /// The statuses of its answers, the usual one first.
+    /// Status codes of its answers, the usual one first.
     pub statuses: &'static [u16],
-    /// What it answers then: one of these.
+    /// Alternative response bodies.
     pub answers: fn(&mut SchemaGenerator) -> Vec<Content>,
 }
 
-/// All routes of a server whose handlers work on an `S`.
+/// All routes of a server with state `S`.
 pub struct Routes<S> {
     table: Vec<Route>,
     by_path: Vec<(&'static str, MethodRouter<Arc<Gate<S>>>)>,
@@ -82,12 +81,12 @@ impl Method {
 }
 
 impl<S: Clone + Send + Sync + 'static> Routes<S> {
-    /// No routes yet.
+    /// Creates an empty list of routes.
     pub fn new() -> Routes<S> {
         Routes { table: Vec::new(), by_path: Vec::new() }
     }
 
-    /// The same and one more.
+    /// Adds a route.
     #[must_use]
     pub fn add<I, O, H>(
         mut self,
@@ -120,27 +119,27 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
             let endpoint = Arc::clone(&endpoint);
             async move { gate::answer(&gate, &endpoint, request).await }
         };
-        let place = self.by_path.iter().position(|(known, _)| *known == path).unwrap_or_else(|| {
+        let index = self.by_path.iter().position(|(known, _)| *known == path).unwrap_or_else(|| {
             self.by_path.push((path, MethodRouter::new()));
             self.by_path.len() - 1
         });
-        let methods = std::mem::take(&mut self.by_path[place].1);
-        self.by_path[place].1 = methods.on(method.filter(), answer);
+        let methods = std::mem::take(&mut self.by_path[index].1);
+        self.by_path[index].1 = methods.on(method.filter(), answer);
         self
     }
 
-    /// The routes, in the order in which they were added.
+    /// Returns the routes in the order of addition.
     pub fn into_table(self) -> Vec<Route> {
         self.table
     }
 
-    /// Where to look for what there is, as the end of a sentence; empty if nothing says it.
+    /// Returns where to find the list of paths, for error messages; empty without an OpenAPI document.
     pub(super) fn hint(&self) -> String {
         let document = self.table.iter().find(|route| route.path.ends_with("/openapi.json"));
         document.map_or_else(String::new, |route| format!("; see {}", route.path))
     }
 
-    /// The router that answers them, behind a gate.
+    /// Returns a router behind a gate.
     pub(super) fn into_router(self, gate: Arc<Gate<S>>) -> Router {
         let mut router = Router::new();
         for (path, methods) in self.by_path {
@@ -152,7 +151,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         }
         let here = Arc::clone(&gate);
         let router = router.fallback(move || std::future::ready(gate::not_found(&here)));
-        router.layer(from_fn_with_state(Arc::clone(&gate), gate::pass::<S>)).with_state(gate)
+        router.layer(from_fn_with_state(Arc::clone(&gate), gate::admit::<S>)).with_state(gate)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Connections: accepted, encrypted, limited in number and in time.
+//! The server: accepts connections, encrypts them, and limits their number and duration.
 
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
@@ -27,47 +27,47 @@ use super::route::Routes;
 use super::write_timeout::WriteTimeout;
 use crate::access::{Access, Handshake, Limits, Policy};
 
-/// Threads that wait for collectors on behalf of requests, at most.
-const WAITING_THREADS: usize = 8;
+/// Maximum number of threads for handlers that block.
+const BLOCKING_THREADS: usize = 8;
 
-/// Bytes that may wait to be sent on a connection, and those of a request's head: a thousand subscribers that do not
-/// read keep 64 MB at most.
-const BUFFER: usize = 64 << 10;
+/// Maximum size of a connection's write buffer, and of a request header. A thousand subscribers that do not read occupy at most
+/// 64 MB.
+const MAX_BUFFER: usize = 64 << 10;
 
-/// How long to leave it when no connection can be accepted, for want of file descriptors.
+/// Pause after a failed accept, for example when file descriptors run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long requests that are being answered may take when the server stops.
-const LAST_ANSWERS: Duration = Duration::from_millis(500);
+/// Maximum wait for running requests when the server stops.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// A server that listens. Stops when it is dropped.
+/// A listening server. Dropping it stops the server.
 pub struct Server {
     address: SocketAddr,
     stop: Option<watch::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Why a server cannot listen.
+/// Why a server cannot start.
 #[derive(Debug, Error)]
 pub enum ServerError {
-    /// The address cannot be had.
+    /// The address cannot be bound.
     #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// There is no thread for it.
-    #[error("cannot start the thread of the server: {0}")]
+    /// The thread cannot be started.
+    #[error("cannot start the server thread: {0}")]
     Thread(std::io::Error),
 }
 
 impl Server {
-    /// Listens, and answers from now on. `begin` runs first, on the server's own thread, where tasks can be spawned.
+    /// Starts to listen. `begin` runs first, on the server's thread, where it can spawn tasks.
     ///
     /// # Errors
-    /// If it cannot listen there.
+    /// If the address cannot be bound, or the thread cannot be started.
     pub fn start<S: Clone + Send + Sync + 'static>(
         listen: SocketAddr,
         routes: Routes<S>,
@@ -77,45 +77,45 @@ impl Server {
         counters: Arc<Counters>,
         begin: impl FnOnce() -> std::io::Result<()> + Send + 'static,
     ) -> Result<Server, ServerError> {
-        let refused = |source| ServerError::Listen { address: listen, source };
-        let listener = TcpListener::bind(listen).map_err(refused)?;
-        listener.set_nonblocking(true).map_err(refused)?;
-        let address = listener.local_addr().map_err(refused)?;
+        let listen_error = |source| ServerError::Listen { address: listen, source };
+        let listener = TcpListener::bind(listen).map_err(listen_error)?;
+        listener.set_nonblocking(true).map_err(listen_error)?;
+        let address = listener.local_addr().map_err(listen_error)?;
         let gate = Gate::new(
             state,
             Arc::clone(&access),
             limits,
             Arc::clone(&counters),
-            WAITING_THREADS,
+            BLOCKING_THREADS,
             routes.hint(),
         );
         let router = TowerToHyperService::new(routes.into_router(Arc::new(gate)));
         let shared = Arc::new(Shared { router, access, limits, counters });
         let runtime = Builder::new_current_thread()
             .enable_all()
-            .max_blocking_threads(WAITING_THREADS)
-            .thread_name("api-waits")
+            .max_blocking_threads(BLOCKING_THREADS)
+            .thread_name("api-worker")
             .build()
             .map_err(ServerError::Thread)?;
         let (stop, stopped) = watch::channel(());
         let thread = std::thread::Builder::new().name("api".into()).spawn(move || {
-            // What strangers send is read here and on the threads that begin here: capturing is for others.
+            // This thread and its children parse untrusted input, and do not capture.
             if let Err(error) = drop_thread_capabilities() {
-                tracing::warn!(%error, "the API keeps the capabilities of the daemon");
+                tracing::warn!(%error, "cannot drop the capabilities of the API thread");
             }
             let serving = async {
                 begin()?;
                 serve(&shared, listener, stopped).await
             };
             if let Err(error) = runtime.block_on(serving) {
-                tracing::error!(%error, "the API has stopped");
+                tracing::error!(%error, "API stopped");
             }
-            runtime.shutdown_timeout(LAST_ANSWERS);
+            runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
         });
         Ok(Server { address, stop: Some(stop), thread: Some(thread.map_err(ServerError::Thread)?) })
     }
 
-    /// Where it listens.
+    /// Returns the listen address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -130,12 +130,12 @@ impl fmt::Debug for Server {
 impl Drop for Server {
     fn drop(&mut self) {
         drop(self.stop.take());
-        // A panic of that thread has been shown by then.
+        // A panic of the thread has been logged already.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-/// What all connections share.
+/// The state that all connections share.
 struct Shared {
     router: TowerToHyperService<Router>,
     access: Arc<Access>,
@@ -143,7 +143,7 @@ struct Shared {
     counters: Arc<Counters>,
 }
 
-/// Accepts connections until `stopped`'s other end is dropped.
+/// Accepts connections until the sender of `stopped` is dropped.
 async fn serve(
     shared: &Arc<Shared>,
     listener: TcpListener,
@@ -164,35 +164,35 @@ async fn serve(
                 continue;
             }
         };
-        let Some(place) = connection_limits.take(peer.ip()) else {
+        let Some(permit) = connection_limits.acquire(peer.ip()) else {
             shared.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
             continue;
         };
         let shared = Arc::clone(shared);
         tokio::spawn(async move {
             shared.counters.connections.fetch_add(1, Ordering::Relaxed);
-            connect(&shared, stream, peer).await;
+            serve_connection(&shared, stream, peer).await;
             shared.counters.connections.fetch_sub(1, Ordering::Relaxed);
-            drop(place);
+            drop(permit);
         });
     }
 }
 
-/// One connection, from its first byte to its last.
-async fn connect(shared: &Shared, stream: TcpStream, peer: SocketAddr) {
-    // Events are small and wanted at once.
+/// Serves one connection until it ends.
+async fn serve_connection(shared: &Shared, stream: TcpStream, peer: SocketAddr) {
+    // Events are small and urgent.
     let _ = stream.set_nodelay(true);
     let stream = WriteTimeout::new(stream, shared.limits.request_timeout);
     let policy = shared.access.policy();
     let Some(tls) = &policy.tls else {
-        return converse(shared, stream, peer, policy, None).await;
+        return serve_http(shared, stream, peer, policy, None).await;
     };
     let handshake = TlsAcceptor::from(Arc::clone(&tls.config)).accept(stream);
     match tokio::time::timeout(shared.limits.header_timeout, handshake).await {
         Ok(Ok(stream)) => {
             let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default().to_vec();
             let handshake = Some(Arc::new(Handshake { certificates }));
-            converse(shared, stream, peer, policy, handshake).await;
+            serve_http(shared, stream, peer, policy, handshake).await;
         }
         Ok(Err(error)) => {
             shared.counters.handshakes_failed.fetch_add(1, Ordering::Relaxed);
@@ -200,12 +200,12 @@ async fn connect(shared: &Shared, stream: TcpStream, peer: SocketAddr) {
         }
         Err(_) => {
             shared.counters.handshakes_failed.fetch_add(1, Ordering::Relaxed);
-            tracing::debug!(%peer, "TLS handshake took too long");
+            tracing::debug!(%peer, "TLS handshake timed out");
         }
     }
 }
 
-async fn converse(
+async fn serve_http(
     shared: &Shared,
     stream: impl AsyncRead + AsyncWrite + Unpin,
     peer: SocketAddr,
@@ -220,7 +220,7 @@ async fn converse(
     let conversation = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(shared.limits.header_timeout)
-        .max_buf_size(BUFFER)
+        .max_buf_size(MAX_BUFFER)
         .serve_connection(TokioIo::new(stream), answer)
         .await;
     if let Err(error) = conversation

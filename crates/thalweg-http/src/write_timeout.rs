@@ -1,7 +1,7 @@
-//! A stream whose peer has to take what it is sent.
+//! A write timeout for streams.
 //!
-//! Who asks and never reads the answers would hold a connection, and what waits to be sent on it, for ever. A write that
-//! makes no progress for so long ends the connection; who reads slowly, but reads, is waited for.
+//! A peer that never reads would occupy a connection and its buffer without end. A write without progress for the timeout ends the
+//! connection. A peer that reads slowly is not affected.
 
 use std::future::Future;
 use std::io;
@@ -12,22 +12,22 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// A stream on which a write fails when nothing at all could be written for `limit`.
+/// A stream on which a write fails after `limit` without progress.
 pub(super) struct WriteTimeout<S> {
     stream: S,
     limit: Duration,
-    /// While a write waits: when it has waited too long.
+    /// The deadline of a pending write.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> WriteTimeout<S> {
-    /// The same stream, limited.
+    /// Adds a write timeout to a stream.
     pub(super) fn new(stream: S, limit: Duration) -> WriteTimeout<S> {
         WriteTimeout { stream, limit, deadline: None }
     }
 
-    /// What came of a write, unless it has waited too long.
-    fn judge(
+    /// Returns the result of a write, or an error after the deadline.
+    fn check_deadline(
         &mut self,
         context: &mut Context<'_>,
         written: Poll<io::Result<usize>>,
@@ -59,7 +59,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.judge(context, written)
+        self.check_deadline(context, written)
     }
 
     fn poll_write_vectored(
@@ -68,10 +68,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
-        self.judge(context, written)
+        self.check_deadline(context, written)
     }
 
-    // A body is then written from where it is, and not copied first: what holds memory is what is being sent.
+    // Vectored writes avoid a copy of the body.
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()
     }
@@ -92,7 +92,7 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_millis(100);
 
-    /// With a pipe of eight bytes.
+    /// Runs a test with a pipe of eight bytes.
     fn run(test: impl AsyncFnOnce(WriteTimeout<tokio::io::DuplexStream>, tokio::io::DuplexStream)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let (here, there) = tokio::io::duplex(8);
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_of_which_nothing_is_taken_fails() {
+    fn a_write_without_progress_fails() {
         run(async |mut here, _there| {
             let error = here.write_all(&[0; 9]).await.unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::TimedOut);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_reads_slowly_is_waited_for_longer_than_the_limit() {
+    fn a_slow_reader_is_not_cut_off() {
         run(async |mut here, mut there| {
             let slow = async {
                 for _ in 0..8 {

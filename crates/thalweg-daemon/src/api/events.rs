@@ -23,7 +23,7 @@ use crate::event::{Event, EventKind};
 use crate::from_json;
 use crate::hub::{Delivery, Published, Subscriber};
 use thalweg_http::Admission;
-use thalweg_http::reply::Pieces;
+use thalweg_http::reply::BodySender;
 
 /// Server-sent events (HTML Standard, section 9.2).
 pub const EVENT_STREAM: &str = "text/event-stream";
@@ -40,7 +40,7 @@ pub struct Subscription {
     pub(super) filter: EventFilter,
     pub(super) subscriber: Subscriber,
     /// Events of an earlier run of the daemon that it may have missed are told first.
-    pub(super) is_of_other_run: bool,
+    pub(super) is_other_run: bool,
     /// One of the places there are for subscribers.
     pub(super) _pass: SubscriberPass,
 }
@@ -49,7 +49,7 @@ pub struct Subscription {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventFilter {
     /// Their types; all if there is none.
-    pub kinds: Option<Kinds>,
+    pub types: Option<EventTypes>,
     /// Their link.
     pub link: Option<LinkName>,
     /// Their collector.
@@ -58,12 +58,12 @@ pub struct EventFilter {
 
 /// Types of events.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kinds(Vec<&'static str>);
+pub struct EventTypes(Vec<&'static str>);
 
-/// A word that is no type of event.
+/// An unknown event type.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{word:?} is no type of event: there are {known}", word = .0, known = EventBody::TYPES.join(", "))]
-pub struct ParseKindsError(String);
+#[error("unknown event type {word:?}: expected {known}", word = .0, known = EventBody::TYPES.join(", "))]
+pub struct ParseEventTypesError(String);
 
 /// Where a subscriber goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,20 +74,22 @@ pub struct EventId {
     pub id: u64,
 }
 
-/// Text that is no `id` of an event.
+/// Text that is not the `id` of an event.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("not the id of an event: expected a number, or RUN-NUMBER as events have it")]
+#[error("invalid event id: expected NUMBER or RUN-NUMBER")]
 pub struct ParseEventIdError;
 
-impl FromStr for Kinds {
-    type Err = ParseKindsError;
+impl FromStr for EventTypes {
+    type Err = ParseEventTypesError;
 
-    fn from_str(text: &str) -> Result<Self, ParseKindsError> {
+    fn from_str(text: &str) -> Result<Self, ParseEventTypesError> {
         let known = |word: &str| {
             let mut types = EventBody::TYPES.into_iter();
-            types.find(|name| *name == word).ok_or_else(|| ParseKindsError(word.chars().take(64).collect()))
+            types
+                .find(|name| *name == word)
+                .ok_or_else(|| ParseEventTypesError(word.chars().take(64).collect()))
         };
-        text.split(',').map(known).collect::<Result<_, _>>().map(Kinds)
+        text.split(',').map(known).collect::<Result<_, _>>().map(EventTypes)
     }
 }
 
@@ -118,7 +120,7 @@ impl fmt::Display for EventId {
 impl EventFilter {
     /// Whether an event is wanted.
     pub fn wants(&self, event: &Event) -> bool {
-        self.kinds.as_ref().is_none_or(|kinds| kinds.0.contains(&type_of(&event.kind)))
+        self.types.as_ref().is_none_or(|types| types.0.contains(&type_of(&event.kind)))
             && self.collector.as_ref().is_none_or(|name| **name == *event.collector)
             && self.link.as_ref().is_none_or(|link| is_of(event, link))
     }
@@ -149,12 +151,12 @@ impl Subscription {
     /// who comes from another run of the daemon, and is to be told so first.
     fn position(&self, api: &Api) -> Option<Bytes> {
         let id = EventId { run: Some(api.run()), id: self.subscriber.position() };
-        (!self.is_of_other_run).then(|| format!("id: {id}\n\n").into())
+        (!self.is_other_run).then(|| format!("id: {id}\n\n").into())
     }
 
     /// Text of the next event that is wanted, or of what was lost, if there is any.
     pub(super) fn next_text(&mut self, api: &Api) -> Option<Bytes> {
-        if std::mem::take(&mut self.is_of_other_run) {
+        if std::mem::take(&mut self.is_other_run) {
             return Some(lost(api, None, self.subscriber.lost(), 0));
         }
         let hub = &api.parts().hub;
@@ -195,7 +197,7 @@ pub(super) async fn stream(
     api: Api,
     mut subscription: Subscription,
     mut admission: Admission,
-    mut out: Pieces,
+    mut out: BodySender,
 ) {
     let mut news = api.news().subscribe();
     if let Some(position) = subscription.position(&api)
@@ -207,11 +209,11 @@ pub(super) async fn stream(
         // Before looking, so that what comes meanwhile is news again.
         news.mark_unchanged();
         while let Some(text) = subscription.next_text(&api) {
-            if !admission.holds() || out.send_data(text).await.is_err() {
+            if !admission.is_valid() || out.send_data(text).await.is_err() {
                 return;
             }
         }
-        if !admission.holds() {
+        if !admission.is_valid() {
             return;
         }
         let is_gone = match tokio::time::timeout(KEEP_ALIVE, news.changed()).await {
@@ -225,13 +227,13 @@ pub(super) async fn stream(
 }
 
 /// Tells all subscribers when there is something in the hub. Ends when the hub's bell does.
-pub(super) async fn pump(api: Api, bell: tokio::net::UnixStream) {
+pub(super) async fn notify_subscribers(api: Api, bell: tokio::net::UnixStream) {
     let hub = &api.parts().hub;
     let mut rung = [0; 64];
     loop {
-        let seen = hub.stored();
+        let seen = hub.store_count();
         api.news().send_replace(seen);
-        if !hub.will_sleep(seen) {
+        if !hub.prepare_sleep(seen) {
             // Others have their turn: this is one thread.
             tokio::task::yield_now().await;
             continue;
@@ -259,9 +261,9 @@ mod tests {
 
     #[test]
     fn types_of_events_are_read_from_a_list_and_others_are_refused() {
-        assert_eq!("link,cheetah_end".parse(), Ok(Kinds(vec!["link", "cheetah_end"])));
+        assert_eq!("link,cheetah_end".parse(), Ok(EventTypes(vec!["link", "cheetah_end"])));
         for text in ["", "links", "link,", "link, cheetah"] {
-            assert!(text.parse::<Kinds>().is_err(), "{text}");
+            assert!(text.parse::<EventTypes>().is_err(), "{text}");
         }
     }
 }

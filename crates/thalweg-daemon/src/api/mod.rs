@@ -1,23 +1,23 @@
-//! The HTTP API: what the daemon knows, for whoever asks.
+//! The HTTP API of the daemon.
 //!
 //! ```text
 //!   request ──► route ──► handler ──► collectors' mailboxes
 //!               (http)        │
-//!                             └► hub ──► events, as they come
+//!                             └► hub ──► event streams
 //! ```
 //!
-//! It has one thread, so that threads that measure are not disturbed, and a few more that wait for collectors. All that
-//! can be asked is in one list ([`routes::routes`]): requests are answered by it, and the OpenAPI document and the
-//! reference are written from it. The server below it is [`thalweg_http`], what answers look like is `thalweg-api`.
+//! It has one thread, so that collectors are not disturbed, and a few more that wait for collectors. One list ([`routes::routes`])
+//! defines all requests; the OpenAPI document and the reference are generated from it. The server is [`thalweg_http`], the JSON
+//! types are in `thalweg-api`.
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
-//! | `routes` | all that can be asked |
-//! | `handlers` | from a question to an answer |
-//! | `convert` | the daemon's values as the JSON types of `thalweg-api` |
+//! | `routes` | all requests |
+//! | `handlers` | handlers of requests |
+//! | `convert` | conversion of the daemon's values to the JSON types of `thalweg-api` |
 //! | `events` | events as server-sent events |
-//! | `server` | the API, listening |
-//! | `open_api`, `reference` | the same list as documents |
+//! | `server` | the listening API |
+//! | `open_api`, `reference` | generated documents |
 
 pub mod convert;
 pub mod events;
@@ -40,56 +40,55 @@ use super::parts::Parts;
 use thalweg_http::Counters;
 use thalweg_http::access::Limits;
 
-/// Capture files in memory, at most.
-const CAPTURES: usize = 1;
+/// Maximum number of capture files in memory.
+const MAX_CAPTURES: usize = 1;
 
-/// What answers need. Cheap to clone: all clones are the same.
+/// The state of the API. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Api(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     parts: Parts,
-    most_subscribers: u64,
+    max_subscribers: u64,
     subscribers: AtomicU64,
     log: Option<Log>,
     counters: Arc<Counters>,
-    /// How many events the hub has, whenever there are more.
+    /// The number of events in the hub; changes wake subscribers.
     news: watch::Sender<u64>,
-    /// Capture files that may be in memory: each is twice a collector's samples while it is made, and stays until it is
-    /// sent.
+    /// Limits capture files in memory. Each temporarily needs twice the size of a sample ring, until it is sent.
     captures: Arc<Semaphore>,
 }
 
-/// One of the places there are for subscribers; given back when it is dropped.
+/// The permit of a subscriber. Dropping it releases the permit.
 #[derive(Debug)]
 pub struct SubscriberPass(Api);
 
 impl Api {
-    /// An API of these parts of a daemon, not yet listening.
+    /// Creates an API of these parts of a daemon, without listening.
     pub fn new(parts: Parts, limits: &Limits, log: Option<Log>) -> Api {
         Api(Arc::new(Shared {
             parts,
-            most_subscribers: limits.subscribers,
+            max_subscribers: limits.subscribers,
             subscribers: AtomicU64::new(0),
             log,
             counters: Arc::default(),
             news: watch::Sender::new(0),
-            captures: Arc::new(Semaphore::new(CAPTURES)),
+            captures: Arc::new(Semaphore::new(MAX_CAPTURES)),
         }))
     }
 
-    /// What it answers from.
+    /// Returns the parts of the daemon.
     pub fn parts(&self) -> &Parts {
         &self.0.parts
     }
 
-    /// What tells this run of the daemon from others: when it was started.
+    /// Returns the identifier of this run of the daemon: its start time.
     pub fn run(&self) -> u64 {
         self.0.parts.started.0
     }
 
-    /// What was answered and refused so far.
+    /// Returns the counters of the API.
     pub fn counts(&self) -> ApiCounts {
         ApiCounts {
             http: self.0.counters.read(),
@@ -106,14 +105,14 @@ impl Api {
         &self.0.news
     }
 
-    /// Room for a capture file, if there is any.
+    /// Returns a permit for a capture file, if one is free.
     fn capture_pass(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.0.captures).try_acquire_owned().ok()
     }
 
-    /// A place for a subscriber, if there is one.
+    /// Returns a permit for a subscriber, if one is free.
     fn subscriber_pass(&self) -> Option<SubscriberPass> {
-        let most = self.0.most_subscribers;
+        let most = self.0.max_subscribers;
         let more = |now: u64| (now < most).then_some(now + 1);
         self.0
             .subscribers

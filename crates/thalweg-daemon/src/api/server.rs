@@ -1,4 +1,4 @@
-//! The API, listening.
+//! The listening API.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::parts::Parts;
 use thalweg_http::ServerError;
 use thalweg_http::access::{Access, AccessOptions};
 
-/// The API, listening. Stops when it is dropped.
+/// The listening API. Dropping it stops the API.
 #[derive(Debug)]
 pub struct Server {
     server: thalweg_http::Server,
@@ -23,19 +23,19 @@ pub struct Server {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ApiError {
-    /// The address cannot be had.
+    /// The address cannot be bound.
     #[error("cannot listen on {address} (api.listen): {source}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// The hub has a listener already.
+    /// The hub has a receiver of wakeups already.
     #[error(transparent)]
-    Bell(#[from] WakeupError),
-    /// There is no thread for it.
-    #[error("cannot start the thread of the API: {0}")]
+    Wakeup(#[from] WakeupError),
+    /// The thread cannot be started.
+    #[error("cannot start the API thread: {0}")]
     Thread(std::io::Error),
 }
 
@@ -49,10 +49,10 @@ impl From<ServerError> for ApiError {
 }
 
 impl Server {
-    /// Listens, and answers from now on.
+    /// Starts to listen.
     ///
     /// # Errors
-    /// If it cannot listen there.
+    /// If the address cannot be bound, or the thread cannot be started.
     pub fn start(
         parts: Parts,
         access: Arc<Access>,
@@ -60,10 +60,10 @@ impl Server {
         log: Option<Log>,
     ) -> Result<Server, ApiError> {
         let api = Api::new(parts, &options.limits, log);
-        let (counters, teller) = (Arc::clone(api.counters()), api.clone());
-        let bell = api.parts().hub.listen()?;
-        let tell = move || {
-            tokio::spawn(events::pump(teller, tokio::net::UnixStream::from_std(bell)?));
+        let (counters, notifier) = (Arc::clone(api.counters()), api.clone());
+        let wakeups = api.parts().hub.wakeup_receiver()?;
+        let notify = move || {
+            tokio::spawn(events::notify_subscribers(notifier, tokio::net::UnixStream::from_std(wakeups)?));
             Ok(())
         };
         let (listen, limits) = (options.listen, options.limits);
@@ -74,17 +74,17 @@ impl Server {
             access,
             limits,
             counters,
-            tell,
+            notify,
         )?;
         Ok(Server { server, api })
     }
 
-    /// Where it listens.
+    /// Returns the listen address.
     pub fn address(&self) -> SocketAddr {
         self.server.address()
     }
 
-    /// What it answers from.
+    /// Returns the state of the API.
     pub fn api(&self) -> &Api {
         &self.api
     }

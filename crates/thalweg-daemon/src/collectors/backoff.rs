@@ -1,21 +1,21 @@
-//! How long to wait before a source that failed is opened again.
+//! Retry delays of failed sources.
 
 use std::time::Duration;
 
-/// Waits that double.
+/// Exponential backoff.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Backoff {
     next: Duration,
 }
 
 impl Backoff {
-    /// The first wait.
+    /// The first delay.
     pub(super) const SHORTEST: Duration = Duration::from_millis(500);
 
-    /// The longest wait. What has run for as long begins with the shortest again.
+    /// The longest delay. A source that ran at least this long starts with the shortest again.
     pub(super) const LONGEST: Duration = Duration::from_secs(30);
 
-    /// How long to wait after what has run for `ran`.
+    /// Returns the delay after a source that ran for `ran`.
     pub(super) fn after(&mut self, ran: Duration) -> Duration {
         if ran >= Self::LONGEST {
             *self = Backoff::default();
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_up_to_the_longest_and_begin_anew_after_a_long_run() {
+    fn delays_double_and_reset_after_a_long_run() {
         let mut backoff = Backoff::default();
         let waits: Vec<u128> = (0..8).map(|_| backoff.after(Duration::from_secs(1)).as_millis()).collect();
         assert_eq!(waits, [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);

@@ -1,8 +1,8 @@
-//! Tells what a collector finds: events to whoever listens, records of flows to the file, and what happens to who writes
-//! samples.
+//! Publishes the output of a collector: events to subscribers and the controller, flow records to the writer, dump triggers to the
+//! sample writer.
 //!
-//! The packets of a live source do not wait: records that find no room are lost, and counted. Any other source is read as
-//! slowly as records are written. So are the last records of any collector, but not for longer than [`LAST_RECORDS`].
+//! A live source does not wait for the writer: records that find the queue full are lost and counted. Other sources are read as
+//! slowly as records are written. The last records of every collector wait too, at most [`LAST_RECORDS`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,23 +14,23 @@ use thalweg_measure::detect::Finding;
 use thalweg_measure::meter::record::FlowRecord;
 use thalweg_wire::Timestamp;
 
+use super::control_events::ControlEvent;
 use super::fleet::FleetParts;
 use super::handle::Description;
-use super::notices::Notice;
 use super::sinks::{DumpSignal, Records, Sinks};
-use super::tallies::{Tallies, Totals};
+use super::stats::{CollectorStats, Totals};
 use crate::clock::wall_clock;
 use crate::config::Trigger;
 use crate::event::{Event, EventKind};
 use crate::hub::Hub;
 
-/// How long a collector that stops waits for its last records to find room.
+/// Maximum time that a stopping collector waits to queue its last records.
 const LAST_RECORDS: Duration = Duration::from_secs(3);
 
-/// How long a stop may go unnoticed.
+/// Maximum time before a stop is noticed.
 const NAP: Duration = Duration::from_millis(20);
 
-/// Tells what a collector finds.
+/// Publishes the output of a collector.
 #[derive(Clone, Debug)]
 pub(super) struct EventPublisher {
     name: Arc<str>,
@@ -38,21 +38,21 @@ pub(super) struct EventPublisher {
     is_live: bool,
     hub: Arc<Hub>,
     sinks: Sinks,
-    tallies: Arc<Tallies>,
+    stats: Arc<CollectorStats>,
     stop: Arc<AtomicBool>,
-    /// Whether what it tells is the last of a flow table.
+    /// Whether the output is the last of a flow table.
     is_last: bool,
-    /// Once the collector stops: until when records are waited for.
+    /// Deadline of the last records, once the collector stops.
     until: Option<Instant>,
 }
 
 impl EventPublisher {
-    /// Of a collector that is to end when `stop` says so.
+    /// Creates a publisher for a collector that `stop` stops.
     pub(super) fn new(
         description: &Description,
         parts: &FleetParts,
         sinks: Sinks,
-        tallies: Arc<Tallies>,
+        stats: Arc<CollectorStats>,
         stop: Arc<AtomicBool>,
     ) -> EventPublisher {
         EventPublisher {
@@ -61,44 +61,43 @@ impl EventPublisher {
             is_live: description.is_live,
             hub: Arc::clone(&parts.hub),
             sinks,
-            tallies,
+            stats,
             stop,
             is_last: false,
             until: None,
         }
     }
 
-    /// Where everything is counted.
-    pub(super) fn tallies(&self) -> &Tallies {
-        &self.tallies
+    /// Returns the counters of the collector.
+    pub(super) fn stats(&self) -> &CollectorStats {
+        &self.stats
     }
 
-    /// Tells what was found, in the order of its packets' times; what packets that came in `begun` gave rise to, or what
-    /// time alone did.
+    /// Publishes output in the order of packet time. `begun` is when the packets arrived; `None` if time alone caused it.
     #[inline]
-    pub(super) fn tell(&mut self, output: &mut Output, begun: Option<Instant>) {
+    pub(super) fn publish_output(&mut self, output: &mut Output, begun: Option<Instant>) {
         let Output { events, address_changes, flows, .. } = &*output;
         if !events.is_empty() || !address_changes.is_empty() || !flows.findings.is_empty() {
-            self.tell_events(output, begun);
+            self.publish_events(output, begun);
         }
         if !output.arrivals.is_empty() {
-            self.tell_arrivals(output);
+            self.send_arrivals(output);
         }
         if !output.flows.records.is_empty() {
-            self.hand_on(&mut output.flows.records);
+            self.send_records(&mut output.flows.records);
         }
     }
 
-    /// Tells the last that a flow table has to tell: all its flows.
+    /// Publishes the last output of a flow table: the records of all its flows.
     pub(super) fn finish(&mut self, collector: &mut Collector, output: &mut Output) {
         collector.finish(output);
         self.is_last = true;
-        self.tell(output, None);
+        self.publish_output(output, None);
         self.is_last = false;
     }
 
-    /// The same of a flow table in whose place there is another, which is counted already but for its last records.
-    pub(super) fn retire(&mut self, mut collector: Collector) {
+    /// Publishes the last output of a replaced flow table. Its counters have been added already, except for these records.
+    pub(super) fn finish_replaced(&mut self, mut collector: Collector) {
         let before = collector.counters().flow_table.records;
         self.finish(&mut collector, &mut Output::default());
         let mut rest = Counters::default();
@@ -107,10 +106,10 @@ impl EventPublisher {
         {
             *count = after - before;
         }
-        self.tallies.end(Totals { collector: rest, ..Totals::default() });
+        self.stats.end(Totals { collector: rest, ..Totals::default() });
     }
 
-    /// Tells one thing.
+    /// Publishes one event.
     pub(super) fn publish(&self, time: Timestamp, kind: EventKind) {
         let emitted = if self.is_live { wall_clock() } else { time };
         let (collector, switch) = (Arc::clone(&self.name), Arc::clone(&self.switch));
@@ -118,7 +117,7 @@ impl EventPublisher {
     }
 
     #[cold]
-    fn tell_events(&self, output: &mut Output, begun: Option<Instant>) {
+    fn publish_events(&self, output: &mut Output, begun: Option<Instant>) {
         let Output { events, address_changes, flows, .. } = output;
         let events = std::mem::take(events).into_iter().map(|event| (event.time, EventKind::Link(event)));
         let changes = std::mem::take(address_changes).into_iter();
@@ -130,58 +129,58 @@ impl EventPublisher {
             };
             (time, EventKind::Cheetah(finding))
         });
-        let mut told: Vec<(Timestamp, EventKind)> = events.chain(changes).chain(findings).collect();
-        told.sort_by_key(|(time, _)| *time);
-        for (time, kind) in told {
-            // First of all: it is the one who is in a hurry.
-            if let Some(notice_sender) = &self.sinks.control {
-                notice_sender.tell(&self.switch, &kind);
+        let mut ordered: Vec<(Timestamp, EventKind)> = events.chain(changes).chain(findings).collect();
+        ordered.sort_by_key(|(time, _)| *time);
+        for (time, kind) in ordered {
+            // The controller first: its latency matters most.
+            if let Some(event_sender) = &self.sinks.control {
+                event_sender.send_event(&self.switch, &kind);
             }
             if let Some(trigger) = kind.trigger() {
                 self.request_dump(trigger);
             }
             self.publish(time, kind);
             if let Some(begun) = begun {
-                self.tallies.decision.record(begun.elapsed());
+                self.stats.decision.record(begun.elapsed());
                 if self.is_live {
-                    self.tallies.arrival.record((wall_clock() - time).into());
+                    self.stats.arrival.record((wall_clock() - time).into());
                 }
             }
         }
     }
 
-    /// Only the controller has asked for these.
+    /// Sends arrivals of observed packets to the controller, which requested them.
     #[cold]
-    fn tell_arrivals(&self, output: &mut Output) {
+    fn send_arrivals(&self, output: &mut Output) {
         for report in output.arrivals.drain(..) {
-            if let Some(notice_sender) = &self.sinks.control {
-                notice_sender.hear(Notice::Arrival(report));
+            if let Some(event_sender) = &self.sinks.control {
+                event_sender.send(ControlEvent::Arrival(report));
             }
         }
     }
 
-    /// Wishes for a dump, if this is to make one.
+    /// Requests a dump if `trigger` is configured.
     fn request_dump(&self, trigger: Trigger) {
         if let Some(dump_queue) = &self.sinks.dump_queue
-            && self.sinks.wanted.contains(&trigger)
+            && self.sinks.dump_triggers.contains(&trigger)
         {
             dump_queue.put(DumpSignal::Event { collector: Arc::clone(&self.name), trigger });
         }
     }
 
-    /// Hands records on, or throws them away if nobody wants them.
-    fn hand_on(&mut self, records: &mut Vec<FlowRecord>) {
+    /// Sends records to the writer, or discards them if there is none.
+    fn send_records(&mut self, records: &mut Vec<FlowRecord>) {
         let Some(sender) = &self.sinks.records else { return records.clear() };
         let count = records.len() as u64;
         let mut message = Records {
             collector: Arc::clone(&self.name),
-            tallies: Arc::clone(&self.tallies),
+            stats: Arc::clone(&self.stats),
             records: std::mem::take(records),
         };
-        self.tallies.note_handed_on(count);
+        self.stats.note_queued(count);
         if self.is_live && !self.is_last {
             if sender.try_send(message).is_err() {
-                self.tallies.note_late(count);
+                self.stats.note_queue_full(count);
             }
             return;
         }
@@ -189,14 +188,14 @@ impl EventPublisher {
             message = match sender.send_timeout(message, NAP) {
                 Ok(()) => return,
                 Err(SendTimeoutError::Timeout(message)) => message,
-                Err(SendTimeoutError::Disconnected(_)) => return self.tallies.note_late(count),
+                Err(SendTimeoutError::Disconnected(_)) => return self.stats.note_queue_full(count),
             };
-            // A slow disk is no fault of this thread.
-            self.tallies.beat();
+            // A slow disk is not a hang of this thread.
+            self.stats.beat();
             if self.is_last || self.stop.load(Ordering::Relaxed) {
                 let now = Instant::now();
                 if now >= *self.until.get_or_insert(now + LAST_RECORDS) {
-                    return self.tallies.note_late(count);
+                    return self.stats.note_queue_full(count);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! All collectors of the daemon: started, changed while they run, stopped.
+//! Starts, reconfigures and stops all collectors of the daemon.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,31 +10,31 @@ use crossbeam_channel::Receiver;
 use thalweg_measure::samples::{SampleRing, SampleRingError};
 use thiserror::Error;
 
-use super::core::Core;
 use super::event_publisher::EventPublisher;
-use super::exchange::{Exchange, ReconfigureError};
-use super::handle::{AskError, CollectorHandle, Description};
+use super::handle::{CollectorHandle, CollectorRequestError, Description};
 use super::list::CollectorList;
 use super::network::Network;
-use super::shared_thread::{SharedThread, SharesThread};
+use super::pipeline::Pipeline;
+use super::replacement::{ReconfigureError, Replacement};
+use super::shared_thread::{EventLoop, SharedThread};
 use super::sinks::Sinks;
-use super::source::{Opened, SourceError};
-use super::tallies::Tallies;
+use super::source::{OpenedSource, SourceError};
+use super::stats::CollectorStats;
 use super::worker::Worker;
 use crate::config::CollectorConfig;
 use crate::hub::Hub;
 
-/// How long a collector may take to do something else.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Timeout of a collector for applying a new configuration.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What collectors are shown in, and what they use.
+/// The parts of the daemon that collectors use.
 #[derive(Clone, Debug)]
 pub struct FleetParts {
-    /// Where all who run are to be found.
+    /// The list of running collectors.
     pub collectors: CollectorList,
-    /// What is known of the network.
+    /// The network.
     pub network: Network,
-    /// Where events are told.
+    /// The event hub.
     pub hub: Arc<Hub>,
 }
 
@@ -43,126 +43,126 @@ pub struct FleetParts {
 pub struct Fleet {
     parts: FleetParts,
     sinks: Sinks,
-    /// Where all collectors run; else each has a thread of its own.
+    /// The thread of all collectors; `None` if each has its own.
     shared: Option<SharedThread>,
     running: Vec<Running>,
-    /// By name: those that run, and those that ran until a reload that is under way.
-    tallies: BTreeMap<Arc<str>, Arc<Tallies>>,
+    /// By name: of running collectors, and of those that a reload is replacing.
+    stats: BTreeMap<Arc<str>, Arc<CollectorStats>>,
 }
 
-/// One that runs.
+/// A running collector.
 #[derive(Debug)]
 struct Running {
     config: Arc<CollectorConfig>,
     handle: CollectorHandle,
-    /// Tells what flow tables have left behind that another has replaced.
+    /// Exports the flows of replaced flow tables.
     event_publisher: EventPublisher,
     stop: Arc<AtomicBool>,
     thread: Option<Thread>,
 }
 
-/// Where a collector runs.
+/// The thread of a collector.
 #[derive(Debug)]
 enum Thread {
-    /// On a thread of its own.
+    /// A thread of its own.
     Own(JoinHandle<()>),
-    /// On that of all collectors; disconnected when it has ended.
+    /// The shared thread. The channel disconnects when the collector has ended.
     Shared(Receiver<()>),
 }
 
-/// A collector whose source somebody has tried to open.
-pub struct Ready {
+/// A collector that has not started, with its source if that was opened early.
+pub struct PreparedCollector {
     config: Arc<CollectorConfig>,
-    opened: Option<Result<Opened, SourceError>>,
+    opened: Option<Result<OpenedSource, SourceError>>,
 }
 
 /// Why a collector cannot be started.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// It cannot be made.
+    /// The collector cannot be created.
     #[error("collector {collector}: {source}")]
     Collector {
-        /// Its name.
+        /// Name of the collector.
         collector: String,
-        /// What is wrong.
+        /// The reason.
         source: ReconfigureError,
     },
-    /// Its ring of samples cannot be made.
+    /// The sample ring cannot be created.
     #[error("collector {collector}: {source}")]
     Samples {
-        /// Its name.
+        /// Name of the collector.
         collector: String,
-        /// What is wrong.
+        /// The reason.
         source: SampleRingError,
     },
-    /// The system has no more threads.
+    /// The thread cannot be started.
     #[error("collector {collector}: cannot start its thread: {source}")]
     Thread {
-        /// Its name.
+        /// Name of the collector.
         collector: String,
-        /// The system's answer.
+        /// Error of the system.
         source: std::io::Error,
     },
 }
 
-impl Ready {
-    /// Opens the source if it is an interface, which may take privileges that are given up later. One that cannot be
-    /// opened now is tried again when the collector runs.
-    pub fn open(config: Arc<CollectorConfig>) -> Ready {
-        let opened = config.source.is_live().then(|| Opened::open(&config, None));
-        Ready { config, opened }
+impl PreparedCollector {
+    /// Opens the source if it is an interface, which may need privileges that are dropped later. A failed source is retried
+    /// when the collector runs.
+    pub fn open(config: Arc<CollectorConfig>) -> PreparedCollector {
+        let opened = config.source.is_live().then(|| OpenedSource::open(&config, None));
+        PreparedCollector { config, opened }
     }
 
-    /// Why the source could not be opened, if it could not.
+    /// Returns the error of a source that could not be opened.
     pub fn failure(&self) -> Option<&SourceError> {
         self.opened.as_ref().and_then(|opened| opened.as_ref().err())
     }
 }
 
 impl Fleet {
-    /// No collectors.
+    /// Creates a fleet without collectors.
     pub(crate) fn new(parts: FleetParts, sinks: Sinks) -> Fleet {
-        Fleet { parts, sinks, shared: None, running: Vec::new(), tallies: BTreeMap::new() }
+        Fleet { parts, sinks, shared: None, running: Vec::new(), stats: BTreeMap::new() }
     }
 
-    /// The same, with all collectors on one thread.
+    /// Creates a fleet whose collectors share `thread`.
     pub(crate) fn sharing(parts: FleetParts, sinks: Sinks, thread: SharedThread) -> Fleet {
         let mut fleet = Fleet::new(parts, sinks);
         fleet.shared = Some(thread);
         fleet
     }
 
-    /// Has the control loop take turns on the thread of all collectors. Nothing if there is no such thread.
-    pub(crate) fn steer(&self, control: Box<dyn SharesThread>) {
+    /// Runs the control loop on the shared thread. Does nothing if there is no such thread.
+    pub(crate) fn add_control(&self, control: Box<dyn EventLoop>) {
         if let Some(shared) = &self.shared {
-            shared.steer(control);
+            shared.add_control(control);
         }
     }
 
-    /// Starts collectors, beside those there are.
+    /// Starts additional collectors.
     ///
     /// # Errors
-    /// With the first that cannot be started; those before it run.
-    pub fn start(&mut self, collectors: Vec<Ready>) -> Result<(), StartError> {
+    /// If one cannot be started. Those before it run.
+    pub fn start(&mut self, collectors: Vec<PreparedCollector>) -> Result<(), StartError> {
         for ready in collectors {
-            let running = self.start_one(ready)?;
+            let running = self.start_collector(ready)?;
             self.running.push(running);
         }
-        self.show();
+        self.update_list();
         Ok(())
     }
 
-    /// Makes the collectors what `configs` says: those that are not in it are stopped, new ones are started, those whose
-    /// rules or thresholds have changed are told, and those of which something else has changed begin anew. What stays
-    /// the same is left alone.
+    /// Applies `configs`: stops removed collectors and starts new ones. Changed rules and thresholds are applied in place; other
+    /// changes restart the collector. Unchanged collectors are not touched.
     pub fn reload(&mut self, configs: &[Arc<CollectorConfig>]) {
         let mut before = std::mem::take(&mut self.running);
         for config in configs {
             let place = before.iter().position(|running| running.config.name == config.name);
             let kept = place.map(|place| before.remove(place));
             let kept = kept.and_then(|running| running.change(config, &self.parts.network));
-            let started = kept.map_or_else(|| self.start_one(Ready::open(Arc::clone(config))), Ok);
+            let started =
+                kept.map_or_else(|| self.start_collector(PreparedCollector::open(Arc::clone(config))), Ok);
             match started {
                 Ok(running) => self.running.push(running),
                 Err(error) => tracing::error!(%error, "collector not started"),
@@ -170,12 +170,12 @@ impl Fleet {
         }
         self.running.append(&mut before);
         self.retain(configs);
-        self.tallies.retain(|name, _| configs.iter().any(|config| config.name == *name));
+        self.stats.retain(|name, _| configs.iter().any(|config| config.name == *name));
     }
 
-    /// Stops those that `configs` does not have any more, or has at another switch.
+    /// Stops collectors that `configs` lacks, or has at another switch.
     pub fn retain(&mut self, configs: &[Arc<CollectorConfig>]) {
-        let stays = |running: &mut Running| {
+        let is_kept = |running: &mut Running| {
             let Running { config, .. } = running;
             let stays =
                 configs.iter().any(|other| other.name == config.name && other.switch == config.switch);
@@ -185,12 +185,11 @@ impl Fleet {
             }
             stays
         };
-        self.running.retain_mut(stays);
-        self.show();
+        self.running.retain_mut(is_kept);
+        self.update_list();
     }
 
-    /// Stops all collectors: each hands on its flows and the window under way. Who writes these knows then that there is
-    /// no more to come.
+    /// Stops all collectors. Each exports its flows and its current window. Then the channels to the writers close.
     pub fn stop(&mut self) {
         for running in &self.running {
             running.stop.store(true, Ordering::Relaxed);
@@ -200,12 +199,12 @@ impl Fleet {
         self.shared = None;
     }
 
-    fn show(&self) {
+    fn update_list(&self) {
         self.parts.collectors.set(self.running.iter().map(|running| running.handle.clone()).collect());
     }
 
-    fn start_one(&mut self, ready: Ready) -> Result<Running, StartError> {
-        let Ready { config, opened } = ready;
+    fn start_collector(&mut self, ready: PreparedCollector) -> Result<Running, StartError> {
+        let PreparedCollector { config, opened } = ready;
         let collector = || config.name.to_string();
         let ring = config.samples.map(SampleRing::new).transpose();
         let ring = ring.map_err(|source| StartError::Samples { collector: collector(), source })?;
@@ -213,23 +212,24 @@ impl Fleet {
         let description = Description {
             name: Arc::clone(&config.name),
             switch: Arc::clone(&config.switch),
-            source: config.source.in_words(),
+            source: config.source.description(),
             is_live: config.source.is_live(),
         };
-        let exchange = Exchange::new(Arc::clone(&config), self.parts.network.versions())
+        let replace = Replacement::new(Arc::clone(&config), self.parts.network.versions())
             .map_err(|source| StartError::Collector { collector: collector(), source })?;
-        let tallies = Arc::clone(self.tallies.entry(Arc::clone(&config.name)).or_default());
+        let stats = Arc::clone(self.stats.entry(Arc::clone(&config.name)).or_default());
         let stop = Arc::new(AtomicBool::new(false));
         let sinks = self.sinks.clone();
         let event_publisher =
-            EventPublisher::new(&description, &self.parts, sinks, Arc::clone(&tallies), Arc::clone(&stop));
-        let (handle, mailbox) = CollectorHandle::with_tallies(description, samples, tallies);
-        let core = Core::new(exchange, self.parts.network.clone(), mailbox, event_publisher.clone(), writer);
-        let worker = Worker { core, stop: Arc::clone(&stop) };
+            EventPublisher::new(&description, &self.parts, sinks, Arc::clone(&stats), Arc::clone(&stop));
+        let (handle, mailbox) = CollectorHandle::with_stats(description, samples, stats);
+        let pipeline =
+            Pipeline::new(replace, self.parts.network.clone(), mailbox, event_publisher.clone(), writer);
+        let worker = Worker { pipeline, stop: Arc::clone(&stop) };
         let thread = match &self.shared {
             Some(shared) => Thread::Shared(shared.join(worker, opened)),
             None => {
-                // The kernel keeps 15 bytes.
+                // The kernel keeps 15 bytes of the name.
                 let thread = std::thread::Builder::new().name(format!("c {}", config.name));
                 let thread = thread.spawn(move || worker.run(opened));
                 let failed = |source| StartError::Thread { collector: collector(), source };
@@ -247,21 +247,21 @@ impl Drop for Fleet {
 }
 
 impl Running {
-    /// Does what `config` says from now on; `None` if it has to begin anew for that, and has been stopped.
+    /// Applies `config` in place. Returns `None` if that needs a restart, after stopping the collector.
     fn change(mut self, config: &Arc<CollectorConfig>, network: &Network) -> Option<Running> {
         if self.config == *config {
             return Some(self);
         }
         let name = &*config.name;
         if self.config.has_same_source(config) {
-            let exchange = match Exchange::new(Arc::clone(config), network.versions()) {
-                Ok(exchange) => exchange,
+            let replace = match Replacement::new(Arc::clone(config), network.versions()) {
+                Ok(replace) => replace,
                 Err(error) => {
                     tracing::error!(collector = name, %error, "configuration not applied");
                     return Some(self);
                 }
             };
-            if self.exchange(exchange) {
+            if self.replace(replace) {
                 tracing::info!(collector = name, "configuration applied");
                 self.config = Arc::clone(config);
                 return Some(self);
@@ -272,27 +272,27 @@ impl Running {
         None
     }
 
-    /// Measures with something else from now on, and hands on the flows of what it measured with before. If it does not
-    /// do so in time, it has been stopped.
-    fn exchange(&mut self, exchange: Exchange) -> bool {
-        let answer = match self.handle.exchange(exchange) {
+    /// Replaces the collector of the pipeline, and exports the flows of the old one. Returns whether it succeeded. On a timeout
+    /// the collector is stopped.
+    fn replace(&mut self, replace: Replacement) -> bool {
+        let answer = match self.handle.replace(replace) {
             Ok(answer) => answer,
             Err(error) => {
                 tracing::warn!(collector = self.handle.name(), %error, "configuration not applied");
                 return false;
             }
         };
-        let in_time = answer.recv_timeout(PATIENCE);
+        let in_time = answer.recv_timeout(REPLY_TIMEOUT);
         let is_done = in_time.is_ok();
         let old = in_time.ok().or_else(|| {
-            tracing::warn!(collector = self.handle.name(), error = %AskError::Late, "configuration not applied in time, restarting");
-            self.event_publisher.tallies().late.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(collector = self.handle.name(), error = %CollectorRequestError::TimedOut, "configuration not applied in time, restarting");
+            self.event_publisher.stats().requests_timed_out.fetch_add(1, Ordering::Relaxed);
             self.stop();
-            // It may have done so as its last deed.
+            // The replacement may have been its last request.
             answer.try_recv().ok()
         });
         if let Some(old) = old {
-            self.event_publisher.clone().retire(old.value);
+            self.event_publisher.clone().finish_replaced(old.value);
         }
         is_done
     }
@@ -306,7 +306,7 @@ impl Running {
                     tracing::error!(collector = self.handle.name(), "thread panicked");
                 }
             }
-            // Nothing is ever sent: it ends by being disconnected.
+            // Nothing is ever sent: the channel disconnects at the end.
             Some(Thread::Shared(ended)) => drop(ended.recv()),
             None => {}
         }

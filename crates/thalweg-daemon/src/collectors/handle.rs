@@ -1,12 +1,10 @@
-//! How others ask a collector: by a mailbox that its thread looks into between two batches of packets.
+//! Requests to a collector: a mailbox that its thread reads between two batches of packets.
 //!
-//! **Nobody waits for who asks.** An answer goes into a channel that has room for it; if who asked has gone, it is
-//! dropped. Who asks waits as long as it wishes ([`CollectorHandle::flows`] and others take a patience). A full
-//! mailbox refuses, and that is counted.
+//! **The collector never waits for a requester.** A reply goes into a channel with room for it. If the requester has gone, the
+//! reply is dropped. The requester waits with a timeout. A full mailbox refuses requests and counts them.
 //!
-//! **Many flows** are handed over in pieces of at most [`FLOW_SLOTS`] places of the table, packets between two of
-//! them: the list is not that of one moment, but each flow in it is right when it was looked at. Who asks sorts and
-//! filters.
+//! **All flows** are read in chunks of at most [`FLOW_SLOTS`] slots of the flow table, with packets measured in between. The list
+//! is therefore not one snapshot, but each flow is consistent. The requester sorts and filters.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -23,289 +21,298 @@ use thalweg_sketch::Estimate;
 use thalweg_wire::{Bytes, FlowKey, SourceCounters, Timestamp};
 use thiserror::Error;
 
-use super::exchange::Exchange;
 use super::latency::Latency;
-use super::tallies::{RecordsLost, Tallies};
+use super::replacement::Replacement;
+use super::stats::{CollectorStats, RecordsLost};
 use crate::config::collector::OptionsError;
 use crate::event::CollectorState;
 
-/// Questions that wait in a mailbox, at most.
-const MAILBOX: usize = 64;
+/// Maximum number of requests in a mailbox.
+const MAILBOX_CAPACITY: usize = 64;
 
-/// Places of the flow table that are looked at between two batches, at most: about 20 us.
+/// Maximum number of slots of the flow table to read between two batches: about 20 us.
 pub const FLOW_SLOTS: u32 = 4_096;
 
-/// What can be asked. Each carries the channel for its answer, which needs room for one.
+/// A request to a collector, with a channel for its reply, which needs room for one.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Question {
-    /// All links of the switch, both ways.
-    Links(Sender<Asked<Vec<LinkReport>>>),
+pub enum CollectorRequest {
+    /// All links of the switch, both directions.
+    Links(Sender<CollectorReply<Vec<LinkReport>>>),
     /// One direction of a flow.
-    Flow(FlowKey, Sender<Asked<Option<FlowReport>>>),
-    /// Flows in these places of the table.
-    Flows(Range<u32>, Sender<Asked<FlowChunk>>),
-    /// Everything that is counted.
-    Counters(Sender<Asked<CollectorCounters>>),
-    /// What is known of the network from now on; the answer says if it does not fit.
-    Network(Arc<Versions>, Sender<Asked<Result<(), OptionsError>>>),
-    /// What to measure with from now on, of the same source; the answer is what it measured with before.
-    Exchange(Box<Exchange>, Sender<Asked<Collector>>),
-    /// Packets to watch; the answer comes by what the collector tells.
+    Flow(FlowKey, Sender<CollectorReply<Option<FlowReport>>>),
+    /// Flows in these slots of the flow table.
+    Flows(Range<u32>, Sender<CollectorReply<FlowChunk>>),
+    /// All counters.
+    Counters(Sender<CollectorReply<CollectorCounters>>),
+    /// Applies new network versions. The reply is an error if the collector does not fit them.
+    Network(Arc<Versions>, Sender<CollectorReply<Result<(), OptionsError>>>),
+    /// Replaces the collector and keeps the source. The reply is the old collector.
+    Replace(Box<Replacement>, Sender<CollectorReply<Collector>>),
+    /// Observes packets of a pair. Arrivals are reported by events.
     Observe(Observation),
 }
 
-/// An answer, and the collector's clock when it was given: packet time, zero before the first packet.
+/// A reply, and the packet time of the collector when it replied: zero before the first packet.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked<T> {
+pub struct CollectorReply<T> {
     /// Packet time.
     pub time: Timestamp,
-    /// The answer.
+    /// The value.
     pub value: T,
 }
 
-/// Flows in some places of the table.
+/// Flows in a range of slots of the flow table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowChunk {
-    /// Both directions, those with samples.
+    /// The directions that have samples.
     pub flows: Vec<FlowReport>,
-    /// Places that the table has.
+    /// Number of slots of the table.
     pub slots: u32,
 }
 
-/// Everything that a collector counts, with what those of its name counted before it.
+/// All counters of a collector, those of its predecessors of the same name included.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CollectorCounters {
-    /// What came, and what was lost on the way.
+    /// Frames received and lost.
     pub source: SourceCounters,
-    /// What became of the frames.
+    /// Parsing of frames.
     pub intake: IntakeCounters,
-    /// What became of the packets.
+    /// Measurement of packets.
     pub collector: Counters,
-    /// Flows in the table.
+    /// Number of flows in the flow table.
     pub flows: u64,
-    /// Flows that fit in.
+    /// Maximum number of flows in the flow table.
     pub flow_capacity: u64,
-    /// Memory of flow table, rates and detector.
+    /// Memory of flow table, rate estimator and cheetah detector.
     pub memory: Bytes,
-    /// Share of mirrored packets that arrive here, if TCP flows have shown it.
+    /// Share of mirrored packets that arrive; `None` until TCP flows allow an estimate.
     pub sampling_ratio: Option<Estimate>,
 }
 
-/// What the tasks of a collector say.
+/// The results of a collector's measurement tasks.
 #[derive(Clone, Debug, Default)]
 pub struct TasksReport {
-    /// The last window that is over.
+    /// The last completed window.
     pub last: Option<Arc<WindowReport>>,
-    /// The last answer of each task, with its window: `change` speaks only at the end of a period.
+    /// The last answer of each task, with its window. `change` has one only after each period.
     pub answers: Vec<(TaskSpec, Option<TaskAnswer>)>,
-    /// Windows so far.
+    /// Number of completed windows.
     pub windows: u64,
 }
 
 /// The last answer of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskAnswer {
-    /// First moment of its window, and the first after it.
+    /// Start of its window, and end (exclusive).
     pub window: (Timestamp, Timestamp),
-    /// What it says.
+    /// The result.
     pub result: TaskResult,
 }
 
-/// What a collector is, by its configuration.
+/// The configured properties of a collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// Its name; no other collector has it.
+    /// Unique name.
     pub name: Arc<str>,
-    /// Name of the switch that it watches; of an unknown one the collector's own.
+    /// Name of the monitored switch; the collector's name if none is configured.
     pub switch: Arc<str>,
-    /// Where packets come from: an interface, a file, an experiment.
+    /// The packet source: an interface, a file or an experiment.
     pub source: String,
-    /// Whether they come as they happen, by the clock of this machine.
+    /// Whether packets arrive in real time, with timestamps of this machine's clock.
     pub is_live: bool,
 }
 
-/// Why a question has no answer.
+/// Why a request has no reply.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum AskError {
-    /// Too many questions wait already.
-    #[error("the collector has too many questions waiting")]
+pub enum CollectorRequestError {
+    /// The mailbox is full.
+    #[error("the collector has too many pending requests")]
     Busy,
-    /// It took too long.
-    #[error("the collector did not answer in time")]
-    Late,
-    /// The collector has been stopped.
-    #[error("the collector has been stopped")]
-    Gone,
+    /// The collector did not reply within the timeout.
+    #[error("the collector did not reply in time")]
+    TimedOut,
+    /// The collector has stopped.
+    #[error("the collector has stopped")]
+    Stopped,
 }
 
-/// A collector as others see it. Cheap to clone.
+/// A handle of a collector. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct CollectorHandle {
     shared: Arc<Shared>,
-    questions: Sender<Question>,
+    requests: Sender<CollectorRequest>,
 }
 
-/// The collector's own end: where it finds questions, and says how it is.
+/// The collector's end of a handle: it receives requests and publishes its state.
 #[derive(Debug)]
 pub struct Mailbox {
     shared: Arc<Shared>,
-    questions: Receiver<Question>,
+    requests: Receiver<CollectorRequest>,
 }
 
 #[derive(Debug)]
 struct Shared {
     description: Description,
-    tallies: Arc<Tallies>,
+    stats: Arc<CollectorStats>,
     samples: Option<SampleRing>,
-    /// Samples that were put into rings before this one.
+    /// Samples written to rings before this one.
     samples_before: u64,
     state: Mutex<CollectorState>,
-    /// How packets come: which backend, and why.
+    /// The capture backend and the reason for its choice.
     backend: Mutex<String>,
     tasks: Mutex<Arc<TasksReport>>,
 }
 
 impl CollectorHandle {
-    /// A collector to be asked, and the end at which it answers.
+    /// Creates a handle and its mailbox.
     pub fn new(description: Description) -> (CollectorHandle, Mailbox) {
-        CollectorHandle::with_tallies(description, None, Arc::default())
+        CollectorHandle::with_stats(description, None, Arc::default())
     }
 
-    /// The same, of a collector that may keep samples, and goes on counting where others of its name have ended.
-    pub fn with_tallies(
+    /// Creates a handle with a sample ring, and counters that continue those of earlier collectors of the name.
+    pub fn with_stats(
         description: Description,
         samples: Option<SampleRing>,
-        tallies: Arc<Tallies>,
+        stats: Arc<CollectorStats>,
     ) -> (CollectorHandle, Mailbox) {
         let shared = Arc::new(Shared {
             description,
             samples,
-            samples_before: tallies.samples_kept.load(Ordering::Relaxed),
-            tallies,
+            samples_before: stats.samples_kept.load(Ordering::Relaxed),
+            stats,
             state: Mutex::default(),
             backend: Mutex::default(),
             tasks: Mutex::default(),
         });
-        let (sender, receiver) = bounded(MAILBOX);
-        let handle = CollectorHandle { shared: Arc::clone(&shared), questions: sender };
-        (handle, Mailbox { shared, questions: receiver })
+        let (sender, receiver) = bounded(MAILBOX_CAPACITY);
+        let handle = CollectorHandle { shared: Arc::clone(&shared), requests: sender };
+        (handle, Mailbox { shared, requests: receiver })
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.shared.description.name
     }
 
-    /// What it is.
+    /// Returns the configured properties.
     pub fn description(&self) -> &Description {
         &self.shared.description
     }
 
-    /// What it is doing.
+    /// Returns the state.
     pub fn state(&self) -> CollectorState {
         lock(&self.shared.state).clone()
     }
 
-    /// How packets come to it, and why so; empty before its source is open.
+    /// Returns the capture backend and the reason for its choice; empty before the source is open.
     pub fn backend(&self) -> String {
         lock(&self.shared.backend).clone()
     }
 
-    /// The last frames, if they are kept; asks nobody.
+    /// Returns the sample ring, if any. Sends no request.
     pub fn samples(&self) -> Option<&SampleRing> {
         self.shared.samples.as_ref()
     }
 
-    /// A number that goes up several times a second as long as the collector's thread does its work.
+    /// Returns a number that rises several times per second while the collector's thread is healthy.
     pub fn heartbeat(&self) -> u64 {
-        self.shared.tallies.heartbeat()
+        self.shared.stats.heartbeat()
     }
 
-    /// How often its source has been opened again after a failure.
+    /// Returns how often the source was reopened after a failure.
     pub fn restarts(&self) -> u64 {
-        self.shared.tallies.restarts.load(Ordering::Relaxed)
+        self.shared.stats.restarts.load(Ordering::Relaxed)
     }
 
-    /// Questions that found the mailbox full.
-    pub fn refused(&self) -> u64 {
-        self.shared.tallies.refused.load(Ordering::Relaxed)
+    /// Returns the number of requests that found the mailbox full.
+    pub fn requests_refused(&self) -> u64 {
+        self.shared.stats.requests_refused.load(Ordering::Relaxed)
     }
 
-    /// Questions that were not answered in time.
-    pub fn late(&self) -> u64 {
-        self.shared.tallies.late.load(Ordering::Relaxed)
+    /// Returns the number of requests that timed out.
+    pub fn requests_timed_out(&self) -> u64 {
+        self.shared.stats.requests_timed_out.load(Ordering::Relaxed)
     }
 
-    /// From a packet's being in this process's memory to its event's being told.
+    /// Returns the latencies from a packet in this process's memory to the publication of its event.
     pub fn decision_latency(&self) -> Latency {
-        self.shared.tallies.decision.read()
+        self.shared.stats.decision.read()
     }
 
-    /// From the kernel's time stamp of a packet to its event's being told. Nothing is counted for sources that are not
-    /// live.
+    /// Returns the latencies from the kernel's timestamp of a packet to the publication of its event. Empty for sources that
+    /// are not live.
     pub fn arrival_latency(&self) -> Latency {
-        self.shared.tallies.arrival.read()
+        self.shared.stats.arrival.read()
     }
 
-    /// Frames put into the ring of samples; `None` if they are not kept.
+    /// Returns the number of frames written to the sample ring; `None` without a ring.
     pub fn samples_kept(&self) -> Option<u64> {
         self.samples().map(|ring| self.shared.samples_before + ring.written())
     }
 
-    /// Windows of tasks that are over.
+    /// Returns the number of completed windows of measurement tasks.
     pub fn windows(&self) -> u64 {
-        self.shared.tallies.windows.load(Ordering::Relaxed)
+        self.shared.stats.windows.load(Ordering::Relaxed)
     }
 
-    /// Windows that were not evaluated, because those before them took too long.
+    /// Returns the number of windows that were not evaluated because earlier ones took too long.
     pub fn windows_lost(&self) -> u64 {
-        self.shared.tallies.windows_lost.load(Ordering::Relaxed)
+        self.shared.stats.windows_lost.load(Ordering::Relaxed)
     }
 
-    /// Flow records that were not written.
+    /// Returns the number of flow records that were not written.
     pub fn records_lost(&self) -> RecordsLost {
-        self.shared.tallies.records_lost()
+        self.shared.stats.records_lost()
     }
 
-    /// Flow records that have been handed on and are not written yet.
+    /// Returns the number of flow records that wait to be written.
     pub fn records_waiting(&self) -> u64 {
-        self.shared.tallies.records_waiting()
+        self.shared.stats.records_waiting()
     }
 
-    /// What its tasks said last; asks nobody.
+    /// Returns the last results of the measurement tasks. Sends no request.
     pub fn tasks(&self) -> Arc<TasksReport> {
         Arc::clone(&lock(&self.shared.tasks))
     }
 
-    /// All links of the switch, both ways.
+    /// Returns all links of the switch, both directions.
     ///
     /// # Errors
-    /// If there is no answer within `patience`.
-    pub fn links(&self, patience: Duration) -> Result<Asked<Vec<LinkReport>>, AskError> {
-        self.ask(patience, Question::Links)
+    /// If there is no reply within `timeout`.
+    pub fn links(&self, timeout: Duration) -> Result<CollectorReply<Vec<LinkReport>>, CollectorRequestError> {
+        self.request(timeout, CollectorRequest::Links)
     }
 
-    /// One direction of a flow.
+    /// Returns one direction of a flow.
     ///
     /// # Errors
-    /// If there is no answer within `patience`.
-    pub fn flow(&self, key: FlowKey, patience: Duration) -> Result<Asked<Option<FlowReport>>, AskError> {
-        self.ask(patience, |reply| Question::Flow(key, reply))
+    /// If there is no reply within `timeout`.
+    pub fn flow(
+        &self,
+        key: FlowKey,
+        timeout: Duration,
+    ) -> Result<CollectorReply<Option<FlowReport>>, CollectorRequestError> {
+        self.request(timeout, |reply| CollectorRequest::Flow(key, reply))
     }
 
-    /// All flows, given to `take` as they come. The time is that of the last of them.
+    /// Passes all flows to `take`. Returns the packet time of the last chunk.
     ///
     /// # Errors
-    /// If not all came within `patience`.
-    pub fn flows(&self, patience: Duration, mut take: impl FnMut(FlowReport)) -> Result<Timestamp, AskError> {
-        let until = Instant::now() + patience;
+    /// If not all arrive within `timeout`.
+    pub fn flows(
+        &self,
+        timeout: Duration,
+        mut take: impl FnMut(FlowReport),
+    ) -> Result<Timestamp, CollectorRequestError> {
+        let until = Instant::now() + timeout;
         let mut next = 0;
         loop {
             let slots = next..next + FLOW_SLOTS;
             let left = until.saturating_duration_since(Instant::now());
-            let Asked { time, value } = self.ask(left, |reply| Question::Flows(slots, reply))?;
+            let CollectorReply { time, value } =
+                self.request(left, |reply| CollectorRequest::Flows(slots, reply))?;
             value.flows.into_iter().for_each(&mut take);
             next = next.saturating_add(FLOW_SLOTS);
             if next >= value.slots {
@@ -314,168 +321,173 @@ impl CollectorHandle {
         }
     }
 
-    /// Everything that is counted.
+    /// Returns all counters.
     ///
     /// # Errors
-    /// If there is no answer within `patience`.
-    pub fn counters(&self, patience: Duration) -> Result<Asked<CollectorCounters>, AskError> {
-        self.ask(patience, Question::Counters)
+    /// If there is no reply within `timeout`.
+    pub fn counters(
+        &self,
+        timeout: Duration,
+    ) -> Result<CollectorReply<CollectorCounters>, CollectorRequestError> {
+        self.request(timeout, CollectorRequest::Counters)
     }
 
-    /// Tells it what the network is like from now on.
+    /// Applies new network versions. The reply is an error if the collector does not fit them; it then keeps the old ones.
     ///
     /// # Errors
-    /// If it has not heard of it within `patience`; it may do so later. The answer says if the collector does not fit
-    /// into the network, and then goes on with the one before.
+    /// If there is no reply within `timeout`. The collector may still apply them later.
     pub fn set_network(
         &self,
         network: Arc<Versions>,
-        patience: Duration,
-    ) -> Result<Asked<Result<(), OptionsError>>, AskError> {
-        self.ask(patience, |reply| Question::Network(network, reply))
+        timeout: Duration,
+    ) -> Result<CollectorReply<Result<(), OptionsError>>, CollectorRequestError> {
+        self.request(timeout, |reply| CollectorRequest::Network(network, reply))
     }
 
-    /// Has it watch whether packets set out, or arrive; it tells the controller.
+    /// Observes packets of a pair: the collector reports departures and arrivals to the controller.
     ///
     /// # Errors
-    /// If it cannot be asked.
-    pub fn observe(&self, observation: Observation) -> Result<(), AskError> {
-        self.send(Question::Observe(observation))
+    /// If the mailbox is full or the collector has stopped.
+    pub fn observe(&self, observation: Observation) -> Result<(), CollectorRequestError> {
+        self.send(CollectorRequest::Observe(observation))
     }
 
-    /// Gives it something else to measure with; its source, and what is kept of samples and tasks, stay as they are. What
-    /// it measured with before comes by the channel: who takes it hands on its flows.
+    /// Replaces the collector, and keeps source, samples and tasks. The channel returns the old collector, whose flows the caller
+    /// exports.
     ///
     /// # Errors
-    /// If it cannot be asked.
-    pub(super) fn exchange(&self, exchange: Exchange) -> Result<Receiver<Asked<Collector>>, AskError> {
-        self.put(|reply| Question::Exchange(Box::new(exchange), reply))
-    }
-
-    /// Puts a question, and waits for the answer.
-    ///
-    /// # Errors
-    /// If there is no answer within `patience`.
-    pub fn ask<T>(
+    /// If the mailbox is full or the collector has stopped.
+    pub(super) fn replace(
         &self,
-        patience: Duration,
-        question: impl FnOnce(Sender<Asked<T>>) -> Question,
-    ) -> Result<Asked<T>, AskError> {
-        let answer = self.put(question)?;
-        answer.recv_timeout(patience).map_err(|error| match error {
+        replace: Replacement,
+    ) -> Result<Receiver<CollectorReply<Collector>>, CollectorRequestError> {
+        self.submit(|reply| CollectorRequest::Replace(Box::new(replace), reply))
+    }
+
+    /// Sends a request, and waits for the reply.
+    ///
+    /// # Errors
+    /// If there is no reply within `timeout`.
+    pub fn request<T>(
+        &self,
+        timeout: Duration,
+        request: impl FnOnce(Sender<CollectorReply<T>>) -> CollectorRequest,
+    ) -> Result<CollectorReply<T>, CollectorRequestError> {
+        let reply = self.submit(request)?;
+        reply.recv_timeout(timeout).map_err(|error| match error {
             RecvTimeoutError::Timeout => {
-                self.shared.tallies.late.fetch_add(1, Ordering::Relaxed);
-                AskError::Late
+                self.shared.stats.requests_timed_out.fetch_add(1, Ordering::Relaxed);
+                CollectorRequestError::TimedOut
             }
-            RecvTimeoutError::Disconnected => AskError::Gone,
+            RecvTimeoutError::Disconnected => CollectorRequestError::Stopped,
         })
     }
 
-    /// Puts a question; the answer comes by the channel.
-    fn put<T>(
+    /// Sends a request. The channel returns the reply.
+    fn submit<T>(
         &self,
-        question: impl FnOnce(Sender<Asked<T>>) -> Question,
-    ) -> Result<Receiver<Asked<T>>, AskError> {
-        let (reply, answer) = bounded(1);
-        self.send(question(reply))?;
-        Ok(answer)
+        request: impl FnOnce(Sender<CollectorReply<T>>) -> CollectorRequest,
+    ) -> Result<Receiver<CollectorReply<T>>, CollectorRequestError> {
+        let (sender, reply) = bounded(1);
+        self.send(request(sender))?;
+        Ok(reply)
     }
 
-    fn send(&self, question: Question) -> Result<(), AskError> {
-        self.questions.try_send(question).map_err(|error| match error {
+    fn send(&self, request: CollectorRequest) -> Result<(), CollectorRequestError> {
+        self.requests.try_send(request).map_err(|error| match error {
             TrySendError::Full(_) => {
-                self.shared.tallies.refused.fetch_add(1, Ordering::Relaxed);
-                AskError::Busy
+                self.shared.stats.requests_refused.fetch_add(1, Ordering::Relaxed);
+                CollectorRequestError::Busy
             }
-            TrySendError::Disconnected(_) => AskError::Gone,
+            TrySendError::Disconnected(_) => CollectorRequestError::Stopped,
         })
     }
 }
 
 impl Mailbox {
-    /// The next question, if there is one.
+    /// Returns the next request, if any.
     #[inline]
-    pub fn next(&self) -> Option<Question> {
-        self.questions.try_recv().ok()
+    pub fn next(&self) -> Option<CollectorRequest> {
+        self.requests.try_recv().ok()
     }
 
-    /// Whether no question waits.
+    /// Whether there is no request.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.questions.is_empty()
+        self.requests.is_empty()
     }
 
-    /// The next question, if there is one within `patience`.
-    pub fn wait(&self, patience: Duration) -> Option<Question> {
-        self.questions.recv_timeout(patience).ok()
+    /// Waits up to `timeout` for the next request.
+    pub fn wait(&self, timeout: Duration) -> Option<CollectorRequest> {
+        self.requests.recv_timeout(timeout).ok()
     }
 
-    /// What the collector is.
+    /// Returns the configured properties of the collector.
     pub fn description(&self) -> &Description {
         &self.shared.description
     }
 
-    /// Says that the collector's thread is at work.
+    /// Advances the heartbeat.
     #[inline]
     pub fn beat(&self) {
-        self.shared.tallies.beat();
+        self.shared.stats.beat();
     }
 
-    /// Says what the collector is doing.
+    /// Sets the state of the collector.
     pub fn set_state(&self, state: CollectorState) {
         *lock(&self.shared.state) = state;
     }
 
-    /// Says how packets come, and why so.
+    /// Sets the capture backend and the reason for its choice.
     pub fn set_backend(&self, backend: String) {
         *lock(&self.shared.backend) = backend;
     }
 
-    /// Counts a new beginning after a failure.
+    /// Counts a restart after a failure.
     pub fn note_restart(&self) {
-        self.shared.tallies.restarts.fetch_add(1, Ordering::Relaxed);
+        self.shared.stats.restarts.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Keeps the number of samples for a collector of the same name that comes after this one.
-    pub(super) fn end_samples(&self) {
+    /// Keeps the sample count for a successor of the same name.
+    pub(super) fn keep_sample_count(&self) {
         if let Some(ring) = &self.shared.samples {
-            self.shared.tallies.samples_kept.fetch_add(ring.written(), Ordering::Relaxed);
+            self.shared.stats.samples_kept.fetch_add(ring.written(), Ordering::Relaxed);
         }
     }
 
-    /// Where what tasks say is put; of a thread of its own.
-    pub fn tasks_board(&self) -> TasksBoard {
-        TasksBoard(Arc::clone(&self.shared))
+    /// Returns the writer of task results, for the evaluation thread.
+    pub fn task_report_writer(&self) -> TaskReportWriter {
+        TaskReportWriter(Arc::clone(&self.shared))
     }
 }
 
-/// Where what tasks say is put.
+/// Publishes task results.
 #[derive(Clone, Debug)]
-pub struct TasksBoard(Arc<Shared>);
+pub struct TaskReportWriter(Arc<Shared>);
 
-impl TasksBoard {
-    /// Puts it there.
+impl TaskReportWriter {
+    /// Publishes a report.
     pub fn set(&self, report: TasksReport) {
         *lock(&self.0.tasks) = Arc::new(report);
     }
 
-    /// Counts windows that are over.
+    /// Counts completed windows.
     pub(super) fn note_windows(&self, windows: u64) {
-        self.0.tallies.windows.fetch_add(windows, Ordering::Relaxed);
+        self.0.stats.windows.fetch_add(windows, Ordering::Relaxed);
     }
 
-    /// Counts a window that found no room.
+    /// Counts a window that found the queue full.
     pub(super) fn note_lost(&self) {
-        self.0.tallies.windows_lost.fetch_add(1, Ordering::Relaxed);
+        self.0.stats.windows_lost.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// What a thread leaves behind when it panics is whole: each lock is held for one assignment.
+/// Ignores poisoning: each lock is held for one assignment, so a panic leaves a whole value.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Answers; if who asked has gone, nobody is to know.
-pub fn answer<T>(reply: &Sender<Asked<T>>, time: Timestamp, value: T) {
-    let _ = reply.try_send(Asked { time, value });
+/// Sends a reply. If the requester has gone, the reply is dropped.
+pub fn reply_to<T>(reply: &Sender<CollectorReply<T>>, time: Timestamp, value: T) {
+    let _ = reply.try_send(CollectorReply { time, value });
 }

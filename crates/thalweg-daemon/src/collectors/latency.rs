@@ -1,29 +1,29 @@
-//! How long it takes from a packet to the event that it gives rise to.
+//! Latency histograms of events.
 //!
-//! Buckets grow with what they hold, 16 to each power of two, so that a value is known to within 1/16 of itself from
-//! 16 ns to 18 minutes. One thread writes and any number read; nobody waits.
+//! Each power of two has 16 buckets, so values from 16 ns to 18 minutes have a relative error of at most 1/16. One thread writes;
+//! any number may read. There are no locks.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Buckets of each power of two.
+/// Buckets per power of two.
 const STEPS: u64 = 16;
 
-/// Buckets: those below 2^41 ns, and one for all beyond.
+/// Number of buckets: those below 2^41 ns, and an overflow bucket.
 const BUCKETS: usize = ((40 - 4) * STEPS + 2 * STEPS + 1) as usize;
 
-/// Counts of latencies, by length.
+/// A histogram of latencies.
 #[derive(Debug)]
 pub struct LatencyHistogram {
     buckets: Box<[AtomicU64]>,
     sum_ns: AtomicU64,
 }
 
-/// What a [`LatencyHistogram`] held at one moment.
+/// A snapshot of a [`LatencyHistogram`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Latency {
     buckets: Box<[u64]>,
-    /// Sum of all, in nanoseconds.
+    /// Sum of all latencies, in nanoseconds.
     pub sum_ns: u64,
 }
 
@@ -37,7 +37,7 @@ impl Default for LatencyHistogram {
 }
 
 impl LatencyHistogram {
-    /// Counts one.
+    /// Counts a latency.
     #[inline]
     pub fn record(&self, latency: Duration) {
         let nanos = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
@@ -45,7 +45,7 @@ impl LatencyHistogram {
         self.sum_ns.fetch_add(nanos, Ordering::Relaxed);
     }
 
-    /// What was counted so far.
+    /// Returns a snapshot.
     pub fn read(&self) -> Latency {
         Latency {
             buckets: self.buckets.iter().map(|bucket| bucket.load(Ordering::Relaxed)).collect(),
@@ -55,20 +55,19 @@ impl LatencyHistogram {
 }
 
 impl Latency {
-    /// How many were counted.
+    /// Returns the number of latencies.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// How many took at most `limit`, as far as buckets tell: those whose bucket ends there or before.
+    /// Returns the number of latencies in buckets that end at or below `limit`.
     pub fn at_most(&self, limit: Duration) -> u64 {
         let nanos = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
         let whole = self.buckets.iter().enumerate().take_while(|(bucket, _)| end_of(*bucket) <= nanos);
         whole.map(|(_, count)| count).sum()
     }
 
-    /// What a share of all took at most: the end of the bucket that the share falls in. `None` if nothing was
-    /// counted, or it took longer than there are buckets for.
+    /// Returns a quantile: the end of its bucket. `None` if the histogram is empty, or the quantile is in the overflow bucket.
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         let rank = (share * self.count() as f64).ceil().max(1.0) as u64;
         let mut seen = 0;
@@ -80,7 +79,7 @@ impl Latency {
     }
 }
 
-/// The bucket that a value falls in.
+/// Returns the bucket of a value.
 #[inline]
 fn bucket_of(nanos: u64) -> usize {
     if nanos < STEPS {
@@ -91,7 +90,7 @@ fn bucket_of(nanos: u64) -> usize {
     (bucket as usize).min(BUCKETS - 1)
 }
 
-/// The largest value that falls in a bucket.
+/// Returns the largest value of a bucket.
 fn end_of(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     if bucket as usize == BUCKETS - 1 {
@@ -111,7 +110,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn buckets_follow_each_other_without_gap_or_overlap() {
+    fn buckets_have_neither_gaps_nor_overlaps() {
         let mut next = 0;
         for bucket in 0..BUCKETS - 1 {
             assert_eq!(bucket_of(next), bucket, "{next} ns");
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_all_buckets_has_no_quantile() {
+    fn overflow_has_no_quantile() {
         let histogram = LatencyHistogram::default();
         assert_eq!(histogram.read().quantile(0.5), None);
         histogram.record(Duration::from_secs(3600));
@@ -135,7 +134,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn quantiles_are_those_of_the_sorted_values_to_one_sixteenth(
+        fn quantiles_are_exact_to_one_sixteenth(
             values in prop::collection::vec(0u64..1 << 36, 1..200),
             share in 0.0..=1.0f64,
         ) {
@@ -145,11 +144,11 @@ mod tests {
             values.sort_unstable();
             let rank = (share * values.len() as f64).ceil().max(1.0) as usize;
             let exact = values[rank - 1];
-            let told = histogram.read().quantile(share).unwrap().as_nanos() as u64;
-            prop_assert!(told >= exact && told - exact <= exact / 16 + 1, "{} for {}", told, exact);
+            let estimate = histogram.read().quantile(share).unwrap().as_nanos() as u64;
+            prop_assert!(estimate >= exact && estimate - exact <= exact / 16 + 1, "{} for {}", estimate, exact);
             prop_assert_eq!(histogram.read().sum_ns, values.iter().sum::<u64>());
             let read = histogram.read();
-            let at_most = read.at_most(Duration::from_nanos(told));
+            let at_most = read.at_most(Duration::from_nanos(estimate));
             prop_assert!(at_most >= rank as u64);
         }
     }

@@ -1,21 +1,21 @@
-//! The collectors that there are, for whoever asks them.
+//! The list of collectors.
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use super::CollectorHandle;
 use crate::event::CollectorState;
 
-/// The collectors that there are. Cheap to clone: all clones are the same.
+/// The list of collectors. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct CollectorList(Arc<RwLock<Vec<CollectorHandle>>>);
 
 impl CollectorList {
-    /// All collectors, in the order of the configuration.
+    /// Returns all collectors, in the order of the configuration.
     pub fn all(&self) -> Vec<CollectorHandle> {
         self.read().clone()
     }
 
-    /// The collector of this name.
+    /// Returns the collector of this name.
     pub fn named(&self, name: &str) -> Option<CollectorHandle> {
         self.read().iter().find(|collector| collector.name() == name).cloned()
     }
@@ -30,7 +30,7 @@ impl CollectorList {
         self.read().iter().any(|collector| collector.state() == CollectorState::Starting)
     }
 
-    /// How they do: `3 collectors: 2 running, 1 failed`.
+    /// Returns a summary of states: `3 collectors: 2 running, 1 failed`.
     pub fn status(&self) -> String {
         let states: Vec<&str> = self.read().iter().map(|collector| collector.state().name()).collect();
         let parts = CollectorState::NAMES.iter().filter_map(|name| {
@@ -40,7 +40,7 @@ impl CollectorList {
         format!("{} collectors: {}", states.len(), parts.collect::<Vec<_>>().join(", "))
     }
 
-    /// What a thread leaves behind when it panics is whole: the lock is held for one assignment.
+    /// Ignores poisoning: the lock is held for one assignment, so a panic leaves a whole value.
     fn read(&self) -> RwLockReadGuard<'_, Vec<CollectorHandle>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }

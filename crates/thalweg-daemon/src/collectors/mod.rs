@@ -1,49 +1,49 @@
-//! Collectors as threads: each reads its source, measures, and answers between two batches.
+//! Collector threads: each reads its source, measures, and serves requests between two batches.
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
-//! | `handle` | how others ask a collector: its mailbox |
-//! | `list` | the collectors that there are |
-//! | `latency` | how long events take, in buckets |
-//! | `tallies` | what is counted, as long as the daemon has a collector of the name |
-//! | `source` | from the configuration to an open source |
-//! | `core` | what is done with packets, and how questions are answered |
-//! | `windows` | tasks, and the thread that evaluates them |
-//! | `worker` | the thread: reading, failing, beginning again; `backoff` says when |
-//! | `shared_thread` | several of them on one thread, with the control loop |
-//! | `event_publisher` | tells what is found; `sinks` go to the threads that write |
-//! | `notices` | what the controller is told |
-//! | `network` | what is known of the network; new versions, of which all collectors are told |
-//! | `fleet` | all collectors: started, changed, stopped |
+//! | `handle` | requests to a collector: its mailbox |
+//! | `list` | the list of collectors |
+//! | `latency` | latency histograms of events |
+//! | `stats` | counters that outlive restarts of a collector |
+//! | `source` | opens the configured source |
+//! | `pipeline` | the measurement of packets, and the handling of requests |
+//! | `windows` | measurement tasks, and the thread that evaluates them |
+//! | `worker` | the thread of a collector; `backoff` times its retries |
+//! | `shared_thread` | all collectors and the control loop on one thread |
+//! | `event_publisher` | publishes events; `sinks` lead to the writer threads |
+//! | `control_events` | events for the controller |
+//! | `network` | the network, and announcements of new versions |
+//! | `fleet` | starts, reconfigures and stops collectors |
 
 mod backoff;
-mod core;
+pub(crate) mod control_events;
 mod event_publisher;
-mod exchange;
 mod fleet;
 pub mod handle;
 pub mod latency;
 mod list;
 pub mod network;
-pub(crate) mod notices;
+mod pipeline;
+mod replacement;
 mod shared_thread;
 pub(crate) mod sinks;
 mod source;
-pub mod tallies;
+pub mod stats;
 #[cfg(test)]
 pub(crate) mod tests;
 mod windows;
 mod worker;
 
-pub use self::exchange::{Exchange, ReconfigureError};
-pub use fleet::{Fleet, FleetParts, Ready, StartError};
+pub use self::replacement::{ReconfigureError, Replacement};
+pub use fleet::{Fleet, FleetParts, PreparedCollector, StartError};
 pub use handle::{
-    AskError, Asked, CollectorCounters, CollectorHandle, Description, FlowChunk, Mailbox, Question,
-    TaskAnswer, TasksBoard, TasksReport,
+    CollectorCounters, CollectorHandle, CollectorReply, CollectorRequest, CollectorRequestError, Description,
+    FlowChunk, Mailbox, TaskAnswer, TaskReportWriter, TasksReport,
 };
 pub use latency::{Latency, LatencyHistogram};
 pub use list::CollectorList;
-pub(crate) use shared_thread::{SharedThread, SharesThread};
+pub(crate) use shared_thread::{EventLoop, SharedThread};
 pub use source::SourceError;
 pub(crate) use source::describe_source;
-pub use tallies::{RecordsLost, Tallies};
+pub use stats::{CollectorStats, RecordsLost};

@@ -1,4 +1,4 @@
-//! What is known of the network, and new versions of it.
+//! The network, and announcements of new versions.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -9,14 +9,14 @@ use thalweg_network::{NetworkState, Node, Versions};
 use thalweg_wire::{Nanos, Timestamp};
 use thiserror::Error;
 
-use super::{Asked, CollectorHandle, CollectorList};
+use super::{CollectorHandle, CollectorList, CollectorReply};
 use crate::clock::wall_clock;
 use crate::emulation::Emulation;
 
-/// How long a collector may take to hear of a new version of the network.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Timeout of a collector for confirming a new network version.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The network that collectors measure. Cheap to clone: all clones are the same.
+/// The network that collectors measure. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Network(Arc<Shared>);
 
@@ -24,34 +24,34 @@ pub struct Network(Arc<Shared>);
 struct Shared {
     settle: Nanos,
     versions: RwLock<Option<Arc<Versions>>>,
-    /// Held while a new version is made and told of: one after the other.
-    turn: Mutex<()>,
-    /// Who is told.
+    /// Held during an announcement, so that versions are announced one after the other.
+    announcing: Mutex<()>,
+    /// The receivers of announcements.
     collectors: CollectorList,
     emulation: OnceLock<Emulation>,
-    is_steered: AtomicBool,
+    is_controlled: AtomicBool,
 }
 
-/// What became of a new version of the network.
+/// The result of announcing a network version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkChange {
-    /// Its number.
+    /// Number of the version.
     pub version: u64,
-    /// The packet time from which on it holds.
+    /// The packet time from which the version applies.
     pub from: Timestamp,
-    /// Collectors that have not confirmed it, and why. Those that were busy take it up as soon as they can.
+    /// Collectors that have not confirmed the version, and why. Busy ones apply it later.
     pub unconfirmed: Vec<(String, String)>,
 }
 
-/// Why a new version of the network is refused.
+/// Why a network version is refused.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NetworkError {
-    /// It does not follow the one before.
+    /// It does not fit the previous version.
     #[error(transparent)]
     Version(#[from] VersionError),
-    /// A switch that is watched is not in it.
-    #[error("collector {collector} watches switch {switch:?}, which is not in this topology")]
+    /// It lacks a monitored switch.
+    #[error("switch {switch:?} of collector {collector} is not in this topology")]
     NoSwitch {
         /// The collector.
         collector: String,
@@ -61,53 +61,52 @@ pub enum NetworkError {
 }
 
 impl Network {
-    /// A network that these collectors are told of. If it is not known yet, the one that comes settles in `settle` after
-    /// each change.
+    /// Creates the network of these collectors. `settle` is the settle time of a network that is set later.
     pub fn new(versions: Option<Versions>, settle: Nanos, collectors: CollectorList) -> Network {
         Network(Arc::new(Shared {
             settle,
             versions: RwLock::new(versions.map(Arc::new)),
-            turn: Mutex::default(),
+            announcing: Mutex::default(),
             collectors,
             emulation: OnceLock::new(),
-            is_steered: AtomicBool::new(false),
+            is_controlled: AtomicBool::new(false),
         }))
     }
 
-    /// What is known of it; `None` if no topology was configured, nor given since.
+    /// Returns the versions of the network; `None` before a topology is configured or set.
     pub fn versions(&self) -> Option<Arc<Versions>> {
         self.0.versions.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The emulation of it, if it is one.
+    /// Returns the emulation, if the network is emulated.
     pub fn emulation(&self) -> Option<&Emulation> {
         self.0.emulation.get()
     }
 
-    /// Has it be emulated, and its time be the emulation's. One that there is already stays.
+    /// Sets the emulation, whose time then is the network's. Has no effect if there is one already.
     pub fn set_emulation(&self, emulation: Emulation) {
         let _ = self.0.emulation.set(emulation);
     }
 
-    /// From now on it is steered, by what daemons elsewhere tell if there are no collectors here.
-    pub fn set_steered(&self) {
-        self.0.is_steered.store(true, Ordering::Relaxed);
+    /// Marks the network as controlled. Without local collectors, remote daemons then define its time.
+    pub fn set_controlled(&self) {
+        self.0.is_controlled.store(true, Ordering::Relaxed);
     }
 
-    /// Takes up a new version, which holds from `ahead` from now on, and tells all collectors: whoever changes the network
-    /// tells collectors of it before (Planck, section 4.1). Waits for them, a little; calls at the same time take their turns.
+    /// Announces a new version, which applies after `ahead`, to all collectors before it is installed (Planck, section 4.1). Waits
+    /// up to [`REPLY_TIMEOUT`] for each. Concurrent calls wait for each other.
     ///
-    /// Now is the clock of this machine if a collector is live, else the latest packet time of all collectors.
+    /// The current time is the clock of this machine if a collector is live, else the latest packet time of all collectors.
     ///
     /// # Errors
-    /// If it does not follow the version before, or a switch that is watched is not in it. Then nothing has changed.
+    /// If the version does not fit the previous one, or lacks a monitored switch. Nothing changes then.
     pub fn announce(
         &self,
         state: impl Into<Arc<NetworkState>>,
         ahead: Nanos,
     ) -> Result<NetworkChange, NetworkError> {
         let state = state.into();
-        let _turn = self.0.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.0.announcing.lock().unwrap_or_else(PoisonError::into_inner);
         let collectors = self.0.collectors.all();
         check_switches(&state, &collectors)?;
         let now = self.now() + ahead;
@@ -116,7 +115,7 @@ impl Network {
             let versions = match &*network {
                 Some(before) => {
                     let mut versions = Versions::clone(before);
-                    // Of two files one may be far behind the other, and its change not be told backwards.
+                    // Files replay independently, so the time may be before that of the newest version.
                     let from = now.max(versions.newest().from);
                     versions.push(state, from)?;
                     versions
@@ -128,9 +127,9 @@ impl Network {
         let (version, from) = (versions.newest().number, versions.newest().from);
         let mut unconfirmed = Vec::new();
         for collector in collectors {
-            let reason = match collector.set_network(Arc::clone(&versions), PATIENCE) {
-                Ok(Asked { value: Ok(()), .. }) => continue,
-                Ok(Asked { value: Err(error), .. }) => error.to_string(),
+            let reason = match collector.set_network(Arc::clone(&versions), REPLY_TIMEOUT) {
+                Ok(CollectorReply { value: Ok(()), .. }) => continue,
+                Ok(CollectorReply { value: Err(error), .. }) => error.to_string(),
                 Err(error) => error.to_string(),
             };
             unconfirmed.push((collector.name().to_owned(), reason));
@@ -138,10 +137,10 @@ impl Network {
         Ok(NetworkChange { version, from, unconfirmed })
     }
 
-    /// Whether [`announce`](Self::announce) would take it, the names of switches left aside.
+    /// Checks whether [`announce`](Self::announce) would accept a state, apart from the names of switches.
     ///
     /// # Errors
-    /// If it does not follow the version before.
+    /// If the state does not fit the previous version.
     pub fn check(&self, state: &Arc<NetworkState>) -> Result<(), NetworkError> {
         if let Some(before) = self.versions() {
             let from = before.newest().from;
@@ -158,11 +157,11 @@ impl Network {
         if let Some(emulation) = self.emulation() {
             return emulation.now();
         }
-        // Whoever measures nothing steers by what others tell, and those go by their machines' clocks.
-        if collectors.is_empty() && self.0.is_steered.load(Ordering::Relaxed) {
+        // Without local collectors, the controller uses remote events, whose times are those of other machines' clocks.
+        if collectors.is_empty() && self.0.is_controlled.load(Ordering::Relaxed) {
             return wall_clock();
         }
-        let clocks = collectors.iter().filter_map(|collector| collector.counters(PATIENCE).ok());
+        let clocks = collectors.iter().filter_map(|collector| collector.counters(REPLY_TIMEOUT).ok());
         clocks.map(|asked| asked.time).max().unwrap_or_default()
     }
 }

@@ -1,10 +1,10 @@
-//! Several collectors and the control loop on one thread (`[process] threads = "one"`): nothing waits for another thread to wake up
-//! between a packet and the reroute that follows from it.
+//! All collectors and the control loop on one thread (`[process] threads = "one"`): no thread has to wake up between a packet
+//! and the reroute that it causes.
 //!
-//! A turn goes once over all collectors, and after each over what it reported. Between turns that found something the thread naps, so
-//! that frames that come one by one do not cost a wake-up each; when all interfaces are silent it sleeps until one is not.
+//! Each round polls all collectors, and processes the events of each at once. After a busy round the thread sleeps briefly, so that
+//! single frames do not cost a wake-up each. When all interfaces are silent it sleeps until a frame arrives.
 //!
-//! Only sources that can say whether packets wait can share a thread: interfaces, and the ports of `[emulate]`.
+//! Only sources that can report whether packets are waiting can share a thread: interfaces, and ports of `[emulate]`.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,102 +17,105 @@ use thalweg_capture::{AnySource, wait_any};
 use thalweg_wire::{Nanos, Source, Timestamp};
 
 use super::backoff::Backoff;
-use super::source::{OpenSource, Opened, SourceError};
-use super::worker::{SILENCE_MARGIN, Worker, clock_in_silence, words_of};
+use super::source::{OpenSource, OpenedSource, SourceError};
+use super::worker::{SILENCE_MARGIN, Worker, clock_in_silence, panic_message};
 use crate::clock::wall_clock;
 use crate::emulation::EmulatedPort;
 use crate::event::CollectorState;
 
-/// Between two turns that found something: what a packet waits at most beyond the wake-up.
-const NAP: Duration = Duration::from_micros(50);
+/// Sleep after a busy round: the maximum wait of a packet, wake-up excluded.
+const BUSY_SLEEP: Duration = Duration::from_micros(50);
 
-/// When nothing comes it is looked again after this, if it may come from where cannot be waited: from an emulation, or from other
-/// daemons.
-const REST: Duration = Duration::from_micros(500);
+/// Sleep after an idle round, if input may come from an emulation or other daemons, which cannot wake the thread.
+const IDLE_SLEEP: Duration = Duration::from_micros(500);
 
-/// How often time is let pass for collectors and control loop.
+/// Interval of the ticks of collectors and control loop.
 const TICK: Duration = Duration::from_millis(5);
 
-/// How often the sources' counters are read.
+/// Interval at which the counters of the sources are read.
 const COUNTING_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The thread that collectors share.
 #[derive(Debug)]
 pub(crate) struct SharedThread {
-    joining_sender: Sender<Joining>,
+    new_member_sender: Sender<NewMember>,
 }
 
-/// Who joins.
-enum Joining {
+/// A collector or an event loop to add.
+enum NewMember {
     Collector(Box<Member>),
-    Other(Box<dyn SharesThread>),
+    Control(Box<dyn EventLoop>),
 }
 
 impl SharedThread {
-    /// Begins. The thread ends when this has been dropped, and all collectors have ended.
+    /// Starts the thread. It ends after this is dropped and all collectors have ended.
     ///
     /// # Errors
-    /// If the system has no more threads.
+    /// If the thread cannot be started.
     pub(crate) fn start() -> std::io::Result<(SharedThread, JoinHandle<()>)> {
-        let (joining_sender, joining) = unbounded();
-        let run = move || Turns { joining, members: Vec::new(), control: None }.run();
+        let (new_member_sender, new_members) = unbounded();
+        let run = move || Scheduler { new_members, members: Vec::new(), control: None }.run();
         let thread = std::thread::Builder::new().name("collectors".to_owned()).spawn(run)?;
-        Ok((SharedThread { joining_sender }, thread))
+        Ok((SharedThread { new_member_sender }, thread))
     }
 
-    /// Has a collector join. Gives what is disconnected when it has ended.
-    pub(super) fn join(&self, worker: Worker, opened: Option<Result<Opened, SourceError>>) -> Receiver<()> {
+    /// Adds a collector. The returned channel disconnects when the collector has ended.
+    pub(super) fn join(
+        &self,
+        worker: Worker,
+        opened: Option<Result<OpenedSource, SourceError>>,
+    ) -> Receiver<()> {
         let (ended, end) = unbounded();
-        let (stage, backoff) = (Stage::Opens(opened), Backoff::default());
+        let (stage, backoff) = (Stage::Opening(opened), Backoff::default());
         let member = Member { worker, stage, backoff, _ended: ended };
-        // The thread is there as long as this is; a collector that is not taken has ended.
-        let _ = self.joining_sender.send(Joining::Collector(Box::new(member)));
+        // The thread lives as long as `self`. If it is gone, the collector is dropped and thereby ended.
+        let _ = self.new_member_sender.send(NewMember::Collector(Box::new(member)));
         end
     }
 
-    /// Gives turns to the control loop too.
-    pub(crate) fn steer(&self, control: Box<dyn SharesThread>) {
-        let _ = self.joining_sender.send(Joining::Other(control));
+    /// Adds the control loop.
+    pub(crate) fn add_control(&self, control: Box<dyn EventLoop>) {
+        let _ = self.new_member_sender.send(NewMember::Control(control));
     }
 }
 
-/// Who takes turns on the thread beside collectors: the control loop.
-pub(crate) trait SharesThread: Send {
-    /// Begins.
+/// An event loop that can share a thread with collectors: the control loop.
+pub(crate) trait EventLoop: Send {
+    /// Starts the loop.
     fn start(&mut self);
 
-    /// Deals with what has been reported, and waits for nothing.
-    fn take(&mut self);
+    /// Processes the events that have arrived. Does not block.
+    fn process(&mut self);
 
-    /// Lets time pass. To be called every few milliseconds.
+    /// Advances time. Called every few milliseconds.
     fn tick(&mut self);
 
-    /// Waits until there is something to do, for so long at most. Says whether anybody may still report something.
-    fn wait(&mut self, patience: Duration) -> bool;
+    /// Waits for an event, at most for `timeout`. Returns whether more events can arrive.
+    fn wait(&mut self, timeout: Duration) -> bool;
 
-    /// Whether others than collectors here may report something at any time.
+    /// Whether other daemons may send events.
     fn has_remotes(&self) -> bool;
 
-    /// The last word.
+    /// Logs a summary at the end.
     fn finish(&self);
 }
 
-/// What the thread does.
-struct Turns {
-    joining: Receiver<Joining>,
+/// The loop of the thread.
+struct Scheduler {
+    new_members: Receiver<NewMember>,
     members: Vec<Member>,
-    control: Option<Box<dyn SharesThread>>,
+    control: Option<Box<dyn EventLoop>>,
 }
 
-impl Turns {
+impl Scheduler {
     fn run(mut self) {
         let mut next_tick = Instant::now();
         loop {
-            let mut found = false;
+            let mut is_busy = false;
             for member in &mut self.members {
-                found |= member.turn();
+                is_busy |= member.poll();
                 if let Some(control) = &mut self.control {
-                    control.take();
+                    control.process();
                 }
             }
             let now = Instant::now();
@@ -122,14 +125,14 @@ impl Turns {
                     break;
                 }
             }
-            self.rest(found);
+            self.sleep(is_busy);
         }
         if let Some(control) = &self.control {
             control.finish();
         }
     }
 
-    /// Lets time pass. Says whether to go on.
+    /// Advances time, and adds new members. Returns whether to continue.
     fn tick(&mut self) -> bool {
         self.members.iter_mut().for_each(Member::tick);
         self.members.retain(|member| !matches!(member.stage, Stage::Stopped));
@@ -137,37 +140,37 @@ impl Turns {
             control.tick();
         }
         loop {
-            match self.joining.try_recv() {
-                Ok(Joining::Collector(member)) => self.members.push(*member),
-                Ok(Joining::Other(control)) => self.control.insert(control).start(),
+            match self.new_members.try_recv() {
+                Ok(NewMember::Collector(member)) => self.members.push(*member),
+                Ok(NewMember::Control(control)) => self.control.insert(control).start(),
                 Err(crossbeam_channel::TryRecvError::Empty) => return true,
                 Err(crossbeam_channel::TryRecvError::Disconnected) => return !self.members.is_empty(),
             }
         }
     }
 
-    fn rest(&mut self, found: bool) {
-        if found {
-            return std::thread::sleep(NAP);
+    fn sleep(&mut self, is_busy: bool) {
+        if is_busy {
+            return std::thread::sleep(BUSY_SLEEP);
         }
         let has_remotes = self.control.as_ref().is_some_and(|control| control.has_remotes());
         let sources = self.members.iter_mut().filter_map(Member::source);
-        let interfaces: Option<Vec<&mut AnySource>> = sources.map(Shareable::interface).collect();
+        let interfaces: Option<Vec<&mut AnySource>> = sources.map(PollableSource::interface).collect();
         match (interfaces, &mut self.control) {
             (Some(interfaces), _) if !has_remotes => {
                 if wait_any(interfaces, Nanos(TICK.as_nanos() as u64)).is_err() {
-                    // The next batch says what is wrong.
-                    std::thread::sleep(REST);
+                    // The next read returns the error.
+                    std::thread::sleep(IDLE_SLEEP);
                 }
             }
-            // It hears of users and of other daemons meanwhile.
-            (_, Some(control)) => drop(control.wait(REST)),
-            (_, None) => std::thread::sleep(REST),
+            // This also waits for requests of users and events of other daemons.
+            (_, Some(control)) => drop(control.wait(IDLE_SLEEP)),
+            (_, None) => std::thread::sleep(IDLE_SLEEP),
         }
     }
 }
 
-/// A collector among others.
+/// A collector on the shared thread.
 struct Member {
     worker: Worker,
     stage: Stage,
@@ -175,51 +178,51 @@ struct Member {
     _ended: Sender<()>,
 }
 
-/// Where a collector is.
+/// The stage of a collector.
 enum Stage {
-    /// Its source is to be opened, unless somebody has tried to.
-    Opens(Option<Result<Opened, SourceError>>),
-    /// It reads.
-    Reads(Reading),
-    /// Its source has failed, and is tried again then.
-    Waits(Instant),
-    /// There is nothing more to read.
+    /// The source is to be opened, unless an earlier attempt has a result.
+    Opening(Option<Result<OpenedSource, SourceError>>),
+    /// The source is being read.
+    Reading(OpenReader),
+    /// The source has failed. Retry at this time.
+    Waiting(Instant),
+    /// End of input.
     Ended,
-    /// It was told to stop, and has.
+    /// The collector has stopped.
     Stopped,
 }
 
-/// A source that is read.
-struct Reading {
-    source: Box<dyn Shareable>,
+/// A source being read.
+struct OpenReader {
+    source: Box<dyn PollableSource>,
     begun: Instant,
     counted: Instant,
     was_down: bool,
 }
 
-/// A source that can say whether packets wait.
-trait Shareable: Send {
-    /// Whether the next batch comes without waiting.
+/// A source that can report whether packets are waiting.
+trait PollableSource: Send {
+    /// Whether the next batch can be read without blocking.
     fn is_ready(&self) -> bool;
-    /// Hands the frames that wait to `worker`. `false` at the end of input.
+    /// Measures the waiting frames with `worker`. Returns `false` at the end of input.
     fn read(&mut self, worker: &mut Worker) -> Result<bool, SourceError>;
-    /// Puts down what was read, and lost.
+    /// Updates the counters of the source.
     fn count(&mut self, worker: &mut Worker);
-    /// The interface that it is, at which frames can be waited for.
+    /// Returns the interface, if the source is one whose frames can be waited for.
     fn interface(&mut self) -> Option<&mut AnySource>;
-    /// The time up to which nothing will come any more, if nothing waits.
+    /// Returns the time before which no more frames can arrive, if none is waiting.
     fn clock(&self) -> Option<Timestamp>;
 }
 
-/// A source with what it is asked.
-struct Shared<S, C> {
+/// A source with the functions that inspect it.
+struct Pollable<S, C> {
     source: S,
     is_ready: fn(&S) -> bool,
     interface: fn(&mut S) -> Option<&mut AnySource>,
     clock: C,
 }
 
-impl<S, C> Shareable for Shared<S, C>
+impl<S, C> PollableSource for Pollable<S, C>
 where
     S: Source + Send,
     SourceError: From<S::Error>,
@@ -232,13 +235,13 @@ where
     fn read(&mut self, worker: &mut Worker) -> Result<bool, SourceError> {
         let Some(batch) = self.source.next_batch()? else { return Ok(false) };
         let arrived = Instant::now();
-        let is_live = worker.core.config().source.is_live();
+        let is_live = worker.pipeline.config().source.is_live();
         worker.measure(&batch, None, is_live.then_some(arrived));
         Ok(true)
     }
 
     fn count(&mut self, worker: &mut Worker) {
-        worker.core.source = self.source.counters();
+        worker.pipeline.source = self.source.counters();
     }
 
     fn interface(&mut self) -> Option<&mut AnySource> {
@@ -250,46 +253,45 @@ where
     }
 }
 
-/// What an open source is to this thread.
-fn shareable(worker: &Worker, source: OpenSource) -> Result<Box<dyn Shareable>, SourceError> {
+/// Wraps an open source for this thread.
+fn pollable(worker: &Worker, source: OpenSource) -> Result<Box<dyn PollableSource>, SourceError> {
     match source {
         OpenSource::Input(input) => {
-            let clock = clock_in_silence(&worker.core.config().source);
-            Ok(Box::new(Shared {
+            let clock = clock_in_silence(&worker.pipeline.config().source);
+            Ok(Box::new(Pollable {
                 source: *input,
                 is_ready: AnySource::is_ready,
                 interface: |source| Some(source),
                 clock,
             }))
         }
-        OpenSource::Port(port) if worker.core.config().filter.is_none() => {
+        OpenSource::Port(port) if worker.pipeline.config().filter.is_none() => {
             let until = port.clock();
             let clock = move || Some(until());
-            Ok(Box::new(Shared {
+            Ok(Box::new(Pollable {
                 source: port,
                 is_ready: EmulatedPort::is_ready,
                 interface: |_| None,
                 clock,
             }))
         }
-        _ => Err(SourceError::NotShareable),
+        _ => Err(SourceError::NotPollable),
     }
 }
 
 impl Member {
-    /// Measures what waits. Says whether there was anything.
-    fn turn(&mut self) -> bool {
-        // Who wants all flows asks many questions.
-        let has_answered = self.worker.core.answer();
+    /// Serves a request and measures waiting frames. Returns whether there were any.
+    fn poll(&mut self) -> bool {
+        let has_served = self.worker.pipeline.serve_request();
         match &mut self.stage {
-            Stage::Reads(reading) if reading.source.is_ready() => self.read(),
-            _ => has_answered,
+            Stage::Reading(reading) if reading.source.is_ready() => self.read(),
+            _ => has_served,
         }
     }
 
-    /// Reads once. Says whether there was anything.
+    /// Reads once. Returns whether there was anything.
     fn read(&mut self) -> bool {
-        let Stage::Reads(reading) = &mut self.stage else { return false };
+        let Stage::Reading(reading) = &mut self.stage else { return false };
         let worker = &mut self.worker;
         let read = catch_unwind(AssertUnwindSafe(|| reading.source.read(worker)));
         match read {
@@ -298,7 +300,7 @@ impl Member {
                 self.close();
                 tracing::info!(collector = self.name(), "end of input");
                 self.stage = Stage::Ended;
-                self.worker.core.set_state(CollectorState::Ended);
+                self.worker.pipeline.set_state(CollectorState::Ended);
             }
             Ok(Err(error)) => self.fail(error.to_string()),
             Err(panic) => self.panicked(&*panic),
@@ -306,113 +308,113 @@ impl Member {
         true
     }
 
-    /// Lets time pass: opens, waits, answers, stops.
+    /// Advances time: opens the source, retries it, or stops.
     fn tick(&mut self) {
-        self.worker.core.mailbox.beat();
+        self.worker.pipeline.mailbox.beat();
         if self.worker.is_stopped() {
             return self.stop();
         }
         match &mut self.stage {
-            Stage::Opens(opened) => {
+            Stage::Opening(opened) => {
                 let opened = opened.take();
                 self.open(opened);
             }
-            Stage::Reads(reading) => {
+            Stage::Reading(reading) => {
                 if !reading.source.is_ready()
                     && let Some(now) = reading.source.clock()
                 {
-                    self.worker.core.advance(now);
+                    self.worker.pipeline.advance(now);
                 }
                 if reading.counted.elapsed() >= COUNTING_INTERVAL {
                     reading.counted = Instant::now();
                     reading.source.count(&mut self.worker);
-                    self.worker.core.catch_up();
-                    self.look_at_link();
+                    self.worker.pipeline.update_network();
+                    self.check_link();
                 }
             }
-            Stage::Waits(until) => {
+            Stage::Waiting(until) => {
                 let is_over = *until <= Instant::now();
-                // Time goes on meanwhile: flows end, and links that nothing is seen of any more are idle.
-                if self.worker.core.config().source.is_live() {
-                    self.worker.core.advance(wall_clock().saturating_sub(SILENCE_MARGIN));
+                // Time advances meanwhile: flows time out, and links become idle.
+                if self.worker.pipeline.config().source.is_live() {
+                    self.worker.pipeline.advance(wall_clock().saturating_sub(SILENCE_MARGIN));
                 }
-                self.worker.core.catch_up();
+                self.worker.pipeline.update_network();
                 if is_over {
-                    self.worker.core.mailbox.note_restart();
-                    self.stage = Stage::Opens(None);
+                    self.worker.pipeline.mailbox.note_restart();
+                    self.stage = Stage::Opening(None);
                 }
             }
             Stage::Ended | Stage::Stopped => {}
         }
     }
 
-    /// Looks whether the interface is up, and still there: where no frames come nobody else does.
-    fn look_at_link(&mut self) {
-        let Stage::Reads(reading) = &mut self.stage else { return };
+    /// Checks whether the interface is up and still exists. Without frames, reading does not notice.
+    fn check_link(&mut self) {
+        let Stage::Reading(reading) = &mut self.stage else { return };
         let Some(interface) = reading.source.interface() else { return };
         interface.update_link_state();
         let is_over = interface.link_state() == Some(LinkState::Gone) && !interface.is_ready();
         let is_down = interface.is_down();
         if std::mem::replace(&mut reading.was_down, is_down) != is_down {
-            let name = &*self.worker.core.mailbox.description().name;
+            let name = &*self.worker.pipeline.mailbox.description().name;
             tracing::warn!(collector = name, "interface {}", if is_down { "down" } else { "up" });
         }
         if is_over {
-            // Waits a little for the last frames, and then says so.
+            // Reads the last frames, and then reports the error.
             self.read();
         }
     }
 
-    /// The source that is read.
-    fn source(&mut self) -> Option<&mut (dyn Shareable + 'static)> {
+    /// Returns the source being read.
+    fn source(&mut self) -> Option<&mut (dyn PollableSource + 'static)> {
         match &mut self.stage {
-            Stage::Reads(reading) => Some(&mut *reading.source),
+            Stage::Reading(reading) => Some(&mut *reading.source),
             _ => None,
         }
     }
 
     fn name(&self) -> &str {
-        &self.worker.core.mailbox.description().name
+        &self.worker.pipeline.mailbox.description().name
     }
 
-    fn open(&mut self, opened: Option<Result<Opened, SourceError>>) {
-        let core = &self.worker.core;
-        let opened = opened.unwrap_or_else(|| Opened::open(core.config(), core.emulation()));
-        let source =
-            opened.and_then(|Opened { source, backend }| Ok((shareable(&self.worker, source)?, backend)));
+    fn open(&mut self, opened: Option<Result<OpenedSource, SourceError>>) {
+        let pipeline = &self.worker.pipeline;
+        let opened = opened.unwrap_or_else(|| OpenedSource::open(pipeline.config(), pipeline.emulation()));
+        let source = opened
+            .and_then(|OpenedSource { source, backend }| Ok((pollable(&self.worker, source)?, backend)));
         match source {
             Ok((source, backend)) => {
-                let core = &mut self.worker.core;
-                let name = &*core.mailbox.description().name;
+                let pipeline = &mut self.worker.pipeline;
+                let name = &*pipeline.mailbox.description().name;
                 tracing::info!(
                     collector = name,
-                    source = core.config().source.in_words(),
+                    source = pipeline.config().source.description(),
                     backend,
                     "reading"
                 );
-                core.mailbox.set_backend(backend);
-                core.set_state(CollectorState::Running);
+                pipeline.mailbox.set_backend(backend);
+                pipeline.set_state(CollectorState::Running);
                 let now = Instant::now();
-                self.stage = Stage::Reads(Reading { source, begun: now, counted: now, was_down: false });
+                self.stage = Stage::Reading(OpenReader { source, begun: now, counted: now, was_down: false });
             }
             Err(error) => self.fail(error.to_string()),
         }
     }
 
-    /// The source is no more.
+    /// Closes the source. Returns how long it was read.
     fn close(&mut self) -> Duration {
         let stage = std::mem::replace(&mut self.stage, Stage::Ended);
-        let Stage::Reads(mut reading) = stage else { return Duration::ZERO };
+        let Stage::Reading(mut reading) = stage else { return Duration::ZERO };
         reading.source.count(&mut self.worker);
-        self.worker.core.close_source();
+        self.worker.pipeline.end_source();
         reading.begun.elapsed()
     }
 
     fn panicked(&mut self, panic: &(dyn Any + Send)) {
-        if let Err(error) = self.worker.core.renew() {
+        if let Err(error) = self.worker.pipeline.reset_after_panic() {
             tracing::error!(collector = self.name(), %error, "cannot restart");
         }
-        self.fail(format!("a mistake of the program: {}", words_of(panic)));
+        self.fail(format!("internal error: {}", panic_message(panic)));
     }
 
     fn fail(&mut self, failure: String) {
@@ -425,8 +427,8 @@ impl Member {
             "source failed, retrying"
         );
         let retry_at = Some(wall_clock() + Nanos(wait.as_nanos() as u64));
-        self.worker.core.set_state(CollectorState::Failed { error: failure, retry_at });
-        self.stage = Stage::Waits(Instant::now() + wait);
+        self.worker.pipeline.set_state(CollectorState::Failed { error: failure, retry_at });
+        self.stage = Stage::Waiting(Instant::now() + wait);
     }
 
     fn stop(&mut self) {
@@ -434,8 +436,8 @@ impl Member {
             return;
         }
         self.close();
-        self.worker.core.finish();
-        self.worker.core.set_state(CollectorState::Stopped);
+        self.worker.pipeline.finish();
+        self.worker.pipeline.set_state(CollectorState::Stopped);
         self.stage = Stage::Stopped;
     }
 }

@@ -1,4 +1,4 @@
-//! Where a collector's thread puts what others write down: records of flows, and wishes for a dump of samples.
+//! Channels from a collector to the writer threads: flow records and dump requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,59 +6,59 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crossbeam_channel::Sender;
 use thalweg_measure::meter::record::FlowRecord;
 
-use super::notices::NoticeSender;
-use super::tallies::Tallies;
+use super::control_events::ControlEventSender;
+use super::stats::CollectorStats;
 use crate::config::Trigger;
 
-/// Some records of one collector.
+/// Flow records of one collector.
 #[derive(Debug)]
 pub(crate) struct Records {
     pub(crate) collector: Arc<str>,
-    /// Where it is counted what becomes of them.
-    pub(crate) tallies: Arc<Tallies>,
+    /// The counters of the collector.
+    pub(crate) stats: Arc<CollectorStats>,
     pub(crate) records: Vec<FlowRecord>,
 }
 
-/// A wish for samples to be written.
+/// A request to write samples.
 #[derive(Debug)]
 pub(crate) enum DumpSignal {
-    /// For one collector's, since something happened at it.
+    /// Those of one collector, because of an event.
     Event {
         /// The collector.
         collector: Arc<str>,
-        /// What happened.
+        /// The event.
         trigger: Trigger,
     },
-    /// For all collectors', since a signal came.
+    /// Those of all collectors, because of a signal.
     Signal,
 }
 
-/// Where wishes are put. Those that find no room are counted.
+/// The queue of dump requests. Counts those that find it full.
 #[derive(Clone, Debug)]
 pub(crate) struct DumpQueue {
     sender: Sender<DumpSignal>,
-    crowded: Arc<AtomicU64>,
+    queue_full: Arc<AtomicU64>,
 }
 
-/// The ends at which a collector puts something.
+/// The outputs of a collector.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sinks {
     pub(crate) records: Option<Sender<Records>>,
     pub(crate) dump_queue: Option<DumpQueue>,
-    /// Where the controller hears.
-    pub(crate) control: Option<NoticeSender>,
-    /// What makes samples be written.
-    pub(crate) wanted: Vec<Trigger>,
+    /// Events for the controller.
+    pub(crate) control: Option<ControlEventSender>,
+    /// Events that dump samples.
+    pub(crate) dump_triggers: Vec<Trigger>,
 }
 
 impl DumpQueue {
-    pub(crate) fn new(sender: Sender<DumpSignal>, crowded: Arc<AtomicU64>) -> DumpQueue {
-        DumpQueue { sender, crowded }
+    pub(crate) fn new(sender: Sender<DumpSignal>, queue_full: Arc<AtomicU64>) -> DumpQueue {
+        DumpQueue { sender, queue_full }
     }
 
     pub(crate) fn put(&self, signal: DumpSignal) {
         if self.sender.try_send(signal).is_err() {
-            self.crowded.fetch_add(1, Ordering::Relaxed);
+            self.queue_full.fetch_add(1, Ordering::Relaxed);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! From a collector's configuration to an open packet source.
+//! Opens the packet source of a collector.
 
 use thalweg_capture::filter::FilterError;
 use thalweg_capture::live::LiveOptions;
@@ -11,14 +11,14 @@ use thiserror::Error;
 use crate::config::{CollectorConfig, SourceConfig};
 use crate::emulation::{EmulatedPort, Emulation};
 
-/// A source that is open, and how packets come.
-pub(crate) struct Opened {
+/// An open source and its description.
+pub(crate) struct OpenedSource {
     pub(super) source: OpenSource,
-    /// For the log and the API: which backend, and why.
+    /// The capture backend and the reason for its choice, for the log and the API.
     pub(super) backend: String,
 }
 
-/// A source that is open.
+/// An open source.
 pub(super) enum OpenSource {
     /// A file or an interface.
     Input(Box<AnySource>),
@@ -26,16 +26,16 @@ pub(super) enum OpenSource {
     Emulation(Box<Plan>),
     /// A monitor port of the daemon's emulation.
     Port(EmulatedPort),
-    /// What a test puts in the place of an interface.
+    /// A test source instead of an interface.
     #[cfg(test)]
     Injected(super::tests::injected::Injected),
 }
 
-/// Why a source cannot be opened, or could not go on.
+/// Why a source cannot be opened, or failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SourceError {
-    /// Of a file or an interface.
+    /// An error of a file or an interface.
     #[error(transparent)]
     Capture(#[from] CaptureError),
     /// The daemon gave up the privilege to enter the namespace of an interface.
@@ -47,35 +47,38 @@ pub enum SourceError {
         /// The namespace.
         name: String,
     },
-    /// Of a filter.
+    /// An error of the filter.
     #[error(transparent)]
     Filter(#[from] FilterError),
-    /// Of an experiment.
+    /// An invalid experiment.
     #[error(transparent)]
     Experiment(#[from] ExperimentError),
-    /// Of an experiment that runs.
+    /// An error of a running experiment.
     #[error(transparent)]
     Feed(#[from] thalweg_experiment::mirror::port::FeedError),
-    /// It cannot say whether packets wait, and so would keep others waiting.
-    #[error("threads = \"one\" goes with interfaces and unfiltered ports of [emulate]")]
-    NotShareable,
-    /// The daemon's emulation has no such monitor port; it was started with another configuration.
-    #[error("the emulation of this daemon has no monitor port at {0:?}: start the daemon anew")]
+    /// The source cannot report whether packets are waiting, and would block the shared thread.
+    #[error("threads = \"one\" requires interfaces, or ports of [emulate] without a filter")]
+    NotPollable,
+    /// The daemon's emulation has no such monitor port, because the daemon was started with another configuration.
+    #[error("no monitor port at {0:?} in the emulation: restart the daemon")]
     NoPort(String),
 }
 
-impl Opened {
-    /// Opens what the configuration names; a monitor port of `emulation`, if that is where it is.
+impl OpenedSource {
+    /// Opens the configured source. `emulation` provides monitor ports of `[emulate]`.
     ///
     /// # Errors
-    /// If it cannot be.
+    /// If the source cannot be opened.
     pub(crate) fn open(
         config: &CollectorConfig,
         emulation: Option<&Emulation>,
-    ) -> Result<Opened, SourceError> {
+    ) -> Result<OpenedSource, SourceError> {
         #[cfg(test)]
         if let Some(injected) = super::tests::injected::source(config) {
-            return Ok(Opened { source: OpenSource::Injected(injected), backend: "injected".to_owned() });
+            return Ok(OpenedSource {
+                source: OpenSource::Injected(injected),
+                backend: "injected".to_owned(),
+            });
         }
         match &config.source {
             SourceConfig::File { path, .. } => {
@@ -83,17 +86,23 @@ impl Opened {
             }
             SourceConfig::Emulation { experiment, .. } => {
                 let plan = Plan::new(&Experiment::load(experiment)?)?;
-                Ok(Opened { source: OpenSource::Emulation(Box::new(plan)), backend: "emulation".to_owned() })
+                Ok(OpenedSource {
+                    source: OpenSource::Emulation(Box::new(plan)),
+                    backend: "emulation".to_owned(),
+                })
             }
             SourceConfig::Port { .. } => {
                 let port = emulation.and_then(|emulation| emulation.port(&config.switch));
                 let port = port.ok_or_else(|| SourceError::NoPort(config.switch.to_string()))?;
-                Ok(Opened { source: OpenSource::Port(port), backend: "the daemon's emulation".to_owned() })
+                Ok(OpenedSource {
+                    source: OpenSource::Port(port),
+                    backend: "emulation of the daemon".to_owned(),
+                })
             }
             SourceConfig::Interface { .. } => {
                 let spec = interface_spec(&config.source, config.filter.as_deref());
                 open_input(&spec.expect("an interface").into()).map_err(|error| match error {
-                    SourceError::Capture(CaptureError::Namespace(NamespaceError::Step {
+                    SourceError::Capture(CaptureError::Namespace(NamespaceError::Operation {
                         name,
                         source,
                         ..
@@ -108,14 +117,14 @@ impl Opened {
 }
 
 /// Opens a file or an interface.
-fn open_input(spec: &Spec) -> Result<Opened, SourceError> {
+fn open_input(spec: &Spec) -> Result<OpenedSource, SourceError> {
     let opened = open(spec)?;
     let source = opened.sources.into_iter().next().expect("one source");
     let backend = opened.choice.map_or_else(|| "file".to_owned(), |choice| choice.reason);
-    Ok(Opened { source: OpenSource::Input(Box::new(source)), backend })
+    Ok(OpenedSource { source: OpenSource::Input(Box::new(source)), backend })
 }
 
-/// How to open an interface of this configuration.
+/// Returns how to open an interface; `None` for other sources.
 fn interface_spec(config: &SourceConfig, filter: Option<&str>) -> Option<InterfaceSpec> {
     let SourceConfig::Interface { name, namespace, backend, busy_poll, ring_size, block_timeout } = config
     else {
@@ -132,7 +141,7 @@ fn interface_spec(config: &SourceConfig, filter: Option<&str>) -> Option<Interfa
     Some(InterfaceSpec { backend: *backend, namespace, busy_poll, ..InterfaceSpec::new(options) })
 }
 
-/// How packets of an interface would come, and why so.
+/// Returns the capture backend that an interface would use, and the reason. Empty for other sources.
 pub(crate) fn describe_source(source: &SourceConfig) -> String {
     let choice = interface_spec(source, None).map(|spec| choose(&spec));
     match choice {

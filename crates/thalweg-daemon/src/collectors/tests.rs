@@ -12,18 +12,18 @@ use crate::event::{Event, EventKind};
 use crate::hub::{Delivery, Hub};
 use sinks::Sinks;
 
-/// How long anything may take that should take a moment.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of operations that should be immediate.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The folder of the example.
+/// Directory of the example.
 pub(crate) fn example() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/collector")
 }
 
-/// Frames in the example's capture.
+/// Number of frames in the example's capture.
 pub(crate) const FRAMES: u64 = 14_342;
 
-/// A daemon with these collectors at work, in the network of the example.
+/// Starts a daemon with these collectors in the network of the example.
 pub(crate) fn daemon(collectors: &str, folder: &Path) -> (Daemon, Fleet, Config) {
     let config = config(collectors, folder);
     let daemon = Daemon::new(config.versions(), Hub::new(1 << 16));
@@ -31,7 +31,7 @@ pub(crate) fn daemon(collectors: &str, folder: &Path) -> (Daemon, Fleet, Config)
         .dumps()
         .set_options(SampleOptions { folder: Some(folder.join("samples")), ..config.samples.clone() });
     let mut fleet = Fleet::new(daemon.fleet_parts(), Sinks::default());
-    fleet.start(config.collectors.iter().cloned().map(Ready::open).collect()).unwrap();
+    fleet.start(config.collectors.iter().cloned().map(PreparedCollector::open).collect()).unwrap();
     (daemon, fleet, config)
 }
 
@@ -41,7 +41,7 @@ fn config(collectors: &str, folder: &Path) -> Config {
     Config::parse(&text, "test.toml", folder).unwrap()
 }
 
-/// A `[[collector]]` that reads the example's capture.
+/// Returns a `[[collector]]` that reads the example's capture.
 pub(crate) fn reads_capture(name: &str) -> String {
     let file = example().join("leaf0.pcapng.zst");
     format!("[[collector]]\nname = {name:?}\nswitch = \"leaf0\"\nfile = {:?}\n", file.to_str().unwrap())
@@ -50,19 +50,19 @@ pub(crate) fn reads_capture(name: &str) -> String {
 /// Waits until a collector is in this state.
 #[track_caller]
 pub(crate) fn wait_for(daemon: &Daemon, collector: &str, state: &str) -> CollectorHandle {
-    let begun = Instant::now();
+    let start = Instant::now();
     loop {
         if let Some(handle) = daemon.collector(collector)
             && handle.state().name() == state
         {
             return handle;
         }
-        assert!(begun.elapsed() < PATIENCE, "{:?}", daemon.collector(collector).map(|handle| handle.state()));
+        assert!(start.elapsed() < TIMEOUT, "{:?}", daemon.collector(collector).map(|handle| handle.state()));
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// All events of a collector so far.
+/// Returns all events of a collector so far.
 fn events(daemon: &Daemon, collector: &str) -> Vec<Event> {
     let hub = daemon.hub();
     let mut subscriber = hub.subscribe(Some(0));
@@ -78,7 +78,7 @@ fn events(daemon: &Daemon, collector: &str) -> Vec<Event> {
 }
 
 #[test]
-fn a_capture_gives_the_same_events_each_time_and_so_does_the_emulation_that_it_is_of() {
+fn a_capture_and_its_emulation_give_the_same_events() {
     let folder = tempfile::tempdir().unwrap();
     let experiment = example().join("experiment.toml");
     let emulation = format!(
@@ -90,7 +90,7 @@ fn a_capture_gives_the_same_events_each_time_and_so_does_the_emulation_that_it_i
     let names = ["one", "two", "emulated"];
     for name in names {
         let handle = wait_for(&daemon, name, "ended");
-        let counters = handle.counters(PATIENCE).unwrap().value;
+        let counters = handle.counters(TIMEOUT).unwrap().value;
         assert_eq!(counters.source.frames, FRAMES, "{name}");
         assert!(counters.flows > 0 && counters.collector.flow_table.flows >= counters.flows);
     }
@@ -108,32 +108,32 @@ fn a_capture_gives_the_same_events_each_time_and_so_does_the_emulation_that_it_i
 }
 
 #[test]
-fn questions_are_answered_while_a_file_is_replayed_and_after_its_end() {
+fn requests_are_served_during_a_replay_and_after_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let text = [reads_capture("slow"), "speed = 0.01\n".to_owned(), reads_capture("fast")].concat();
     let (daemon, _fleet, _) = daemon(&text, folder.path());
     let slow = wait_for(&daemon, "slow", "running");
-    let first = slow.counters(PATIENCE).unwrap();
+    let first = slow.counters(TIMEOUT).unwrap();
     let fast = wait_for(&daemon, "fast", "ended");
-    let links = fast.links(PATIENCE).unwrap();
+    let links = fast.links(TIMEOUT).unwrap();
     assert_eq!(links.value.len(), 2 * 5);
     assert!(links.value.iter().any(|link| link.utilisation > 0.5));
     let mut flows = Vec::new();
-    fast.flows(PATIENCE, |flow| flows.push(flow)).unwrap();
+    fast.flows(TIMEOUT, |flow| flows.push(flow)).unwrap();
     assert!(flows.len() > 20, "{}", flows.len());
     for flow in &flows {
-        assert_eq!(fast.flow(flow.key, PATIENCE).unwrap().value, Some(*flow));
+        assert_eq!(fast.flow(flow.key, TIMEOUT).unwrap().value, Some(*flow));
     }
-    let later = slow.counters(PATIENCE).unwrap();
+    let later = slow.counters(TIMEOUT).unwrap();
     assert!(later.time >= first.time);
     assert!(later.value.source.frames <= FRAMES && slow.state() == CollectorState::Running);
-    assert_eq!((fast.refused(), fast.late()), (0, 0));
+    assert_eq!((fast.requests_refused(), fast.requests_timed_out()), (0, 0));
     assert!(fast.decision_latency().count() > 0);
-    assert_eq!(fast.arrival_latency().count(), 0, "a file's times are of another clock");
+    assert_eq!(fast.arrival_latency().count(), 0, "the times of a file have another clock");
 }
 
 #[test]
-fn a_collector_whose_file_is_missing_fails_visibly_and_begins_again_when_it_is_there() {
+fn a_missing_file_is_retried() {
     let folder = tempfile::tempdir().unwrap();
     let late = "[[collector]]\nname = \"late\"\nswitch = \"leaf0\"\nfile = \"late.zst\"\n";
     let (daemon, _fleet, _) = daemon(&[late, &reads_capture("other")].concat(), folder.path());
@@ -141,11 +141,11 @@ fn a_collector_whose_file_is_missing_fails_visibly_and_begins_again_when_it_is_t
     let handle = wait_for(&daemon, "late", "failed");
     let CollectorState::Failed { error, retry_at } = handle.state() else { panic!("it has failed") };
     assert!(error.contains("late.zst") && retry_at.is_some(), "{error}");
-    assert_eq!(handle.counters(PATIENCE).unwrap().value.source.frames, 0, "it answers all the same");
+    assert_eq!(handle.counters(TIMEOUT).unwrap().value.source.frames, 0, "it still serves requests");
     std::fs::copy(example().join("leaf0.pcapng.zst"), folder.path().join("late.zst")).unwrap();
     let handle = wait_for(&daemon, "late", "ended");
     assert!(handle.restarts() >= 1);
-    assert_eq!(handle.counters(PATIENCE).unwrap().value.source.frames, FRAMES);
+    assert_eq!(handle.counters(TIMEOUT).unwrap().value.source.frames, FRAMES);
     let states: Vec<&str> = events(&daemon, "late")
         .iter()
         .filter_map(|event| match &event.kind {
@@ -158,7 +158,7 @@ fn a_collector_whose_file_is_missing_fails_visibly_and_begins_again_when_it_is_t
 }
 
 #[test]
-fn a_damaged_file_is_measured_up_to_the_damage_and_not_again() {
+fn a_damaged_file_is_read_once_up_to_the_damage() {
     let folder = tempfile::tempdir().unwrap();
     let capture =
         std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/two-hosts.pcap")).unwrap();
@@ -168,18 +168,18 @@ fn a_damaged_file_is_measured_up_to_the_damage_and_not_again() {
     let handle = wait_for(&daemon, "cut", "failed");
     let CollectorState::Failed { error, retry_at } = handle.state() else { panic!("it has failed") };
     assert_eq!(retry_at, None, "{error}");
-    let frames = handle.counters(PATIENCE).unwrap().value.source.frames;
+    let frames = handle.counters(TIMEOUT).unwrap().value.source.frames;
     assert!(frames > 0);
     std::thread::sleep(2 * backoff::Backoff::SHORTEST);
-    assert_eq!(handle.counters(PATIENCE).unwrap().value.source.frames, frames);
+    assert_eq!(handle.counters(TIMEOUT).unwrap().value.source.frames, frames);
 }
 
 #[test]
-fn a_reload_leaves_alone_what_stays_changes_rules_in_place_and_begins_others_anew() {
+fn a_reload_restarts_only_collectors_whose_source_changed() {
     let folder = tempfile::tempdir().unwrap();
     let text = [reads_capture("same"), reads_capture("ruled"), reads_capture("moved"), reads_capture("gone")];
     let (daemon, mut fleet, before) = daemon(&text.concat(), folder.path());
-    let frames = |name: &str| wait_for(&daemon, name, "ended").counters(PATIENCE).unwrap().value;
+    let frames = |name: &str| wait_for(&daemon, name, "ended").counters(TIMEOUT).unwrap().value;
     for name in ["same", "ruled", "moved", "gone"] {
         assert_eq!(frames(name).source.frames, FRAMES);
     }
@@ -198,13 +198,13 @@ fn a_reload_leaves_alone_what_stays_changes_rules_in_place_and_begins_others_ane
     fleet.reload(&after.collectors);
     let names: Vec<String> = daemon.collectors().iter().map(|handle| handle.name().to_owned()).collect();
     assert_eq!(names, ["new", "moved", "same", "ruled"]);
-    assert_eq!(same_before.counters(PATIENCE).unwrap().value, frames("same"), "the same thread answers");
+    assert_eq!(same_before.counters(TIMEOUT).unwrap().value, frames("same"), "the same thread replies");
     let ruled = frames("ruled");
-    assert_eq!(ruled.source.frames, FRAMES, "its source was not opened again");
-    assert_eq!(ruled.flows, 0, "its flows begin anew");
-    let handed_on: u64 = ruled.collector.flow_table.records.iter().sum();
-    assert_eq!(handed_on, ruled.collector.flow_table.flows, "those before were handed on");
-    // What is counted goes on, with the same source or another.
+    assert_eq!(ruled.source.frames, FRAMES, "its source was not reopened");
+    assert_eq!(ruled.flows, 0, "the new flow table is empty");
+    let exported: u64 = ruled.collector.flow_table.records.iter().sum();
+    assert_eq!(exported, ruled.collector.flow_table.flows, "the old flows were exported");
+    // Counters continue, with the same source or another.
     assert_eq!(ruled.collector.flow_table.flows, ruled_before.collector.flow_table.flows);
     assert_eq!(ruled.collector.rates, ruled_before.collector.rates);
     let moved = frames("moved");
@@ -219,44 +219,44 @@ fn a_reload_leaves_alone_what_stays_changes_rules_in_place_and_begins_others_ane
 }
 
 #[test]
-fn a_new_version_of_the_network_is_taken_up_and_one_without_the_switch_refused() {
+fn a_network_version_without_a_monitored_switch_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (daemon, _fleet, config) = daemon(&reads_capture("a"), folder.path());
     let handle = wait_for(&daemon, "a", "ended");
-    let clock = handle.counters(PATIENCE).unwrap().time;
+    let clock = handle.counters(TIMEOUT).unwrap().time;
     let (_, state) = config.network.state.unwrap();
     let change = daemon.set_network(state.clone()).unwrap();
     assert_eq!((change.version, change.from, change.unconfirmed), (2, clock, vec![]));
     assert_eq!(daemon.network().unwrap().newest().number, 2);
-    assert!(handle.counters(PATIENCE).unwrap().value.flows > 0, "flows stay");
+    assert!(handle.counters(TIMEOUT).unwrap().value.flows > 0, "flows stay");
     let other = state.to_toml().replace("leaf0", "leaf9");
     let other = thalweg_network::NetworkState::from_toml(&other, "other").unwrap();
     let error = daemon.set_network(other).unwrap_err().to_string();
-    assert_eq!(error, "collector a watches switch \"leaf0\", which is not in this topology");
+    assert_eq!(error, "switch \"leaf0\" of collector a is not in this topology");
     assert_eq!(daemon.network().unwrap().newest().number, 2);
 }
 
 #[test]
-fn a_network_that_is_told_of_later_gives_ports_and_links() {
+fn a_network_can_be_set_later() {
     let folder = tempfile::tempdir().unwrap();
     let text = [reads_capture("a"), "speed = 0.01\n".to_owned()].concat();
     let config = Config::parse(&text, "test.toml", folder.path()).unwrap();
     let daemon = Daemon::new(config.versions(), Hub::new(1 << 16));
     let mut fleet = Fleet::new(daemon.fleet_parts(), Sinks::default());
-    fleet.start(config.collectors.into_iter().map(Ready::open).collect()).unwrap();
+    fleet.start(config.collectors.into_iter().map(PreparedCollector::open).collect()).unwrap();
     let handle = wait_for(&daemon, "a", "running");
-    assert_eq!(handle.links(PATIENCE).unwrap().value, []);
+    assert_eq!(handle.links(TIMEOUT).unwrap().value, []);
     let state = crate::config::load_state(&example().join("topology.toml")).unwrap();
     assert_eq!(daemon.set_network(state).unwrap().version, 1);
-    assert_eq!(handle.links(PATIENCE).unwrap().value.len(), 10);
+    assert_eq!(handle.links(TIMEOUT).unwrap().value.len(), 10);
     let handle = wait_for(&daemon, "a", "ended");
     let mut known = 0;
-    handle.flows(PATIENCE, |flow| known += u64::from(flow.output.is_some())).unwrap();
+    handle.flows(TIMEOUT, |flow| known += u64::from(flow.output.is_some())).unwrap();
     assert!(known > 0);
 }
 
 #[test]
-fn tasks_of_a_file_answer_the_same_each_time() {
+fn tasks_of_a_file_are_deterministic() {
     let folder = tempfile::tempdir().unwrap();
     let tasks = "tasks = [\"heavy:5%\", \"distinct\", \"change:2ms>10%\"]\nwindow = \"1ms\"\n".to_owned();
     let text = [reads_capture("a"), tasks.clone(), reads_capture("b"), tasks].concat();
@@ -269,36 +269,36 @@ fn tasks_of_a_file_answer_the_same_each_time() {
     assert_eq!(a.answers, b.answers);
     assert!(a.answers.iter().all(|(_, answer)| answer.is_some()), "{:?}", a.answers);
     let counters = daemon.collector("a").unwrap();
-    assert_eq!(counters.counters(Duration::from_millis(10)).unwrap_err(), AskError::Gone);
+    assert_eq!(counters.counters(Duration::from_millis(10)).unwrap_err(), CollectorRequestError::Stopped);
 }
 
 #[test]
-fn a_panic_in_one_collector_is_shown_waited_after_and_recovered_from_while_others_go_on() {
+fn a_panicking_collector_restarts_and_others_continue() {
     let folder = tempfile::tempdir().unwrap();
     let interface =
         |name: &str| format!("[[collector]]\nname = {name:?}\nswitch = \"leaf0\"\ninterface = {name:?}\n");
-    let text = [interface(injected::PANICS_TWICE), interface(injected::IS_WELL)].concat();
+    let text = [interface(injected::PANICS_TWICE_INTERFACE), interface(injected::HEALTHY_INTERFACE)].concat();
     let (daemon, mut fleet, _) = daemon(&text, folder.path());
-    let failing = wait_for(&daemon, injected::PANICS_TWICE, "failed");
+    let failing = wait_for(&daemon, injected::PANICS_TWICE_INTERFACE, "failed");
     let CollectorState::Failed { error, retry_at } = failing.state() else { panic!("it has failed") };
-    assert_eq!(error, "a mistake of the program: provoked by a test");
+    assert_eq!(error, "internal error: provoked by a test");
     assert!(retry_at.is_some());
-    let well = daemon.collector(injected::IS_WELL).unwrap();
+    let well = daemon.collector(injected::HEALTHY_INTERFACE).unwrap();
     let beats = well.heartbeat();
-    let frames = failing.counters(PATIENCE).unwrap().value.source.frames;
-    let begun = Instant::now();
-    let recovered = wait_for(&daemon, injected::PANICS_TWICE, "running");
-    // Two waits follow each other, and the second is longer.
+    let frames = failing.counters(TIMEOUT).unwrap().value.source.frames;
+    let start = Instant::now();
+    let recovered = wait_for(&daemon, injected::PANICS_TWICE_INTERFACE, "running");
+    // Two delays, the second longer.
     while recovered.restarts() < 2 || recovered.state() != CollectorState::Running {
-        assert!(begun.elapsed() < PATIENCE, "{:?}", recovered.state());
+        assert!(start.elapsed() < TIMEOUT, "{:?}", recovered.state());
         std::thread::sleep(Duration::from_millis(5));
     }
-    assert!(begun.elapsed() >= backoff::Backoff::SHORTEST * 2, "{:?}", begun.elapsed());
-    let after = recovered.counters(PATIENCE).unwrap().value.source.frames;
+    assert!(start.elapsed() >= backoff::Backoff::SHORTEST * 2, "{:?}", start.elapsed());
+    let after = recovered.counters(TIMEOUT).unwrap().value.source.frames;
     assert!(after >= frames && frames > 0, "{frames}, then {after}");
     assert_eq!((well.state(), well.restarts()), (CollectorState::Running, 0));
-    assert!(well.heartbeat() > beats && well.counters(PATIENCE).is_ok());
-    let states = events(&daemon, injected::PANICS_TWICE);
+    assert!(well.heartbeat() > beats && well.counters(TIMEOUT).is_ok());
+    let states = events(&daemon, injected::PANICS_TWICE_INTERFACE);
     let states: Vec<&str> = states
         .iter()
         .filter_map(|event| match &event.kind {
@@ -312,40 +312,41 @@ fn a_panic_in_one_collector_is_shown_waited_after_and_recovered_from_while_other
 }
 
 #[test]
-fn a_collector_whose_pipe_nobody_writes_to_runs_and_stops() {
+fn a_collector_of_an_idle_pipe_can_be_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let text = "[[collector]]\nname = \"a\"\nswitch = \"leaf0\"\nfile = \"pipe\"\n";
     let (daemon, mut fleet, _) = daemon(text, folder.path());
     let handle = wait_for(&daemon, "a", "running");
-    assert_eq!(handle.counters(PATIENCE).unwrap().value.source.frames, 0);
-    let begun = Instant::now();
+    assert_eq!(handle.counters(TIMEOUT).unwrap().value.source.frames, 0);
+    let start = Instant::now();
     fleet.stop();
-    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
 }
 
 #[test]
-fn the_last_records_of_a_live_source_wait_for_room_and_those_that_find_none_are_counted() {
+fn last_records_of_a_live_source_wait_for_the_writer() {
     let folder = tempfile::tempdir().unwrap();
     let (sender, receiver) = crossbeam_channel::bounded(1);
     let sinks = Sinks { records: Some(sender), ..Sinks::default() };
-    let text =
-        format!("[[collector]]\nname = \"a\"\nswitch = \"leaf0\"\ninterface = {:?}\n", injected::IS_WELL);
+    let text = format!(
+        "[[collector]]\nname = \"a\"\nswitch = \"leaf0\"\ninterface = {:?}\n",
+        injected::HEALTHY_INTERFACE
+    );
     let config = config(&text, folder.path());
     let daemon = Daemon::new(config.versions(), Hub::new(1 << 16));
     let start = |sinks: &Sinks| {
         let mut fleet = Fleet::new(daemon.fleet_parts(), sinks.clone());
-        fleet.start(config.collectors.iter().cloned().map(Ready::open).collect()).unwrap();
+        fleet.start(config.collectors.iter().cloned().map(PreparedCollector::open).collect()).unwrap();
         let handle = wait_for(&daemon, "a", "running");
-        while handle.counters(PATIENCE).unwrap().value.flows == 0 {
+        while handle.counters(TIMEOUT).unwrap().value.flows == 0 {
             std::thread::sleep(Duration::from_millis(5));
         }
         (fleet, handle)
     };
-    let filler =
-        || sinks::Records { collector: "b".into(), tallies: Default::default(), records: Vec::new() };
-    // The writer is slow, and takes it in the end.
+    let filler = || sinks::Records { collector: "b".into(), stats: Default::default(), records: Vec::new() };
+    // A slow writer.
     sinks.records.as_ref().unwrap().send(filler()).unwrap();
     let (mut fleet, handle) = start(&sinks);
     let stopping = std::thread::spawn(move || fleet.stop());
@@ -357,11 +358,11 @@ fn the_last_records_of_a_live_source_wait_for_room_and_those_that_find_none_are_
     stopping.join().unwrap();
     assert!(received > 0);
     assert_eq!((handle.records_lost(), handle.records_waiting()), (RecordsLost::default(), received as u64));
-    // The writer hangs.
+    // A writer that hangs.
     sinks.records.as_ref().unwrap().send(filler()).unwrap();
     let (mut fleet, handle) = start(&sinks);
-    let begun = Instant::now();
+    let start = Instant::now();
     fleet.stop();
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
-    assert_eq!(handle.records_lost(), RecordsLost { late: received as u64, failed: 0 });
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+    assert_eq!(handle.records_lost(), RecordsLost { queue_full: received as u64, write_failed: 0 });
 }

@@ -1,5 +1,5 @@
-//! The tasks of a collector: packets are counted where they are measured, windows that are over are evaluated by a
-//! thread beside it, since that takes milliseconds.
+//! The measurement tasks of a collector. Its thread counts packets; another thread evaluates completed windows, which takes
+//! milliseconds.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -8,98 +8,102 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use thalweg_measure::tasks::{Monitor, Plan, TasksOptions, WindowReport, WindowState, Windows};
 use thalweg_wire::{Packet, Timestamp};
 
-use super::handle::{TaskAnswer, TasksBoard, TasksReport};
+use super::handle::{TaskAnswer, TaskReportWriter, TasksReport};
 
-/// Windows that wait to be evaluated, at most.
-const WAITING: usize = 2;
+/// Maximum number of windows that wait for evaluation.
+const QUEUE_CAPACITY: usize = 2;
 
-/// Where packets are counted.
+/// Counts packets for tasks.
 pub(super) struct TaskMonitor {
     monitor: Monitor,
-    outlet: WindowSink,
-    /// The latest time that was heard of.
+    sink: WindowSink,
+    /// The latest packet time.
     clock: Timestamp,
     evaluation: Option<JoinHandle<()>>,
 }
 
-/// Where windows that are over go.
+/// The queue of completed windows.
 struct WindowSink {
     sender: Sender<WindowState>,
     is_live: bool,
-    /// Where it is counted what found no room.
-    board: TasksBoard,
+    /// Counts windows that find the queue full.
+    report_writer: TaskReportWriter,
 }
 
 impl TaskMonitor {
-    /// Counts, and starts the thread that evaluates.
+    /// Creates the counter, and starts the evaluation thread.
     ///
     /// # Panics
-    /// If the tasks cannot be planned, which the configuration has made sure of; or if the system has no more threads.
-    pub(super) fn start(options: &TasksOptions, board: TasksBoard, is_live: bool) -> TaskMonitor {
+    /// If the tasks cannot be planned, which the configuration excludes, or the thread cannot be started.
+    pub(super) fn start(
+        options: &TasksOptions,
+        report_writer: TaskReportWriter,
+        is_live: bool,
+    ) -> TaskMonitor {
         let plan = Plan::new(options.clone()).expect("tasks are planned when the configuration is read");
         let monitor = Monitor::new(&plan, 0);
-        let (sender, receiver) = bounded(WAITING);
-        let outlet = WindowSink { sender, is_live, board: board.clone() };
+        let (sender, receiver) = bounded(QUEUE_CAPACITY);
+        let sink = WindowSink { sender, is_live, report_writer: report_writer.clone() };
         let evaluation = std::thread::Builder::new()
             .name("windows".to_owned())
-            .spawn(move || evaluate(&plan, &receiver, &board))
+            .spawn(move || evaluate(&plan, &receiver, &report_writer))
             .expect("a thread can be started");
-        TaskMonitor { monitor, outlet, clock: Timestamp::default(), evaluation: Some(evaluation) }
+        TaskMonitor { monitor, sink, clock: Timestamp::default(), evaluation: Some(evaluation) }
     }
 
     /// Counts packets.
     #[inline]
     pub(super) fn packets(&mut self, packets: &[Packet]) {
-        let TaskMonitor { monitor, outlet, clock, .. } = self;
-        monitor.packets(packets, |window| outlet.put(window));
+        let TaskMonitor { monitor, sink, clock, .. } = self;
+        monitor.packets(packets, |window| sink.put(window));
         if let Some(last) = packets.last() {
             *clock = last.time.max(*clock);
         }
     }
 
-    /// Lets time pass.
+    /// Advances time.
     pub(super) fn advance(&mut self, now: Timestamp) {
         if now >= self.clock {
             self.clock = now;
-            self.monitor.advance(now, |window| self.outlet.put(window));
+            self.monitor.advance(now, |window| self.sink.put(window));
         }
     }
 
-    /// Evaluates what there is.
+    /// Completes the current window, and waits for the evaluation.
     pub(super) fn finish(self) {
-        let TaskMonitor { monitor, outlet, evaluation, .. } = self;
-        monitor.finish(|window| outlet.put(window));
-        drop(outlet);
-        // If it has panicked, what it found before stands.
+        let TaskMonitor { monitor, sink, evaluation, .. } = self;
+        monitor.finish(|window| sink.put(window));
+        drop(sink);
+        // If the thread panicked, its earlier reports remain.
         let _ = evaluation.map(JoinHandle::join);
     }
 }
 
 impl WindowSink {
-    /// Of a live source a window is lost that finds no room; any other is read as slowly as windows are evaluated.
+    /// Queues a window. A full queue drops it for a live source, and blocks for others.
     fn put(&self, window: WindowState) {
         let is_sent = match self.is_live {
             true => self.sender.try_send(window).is_ok(),
             false => self.sender.send(window).is_ok(),
         };
         if !is_sent {
-            self.board.note_lost();
+            self.report_writer.note_lost();
         }
     }
 }
 
-/// Says what windows come to, until there are no more.
-fn evaluate(plan: &Plan, states: &Receiver<WindowState>, board: &TasksBoard) {
+/// Evaluates windows until the queue closes.
+fn evaluate(plan: &Plan, states: &Receiver<WindowState>, report_writer: &TaskReportWriter) {
     let mut windows = Windows::new(plan);
     let answers = plan.tasks().iter().map(|task| (task.spec, None)).collect();
     let mut report = TasksReport { answers, ..TasksReport::default() };
-    board.set(report.clone());
+    report_writer.set(report.clone());
     for state in states {
         windows.add(state);
         while let Some(window) = windows.next_report() {
-            board.note_windows(window.windows);
+            report_writer.note_windows(window.windows);
             report.take(window);
-            board.set(report.clone());
+            report_writer.set(report.clone());
         }
     }
 }

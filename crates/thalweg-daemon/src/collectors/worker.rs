@@ -1,4 +1,4 @@
-//! A collector's thread: opens its source, reads it, and begins again when it fails.
+//! The thread of a collector: opens its source, reads it, and retries after a failure.
 
 use std::any::Any;
 use std::convert::Infallible;
@@ -15,76 +15,76 @@ use thalweg_experiment::mirror::port::MirrorPort;
 use thalweg_wire::{Batch, FrameRef, Nanos, Source, Timestamp};
 
 use super::backoff::Backoff;
-use super::core::{CHUNK, Core};
-use super::source::{OpenSource, Opened, SourceError};
+use super::pipeline::{CHUNK, Pipeline};
+use super::source::{OpenSource, OpenedSource, SourceError};
 use crate::clock::wall_clock;
 use crate::config::SourceConfig;
 use crate::event::CollectorState;
 use thalweg_watch::Pace;
 
-/// How late an interface that is silent is against the clock, beyond what the kernel may gather packets for: what its
-/// timers are late by.
+/// Lag of a silent interface behind the clock, in addition to the time that the kernel may batch packets: the delay of
+/// kernel timers.
 pub(super) const SILENCE_MARGIN: Nanos = Nanos::from_millis(20);
 
-/// How often the source's counters are read.
+/// Interval at which the counters of the source are read.
 const COUNTING_INTERVAL: Duration = Duration::from_millis(200);
 
-/// After an answer to a question that came while no packets did, the next question is waited for: who wants all flows
-/// asks many.
-const NEXT_QUESTION: Duration = Duration::from_micros(200);
+/// How long to wait for another request after serving one in silence. A client that reads all flows sends many.
+const NEXT_REQUEST_TIMEOUT: Duration = Duration::from_micros(200);
 
-/// Questions that are waited for in a row.
-const QUESTIONS_IN_A_ROW: usize = 256;
+/// Maximum number of requests to serve in a row.
+const MAX_REQUEST_SERIES: usize = 256;
 
-/// How long a replay waits at most before it looks whether it is to stop.
+/// Maximum time before a replay notices a stop request.
 const NAP: Duration = Duration::from_millis(20);
 
-/// A collector's thread.
+/// The thread of a collector.
 pub(super) struct Worker {
-    pub(super) core: Core,
+    pub(super) pipeline: Pipeline,
     pub(super) stop: Arc<AtomicBool>,
 }
 
-/// How reading ended.
+/// How the reading of a source ended.
 enum End {
-    /// The source has no more.
+    /// End of input.
     OfInput,
-    /// It was told to stop.
+    /// The collector was stopped.
     Stopped,
 }
 
 impl Worker {
-    /// Works until it is told to stop. `first` is the source, if somebody has tried to open it before.
-    pub(super) fn run(mut self, first: Option<Result<Opened, SourceError>>) {
-        let name = self.core.mailbox.description().name.clone();
+    /// Runs until stopped. `first` is the result of an earlier attempt to open the source.
+    pub(super) fn run(mut self, first: Option<Result<OpenedSource, SourceError>>) {
+        let name = self.pipeline.mailbox.description().name.clone();
         let mut backoff = Backoff::default();
         let mut attempt = first;
         while !self.is_stopped() {
-            let opened =
-                attempt.take().unwrap_or_else(|| Opened::open(self.core.config(), self.core.emulation()));
+            let opened = attempt
+                .take()
+                .unwrap_or_else(|| OpenedSource::open(self.pipeline.config(), self.pipeline.emulation()));
             let begun = Instant::now();
             let was_opened = opened.is_ok();
             let failure = match opened.map(|opened| self.work(opened)) {
                 Ok(Ok(Ok(End::OfInput))) => {
                     tracing::info!(collector = &*name, "end of input");
-                    self.core.set_state(CollectorState::Ended);
-                    self.answer_until_stopped();
+                    self.pipeline.set_state(CollectorState::Ended);
+                    self.serve_requests_until_stopped();
                     break;
                 }
                 Ok(Ok(Ok(End::Stopped))) => break,
                 Ok(Ok(Err(error))) | Err(error) => error.to_string(),
                 Ok(Err(panic)) => {
-                    if let Err(error) = self.core.renew() {
+                    if let Err(error) = self.pipeline.reset_after_panic() {
                         tracing::error!(collector = &*name, %error, "cannot restart");
                     }
-                    format!("a mistake of the program: {}", words_of(&*panic))
+                    format!("internal error: {}", panic_message(&*panic))
                 }
             };
-            // A file that was read in part would be told of twice.
-            if was_opened && !self.core.config().source.is_live() {
+            // Rereading a partly read file would report its packets twice.
+            if was_opened && !self.pipeline.config().source.is_live() {
                 tracing::error!(collector = &*name, error = failure, "input ended early");
-                self.core.set_state(CollectorState::Failed { error: failure, retry_at: None });
-                self.answer_until_stopped();
+                self.pipeline.set_state(CollectorState::Failed { error: failure, retry_at: None });
+                self.serve_requests_until_stopped();
                 break;
             }
             let wait = backoff.after(begun.elapsed());
@@ -95,50 +95,55 @@ impl Worker {
                 "source failed, retrying"
             );
             let retry_at = Some(wall_clock() + Nanos(wait.as_nanos() as u64));
-            self.core.set_state(CollectorState::Failed { error: failure, retry_at });
+            self.pipeline.set_state(CollectorState::Failed { error: failure, retry_at });
             self.wait_for(wait);
-            self.core.mailbox.note_restart();
+            self.pipeline.mailbox.note_restart();
         }
-        self.core.finish();
-        self.core.set_state(CollectorState::Stopped);
+        self.pipeline.finish();
+        self.pipeline.set_state(CollectorState::Stopped);
     }
 
     pub(super) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Waits before the next attempt. Time goes on meanwhile: flows end, and links that nothing is seen of any more are idle.
+    /// Waits before the next attempt. Time advances meanwhile: flows time out, and links become idle.
     fn wait_for(&mut self, wait: Duration) {
         let until = Instant::now() + wait;
-        let is_live = self.core.config().source.is_live();
+        let is_live = self.pipeline.config().source.is_live();
         while !self.is_stopped() && Instant::now() < until {
             let stop = Arc::clone(&self.stop);
             let left = until.saturating_duration_since(Instant::now());
-            self.core.answer_for(left.min(COUNTING_INTERVAL), || stop.load(Ordering::Relaxed));
-            self.core.catch_up();
+            self.pipeline.serve_requests_for(left.min(COUNTING_INTERVAL), || stop.load(Ordering::Relaxed));
+            self.pipeline.update_network();
             if is_live {
-                self.core.advance(wall_clock().saturating_sub(SILENCE_MARGIN));
+                self.pipeline.advance(wall_clock().saturating_sub(SILENCE_MARGIN));
             }
         }
     }
 
-    fn answer_until_stopped(&mut self) {
+    fn serve_requests_until_stopped(&mut self) {
         let stop = Arc::clone(&self.stop);
         while !self.is_stopped() {
-            self.core.answer_for(NAP, || stop.load(Ordering::Relaxed));
+            self.pipeline.serve_requests_for(NAP, || stop.load(Ordering::Relaxed));
         }
     }
 
-    /// Reads a source; a panic is caught.
-    fn work(&mut self, opened: Opened) -> Result<Result<End, SourceError>, Box<dyn Any + Send>> {
-        let Opened { source, backend } = opened;
-        let name = &*self.core.mailbox.description().name;
-        tracing::info!(collector = name, source = self.core.config().source.in_words(), backend, "reading");
-        self.core.mailbox.set_backend(backend);
-        self.core.set_state(CollectorState::Running);
+    /// Reads a source, and catches panics.
+    fn work(&mut self, opened: OpenedSource) -> Result<Result<End, SourceError>, Box<dyn Any + Send>> {
+        let OpenedSource { source, backend } = opened;
+        let name = &*self.pipeline.mailbox.description().name;
+        tracing::info!(
+            collector = name,
+            source = self.pipeline.config().source.description(),
+            backend,
+            "reading"
+        );
+        self.pipeline.mailbox.set_backend(backend);
+        self.pipeline.set_state(CollectorState::Running);
         let result = catch_unwind(AssertUnwindSafe(|| match source {
             OpenSource::Input(input) => {
-                let clock = clock_in_silence(&self.core.config().source);
+                let clock = clock_in_silence(&self.pipeline.config().source);
                 self.read(*input, AnySource::is_down, clock)
             }
             OpenSource::Emulation(plan) => self.emulate(*plan),
@@ -148,16 +153,16 @@ impl Worker {
             }
             #[cfg(test)]
             OpenSource::Injected(source) => {
-                let clock = clock_in_silence(&self.core.config().source);
+                let clock = clock_in_silence(&self.pipeline.config().source);
                 self.read(source, |_| false, clock)
             }
         }));
-        self.core.close_source();
+        self.pipeline.end_source();
         result
     }
 
     fn emulate(&mut self, plan: Plan) -> Result<End, SourceError> {
-        let SourceConfig::Emulation { mirror, .. } = self.core.config().source.clone() else {
+        let SourceConfig::Emulation { mirror, .. } = self.pipeline.config().source.clone() else {
             unreachable!("an emulation was opened")
         };
         let topology = plan.topology.clone();
@@ -165,20 +170,20 @@ impl Worker {
         self.read_filtered(feed, || None)
     }
 
-    /// Reads an emulated source through the filter, if there is one.
+    /// Reads an emulated source through the configured filter.
     fn read_filtered(
         &mut self,
         source: impl Source<Error = Infallible>,
         clock: impl Fn() -> Option<Timestamp>,
     ) -> Result<End, SourceError> {
-        match self.core.config().filter.clone() {
+        match self.pipeline.config().filter.clone() {
             None => self.read(source, |_| false, clock),
             Some(expression) => self.read(Filtered::new(source, expression)?, |_| false, clock),
         }
     }
 
-    /// Reads a source to its end, or until it is told to stop. `clock` is asked when nothing comes: the time up to which
-    /// nothing will come any more, if that is known.
+    /// Reads a source until its end, or until stopped. In silence, `clock` returns the time before which no more packets can
+    /// arrive, if known.
     fn read<S>(
         &mut self,
         mut source: S,
@@ -189,17 +194,17 @@ impl Worker {
         S: Source,
         SourceError: From<S::Error>,
     {
-        let is_live = self.core.config().source.is_live();
-        let mut pace = self.core.config().source.speed().map(Pace::new);
+        let is_live = self.pipeline.config().source.is_live();
+        let mut pace = self.pipeline.config().source.speed().map(Pace::new);
         let mut counted = Instant::now();
         let mut was_down = false;
         while !self.is_stopped() {
-            self.core.mailbox.beat();
+            self.pipeline.mailbox.beat();
             let batch = match source.next_batch() {
                 Ok(Some(batch)) => batch,
                 end => {
                     let end = end.map(|_| End::OfInput).map_err(SourceError::from);
-                    self.core.source = source.counters();
+                    self.pipeline.source = source.counters();
                     return end;
                 }
             };
@@ -210,26 +215,26 @@ impl Worker {
             }
             if is_silent {
                 if let Some(now) = clock() {
-                    self.core.advance(now);
+                    self.pipeline.advance(now);
                 }
-                self.answer_in_silence();
+                self.serve_requests_in_silence();
             }
             if counted.elapsed() >= COUNTING_INTERVAL || is_silent {
                 counted = arrived;
-                self.core.source = source.counters();
-                self.core.catch_up();
+                self.pipeline.source = source.counters();
+                self.pipeline.update_network();
                 if std::mem::replace(&mut was_down, is_down(&source)) != was_down {
-                    let name = &*self.core.mailbox.description().name;
+                    let name = &*self.pipeline.mailbox.description().name;
                     tracing::warn!(collector = name, "interface {}", if was_down { "down" } else { "up" });
                 }
             }
         }
-        self.core.source = source.counters();
+        self.pipeline.source = source.counters();
         Ok(End::Stopped)
     }
 
-    /// Measures a batch chunk by chunk, when each is due; `arrived` is when it came, of a live source. Says whether to go
-    /// on.
+    /// Measures a batch in chunks, each when it is due. `arrived` is the arrival time of a live batch. Returns whether to
+    /// continue.
     #[inline]
     pub(super) fn measure(
         &mut self,
@@ -244,7 +249,7 @@ impl Worker {
                 let wait = pace.wait(first.time, Instant::now());
                 if wait > Duration::ZERO {
                     let stop = Arc::clone(&self.stop);
-                    self.core.answer_for(wait.min(NAP), || stop.load(Ordering::Relaxed));
+                    self.pipeline.serve_requests_for(wait.min(NAP), || stop.load(Ordering::Relaxed));
                     if self.is_stopped() {
                         return false;
                     }
@@ -254,8 +259,8 @@ impl Worker {
                 chunk = frames[..chunk].iter().position(is_early).unwrap_or(chunk);
             }
             let (these, later) = frames.split_at(chunk);
-            self.core.take(&Batch { frames: these, ..*batch }, arrived.unwrap_or_else(Instant::now));
-            self.core.answer();
+            self.pipeline.measure(&Batch { frames: these, ..*batch }, arrived.unwrap_or_else(Instant::now));
+            self.pipeline.serve_request();
             if self.is_stopped() {
                 return false;
             }
@@ -264,19 +269,19 @@ impl Worker {
         true
     }
 
-    /// Answers while no packets come; a series of questions is not to wait 100 ms for each answer.
-    fn answer_in_silence(&mut self) {
-        let mut left = if self.core.answer() { QUESTIONS_IN_A_ROW } else { 0 };
+    /// Serves requests while no packets arrive. Without this, each of a series of requests would wait 100 ms.
+    fn serve_requests_in_silence(&mut self) {
+        let mut left = if self.pipeline.serve_request() { MAX_REQUEST_SERIES } else { 0 };
         while left > 0 {
-            left = if self.core.answer_next(NEXT_QUESTION) { left - 1 } else { 0 };
+            left = if self.pipeline.serve_next_request(NEXT_REQUEST_TIMEOUT) { left - 1 } else { 0 };
         }
     }
 }
 
-/// The time up to which nothing will come any more of a source that is silent: of an interface.
+/// Returns a function for the time before which no more packets of a silent interface can arrive; `None` for other sources.
 pub(super) fn clock_in_silence(source: &SourceConfig) -> impl Fn() -> Option<Timestamp> + use<> {
     let margin = match *source {
-        // Nothing is gathered.
+        // This backend does not batch packets.
         SourceConfig::Interface { backend: Some(Backend::Prompt), .. } => Some(SILENCE_MARGIN),
         SourceConfig::Interface { block_timeout, .. } => {
             Some(SILENCE_MARGIN.saturating_add(Nanos(2 * block_timeout.0)))
@@ -286,13 +291,13 @@ pub(super) fn clock_in_silence(source: &SourceConfig) -> impl Fn() -> Option<Tim
     move || margin.map(|margin| wall_clock().saturating_sub(margin))
 }
 
-/// What a panic said.
-pub(super) fn words_of(panic: &(dyn Any + Send)) -> String {
+/// Returns the message of a panic.
+pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic".to_owned())
 }
 
-/// A feed never fails.
+/// Emulated sources do not fail.
 impl From<Infallible> for SourceError {
     fn from(never: Infallible) -> SourceError {
         match never {}

@@ -1,4 +1,4 @@
-//! `[[collector]]`: where packets come from, and what is made of them.
+//! `[[collector]]`: a packet source and its measurements.
 
 use std::sync::Arc;
 
@@ -21,71 +21,71 @@ use super::table::Collector;
 use crate::emulation::EmulationConfig;
 use thalweg_config::{Document, Problem, Typed};
 
-/// What one collector is to do.
+/// The configuration of one collector.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CollectorConfig {
-    /// Its name; no other collector has it.
+    /// Unique name.
     pub name: Arc<str>,
-    /// Name of the switch that it watches.
+    /// Name of the monitored switch.
     pub switch: Arc<str>,
-    /// Where packets come from.
+    /// Packet source.
     pub source: SourceConfig,
-    /// Which packets, in tcpdump's language.
+    /// Capture filter in tcpdump syntax.
     pub filter: Option<String>,
-    /// Whether to look into tunnels.
+    /// Whether to measure the flows inside tunnels.
     pub peel_tunnels: bool,
-    /// What is known of the monitor port.
+    /// Rate and buffer of the monitor port.
     pub monitor: Option<MonitorPort>,
-    /// Least time between two bursts, if it does not follow from the links.
+    /// Minimum silence between two bursts; `None` to derive it from the link rates.
     pub gap: Option<Nanos>,
-    /// Longest burst, if it does not follow from the gap.
+    /// Maximum length of a burst; `None` to derive it from the gap.
     pub longest_burst: Option<Nanos>,
-    /// Time constant of the smoothing of utilisation.
+    /// Time constant of the smoothed utilisation.
     pub smoothing: Nanos,
-    /// How many flows are kept, and for how long.
+    /// Capacity and timeouts of the flow table.
     pub flow_table: FlowTableOptions,
-    /// What makes a flow a cheetah; `None` to look for none.
+    /// Threshold of cheetah flows; `None` to disable detection.
     pub threshold: Option<CheetahThreshold>,
-    /// Flows that the detector of cheetahs can follow at once.
+    /// Maximum number of flows that the cheetah detector tracks at once.
     pub tracks: usize,
-    /// What sketches measure.
+    /// Measurement tasks.
     pub tasks: Option<TasksOptions>,
-    /// The ring of samples; `None` to keep none.
+    /// The sample ring; `None` for none.
     pub samples: Option<SampleRingOptions>,
-    /// When to tell of links: those rules of the file that are about this collector.
+    /// The alert rules that apply to this collector.
     pub rules: Vec<RuleConfig>,
 }
 
-/// Why a collector does not fit into a network.
+/// Why a collector does not fit a network.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum OptionsError {
-    /// There is no such switch.
-    #[error("there is no switch {switch:?} in the topology{}", hint(nearest))]
+    /// The topology has no such switch.
+    #[error("no switch {switch:?} in the topology{}", hint(nearest))]
     NoSwitch {
-        /// Its name.
+        /// Name of the switch.
         switch: String,
-        /// What is written much the same.
+        /// The most similar name.
         nearest: Option<String>,
     },
-    /// It could not measure so.
+    /// The options are invalid.
     #[error("{reason}")]
     Refused {
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
-    /// A rule names links that are not there.
+    /// A rule selects links that do not exist.
     #[error("rule {}: {source}", rule + 1)]
     Links {
-        /// The rule, by its place among those of the collector.
+        /// Index of the rule among those of the collector.
         rule: usize,
-        /// What is wrong.
+        /// The reason.
         source: LinkSelectionError,
     },
 }
 
 impl OptionsError {
-    /// The key at fault.
+    /// Returns the key that caused the error.
     pub(super) fn key(&self) -> &'static str {
         match self {
             OptionsError::NoSwitch { .. } => Collector::switch,
@@ -100,10 +100,10 @@ fn hint(nearest: &Option<String>) -> String {
 }
 
 impl CollectorConfig {
-    /// What it comes to in a network; in one that is not known, without links.
+    /// Returns the options of the collector in a network; without a network, they have no links.
     ///
     /// # Errors
-    /// If the switch, or a link that a rule names, is not there, or it could not measure so.
+    /// If the network lacks the switch or a link of a rule, or the options are invalid.
     pub fn options(&self, network: Option<&NetworkState>) -> Result<CollectorOptions, OptionsError> {
         let router = network.map(|network| self.router(network)).transpose()?;
         let rules = self.rules.iter().enumerate().map(|(rule, config)| {
@@ -131,8 +131,8 @@ impl CollectorConfig {
         Ok(options)
     }
 
-    /// Whether it differs from `other` only in what can be changed while packets go on coming: how flows and links are
-    /// measured, and when links are told of.
+    /// Whether it differs from `other` only in settings that can change without reopening the source: those of measurements
+    /// and alert rules.
     pub fn has_same_source(&self, other: &CollectorConfig) -> bool {
         let CollectorConfig {
             name,
@@ -142,7 +142,7 @@ impl CollectorConfig {
             peel_tunnels,
             tasks,
             samples,
-            // All others are the collector's own.
+            // The collector applies changes of these.
             monitor: _,
             gap: _,
             longest_burst: _,
@@ -171,7 +171,7 @@ impl CollectorConfig {
         Err(OptionsError::NoSwitch { switch: self.switch.to_string(), nearest })
     }
 
-    /// Gap and longest burst: as configured, else as suits the fastest link of the switch.
+    /// Returns gap and longest burst, as configured or derived from the fastest link of the switch.
     fn bursts(&self, network: Option<&NetworkState>, router: Option<RouterId>) -> BurstOptions {
         let rates = network.zip(router).into_iter().flat_map(|(network, router)| {
             let topology = network.topology();
@@ -187,7 +187,7 @@ impl CollectorConfig {
 }
 
 impl RuleConfig {
-    /// The link directions at a switch that it is about; `None` for all.
+    /// Returns the link directions at a switch that the rule selects; `None` for all.
     fn sides(
         &self,
         network: &NetworkState,
@@ -206,7 +206,7 @@ impl RuleConfig {
     }
 }
 
-/// Reads the one of this name, which may be one of several that a section stands for; `None` if its source is wrong.
+/// Reads the collector of this name, one of possibly several that a section defines. Returns `None` if its source is invalid.
 pub(super) fn read(
     entry: &Typed<'_, Collector>,
     name: &str,
@@ -216,7 +216,7 @@ pub(super) fn read(
     problems: &mut Vec<Problem>,
 ) -> Option<CollectorConfig> {
     if name.contains(char::is_control) {
-        problems.push(entry.refuse(Collector::name, "control characters are not allowed in a name"));
+        problems.push(entry.refuse(Collector::name, "a name must not contain control characters"));
         return None;
     }
     let name: Arc<str> = name.into();
@@ -224,13 +224,16 @@ pub(super) fn read(
     let source = source::read(entry, &document.folder, &switch, emulation, problems)?;
     let port = emulation.filter(|_| matches!(source, SourceConfig::Port { .. }));
     let port = port.and_then(|emulation| emulation.ports.iter().find(|(of, _)| *of == switch));
-    let is_about = |rule: &&RuleConfig| {
+    let applies = |rule: &&RuleConfig| {
         rule.collectors.as_ref().is_none_or(|names| names.iter().any(|other| **other == *name))
     };
-    let rules: Vec<RuleConfig> = rules.iter().filter(is_about).cloned().collect();
+    let rules: Vec<RuleConfig> = rules.iter().filter(applies).cloned().collect();
     if rules.len() > CollectorOptions::MAX_RULES {
-        let reason =
-            format!("{} rules are about it: {} are the most", rules.len(), CollectorOptions::MAX_RULES);
+        let reason = format!(
+            "{} rules apply to it: at most {} are supported",
+            rules.len(),
+            CollectorOptions::MAX_RULES
+        );
         problems.push(entry.refuse(Collector::name, reason));
     }
     let flow_table = FlowTableOptions {
@@ -250,18 +253,18 @@ pub(super) fn read(
             let (key, reason) = match entry.is_set(Collector::idle_timeout) {
                 true => (
                     Collector::idle_timeout,
-                    format!("it must be at least flight_duration, {}", threshold.flight_duration),
+                    format!("must be at least flight_duration, {}", threshold.flight_duration),
                 ),
                 false => (
                     Collector::flight_duration,
-                    format!("it must be at most idle_timeout, {}", flow_table.idle_timeout),
+                    format!("must be at most idle_timeout, {}", flow_table.idle_timeout),
                 ),
             };
             problems.push(entry.refuse(key, reason));
         }
     }
     let filter = entry.filter.clone();
-    // The link type is known with the source only; what is wrong on Ethernet is wrong everywhere.
+    // The link type is unknown until the source is open. A filter that is invalid on Ethernet is invalid everywhere.
     let compiled = filter.as_deref().map(|filter| Filter::compile(filter, LinkType::Ethernet, 0));
     if let Some(Err(error)) = compiled {
         problems.push(entry.refuse(Collector::filter, error.to_string()));
@@ -269,7 +272,7 @@ pub(super) fn read(
     Some(CollectorConfig {
         filter,
         peel_tunnels: entry.peel_tunnels,
-        // What the emulation has is known.
+        // The experiment defines its monitor ports.
         monitor: monitor(entry, problems).or(port.map(|&(_, port)| port)),
         gap: entry.gap,
         longest_burst: entry.longest_burst,
@@ -291,13 +294,11 @@ fn monitor(entry: &Typed<'_, Collector>, problems: &mut Vec<Problem>) -> Option<
         (Some(rate), Some(buffer)) => Some(MonitorPort { rate, buffer }),
         (None, None) => None,
         (Some(_), None) => {
-            problems
-                .push(entry.refuse(Collector::monitor_rate, "it says something only with monitor_buffer"));
+            problems.push(entry.refuse(Collector::monitor_rate, "requires monitor_buffer"));
             None
         }
         (None, Some(_)) => {
-            problems
-                .push(entry.refuse(Collector::monitor_buffer, "it says something only with monitor_rate"));
+            problems.push(entry.refuse(Collector::monitor_buffer, "requires monitor_rate"));
             None
         }
     }
@@ -320,7 +321,7 @@ fn tasks(
         tasks,
         memory: entry.task_memory,
         window: entry.window,
-        // Of a file the same answers each time; of an interface nobody is to know what collides.
+        // Files give repeatable results. On interfaces the seed must be unpredictable, so that nobody can force collisions.
         seed: if source.is_live() { random_seed() } else { 0 },
         ..TasksOptions::default()
     };
@@ -330,8 +331,7 @@ fn tasks(
     Some(options)
 }
 
-/// What the system gives to hash maps will do; the same for the whole life of the process, so that a reload finds
-/// nothing changed.
+/// Returns a seed from the standard library's hasher. It is constant within the process, so that a reload finds no change.
 fn random_seed() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     static SEED: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
@@ -344,7 +344,7 @@ fn samples(entry: &Typed<'_, Collector>, problems: &mut Vec<Problem>) -> Option<
         return None;
     }
     if options.bytes < SampleRing::min_bytes(options.snap_length) {
-        problems.push(entry.refuse(Collector::sample_ring, "it holds less than two samples"));
+        problems.push(entry.refuse(Collector::sample_ring, "too small: must hold at least two samples"));
     }
     Some(options)
 }

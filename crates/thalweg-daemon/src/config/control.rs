@@ -1,4 +1,4 @@
-//! `[control]`: who decides which way flows go, and by what means.
+//! `[control]`: the rerouting algorithm and its actuator.
 
 use std::collections::BTreeMap;
 
@@ -17,54 +17,54 @@ use super::openflow::{self, OpenFlowConfig};
 use super::table::{ActuatorName, Control, DeciderName, Emulate};
 use thalweg_config::{Document, Problem, Typed};
 
-/// What the controller is to do.
+/// The configuration of the controller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ControlConfig {
-    /// How it decides.
+    /// Rerouting algorithm.
     pub decider: DeciderConfig,
-    /// How it carries decisions out.
+    /// Actuator of reroutes.
     pub actuator: ActuatorConfig,
-    /// How long it waits for an effect, and whether it only says what it would do.
+    /// Confirmation timeout and dry run.
     pub options: ControllerOptions,
-    /// Spanning trees, where it sets the routes.
+    /// Spanning trees, if the actuator installs routes.
     pub trees: TreeOptions,
-    /// How long before they are used collectors are told of routes.
+    /// How long before their use collectors learn of new routes.
     pub settle_routes: Nanos,
-    /// Flows with less than this share of a link are left out.
+    /// Flows below this share of a link are ignored.
     pub least_share: f64,
-    /// After so long it looks where pairs are.
+    /// Time after its start at which the controller reads the present paths of all pairs.
     pub learn_after: Nanos,
-    /// The network namespace that hosts, or switches, are reached from; `None` for that of the daemon.
+    /// Network namespace of hosts or switches; `None` for that of the daemon.
     pub namespace: Option<Namespace>,
-    /// Other daemons, whose collectors it listens to.
+    /// Other daemons whose events the controller receives.
     pub remotes: Vec<ClientOptions>,
 }
 
-/// How the controller decides.
+/// A rerouting algorithm and its options.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DeciderConfig {
-    /// As Planck does.
+    /// The greedy algorithm of Planck.
     Greedy(GreedyOptions),
-    /// As Hedera does, this often.
+    /// The first-fit placement of Hedera, at this interval.
     FirstFit(Nanos),
-    /// It moves nothing but what is pinned.
+    /// Moves pinned flows only.
     Static,
 }
 
-/// How the controller carries decisions out.
+/// How reroutes are carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ActuatorConfig {
-    /// Not at all.
+    /// Decisions are only logged.
     Log,
-    /// In the daemon's emulation.
+    /// In the emulated network of the daemon.
     Emulated,
     /// By ARP.
     Arp {
-        /// Interface by which a host is reached, by its name.
+        /// Interfaces of single hosts, by host name.
         interfaces: BTreeMap<String, String>,
-        /// That by which all others are.
+        /// Interface of all other hosts.
         interface: Option<String>,
-        /// How often hosts are told again.
+        /// Interval at which ARP entries of hosts are refreshed.
         refresh: Nanos,
     },
     /// By OpenFlow.
@@ -72,7 +72,7 @@ pub enum ActuatorConfig {
 }
 
 impl DeciderConfig {
-    /// Makes one.
+    /// Creates the algorithm.
     pub fn decider(self) -> Box<dyn Decider> {
         match self {
             DeciderConfig::Greedy(options) => Box::new(Greedy::new(options)),
@@ -81,7 +81,7 @@ impl DeciderConfig {
         }
     }
 
-    /// As the configuration has it.
+    /// Returns the name used in the configuration.
     pub const fn name(self) -> &'static str {
         match self {
             DeciderConfig::Greedy(_) => "greedy",
@@ -92,7 +92,7 @@ impl DeciderConfig {
 }
 
 impl ActuatorConfig {
-    /// As the configuration has it.
+    /// Returns the name used in the configuration.
     pub const fn name(&self) -> &'static str {
         match self {
             ActuatorConfig::Log => "log",
@@ -102,13 +102,13 @@ impl ActuatorConfig {
         }
     }
 
-    /// Whether it sets the routes of switches; else these are what the topology says.
-    pub const fn sets_routes(&self) -> bool {
+    /// Whether the actuator installs the routes of switches. Otherwise the topology file defines them.
+    pub const fn installs_routes(&self) -> bool {
         matches!(self, ActuatorConfig::Emulated | ActuatorConfig::OpenFlow(_))
     }
 }
 
-/// Reads it; `None` if nothing is to be steered, or something is wrong.
+/// Reads the section. Returns `None` if there is no controller, or on a problem.
 pub(super) fn read(
     document: &Document,
     network: Option<&NetworkState>,
@@ -126,7 +126,8 @@ pub(super) fn read(
         DeciderName::Static => DeciderConfig::Static,
     };
     let Some(network) = network else {
-        problems.push(entry.refuse(Control::decider, "it needs a topology: [network], or [emulate]"));
+        problems
+            .push(entry.refuse(Control::decider, "requires a topology: set network.topology, or [emulate]"));
         return None;
     };
     let defaults = ControllerOptions::default();
@@ -147,7 +148,7 @@ pub(super) fn read(
     })
 }
 
-/// Other daemons; `None` if something is wrong.
+/// Reads the other daemons. Returns `None` on a problem.
 fn remotes(
     document: &Document,
     entry: &Typed<'_, Control>,
@@ -167,17 +168,18 @@ fn remotes(
         })
         .collect();
     if let Some(wrong) = remotes.iter().find(|remote| remote.base().is_none()) {
-        let reason = format!("{:?} is not the address of an API: expected http://HOST:PORT", wrong.api);
+        let reason =
+            format!("invalid API address {:?}: expected http://HOST:PORT or https://HOST:PORT", wrong.api);
         problems.push(entry.refuse(Control::remotes, reason));
     }
     if remotes.is_empty() {
         if let Some(key) =
             [Control::remote_token_file, Control::remote_ca].into_iter().find(|key| entry.is_set(key))
         {
-            problems.push(entry.refuse(key, "there are no remotes"));
+            problems.push(entry.refuse(key, "requires remotes"));
         }
     } else if matches!(decider, DeciderConfig::FirstFit(_)) {
-        let reason = "first_fit looks at all flows of collectors here; remotes tell of congestion only";
+        let reason = "not supported with first_fit, which needs all flows; remotes report congestion only";
         problems.push(entry.refuse(Control::remotes, reason));
     }
     (problems.len() == before).then_some(remotes)
@@ -195,22 +197,23 @@ fn actuator(
         None
     };
     let is_emulated = document.one::<Emulate>().file.is_some();
-    let set = |keys: &[&'static str]| keys.iter().copied().find(|key| entry.is_set(key));
+    let first_set = |keys: &[&'static str]| keys.iter().copied().find(|key| entry.is_set(key));
     let needs_namespace = matches!(actuator, ActuatorName::Arp | ActuatorName::OpenFlow);
-    if let Some(key) = set(&[Control::namespace]).filter(|_| !needs_namespace) {
-        return refuse(key, &format!("it goes with arp and openflow, not with {name}"));
+    if let Some(key) = first_set(&[Control::namespace]).filter(|_| !needs_namespace) {
+        return refuse(key, &format!("requires actuator arp or openflow, not {name}"));
     }
-    let of_arp = set(&[Control::interfaces, Control::refresh]).filter(|_| actuator != ActuatorName::Arp);
-    if let Some(key) = of_arp {
-        return refuse(key, &format!("it goes with arp, not with {name}"));
+    let arp_key =
+        first_set(&[Control::interfaces, Control::refresh]).filter(|_| actuator != ActuatorName::Arp);
+    if let Some(key) = arp_key {
+        return refuse(key, &format!("requires actuator arp, not {name}"));
     }
-    if let Some(key) = set(&openflow::KEYS).filter(|_| actuator != ActuatorName::OpenFlow) {
-        return refuse(key, &format!("it goes with openflow, not with {name}"));
+    if let Some(key) = first_set(&openflow::KEYS).filter(|_| actuator != ActuatorName::OpenFlow) {
+        return refuse(key, &format!("requires actuator openflow, not {name}"));
     }
     match actuator {
         ActuatorName::Log => Some(ActuatorConfig::Log),
         ActuatorName::Emulated if is_emulated => Some(ActuatorConfig::Emulated),
-        ActuatorName::Emulated => refuse(Control::actuator, "nothing is emulated: [emulate] is needed"),
+        ActuatorName::Emulated => refuse(Control::actuator, "emulated requires [emulate]"),
         _ if is_emulated => refuse(Control::actuator, "the network is emulated: expected emulated or log"),
         ActuatorName::OpenFlow => {
             openflow::read(document, entry, network, problems).map(ActuatorConfig::OpenFlow)
@@ -230,7 +233,7 @@ fn arp(
             None => interface = Some(text.to_owned()),
             Some((host, name)) => {
                 if !matches!(network.topology().node_named(host), Some(Node::Endpoint(_))) {
-                    let reason = format!("there is no host {host:?} in the topology");
+                    let reason = format!("no host {host:?} in the topology");
                     problems.push(entry.refuse(Control::interfaces, reason));
                 }
                 interfaces.insert(host.to_owned(), name.to_owned());
@@ -238,7 +241,7 @@ fn arp(
         }
     }
     if interface.is_none() && interfaces.is_empty() {
-        problems.push(entry.refuse(Control::interfaces, "arp needs an interface"));
+        problems.push(entry.refuse(Control::interfaces, "actuator arp requires an interface"));
         return None;
     }
     Some(ActuatorConfig::Arp { interfaces, interface, refresh: entry.refresh })

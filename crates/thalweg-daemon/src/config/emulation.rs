@@ -1,4 +1,4 @@
-//! `[emulate]`: a network that is emulated for all collectors together.
+//! `[emulate]`: one emulated network for all collectors.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use super::ConfigError;
 use super::table::Emulate;
 use crate::emulation::EmulationConfig;
 
-/// Reads it; also gives the network that is emulated. `None` if there is none.
+/// Reads the section and its experiment. Also returns the emulated network. `None` without `[emulate]`.
 ///
 /// # Errors
-/// If the experiment is wrong.
+/// If the experiment is invalid.
 pub(super) fn read(
     document: &Document,
     problems: &mut Vec<Problem>,
@@ -27,7 +27,7 @@ pub(super) fn read(
     let plan = Plan::new(&experiment)?;
     if plan.balance == Balance::Spray {
         problems.push(
-            entry.refuse(Emulate::file, "its routers spray packets: which way one goes cannot be told"),
+            entry.refuse(Emulate::file, "its routers spray packets, so their paths cannot be inferred"),
         );
     }
     let state = state(&entry, &plan, problems);
@@ -39,7 +39,7 @@ pub(super) fn read(
     Ok(state.map(|state| (config, state)))
 }
 
-/// The network as the emulation begins: equal-cost paths, by the experiment's seed.
+/// Returns the network at the start of the emulation: equal-cost paths, chosen by the experiment's seed.
 fn state(entry: &Typed<'_, Emulate>, plan: &Plan, problems: &mut Vec<Problem>) -> Option<Arc<NetworkState>> {
     let links = LinkState::new(&plan.topology);
     let state = NetworkState::new(plan.topology.clone(), links, Forwarding::ecmp(plan.seed));

@@ -1,4 +1,4 @@
-//! What can be wrong with the daemon's configuration.
+//! Errors of the daemon's configuration.
 
 use std::io;
 
@@ -7,22 +7,22 @@ use thiserror::Error;
 
 use thalweg_config::DocumentError;
 
-/// Why a configuration is refused.
+/// Why a configuration is invalid.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// The file itself.
+    /// An error in the file itself.
     #[error(transparent)]
     Document(#[from] DocumentError),
-    /// The topology's file could not be read.
+    /// The topology file could not be read.
     #[error("cannot read the topology file {file}")]
     Topology {
-        /// Its name.
+        /// Name of the file.
         file: String,
-        /// The system's answer.
+        /// Error of the system.
         source: io::Error,
     },
-    /// The topology is wrong.
+    /// The topology is invalid.
     #[error(transparent)]
     TopologyFile(#[from] TopologyFileError),
 }

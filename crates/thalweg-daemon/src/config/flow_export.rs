@@ -1,4 +1,4 @@
-//! What `[records]` says of flows that are sent, and kept.
+//! Export of flow records as IPFIX and Parquet, from `[records]`.
 
 use std::path::PathBuf;
 
@@ -11,29 +11,29 @@ use super::table::Records;
 use super::table::TimesName;
 use thalweg_config::{Document, Problem, Typed};
 
-/// Begins the names of Parquet files.
-const FILES_BEGIN_WITH: &str = "serve";
+/// Prefix of the names of Parquet files.
+const FILE_PREFIX: &str = "serve";
 
-/// Where flows go.
+/// Destinations of flow records.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowExportConfig {
-    /// A collector.
+    /// IPFIX receiver.
     pub export: Option<ExportOptions>,
-    /// A folder for Parquet.
+    /// Directory for Parquet files.
     pub folder: Option<PathBuf>,
 }
 
 impl FlowExportConfig {
-    /// Whether they go anywhere.
+    /// Whether there is a destination.
     pub fn is_set(&self) -> bool {
         self.export.is_some() || self.folder.is_some()
     }
 
-    /// With what is the same for all daemons.
+    /// Returns the options, with those that all daemons share.
     pub fn options(&self) -> HandoffOptions {
         let store = self.folder.as_ref();
-        let store = store
-            .map(|folder| StoreOptions { name: FILES_BEGIN_WITH.to_owned(), ..StoreOptions::new(folder) });
+        let store =
+            store.map(|folder| StoreOptions { name: FILE_PREFIX.to_owned(), ..StoreOptions::new(folder) });
         HandoffOptions { export: self.export.clone(), store }
     }
 }
@@ -57,11 +57,11 @@ pub(super) fn read(
         _ => {
             let has_key = entry.ipfix_key.is_some();
             let key = if has_key { Records::ipfix_key } else { Records::ipfix_certificate };
-            problems.push(entry.refuse(key, "ipfix_certificate and ipfix_key go together"));
+            problems.push(entry.refuse(key, "ipfix_certificate and ipfix_key must be set together"));
             None
         }
     };
-    let tls = file(&entry.ipfix_authority).map(|authority| TlsFiles { authority, identity });
+    let tls = file(&entry.ipfix_ca).map(|authority| TlsFiles { authority, identity });
     let export = export.map(|export| {
         let times = match entry.ipfix_times {
             TimesName::Milliseconds => Times::Milliseconds,
@@ -71,11 +71,9 @@ pub(super) fn read(
     });
     if let Some(ExportOptions { destination, tls, .. }) = &export {
         match (destination.transport, tls) {
-            (Transport::Tls, None) => {
-                problems.push(entry.refuse(Records::ipfix, "TLS needs ipfix_authority"))
-            }
+            (Transport::Tls, None) => problems.push(entry.refuse(Records::ipfix, "tls:// requires ipfix_ca")),
             (Transport::Udp | Transport::Tcp, Some(_)) => {
-                problems.push(entry.refuse(Records::ipfix_authority, "certificates are for tls:// only"));
+                problems.push(entry.refuse(Records::ipfix_ca, "requires a tls:// destination"));
             }
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! Which links of a switch a rule is about.
+//! The links that a rule selects.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,58 +7,58 @@ use thalweg_measure::collector::{LinkDirection, PortDirection};
 use thalweg_network::{Node, PortIndex, RouterId, Topology};
 use thiserror::Error;
 
-/// Some links.
+/// A selection of links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkSelection {
-    /// All of them.
+    /// All links.
     All,
-    /// Those between switches and hosts, in one direction or both.
+    /// Links between switches and hosts, in one direction or both.
     Hosts(Option<PortDirection>),
-    /// Those between switches, in one direction or both.
+    /// Links between switches, in one direction or both.
     Switches(Option<PortDirection>),
     /// The direction from one node to its neighbour: `tor0 > h3`.
     From(String, String),
-    /// A port's, in one direction or both: `tor0:p3`, `tor0:p3:out`.
+    /// The link at a port, in one direction or both: `tor0:p3`, `tor0:p3:out`.
     Port(String, PortIndex, Option<PortDirection>),
 }
 
-/// Text that names no links.
+/// An invalid link selection.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
-    "{text:?} names no links: expected all, hosts, switches, \"switches:out\", \"tor0 > h3\", \"tor0:p3\" or \
+    "invalid links {text:?}: expected all, hosts, switches, \"switches:out\", \"tor0 > h3\", \"tor0:p3\" or \
      \"tor0:p3:out\""
 )]
 pub struct ParseLinkSelectionError {
-    /// What was given.
+    /// The text.
     pub text: String,
 }
 
-/// Why a selection makes no sense in a network.
+/// Why a selection does not fit a network.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LinkSelectionError {
-    /// There is no such node.
-    #[error("there is no {name:?} in the topology")]
+    /// The topology has no such node.
+    #[error("no node {name:?} in the topology")]
     NoNode {
-        /// Its name.
+        /// Name of the node.
         name: String,
     },
-    /// Two nodes are no neighbours.
-    #[error("no link leads from {from:?} to {to:?}")]
+    /// The two nodes are not neighbours.
+    #[error("no link from {from:?} to {to:?}")]
     NoLink {
-        /// One.
+        /// First node.
         from: String,
-        /// The other.
+        /// Second node.
         to: String,
     },
-    /// A switch has no such port.
-    #[error("{switch:?} has no port {port}: it has {ports}, counted from p0")]
+    /// The switch has no such port.
+    #[error("no port {port} at {switch:?}: it has {ports} ports, counted from p0")]
     NoPort {
         /// The switch.
         switch: String,
         /// The port.
         port: PortIndex,
-        /// Ports that it has.
+        /// Number of ports.
         ports: usize,
     },
 }
@@ -67,45 +67,47 @@ impl FromStr for LinkSelection {
     type Err = ParseLinkSelectionError;
 
     fn from_str(text: &str) -> Result<Self, ParseLinkSelectionError> {
-        let wrong = || ParseLinkSelectionError { text: text.to_owned() };
+        let invalid = || ParseLinkSelectionError { text: text.to_owned() };
         if text == "all" {
             return Ok(LinkSelection::All);
         }
         if let Some((from, to)) = text.split_once(" > ") {
             return Ok(LinkSelection::From(from.trim().to_owned(), to.trim().to_owned()));
         }
-        let (rest, way) = match text.rsplit_once(':') {
+        let (rest, direction) = match text.rsplit_once(':') {
             Some((rest, "in")) => (rest, Some(PortDirection::Input)),
             Some((rest, "out")) => (rest, Some(PortDirection::Output)),
             _ => (text, None),
         };
         match rest {
-            "hosts" => return Ok(LinkSelection::Hosts(way)),
-            "switches" => return Ok(LinkSelection::Switches(way)),
+            "hosts" => return Ok(LinkSelection::Hosts(direction)),
+            "switches" => return Ok(LinkSelection::Switches(direction)),
             _ => {}
         }
-        let (switch, port) = rest.rsplit_once(":p").ok_or_else(wrong)?;
-        let port = port.parse().map_err(|_| wrong())?;
-        Ok(LinkSelection::Port(switch.to_owned(), PortIndex(port), way))
+        let (switch, port) = rest.rsplit_once(":p").ok_or_else(invalid)?;
+        let port = port.parse().map_err(|_| invalid())?;
+        Ok(LinkSelection::Port(switch.to_owned(), PortIndex(port), direction))
     }
 }
 
-/// As it is read.
+/// In the format of `FromStr`.
 impl fmt::Display for LinkSelection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LinkSelection::All => f.write_str("all"),
-            LinkSelection::Hosts(way) => write!(f, "hosts{}", suffix(*way)),
-            LinkSelection::Switches(way) => write!(f, "switches{}", suffix(*way)),
+            LinkSelection::Hosts(direction) => write!(f, "hosts{}", suffix(*direction)),
+            LinkSelection::Switches(direction) => write!(f, "switches{}", suffix(*direction)),
             LinkSelection::From(from, to) => write!(f, "{from} > {to}"),
-            LinkSelection::Port(switch, port, way) => write!(f, "{switch}:{port}{}", suffix(*way)),
+            LinkSelection::Port(switch, port, direction) => {
+                write!(f, "{switch}:{port}{}", suffix(*direction))
+            }
         }
     }
 }
 
-/// What stands behind the name of links for one direction of them.
-fn suffix(way: Option<PortDirection>) -> &'static str {
-    match way {
+/// Returns the suffix that selects one direction.
+fn suffix(direction: Option<PortDirection>) -> &'static str {
+    match direction {
         None => "",
         Some(PortDirection::Input) => ":in",
         Some(PortDirection::Output) => ":out",
@@ -113,10 +115,10 @@ fn suffix(way: Option<PortDirection>) -> &'static str {
 }
 
 impl LinkSelection {
-    /// The link directions at one switch that it selects, in the order of ports.
+    /// Returns the selected link directions at one switch, in the order of ports.
     ///
     /// # Errors
-    /// If it names what is not in the topology.
+    /// If the selection names a node, link or port that is not in the topology.
     ///
     /// # Panics
     /// If there is no such switch.
@@ -127,17 +129,19 @@ impl LinkSelection {
     ) -> Result<Vec<LinkDirection>, LinkSelectionError> {
         let all = (0..topology.ports(router)).map(|port| PortIndex(port as u16));
         let both = |port| {
-            [PortDirection::Input, PortDirection::Output].map(|way| LinkDirection { port, direction: way })
+            [PortDirection::Input, PortDirection::Output].map(|direction| LinkDirection { port, direction })
         };
-        let of = |way: Option<PortDirection>| {
-            move |side: &LinkDirection| way.is_none_or(|way| side.direction == way)
+        let of = |direction: Option<PortDirection>| {
+            move |side: &LinkDirection| direction.is_none_or(|direction| side.direction == direction)
         };
         let is_rack = |port: &PortIndex| port.index() < topology.rack_size(router);
         Ok(match self {
             LinkSelection::All => all.flat_map(both).collect(),
-            LinkSelection::Hosts(way) => all.filter(is_rack).flat_map(both).filter(of(*way)).collect(),
-            LinkSelection::Switches(way) => {
-                all.filter(|port| !is_rack(port)).flat_map(both).filter(of(*way)).collect()
+            LinkSelection::Hosts(direction) => {
+                all.filter(is_rack).flat_map(both).filter(of(*direction)).collect()
+            }
+            LinkSelection::Switches(direction) => {
+                all.filter(|port| !is_rack(port)).flat_map(both).filter(of(*direction)).collect()
             }
             LinkSelection::From(from, to) => {
                 let (from_node, to_node) = (node(topology, from)?, node(topology, to)?);
@@ -145,16 +149,16 @@ impl LinkSelection {
                     return Err(LinkSelectionError::NoLink { from: from.clone(), to: to.clone() });
                 }
                 let here = Node::Router(router);
-                let side = |(other, way)| {
+                let side = |(other, direction)| {
                     let leads = move |port: &PortIndex| topology.peer(router, *port).node == other;
-                    all.clone().filter(leads).map(move |port| LinkDirection { port, direction: way })
+                    all.clone().filter(leads).map(move |port| LinkDirection { port, direction })
                 };
                 let sides =
                     [(from_node, to_node, PortDirection::Output), (to_node, from_node, PortDirection::Input)];
                 let sides = sides.into_iter().filter(|(at, _, _)| *at == here);
-                sides.flat_map(|(_, other, way)| side((other, way))).collect()
+                sides.flat_map(|(_, other, direction)| side((other, direction))).collect()
             }
-            LinkSelection::Port(switch, port, way) => {
+            LinkSelection::Port(switch, port, direction) => {
                 let node = node(topology, switch)?;
                 let Node::Router(named) = node else {
                     return Err(LinkSelectionError::NoNode { name: switch.clone() });
@@ -163,7 +167,7 @@ impl LinkSelection {
                 if port.index() >= ports {
                     return Err(LinkSelectionError::NoPort { switch: switch.clone(), port: *port, ports });
                 }
-                let sides = both(*port).into_iter().filter(of(*way));
+                let sides = both(*port).into_iter().filter(of(*direction));
                 sides.filter(|_| named == router).collect()
             }
         })
@@ -193,9 +197,10 @@ mod tests {
         assert_eq!(selection.to_string(), text);
         match selection.at(&topology, router) {
             Ok(sides) => {
-                let way =
+                let direction =
                     |side: &LinkDirection| if side.direction == PortDirection::Input { "in" } else { "out" };
-                let sides: Vec<_> = sides.iter().map(|side| format!("{}{}", side.port, way(side))).collect();
+                let sides: Vec<_> =
+                    sides.iter().map(|side| format!("{}{}", side.port, direction(side))).collect();
                 sides.join(" ")
             }
             Err(error) => error.to_string(),
@@ -203,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_and_names_select_the_links_they_say() {
+    fn selections_match_classes_nodes_and_ports() {
         let topology = leaf_spine(2, 2, 3, Tiers::default()).unwrap();
         let names: Vec<&str> = topology.routers().iter().map(|router| router.name.as_str()).collect();
         let (leaf, spine) = (names[0], names[2]);
@@ -214,22 +219,22 @@ mod tests {
         let host = &topology.endpoints()[1].name;
         assert_eq!(selected(&format!("{leaf} > {host}"), leaf), "p1out");
         assert_eq!(selected(&format!("{host} > {leaf}"), leaf), "p1in");
-        assert_eq!(selected(&format!("{host} > {leaf}"), spine), "", "not at that switch");
+        assert_eq!(selected(&format!("{host} > {leaf}"), spine), "", "a link of another switch");
         assert_eq!(selected(&format!("{leaf}:p3:out"), leaf), "p3out");
         assert_eq!(selected(&format!("{leaf}:p3"), leaf), "p3in p3out");
         assert_eq!(
             selected(&format!("{leaf}:p9"), spine),
-            format!("{leaf:?} has no port p9: it has 5, counted from p0")
+            format!("no port p9 at {leaf:?}: it has 5 ports, counted from p0")
         );
         assert_eq!(
             selected(&format!("{spine} > {host}"), leaf),
-            format!("no link leads from {spine:?} to {host:?}")
+            format!("no link from {spine:?} to {host:?}")
         );
-        assert_eq!(selected("nobody > h0", leaf), "there is no \"nobody\" in the topology");
+        assert_eq!(selected("nobody > h0", leaf), "no node \"nobody\" in the topology");
     }
 
     #[test]
-    fn text_that_names_no_links_is_refused() {
+    fn invalid_selections_are_refused() {
         for text in ["", "none", "tor0", "tor0:3", "tor0:px", "tor0:p3:both", "a>b"] {
             assert!(text.parse::<LinkSelection>().is_err(), "{text}");
         }

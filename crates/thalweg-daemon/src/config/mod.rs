@@ -1,21 +1,21 @@
-//! The daemon's file: what it says, and what that means.
+//! The configuration file of the daemon.
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
-//! | `table` | all sections and keys; the file is a [`Document`] of these |
-//! | `collector` | `[[collector]]`, and the options that it comes to in a network |
-//! | `source` | what it says of where packets come from |
+//! | `table` | all sections and keys; a file is a [`Document`] of them |
+//! | `collector` | `[[collector]]`, and its options in a given network |
+//! | `source` | the packet source of a collector |
 //! | `emulation` | `[emulate]` |
 //! | `control` | `[control]` |
-//! | `flow_export` | what `[records]` says of flows that are sent, and kept |
-//! | `interfaces` | which interfaces of the file are not there |
-//! | `links` | which links a `[[rule]]` is about |
+//! | `flow_export` | the export of flow records, from `[records]` |
+//! | `interfaces` | finds interfaces of the file that do not exist |
+//! | `links` | the links of a `[[rule]]` |
 //! | `samples` | `[samples]` |
-//! | `error` | what can be wrong |
-//! | `reference` | the reference, and a file to begin with |
+//! | `error` | errors |
+//! | `reference` | the reference, and a commented example file |
 //!
-//! A file is checked whole before anything is done: every section, key and value, what they mean together, the topology
-//! and names in it. Whether sources can be opened is not asked: one that cannot be opened now may be later.
+//! The whole file is checked before the daemon does anything: sections, keys, values, combinations of values, and names of
+//! the topology. Sources are not opened for the check: one that cannot be opened now may be later.
 
 pub mod collector;
 pub mod control;
@@ -57,106 +57,106 @@ use table::{Api, Collector, Control, Log, Network, Process, RULE, Records, Rule,
 use thalweg_config::{Document, DocumentError, Format, Problem, Typed};
 use thalweg_http::access::{AccessOptions, Limits};
 
-/// Most collectors: each is a thread.
+/// Maximum number of collectors. Each has a thread.
 const MAX_COLLECTORS: usize = 256;
 
-/// What the daemon is to do.
+/// The configuration of the daemon.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Name of the file, for messages.
+    /// File name for messages.
     pub file: String,
-    /// Who may ask.
+    /// Access to the HTTP API.
     pub access: AccessOptions,
     /// Events kept for subscribers.
     pub event_backlog: usize,
-    /// What is logged.
+    /// The log.
     pub log: LogOptions,
-    /// As whom to run.
+    /// User, capabilities and threads.
     pub process: ProcessConfig,
-    /// What is known of the network.
+    /// The network topology.
     pub network: NetworkConfig,
-    /// What is emulated.
+    /// The emulated network, if any.
     pub emulation: Option<EmulationConfig>,
-    /// What the controller is to do.
+    /// The controller, if any.
     pub control: Option<ControlConfig>,
     /// The collectors.
     pub collectors: Vec<Arc<CollectorConfig>>,
-    /// Where samples go.
+    /// Capture files of samples.
     pub samples: SampleOptions,
-    /// Where records of flows go.
+    /// File for flow records in JSON lines.
     pub records: Option<PathBuf>,
-    /// Where flows are sent, and kept.
+    /// Export of flow records as IPFIX and Parquet.
     pub flow_export: FlowExportConfig,
 }
 
-/// As whom to run.
+/// User, capabilities and threads of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessConfig {
-    /// Whom root becomes.
+    /// User to switch to if the daemon runs as root.
     pub user: Option<String>,
-    /// Whether to keep what opening an interface needs.
+    /// Whether to keep the capabilities that open interfaces.
     pub keep_capabilities: bool,
-    /// Where collectors and the control loop run.
+    /// Threads of collectors and the control loop.
     pub threads: Threads,
 }
 
-/// What is known of the network.
+/// The network topology.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NetworkConfig {
-    /// The topology's file, and what it says.
+    /// The topology file and its contents.
     pub state: Option<(PathBuf, Arc<NetworkState>)>,
-    /// How long a change takes to settle.
+    /// Settle time of a network change.
     pub settle: Nanos,
 }
 
-/// When to tell of links.
+/// An alert rule for links.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RuleConfig {
-    /// Which links.
+    /// Selected links.
     pub links: Vec<LinkSelection>,
     /// Names of the collectors; `None` for all.
     pub collectors: Option<Vec<String>>,
-    /// Share of the capacity from which on a link is congested.
+    /// Utilisation from which a link is congested.
     pub upper: f64,
-    /// Share of the capacity at which it is so no more.
+    /// Utilisation at which congestion clears.
     pub lower: f64,
-    /// Least time between two events.
+    /// Minimum time between two events.
     pub spacing: Nanos,
-    /// After which a link that is still congested is told again; 0 for never.
+    /// Interval at which the event of a congested link repeats; 0 for never.
     pub repeat: Nanos,
-    /// Most flows to name.
+    /// Maximum number of flows in an event.
     pub flows: usize,
 }
 
 impl Config {
-    /// Reads a file, and the topology that it names.
+    /// Reads a file and its topology file.
     ///
     /// # Errors
-    /// With everything that is wrong.
+    /// Returns all problems of the file.
     pub fn load(path: &Path) -> Result<Config, ConfigError> {
         Config::new(&Document::load(&SCHEMA, path)?)
     }
 
-    /// Reads a file as [`Config::load`] does, and looks whether the interfaces that it names are there.
+    /// Reads a file like [`Config::load`], and checks that its interfaces exist.
     ///
     /// # Errors
-    /// With everything that is wrong.
+    /// Returns all problems of the file.
     pub fn load_strictly(path: &Path) -> Result<Config, Vec<ConfigError>> {
         let file = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|source| {
-            vec![DocumentError::Unreadable { what: SCHEMA.what, file: file.clone(), source }.into()]
+            vec![DocumentError::Unreadable { file_kind: SCHEMA.file_kind, file: file.clone(), source }.into()]
         })?;
         let (mut document, mut problems) = Document::read(&SCHEMA, &text, &file, Format::Toml)
-            .map_err(|wrong| vec![DocumentError::Wrong(wrong).into()])?;
+            .map_err(|wrong| vec![DocumentError::Invalid(wrong).into()])?;
         path.parent().unwrap_or(Path::new("")).clone_into(&mut document.folder);
         let is_sound = problems.is_empty();
         problems.extend(interfaces::missing(&document));
         let config = match is_sound.then(|| Config::new(&document)) {
-            Some(Err(ConfigError::Document(DocumentError::Wrong(wrong)))) => {
+            Some(Err(ConfigError::Document(DocumentError::Invalid(wrong)))) => {
                 problems.extend(wrong.problems);
                 None
             }
-            // What is wrong is in another file.
+            // The error is in another file.
             Some(Err(other)) if problems.is_empty() => return Err(vec![other]),
             Some(Err(other)) => return Err(vec![document.error(problems).into(), other]),
             Some(Ok(config)) => Some(config),
@@ -168,10 +168,10 @@ impl Config {
         }
     }
 
-    /// Reads the text of a file; `file` is its name for messages, and other files are named from `folder`.
+    /// Parses the text of a file. `file` is its name for messages; relative paths start at `folder`.
     ///
     /// # Errors
-    /// With everything that is wrong.
+    /// Returns all problems of the file.
     pub fn parse(text: &str, file: &str, folder: &Path) -> Result<Config, ConfigError> {
         let mut document = Document::parse(&SCHEMA, text, file)?;
         document.folder = folder.to_owned();
@@ -183,7 +183,7 @@ impl Config {
         let mut network = network(document)?;
         let emulation = emulation::read(document, &mut problems)?.map(|(emulation, state)| {
             if network.state.replace((emulation.path.clone(), state)).is_some() {
-                let reason = "the network is that of [emulate]";
+                let reason = "not allowed with [emulate], whose experiment is the topology";
                 problems.push(document.one::<Network>().refuse(Network::topology, reason));
             }
             emulation
@@ -219,7 +219,7 @@ impl Config {
         }
     }
 
-    /// What is known of the network at the start.
+    /// Returns the initial network versions.
     pub fn versions(&self) -> Option<Versions> {
         let (_, state) = self.network.state.as_ref()?;
         Some(Versions::new(Arc::clone(state)).with_settle(self.network.settle))
@@ -239,8 +239,7 @@ fn check_threads(
     let other = collectors.iter().find(|collector| !can_share(collector));
     if let (Threads::One, Some(other)) = (process.threads, other) {
         let reason = format!(
-            "collector {} would keep the others waiting: \"one\" goes with interfaces, and with ports of [emulate] without a \
-             filter",
+            "\"one\" requires interfaces, or ports of [emulate] without a filter; collector {} would block the others",
             other.name
         );
         problems.push(process.refuse(Process::threads, reason));
@@ -256,10 +255,10 @@ fn network(document: &Document) -> Result<NetworkConfig, ConfigError> {
     Ok(NetworkConfig { state: state.transpose()?, settle: entry.settle })
 }
 
-/// Reads what is known of a network, in JSON if the file's name says so, else in TOML.
+/// Reads a topology file: JSON if its name ends in `.json`, else TOML.
 ///
 /// # Errors
-/// If it cannot be read, or is wrong.
+/// If the file cannot be read or is invalid.
 pub fn load_state(path: &Path) -> Result<NetworkState, ConfigError> {
     let file = path.display().to_string();
     let text = std::fs::read_to_string(path)
@@ -294,15 +293,15 @@ fn rules(
             flows: entry.flows,
         };
         if rule.lower > rule.upper {
-            let reason = format!("it must not be above upper, which is {}", rule.upper);
+            let reason = format!("must be at most upper, {}", rule.upper);
             problems.push(entry.refuse(Rule::lower, reason));
         }
         for name in rule.collectors.iter().flatten() {
-            let is_called_so = |collector: Typed<'_, Collector>| {
+            let has_name = |collector: Typed<'_, Collector>| {
                 names(&collector, emulation).iter().any(|other| other == name)
             };
-            if !document.all::<Collector>().any(is_called_so) {
-                problems.push(entry.refuse(Rule::collectors, format!("there is no collector {name}")));
+            if !document.all::<Collector>().any(has_name) {
+                problems.push(entry.refuse(Rule::collectors, format!("unknown collector {name}")));
             }
         }
         rules.push(rule);
@@ -335,25 +334,26 @@ fn collectors(
             let before = problems.len();
             let collector = collector::read(&entry, &name, document, emulation, rules, problems);
             if let Some(collector) = collector {
-                check_apart(&entry, &collector, &collectors, problems);
+                check_unique(&entry, &collector, &collectors, problems);
                 match collector.options(state) {
                     Ok(_) => collectors.push(Arc::new(collector)),
                     Err(error) => problems.push(entry.refuse(error.key(), error.to_string())),
                 }
             }
-            // What is wrong with one of many is wrong with all.
+            // One problem of a "*" section would repeat for each of its collectors.
             if problems.len() > before {
                 break;
             }
         }
     }
     match document.all::<Collector>().map(|entry| names(&entry, emulation).len()).sum() {
-        // A controller may listen to others only.
+        // A controller may use remote collectors only.
         0 if document.one::<Control>().remotes.is_some() => {}
-        0 => problems
-            .push(document.one::<Network>().refuse("", "nothing is measured: a [[collector]] is needed")),
+        0 => problems.push(
+            document.one::<Network>().refuse("", "no collectors: at least one [[collector]] is required"),
+        ),
         many if many > MAX_COLLECTORS => {
-            let reason = format!("{many} collectors: {MAX_COLLECTORS} are the most");
+            let reason = format!("{many} collectors: at most {MAX_COLLECTORS} are supported");
             problems.push(document.one::<Network>().refuse("", reason));
         }
         _ => {}
@@ -361,7 +361,7 @@ fn collectors(
     collectors
 }
 
-/// Names of the collectors that a section stands for.
+/// Returns the names of the collectors that a section defines.
 fn names(entry: &Collector, emulation: Option<&EmulationConfig>) -> Vec<String> {
     match (entry.name.as_str(), emulation) {
         ("*", Some(emulation)) => emulation.ports.iter().map(|(switch, _)| switch.to_string()).collect(),
@@ -369,21 +369,21 @@ fn names(entry: &Collector, emulation: Option<&EmulationConfig>) -> Vec<String> 
     }
 }
 
-/// No two collectors have the same name, or read the same emulated monitor port, each of which would miss what the other
-/// gets.
-fn check_apart(
+/// Checks that a collector shares neither name nor emulated monitor port with another. Two readers of one port would split
+/// its packets.
+fn check_unique(
     entry: &Typed<'_, Collector>,
     collector: &CollectorConfig,
     others: &[Arc<CollectorConfig>],
     problems: &mut Vec<Problem>,
 ) {
     if others.iter().any(|other| other.name == collector.name) {
-        problems.push(entry.refuse(Collector::name, format!("two collectors are called {}", collector.name)));
+        problems.push(entry.refuse(Collector::name, format!("duplicate collector name {}", collector.name)));
     }
-    let reads_the_same =
+    let reads_same_port =
         |other: &Arc<CollectorConfig>| other.source == collector.source && other.switch == collector.switch;
-    if matches!(collector.source, SourceConfig::Port { .. }) && others.iter().any(reads_the_same) {
-        let reason = format!("another collector reads the monitor port of {}", collector.switch);
+    if matches!(collector.source, SourceConfig::Port { .. }) && others.iter().any(reads_same_port) {
+        let reason = format!("another collector already reads the monitor port of {}", collector.switch);
         problems.push(entry.refuse(Collector::switch, reason));
     }
 }

@@ -1,5 +1,4 @@
-//! What `[control]` says of OpenFlow: which switch of the topology is which datapath, who connects to whom, and
-//! certificates.
+//! The OpenFlow keys of `[control]`: datapath IDs, connections and certificates.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,7 +11,7 @@ use thalweg_config::{Document, Problem, Typed};
 
 use super::table::Control;
 
-/// Keys that go with no other actuator.
+/// Keys that require this actuator.
 pub(super) const KEYS: [&str; 6] = [
     Control::switches,
     Control::openflow_listen,
@@ -22,31 +21,31 @@ pub(super) const KEYS: [&str; 6] = [
     Control::openflow_ca,
 ];
 
-/// How switches are spoken to.
+/// OpenFlow connections to switches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenFlowConfig {
-    /// Which switch is which datapath, and its monitor port if copies are to be made.
+    /// Datapath ID of each switch, and its monitor port if rules also mirror.
     pub members: Vec<Member>,
-    /// Where switches connect to.
+    /// Listen address for switches.
     pub listen: Option<SocketAddr>,
-    /// Switches that are connected to, and the names that their certificates are to have.
+    /// Switches to connect to, and the names that their certificates must have.
     pub connect: Vec<(SocketAddr, String)>,
-    /// With TLS.
+    /// TLS files; `None` for no TLS.
     pub tls: Option<TlsFiles>,
 }
 
-/// Files, in PEM.
+/// TLS files in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The controller's certificate.
+    /// Certificate of the controller.
     pub certificate: PathBuf,
-    /// Its key.
+    /// Private key of the controller.
     pub key: PathBuf,
-    /// Of who signs switches' certificates.
+    /// CA certificates that must have issued those of switches.
     pub authority: PathBuf,
 }
 
-/// Reads it; `None` if something is wrong.
+/// Reads the keys. Returns `None` on a problem.
 pub(super) fn read(
     document: &Document,
     entry: &Typed<'_, Control>,
@@ -56,32 +55,33 @@ pub(super) fn read(
     let before = problems.len();
     let members = members(entry, network, problems);
     let listen = entry.openflow_listen.as_ref().and_then(|text| {
-        let refused =
-            || entry.refuse(Control::openflow_listen, format!("{text:?} is no address with a port"));
+        let refused = || {
+            entry.refuse(Control::openflow_listen, format!("invalid address {text:?}: expected ADDRESS:PORT"))
+        };
         text.parse().map_err(|_| problems.push(refused())).ok()
     });
-    let connect: Vec<(SocketAddr, String)> =
-        entry
-            .openflow_connect
-            .iter()
-            .flatten()
-            .filter_map(|text| {
-                let (address, name) =
-                    text.split_once(' ').map_or((text.as_str(), None), |(a, name)| (a, Some(name.trim())));
-                match address.parse::<SocketAddr>() {
-                    Ok(address) => Some((address, name.map_or(address.ip().to_string(), str::to_owned))),
-                    Err(_) => {
-                        problems.push(entry.refuse(
-                            Control::openflow_connect,
-                            format!("{address:?} is no address with a port"),
-                        ));
-                        None
-                    }
+    let connect: Vec<(SocketAddr, String)> = entry
+        .openflow_connect
+        .iter()
+        .flatten()
+        .filter_map(|text| {
+            let (address, name) =
+                text.split_once(' ').map_or((text.as_str(), None), |(a, name)| (a, Some(name.trim())));
+            match address.parse::<SocketAddr>() {
+                Ok(address) => Some((address, name.map_or(address.ip().to_string(), str::to_owned))),
+                Err(_) => {
+                    problems.push(entry.refuse(
+                        Control::openflow_connect,
+                        format!("invalid address {address:?}: expected ADDRESS:PORT"),
+                    ));
+                    None
                 }
-            })
-            .collect();
+            }
+        })
+        .collect();
     if listen.is_none() && connect.is_empty() && problems.len() == before {
-        problems.push(entry.refuse(Control::actuator, "openflow needs openflow_listen, or openflow_connect"));
+        problems
+            .push(entry.refuse(Control::actuator, "openflow requires openflow_listen or openflow_connect"));
     }
     let file = |file: &Option<String>| file.as_ref().map(|file| document.folder.join(file));
     let files = [&entry.openflow_certificate, &entry.openflow_key, &entry.openflow_ca].map(file);
@@ -89,8 +89,8 @@ pub(super) fn read(
         [Some(certificate), Some(key), Some(authority)] => Some(TlsFiles { certificate, key, authority }),
         [None, None, None] => None,
         _ => {
-            let reason = "openflow_certificate, openflow_key and openflow_ca go together";
-            let key = KEYS[3..].iter().find(|key| entry.is_set(key)).expect("one of them is there");
+            let reason = "openflow_certificate, openflow_key and openflow_ca must be set together";
+            let key = KEYS[3..].iter().find(|key| entry.is_set(key)).expect("one of them is set");
             problems.push(entry.refuse(key, reason));
             None
         }
@@ -98,7 +98,7 @@ pub(super) fn read(
     (problems.len() == before).then_some(OpenFlowConfig { members, listen, connect, tls })
 }
 
-/// A line for each switch: `leaf0 1`, `leaf0 0000005457000001 5`.
+/// Reads one entry per switch: `leaf0 1`, `leaf0 0000005457000001 5`.
 fn members(entry: &Typed<'_, Control>, network: &NetworkState, problems: &mut Vec<Problem>) -> Vec<Member> {
     let topology = network.topology();
     let mut members: Vec<Member> = Vec::new();
@@ -109,38 +109,39 @@ fn members(entry: &Typed<'_, Control>, network: &NetworkState, problems: &mut Ve
             [name, datapath] => (name, datapath, None),
             [name, datapath, monitor] => (name, datapath, Some(monitor)),
             _ => {
-                refuse(format!("{text:?}: expected a switch, its datapath ID, and perhaps its monitor port"));
+                refuse(format!("invalid switch {text:?}: expected SWITCH DATAPATH_ID [MONITOR_PORT]"));
                 continue;
             }
         };
         let Some(Node::Router(router)) = topology.node_named(name) else {
-            refuse(format!("there is no switch {name:?} in the topology"));
+            refuse(format!("no switch {name:?} in the topology"));
             continue;
         };
         let digits: String = datapath.trim_start_matches("0x").chars().filter(|&c| c != ':').collect();
         let Ok(datapath) = u64::from_str_radix(&digits, 16).map(DatapathId) else {
-            refuse(format!("{datapath:?} is no datapath ID: expected up to 16 hexadecimal digits"));
+            refuse(format!("invalid datapath ID {datapath:?}: expected up to 16 hexadecimal digits"));
             continue;
         };
         let monitor = match monitor.map(|port| port.parse()) {
             None => None,
             Some(Ok(port)) => Some(PortNumber(port)),
             Some(Err(_)) => {
-                refuse(format!("{text:?}: the monitor port is no number"));
+                refuse(format!("invalid monitor port in {text:?}: expected a number"));
                 continue;
             }
         };
         if members.iter().any(|other| other.router == router || other.datapath == datapath) {
-            refuse(format!("{text:?}: this switch, or this datapath ID, is there already"));
+            refuse(format!("duplicate switch or datapath ID in {text:?}"));
         }
         members.push(Member { router, datapath, monitor });
     }
     let is_missing = |router| !members.iter().any(|member| member.router == router);
     if let Some(router) = topology.router_ids().find(|&router| is_missing(router)) {
         let name = topology.name(Node::Router(router));
-        problems.push(
-            entry.refuse(Control::switches, format!("no datapath ID for {name}: openflow needs all of them")),
-        );
+        problems.push(entry.refuse(
+            Control::switches,
+            format!("no datapath ID for {name}: openflow requires one for every switch"),
+        ));
     }
     members
 }

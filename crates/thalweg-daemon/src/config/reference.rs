@@ -1,4 +1,4 @@
-//! The reference of the daemon's file, and a file to begin with.
+//! The reference of the configuration file, and a commented example file.
 
 use std::fmt::Write;
 
@@ -11,23 +11,24 @@ const INTRODUCTION: &str = "\
 
 <!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it reference -->
 
-`thalweg serve -c FILE` reads what to do from a file in [TOML](https://toml.io); `thalweg check --default` prints one to
-begin with. The file is checked as a whole before anything is done: every unknown section, unknown key, wrong and missing
-value is named with its line, and the program ends with [code 2](exit-codes.md). `thalweg check -c FILE` does that alone,
-and says what the daemon would do. On SIGHUP the file is read again; one that is wrong changes nothing.
+`thalweg serve -c FILE` reads its configuration from a [TOML](https://toml.io) file. `thalweg check --default` prints a
+commented example. `thalweg check -c FILE` checks a file and prints what the daemon would do.
 
-Names of files are from the folder of this file. What else there is to know stands in the
-[guide](../guides/collector.md).
+The whole file is checked before the daemon does anything. Every unknown section, unknown key, invalid and missing value is
+reported with its line, and the program exits with [code 2](exit-codes.md). On SIGHUP the daemon reads the file again; an
+invalid file changes nothing.
 
-| kind | written | |
+File names are relative to the directory of this file. See also the [guide](../guides/collector.md).
+
+| type | examples | |
 |---|---|---|
 | time | `\"200us\"`, `\"100ms\"`, `\"1.5s\"`, `\"30min\"` | |
-| rate | `\"40mbps\"`, `\"10gbps\"` | decimal; without a unit bits per second |
-| amount | `\"1500B\"`, `\"1.5GB\"`, `\"64KiB\"`, `600` | `GB` is decimal, `GiB` binary; without a unit bytes |
-| text, list | `\"tor0\"`, `[\"tor0\", \"tor1\"]` | a list of one may be written as text |
+| rate | `\"40mbps\"`, `\"10gbps\"` | decimal; bits per second without a unit |
+| amount | `\"1500B\"`, `\"1.5GB\"`, `\"64KiB\"`, `600` | `GB` is decimal, `GiB` binary; bytes without a unit |
+| text, list | `\"tor0\"`, `[\"tor0\", \"tor1\"]` | a list of one item may be written as text |
 | number, boolean | `10`, `0.5`, `true` | |
 
-The shortest file:
+A minimal file:
 
 ```toml
 [[collector]]
@@ -36,7 +37,7 @@ interface = \"eth1\"
 ```
 ";
 
-/// `docs/reference/daemon-configuration.md`.
+/// Returns `docs/reference/daemon-configuration.md`.
 pub fn reference() -> String {
     reference_of(&SCHEMA, INTRODUCTION)
 }
@@ -44,10 +45,10 @@ pub fn reference() -> String {
 /// Width of comments in the printed file.
 const WIDTH: usize = 100;
 
-/// A file that does the least there is to do, with every other key as a comment.
+/// Returns a minimal configuration, with every other key as a comment.
 pub fn default_file() -> String {
     let mut text =
-        "# What `thalweg serve -c FILE` is to do. A key with # in front is at its default.\n".to_owned();
+        "# Configuration of `thalweg serve -c FILE`. Commented keys show their defaults.\n".to_owned();
     for section in SCHEMA.sections {
         let _ = write!(text, "\n{}", wrapped(&section.about(), "# ", "# ", WIDTH));
         let off = if section.repeats && section.name != "collector" { "# " } else { "" };
@@ -65,7 +66,7 @@ fn line(key: &Key) -> String {
         ("name", _) => "name = \"tor0\"\n".to_owned(),
         ("interface", _) => "interface = \"eth1\"\n".to_owned(),
         (name, Default::Value(value)) => format!("# {name} = {}\n", form.in_toml(value)),
-        (name, Default::Words(words)) => format!("# {name} = ...    # default: {words}\n"),
-        (name, Default::Needed) => format!("{name} = ...\n"),
+        (name, Default::Description(words)) => format!("# {name} = ...    # default: {words}\n"),
+        (name, Default::Required) => format!("{name} = ...\n"),
     }
 }

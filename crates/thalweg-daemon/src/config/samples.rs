@@ -1,4 +1,4 @@
-//! `[samples]`: where capture files of samples go, and what makes them be written.
+//! `[samples]`: capture files of samples, and the events that trigger them.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -9,24 +9,24 @@ use thiserror::Error;
 
 use super::table::Samples;
 
-/// Where files go, and what makes them be written.
+/// Options of capture files of samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampleOptions {
-    /// The folder; `None` for none.
+    /// Directory of the files; `None` to write none.
     pub folder: Option<PathBuf>,
-    /// What files.
+    /// Format of the files.
     pub format: CaptureFormat,
-    /// What makes a collector's samples be written.
+    /// Events that dump the samples of their collector.
     pub triggers: Vec<Trigger>,
-    /// Least time between two dumps of a collector for what happens.
+    /// Minimum time between two event dumps of one collector.
     pub spacing: Duration,
-    /// Dumps for what happens that are kept.
+    /// Number of event dumps to keep.
     pub keep: usize,
-    /// How long after it happened they are written.
+    /// Delay between event and dump.
     pub after: Duration,
 }
 
-/// No folder: nothing is written.
+/// Without a directory: no files are written.
 impl Default for SampleOptions {
     fn default() -> Self {
         SampleOptions {
@@ -40,29 +40,29 @@ impl Default for SampleOptions {
     }
 }
 
-/// What a capture file is.
+/// Format of capture files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CaptureFormat {
-    /// One file, with an interface for each port and direction.
+    /// One file with an interface for each port and direction.
     #[default]
     Pcapng,
-    /// A file for each output port.
+    /// One file for each output port.
     Pcap,
 }
 
-/// Text that is no format of capture files.
+/// An unknown capture file format.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("expected pcapng or pcap")]
 pub struct ParseCaptureFormatError;
 
-/// Something that happens.
+/// An event that can trigger a dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
     /// A link's utilisation rises to its upper threshold.
     Congestion,
     /// A link's utilisation falls to its lower threshold.
     Relief,
-    /// A flow becomes a cheetah.
+    /// A flow becomes a cheetah flow.
     Cheetah,
 }
 
@@ -79,10 +79,10 @@ impl FromStr for CaptureFormat {
 }
 
 impl Trigger {
-    /// All there are.
+    /// All triggers.
     pub const ALL: [Trigger; 3] = [Trigger::Congestion, Trigger::Relief, Trigger::Cheetah];
 
-    /// As the configuration and names of files have it.
+    /// Returns the name used in the configuration and in file names.
     pub const fn name(self) -> &'static str {
         match self {
             Trigger::Congestion => "congestion",
@@ -101,13 +101,13 @@ pub(super) fn read(document: &Document, problems: &mut Vec<Problem>) -> SampleOp
             Some(trigger) => triggers.push(*trigger),
             None => problems.push(entry.refuse(
                 Samples::on_event,
-                format!("{name} is nothing that happens: expected some of congestion, relief, cheetah"),
+                format!("unknown event {name}: expected congestion, relief or cheetah"),
             )),
         }
     }
     let folder = entry.folder.as_ref().map(|folder| document.folder.join(folder));
     if folder.is_none() && !triggers.is_empty() {
-        problems.push(entry.refuse(Samples::on_event, "it needs a folder for the files"));
+        problems.push(entry.refuse(Samples::on_event, "requires folder"));
     }
     SampleOptions {
         folder,

@@ -1,4 +1,4 @@
-//! What `[[collector]]` says of where packets come from.
+//! The packet source of a `[[collector]]`.
 
 use std::path::{Path, PathBuf};
 
@@ -10,54 +10,54 @@ use thalweg_wire::{Bytes, Nanos};
 use super::table::Collector;
 use crate::emulation::EmulationConfig;
 
-/// Where packets come from.
+/// A packet source.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SourceConfig {
     /// A network interface.
     Interface {
-        /// Its name.
+        /// Name of the interface.
         name: String,
-        /// The network namespace that it is in; `None` for that of the daemon.
+        /// Network namespace of the interface; `None` for that of the daemon.
         namespace: Option<Namespace>,
-        /// How; `None` to choose.
+        /// Capture backend; `None` to choose automatically.
         backend: Option<Backend>,
-        /// Whether to ask the network card for packets.
+        /// Whether to poll the network card.
         busy_poll: bool,
-        /// Memory for packets that wait.
+        /// Size of the capture ring.
         ring_size: Bytes,
-        /// How long the kernel may gather packets.
+        /// Maximum time that the kernel may batch packets.
         block_timeout: Nanos,
     },
     /// A capture file, `-` for standard input.
     File {
-        /// Its name.
+        /// Path of the file.
         path: PathBuf,
-        /// Times the recorded pace; `None` as fast as possible.
+        /// Replay speed relative to real time; `None` for as fast as possible.
         speed: Option<f64>,
     },
-    /// The monitor port of its switch in the daemon's emulation.
+    /// The monitor port of the collector's switch in the daemon's emulation.
     Port {
-        /// The emulation's experiment.
+        /// Experiment file of the emulation.
         experiment: PathBuf,
     },
-    /// An experiment that is emulated for it alone.
+    /// An experiment that is emulated for this collector alone.
     Emulation {
-        /// Its file.
+        /// Experiment file.
         experiment: PathBuf,
-        /// The router whose monitor port it is.
+        /// Router of the monitor port.
         mirror: String,
-        /// Times the pace of emulated time; `None` as fast as possible.
+        /// Emulated seconds per second; `None` for as fast as possible.
         speed: Option<f64>,
     },
 }
 
 impl SourceConfig {
-    /// Whether packets come as they happen, by the clock of this machine.
+    /// Whether packets arrive in real time, with timestamps of this machine's clock.
     pub const fn is_live(&self) -> bool {
         matches!(self, SourceConfig::Interface { .. })
     }
 
-    /// Times the recorded pace.
+    /// Returns the replay speed; `None` for live sources, or as fast as possible.
     pub const fn speed(&self) -> Option<f64> {
         match self {
             SourceConfig::Interface { .. } | SourceConfig::Port { .. } => None,
@@ -65,8 +65,8 @@ impl SourceConfig {
         }
     }
 
-    /// In words, as `interface eth1`.
-    pub fn in_words(&self) -> String {
+    /// Returns a description such as `interface eth1`.
+    pub fn description(&self) -> String {
         match self {
             SourceConfig::Interface { name, namespace: None, .. } => format!("interface {name}"),
             SourceConfig::Interface { name, namespace: Some(namespace), .. } => {
@@ -74,15 +74,17 @@ impl SourceConfig {
             }
             SourceConfig::File { path, .. } if path == Path::new("-") => "standard input".to_owned(),
             SourceConfig::File { path, .. } => format!("file {}", path.display()),
-            SourceConfig::Port { experiment } => format!("its monitor port in {}", experiment.display()),
+            SourceConfig::Port { experiment } => {
+                format!("its monitor port in the emulation of {}", experiment.display())
+            }
             SourceConfig::Emulation { experiment, mirror, .. } => {
-                format!("monitor port of {mirror}, emulated as {} says", experiment.display())
+                format!("monitor port of {mirror} in an emulation of {}", experiment.display())
             }
         }
     }
 }
 
-/// The one of three ways in which packets come; without any, that of the daemon's emulation.
+/// Reads the source: one of three keys, or by default the daemon's emulation.
 pub(super) fn read(
     entry: &Typed<'_, Collector>,
     folder: &Path,
@@ -90,20 +92,23 @@ pub(super) fn read(
     emulation: Option<&EmulationConfig>,
     problems: &mut Vec<Problem>,
 ) -> Option<SourceConfig> {
-    let ways = [
+    let kinds = [
         (Collector::interface, &entry.interface),
         (Collector::file, &entry.file),
         (Collector::emulate, &entry.emulate),
     ];
-    let set: Vec<_> = ways.into_iter().filter_map(|(way, value)| Some((way, value.as_ref()?))).collect();
+    let set: Vec<_> = kinds.into_iter().filter_map(|(kind, value)| Some((kind, value.as_ref()?))).collect();
     if let ([], Some(emulation)) = (&set[..], emulation) {
         return port(entry, switch, emulation, problems);
     }
-    let [(way, value)] = set[..] else {
-        let set: Vec<&'static str> = set.iter().map(|(way, _)| *way).collect();
+    let [(kind, value)] = set[..] else {
+        let set: Vec<&'static str> = set.iter().map(|(kind, _)| *kind).collect();
         let reason = match set[..] {
             [] => "expected one of interface, file and emulate".to_owned(),
-            _ => format!("it has {}: only one can be", set.join(" and ")),
+            _ => format!(
+                "conflicting sources {}: expected one of interface, file and emulate",
+                set.join(" and ")
+            ),
         };
         problems.push(entry.refuse(set.get(1).copied().unwrap_or(Collector::name), reason));
         return None;
@@ -117,11 +122,11 @@ pub(super) fn read(
         (Collector::speed, &[Collector::file, Collector::emulate]),
         (Collector::mirror, &[Collector::emulate]),
     ];
-    for (key, of) in others.into_iter().filter(|(key, of)| entry.is_set(key) && !of.contains(&way)) {
-        problems.push(entry.refuse(key, format!("it goes with {}, not with {way}", of.join(" or "))));
+    for (key, of) in others.into_iter().filter(|(key, of)| entry.is_set(key) && !of.contains(&kind)) {
+        problems.push(entry.refuse(key, format!("requires {}, not {kind}", of.join(" or "))));
     }
     let speed = entry.speed;
-    Some(match way {
+    Some(match kind {
         Collector::interface => SourceConfig::Interface {
             name: value.to_owned(),
             namespace: entry.namespace.as_deref().map(Namespace::named),
@@ -140,8 +145,8 @@ pub(super) fn read(
     })
 }
 
-/// Keys of `[[collector]]` that say how packets come, beside those that say from where.
-const OF_SOURCES: [&str; 7] = [
+/// Keys of `[[collector]]` that configure a source of its own.
+const SOURCE_KEYS: [&str; 7] = [
     Collector::namespace,
     Collector::backend,
     Collector::busy_poll,
@@ -157,11 +162,11 @@ fn port(
     emulation: &EmulationConfig,
     problems: &mut Vec<Problem>,
 ) -> Option<SourceConfig> {
-    for key in OF_SOURCES.into_iter().filter(|key| entry.is_set(key)) {
-        problems.push(entry.refuse(key, "it says nothing of a monitor port of [emulate]"));
+    for key in SOURCE_KEYS.into_iter().filter(|key| entry.is_set(key)) {
+        problems.push(entry.refuse(key, "has no effect on a monitor port of [emulate]"));
     }
     if !emulation.ports.iter().any(|(of, _)| **of == *switch) {
-        let reason = format!("the experiment of [emulate] has no [[mirror]] of router {switch:?}");
+        let reason = format!("no [[mirror]] of router {switch:?} in the experiment of [emulate]");
         problems.push(entry.refuse(Collector::switch, reason));
         return None;
     }

@@ -312,7 +312,7 @@ section! {
         /// Time unit of IPFIX records. nfdump 1.7.1 does not support microseconds.
         ipfix_times: TimesName [one_of::<TimesName>()] default "microseconds",
         /// CA certificates (PEM) that verify a tls:// destination.
-        ipfix_authority: String [FILE] or "none: tls:// is refused",
+        ipfix_ca: String [FILE] or "none: tls:// is refused",
         /// Client certificate (PEM) for the destination.
         ipfix_certificate: String [FILE] or "none",
         /// Private key of the client certificate (PEM).

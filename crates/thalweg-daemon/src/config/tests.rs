@@ -4,7 +4,7 @@ use thalweg_measure::collector::PortDirection;
 use thalweg_network::PortIndex;
 use thalweg_wire::{BitRate, Bytes};
 
-const LEAST: &str = "[[collector]]\nname = \"tor0\"\ninterface = \"eth1\"\n";
+const MINIMAL: &str = "[[collector]]\nname = \"tor0\"\ninterface = \"eth1\"\n";
 
 fn parse(text: &str) -> Result<Config, ConfigError> {
     Config::parse(text, "t.toml", Path::new("/etc/thalweg"))
@@ -17,8 +17,8 @@ fn refused(text: &str, expected: &[&str]) {
 }
 
 #[test]
-fn the_least_file_is_a_collector_with_all_defaults() {
-    let config = parse(LEAST).unwrap();
+fn a_minimal_file_has_all_defaults() {
+    let config = parse(MINIMAL).unwrap();
     assert_eq!(config.access, AccessOptions::default());
     assert_eq!(config.log, LogOptions::default());
     assert_eq!(config.event_backlog, crate::hub::Hub::DEFAULT_CAPACITY);
@@ -33,14 +33,14 @@ fn the_least_file_is_a_collector_with_all_defaults() {
 }
 
 #[test]
-fn the_printed_file_is_one_that_is_accepted() {
+fn the_printed_example_is_valid() {
     let config = Config::parse(&default_file(), "default", Path::new("")).unwrap();
     assert_eq!(config.collectors.len(), 1);
     assert_eq!(config.access, AccessOptions::default());
 }
 
 #[test]
-fn every_mistake_is_told_with_its_line() {
+fn every_problem_is_reported_with_its_line() {
     refused(
         "[api]\nlistne = \"127.0.0.1:1\"\n[colector]\n[[collector]]\nname = \"a\"\nbackend = \"ebpf\"\nspeed = \"fast\"\n",
         &[
@@ -60,53 +60,53 @@ fn every_mistake_is_told_with_its_line() {
 fn control_characters_in_names_are_refused() {
     refused(
         "[[collector]]\nname = \"a\\u0000b\"\ninterface = \"lo\"\n",
-        &["t.toml:2: name: control characters are not allowed in a name"],
+        &["t.toml:2: name: a name must not contain control characters"],
     );
 }
 
 #[test]
-fn what_makes_no_sense_together_is_told_with_its_line() {
-    refused("", &["t.toml:1: network: nothing is measured: a [[collector]] is needed"]);
+fn conflicting_keys_are_reported_with_their_lines() {
+    refused("", &["t.toml:1: network: no collectors: at least one [[collector]] is required"]);
     refused(
         "[[collector]]\nname = \"a\"\n[[collector]]\nname = \"b\"\ninterface = \"e\"\nfile = \"f\"\n",
         &[
             "t.toml:2: name: expected one of interface, file and emulate",
-            "t.toml:6: file: it has interface and file: only one can be",
+            "t.toml:6: file: conflicting sources interface and file: expected one of interface, file and emulate",
         ],
     );
     refused(
         "[[collector]]\nname = \"a\"\nfile = \"f\"\nbackend = \"auto\"\nmonitor_rate = \"1gbps\"\ntasks = [\"heavi\"]\n\
          flight_duration = \"20s\"\n[[collector]]\nname = \"a\"\ninterface = \"e\"\nspeed = 2\n",
         &[
-            "t.toml:4: backend: it goes with interface, not with file",
-            "t.toml:5: monitor_rate: it says something only with monitor_buffer",
+            "t.toml:4: backend: requires interface, not file",
+            "t.toml:5: monitor_rate: requires monitor_buffer",
             "t.toml:6: tasks: unknown task `heavi` (did you mean heavy?): expected one of heavy, change, distinct, entropy, \
              spread, moments, hhh",
-            "t.toml:7: flight_duration: it must be at most idle_timeout, 15.0 s",
-            "t.toml:9: name: two collectors are called a",
-            "t.toml:11: speed: it goes with file or emulate, not with interface",
+            "t.toml:7: flight_duration: must be at most idle_timeout, 15.0 s",
+            "t.toml:9: name: duplicate collector name a",
+            "t.toml:11: speed: requires file or emulate, not interface",
         ],
     );
     refused(
         "[samples]\non_event = [\"congestion\", \"lunch\"]\n[[collector]]\nname = \"a\"\ninterface = \"e\"\n[[rule]]\n\
          collectors = \"b\"\nlower = 0.95\nlinks = \"all\"\n[[rule]]\nlinks = \"tor0\"\n",
         &[
-            "t.toml:2: on_event: lunch is nothing that happens: expected some of congestion, relief, cheetah",
-            "t.toml:2: on_event: it needs a folder for the files",
-            "t.toml:7: collectors: there is no collector b",
-            "t.toml:8: lower: it must not be above upper, which is 0.9",
-            "t.toml:11: links: \"tor0\" names no links: expected all, hosts, switches, \"switches:out\", \"tor0 > h3\", \"tor0:p3\" or \
+            "t.toml:2: on_event: unknown event lunch: expected congestion, relief or cheetah",
+            "t.toml:2: on_event: requires folder",
+            "t.toml:7: collectors: unknown collector b",
+            "t.toml:8: lower: must be at most upper, 0.9",
+            "t.toml:11: links: invalid links \"tor0\": expected all, hosts, switches, \"switches:out\", \"tor0 > h3\", \"tor0:p3\" or \
              \"tor0:p3:out\"",
         ],
     );
 }
 
 #[test]
-fn an_api_that_others_can_reach_is_refused_without_token_or_certificate() {
-    let open = |more: &str| format!("[api]\nlisten = \"0.0.0.0:9477\"\n{more}{LEAST}");
+fn a_reachable_api_requires_tokens_or_client_certificates() {
+    let open = |more: &str| format!("[api]\nlisten = \"0.0.0.0:9477\"\n{more}{MINIMAL}");
     let message = parse(&open("")).unwrap_err().to_string();
     assert!(
-        message.starts_with("t.toml:1: api: api.listen is 0.0.0.0:9477, which others can reach"),
+        message.starts_with("t.toml:1: api: api.listen 0.0.0.0:9477 is reachable from other hosts"),
         "{message}"
     );
     let config = parse(&open("token_file = \"tokens\"\n")).unwrap();
@@ -114,7 +114,7 @@ fn an_api_that_others_can_reach_is_refused_without_token_or_certificate() {
 }
 
 #[test]
-fn values_come_to_options_of_the_collector() {
+fn values_become_collector_options() {
     let config = parse(
         "[[collector]]\nname = \"a\"\nswitch = \"leaf0\"\nfile = \"f.pcapng\"\nspeed = 0.5\nmonitor_rate = \"10gbps\"\n\
          monitor_buffer = \"4MiB\"\ngap = \"1ms\"\nflow_capacity = 10\ncheetahs = false\nkeep_samples = false\n\
@@ -140,12 +140,12 @@ fn values_come_to_options_of_the_collector() {
         (Nanos::from_millis(1), Nanos::from_micros(3_500))
     );
     assert_eq!((options.flow_table.capacity, options.threshold), (10, None));
-    assert_eq!(options.rules[0].links.as_deref(), Some(&[][..]), "nothing is known of links yet");
+    assert_eq!(options.rules[0].links.as_deref(), Some(&[][..]), "no network, no links");
     assert_eq!((options.rules[1].spacing, options.rules[1].upper), (Nanos::ZERO, 0.9));
 }
 
 #[test]
-fn the_topology_is_read_and_names_in_it_are_checked() {
+fn names_are_checked_against_the_topology() {
     let folder = tempfile::tempdir().unwrap();
     let topology = "[defaults]\nrate = \"1gbit/s\"\n[[router]]\nname = \"tor0\"\n[[router]]\nname = \"tor1\"\n\
                     [[endpoint]]\nname = \"h0\"\nrouter = \"tor0\"\n[[link]]\nbetween = [\"tor0\", \"tor1\"]\n\
@@ -163,9 +163,12 @@ fn the_topology_is_read_and_names_in_it_are_checked() {
     assert_eq!(options.rules[0].links.as_ref().unwrap().len(), 2);
     assert_eq!(options.bursts, thalweg_measure::rates::BurstOptions::for_rate(BitRate(100_000_000_000)));
     let message = parse("switch = \"tor2\"\n").unwrap_err().to_string();
-    assert_eq!(message, "t.toml:6: switch: there is no switch \"tor2\" in the topology; did you mean tor1?");
+    assert_eq!(message, "t.toml:6: switch: no switch \"tor2\" in the topology; did you mean tor1?");
     let message = parse("[[rule]]\nlinks = \"tor0:p7\"\n").unwrap_err().to_string();
-    assert_eq!(message, "t.toml:3: collector: rule 1: \"tor0\" has no port p7: it has 2, counted from p0");
+    assert_eq!(
+        message,
+        "t.toml:3: collector: rule 1: no port p7 at \"tor0\": it has 2 ports, counted from p0"
+    );
 
     std::fs::write(folder.path().join("net.toml"), "[[ruter]]\n").unwrap();
     let message = parse("").unwrap_err().to_string();
@@ -175,7 +178,7 @@ fn the_topology_is_read_and_names_in_it_are_checked() {
 }
 
 #[test]
-fn switches_that_speak_openflow_are_named_all_of_them() {
+fn openflow_requires_a_datapath_id_for_every_switch() {
     let folder = tempfile::tempdir().unwrap();
     let topology = "[[router]]\nname = \"tor0\"\n[[router]]\nname = \"tor1\"\n[[endpoint]]\nname = \"h0\"\nrouter = \"tor0\"\n\
                     [[link]]\nbetween = [\"tor0\", \"tor1\"]\n[forwarding]\nkind = \"ecmp\"\nseed = 1\n";
@@ -192,7 +195,7 @@ fn switches_that_speak_openflow_are_named_all_of_them() {
     let files = "openflow_certificate = \"c\"\nopenflow_key = \"k\"\nopenflow_ca = \"a\"\n";
     let connect = "openflow_connect = [\"192.0.2.1:6653\", \"192.0.2.2:6653 tor1.example.net\"]\n";
     let ActuatorConfig::OpenFlow(config) = parse(&[both, listen, files, connect].concat()).unwrap() else {
-        panic!("openflow was asked for");
+        panic!("expected openflow");
     };
     let members: Vec<_> = config.members.iter().map(|member| (member.datapath.0, member.monitor)).collect();
     assert_eq!(members, [(0x0054_5700_0001, Some(thalweg_wire::openflow::PortNumber(5))), (2, None)]);
@@ -202,16 +205,19 @@ fn switches_that_speak_openflow_are_named_all_of_them() {
     assert_eq!(config.tls.unwrap().key, folder.path().join("k"));
 
     let cases = [
-        ("", "switches: no datapath ID for tor0: openflow needs all of them"),
-        ("switches = \"tor0 1\"\n", "switches: no datapath ID for tor1: openflow needs all of them"),
-        ("switches = [\"tor0 1\", \"tor2 2\"]\n", "there is no switch \"tor2\" in the topology"),
-        ("switches = [\"tor0 1\", \"tor1 1\"]\n", "this datapath ID, is there already"),
-        ("switches = [\"tor0 xyz\", \"tor1 1\"]\n", "\"xyz\" is no datapath ID"),
-        ("switches = [\"tor0 1 p5\", \"tor1 2\"]\n", "the monitor port is no number"),
-        (both, "actuator: openflow needs openflow_listen, or openflow_connect"),
-        ("openflow_listen = \"6653\"\n", "\"6653\" is no address with a port"),
-        ("openflow_key = \"k\"\n", "openflow_certificate, openflow_key and openflow_ca go together"),
-        ("refresh = \"1s\"\n", "refresh: it goes with arp, not with openflow"),
+        ("", "switches: no datapath ID for tor0: openflow requires one for every switch"),
+        (
+            "switches = \"tor0 1\"\n",
+            "switches: no datapath ID for tor1: openflow requires one for every switch",
+        ),
+        ("switches = [\"tor0 1\", \"tor2 2\"]\n", "no switch \"tor2\" in the topology"),
+        ("switches = [\"tor0 1\", \"tor1 1\"]\n", "duplicate switch or datapath ID"),
+        ("switches = [\"tor0 xyz\", \"tor1 1\"]\n", "invalid datapath ID \"xyz\""),
+        ("switches = [\"tor0 1 p5\", \"tor1 2\"]\n", "invalid monitor port"),
+        (both, "actuator: openflow requires openflow_listen or openflow_connect"),
+        ("openflow_listen = \"6653\"\n", "invalid address \"6653\""),
+        ("openflow_key = \"k\"\n", "openflow_certificate, openflow_key and openflow_ca must be set together"),
+        ("refresh = \"1s\"\n", "refresh: requires actuator arp, not openflow"),
     ];
     for (rest, expected) in cases {
         let message = parse(rest).unwrap_err().to_string();
@@ -220,12 +226,12 @@ fn switches_that_speak_openflow_are_named_all_of_them() {
 }
 
 #[test]
-fn files_do_not_share_a_thread_with_interfaces() {
+fn files_cannot_share_the_single_thread() {
     let parse = |source: &str| {
         let text = format!("[process]\nthreads = \"one\"\n[[collector]]\nname = \"a\"\n{source}\n");
         Config::parse(&text, "t.toml", Path::new("")).map(|config| config.process.threads)
     };
     assert_eq!(parse("interface = \"eth0\"").unwrap(), Threads::One);
-    let refused = parse("file = \"a.pcap\"").unwrap_err().to_string();
-    assert!(refused.contains("threads: collector a would keep the others waiting"), "{refused}");
+    let message = parse("file = \"a.pcap\"").unwrap_err().to_string();
+    assert!(message.contains("collector a would block the others"), "{message}");
 }

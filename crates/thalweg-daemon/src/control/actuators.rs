@@ -1,4 +1,4 @@
-//! How decisions are carried out, and routes set.
+//! Creates the configured actuator.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,10 +14,10 @@ use thalweg_network::{EndpointId, NetworkState, Topology};
 use super::StartError;
 use super::openflow::Switches;
 use crate::config::{ActuatorConfig, ControlConfig};
-use crate::emulation::{Emulation, Order};
+use crate::emulation::{Emulation, EmulationCommand};
 
-/// Makes what a configuration asks for.
-pub(super) fn make(
+/// Creates the configured actuator.
+pub(super) fn new(
     config: &ControlConfig,
     state: &NetworkState,
     emulation: Option<&Emulation>,
@@ -27,7 +27,7 @@ pub(super) fn make(
     match &config.actuator {
         ActuatorConfig::Log => Ok(Box::new(Log::new(1))),
         ActuatorConfig::Emulated => {
-            let emulation = emulation.ok_or_else(|| failed("nothing is emulated".to_owned()))?;
+            let emulation = emulation.ok_or_else(|| failed("requires [emulate]".to_owned()))?;
             Ok(Box::new(EmulatedHosts(emulation.clone())))
         }
         ActuatorConfig::Arp { interfaces, interface, refresh } => {
@@ -43,7 +43,7 @@ pub(super) fn make(
     }
 }
 
-/// Runs `work` in the namespace that hosts are reached from.
+/// Runs `work` in the configured network namespace.
 fn within<T: Send>(config: &ControlConfig, work: impl FnOnce() -> T + Send) -> Result<T, NamespaceError> {
     match &config.namespace {
         None => Ok(work()),
@@ -61,27 +61,27 @@ impl Actuator for EmulatedHosts {
 
     fn reroute(&mut self, action: &Action) -> Result<(), ActuatorError> {
         let (source, destination) = (action.pair.source, action.pair.destination);
-        let order = Order::Address { source, destination, address: action.address };
+        let command = EmulationCommand::Address { source, destination, address: action.address };
         self.0
-            .order(order)
-            .map_err(|_| ActuatorError::Busy("too many orders wait for the emulation".to_owned()))
+            .send(command)
+            .map_err(|_| ActuatorError::Busy("the command queue of the emulation is full".to_owned()))
     }
 
     fn install(&mut self, state: &NetworkState) -> Result<(), String> {
         let tables = state.topology().router_ids().zip(state.forwarding().all_tables());
         for (router, table) in tables {
-            let order = Order::Forward(router, table.clone());
-            self.0.order(order).map_err(|_| "too many orders wait for the emulation".to_owned())?;
+            let command = EmulationCommand::Forward(router, table.clone());
+            self.0.send(command).map_err(|_| "the command queue of the emulation is full".to_owned())?;
         }
         Ok(())
     }
 }
 
-/// The interfaces by which hosts are reached.
+/// The interfaces of hosts.
 #[derive(Debug)]
 struct Senders {
     senders: Vec<FrameSender>,
-    /// By host, which of them; `None` if there is none for it.
+    /// By host, the index of its interface; `None` for no interface.
     by_host: Vec<Option<usize>>,
 }
 
@@ -89,19 +89,19 @@ impl Senders {
     fn open(
         topology: &Topology,
         interfaces: &BTreeMap<String, String>,
-        otherwise: Option<&str>,
+        default_interface: Option<&str>,
     ) -> Result<Senders, String> {
         let mut senders = Vec::new();
-        let mut places: BTreeMap<&str, usize> = BTreeMap::new();
-        for name in interfaces.values().map(String::as_str).chain(otherwise) {
-            if !places.contains_key(name) {
+        let mut indexes: BTreeMap<&str, usize> = BTreeMap::new();
+        for name in interfaces.values().map(String::as_str).chain(default_interface) {
+            if !indexes.contains_key(name) {
                 senders.push(FrameSender::open(name).map_err(|error| error.to_string())?);
-                places.insert(name, senders.len() - 1);
+                indexes.insert(name, senders.len() - 1);
             }
         }
-        let of = |host: &str| interfaces.get(host).map(String::as_str).or(otherwise);
+        let of = |host: &str| interfaces.get(host).map(String::as_str).or(default_interface);
         let hosts = topology.endpoints().iter();
-        let by_host = hosts.map(|host| of(&host.name).map(|name| places[name])).collect();
+        let by_host = hosts.map(|host| of(&host.name).map(|name| indexes[name])).collect();
         Ok(Senders { senders, by_host })
     }
 }
@@ -110,7 +110,10 @@ impl HostFrameSender for Senders {
     fn send(&mut self, to: EndpointId, frame: &[u8]) -> io::Result<()> {
         match self.by_host.get(to.index()) {
             Some(&Some(sender)) => self.senders[sender].send(frame),
-            _ => Err(io::Error::new(io::ErrorKind::AddrNotAvailable, "no interface leads to it")),
+            _ => Err(io::Error::new(
+                io::ErrorKind::AddrNotAvailable,
+                "no interface is configured for this host",
+            )),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The time that the controller goes by: that of packets.
+//! The controller's clock: packet time.
 
 use thalweg_wire::Timestamp;
 
@@ -7,20 +7,20 @@ use crate::clock::wall_clock;
 use crate::collectors::CollectorList;
 use crate::emulation::Emulation;
 
-/// Where time comes from.
+/// The source of time.
 #[derive(Clone, Debug)]
 pub(super) enum Clock {
-    /// The emulation tells.
+    /// Emulated time.
     Emulation(Emulation),
-    /// Packets of interfaces have the clock of this machine.
+    /// The clock of this machine, which packets of interfaces have.
     Wall,
-    /// The latest packet that something was told of.
+    /// The latest packet time of an event.
     Packets(Timestamp),
 }
 
 impl Clock {
-    /// The clock of a daemon; whether it reads interfaces is seen later, by [`Clock::follow`]. If it only listens to others it is
-    /// that of this machine, until one of them [says otherwise](Clock::go_by_packets).
+    /// Creates the clock of a daemon. [`Clock::use_wall_clock_if_live`] detects interfaces later. With remote collectors only, it is the
+    /// clock of this machine, until [`Clock::use_packet_time`] is called.
     pub(super) fn of(parts: &ControlParts, has_remotes: bool) -> Clock {
         match parts.network.emulation() {
             Some(emulation) => Clock::Emulation(emulation.clone()),
@@ -29,29 +29,29 @@ impl Clock {
         }
     }
 
-    /// Goes by the clock of this machine as soon as one collector does.
-    pub(super) fn follow(&mut self, collectors: &CollectorList) {
+    /// Switches to the clock of this machine if a collector is live.
+    pub(super) fn use_wall_clock_if_live(&mut self, collectors: &CollectorList) {
         let is_live = || collectors.all().iter().any(|collector| collector.description().is_live);
         if matches!(self, Clock::Packets(_)) && is_live() {
             *self = Clock::Wall;
         }
     }
 
-    /// What is told has no clock of any machine.
-    pub(super) fn go_by_packets(&mut self) {
+    /// Switches to the packet time of events, which is not the clock of a machine.
+    pub(super) fn use_packet_time(&mut self) {
         if matches!(self, Clock::Wall) {
             *self = Clock::Packets(Timestamp::default());
         }
     }
 
-    /// Something was told of a packet of this time.
-    pub(super) fn hear(&mut self, time: Timestamp) {
+    /// Advances packet time to that of an event.
+    pub(super) fn observe(&mut self, time: Timestamp) {
         if let Clock::Packets(latest) = self {
             *latest = time.max(*latest);
         }
     }
 
-    /// When something of this time is told: by the clock of this machine if packets go by that.
+    /// Returns the publication time of an event of this time: by the clock of this machine if packets have that.
     pub(super) fn emitted(&self, time: Timestamp) -> Timestamp {
         if matches!(self, Clock::Wall) { wall_clock() } else { time }
     }

@@ -1,5 +1,4 @@
-//! Drives the control loop: tells it what collectors report and what time it is, carries its commands out, and publishes what
-//! comes of it.
+//! Drives the control loop: passes it events and the time, carries out its commands, and publishes decisions and outcomes.
 //!
 //! Nothing is sent to a host, a switch or a collector while the [`ControlState`](super::state::ControlState) is locked.
 
@@ -22,20 +21,20 @@ use super::queries::{Answer, CollectorQueries, CollectorQuery};
 use super::remotes::Remotes;
 use super::state::Work;
 use super::{Control, ControlParts};
-use crate::collectors::SharesThread;
-use crate::collectors::notices::Notice;
+use crate::collectors::EventLoop;
+use crate::collectors::control_events::ControlEvent;
 use crate::event::{Event, EventKind};
 
-/// How late deadlines, polls, a new network and what users want may be noticed.
+/// Maximum delay of deadlines, polls, network changes and requests of users.
 pub(super) const TICK: Duration = Duration::from_millis(5);
 
-/// Notices that are dealt with before time is looked at again.
-const AT_ONCE: usize = 64;
+/// Maximum number of events to process before time advances.
+const EVENTS_PER_TICK: usize = 64;
 
-/// The name under which the controller tells of what it does, as collectors have theirs.
+/// The controller's name in events, where collectors have theirs.
 const NAME: &str = "control";
 
-/// Who carries commands out, and what stands between collectors and the loop.
+/// The actuator, and parts that a lab injects.
 pub(super) struct Effects {
     pub(super) actuator: Box<dyn Actuator>,
     pub(super) injected: Injected,
@@ -47,15 +46,15 @@ pub(crate) struct Driver {
     parts: ControlParts,
     effects: Effects,
     remotes: Remotes,
-    notices: Receiver<Notice>,
-    /// A user wants something.
-    woken: Receiver<()>,
-    /// Asks collectors; none before it has begun.
+    events: Receiver<ControlEvent>,
+    /// Wakes the driver for a request of a user.
+    wakeups: Receiver<()>,
+    /// Queries of collectors; `None` before the start.
     queries: Option<CollectorQueries>,
-    /// The version of the network that is steered, or was made by the loop.
+    /// The network version that the loop uses, or has created.
     version: u64,
-    /// Collectors are being told of routes that the loop has made: the version is another soon.
-    announces: bool,
+    /// Whether an announcement of the loop's routes is in progress, which will change the version.
+    is_announcing: bool,
     name: Arc<str>,
 }
 
@@ -65,90 +64,90 @@ impl Driver {
         parts: ControlParts,
         effects: Effects,
         remotes: Remotes,
-        notices: Receiver<Notice>,
-        woken: Receiver<()>,
+        events: Receiver<ControlEvent>,
+        wakeups: Receiver<()>,
     ) -> Driver {
         Driver {
             control,
             parts,
             effects,
             remotes,
-            notices,
-            woken,
+            events,
+            wakeups,
             queries: None,
             version: 0,
-            announces: false,
+            is_announcing: false,
             name: NAME.into(),
         }
     }
 
-    /// Meets whoever is to carry decisions out.
+    /// Starts the actuator and the query thread.
     ///
     /// # Errors
-    /// If that cannot be.
+    /// If one of them cannot be started.
     pub(super) fn begin(&mut self) -> std::io::Result<()> {
         self.effects.actuator.start().map_err(std::io::Error::other)?;
         self.queries = Some(CollectorQueries::start(self.parts.clone(), self.remotes.clone())?);
         Ok(())
     }
 
-    /// Steers on this thread until nobody reports anything any more.
+    /// Runs the control loop on this thread until no more events can arrive.
     pub(super) fn run(mut self) {
         self.start();
         while self.wait(TICK) {
-            self.take();
+            self.process();
             self.tick();
         }
         self.finish();
     }
 
-    fn take_answer(&mut self, answer: Answer) {
+    fn handle_answer(&mut self, answer: Answer) {
         if !matches!(answer.input, Input::Flows(_)) {
-            self.announces = false;
+            self.is_announcing = false;
         }
         self.version = answer.version.unwrap_or(self.version);
-        self.tell(answer.input);
+        self.apply(answer.input);
     }
 
-    fn ask(&self, ask: CollectorQuery) {
+    fn query(&self, query: CollectorQuery) {
         if let Some(queries) = &self.queries {
-            queries.put(ask);
+            queries.send(query);
         }
     }
 
-    /// What a collector reports goes to the loop.
-    fn hear(&mut self, notice: Notice) {
+    /// Passes an event to the loop.
+    fn handle_event(&mut self, event: ControlEvent) {
         let input = {
             let mut work = self.control.state().lock();
-            let Some(input) = input(&mut work, notice) else { return };
+            let Some(input) = input(&mut work, event) else { return };
             let Some(delivery) = &mut self.effects.injected.delivery else {
-                work.tell(input);
+                work.apply(input);
                 drop(work);
-                return self.carry_out();
+                return self.execute_commands();
             };
             delivery.send(input)
         };
         for input in input {
-            self.tell(input);
+            self.apply(input);
         }
     }
 
-    fn tell(&mut self, input: Input) {
-        self.control.state().lock().tell(input);
-        self.carry_out();
+    fn apply(&mut self, input: Input) {
+        self.control.state().lock().apply(input);
+        self.execute_commands();
     }
 
-    /// Carries out all commands, and tells what became of them.
-    fn carry_out(&mut self) {
+    /// Carries out all commands, and passes the results to the loop.
+    fn execute_commands(&mut self) {
         loop {
             let Some(command) = self.control.state().next_command() else { return };
-            if let Some(answer) = self.carry_out_one(command) {
-                self.control.state().lock().tell(answer);
+            if let Some(answer) = self.execute(command) {
+                self.control.state().lock().apply(answer);
             }
         }
     }
 
-    fn carry_out_one(&mut self, command: Command) -> Option<Input> {
+    fn execute(&mut self, command: Command) -> Option<Input> {
         match command {
             Command::Reroute(action) => Some(match self.effects.actuator.reroute(&action) {
                 Ok(()) => Input::Started(action.id),
@@ -168,17 +167,17 @@ impl Driver {
             }
             Command::PollFlows => {
                 let state = Arc::clone(self.control.state().lock().control.state());
-                self.ask(CollectorQuery::Flows(state));
+                self.query(CollectorQuery::Flows(state));
                 None
             }
             Command::Announce { state, ahead } => {
-                self.announces = true;
-                self.ask(CollectorQuery::Announce(state, ahead));
+                self.is_announcing = true;
+                self.query(CollectorQuery::Announce(state, ahead));
                 None
             }
             Command::Install(state) => Some(match self.effects.actuator.install(&state) {
                 Ok(()) => Input::Installed,
-                Err(error) => Input::InstallFailed(format!("routes are not set: {error}")),
+                Err(error) => Input::InstallFailed(format!("cannot install routes: {error}")),
             }),
             Command::ReadBack { .. } => match &mut self.effects.injected.tables {
                 Some(tables) => {
@@ -186,7 +185,7 @@ impl Driver {
                     None
                 }
                 None => Some(Input::ReadBackFailed(format!(
-                    "{} reads nothing back",
+                    "actuator {} cannot read rules back",
                     self.effects.actuator.name()
                 ))),
             },
@@ -195,16 +194,17 @@ impl Driver {
                     tables.repair(changes);
                     None
                 }
-                None => {
-                    Some(Input::RepairFailed(format!("{} repairs nothing", self.effects.actuator.name())))
-                }
+                None => Some(Input::RepairFailed(format!(
+                    "actuator {} cannot repair rules",
+                    self.effects.actuator.name()
+                ))),
             },
         }
     }
 
-    /// Takes up another network, if somebody else has given the daemon one.
+    /// Passes a new network version to the loop, unless the loop created it.
     fn follow_network(&mut self) {
-        if self.announces {
+        if self.is_announcing {
             return;
         }
         let Some(versions) = self.parts.network.versions() else { return };
@@ -214,12 +214,11 @@ impl Driver {
         }
         self.version = newest.number;
         tracing::info!(version = newest.number, "topology changed");
-        self.control.state().lock().clock.follow(&self.parts.collectors);
-        self.tell(Input::Network(Arc::clone(&newest.state)));
+        self.control.state().lock().clock.use_wall_clock_if_live(&self.parts.collectors);
+        self.apply(Input::Network(Arc::clone(&newest.state)));
     }
 
-    /// Has the collectors of these switches observe a pair. One that is too busy observes nothing, which leaves the answer
-    /// open.
+    /// Requests the collectors of these switches to observe a pair. If one is too busy, the reroute is not confirmed there.
     fn observe(&self, routers: [RouterId; 2], observation: Observation) {
         let state = Arc::clone(self.control.state().lock().control.state());
         let switches = routers.map(|router| state.topology().name(Node::Router(router)));
@@ -230,7 +229,7 @@ impl Driver {
         }
     }
 
-    /// Tells subscribers and the log; decisions to stay are only kept.
+    /// Publishes and logs decisions and outcomes. Decisions to stay are only recorded.
     fn publish_all(&self, records: Records, names: &Arc<Names>) {
         for error in records.errors {
             tracing::error!("{error}");
@@ -244,10 +243,10 @@ impl Driver {
         }
         for report in records.actions {
             if let ActionOutcome::Confirmed(after) = report.outcome {
-                self.control.0.effect.record(Duration::from_nanos(after.0));
+                self.control.0.decision_to_path.record(Duration::from_nanos(after.0));
             }
             if report.outcome == ActionOutcome::Expired {
-                self.warn_of(report.action.pair.source, names);
+                self.warn_if_unresponsive(report.action.pair.source, names);
             }
             if report.outcome != ActionOutcome::Started {
                 log_action(&report, names);
@@ -261,8 +260,8 @@ impl Driver {
         }
     }
 
-    /// Says once that a host takes no notice.
-    fn warn_of(&self, host: EndpointId, names: &Names) {
+    /// Warns once about a host that ignores reroutes.
+    fn warn_if_unresponsive(&self, host: EndpointId, names: &Names) {
         let work = self.control.state().lock();
         let unresponsive = work.control.controller().unresponsive().find(|(source, _)| *source == host);
         if let Some((_, UNRESPONSIVE_AFTER)) = unresponsive {
@@ -277,35 +276,35 @@ impl Driver {
     }
 }
 
-impl SharesThread for Driver {
+impl EventLoop for Driver {
     fn start(&mut self) {
-        self.control.state().lock().clock.follow(&self.parts.collectors);
+        self.control.state().lock().clock.use_wall_clock_if_live(&self.parts.collectors);
         self.version = self.parts.network.versions().map_or(0, |versions| versions.newest().number);
-        self.carry_out();
+        self.execute_commands();
     }
 
-    fn take(&mut self) {
-        for _ in 0..AT_ONCE {
-            match self.notices.try_recv() {
-                Ok(notice) => self.hear(notice),
+    fn process(&mut self) {
+        for _ in 0..EVENTS_PER_TICK {
+            match self.events.try_recv() {
+                Ok(event) => self.handle_event(event),
                 Err(_) => break,
             }
         }
         while let Some(answer) = self.queries.as_ref().and_then(|queries| queries.answers().try_recv().ok()) {
-            self.take_answer(answer);
+            self.handle_answer(answer);
         }
     }
 
-    /// And publishes what has happened.
+    /// Also publishes decisions and outcomes.
     fn tick(&mut self) {
         self.follow_network();
         let Injected { tables, delivery } = &mut self.effects.injected;
         let late = delivery.as_mut().map(|delivery| delivery.flush());
         let answers = tables.as_mut().map(|tables| tables.answers());
         for input in late.into_iter().chain(answers).flatten() {
-            self.tell(input);
+            self.apply(input);
         }
-        self.tell(Input::Tick);
+        self.apply(Input::Tick);
         let now = self.control.state().lock().clock.now();
         let actuator = &mut self.effects.actuator;
         if let Err(error) = actuator.maintain(now) {
@@ -316,48 +315,49 @@ impl SharesThread for Driver {
             let mut work = self.control.state().lock();
             (work.switches, work.refreshed) = (switches, refreshed);
             let records = work.control.take_records();
-            work.keep_astray(&records.broken_paths);
+            work.record_broken_paths(&records.broken_paths);
             (records, Arc::clone(&work.names))
         };
         self.publish_all(records, &names);
     }
 
-    fn wait(&mut self, patience: Duration) -> bool {
-        enum Woken {
-            Notice(Notice),
+    fn wait(&mut self, timeout: Duration) -> bool {
+        enum Wakeup {
+            ControlEvent(ControlEvent),
             Answer(Answer),
             User,
-            Nobody,
+            Timeout,
             Ended,
         }
         let never = crossbeam_channel::never();
         let answers = self.queries.as_ref().map_or(&never, CollectorQueries::answers);
-        let woken = crossbeam_channel::select! {
-            recv(self.notices) -> notice => notice.map_or(Woken::Ended, Woken::Notice),
-            recv(answers) -> answer => answer.map_or(Woken::Ended, Woken::Answer),
-            recv(self.woken) -> _ => Woken::User,
-            default(patience) => Woken::Nobody,
+        let wakeup = crossbeam_channel::select! {
+            recv(self.events) -> event => event.map_or(Wakeup::Ended, Wakeup::ControlEvent),
+            recv(answers) -> answer => answer.map_or(Wakeup::Ended, Wakeup::Answer),
+            recv(self.wakeups) -> _ => Wakeup::User,
+            default(timeout) => Wakeup::Timeout,
         };
-        match woken {
-            Woken::Notice(notice) => self.hear(notice),
-            Woken::Answer(answer) => self.take_answer(answer),
-            Woken::User => {}
-            // Whoever listens to others may do so long after the last collector here has ended.
-            Woken::Nobody => return !(self.remotes.are_there() && self.parts.lifecycle.is_stopping()),
-            Woken::Ended => return false,
+        match wakeup {
+            Wakeup::ControlEvent(event) => self.handle_event(event),
+            Wakeup::Answer(answer) => self.handle_answer(answer),
+            Wakeup::User => {}
+            // Remote events may arrive long after the last local collector has ended.
+            Wakeup::Timeout => return !(self.remotes.are_configured() && self.parts.lifecycle.is_stopping()),
+            Wakeup::Ended => return false,
         }
         true
     }
 
     fn has_remotes(&self) -> bool {
-        self.remotes.are_there()
+        self.remotes.are_configured()
     }
 
     fn finish(&self) {
         let counters = self.control.state().report().counters;
-        let effect = self.control.effect_latency();
-        let quantile =
-            |share| effect.quantile(share).map_or(Nanos::ZERO, |time| Nanos(time.as_nanos() as u64));
+        let decision_to_path = self.control.decision_to_path();
+        let quantile = |share| {
+            decision_to_path.quantile(share).map_or(Nanos::ZERO, |time| Nanos(time.as_nanos() as u64))
+        };
         tracing::info!(
             rerouted = counters.started,
             confirmed = counters.confirmed,
@@ -371,28 +371,28 @@ impl SharesThread for Driver {
     }
 }
 
-/// What a notice is to the loop.
-fn input(work: &mut Work, notice: Notice) -> Option<Input> {
+/// Converts an event to an input of the loop.
+fn input(work: &mut Work, event: ControlEvent) -> Option<Input> {
     let router = |work: &Work, switch: &str| match work.control.state().topology().node_named(switch) {
         Some(Node::Router(router)) => Some(router),
         _ => None,
     };
-    match notice {
-        Notice::Link(switch, event) => {
-            work.clock.hear(event.time);
+    match event {
+        ControlEvent::Link(switch, event) => {
+            work.clock.observe(event.time);
             let router = router(work, &switch)?;
             Some(Input::Link { router, event })
         }
-        Notice::PacketTime => {
-            work.clock.go_by_packets();
+        ControlEvent::PacketTime => {
+            work.clock.use_packet_time();
             None
         }
-        Notice::Address(switch, change) => {
-            work.clock.hear(change.time);
+        ControlEvent::Address(switch, change) => {
+            work.clock.observe(change.time);
             Some(Input::AddressChange { router: router(work, &switch), change })
         }
-        Notice::Arrival(report) => {
-            work.clock.hear(report.time);
+        ControlEvent::Arrival(report) => {
+            work.clock.observe(report.time);
             Some(Input::Arrival(report))
         }
     }
@@ -402,7 +402,8 @@ fn input(work: &mut Work, notice: Notice) -> Option<Input> {
 fn log_decision(decision: &Decision, names: &Names) {
     use thalweg_control::decide::Cause;
     let Decision { pair, from, to, cause, alternatives, .. } = decision;
-    let expected = |address| alternatives.iter().find(|way| way.address == address).map(|way| way.expected);
+    let expected =
+        |address| alternatives.iter().find(|path| path.address == address).map(|path| path.expected);
     let rate = |address| expected(address).map_or_else(|| "unknown".to_owned(), joined);
     let cause = match cause {
         Cause::Congestion(link) => names.link(*link),
@@ -420,7 +421,7 @@ fn log_decision(decision: &Decision, names: &Names) {
     );
 }
 
-/// A quantity without the space before its unit, as the value of a log field.
+/// Formats a quantity without the space before its unit, for a log field.
 fn joined(quantity: impl Display) -> String {
     quantity.to_string().replace(' ', "")
 }
@@ -440,7 +441,7 @@ fn log_action(report: &ActionReport, names: &Names) {
     }
 }
 
-/// When something came of an action, by packet time.
+/// Returns the packet time of an action's outcome.
 fn ended_at(report: &ActionReport) -> Timestamp {
     let ActionReport { action, outcome, .. } = report;
     match outcome {

@@ -1,4 +1,4 @@
-//! What a lab puts in the place of, or between, parts of the controller: switches that it alone can speak to, and faults.
+//! Parts that a lab injects into the controller: its own switches, and faults in the delivery of events.
 
 use std::fmt;
 
@@ -6,37 +6,37 @@ use thalweg_control::control_loop::Input;
 use thalweg_control::routes::Change;
 use thalweg_wire::Nanos;
 
-/// What a lab brings. By default nothing.
+/// Injected parts. By default none.
 #[derive(Default)]
 pub struct Injected {
-    /// Switches whose rules can be read back and put right.
+    /// Switches whose rules can be read back and repaired.
     pub tables: Option<Box<dyn SwitchTables>>,
-    /// How reports of collectors get to the control loop.
+    /// Delivers events of collectors to the control loop.
     pub delivery: Option<Box<dyn Delivery>>,
 }
 
-/// Switches whose rules can be read back and put right, one by one. Nothing of it waits: what came of it is answered later.
+/// Switches whose rules can be read back and repaired one by one. No method blocks; results are returned later.
 pub trait SwitchTables: Send {
-    /// From the end of one comparison to the beginning of the next.
+    /// Returns the time from the end of one comparison to the start of the next.
     fn interval(&self) -> Nanos;
 
-    /// Begins to read which links are up and which rules are installed: [`Input::Links`], [`Input::Tables`] or
+    /// Starts to read link states and installed rules. Results: [`Input::Links`], [`Input::Tables`] or
     /// [`Input::ReadBackFailed`].
     fn read_back(&mut self);
 
-    /// Begins to put rules right, in this order: [`Input::Repaired`] or [`Input::RepairFailed`].
+    /// Starts to apply changes in this order. Results: [`Input::Repaired`] or [`Input::RepairFailed`].
     fn repair(&mut self, changes: Vec<Change>);
 
-    /// What has been answered.
+    /// Returns the results that have arrived.
     fn answers(&mut self) -> Vec<Input>;
 }
 
-/// How reports of collectors get to the control loop.
+/// Delivers events of collectors to the control loop.
 pub trait Delivery: Send {
-    /// Takes a report, and gives those that arrive now.
+    /// Takes an event, and returns those that arrive now.
     fn send(&mut self, report: Input) -> Vec<Input>;
 
-    /// Gives those that have been held back long enough. Asked some hundred times a second.
+    /// Returns delayed events that are due. Called some hundred times per second.
     fn flush(&mut self) -> Vec<Input>;
 }
 

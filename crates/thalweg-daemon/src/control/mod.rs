@@ -1,24 +1,24 @@
-//! The controller within the daemon (`[control]`): collectors tell it of congestion, it decides which flow goes another
-//! way, sees to it, and waits until a collector sees that it did.
+//! The controller of the daemon (`[control]`): collectors report congestion, and the controller decides which flows to reroute,
+//! reroutes them, and waits until a collector confirms the new path.
 //!
 //! ```text
-//!   collectors ──► notices ──► driver ──► control loop (thalweg-control) ──► driver ──► actuator ──► hosts, switches
+//!   collectors ──► events ──► driver ──► control loop (thalweg-control) ──► driver ──► actuator ──► hosts, switches
 //!       ▲                                        │                                                        │
 //!       └────────────────────────────────────────┼────────────── packets with the new address ◄───────────┘
 //!                                                └► state ◄── api, metrics
 //! ```
 //!
-//! It hears of what happens within the process over a bounded queue: what does not fit is counted, and a collector never
-//! waits. The same events are told to subscribers as ever. What happens elsewhere comes by the API of other daemons.
+//! Local collectors send events over a bounded queue. Events that find it full are counted; a collector never waits. Subscribers
+//! receive the same events. Remote collectors send theirs over the API of their daemons.
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
-//! | `remotes` | from collectors of other daemons |
-//! | `driver` | what drives the loop, and carries its commands out |
-//! | `queries` | what collectors are asked and told, and has to be waited for |
-//! | `actuators`, `openflow` | how decisions are carried out |
-//! | `injected` | switches and faults that a lab brings |
-//! | `state` | what it knows and has done, for whoever asks; pins, and freezing it |
+//! | `remotes` | events of other daemons |
+//! | `driver` | runs the control loop and carries out its commands |
+//! | `queries` | blocking requests to collectors |
+//! | `actuators`, `openflow` | actuators |
+//! | `injected` | switches and faults of a lab |
+//! | `state` | state of the controller; pins and freezing |
 
 mod actuators;
 mod clock;
@@ -39,19 +39,19 @@ use super::names;
 pub use super::names::Names;
 pub(crate) use driver::Driver;
 pub use injected::{Delivery, Injected, SwitchTables};
-pub use state::{ControlError, ControlReport, ControlState, PathsReport, Way};
+pub use state::{ControlError, ControlReport, ControlState, PathInfo, PathsReport};
 pub use thalweg_actuators::openflow::SwitchesReport;
 pub use thalweg_control::control_loop::{ActionOutcome, ActionReport, ActionTimes};
 
+use super::collectors::control_events::ControlEventSender;
 use super::collectors::network::Network;
-use super::collectors::notices::NoticeSender;
 use super::collectors::{CollectorList, Latency, LatencyHistogram};
 use super::config::ControlConfig;
 use super::hub::Hub;
 use super::lifecycle::Lifecycle;
 use driver::Effects;
 
-/// The controller. Cheap to clone: all clones are the same.
+/// The controller. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Control(Arc<Shared>);
 
@@ -59,139 +59,139 @@ pub struct Control(Arc<Shared>);
 struct Shared {
     config: ControlConfig,
     state: ControlState,
-    /// From a decision to the first packet with the new address.
-    effect: LatencyHistogram,
-    notices: Arc<AtomicU64>,
+    /// Latencies from a decision to the first packet on the new path.
+    decision_to_path: LatencyHistogram,
+    events: Arc<AtomicU64>,
     lost: Arc<AtomicU64>,
 }
 
-/// What the controller hears of, and tells.
+/// The parts of the daemon that the controller uses.
 #[derive(Clone, Debug)]
 pub(crate) struct ControlParts {
-    /// The network that is steered.
+    /// The controlled network.
     pub(crate) network: Network,
-    /// The collectors here.
+    /// The local collectors.
     pub(crate) collectors: CollectorList,
-    /// Where events are told.
+    /// The event hub.
     pub(crate) hub: Arc<Hub>,
-    /// Whether the daemon is on its way out.
+    /// Whether the daemon is stopping.
     pub(crate) lifecycle: Lifecycle,
 }
 
-/// Why nothing can be steered.
+/// Why the controller cannot start.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StartError {
     /// There is no network.
-    #[error("[control] needs a topology")]
+    #[error("[control] requires a topology")]
     NoNetwork,
-    /// Routes cannot be made.
-    #[error("routes cannot be made: {0}")]
+    /// Routes cannot be computed.
+    #[error("cannot compute routes: {0}")]
     Routes(#[from] thalweg_network::state::StateError),
-    /// Another daemon cannot be listened to.
+    /// The client of another daemon cannot be created.
     #[error(transparent)]
     Remote(#[from] thalweg_api::client::ClientError),
-    /// What carries decisions out cannot be had.
+    /// The actuator cannot be created.
     #[error("actuator {name}: {cause}")]
     Actuator {
-        /// Which.
+        /// Name of the actuator.
         name: &'static str,
-        /// Why not.
+        /// The reason.
         cause: String,
     },
 }
 
-/// A controller that has not begun.
-pub(crate) struct Prepared {
+/// A controller that has not started.
+pub(crate) struct PreparedControl {
     control: Control,
     driver: Driver,
     remotes: remotes::Remotes,
     parts: ControlParts,
-    /// At which other daemons tell, if there are any.
-    remote_sender: Option<NoticeSender>,
+    /// Sender of remote events, if there are remotes.
+    remote_sender: Option<ControlEventSender>,
 }
 
 impl Control {
-    /// Prepares the controller; opens what needs privileges. Also gives the ear at which collectors tell.
+    /// Prepares the controller, and opens what needs privileges. Also returns the sender for events of collectors.
     ///
     /// # Errors
-    /// If there is no network to steer, or no means.
+    /// If there is no network, or the actuator or a remote client cannot be created.
     pub(crate) fn prepare(
         config: &ControlConfig,
         parts: &ControlParts,
         injected: Injected,
-    ) -> Result<(Prepared, NoticeSender), StartError> {
-        let (notice_sender, notices) = NoticeSender::new();
+    ) -> Result<(PreparedControl, ControlEventSender), StartError> {
+        let (event_sender, events) = ControlEventSender::new();
         let network = parts.network.versions().ok_or(StartError::NoNetwork)?;
         let state = Arc::clone(&network.newest().state);
-        let actuator = actuators::make(config, &state, parts.network.emulation())?;
+        let actuator = actuators::new(config, &state, parts.network.emulation())?;
         let remotes = remotes::Remotes::new(&config.remotes)?;
-        let clock = clock::Clock::of(parts, remotes.are_there());
+        let clock = clock::Clock::of(parts, remotes.are_configured());
         let interval = injected.tables.as_ref().map(|tables| tables.interval());
-        let (state, woken) = ControlState::new(config, interval, &state, clock)?;
+        let (state, wakeups) = ControlState::new(config, interval, &state, clock)?;
         let control = Control(Arc::new(Shared {
             config: config.clone(),
             state,
-            effect: LatencyHistogram::default(),
-            notices: notice_sender.told(),
-            lost: notice_sender.lost(),
+            decision_to_path: LatencyHistogram::default(),
+            events: event_sender.sent(),
+            lost: event_sender.lost(),
         }));
         let effects = Effects { actuator, injected };
-        let driver = Driver::new(control.clone(), parts.clone(), effects, remotes.clone(), notices, woken);
-        let remote_sender = remotes.are_there().then(|| notice_sender.clone());
-        Ok((Prepared { control, driver, remotes, parts: parts.clone(), remote_sender }, notice_sender))
+        let driver = Driver::new(control.clone(), parts.clone(), effects, remotes.clone(), events, wakeups);
+        let remote_sender = remotes.are_configured().then(|| event_sender.clone());
+        Ok((PreparedControl { control, driver, remotes, parts: parts.clone(), remote_sender }, event_sender))
     }
 
-    /// What it was told to do.
+    /// Returns the configuration.
     pub fn config(&self) -> &ControlConfig {
         &self.0.config
     }
 
-    /// What it knows and has done.
+    /// Returns the state.
     pub fn state(&self) -> &ControlState {
         &self.0.state
     }
 
-    /// How long actions took from their decision to the first packet with the new address.
-    pub fn effect_latency(&self) -> Latency {
-        self.0.effect.read()
+    /// Returns the latencies from a decision to the first packet on the new path.
+    pub fn decision_to_path(&self) -> Latency {
+        self.0.decision_to_path.read()
     }
 
-    /// Notices that collectors gave it.
-    pub fn notices(&self) -> u64 {
-        self.0.notices.load(Ordering::Relaxed)
+    /// Returns the number of events that collectors sent.
+    pub fn events(&self) -> u64 {
+        self.0.events.load(Ordering::Relaxed)
     }
 
-    /// Notices that found no room.
-    pub fn notices_lost(&self) -> u64 {
+    /// Returns the number of lost events.
+    pub fn events_lost(&self) -> u64 {
         self.0.lost.load(Ordering::Relaxed)
     }
 }
 
-impl Prepared {
-    /// The controller, for whoever asks it.
+impl PreparedControl {
+    /// Returns the controller.
     pub(crate) fn control(&self) -> &Control {
         &self.control
     }
 
-    /// Begins. It ends when all collectors have.
+    /// Starts the controller on a thread. It ends when all collectors have.
     ///
     /// # Errors
-    /// If the system has no more threads, or no port to listen at.
+    /// If a thread or the actuator cannot be started.
     pub(crate) fn start(self) -> std::io::Result<JoinHandle<()>> {
         let driver = self.begin()?;
         std::thread::Builder::new().name("control".to_owned()).spawn(move || driver.run())
     }
 
-    /// The same, for somebody who drives it on a thread of their own.
+    /// Starts the controller for a caller that runs its loop.
     ///
     /// # Errors
-    /// As of [`start`](Self::start).
+    /// As for [`start`](Self::start).
     pub(crate) fn begin(mut self) -> std::io::Result<Driver> {
         self.driver.begin()?;
-        self.parts.network.set_steered();
-        if let Some(notice_sender) = &self.remote_sender {
-            self.remotes.listen(&self.parts.lifecycle, notice_sender)?;
+        self.parts.network.set_controlled();
+        if let Some(event_sender) = &self.remote_sender {
+            self.remotes.subscribe(&self.parts.lifecycle, event_sender)?;
         }
         Ok(self.driver)
     }

@@ -1,4 +1,4 @@
-//! Switches of a real network, told by OpenFlow.
+//! The OpenFlow actuator.
 
 use std::sync::Arc;
 
@@ -18,17 +18,17 @@ use crate::config::OpenFlowConfig;
 pub(super) struct Switches {
     fabric: Fabric,
     config: OpenFlowConfig,
-    /// Where switches are reached from, if that is not the daemon's.
+    /// Network namespace of the switches, if it is not that of the daemon.
     namespace: Option<Namespace>,
     tls: Option<Tls>,
     topology: Arc<Topology>,
 }
 
 impl Switches {
-    /// Reads certificates; nobody is spoken to yet.
+    /// Creates the actuator and reads certificates. Does not connect yet.
     ///
     /// # Errors
-    /// If they cannot be read.
+    /// If certificates cannot be read.
     pub(super) fn new(
         config: &OpenFlowConfig,
         namespace: Option<Namespace>,
@@ -41,7 +41,7 @@ impl Switches {
         Ok(Switches { fabric, config: config.clone(), namespace, tls, topology: Arc::clone(topology) })
     }
 
-    fn meet(&self) -> Result<(), OpenFlowError> {
+    fn connect(&self) -> Result<(), OpenFlowError> {
         let fabric = &self.fabric;
         if let Some(address) = self.config.listen {
             fabric.switches().listen(address, self.tls.clone())?;
@@ -72,12 +72,12 @@ impl Actuator for Switches {
     }
 
     fn start(&mut self) -> Result<(), String> {
-        // Threads stay in the namespace that they are started in, and connect in there again.
-        let met = match &self.namespace {
-            None => self.meet(),
-            Some(namespace) => namespace.within(|| self.meet()).map_err(|error| error.to_string())?,
+        // Threads stay in the namespace that they are started in, and reconnect there.
+        let connected = match &self.namespace {
+            None => self.connect(),
+            Some(namespace) => namespace.within(|| self.connect()).map_err(|error| error.to_string())?,
         };
-        met.map_err(|error| error.to_string())
+        connected.map_err(|error| error.to_string())
     }
 
     fn install(&mut self, state: &NetworkState) -> Result<(), String> {
@@ -86,14 +86,14 @@ impl Actuator for Switches {
     }
 
     fn maintain(&mut self, _now: Timestamp) -> Result<(), String> {
-        // Switches go by the clock of this machine, whatever packets go by.
+        // Timeouts of switches need the clock of this machine, not packet time.
         self.fabric.maintain(wall_clock());
-        for news in self.fabric.take_events() {
-            let what = news.describe(&self.topology);
-            match news {
-                FabricEvent::Up { .. } => tracing::info!("{what}"),
-                FabricEvent::Steered { .. } => tracing::debug!("{what}"),
-                _ => tracing::warn!("{what}"),
+        for event in self.fabric.take_events() {
+            let text = event.describe(&self.topology);
+            match event {
+                FabricEvent::Up { .. } => tracing::info!("{text}"),
+                FabricEvent::Steered { .. } => tracing::debug!("{text}"),
+                _ => tracing::warn!("{text}"),
             }
         }
         Ok(())

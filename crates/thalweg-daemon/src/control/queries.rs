@@ -1,5 +1,5 @@
-//! What the control loop wants of all collectors and has to wait for: a thread asks, so that the loop goes on meanwhile.
-//! It may share its thread with the very collectors that are asked.
+//! Blocking requests to all collectors. A thread of their own sends them, because the control loop may share its thread with the
+//! collectors.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,42 +17,42 @@ use super::remotes::Remotes;
 use crate::collectors::CollectorList;
 use crate::collectors::network::Network;
 
-/// How long all flows are waited for when they are polled.
-const POLL_PATIENCE: Duration = Duration::from_millis(500);
+/// Timeout of a poll of all flows.
+const POLL_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What collectors are asked, or told.
+/// A request to all collectors.
 pub(super) enum CollectorQuery {
-    /// Routes that will hold from some time from now on.
+    /// Announces routes that apply after this time.
     Announce(Arc<NetworkState>, Nanos),
-    /// All flows between the hosts of this network.
+    /// Reads all flows between the hosts of this network.
     Flows(Arc<NetworkState>),
 }
 
-/// What came of it.
+/// The result of a query.
 pub(super) struct Answer {
-    /// For the loop.
+    /// Input for the control loop.
     pub(super) input: Input,
-    /// The version of the network that was announced.
+    /// The announced network version.
     pub(super) version: Option<u64>,
 }
 
-/// Asks collectors; the thread ends when this is dropped. The loop asks one thing of a kind at a time.
+/// The query thread. It ends when this is dropped. The loop has at most one query of a kind pending.
 pub(super) struct CollectorQueries {
     queries: Sender<CollectorQuery>,
     answers: Receiver<Answer>,
 }
 
 impl CollectorQueries {
-    /// Asks the collectors here; routes are pushed to other daemons too.
+    /// Starts the thread. It queries local collectors, and sends routes to other daemons too.
     ///
     /// # Errors
-    /// If the system has no more threads.
+    /// If the thread cannot be started.
     pub(super) fn start(parts: ControlParts, remotes: Remotes) -> std::io::Result<CollectorQueries> {
-        let (queries, to_do) = unbounded();
+        let (queries, pending) = unbounded();
         let (answer, answers) = unbounded();
         let run = move || {
-            for ask in to_do {
-                let answered = match ask {
+            for query in pending {
+                let answered = match query {
                     CollectorQuery::Announce(state, ahead) => {
                         announce(&parts.network, &remotes, &state, ahead)
                     }
@@ -66,22 +66,22 @@ impl CollectorQueries {
                 }
             }
         };
-        std::thread::Builder::new().name("asks".to_owned()).spawn(run)?;
+        std::thread::Builder::new().name("queries".to_owned()).spawn(run)?;
         Ok(CollectorQueries { queries, answers })
     }
 
-    pub(super) fn put(&self, ask: CollectorQuery) {
-        // The thread is there as long as this is.
-        let _ = self.queries.send(ask);
+    pub(super) fn send(&self, query: CollectorQuery) {
+        // The thread lives as long as `self`.
+        let _ = self.queries.send(query);
     }
 
-    /// Where answers come.
+    /// Returns the channel of answers.
     pub(super) fn answers(&self) -> &Receiver<Answer> {
         &self.answers
     }
 }
 
-/// Tells collectors of routes.
+/// Announces routes to collectors.
 fn announce(network: &Network, remotes: &Remotes, state: &Arc<NetworkState>, ahead: Nanos) -> Answer {
     match network.announce(Arc::clone(state), ahead) {
         Ok(change) => {
@@ -92,23 +92,23 @@ fn announce(network: &Network, remotes: &Remotes, state: &Arc<NetworkState>, ahe
             Answer { input: Input::Announced(change.from), version: Some(change.version) }
         }
         Err(error) => {
-            let input = Input::AnnounceFailed(format!("routes stay as they are: {error}"));
+            let input = Input::AnnounceFailed(format!("routes not changed: {error}"));
             Answer { input, version: None }
         }
     }
 }
 
-/// All traffic there is, as the switches see it where it begins, or wherever it is seen if nobody looks there. Collectors
-/// that do not answer in time are left out.
+/// Returns the rates of all pairs, as seen at their first switch, or at another if that is not monitored. Collectors that do not
+/// reply in time are skipped.
 fn all_flows(collectors: &CollectorList, topology: &Topology) -> Vec<PairRate> {
-    // By pair: whether it was seen where it begins, and how.
+    // By pair: whether it was seen at its first switch, and its rate.
     let mut found: BTreeMap<Pair, (bool, PairRate)> = BTreeMap::new();
     for collector in collectors.all() {
         let Some(Node::Router(router)) = topology.node_named(&collector.description().switch) else {
             continue;
         };
         let mut here: BTreeMap<Pair, PairRate> = BTreeMap::new();
-        let answered = collector.flows(POLL_PATIENCE, |report| {
+        let answered = collector.flows(POLL_TIMEOUT, |report| {
             let Some(known) = report.rate.filter(|known| known.rate.value > 0.0) else { return };
             let Some((pair, address)) = Pair::of(topology, &known.ethernet) else { return };
             let seen = here.entry(pair).or_insert(PairRate { pair, address, rate: BitRate(0) });

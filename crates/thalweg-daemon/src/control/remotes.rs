@@ -1,61 +1,63 @@
-//! Other daemons, whose collectors tell over their HTTP API: what they tell becomes notices as if it were told here.
+//! Other daemons, whose collectors send events over the HTTP API.
 //!
-//! A thread a daemon listens to its events, and goes on after the last one when the connection was lost. What it missed and
-//! what it did not understand is counted as lost. New routes are pushed to all of them (`PUT /v1/topology`) when the collectors here
-//! are told; which takes a token with the scope `write`.
+//! A thread for each daemon subscribes to its events, and resumes after the last one when the connection was lost. Missed and
+//! invalid events are counted as lost. New routes are sent to all daemons (`PUT /v1/topology`) when they are announced to the local
+//! collectors. This requires a token with the scope `write`.
 
 use std::sync::Arc;
 
-use thalweg_api::client::{Client, ClientError, ClientOptions, Heard, Loss};
+use thalweg_api::client::{Client, ClientError, ClientOptions, Loss, StreamItem};
 use thalweg_api::{self as json, BoundKind, Event, EventBody, LinkName};
 use thalweg_measure::collector::{AddressChange, FlowRate, LinkEvent, LinkReport};
 use thalweg_network::NetworkState;
 use thalweg_sketch::{Bound, Estimate};
-use thalweg_wire::{BitRate, EthernetAddresses, FlowKey, MacAddress, Timestamp};
+use thalweg_wire::{BitRate, EthernetAddresses, FlowKey, MacAddress};
 
-use crate::collectors::notices::{Notice, NoticeSender};
+use crate::collectors::control_events::{ControlEvent, ControlEventSender};
 use crate::from_json;
 use crate::lifecycle::Lifecycle;
 
-/// All of them.
+/// All other daemons.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Remotes {
     clients: Vec<Client>,
 }
 
 impl Remotes {
-    /// Reads tokens and certificates; nobody is asked yet.
+    /// Creates the clients: reads tokens and certificates, and sends no request.
     pub(super) fn new(options: &[ClientOptions]) -> Result<Remotes, ClientError> {
         Ok(Remotes { clients: options.iter().map(Client::new).collect::<Result<_, _>>()? })
     }
 
-    /// Whether there are any.
-    pub(super) fn are_there(&self) -> bool {
+    /// Whether other daemons are configured.
+    pub(super) fn are_configured(&self) -> bool {
         !self.clients.is_empty()
     }
 
-    /// Begins to listen. The threads end with the first word after the daemon stops; they hold nothing that needs to be put in
-    /// order.
+    /// Subscribes to all daemons. The threads end with the first event after the daemon stops; they need no cleanup.
     ///
     /// # Errors
-    /// If there is no thread to be had.
-    pub(super) fn listen(&self, lifecycle: &Lifecycle, notice_sender: &NoticeSender) -> std::io::Result<()> {
+    /// If a thread cannot be started.
+    pub(super) fn subscribe(
+        &self,
+        lifecycle: &Lifecycle,
+        event_sender: &ControlEventSender,
+    ) -> std::io::Result<()> {
         for client in &self.clients {
-            let (client, lifecycle, notice_sender) =
-                (client.clone(), lifecycle.clone(), notice_sender.clone());
+            let (client, lifecycle, event_sender) = (client.clone(), lifecycle.clone(), event_sender.clone());
             let mut clock = RemoteClock::default();
-            let listen = move || {
-                client.listen(|heard| {
-                    hear(&client, heard, &notice_sender, &mut clock);
+            let subscribe = move || {
+                client.subscribe(|item| {
+                    handle(&client, item, &event_sender, &mut clock);
                     !lifecycle.is_stopping()
                 });
             };
-            std::thread::Builder::new().name("remote".to_owned()).spawn(listen)?;
+            std::thread::Builder::new().name("remote".to_owned()).spawn(subscribe)?;
         }
         Ok(())
     }
 
-    /// Tells all of a network; nobody is waited for.
+    /// Sends a network to all daemons. Does not wait.
     pub(super) fn push(&self, state: &NetworkState) {
         let body: Arc<str> = state.to_json().into();
         for client in &self.clients {
@@ -71,69 +73,68 @@ impl Remotes {
     }
 }
 
-/// Whether a daemon's packets go by the clock of its machine is seen by its first event: then it is told later than it
-/// happened.
+/// Detects by the first event whether a daemon's packets have its machine's clock: `emitted` is then later than the packet time.
 #[derive(Debug, Default)]
 struct RemoteClock {
     is_known: bool,
 }
 
-fn hear(client: &Client, heard: Heard, notice_sender: &NoticeSender, clock: &mut RemoteClock) {
-    match heard {
-        Heard::Subscribed => tracing::info!(daemon = client.base(), "subscribed"),
-        Heard::Unsubscribed { error, retry_in } => {
+fn handle(client: &Client, item: StreamItem, event_sender: &ControlEventSender, clock: &mut RemoteClock) {
+    match item {
+        StreamItem::Connected => tracing::info!(daemon = client.base(), "subscribed"),
+        StreamItem::Disconnected { error, retry_in } => {
             tracing::warn!(daemon = client.base(), %error, ?retry_in, "subscription failed");
         }
-        Heard::Lost(loss) => {
+        StreamItem::Lost(loss) => {
             let count = match loss {
-                Loss::TooSlow(count) | Loss::NotUnderstood(count) => count,
-                Loss::OtherRun => 1,
+                Loss::Overwritten(count) | Loss::Invalid(count) => count,
+                Loss::Restarted => 1,
             };
-            notice_sender.lose(count);
+            event_sender.note_lost(count);
         }
-        Heard::Event(event) => {
-            if !std::mem::replace(&mut clock.is_known, true) && event.emitted == event.moment {
-                notice_sender.hear(Notice::PacketTime);
+        StreamItem::Event(event) => {
+            if !std::mem::replace(&mut clock.is_known, true) && event.emitted == event.time {
+                event_sender.send(ControlEvent::PacketTime);
             }
-            match notice(&event) {
-                Ok(Some(notice)) => notice_sender.hear(notice),
+            match control_event(&event) {
+                Ok(Some(control_event)) => event_sender.send(control_event),
                 Ok(None) => {}
-                Err(InvalidEvent) => notice_sender.lose(1),
+                Err(InvalidEvent) => event_sender.note_lost(1),
             }
         }
     }
 }
 
-/// An event has the form of one, and says what makes no sense.
+/// An event is well-formed but has invalid values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct InvalidEvent;
 
-/// What an event is to the controller; `None` for nothing.
-fn notice(event: &Event) -> Result<Option<Notice>, InvalidEvent> {
-    let time = Timestamp(event.moment.time_ns);
-    let notice = match &event.body {
+/// Converts an event for the controller; `None` if it is not relevant.
+fn control_event(event: &Event) -> Result<Option<ControlEvent>, InvalidEvent> {
+    let time = event.time.0;
+    let control_event = match &event.body {
         EventBody::Link {
             link,
             crossing,
             threshold,
             rule,
             capacity_bps,
-            rate_bps,
+            rate,
             smoothed_bps,
             utilisation,
-            version,
+            topology_version,
             flows,
-            flows_left_out,
+            omitted_flows,
         } => {
             let name: LinkName = link.parse().map_err(|_| InvalidEvent)?;
             let flows: Vec<FlowRate> = flows.iter().map(flow_rate).collect::<Result<_, _>>()?;
             let report = LinkReport {
                 side: from_json::side(&name),
                 capacity: BitRate(*capacity_bps),
-                rate: estimate(rate_bps),
+                rate: estimate(rate)?,
                 smoothed: *smoothed_bps,
                 utilisation: *utilisation,
-                flows: flows.len() as u32 + flows_left_out,
+                flows: flows.len() as u32 + omitted_flows,
                 changed: time,
             };
             let event_of_link = LinkEvent {
@@ -141,46 +142,44 @@ fn notice(event: &Event) -> Result<Option<Notice>, InvalidEvent> {
                 link: report,
                 rule: *rule,
                 threshold: *threshold,
-                version: *version,
+                version: *topology_version,
                 time,
                 flows,
-                flows_left_out: *flows_left_out,
+                flows_left_out: *omitted_flows,
             };
-            Notice::of_link(event.switch.as_str().into(), event_of_link)
+            ControlEvent::of_link(event.switch.as_str().into(), event_of_link)
         }
-        EventBody::AddressChange { key, from, to, source, .. } => {
-            let (key, source) = (flow_key(key)?, mac(source)?);
+        EventBody::AddressChange { key, previous_dst_mac, dst_mac, src_mac, .. } => {
+            let (key, source) = (flow_key(key)?, mac(src_mac)?);
             let addresses = |destination| Ok(EthernetAddresses { destination: mac(destination)?, source });
-            let change = AddressChange { key, from: addresses(from)?, to: addresses(to)?, time };
-            Some(Notice::Address(event.switch.as_str().into(), change))
+            let (from, to) = (addresses(previous_dst_mac)?, addresses(dst_mac)?);
+            let change = AddressChange { key, from, to, time };
+            Some(ControlEvent::Address(event.switch.as_str().into(), change))
         }
         _ => None,
     };
-    Ok(notice)
+    Ok(control_event)
 }
 
 fn flow_rate(flow: &json::FlowRate) -> Result<FlowRate, InvalidEvent> {
     Ok(FlowRate {
         key: flow_key(&flow.key)?,
-        ethernet: EthernetAddresses {
-            destination: mac(&flow.destination_mac)?,
-            source: mac(&flow.source_mac)?,
-        },
-        rate: estimate(&flow.rate_bps),
+        ethernet: EthernetAddresses { destination: mac(&flow.dst_mac)?, source: mac(&flow.src_mac)? },
+        rate: estimate(&flow.rate)?,
         basis: from_json::basis(flow.basis),
-        span: (Timestamp(flow.span.start.time_ns), Timestamp(flow.span.end.time_ns)),
+        span: (flow.span.start.0, flow.span.end.0),
     })
 }
 
-fn estimate(rate: &json::Rate) -> Estimate {
-    let bound = match (rate.bound, rate.lower, rate.confidence) {
+fn estimate(rate: &json::Rate) -> Result<Estimate, InvalidEvent> {
+    let bound = match (rate.bounds, rate.rate_lower_bps, rate.confidence) {
         (BoundKind::Interval | BoundKind::LowerBound, Some(lower), Some(confidence)) => {
-            Bound::Interval { lower, upper: rate.upper.unwrap_or(f64::INFINITY), confidence }
+            Bound::Interval { lower, upper: rate.rate_upper_bps.unwrap_or(f64::INFINITY), confidence }
         }
         (BoundKind::NotConverged, ..) => Bound::NotConverged,
         _ => Bound::Unknown,
     };
-    Estimate { value: rate.value, bound }
+    Ok(Estimate { value: rate.rate_bps.ok_or(InvalidEvent)?, bound })
 }
 
 fn mac(text: &str) -> Result<MacAddress, InvalidEvent> {
@@ -196,14 +195,15 @@ mod tests {
     use thalweg_measure::collector::{Crossing, LinkDirection, PortDirection};
     use thalweg_measure::rates::Basis;
     use thalweg_network::PortIndex;
+    use thalweg_wire::Timestamp;
 
     use super::*;
     use crate::api::convert;
     use crate::event::EventKind;
     use crate::hub::{Delivery, Hub};
 
-    /// What a daemon would tell, over JSON and back.
-    fn told_and_heard(kind: EventKind) -> Result<Option<Notice>, InvalidEvent> {
+    /// Converts an event to JSON and back.
+    fn round_trip(kind: EventKind) -> Result<Option<ControlEvent>, InvalidEvent> {
         let event = crate::event::Event {
             collector: "leaf0".into(),
             switch: "leaf0".into(),
@@ -214,9 +214,9 @@ mod tests {
         let hub = Hub::default();
         let mut subscriber = hub.subscribe(None);
         hub.publish(event);
-        let Some(Delivery::Event(published)) = subscriber.next_delivery(&hub) else { panic!("it was told") };
-        let told = serde_json::to_string(&convert::event(&published)).unwrap();
-        notice(&serde_json::from_str(&told).unwrap())
+        let Some(Delivery::Event(published)) = subscriber.next_delivery(&hub) else { panic!("no event") };
+        let round_tripped = serde_json::to_string(&convert::event(&published)).unwrap();
+        control_event(&serde_json::from_str(&round_tripped).unwrap())
     }
 
     fn link_event(crossing: Crossing, upper: f64) -> LinkEvent {
@@ -245,21 +245,21 @@ mod tests {
     }
 
     #[test]
-    fn what_a_collector_tells_far_away_is_what_it_would_tell_here() {
+    fn remote_events_equal_local_ones() {
         for upper in [5e9, f64::INFINITY] {
             let event = link_event(Crossing::Remains, upper);
-            match told_and_heard(EventKind::Link(event.clone())).unwrap() {
-                Some(Notice::Link(switch, heard)) => assert_eq!((&*switch, heard), ("leaf0", event)),
+            match round_trip(EventKind::Link(event.clone())).unwrap() {
+                Some(ControlEvent::Link(switch, item)) => assert_eq!((&*switch, item), ("leaf0", event)),
                 other => panic!("{other:?}"),
             }
         }
         let recovered = EventKind::Link(link_event(Crossing::Downwards, 5e9));
-        assert!(told_and_heard(recovered).unwrap().is_none(), "which is nothing to the controller");
+        assert!(round_trip(recovered).unwrap().is_none(), "not relevant for the controller");
         let FlowRate { key, ethernet, .. } = link_event(Crossing::Upwards, 5e9).flows[0];
         let to = EthernetAddresses { destination: MacAddress([2, 0, 0, 0, 1, 1]), ..ethernet };
         let change = AddressChange { key, from: ethernet, to, time: Timestamp(5) };
-        match told_and_heard(EventKind::AddressChange(change)).unwrap() {
-            Some(Notice::Address(switch, heard)) => assert_eq!((&*switch, heard), ("leaf0", change)),
+        match round_trip(EventKind::AddressChange(change)).unwrap() {
+            Some(ControlEvent::Address(switch, item)) => assert_eq!((&*switch, item), ("leaf0", change)),
             other => panic!("{other:?}"),
         }
     }

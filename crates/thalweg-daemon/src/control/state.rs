@@ -1,7 +1,6 @@
-//! What the controller knows and has done, for whoever asks; and what people may tell it.
+//! The state of the controller, and requests of users: pins and freezing.
 //!
-//! One lock, held for as long as it takes to decide about one event, or to copy what is asked for; never while anything
-//! is sent.
+//! One lock protects it, held while one event is processed or a report is copied, and never while anything is sent.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -26,114 +25,114 @@ use super::clock::Clock;
 use super::names::Names;
 use crate::config::{ActuatorConfig, ControlConfig};
 
-/// Pairs and addresses by which packets did not arrive that are kept.
-const ASTRAY_KEPT: usize = 64;
+/// Maximum number of broken paths to keep.
+const MAX_BROKEN_PATHS: usize = 64;
 
-/// How long a user waits at most until what they want is under way.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// Maximum wait of a user's request for its commands to be carried out.
+const REQUEST_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// What the controller knows and has done.
+/// The state of the controller.
 pub struct ControlState {
     work: Mutex<Work>,
-    /// Told when commands have been carried out.
+    /// Notified when commands have been carried out.
     carried_out: Condvar,
     /// Wakes the driver.
     wake: Sender<()>,
 }
 
-/// The control loop, and what is kept beside it.
+/// The control loop and its data, under one lock.
 pub(super) struct Work {
     pub(super) control: ControlLoop,
     pub(super) clock: Clock,
     pub(super) names: Arc<Names>,
-    /// How switches do, if they are told by OpenFlow.
+    /// The state of OpenFlow switches; `None` for other actuators.
     pub(super) switches: Option<SwitchesReport>,
-    /// How often hosts were told again.
+    /// Number of ARP refreshes of hosts.
     pub(super) refreshed: u64,
-    /// Pairs and addresses by which packets did not arrive: the latest, [`ASTRAY_KEPT`] at most.
-    astray: VecDeque<(Pair, u8)>,
-    /// What users wanted so far, and how much of it has been carried out.
+    /// The latest broken paths, at most [`MAX_BROKEN_PATHS`]: a pair, and the address whose packets do not arrive.
+    broken_paths: VecDeque<(Pair, u8)>,
+    /// Numbers of requests of users: received, and carried out.
     requests: [u64; 2],
 }
 
-/// How the controller does.
+/// The state of the controller at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ControlReport {
-    /// The time that it goes by.
+    /// The controller's clock.
     pub now: Timestamp,
-    /// Whether the routes are there.
+    /// Whether routes are installed.
     pub has_routes: bool,
-    /// Whether it only watches.
+    /// Whether it is frozen.
     pub is_frozen: bool,
-    /// Addresses of a host.
+    /// Number of addresses per host.
     pub addresses: u8,
-    /// What it has done.
+    /// Counters of decisions and actions.
     pub counters: ControllerCounters,
-    /// What it has done to routes.
+    /// Counters of routes.
     pub routes: RouteCounters,
-    /// How often hosts were told again of what they would forget.
+    /// Number of ARP refreshes of hosts.
     pub refreshed: u64,
-    /// Pairs and addresses by which packets set out and did not arrive, the latest last.
-    pub astray: Vec<(Pair, u8)>,
-    /// What is pinned to which address.
+    /// Broken paths, the latest last: a pair, and the address whose packets do not arrive.
+    pub broken_paths: Vec<(Pair, u8)>,
+    /// Pinned pairs and their addresses.
     pub pins: Vec<(Pair, u8)>,
-    /// Hosts that take no notice, and of how many actions in a row.
+    /// Unresponsive hosts, and how many actions in a row they ignored.
     pub unresponsive: Vec<(EndpointId, u32)>,
-    /// How switches do, if they are told by OpenFlow.
+    /// The state of OpenFlow switches; `None` for other actuators.
     pub switches: Option<SwitchesReport>,
-    /// What numbers are called.
+    /// Names of hosts and links.
     pub names: Arc<Names>,
 }
 
-/// The ways from one host to another.
+/// The paths from one host to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathsReport {
-    /// From whom to whom.
+    /// Source and destination.
     pub pair: Pair,
-    /// The address that it is pinned to, if it is.
+    /// The pinned address, if any.
     pub pinned: Option<u8>,
-    /// Those that arrive, by address.
-    pub ways: Vec<Way>,
-    /// What numbers are called.
+    /// Working paths, by address.
+    pub paths: Vec<PathInfo>,
+    /// Names of hosts and links.
     pub names: Arc<Names>,
 }
 
-/// The way of packets that are sent to an address.
+/// The path of packets to one address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Way {
-    /// Which of the destination's addresses.
+pub struct PathInfo {
+    /// Number of the destination's address.
     pub address: u8,
-    /// The same as packets have it.
+    /// The MAC address.
     pub mac: MacAddress,
-    /// The links out of the switches on the way, in order.
+    /// The links out of the switches on the path, in order.
     pub links: Vec<LinkNumber>,
-    /// The least of what these can carry.
+    /// The smallest capacity of these links.
     pub capacity: BitRate,
 }
 
-/// Why the controller does not do what it was told.
+/// Why a request of a user is refused.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ControlError {
-    /// There is no such host.
-    #[error("there is no host {0:?} in the network")]
+    /// The network has no such host.
+    #[error("no host {0:?} in the network")]
     NoHost(String),
-    /// Both ends are the same.
-    #[error("{0} sends nothing to itself")]
+    /// Source and destination are the same.
+    #[error("source and destination are both {0}")]
     SameHost(String),
-    /// The address leads nowhere.
-    #[error("address {address} does not lead from {source_name} to {destination}: there are 0 to {highest}")]
-    NoWay {
+    /// The address has no path.
+    #[error("no path from {source_name} to {destination} by address {address}: addresses are 0 to {highest}")]
+    NoPath {
         /// The source.
         source_name: String,
         /// The destination.
         destination: String,
         /// The address.
         address: u8,
-        /// The highest that there is.
+        /// The highest address.
         highest: u8,
     },
-    /// It was not pinned.
+    /// The pair is not pinned.
     #[error("{source_name} > {destination} is not pinned")]
     NotPinned {
         /// The source.
@@ -144,52 +143,56 @@ pub enum ControlError {
 }
 
 impl ControlState {
-    /// A control loop as configured, over this network, which reads back what switches have so often, if they can say; and what
-    /// wakes its driver.
+    /// Creates a control loop for a network. It reads rules back at `read_back_interval`, if set. Also returns the channel that wakes
+    /// its driver.
     ///
     /// # Errors
-    /// If the network can have no routes as configured.
+    /// If routes cannot be computed for the network.
     pub(super) fn new(
         config: &ControlConfig,
-        reads_back: Option<Nanos>,
+        read_back_interval: Option<Nanos>,
         network: &Arc<NetworkState>,
         clock: Clock,
     ) -> Result<(ControlState, Receiver<()>), StateError> {
-        let control =
-            ControlLoop::new(options(config, reads_back), network, config.decider.decider(), clock.now())?;
+        let control = ControlLoop::new(
+            options(config, read_back_interval),
+            network,
+            config.decider.decider(),
+            clock.now(),
+        )?;
         let names = Arc::new(Names::of(control.controller().paths()));
-        let (wake, woken) = bounded(1);
-        let (astray, requests) = (VecDeque::new(), [0; 2]);
-        let work = Work { control, clock, names, switches: None, refreshed: 0, astray, requests };
+        let (wake, wakeups) = bounded(1);
+        let (broken_paths, requests) = (VecDeque::new(), [0; 2]);
+        let work = Work { control, clock, names, switches: None, refreshed: 0, broken_paths, requests };
         let work = Mutex::new(work);
-        Ok((ControlState { work, carried_out: Condvar::new(), wake }, woken))
+        Ok((ControlState { work, carried_out: Condvar::new(), wake }, wakeups))
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Work> {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next command; if there is none, all that users wanted is under way.
+    /// Returns the next command. If there is none, all requests of users have been carried out.
     pub(super) fn next_command(&self) -> Option<Command> {
         let mut work = self.lock();
         let command = work.control.next_command();
-        let [wanted, done] = work.requests;
-        if command.is_none() && done < wanted {
-            work.requests = [wanted; 2];
+        let [received, done] = work.requests;
+        if command.is_none() && done < received {
+            work.requests = [received; 2];
             self.carried_out.notify_all();
         }
         command
     }
 
-    /// Tells the loop what a user wants, and waits until that is under way, though not for long. The lock is not held
+    /// Passes a user's request to the loop, and waits at most [`REQUEST_TIMEOUT`] until it is carried out. The lock is released
     /// meanwhile.
     fn request(&self, mut work: MutexGuard<'_, Work>, input: Input) {
-        work.tell(input);
+        work.apply(input);
         work.requests[0] += 1;
         let request = work.requests[0];
-        // It is being woken already if there is no room.
+        // If the channel is full, the driver wakes already.
         let _ = self.wake.try_send(());
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + REQUEST_TIMEOUT;
         while work.requests[1] < request {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -200,7 +203,7 @@ impl ControlState {
         }
     }
 
-    /// How the controller does.
+    /// Returns the state of the controller.
     pub fn report(&self) -> ControlReport {
         let work = self.lock();
         let controller = work.control.controller();
@@ -212,7 +215,7 @@ impl ControlState {
             counters: controller.counters(),
             routes: work.control.route_counters(),
             refreshed: work.refreshed,
-            astray: work.astray.iter().copied().collect(),
+            broken_paths: work.broken_paths.iter().copied().collect(),
             pins: controller.pins().collect(),
             unresponsive: controller.unresponsive().collect(),
             switches: work.switches,
@@ -220,7 +223,7 @@ impl ControlState {
         }
     }
 
-    /// The last `count` decisions, the latest first, and what numbers in them are called.
+    /// Returns the last `count` decisions, latest first, and the names in them.
     pub fn decisions(&self, count: usize) -> (Vec<Decision>, Arc<Names>) {
         let work = self.lock();
         let decisions = work.control.controller().decisions();
@@ -230,17 +233,17 @@ impl ControlState {
         (last, Arc::clone(&work.names))
     }
 
-    /// The last `count` actions, the latest first, and what numbers in them are called.
+    /// Returns the last `count` actions, latest first, and the names in them.
     pub fn actions(&self, count: usize) -> (Vec<ActionReport>, Arc<Names>) {
         let work = self.lock();
         (work.control.actions().rev().take(count).cloned().collect(), Arc::clone(&work.names))
     }
 
-    /// The ways from one host to another, by address.
+    /// Returns the paths from one host to another, by address.
     ///
     /// # Errors
-    /// If there are no such hosts.
-    pub fn ways(&self, source: &str, destination: &str) -> Result<PathsReport, ControlError> {
+    /// If a host is unknown, or both are the same.
+    pub fn paths(&self, source: &str, destination: &str) -> Result<PathsReport, ControlError> {
         let work = self.lock();
         let pair = work.pair(source, destination)?;
         let pinned =
@@ -248,24 +251,24 @@ impl ControlState {
         let mut paths = work.control.controller().paths().clone();
         let names = Arc::clone(&work.names);
         drop(work);
-        let ways = (0..paths.addresses()).filter_map(|address| {
+        let paths = (0..paths.addresses()).filter_map(|address| {
             let links = paths.of(pair, address)?.to_vec();
             let capacity = links.iter().map(|&link| paths.capacity(link)).min()?;
-            Some(Way { address, mac: paths.topology().mac(pair.destination, address), links, capacity })
+            Some(PathInfo { address, mac: paths.topology().mac(pair.destination, address), links, capacity })
         });
-        Ok(PathsReport { pair, pinned, ways: ways.collect(), names })
+        Ok(PathsReport { pair, pinned, paths: paths.collect(), names })
     }
 
-    /// Sends everything from one host to another to this address, and leaves it there.
+    /// Pins all flows of a pair of hosts to an address.
     ///
     /// # Errors
-    /// If there are no such hosts, or the address does not lead there.
+    /// If a host is unknown, both are the same, or the address has no path.
     pub fn pin(&self, source: &str, destination: &str, address: u8) -> Result<(), ControlError> {
         let work = self.lock();
         let pair = work.pair(source, destination)?;
         let mut paths = work.control.controller().paths().clone();
         if paths.of(pair, address).is_none() {
-            return Err(ControlError::NoWay {
+            return Err(ControlError::NoPath {
                 source_name: source.to_owned(),
                 destination: destination.to_owned(),
                 address,
@@ -276,10 +279,10 @@ impl ControlState {
         Ok(())
     }
 
-    /// Lets it go again.
+    /// Unpins a pair of hosts.
     ///
     /// # Errors
-    /// If there are no such hosts, or it was not pinned.
+    /// If a host is unknown, both are the same, or the pair is not pinned.
     pub fn unpin(&self, source: &str, destination: &str) -> Result<(), ControlError> {
         let mut work = self.lock();
         let pair = work.pair(source, destination)?;
@@ -287,13 +290,13 @@ impl ControlState {
             let (source_name, destination) = (source.to_owned(), destination.to_owned());
             return Err(ControlError::NotPinned { source_name, destination });
         }
-        work.tell(Input::Unpin(pair));
+        work.apply(Input::Unpin(pair));
         Ok(())
     }
 
-    /// Has it only watch, or steer again.
+    /// Freezes or resumes the controller. A frozen controller decides but does not reroute.
     pub fn freeze(&self, is_frozen: bool) {
-        self.lock().tell(Input::Freeze(is_frozen));
+        self.lock().apply(Input::Freeze(is_frozen));
     }
 }
 
@@ -304,8 +307,8 @@ impl fmt::Debug for ControlState {
 }
 
 impl Work {
-    /// Tells the loop something, now. What follows from it is for the driver to carry out, a tick later at most.
-    pub(super) fn tell(&mut self, input: Input) {
+    /// Passes an input to the loop. The driver carries out the resulting commands within a tick.
+    pub(super) fn apply(&mut self, input: Input) {
         let before = Arc::clone(self.control.state());
         self.control.handle(self.clock.now(), input);
         if !Arc::ptr_eq(&before, self.control.state()) {
@@ -313,11 +316,11 @@ impl Work {
         }
     }
 
-    /// Keeps what went astray.
-    pub(super) fn keep_astray(&mut self, astray: &[(Pair, u8)]) {
-        self.astray.extend(astray);
-        let surplus = self.astray.len().saturating_sub(ASTRAY_KEPT);
-        self.astray.drain(..surplus);
+    /// Records broken paths.
+    pub(super) fn record_broken_paths(&mut self, broken_paths: &[(Pair, u8)]) {
+        self.broken_paths.extend(broken_paths);
+        let surplus = self.broken_paths.len().saturating_sub(MAX_BROKEN_PATHS);
+        self.broken_paths.drain(..surplus);
     }
 
     fn pair(&self, source: &str, destination: &str) -> Result<Pair, ControlError> {
@@ -333,16 +336,16 @@ impl Work {
     }
 }
 
-/// What the loop is to do.
-fn options(config: &ControlConfig, reads_back: Option<Nanos>) -> ControlOptions {
-    let installation = match (config.actuator.sets_routes(), reads_back) {
+/// Returns the options of the control loop.
+fn options(config: &ControlConfig, read_back_interval: Option<Nanos>) -> ControlOptions {
+    let installation = match (config.actuator.installs_routes(), read_back_interval) {
         (true, _) => Installation::Tables,
         (false, Some(interval)) => Installation::Reconcile { interval: Some(interval) },
         (false, None) => Installation::Never,
     };
     let routes = RouteOptions {
         trees: Some(config.trees),
-        // In the emulator packets keep their address to the end.
+        // The emulator does not rewrite addresses at the last switch.
         writes_back: config.actuator != ActuatorConfig::Emulated,
         settle: config.settle_routes,
         installation,

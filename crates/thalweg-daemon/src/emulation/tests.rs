@@ -17,7 +17,7 @@ fn emulation(pace: f64) -> Emulation {
     })
 }
 
-/// Reads a port to its end; gives the times of frames, the clock after each batch, and the addresses seen.
+/// Reads a port to its end. Returns the times and destination addresses of frames; passes the clock after each batch to `each`.
 fn read(port: &mut EmulatedPort, mut each: impl FnMut(Timestamp)) -> (Vec<Timestamp>, Vec<u8>) {
     let clock = port.clock();
     let (mut times, mut addresses) = (Vec::new(), Vec::new());
@@ -25,7 +25,7 @@ fn read(port: &mut EmulatedPort, mut each: impl FnMut(Timestamp)) -> (Vec<Timest
         for frame in batch.iter() {
             times.push(frame.time);
             let packet = Parser::default().parse(&frame).unwrap();
-            // The fourth byte of our addresses is which of an endpoint's it is.
+            // The fourth byte of a MAC address is the number of the endpoint's address.
             addresses.push(packet.ethernet.destination.0[3]);
         }
         each(clock());
@@ -34,16 +34,16 @@ fn read(port: &mut EmulatedPort, mut each: impl FnMut(Timestamp)) -> (Vec<Timest
 }
 
 #[test]
-fn it_keeps_its_pace_and_its_ports_have_all_until_it_ends() {
+fn the_emulation_keeps_its_pace_and_delivers_all_frames() {
     let emulation = emulation(0.1);
     let mut port = emulation.port("tor0").unwrap();
     assert!(emulation.port("tor1").is_none());
-    let begun = Instant::now();
+    let start = Instant::now();
     let thread = emulation.start().unwrap();
     let mut clocks = Vec::new();
     let (times, _) = read(&mut port, |clock| clocks.push(clock));
     thread.join().unwrap();
-    assert!(begun.elapsed() >= Duration::from_millis(190), "20 ms take 200 ms: {:?}", begun.elapsed());
+    assert!(start.elapsed() >= Duration::from_millis(190), "20 ms take 200 ms: {:?}", start.elapsed());
     assert!(times.is_sorted() && times.len() > 1_000, "{}", times.len());
     assert!(clocks.is_sorted());
     assert!(emulation.now() >= Timestamp(20_000_000), "{}", emulation.now());
@@ -52,27 +52,27 @@ fn it_keeps_its_pace_and_its_ports_have_all_until_it_ends() {
 }
 
 #[test]
-fn a_host_takes_another_address_when_told_and_is_seen_with_it() {
+fn a_command_changes_the_address_that_a_host_uses() {
     let emulation = emulation(0.05);
     let mut port = emulation.port("tor0").unwrap();
     let thread = emulation.start().unwrap();
-    let order = Order::Address { source: EndpointId(0), destination: EndpointId(1), address: 5 };
-    let mut order = Some(order);
+    let command = EmulationCommand::Address { source: EndpointId(0), destination: EndpointId(1), address: 5 };
+    let mut command = Some(command);
     let (_, addresses) = read(&mut port, |clock| {
         if clock > Timestamp(5_000_000)
-            && let Some(order) = order.take()
+            && let Some(command) = command.take()
         {
-            emulation.order(order).unwrap();
+            emulation.send(command).unwrap();
         }
     });
     thread.join().unwrap();
-    let first = addresses.iter().position(|&address| address == 5).expect("it was told");
-    assert!(first > 100, "not before");
-    assert!(addresses.len() - first > 100, "from then on");
+    let first = addresses.iter().position(|&address| address == 5).expect("the command was carried out");
+    assert!(first > 100, "not before the command");
+    assert!(addresses.len() - first > 100, "for the rest of the run");
 }
 
 #[test]
-fn what_nobody_reads_is_lost_and_counted() {
+fn unread_frames_are_counted_as_lost() {
     let emulation = emulation(0.02);
     let mut port = emulation.port("tor0").unwrap();
     emulation.start().unwrap().join().unwrap();
@@ -83,7 +83,7 @@ fn what_nobody_reads_is_lost_and_counted() {
 }
 
 #[test]
-fn a_star_stands_for_a_collector_at_each_monitor_port() {
+fn a_star_creates_a_collector_for_each_monitor_port() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("e.toml"), EXPERIMENT).unwrap();
     let parse = |rest: &str| {
@@ -93,18 +93,18 @@ fn a_star_stands_for_a_collector_at_each_monitor_port() {
     let config = parse("[control]\ndecider = \"first_fit\"\nactuator = \"emulated\"\n").unwrap();
     let [collector] = &config.collectors[..] else { panic!("one") };
     assert_eq!((&*collector.name, &*collector.switch), ("tor0", "tor0"));
-    assert!(collector.monitor.is_some(), "what the experiment says of it");
+    assert!(collector.monitor.is_some(), "from the experiment");
     let control = config.control.unwrap();
     assert_eq!((control.decider.name(), control.actuator.name()), ("first_fit", "emulated"));
     for (rest, expected) in [
         (
             "switch = \"tor1\"\n",
-            "t.toml:5: switch: the experiment of [emulate] has no [[mirror]] of router \"tor1\"",
+            "t.toml:5: switch: no [[mirror]] of router \"tor1\" in the experiment of [emulate]",
         ),
-        ("speed = 2\n", "t.toml:5: speed: it says nothing of a monitor port of [emulate]"),
+        ("speed = 2\n", "t.toml:5: speed: has no effect on a monitor port of [emulate]"),
         (
             "[[collector]]\nname = \"again\"\nswitch = \"tor0\"\n",
-            "t.toml:7: switch: another collector reads the monitor port of tor0",
+            "t.toml:7: switch: another collector already reads the monitor port of tor0",
         ),
         ("[network]\ntopology = \"e.toml\"\n", ""),
         (
@@ -113,7 +113,7 @@ fn a_star_stands_for_a_collector_at_each_monitor_port() {
         ),
         (
             "[control]\ndecider = \"static\"\nrefresh = \"1s\"\n",
-            "t.toml:7: refresh: it goes with arp, not with log",
+            "t.toml:7: refresh: requires actuator arp, not log",
         ),
     ] {
         let message = parse(rest).unwrap_err().to_string();
@@ -121,5 +121,5 @@ fn a_star_stands_for_a_collector_at_each_monitor_port() {
     }
     let without = "[[collector]]\nname = \"a\"\nfile = \"f\"\n[control]\ndecider = \"greedy\"\n";
     let message = Config::parse(without, "t.toml", Path::new("/")).unwrap_err().to_string();
-    assert_eq!(message, "t.toml:5: decider: it needs a topology: [network], or [emulate]");
+    assert_eq!(message, "t.toml:5: decider: requires a topology: set network.topology, or [emulate]");
 }

@@ -18,7 +18,7 @@ fn event(number: u64) -> Event {
     }
 }
 
-/// What it can read now: `5` for an event, `-3` for three that were lost.
+/// Returns all items that can be read now: `5` for event 5, `-3` for three lost events.
 fn read(subscriber: &mut Subscriber, hub: &Hub) -> Vec<i64> {
     std::iter::from_fn(|| subscriber.next_delivery(hub))
         .map(|delivery| match delivery {
@@ -32,7 +32,7 @@ fn read(subscriber: &mut Subscriber, hub: &Hub) -> Vec<i64> {
 }
 
 #[test]
-fn a_subscriber_reads_what_comes_after_it_subscribed_in_order_and_once() {
+fn a_subscriber_reads_later_events_in_order_and_once() {
     let hub = Hub::new(8);
     hub.publish(event(1));
     let mut subscriber = hub.subscribe(None);
@@ -49,14 +49,14 @@ fn a_subscriber_resumes_after_a_number() {
     (1..=5).for_each(|id| assert_eq!(hub.publish(event(id)), id));
     assert_eq!(read(&mut hub.subscribe(Some(2)), &hub), [3, 4, 5]);
     assert!(read(&mut hub.subscribe(Some(5)), &hub).is_empty());
-    // A number that was never given counts as the last.
+    // A number that does not exist yet counts as the last.
     let mut ahead = hub.subscribe(Some(99));
     hub.publish(event(6));
     assert_eq!(read(&mut ahead, &hub), [6]);
 }
 
 #[test]
-fn who_falls_behind_is_told_how_much_it_lost_and_goes_on_with_the_oldest_left() {
+fn a_slow_subscriber_learns_its_losses_and_continues_with_the_oldest() {
     let hub = Hub::new(4);
     let (mut slow, mut quick) = (hub.subscribe(None), hub.subscribe(None));
     for id in 1..=10 {
@@ -69,7 +69,7 @@ fn who_falls_behind_is_told_how_much_it_lost_and_goes_on_with_the_oldest_left() 
 }
 
 #[test]
-fn a_thousand_subscribers_that_never_read_keep_no_event_alive() {
+fn idle_subscribers_keep_no_event_alive() {
     let hub = Hub::new(4);
     let mut subscribers: Vec<_> = (0..1_000).map(|_| hub.subscribe(None)).collect();
     let first = {
@@ -87,7 +87,7 @@ fn a_thousand_subscribers_that_never_read_keep_no_event_alive() {
 }
 
 #[test]
-fn threads_publish_at_once_and_no_number_is_missing_or_given_twice() {
+fn concurrent_publishers_number_events_without_gaps() {
     const THREADS: u64 = 4;
     const EACH: u64 = 5_000;
     let hub = Arc::new(Hub::new(64));
@@ -127,10 +127,10 @@ fn threads_publish_at_once_and_no_number_is_missing_or_given_twice() {
 }
 
 #[test]
-fn a_newer_event_is_not_replaced_by_an_older_one_that_comes_late() {
+fn a_late_store_does_not_replace_a_newer_event() {
     let hub = Hub::new(2);
     let published = |id| Arc::new(Published { id, event: event(id), text: OnceLock::new() });
-    hub.numbered.store(3, Ordering::SeqCst);
+    hub.last_id.store(3, Ordering::SeqCst);
     hub.store(published(3));
     hub.store(published(1));
     hub.store(published(2));
@@ -138,22 +138,22 @@ fn a_newer_event_is_not_replaced_by_an_older_one_that_comes_late() {
 }
 
 #[test]
-fn the_bell_rings_once_for_who_sleeps_and_not_for_who_does_not() {
+fn only_a_sleeping_receiver_is_woken_and_once() {
     let hub = Hub::new(4);
-    let mut bell = hub.listen().unwrap();
+    let mut bell = hub.wakeup_receiver().unwrap();
     let mut rung = || bell.read(&mut [0; 8]).unwrap_or(0);
     hub.publish(event(1));
     assert_eq!(rung(), 0, "nobody sleeps");
-    assert!(!hub.will_sleep(0), "there is an event to read");
-    assert!(hub.will_sleep(hub.stored()));
+    assert!(!hub.prepare_sleep(0), "there is an event to read");
+    assert!(hub.prepare_sleep(hub.store_count()));
     hub.publish(event(2));
     hub.publish(event(3));
     assert_eq!(rung(), 1);
-    assert!(matches!(hub.listen(), Err(WakeupError::Taken)));
+    assert!(matches!(hub.wakeup_receiver(), Err(WakeupError::AlreadyTaken)));
 }
 
 #[test]
-fn the_text_of_an_event_is_written_once() {
+fn the_text_of_an_event_is_encoded_once() {
     let hub = Hub::new(4);
     hub.publish(event(1));
     let mut texts = Vec::new();

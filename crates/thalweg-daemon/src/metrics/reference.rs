@@ -1,4 +1,4 @@
-//! `docs/reference/metrics.md`, from the table.
+//! Generates `docs/reference/metrics.md` from the table.
 
 use std::fmt::Write;
 
@@ -9,23 +9,25 @@ const INTRODUCTION: &str = "\
 
 <!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it reference -->
 
-What `thalweg serve` says at `/metrics`, in Prometheus' text format. How to scrape it, and a dashboard to begin with:
-[the API](../guides/api.md#metrics).
+Metrics of `thalweg serve` at `/metrics`, in the Prometheus text format. [API guide](../guides/api.md#metrics): how to
+scrape them, and a Grafana dashboard.
 
-Counters begin at zero when the daemon is started, and never fall while it runs: a collector that fails, or is changed by
-a reload, goes on counting where it was. Only one that a reload takes out of the file is forgotten. `collector` is the collector's name. A link is told apart by `switch`, `port` (`p0`, `p1`, ...) and `way`
-(`in` to the switch, `out` of it).
+Counters start at zero when the daemon starts. A collector that fails, or that a reload changes, keeps its counters. A
+collector that a reload removes loses them.
+
+`collector` is the collector's name. `switch`, `port` (`p0`, `p1`, ...) and `direction` (`in` to the switch, `out` of it)
+identify a link direction.
 
 | metric | type | labels | meaning |
 |---|---|---|---|
 ";
 
-/// The page.
+/// Returns the reference page.
 pub fn reference() -> String {
     INTRODUCTION.to_owned() + &rows(METRICS)
 }
 
-/// Rows of a table of metrics: name, type, labels, meaning.
+/// Returns the rows of a table of metrics: name, type, labels, meaning.
 pub fn rows<S>(metrics: &[Metric<S>]) -> String {
     let mut rows = String::new();
     for metric in metrics {

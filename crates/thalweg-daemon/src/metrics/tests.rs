@@ -3,23 +3,23 @@ use std::collections::BTreeSet;
 use super::*;
 
 #[test]
-fn names_follow_the_conventions_and_none_is_there_twice() {
+fn names_are_unique_and_follow_prometheus_conventions() {
     let mut names = BTreeSet::new();
     for metric in METRICS {
         let name = metric.name;
-        assert!(names.insert(name), "{name} is there twice");
+        assert!(names.insert(name), "duplicate {name}");
         assert!(name.starts_with("thalweg_"), "{name}");
         let is_legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
         assert!(name.bytes().all(is_legal), "{name}");
         assert_eq!(name.ends_with("_total"), metric.kind == Kind::Counter, "{name}");
         let unit = ["_milliseconds", "_us", "_ns", "_kb", "_bits", "_percent"];
-        assert!(!unit.iter().any(|unit| name.ends_with(unit)), "{name}: a base unit");
+        assert!(!unit.iter().any(|unit| name.ends_with(unit)), "{name}: not a base unit");
         assert!(metric.help.ends_with('.') && !metric.help.contains('\n'), "{name}: {}", metric.help);
     }
 }
 
 #[test]
-fn labels_are_escaped() {
+fn label_values_are_escaped() {
     const NAMED: Metric =
         Metric { name: "x", kind: Kind::Gauge, help: "X.", labels: &["name"], read: |_, _| {} };
     let mut page = String::new();
@@ -28,7 +28,7 @@ fn labels_are_escaped() {
 }
 
 #[test]
-fn buckets_of_a_histogram_add_up_and_end_with_all() {
+fn histogram_buckets_are_cumulative() {
     const TIMES: Metric =
         Metric { name: "t", kind: Kind::Histogram, help: "T.", labels: &["c"], read: |_, _| {} };
     let histogram = crate::collectors::LatencyHistogram::default();

@@ -1,4 +1,4 @@
-//! Prometheus' text format.
+//! The Prometheus text format.
 
 use std::fmt::{Display, Write};
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use super::{Kind, Metric};
 use crate::collectors::Latency;
 
-/// Ends of the buckets that latencies are told in, in microseconds: what is aimed at is 5 us and 50 us.
+/// Upper bounds of latency buckets in microseconds. The targets are 5 us and 50 us.
 const BUCKETS_US: [u64; 17] =
     [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 1_000_000];
 
-/// The values of a metric on their way to the page.
+/// Writes the samples of a metric.
 #[derive(Debug)]
 pub struct Samples<'a> {
     name: &'static str,
@@ -18,21 +18,21 @@ pub struct Samples<'a> {
     help: &'static str,
     names: &'static [&'static str],
     page: &'a mut String,
-    has_begun: bool,
+    has_header: bool,
 }
 
 impl<'a> Samples<'a> {
     pub(super) fn new<S>(metric: &Metric<S>, page: &'a mut String) -> Samples<'a> {
         let Metric { name, kind, help, labels: names, .. } = *metric;
-        Samples { name, kind, help, names, page, has_begun: false }
+        Samples { name, kind, help, names, page, has_header: false }
     }
 
-    /// A value, with those of the metric's labels.
+    /// Writes a sample with the values of the metric's labels.
     pub fn put(&mut self, labels: &[&str], value: impl Display) {
         self.line("", labels, None, value);
     }
 
-    /// How long things took, with the values of the metric's labels.
+    /// Writes a latency histogram with the values of the metric's labels.
     pub(super) fn put_latency(&mut self, labels: &[&str], latency: &Latency) {
         let count = latency.count();
         for end in BUCKETS_US {
@@ -46,7 +46,7 @@ impl<'a> Samples<'a> {
 
     fn line(&mut self, suffix: &str, labels: &[&str], le: Option<&str>, value: impl Display) {
         let Samples { name, kind, help, names, .. } = *self;
-        if !std::mem::replace(&mut self.has_begun, true) {
+        if !std::mem::replace(&mut self.has_header, true) {
             let _ = writeln!(self.page, "# HELP {name} {help}\n# TYPE {name} {}", kind.name());
         }
         debug_assert_eq!(labels.len(), names.len(), "labels of {name}");

@@ -7,7 +7,7 @@ use thalweg_wire::{FlowKey, Protocol, Timestamp};
 use super::*;
 use crate::collectors::RecordsLost;
 
-/// A disk with room for so many bytes at first, and for everything after the first failure.
+/// A disk that is full after a number of bytes, and has room again after the first failure.
 #[derive(Clone)]
 struct Disk(Arc<Mutex<(Vec<u8>, Option<usize>)>>);
 
@@ -49,31 +49,31 @@ fn record(port: u16) -> FlowRecord {
     }
 }
 
-fn records(collector: &str, tallies: &Arc<Tallies>, count: u16) -> Records {
-    tallies.note_handed_on(count.into());
+fn records(collector: &str, stats: &Arc<CollectorStats>, count: u16) -> Records {
+    stats.note_queued(count.into());
     let records = (0..count).map(record).collect();
-    Records { collector: collector.into(), tallies: Arc::clone(tallies), records }
+    Records { collector: collector.into(), stats: Arc::clone(stats), records }
 }
 
 #[test]
-fn what_a_full_disk_does_not_take_is_counted_for_its_collector_and_the_rest_is_whole_lines() {
-    let [a, b] = [(); 2].map(|()| Arc::<Tallies>::default());
+fn lines_lost_to_a_full_disk_are_counted_per_collector() {
+    let [a, b] = [(); 2].map(|()| Arc::<CollectorStats>::default());
     let line = {
         let mut writer = JsonWriter::new(Disk::new(None));
         writer.add(&records("a", &Arc::default(), 1));
         writer.text.len()
     };
-    // Two and a half lines of a.
+    // Room for two and a half lines of collector a.
     let disk = Disk::new(Some(2 * line + line / 2));
     let mut writer = JsonWriter::new(disk.clone());
     writer.add(&records("a", &a, 3));
     writer.add(&records("b", &b, 2));
     writer.write();
-    assert_eq!(a.records_lost(), RecordsLost { late: 0, failed: 1 });
-    assert_eq!(b.records_lost(), RecordsLost { late: 0, failed: 2 });
+    assert_eq!(a.records_lost(), RecordsLost { queue_full: 0, write_failed: 1 });
+    assert_eq!(b.records_lost(), RecordsLost { queue_full: 0, write_failed: 2 });
     writer.add(&records("b", &b, 1));
     writer.write();
-    assert_eq!(b.records_lost().failed, 2);
+    assert_eq!(b.records_lost().write_failed, 2);
     assert_eq!([a.records_waiting(), b.records_waiting()], [0, 0]);
     let text = disk.text();
     let whole = text.lines().filter(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()).count();
@@ -81,25 +81,25 @@ fn what_a_full_disk_does_not_take_is_counted_for_its_collector_and_the_rest_is_w
 }
 
 #[test]
-fn a_line_is_written_in_time_however_many_follow_it() {
+fn a_steady_stream_of_lines_does_not_delay_writing() {
     let disk = Disk::new(None);
     let (sender, receiver) = bounded(8);
     let out = disk.clone();
     let writing = std::thread::spawn(move || write(Some(out), None, &receiver));
-    let (begun, mut sent) = (Instant::now(), 0);
+    let (start, mut sent) = (Instant::now(), 0);
     let mut send = || {
         sender.send(records("a", &Arc::default(), 1)).unwrap();
         sent += 1;
     };
-    // Never a long silence, and together less than what is written without waiting for more.
-    while begun.elapsed() < 3 * LONGEST_WAIT {
+    // Neither long pauses, nor enough bytes for an immediate write.
+    while start.elapsed() < 3 * MAX_DELAY {
         send();
-        std::thread::sleep(LONGEST_WAIT / 10);
+        std::thread::sleep(MAX_DELAY / 10);
     }
     let lines = disk.text().lines().count();
     assert!(lines >= 5, "{lines}");
     send();
     drop(sender);
     writing.join().unwrap();
-    assert_eq!(disk.text().lines().count(), sent, "the last are written at the end");
+    assert_eq!(disk.text().lines().count(), sent, "the last lines are written at the end");
 }

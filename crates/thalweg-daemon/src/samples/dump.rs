@@ -1,4 +1,4 @@
-//! Samples written to files: what is asked for, and the thread that does it when something happens.
+//! Dumps of samples to capture files, on request and on events.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,55 +20,55 @@ use crate::collectors::sinks::DumpSignal;
 use crate::collectors::{CollectorHandle, CollectorList};
 use crate::config::{CaptureFormat, SampleOptions, Trigger};
 
-/// Least time between two dumps that somebody asks for: each copies and writes as much as a ring holds.
-const LEAST_SPACING: Duration = Duration::from_millis(100);
+/// Minimum time between two requested dumps, because each copies and writes a whole ring.
+const MIN_REQUEST_SPACING: Duration = Duration::from_millis(100);
 
-/// How long the thread waits before it looks whether it is to stop.
-const NAP: Duration = Duration::from_millis(50);
+/// Maximum time before the thread notices a stop.
+const RECEIVE_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// What makes samples be written.
+/// The cause of a dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Somebody asked the API.
+    /// A request to the API.
     Request,
     /// SIGUSR1.
     Signal,
-    /// Something that happened.
+    /// An event.
     Event(Trigger),
 }
 
-/// What is asked for.
+/// A request for a dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DumpRequest {
-    /// Whose samples; `None` for those of all collectors.
+    /// Name of the collector; `None` for all.
     pub collector: Option<String>,
-    /// As what file; `None` for what is configured.
+    /// Format of the files; `None` for the configured one.
     pub format: Option<CaptureFormat>,
-    /// Why.
+    /// The cause.
     pub cause: Cause,
 }
 
-/// A file that was written.
+/// A written capture file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DumpedFile {
-    /// Whose samples.
+    /// Name of the collector.
     pub collector: String,
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Packets in it.
+    /// Number of packets.
     pub packets: u64,
-    /// Samples of this collector that were overwritten before they were copied.
+    /// Number of samples of the collector that were overwritten while they were copied.
     pub overwritten: u64,
 }
 
-/// Samples as a file that is not written anywhere.
+/// Samples as a capture file in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dumped {
     /// The pcapng file.
     pub bytes: Vec<u8>,
-    /// Packets in it.
+    /// Number of packets.
     pub packets: u64,
-    /// Samples that were overwritten before they were copied.
+    /// Number of samples that were overwritten while they were copied.
     pub overwritten: u64,
 }
 
@@ -76,64 +76,64 @@ pub struct Dumped {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DumpError {
-    /// There is no folder for them.
-    #[error("no folder for samples is configured ([samples] folder)")]
+    /// No directory is configured.
+    #[error("no directory for samples is configured: set samples.folder")]
     NoFolder,
-    /// There is no such collector.
-    #[error("there is no collector {0:?}")]
+    /// The collector is unknown.
+    #[error("no collector {0:?}")]
     NoCollector(String),
-    /// It keeps no samples.
-    #[error("collector {0:?} keeps no samples (keep_samples)")]
-    NotKept(String),
-    /// Too soon after the last.
-    #[error("samples were written just now; again in {} ms", wait.as_millis().max(1))]
+    /// The collector keeps no samples.
+    #[error("collector {0:?} keeps no samples: set keep_samples")]
+    NoSampleRing(String),
+    /// The last request was too recent.
+    #[error("samples were written just now: retry in {} ms", wait.as_millis().max(1))]
     TooSoon {
-        /// How long to wait.
+        /// Time to wait.
         wait: Duration,
     },
     /// A file cannot be written.
     #[error("cannot write samples to {}: {source}", path.display())]
-    Unwritten {
-        /// The file or folder.
+    WriteFailed {
+        /// The file or directory.
         path: PathBuf,
-        /// The system's answer.
+        /// Error of the system.
         source: io::Error,
     },
 }
 
-/// How samples are written, and what came of it so far.
+/// Writes dumps, and counts them.
 #[derive(Debug)]
 pub struct Dumps {
     collectors: CollectorList,
-    /// What names the ports in files.
+    /// The network, whose ports label packets.
     network: Network,
     options: Mutex<SampleOptions>,
-    /// When samples were written last because somebody asked; held while they are.
+    /// Time of the last requested dump. Locked during a dump.
     last: Mutex<Option<Instant>>,
     written: AtomicU64,
     overwritten: AtomicU64,
     failed: AtomicU64,
-    held_back: AtomicU64,
-    crowded: Arc<AtomicU64>,
+    too_soon: AtomicU64,
+    queue_full: Arc<AtomicU64>,
 }
 
-/// What came of dumps so far.
+/// Counters of dumps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DumpCounters {
     /// Files written.
     pub written: u64,
-    /// Samples that were overwritten before they were copied.
+    /// Number of samples that were overwritten while they were copied.
     pub overwritten: u64,
-    /// Dumps that failed.
+    /// Dumps whose file could not be written.
     pub failed: u64,
-    /// Things that happened too soon after another dump.
-    pub held_back: u64,
-    /// Wishes for a dump that found too many waiting, or were left when the daemon stopped.
-    pub crowded: u64,
+    /// Dumps skipped because another was too recent.
+    pub too_soon: u64,
+    /// Dumps dropped because the queue was full or the daemon stopped.
+    pub queue_full: u64,
 }
 
 impl Dumps {
-    /// Nothing was written yet of these collectors, which are in this network.
+    /// Creates the writer for these collectors and this network.
     pub fn new(options: SampleOptions, collectors: CollectorList, network: Network) -> Dumps {
         Dumps {
             collectors,
@@ -143,50 +143,50 @@ impl Dumps {
             written: AtomicU64::new(0),
             overwritten: AtomicU64::new(0),
             failed: AtomicU64::new(0),
-            held_back: AtomicU64::new(0),
-            crowded: Arc::default(),
+            too_soon: AtomicU64::new(0),
+            queue_full: Arc::default(),
         }
     }
 
-    /// How samples are written.
+    /// Returns the options.
     pub fn options(&self) -> SampleOptions {
         self.options.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Writes them so from now on.
+    /// Replaces the options.
     pub fn set_options(&self, options: SampleOptions) {
         *self.options.lock().unwrap_or_else(PoisonError::into_inner) = options;
     }
 
-    /// What came of dumps so far.
+    /// Returns the counters.
     pub fn counters(&self) -> DumpCounters {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         DumpCounters {
             written: read(&self.written),
             overwritten: read(&self.overwritten),
             failed: read(&self.failed),
-            held_back: read(&self.held_back),
-            crowded: read(&self.crowded),
+            too_soon: read(&self.too_soon),
+            queue_full: read(&self.queue_full),
         }
     }
 
-    /// Where wishes for a dump are counted that nobody will see to.
-    pub(crate) fn crowded(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.crowded)
+    /// Returns the counter of dumps that found the queue full.
+    pub(crate) fn queue_full(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.queue_full)
     }
 
-    /// Writes the last samples of one collector, or of all that keep some, to the configured folder. Returns when the
-    /// files are there; one dump is written at a time.
+    /// Writes the samples of one collector, or of all that keep some, to the configured directory. Returns after the files are
+    /// written. Concurrent dumps wait for each other.
     ///
     /// # Errors
-    /// If there is no folder, no such collector, or a file cannot be written.
+    /// If no directory is configured, the collector is unknown, or a file cannot be written.
     pub fn dump(&self, request: &DumpRequest) -> Result<Vec<DumpedFile>, DumpError> {
         let result = self.dump_uncounted(request);
         match &result {
             Ok(files) => {
                 self.written.fetch_add(files.len() as u64, Ordering::Relaxed);
             }
-            Err(DumpError::Unwritten { .. }) => {
+            Err(DumpError::WriteFailed { .. }) => {
                 self.failed.fetch_add(1, Ordering::Relaxed);
             }
             Err(_) => {}
@@ -200,15 +200,15 @@ impl Dumps {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if request.cause == Cause::Request {
             let since = last.map_or(Duration::MAX, |last| last.elapsed());
-            if since < LEAST_SPACING {
-                return Err(DumpError::TooSoon { wait: LEAST_SPACING - since });
+            if since < MIN_REQUEST_SPACING {
+                return Err(DumpError::TooSoon { wait: MIN_REQUEST_SPACING - since });
             }
             *last = Some(Instant::now());
         }
         fs::create_dir_all(folder)
-            .map_err(|source| DumpError::Unwritten { path: folder.to_owned(), source })?;
+            .map_err(|source| DumpError::WriteFailed { path: folder.to_owned(), source })?;
         let collectors = match &request.collector {
-            Some(name) => vec![self.keeping(name)?],
+            Some(name) => vec![self.collector_with_ring(name)?],
             None => {
                 self.collectors.all().into_iter().filter(|collector| collector.samples().is_some()).collect()
             }
@@ -221,31 +221,31 @@ impl Dumps {
         Ok(files)
     }
 
-    /// The last samples of a collector as a pcapng file, at most `most` of them. Takes about twice the memory of the
-    /// collector's ring for the moment.
+    /// Returns the last samples of a collector, at most `max`, as a pcapng file. Temporarily needs about twice the memory of the
+    /// ring.
     ///
     /// # Errors
-    /// If there is no such collector, or it keeps no samples.
-    pub fn samples_of(&self, collector: &str, most: u64) -> Result<Dumped, DumpError> {
-        let collector = self.keeping(collector)?;
-        let (samples, snap_length) = self.copy(&collector, most);
+    /// If the collector is unknown or keeps no samples.
+    pub fn samples_of(&self, collector: &str, max: u64) -> Result<Dumped, DumpError> {
+        let collector = self.collector_with_ring(collector)?;
+        let (samples, snap_length) = self.copy(&collector, max);
         let network = self.network.versions();
         let labels = Labels::new(&collector.description().switch, network.as_deref());
         let bytes = pcapng::encode(&samples, &labels, snap_length);
         Ok(Dumped { bytes, packets: samples.len() as u64, overwritten: samples.overwritten })
     }
 
-    fn keeping(&self, name: &str) -> Result<CollectorHandle, DumpError> {
+    fn collector_with_ring(&self, name: &str) -> Result<CollectorHandle, DumpError> {
         let collector = self.collectors.named(name).ok_or_else(|| DumpError::NoCollector(name.to_owned()))?;
         match collector.samples() {
             Some(_) => Ok(collector),
-            None => Err(DumpError::NotKept(name.to_owned())),
+            None => Err(DumpError::NoSampleRing(name.to_owned())),
         }
     }
 
-    fn copy(&self, collector: &CollectorHandle, most: u64) -> (Samples, u32) {
+    fn copy(&self, collector: &CollectorHandle, max: u64) -> (Samples, u32) {
         let Some(ring) = collector.samples() else { return Default::default() };
-        let samples = ring.copy(most);
+        let samples = ring.copy(max);
         self.overwritten.fetch_add(samples.overwritten, Ordering::Relaxed);
         (samples, ring.snap_length())
     }
@@ -261,12 +261,12 @@ impl Dumps {
         let network = self.network.versions();
         let labels = Labels::new(&collector.description().switch, network.as_deref());
         let last = samples.iter().last().map(|frame| frame.time).unwrap_or_default();
-        let unwritten = |source| DumpError::Unwritten { path: folder.to_owned(), source };
-        let stem = Stem::new(collector.name(), last, cause).unused_in(folder).map_err(unwritten)?;
+        let write_failed = |source| DumpError::WriteFailed { path: folder.to_owned(), source };
+        let stem = Stem::new(collector.name(), last, cause).unused_in(folder).map_err(write_failed)?;
         let write = |name: String, bytes: &[u8], packets| {
             let path = folder.join(name);
             write_whole(&path, bytes)
-                .map_err(|source| DumpError::Unwritten { path: path.clone(), source })?;
+                .map_err(|source| DumpError::WriteFailed { path: path.clone(), source })?;
             let collector = collector.name().to_owned();
             Ok(DumpedFile { collector, path, packets, overwritten: samples.overwritten })
         };
@@ -278,36 +278,36 @@ impl Dumps {
             CaptureFormat::Pcap => pcap::encode(&samples, &labels, snap_length)
                 .into_iter()
                 .map(|file| {
-                    write(format!("{stem}-{}.pcap", names::harmless(&file.name)), &file.bytes, file.packets)
+                    write(format!("{stem}-{}.pcap", names::sanitized(&file.name)), &file.bytes, file.packets)
                 })
                 .collect(),
         }
     }
 }
 
-/// Whether files can be written to a folder, which is made if it is not there.
+/// Checks that files can be written to a directory, which is created if missing.
 ///
 /// # Errors
-/// If not, and why.
+/// If the directory cannot be created or written.
 pub(crate) fn can_write(folder: &Path) -> Result<(), DumpError> {
     let trial = folder.join("trial.unfinished");
     fs::create_dir_all(folder)
         .and_then(|()| fs::write(&trial, b""))
         .and_then(|()| fs::remove_file(&trial))
-        .map_err(|source| DumpError::Unwritten { path: folder.to_owned(), source })
+        .map_err(|source| DumpError::WriteFailed { path: folder.to_owned(), source })
 }
 
-/// Writes a file that appears whole.
+/// Writes a file atomically.
 fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let unfinished = path.with_extension("unfinished");
     fs::write(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, path))
 }
 
-/// Writes samples when somebody wishes, until all collectors have gone or `is_over` says so.
+/// Writes requested dumps until all senders are gone or `is_over` returns true.
 pub(crate) fn run_dump_thread(dumps: &Dumps, dump_queue: &Receiver<DumpSignal>, is_over: impl Fn() -> bool) {
     let mut last: BTreeMap<String, Instant> = BTreeMap::new();
     while !is_over() {
-        let (collector, cause) = match dump_queue.recv_timeout(NAP) {
+        let (collector, cause) = match dump_queue.recv_timeout(RECEIVE_TIMEOUT) {
             Ok(DumpSignal::Signal) => (None, Cause::Signal),
             Ok(DumpSignal::Event { collector, trigger }) => {
                 (Some(collector.to_string()), Cause::Event(trigger))
@@ -318,7 +318,7 @@ pub(crate) fn run_dump_thread(dumps: &Dumps, dump_queue: &Receiver<DumpSignal>, 
         let options = dumps.options();
         if let Some(collector) = &collector {
             if last.get(collector).is_some_and(|last| last.elapsed() < options.spacing) {
-                dumps.held_back.fetch_add(1, Ordering::Relaxed);
+                dumps.too_soon.fetch_add(1, Ordering::Relaxed);
                 continue;
             }
             last.insert(collector.clone(), Instant::now());
@@ -338,5 +338,5 @@ pub(crate) fn run_dump_thread(dumps: &Dumps, dump_queue: &Receiver<DumpSignal>, 
             Err(error) => tracing::warn!(%error, "samples not written"),
         }
     }
-    dumps.crowded.fetch_add(dump_queue.try_iter().count() as u64, Ordering::Relaxed);
+    dumps.queue_full.fetch_add(dump_queue.try_iter().count() as u64, Ordering::Relaxed);
 }

@@ -1,15 +1,15 @@
-//! Samples to capture files (Rasley et al., "Planck", SIGCOMM 2014, section 6.1).
+//! Capture files of samples (Rasley et al., "Planck", SIGCOMM 2014, section 6.1).
 //!
-//! The last frames of each monitor port are in a ring ([`thalweg_measure::samples`]). Somebody asks for them: a person
-//! by the API or by SIGUSR1, or something that happens, if the configuration names it. Then a thread of its own copies
-//! the ring, infers by which ports each packet came and went, and writes a capture file. What measures does not wait.
+//! A ring keeps the last frames of each monitor port ([`thalweg_measure::samples`]). The API, SIGUSR1 or a configured event requests
+//! a dump. A thread of its own then copies the ring, infers the ports of each packet, and writes a capture file. Collectors do not
+//! wait for it.
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
-//! | `labels` | by which ports a packet came and went |
-//! | `pcapng`, `pcap` | samples as a file |
-//! | `dump` | what is asked for, and the thread that does it |
-//! | `names` | what files are called, and which are kept |
+//! | `labels` | input and output ports of a packet |
+//! | `pcapng`, `pcap` | encoding of capture files |
+//! | `dump` | dump requests, and the thread that carries them out |
+//! | `names` | names and rotation of files |
 
 mod dump;
 mod labels;

@@ -1,12 +1,12 @@
-//! What files of samples are called, and which of them are kept.
+//! Names and rotation of capture files of samples.
 //!
 //! ```text
 //! tor0-20261121T221620.500000000Z-congestion.pcapng        collector, packet time, cause
-//! tor0-20261121T221620.500000000Z-congestion-2.pcapng      the next of the same: nothing is written over
-//! tor0-20261121T221620.500000000Z-signal-tor0_p3_out.pcap  of one port
+//! tor0-20261121T221620.500000000Z-congestion-2.pcapng      the next with the same name: nothing is overwritten
+//! tor0-20261121T221620.500000000Z-signal-tor0_p3_out.pcap  one port
 //! ```
 //!
-//! The folder itself says which dumps there are, so that those of runs before count as well.
+//! Rotation reads the directory, so that the dumps of earlier runs count too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -20,7 +20,7 @@ use thalweg_wire::Timestamp;
 use super::dump::Cause;
 use crate::config::Trigger;
 
-/// What the files of one dump begin with.
+/// The common prefix of the files of one dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stem {
     first: String,
@@ -28,7 +28,7 @@ pub(super) struct Stem {
 }
 
 impl Stem {
-    /// Of samples of a collector, the last of which is from `last`.
+    /// Creates the prefix for samples of a collector. `last` is the time of the last one.
     pub(super) fn new(collector: &str, last: Timestamp, cause: Cause) -> Stem {
         let cause = match cause {
             Cause::Request => "request",
@@ -36,15 +36,15 @@ impl Stem {
             Cause::Event(trigger) => trigger.name(),
         };
         let time = last.to_string().replace(['-', ':'], "");
-        Stem { first: format!("{}-{time}-{cause}", harmless(collector)), number: 1 }
+        Stem { first: format!("{}-{time}-{cause}", sanitized(collector)), number: 1 }
     }
 
-    /// The same with the next number that no file of the folder has.
+    /// Returns the prefix with the next number that no file of the directory has.
     pub(super) fn unused_in(mut self, folder: &Path) -> io::Result<Stem> {
         let mut taken = BTreeSet::new();
         for entry in fs::read_dir(folder)? {
             let name = entry?.file_name();
-            // What was not finished is written anew.
+            // Unfinished files may be overwritten.
             let name = name.to_str().filter(|name| !name.ends_with(".unfinished"));
             taken.extend(name.and_then(|name| number_after(name, &self.first)));
         }
@@ -64,16 +64,16 @@ impl fmt::Display for Stem {
     }
 }
 
-/// A name as a part of a file's.
-pub(super) fn harmless(name: &str) -> String {
-    let harmless = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
-    name.chars().map(harmless).collect()
+/// Replaces all characters that are unsafe in a file name.
+pub(super) fn sanitized(name: &str) -> String {
+    let sanitized = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
+    name.chars().map(sanitized).collect()
 }
 
-/// Removes all but the newest dumps for events.
+/// Removes all but the newest `keep` event dumps.
 ///
 /// # Errors
-/// If the folder cannot be read. A file that has gone meanwhile is as good as removed.
+/// If the directory cannot be read. Errors of single files are ignored.
 pub(super) fn keep_newest(folder: &Path, keep: usize) -> io::Result<()> {
     let mut dumps: BTreeMap<String, (SystemTime, Vec<PathBuf>)> = BTreeMap::new();
     for entry in fs::read_dir(folder)? {
@@ -92,7 +92,7 @@ pub(super) fn keep_newest(folder: &Path, keep: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Which dump for an event a file is of; `None` for any other file.
+/// Returns the event dump that a file belongs to; `None` for other files.
 fn dump_for_event(name: &str) -> Option<String> {
     if !name.ends_with(".pcapng") && !name.ends_with(".pcap") {
         return None;
@@ -105,7 +105,7 @@ fn dump_for_event(name: &str) -> Option<String> {
     number_after(name, first).map(|number| format!("{first}-{number}"))
 }
 
-/// Whether a name up to here ends as packet times are written: `-20261121T221620.500000000Z`.
+/// Whether `name` ends with a packet time: `-20261121T221620.500000000Z`.
 fn is_time(name: &str) -> bool {
     const FORM: &[u8] = b"-00000000T000000.000000000Z";
     let Some(tail) = name.len().checked_sub(FORM.len()).map(|start| &name.as_bytes()[start..]) else {
@@ -114,7 +114,7 @@ fn is_time(name: &str) -> bool {
     tail.iter().zip(FORM).all(|(byte, form)| if *form == b'0' { byte.is_ascii_digit() } else { byte == form })
 }
 
-/// The number of the dump that a file is of, if it is one whose stem is `first`.
+/// Returns the number of the dump that a file belongs to, if its prefix is `first`.
 fn number_after(name: &str, first: &str) -> Option<u32> {
     let rest = name.strip_prefix(first)?;
     let number = match rest.strip_prefix('-') {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_dump_of_the_same_time_has_a_number_of_its_own() {
+    fn dumps_of_the_same_time_are_numbered() {
         let folder = tempfile::tempdir().unwrap();
         let stem = || Stem::new("tor0", TIME, Cause::Signal).unused_in(folder.path()).unwrap().to_string();
         let first = stem();
@@ -156,13 +156,13 @@ mod tests {
         assert_eq!(second, format!("{first}-2"));
         write(folder.path(), &format!("{second}-tor0_p3_out.pcap"), 1);
         assert_eq!(stem(), format!("{first}-3"));
-        // Of another cause, and of what only begins with the same letters.
+        // Another cause has its own numbers.
         let other = Stem::new("tor0", TIME, Cause::Request).unused_in(folder.path()).unwrap().to_string();
         assert!(!other.ends_with("-2"), "{other}");
     }
 
     #[test]
-    fn the_oldest_dumps_for_events_go_whole_whoever_wrote_them_and_nothing_else_does() {
+    fn rotation_removes_the_oldest_event_dumps_only() {
         let folder = tempfile::tempdir().unwrap();
         let stem = |cause| Stem::new("a-b", TIME, cause).to_string();
         let (event, signal) = (stem(Cause::Event(Trigger::Congestion)), stem(Cause::Signal));
@@ -179,7 +179,7 @@ mod tests {
             write(folder.path(), name, seconds);
         }
         keep_newest(folder.path(), 3).unwrap();
-        assert_eq!(names(folder.path()).len(), 7, "there are three");
+        assert_eq!(names(folder.path()).len(), 7, "three event dumps");
         keep_newest(folder.path(), 2).unwrap();
         let mut expected = kept.to_vec();
         expected.sort();

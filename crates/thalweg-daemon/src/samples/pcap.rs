@@ -7,25 +7,25 @@ use thalweg_wire::LinkType;
 use thalweg_wire::capture_file::ByteOrder;
 use thalweg_wire::capture_file::pcap::{Encoder, Precision};
 
-use super::labels::{Labels, place_of};
+use super::labels::{Labels, port_of};
 
-/// A file for each port: what it is called, what is in it, and how many packets.
+/// A capture file of one port and direction.
 pub(super) struct PortFile {
-    /// As [`Labels::name`] has it.
+    /// Name of the port, from [`Labels::name`].
     pub(super) name: String,
     pub(super) bytes: Vec<u8>,
     pub(super) packets: u64,
 }
 
-/// All files, in the order of ports. A pcap file has one link type; frames of others go to a file of their own.
+/// Returns all files, in the order of ports. A pcap file has one link type, so each link type has its own files.
 pub(super) fn encode(samples: &Samples, labels: &Labels<'_>, snap_length: u32) -> Vec<PortFile> {
     let encoder = Encoder { order: ByteOrder::Little, precision: Precision::Nanos };
     let mut files = BTreeMap::new();
     for frame in samples.iter() {
-        let place = place_of(labels.infer(&frame).as_ref());
+        let port_label = port_of(labels.infer(&frame).as_ref());
         let link_type = frame.link_type.number();
-        let file: &mut PortFile = files.entry((place, link_type)).or_insert_with(|| {
-            let mut name = labels.name(place);
+        let file: &mut PortFile = files.entry((port_label, link_type)).or_insert_with(|| {
+            let mut name = labels.name(port_label);
             if frame.link_type != LinkType::Ethernet {
                 name = format!("{name}-{link_type}");
             }

@@ -6,27 +6,27 @@ use thalweg_measure::samples::Samples;
 use thalweg_wire::Interface;
 use thalweg_wire::capture_file::pcapng::Encoder;
 
-use super::labels::{Labels, Place, place_of};
+use super::labels::{Labels, PortLabel, port_of};
 
-/// The whole file.
+/// Returns the file.
 pub(super) fn encode(samples: &Samples, labels: &Labels<'_>, snap_length: u32) -> Vec<u8> {
     let inferences: Vec<_> = samples.iter().map(|frame| labels.infer(&frame)).collect();
-    // By port, then direction; a file of several link types has several interfaces for one port.
-    let mut interfaces: BTreeMap<(Place, u16), u32> = BTreeMap::new();
+    // By port, direction and link type.
+    let mut interfaces: BTreeMap<(PortLabel, u16), u32> = BTreeMap::new();
     for (frame, inference) in samples.iter().zip(&inferences) {
-        interfaces.insert((place_of(inference.as_ref()), frame.link_type.number()), 0);
+        interfaces.insert((port_of(inference.as_ref()), frame.link_type.number()), 0);
     }
     let encoder = Encoder::default();
     let mut file = Vec::new();
     encoder.section_header(&mut file);
-    for (index, ((place, link_type), number)) in interfaces.iter_mut().enumerate() {
+    for (index, ((port_label, link_type), number)) in interfaces.iter_mut().enumerate() {
         *number = index as u32;
         let link_type = thalweg_wire::LinkType::from_number(*link_type);
-        let interface = Interface { name: Some(labels.name(*place)), link_type, snap_length };
-        encoder.interface_description(&interface, Some(&labels.description(*place)), &mut file);
+        let interface = Interface { name: Some(labels.name(*port_label)), link_type, snap_length };
+        encoder.interface_description(&interface, Some(&labels.description(*port_label)), &mut file);
     }
     for (frame, inference) in samples.iter().zip(&inferences) {
-        let number = interfaces[&(place_of(inference.as_ref()), frame.link_type.number())];
+        let number = interfaces[&(port_of(inference.as_ref()), frame.link_type.number())];
         let comment = inference.as_ref().map(|inference| labels.comment(inference));
         encoder.enhanced_packet(number, &frame, comment.as_deref(), &mut file);
     }

@@ -22,8 +22,8 @@ fn request(format: CaptureFormat) -> DumpRequest {
     DumpRequest { collector: Some("a".to_owned()), format: Some(format), cause: Cause::Signal }
 }
 
-/// What a program writes; `None`, and a line that says so, if it is not installed.
-fn told_by(program: &str, arguments: &[&str]) -> Option<String> {
+/// Returns the output of a program; `None`, with a message, if it is not installed.
+fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
     let output = match Command::new(program).args(arguments).output() {
         Ok(output) => output,
         Err(error) => {
@@ -36,7 +36,7 @@ fn told_by(program: &str, arguments: &[&str]) -> Option<String> {
 }
 
 #[test]
-fn a_pcapng_dump_has_an_interface_for_each_port_and_tells_both_ports_of_each_packet() {
+fn a_pcapng_dump_labels_each_packet_with_its_ports() {
     let folder = tempfile::tempdir().unwrap();
     let (daemon, _fleet, handle) = measured(folder.path());
     assert_eq!(handle.samples().unwrap().written(), FRAMES);
@@ -58,8 +58,8 @@ fn a_pcapng_dump_has_an_interface_for_each_port_and_tells_both_ports_of_each_pac
     let fields = ["frame.interface_name", "frame.interface_description", "frame.comment", "ip.dst"];
     let mut arguments = vec!["-r", path, "-T", "fields", "-E", "separator=|"];
     fields.iter().for_each(|field| arguments.extend(["-e", field]));
-    let Some(said) = told_by("tshark", &arguments) else { return };
-    let lines: Vec<Vec<&str>> = said.lines().map(|line| line.split('|').collect()).collect();
+    let Some(output) = output_of("tshark", &arguments) else { return };
+    let lines: Vec<Vec<&str>> = output.lines().map(|line| line.split('|').collect()).collect();
     assert_eq!(lines.len() as u64, FRAMES);
     for line in lines {
         let [name, description, comment, destination] = line[..] else { panic!("{line:?}") };
@@ -79,7 +79,7 @@ fn a_pcapng_dump_has_an_interface_for_each_port_and_tells_both_ports_of_each_pac
 }
 
 #[test]
-fn pcap_dumps_have_a_file_for_each_port_and_no_packet_twice() {
+fn a_pcap_dump_has_one_file_per_port() {
     let folder = tempfile::tempdir().unwrap();
     let (daemon, _fleet, _) = measured(folder.path());
     let files = daemon.dumps().dump(&request(CaptureFormat::Pcap)).unwrap();
@@ -88,13 +88,13 @@ fn pcap_dumps_have_a_file_for_each_port_and_no_packet_twice() {
     for file in &files {
         let path = file.path.to_str().unwrap();
         assert!(path.ends_with("_out.pcap"), "{path}");
-        let Some(said) = told_by("tcpdump", &["-nn", "-r", path]) else { return };
-        assert_eq!(said.lines().count() as u64, file.packets);
+        let Some(output) = output_of("tcpdump", &["-nn", "-r", path]) else { return };
+        assert_eq!(output.lines().count() as u64, file.packets);
     }
 }
 
 #[test]
-fn without_a_network_samples_are_written_all_the_same() {
+fn samples_are_written_without_a_network() {
     let ring = thalweg_measure::samples::SampleRingOptions::default();
     let (mut writer, ring) = thalweg_measure::samples::SampleRing::new(ring).unwrap();
     let link_type = thalweg_wire::LinkType::Ethernet;
@@ -113,7 +113,7 @@ fn without_a_network_samples_are_written_all_the_same() {
 }
 
 #[test]
-fn what_cannot_be_written_is_said_and_requests_are_limited() {
+fn dump_errors_are_reported_and_requests_are_limited() {
     let folder = tempfile::tempdir().unwrap();
     let (daemon, _fleet, _) = measured(folder.path());
     let of = |name: &str, cause| DumpRequest { collector: Some(name.to_owned()), format: None, cause };
@@ -130,7 +130,7 @@ fn what_cannot_be_written_is_said_and_requests_are_limited() {
     let folder = Some(folder.path().join("file/folder"));
     daemon.dumps().set_options(SampleOptions { folder, ..SampleOptions::default() });
     let error = daemon.dumps().dump(&of("a", Cause::Signal)).unwrap_err();
-    assert!(matches!(error, DumpError::Unwritten { .. }), "{error}");
+    assert!(matches!(error, DumpError::WriteFailed { .. }), "{error}");
     assert_eq!(daemon.dumps().counters().failed, 1);
     daemon.dumps().set_options(SampleOptions::default());
     assert!(matches!(daemon.dumps().dump(&of("a", Cause::Signal)), Err(DumpError::NoFolder)));

@@ -1,35 +1,34 @@
-//! Names that requests may be for.
+//! Allowed host names of requests.
 //!
-//! A web page can make its own name point to 127.0.0.1 and have the visitor's browser ask there (DNS rebinding); the
-//! browser takes the answer for the page's own. What gives it away is the name in the request, which is the page's. So
-//! on the loopback interface, where nothing else is demanded, a request is for this machine by one of its own names or it
-//! is refused.
+//! A web page can point its own name to 127.0.0.1, and let the visitor's browser send requests there (DNS rebinding). The browser
+//! treats the response as that of the page. Such a request has the page's name as host. So on the loopback interface, which needs no
+//! credentials, requests with foreign host names are refused.
 //!
-//! A page may also send something without reading the answer. Browsers then say in `Origin` which page it was.
+//! A page may also send a request without reading the response. Browsers then send the page's origin in `Origin`.
 
 use std::net::IpAddr;
 
 use super::options::AccessOptions;
 
-/// Names that requests may be for.
+/// The allowed host names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hosts {
-    /// Names beside those of the loopback interface; `None` if any name will do.
+    /// Additional names; `None` if any name is allowed.
     named: Option<Vec<String>>,
 }
 
 impl Hosts {
-    /// Those that go with the options.
+    /// Returns the allowed names for `options`.
     pub fn new(options: &AccessOptions) -> Hosts {
         Hosts { named: options.is_loopback().then(|| options.hosts.clone()) }
     }
 
-    /// Any name will do.
+    /// Allows any name.
     pub fn any() -> Hosts {
         Hosts { named: None }
     }
 
-    /// Whether a request may be for this: a name or an address, with a port or without (RFC 9110, section 7.2).
+    /// Whether a host is allowed: a name or an address, with or without a port (RFC 9110, section 7.2).
     pub fn allow(&self, host: &str) -> bool {
         let Some(named) = &self.named else { return true };
         let name = without_port(host);
@@ -40,12 +39,12 @@ impl Hosts {
     }
 }
 
-/// Whether a request that would change something comes from a page of this server itself, as `Origin` says.
+/// Whether `origin` is a page of this server.
 pub(crate) fn is_own_page(origin: &str, host: &str) -> bool {
     origin.split_once("://").is_some_and(|(_, from)| from.eq_ignore_ascii_case(host))
 }
 
-/// `tor0:80` to `tor0`, `[::1]:80` to `[::1]`.
+/// Removes the port: `tor0:80` to `tor0`, `[::1]:80` to `[::1]`.
 fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|digit| digit.is_ascii_digit()) && !name.ends_with(':') => {
@@ -65,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn on_the_loopback_interface_a_request_is_for_one_of_its_names_or_refused() {
+    fn foreign_names_are_refused_on_the_loopback_interface() {
         let hosts = on("127.0.0.1:80");
         for own in [
             "localhost",
@@ -86,12 +85,12 @@ mod tests {
     }
 
     #[test]
-    fn where_tokens_or_certificates_are_demanded_any_name_will_do() {
+    fn any_name_is_allowed_on_other_interfaces() {
         assert!(on("192.0.2.1:80").allow("collector.example"));
     }
 
     #[test]
-    fn a_page_is_our_own_if_it_came_from_the_same_host_and_port() {
+    fn an_own_page_has_the_same_host_and_port() {
         assert!(is_own_page("http://127.0.0.1:9477", "127.0.0.1:9477"));
         assert!(!is_own_page("http://evil.example", "127.0.0.1:9477"));
         assert!(!is_own_page("null", "127.0.0.1:9477"));

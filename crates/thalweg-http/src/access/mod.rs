@@ -1,21 +1,20 @@
-//! Who may ask the daemon, and how much.
+//! Access control of the API: credentials, host names and rate limit.
 //!
-//! Safe unless told otherwise: it listens on the loopback interface, where whoever has an account on the machine may
-//! read and write. Anywhere else it refuses to start without a token file or TLS with client certificates. Scripts of
-//! web pages get nothing either: there is no CORS, a name that is not the machine's own is refused (DNS rebinding), and
-//! so is what another page sends to be changed.
+//! The defaults are safe. On the loopback interface every local user may read and write. On other interfaces the API requires a token
+//! file, or TLS with client certificates, to start. Scripts of web pages have no access: there is no CORS, foreign host names are
+//! refused (DNS rebinding), and so are changes by pages of other origins.
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
-//! | `options` | where to listen, what to demand, limits |
+//! | `options` | listen address, credentials, limits |
 //! | `tokens` | the token file; scopes |
 //! | `tls` | certificates |
-//! | `hosts` | names that requests may be for |
-//! | `allowance` | requests a second by peer |
+//! | `hosts` | allowed host names |
+//! | `rate_limiter` | rate limit per peer |
 
-mod allowance;
 mod hosts;
 mod options;
+mod rate_limiter;
 mod tls;
 mod tokens;
 
@@ -27,36 +26,36 @@ use rustls::pki_types::CertificateDer;
 use thalweg_api::problem::{Code, Problem};
 use thiserror::Error;
 
-pub use allowance::Allowance;
-pub(super) use allowance::subnet;
 pub use hosts::Hosts;
 pub(super) use hosts::is_own_page;
 pub use options::{AccessOptions, Limits};
+pub use rate_limiter::RateLimiter;
+pub(super) use rate_limiter::subnet;
 pub use tls::{Tls, TlsError};
 pub use tokens::{ParseScopeError, Scope, TokenFileError, TokenProblem, Tokens};
 
-/// What is demanded of whoever asks. Can be replaced while the daemon runs.
+/// The access control of a server. Its policy can be replaced at run time.
 #[derive(Debug)]
 pub struct Access {
     policy: ArcSwap<Policy>,
-    /// Where the API listens, and goes on listening whatever is demanded: this decides who can reach it.
-    bound: SocketAddr,
+    /// The listen address, which no reload changes. It decides which hosts can reach the API.
+    listen: SocketAddr,
 }
 
-/// What is demanded at one time.
+/// The current requirements of access.
 #[derive(Debug)]
 pub struct Policy {
     tokens: Option<Tokens>,
-    /// How connections are encrypted, if they are.
+    /// TLS; `None` for unencrypted connections.
     pub tls: Option<Tls>,
     /// Names that requests may be for.
     pub hosts: Hosts,
 }
 
-/// What a client has shown when its encrypted connection began.
+/// The result of a TLS handshake.
 #[derive(Clone, Debug, Default)]
 pub struct Handshake {
-    /// Its certificates, its own first; none if it has shown none.
+    /// Certificates of the client, leaf first; empty for none.
     pub certificates: Vec<CertificateDer<'static>>,
 }
 
@@ -64,100 +63,99 @@ pub struct Handshake {
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Denied {
-    /// There is no token.
-    #[error("a token is needed: Authorization: Bearer TOKEN")]
+    /// The token is missing.
+    #[error("missing token: expected the header Authorization: Bearer TOKEN")]
     NoToken,
-    /// Nobody has this token.
-    #[error("this token is not known")]
+    /// The token is unknown.
+    #[error("unknown token")]
     UnknownToken,
-    /// The token's scope does not go that far.
-    #[error("this token may only read")]
+    /// The scope of the token does not suffice.
+    #[error("this token has the scope read; write is required")]
     ReadOnly,
-    /// The certificates that are demanded are others since the connection began.
-    #[error("what certificates are demanded has changed since this connection began: connect again")]
+    /// The required certificates have changed since the connection was accepted.
+    #[error("the required certificates have changed: reconnect")]
     Outdated,
 }
 
-/// Why the daemon cannot listen.
+/// Why the access options are invalid.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum AccessError {
-    /// Anybody could ask it.
+    /// Other hosts would have access without credentials.
     #[error(
-        "api.listen is {listen}, which others can reach: it needs api.token_file, or api.client_ca with api.tls_certificate and \
-         api.tls_key (or listen on 127.0.0.1)"
+        "api.listen {listen} is reachable from other hosts: set api.token_file, or api.client_ca with api.tls_certificate and \
+         api.tls_key, or listen on 127.0.0.1"
     )]
-    Open {
-        /// Where it was to listen.
+    Unprotected {
+        /// The listen address.
         listen: SocketAddr,
     },
-    /// One key says what only makes sense with another.
-    #[error("{key} needs {needs}")]
-    Incomplete {
-        /// The key that is there.
+    /// A key requires another.
+    #[error("{key} requires {required}")]
+    MissingKey {
+        /// The key that is set.
         key: &'static str,
-        /// What is missing.
-        needs: &'static str,
+        /// The missing key.
+        required: &'static str,
     },
-    /// The token file cannot be used.
+    /// The token file is invalid.
     #[error(transparent)]
     Tokens(#[from] TokenFileError),
-    /// A certificate or key cannot be used.
+    /// A certificate or key is invalid.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// A limit that nothing could get past, or that limits nothing.
-    #[error("api.{key} is {found}: expected {least} to {most}")]
+    /// A limit is out of range.
+    #[error("api.{key} is {found}: expected {min} to {max}")]
     Limit {
-        /// Its key.
+        /// Key of the limit.
         key: &'static str,
-        /// What it is.
+        /// Its value.
         found: u64,
-        /// The least it can be.
-        least: u64,
-        /// The most it can be.
-        most: u64,
+        /// Minimum.
+        min: u64,
+        /// Maximum.
+        max: u64,
     },
 }
 
 impl Access {
-    /// What the options demand.
+    /// Creates the access control for `options`.
     ///
     /// # Errors
-    /// If others could reach it and nothing is demanded of them, or a file that is named cannot be used.
+    /// If other hosts would have access without credentials, or a file is invalid.
     pub fn new(options: &AccessOptions) -> Result<Access, AccessError> {
-        Ok(Access { policy: ArcSwap::from_pointee(Policy::load(options)?), bound: options.listen })
+        Ok(Access { policy: ArcSwap::from_pointee(Policy::load(options)?), listen: options.listen })
     }
 
-    /// Demands nothing of anybody, under any name of the host: for what everybody may read, such as a collector's metrics.
-    pub fn open(listen: SocketAddr) -> Access {
+    /// Creates an access control without restrictions, for public data such as metrics.
+    pub fn unrestricted(listen: SocketAddr) -> Access {
         let policy = Policy { tokens: None, tls: None, hosts: Hosts::any() };
-        Access { policy: ArcSwap::from_pointee(policy), bound: listen }
+        Access { policy: ArcSwap::from_pointee(policy), listen: listen }
     }
 
-    /// Takes up what the options demand now, tokens and certificates read anew. Where it listens does not change: the
-    /// demands have to suffice there, and at the new address, which is for the next start. If it fails, nothing
-    /// changes.
+    /// Applies changed options, and rereads tokens and certificates. The listen address does not change until a restart, so the options
+    /// must be valid for both the old and the new address. On an error nothing changes.
     ///
     /// # Errors
-    /// As [`Access::new`].
+    /// As for [`Access::new`].
     pub fn reload(&self, options: &AccessOptions) -> Result<(), AccessError> {
         options.check()?;
-        let here = AccessOptions { listen: self.bound, ..options.clone() };
+        let here = AccessOptions { listen: self.listen, ..options.clone() };
         self.policy.store(Arc::new(Policy::load(&here)?));
         Ok(())
     }
 
-    /// What is demanded now.
+    /// Returns the current policy.
     pub fn policy(&self) -> Arc<Policy> {
         self.policy.load_full()
     }
 }
 
 impl Policy {
-    /// Reads all files that the options name.
+    /// Reads all files of the options.
     ///
     /// # Errors
-    /// As [`Access::new`].
+    /// As for [`Access::new`].
     pub fn load(options: &AccessOptions) -> Result<Policy, AccessError> {
         options.check()?;
         let tokens = options.token_file.as_deref().map(Tokens::load).transpose()?;
@@ -170,13 +168,12 @@ impl Policy {
         Ok(Policy { tokens, tls, hosts: Hosts::new(options) })
     }
 
-    /// Whether this request may be answered: `authorization` is its header, `wanted` what the answer needs.
+    /// Checks the token of a request. `authorization` is its header, `wanted` the required scope.
     ///
-    /// Without a token file whoever got as far as this may do everything: it has an account on this machine, or a
-    /// certificate.
+    /// Without a token file all requests are permitted: the client is a local user or has a certificate.
     ///
     /// # Errors
-    /// If not, and why.
+    /// If the token is missing, unknown or lacks the scope.
     pub fn permit(&self, authorization: Option<&[u8]>, wanted: Scope) -> Result<(), Denied> {
         let Some(tokens) = &self.tokens else { return Ok(()) };
         let token = authorization.and_then(bearer).ok_or(Denied::NoToken)?;
@@ -184,16 +181,16 @@ impl Policy {
         if scope >= wanted { Ok(()) } else { Err(Denied::ReadOnly) }
     }
 
-    /// Whether a connection is encrypted as one would be now; `handshake` is that of the connection, if it is.
+    /// Whether a connection is encrypted as the policy requires. `handshake` is that of the connection, if encrypted.
     pub fn is_current(&self, handshake: Option<&Handshake>) -> bool {
         self.tls.is_some() == handshake.is_some()
     }
 
-    /// Whether requests of a connection may still be answered. Not where certificates are demanded and it has shown
-    /// none, or one that would not let it in now: of an authority that is not trusted any more, or out of date.
+    /// Checks the client certificates of a connection against the policy: they may be missing, expired, or of a CA that is no longer
+    /// trusted.
     ///
     /// # Errors
-    /// If not.
+    /// If the certificates do not suffice.
     pub fn check_handshake(&self, handshake: Option<&Handshake>) -> Result<(), Denied> {
         let shown = handshake.map_or(&[][..], |handshake| &handshake.certificates);
         match &self.tls {
@@ -202,7 +199,7 @@ impl Policy {
         }
     }
 
-    /// One line for `thalweg check` and the log: what is demanded.
+    /// Returns a summary for `thalweg check` and the log.
     pub fn summary(&self) -> String {
         let encryption = match &self.tls {
             Some(_) => "TLS",
@@ -219,7 +216,7 @@ impl From<Denied> for Problem {
     fn from(denied: Denied) -> Problem {
         let code = match denied {
             Denied::ReadOnly => Code::Forbidden,
-            // Over another connection it may well be answered.
+            // A new connection may be admitted.
             Denied::Outdated => Code::Unavailable,
             _ => Code::Unauthorised,
         };
@@ -227,7 +224,7 @@ impl From<Denied> for Problem {
     }
 }
 
-/// The token of `Bearer TOKEN` (RFC 6750, section 2.1; the scheme's case does not matter, RFC 9110, section 11.1).
+/// Returns the token of `Bearer TOKEN` (RFC 6750, section 2.1; the scheme is case-insensitive, RFC 9110, section 11.1).
 fn bearer(authorization: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = authorization.split_at_checked(7)?;
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())

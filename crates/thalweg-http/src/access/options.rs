@@ -1,4 +1,4 @@
-//! Where the API listens, what it demands, and its limits.
+//! Options of access control: listen address, credentials and limits.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -6,43 +6,41 @@ use std::time::Duration;
 
 use super::AccessError;
 
-/// Where the API listens, and what it demands of whoever asks.
+/// Listen address, credentials and limits of the API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessOptions {
-    /// Address and port; port 0 for any that is free.
+    /// Listen address. Port 0 selects a free port.
     pub listen: SocketAddr,
-    /// File of tokens; without it nobody needs one.
+    /// Token file; `None` if no tokens are needed.
     pub token_file: Option<PathBuf>,
-    /// Chain of certificates, PEM, the server's own first.
+    /// Server certificate chain in PEM, leaf first.
     pub tls_certificate: Option<PathBuf>,
-    /// Private key of the first of them, PEM.
+    /// Private key of the server certificate in PEM.
     pub tls_key: Option<PathBuf>,
-    /// Certificates of authorities, PEM; clients then need a certificate of one of them.
+    /// CA certificates in PEM that must have issued client certificates.
     pub client_ca: Option<PathBuf>,
-    /// Names beside its own by which the machine may be asked when it listens on the loopback interface: those of a
-    /// reverse proxy in front of it.
+    /// Additional host names of requests on the loopback interface, such as those of a reverse proxy.
     pub hosts: Vec<String>,
-    /// How much one may ask.
+    /// Limits.
     pub limits: Limits,
 }
 
-/// How much one may ask. What is over a limit is refused, and counted.
+/// Limits of requests and connections. Those beyond a limit are refused and counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most bytes of a request's body.
+    /// Maximum size of a request body.
     pub body_bytes: u64,
-    /// Longest time for the head of a request to come, and for a TLS handshake.
+    /// Timeout of a request header, and of a TLS handshake.
     pub header_timeout: Duration,
-    /// Longest time from the head of a request to its answer; events are not held to it.
+    /// Timeout of a request. Event streams have none.
     pub request_timeout: Duration,
-    /// Requests a second that one peer may make on average. A peer is an IPv4 address, or the first 64 bits of an IPv6
-    /// address.
+    /// Average request rate limit of one peer: an IPv4 address, or an IPv6 /64 prefix.
     pub requests_per_second: u64,
-    /// Requests that a peer may make at once.
+    /// Request burst limit of one peer.
     pub request_burst: u64,
-    /// Connections at once, events included.
+    /// Maximum number of connections, event streams included.
     pub connections: u64,
-    /// Subscribers to events at once.
+    /// Maximum number of event streams.
     pub subscribers: u64,
 }
 
@@ -74,48 +72,48 @@ impl Default for Limits {
     }
 }
 
-/// Key of a limit, its value, the least and the most it can be; times in milliseconds.
+/// Key of a limit, its value, minimum and maximum. Times are in milliseconds.
 type Range = (&'static str, u64, u64, u64);
 
 impl AccessOptions {
-    /// The port unless configured otherwise.
+    /// Default port.
     pub const DEFAULT_PORT: u16 = thalweg_api::DEFAULT_PORT;
 
-    /// Whether only this machine can reach it.
+    /// Whether the API listens on the loopback interface.
     pub fn is_loopback(&self) -> bool {
         self.listen.ip().to_canonical().is_loopback()
     }
 
-    /// Whether the options go together; files are not looked at.
+    /// Checks that the options are consistent. Does not read files.
     ///
     /// # Errors
-    /// If they do not.
+    /// If they are not.
     pub fn check(&self) -> Result<(), AccessError> {
-        let needs = |key, needs| Err(AccessError::Incomplete { key, needs });
+        let missing = |key, required| Err(AccessError::MissingKey { key, required });
         match (&self.tls_certificate, &self.tls_key) {
-            (Some(_), None) => return needs("api.tls_certificate", "api.tls_key"),
-            (None, Some(_)) => return needs("api.tls_key", "api.tls_certificate"),
+            (Some(_), None) => return missing("api.tls_certificate", "api.tls_key"),
+            (None, Some(_)) => return missing("api.tls_key", "api.tls_certificate"),
             (None, None) if self.client_ca.is_some() => {
-                return needs("api.client_ca", "api.tls_certificate and api.tls_key");
+                return missing("api.client_ca", "api.tls_certificate and api.tls_key");
             }
             _ => {}
         }
         if !self.is_loopback() && self.token_file.is_none() && self.client_ca.is_none() {
-            return Err(AccessError::Open { listen: self.listen });
+            return Err(AccessError::Unprotected { listen: self.listen });
         }
         self.limits.check()
     }
 }
 
 impl Limits {
-    /// Whether each is in its range.
+    /// Checks that all limits are within their ranges.
     ///
     /// # Errors
-    /// With the first that is not.
+    /// If one is not.
     pub fn check(&self) -> Result<(), AccessError> {
-        let wrong = |&(_, found, least, most): &Range| !(least..=most).contains(&found);
-        match self.ranges().into_iter().find(|range| wrong(range)) {
-            Some((key, found, least, most)) => Err(AccessError::Limit { key, found, least, most }),
+        let is_invalid = |&(_, found, min, max): &Range| !(min..=max).contains(&found);
+        match self.ranges().into_iter().find(|range| is_invalid(range)) {
+            Some((key, found, min, max)) => Err(AccessError::Limit { key, found, min, max }),
             None => Ok(()),
         }
     }

@@ -20,7 +20,7 @@ fn refusal(text: &str) -> String {
 }
 
 #[test]
-fn a_secret_is_known_as_it_is_and_by_its_digest() {
+fn secrets_match_in_clear_and_by_digest() {
     let text = "# who may ask\n\n  reader read sha256:BA7816BF8F01CFEA414140DE5DAE2223B00361A396177A9CB410FF61F20015AD\n";
     assert_eq!(Tokens::parse(text).unwrap().len(), 1);
     let tokens =
@@ -38,21 +38,21 @@ fn a_secret_is_known_as_it_is_and_by_its_digest() {
 }
 
 #[test]
-fn a_wrong_line_is_named_and_its_secret_is_not_repeated() {
+fn errors_name_the_line_and_hide_the_secret() {
     assert_eq!(refusal("a read"), "1: expected NAME SCOPE SECRET");
-    assert_eq!(refusal(&format!("\na admin {SECRET}")), "2: a scope is read or write");
-    assert!(refusal("a read hunter2").starts_with("1: a secret has at least 16 characters"));
+    assert_eq!(refusal(&format!("\na admin {SECRET}")), "2: unknown scope: expected read or write");
+    assert!(refusal("a read hunter2").starts_with("1: secret too short: expected at least 16 characters"));
     assert!(!refusal("a read hunter2").contains("hunter2"));
-    assert_eq!(refusal("a read sha256:12"), "1: sha256: is to be followed by 64 hexadecimal digits");
+    assert_eq!(refusal("a read sha256:12"), "1: invalid digest: expected sha256: and 64 hexadecimal digits");
     assert_eq!(
         refusal(&format!("a read {SECRET}\nb read {SECRET}x\na write {SECRET}y")),
-        "3: there is another token of this name in line 1"
+        "3: duplicate name: already used in line 1"
     );
-    assert!(refusal(&format!("a\u{1b}[0m read {SECRET}")).starts_with("1: a name has"));
+    assert!(refusal(&format!("a\u{1b}[0m read {SECRET}")).starts_with("1: invalid name"));
 }
 
 #[test]
-fn a_secret_with_a_hash_is_refused_and_not_cut() {
+fn a_secret_with_a_hash_sign_is_refused() {
     let refused = refusal(&format!("a read {SECRET}#{SECRET}"));
     assert!(refused.starts_with("1: # within a word"), "{refused}");
     assert!(!refused.contains(SECRET));
@@ -61,7 +61,7 @@ fn a_secret_with_a_hash_is_refused_and_not_cut() {
 }
 
 #[test]
-fn a_credential_of_systemd_is_taken_whatever_its_mode() {
+fn a_systemd_credential_may_have_any_mode() {
     let folder = tempfile::tempdir().unwrap();
     let (inside, outside) = (folder.path().join("credentials"), folder.path().join("other"));
     [&inside, &outside].iter().for_each(|folder| std::fs::create_dir(folder).unwrap());
@@ -75,7 +75,7 @@ fn a_credential_of_systemd_is_taken_whatever_its_mode() {
 }
 
 #[test]
-fn a_token_file_that_others_can_read_is_refused() {
+fn a_token_file_readable_by_others_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let text = format!("a read {SECRET}\n");
     assert_eq!(Tokens::load(&write(folder.path(), 0o600, &text)).unwrap().len(), 1);
@@ -86,28 +86,28 @@ fn a_token_file_that_others_can_read_is_refused() {
 }
 
 #[test]
-fn where_others_can_reach_it_nothing_starts_without_tokens_or_client_certificates() {
+fn a_reachable_address_requires_credentials() {
     let open = |listen: &str| AccessOptions { listen: listen.parse().unwrap(), ..AccessOptions::default() };
     for own in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1"] {
         assert!(Access::new(&open(own)).is_ok(), "{own}");
     }
     for reachable in ["0.0.0.0:1", "[::]:1", "192.0.2.1:1"] {
         let error = Access::new(&open(reachable)).unwrap_err();
-        assert!(matches!(error, AccessError::Open { .. }), "{reachable}: {error}");
+        assert!(matches!(error, AccessError::Unprotected { .. }), "{reachable}: {error}");
         assert!(error.to_string().contains("api.token_file"), "{error}");
     }
     let folder = tempfile::tempdir().unwrap();
     let token_file = Some(write(folder.path(), 0o600, &format!("a read {SECRET}")));
     assert!(Access::new(&AccessOptions { token_file, ..open("0.0.0.0:1") }).is_ok());
-    // TLS alone lets everybody in.
+    // TLS without client certificates admits everybody.
     let tls_certificate = Some("c.pem".into());
     let tls_key = Some("k.pem".into());
     let encrypted = AccessOptions { tls_certificate, tls_key, ..open("0.0.0.0:1") };
-    assert!(matches!(Access::new(&encrypted), Err(AccessError::Open { .. })));
+    assert!(matches!(Access::new(&encrypted), Err(AccessError::Unprotected { .. })));
 }
 
 #[test]
-fn what_is_reachable_goes_on_demanding_something_though_it_is_to_listen_elsewhere_after_a_restart() {
+fn a_reload_checks_the_old_and_the_new_address() {
     let folder = tempfile::tempdir().unwrap();
     let token_file = Some(write(folder.path(), 0o600, &format!("a read {SECRET}")));
     let at = |listen: &str, token_file| AccessOptions {
@@ -117,32 +117,32 @@ fn what_is_reachable_goes_on_demanding_something_though_it_is_to_listen_elsewher
     };
     let access = Access::new(&at("0.0.0.0:1", token_file.clone())).unwrap();
     let error = access.reload(&at("127.0.0.1:1", None)).unwrap_err();
-    assert!(matches!(error, AccessError::Open { listen } if listen.ip().is_unspecified()), "{error}");
+    assert!(matches!(error, AccessError::Unprotected { listen } if listen.ip().is_unspecified()), "{error}");
     assert_eq!(access.policy().permit(None, Scope::Read), Err(Denied::NoToken));
     access.reload(&at("127.0.0.1:1", token_file)).unwrap();
-    assert!(access.policy().hosts.allow("collector.example"), "it is still asked by any name");
-    // What could not be started with is not taken up either.
+    assert!(access.policy().hosts.allow("collector.example"), "any host name is still allowed");
+    // Options that are invalid at a start are invalid at a reload.
     let here = Access::new(&AccessOptions::default()).unwrap();
     assert!(here.reload(&at("0.0.0.0:1", None)).is_err());
 }
 
 #[test]
-fn keys_that_need_each_other_are_demanded_together() {
+fn missing_keys_are_reported() {
     let default = AccessOptions::default;
-    let complaint = |options: AccessOptions| Access::new(&options).unwrap_err().to_string();
+    let error_of = |options: AccessOptions| Access::new(&options).unwrap_err().to_string();
     let certificate = AccessOptions { tls_certificate: Some("c.pem".into()), ..default() };
-    assert_eq!(complaint(certificate), "api.tls_certificate needs api.tls_key");
+    assert_eq!(error_of(certificate), "api.tls_certificate requires api.tls_key");
     let authority = AccessOptions { client_ca: Some("ca.pem".into()), ..default() };
-    assert_eq!(complaint(authority), "api.client_ca needs api.tls_certificate and api.tls_key");
+    assert_eq!(error_of(authority), "api.client_ca requires api.tls_certificate and api.tls_key");
     let limits = Limits { connections: 0, ..Limits::default() };
     assert_eq!(
-        complaint(AccessOptions { limits, ..default() }),
+        error_of(AccessOptions { limits, ..default() }),
         "api.max_connections is 0: expected 1 to 1000000"
     );
 }
 
 #[test]
-fn a_token_is_demanded_where_there_are_tokens_and_its_scope_is_kept_to() {
+fn tokens_and_scopes_are_enforced() {
     let policy = Policy {
         tokens: Some(Tokens::parse(&format!("r read {SECRET}\nw write {SECRET}2")).unwrap()),
         tls: None,
@@ -159,7 +159,7 @@ fn a_token_is_demanded_where_there_are_tokens_and_its_scope_is_kept_to() {
 }
 
 #[test]
-fn a_file_that_cannot_be_used_changes_nothing() {
+fn an_invalid_file_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = write(folder.path(), 0o600, &format!("a read {SECRET}"));
     let options = AccessOptions { token_file: Some(path.clone()), ..AccessOptions::default() };

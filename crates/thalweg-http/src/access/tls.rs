@@ -1,6 +1,6 @@
-//! Certificates: the server's own, and of the authorities that clients' are to come from.
+//! TLS: the server certificate, and the CAs of client certificates.
 //!
-//! TLS 1.3 only: whatever speaks to this API is newer than it.
+//! Only TLS 1.3 is supported: all clients of this API are newer.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,70 +16,70 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// A file cannot be read, or is not what it is to be.
+    /// A file cannot be read or parsed.
     #[error("cannot read {what} from {}: {message}", file.display())]
     Unreadable {
-        /// What was to be read.
+        /// The expected content.
         what: &'static str,
         /// The file.
         file: PathBuf,
-        /// Why not.
+        /// The reason.
         message: String,
     },
-    /// A file has none of what it is for.
-    #[error("{} has not even {what} in it", file.display())]
+    /// A file lacks the expected content.
+    #[error("no {what} in {}", file.display())]
     Missing {
-        /// What there is none of.
+        /// The expected content.
         what: &'static str,
         /// The file.
         file: PathBuf,
     },
-    /// Certificate and key do not go together, or cannot be used.
-    #[error("certificate and key cannot be used: {0}")]
-    Refused(String),
+    /// Certificate and key do not match, or are invalid.
+    #[error("invalid certificate or key: {0}")]
+    Invalid(String),
 }
 
-/// How connections are encrypted, and who is let in.
+/// The TLS configuration of the server.
 #[derive(Clone, Debug)]
 pub struct Tls {
-    /// For handshakes.
+    /// Configuration of handshakes.
     pub config: Arc<ServerConfig>,
-    /// What judges clients' certificates, if they are demanded.
+    /// Verifier of client certificates, if required.
     verifier: Option<Arc<dyn ClientCertVerifier>>,
 }
 
 impl Tls {
-    /// From files in PEM.
+    /// Reads certificates and key from PEM files.
     pub fn load(certificate: &Path, key: &Path, client_ca: Option<&Path>) -> Result<Tls, TlsError> {
-        let refused = |error: &dyn std::fmt::Display| TlsError::Refused(error.to_string());
-        let chain = certificates("a certificate", certificate)?;
+        let invalid = |error: &dyn std::fmt::Display| TlsError::Invalid(error.to_string());
+        let chain = certificates("certificate", certificate)?;
         let key = PrivateKeyDer::from_pem_file(key).map_err(|error| TlsError::Unreadable {
-            what: "a private key",
+            what: "private key",
             file: key.to_owned(),
             message: error.to_string(),
         })?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&[&rustls::version::TLS13])
-            .map_err(|error| refused(&error))?;
+            .map_err(|error| invalid(&error))?;
         let verifier = match client_ca {
             None => None,
             Some(file) => Some(
                 WebPkiClientVerifier::builder_with_provider(Arc::new(roots(file)?), provider)
                     .build()
-                    .map_err(|error| refused(&error))?,
+                    .map_err(|error| invalid(&error))?,
             ),
         };
         let builder = match &verifier {
             None => builder.with_no_client_auth(),
             Some(verifier) => builder.with_client_cert_verifier(Arc::clone(verifier)),
         };
-        let mut config = builder.with_single_cert(chain, key).map_err(|error| refused(&error))?;
+        let mut config = builder.with_single_cert(chain, key).map_err(|error| invalid(&error))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Tls { config: Arc::new(config), verifier })
     }
 
-    /// Whether a client that has shown these certificates, its own first, would be let in now.
+    /// Whether a client with these certificates, leaf first, is currently admitted.
     pub(super) fn admits(&self, certificates: &[CertificateDer<'_>]) -> bool {
         let Some(verifier) = &self.verifier else { return true };
         certificates
@@ -90,9 +90,9 @@ impl Tls {
 
 fn roots(file: &Path) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
-    for certificate in certificates("a certificate of an authority", file)? {
+    for certificate in certificates("CA certificate", file)? {
         roots.add(certificate).map_err(|error| TlsError::Unreadable {
-            what: "a certificate of an authority",
+            what: "CA certificate",
             file: file.to_owned(),
             message: error.to_string(),
         })?;
@@ -100,7 +100,7 @@ fn roots(file: &Path) -> Result<RootCertStore, TlsError> {
     Ok(roots)
 }
 
-/// All certificates of a file; at least one.
+/// Reads all certificates of a file, at least one.
 fn certificates(what: &'static str, file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let unreadable = |error: rustls::pki_types::pem::Error| TlsError::Unreadable {
         what,

@@ -1,15 +1,14 @@
-//! Tokens: who may ask, and for what.
+//! API tokens and their scopes.
 //!
-//! A file of lines `NAME SCOPE SECRET`; `#` at the beginning of a line or after a space begins a comment:
+//! The token file has lines `NAME SCOPE SECRET`. A `#` at the start of a line or after a space starts a comment:
 //!
 //! ```text
 //! grafana    read   sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 //! operator   write  4e1c0b7a-this-one-in-clear-5d2f
 //! ```
 //!
-//! A secret stands there as it is, or as its SHA-256, so that the file gives no token away. Only digests are kept in
-//! memory; one that is presented is hashed and compared with all of them in constant time, so that how long it takes
-//! says nothing of how close it came.
+//! A secret is in clear text, or its SHA-256, so that the file does not reveal it. Only digests are kept in memory. The digest of a
+//! presented token is compared with all of them in constant time, so that the time reveals nothing.
 
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
@@ -20,33 +19,33 @@ use ring::digest::{SHA256, digest};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use thiserror::Error;
 
-/// Most bytes of a token file.
+/// Maximum size of a token file in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
-/// Most tokens.
+/// Maximum number of tokens.
 const MAX_TOKENS: usize = 1_024;
 
-/// Longest name.
+/// Maximum length of a name.
 const MAX_NAME: usize = 64;
 
-/// Fewest characters of a secret: 16 of base64 are 96 bits.
-const LEAST_SECRET: usize = 16;
+/// Minimum length of a secret: 16 characters of base64 are 96 bits.
+const MIN_SECRET: usize = 16;
 
-/// What a token is good for. A wider scope includes the narrower.
+/// The scope of a token. `Write` includes `Read`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
-    /// Everything that changes nothing.
+    /// Requests that change nothing.
     Read,
-    /// Everything: to change the topology, to have samples written.
+    /// All requests, such as changing the topology or dumping samples.
     Write,
 }
 
-/// Why a scope could not be read.
+/// An unknown scope.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("a scope is read or write")]
+#[error("unknown scope: expected read or write")]
 pub struct ParseScopeError;
 
-/// All tokens there are.
+/// A list of tokens.
 pub struct Tokens(Vec<Token>);
 
 struct Token {
@@ -54,73 +53,73 @@ struct Token {
     digest: [u8; 32],
 }
 
-/// Why a token file cannot be used.
+/// Why a token file is invalid.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TokenFileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read the token file {}: {source}", file.display())]
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// Others can read it.
-    #[error("the token file {} has mode {mode:04o}, so that others can read it: chmod 600 {}", file.display(), file.display())]
+    /// Other users can read the file.
+    #[error("token file {} is accessible to other users (mode {mode:04o}): run chmod 600 {}", file.display(), file.display())]
     Exposed {
         /// The file.
         file: PathBuf,
-        /// Its mode.
+        /// Mode of the file.
         mode: u32,
     },
-    /// A line is wrong.
+    /// A line is invalid.
     #[error("{}:{line}: {problem}", file.display())]
-    Wrong {
+    Invalid {
         /// The file.
         file: PathBuf,
-        /// Its line, from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// What is wrong. No message repeats a secret.
+        /// The problem. No message repeats a secret.
         problem: TokenProblem,
     },
-    /// It has no token.
-    #[error("the token file {} has no token: expected lines NAME SCOPE SECRET", file.display())]
+    /// The file has no token.
+    #[error("no token in {}: expected lines NAME SCOPE SECRET", file.display())]
     Empty {
         /// The file.
         file: PathBuf,
     },
 }
 
-/// What can be wrong with a line of a token file.
+/// A problem in a line of a token file.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TokenProblem {
-    /// Not three words.
+    /// The line does not have three words.
     #[error("expected NAME SCOPE SECRET")]
-    NotThreeWords,
-    /// A name that cannot be shown.
-    #[error("a name has at most {MAX_NAME} letters, digits and -_.@")]
+    Format,
+    /// The name is too long or has other characters.
+    #[error("invalid name: expected at most {MAX_NAME} letters, digits and -_.@")]
     Name,
-    /// Two tokens have it.
-    #[error("there is another token of this name in line {first}")]
-    NameTaken {
-        /// The line of the first.
+    /// An earlier token has the name.
+    #[error("duplicate name: already used in line {first}")]
+    DuplicateName {
+        /// Line of the earlier token.
         first: usize,
     },
-    /// Not a scope.
+    /// The scope is unknown.
     #[error(transparent)]
     Scope(#[from] ParseScopeError),
-    /// A secret that can be guessed.
-    #[error("a secret has at least {LEAST_SECRET} characters; for a good one: openssl rand -hex 32")]
+    /// The secret is too short.
+    #[error("secret too short: expected at least {MIN_SECRET} characters, such as from openssl rand -hex 32")]
     TooShort,
-    /// Not a digest.
-    #[error("sha256: is to be followed by 64 hexadecimal digits")]
+    /// The digest is invalid.
+    #[error("invalid digest: expected sha256: and 64 hexadecimal digits")]
     Digest,
-    /// A `#` where it would be unclear whether it is part of a secret.
-    #[error("# within a word: a comment begins after a space, and names and secrets have none")]
-    Hash,
-    /// More tokens than are kept.
+    /// A `#` that may be a part of a secret or a comment.
+    #[error("# within a word: comments start after a space, and names and secrets must not contain #")]
+    MisplacedHash,
+    /// There are too many tokens.
     #[error("more than {MAX_TOKENS} tokens")]
     TooMany,
 }
@@ -147,11 +146,11 @@ impl fmt::Display for Scope {
 }
 
 impl Tokens {
-    /// Reads a file that nobody but its owner can read or write, or a credential that systemd gives the service
-    /// (systemd.exec(5), `$CREDENTIALS_DIRECTORY`): those are its user's alone by other means than their mode.
+    /// Reads a token file. Only its owner may have access, unless it is a credential of systemd (systemd.exec(5),
+    /// `$CREDENTIALS_DIRECTORY`), which systemd protects by other means.
     ///
     /// # Errors
-    /// If others can, or it is not a token file.
+    /// If other users have access, or the file is invalid.
     pub fn load(path: &Path) -> Result<Tokens, TokenFileError> {
         let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
         Tokens::load_with(path, credentials.as_deref())
@@ -168,18 +167,18 @@ impl Tokens {
         let mut text = String::new();
         let mut limited = std::io::Read::take(file, MAX_FILE);
         std::io::Read::read_to_string(&mut limited, &mut text).map_err(unreadable)?;
-        let wrong = |(line, problem)| TokenFileError::Wrong { file: path.to_owned(), line, problem };
-        let tokens = Tokens::parse(&text).map_err(wrong)?;
+        let invalid = |(line, problem)| TokenFileError::Invalid { file: path.to_owned(), line, problem };
+        let tokens = Tokens::parse(&text).map_err(invalid)?;
         if tokens.is_empty() {
             return Err(TokenFileError::Empty { file: path.to_owned() });
         }
         Ok(tokens)
     }
 
-    /// Reads the text of a token file.
+    /// Parses the text of a token file.
     ///
     /// # Errors
-    /// With the first line that is wrong, from 1, and what is wrong with it.
+    /// Returns the first invalid line, from 1, and its problem.
     pub fn parse(text: &str) -> Result<Tokens, (usize, TokenProblem)> {
         let mut tokens = Vec::new();
         let mut names: Vec<(&str, usize)> = Vec::new();
@@ -190,7 +189,7 @@ impl Tokens {
             }
             let (name, token) = parse_line(content).map_err(|problem| (line, problem))?;
             if let Some(&(_, first)) = names.iter().find(|(taken, _)| *taken == name) {
-                return Err((line, TokenProblem::NameTaken { first }));
+                return Err((line, TokenProblem::DuplicateName { first }));
             }
             if tokens.len() == MAX_TOKENS {
                 return Err((line, TokenProblem::TooMany));
@@ -201,7 +200,7 @@ impl Tokens {
         Ok(Tokens(tokens))
     }
 
-    /// What a token is good for; `None` if there is none like it. Takes as long for either.
+    /// Returns the scope of a token; `None` if it is unknown. Takes constant time.
     pub fn scope_of(&self, presented: &[u8]) -> Option<Scope> {
         let presented = sha256(presented);
         let mut found = 0u8;
@@ -220,25 +219,25 @@ impl Tokens {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of tokens.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no tokens.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Says nothing of what they are.
+/// Does not reveal the tokens.
 impl fmt::Debug for Tokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} tokens", self.len())
     }
 }
 
-/// Whether a file is in a folder, wherever links and `..` lead.
+/// Whether a file is in a directory, after resolving links and `..`.
 fn is_within(path: &Path, folder: &Path) -> bool {
     match (path.canonicalize(), folder.canonicalize()) {
         (Ok(path), Ok(folder)) => path.starts_with(folder),
@@ -253,10 +252,10 @@ fn without_comment(line: &str) -> &str {
 
 fn parse_line(content: &str) -> Result<(&str, Token), TokenProblem> {
     if content.contains('#') {
-        return Err(TokenProblem::Hash);
+        return Err(TokenProblem::MisplacedHash);
     }
     let words: Vec<&str> = content.split_whitespace().collect();
-    let [name, scope, secret] = words[..] else { return Err(TokenProblem::NotThreeWords) };
+    let [name, scope, secret] = words[..] else { return Err(TokenProblem::Format) };
     let is_shown = |letter: char| letter.is_ascii_alphanumeric() || "-_.@".contains(letter);
     if name.len() > MAX_NAME || !name.chars().all(is_shown) {
         return Err(TokenProblem::Name);
@@ -264,7 +263,7 @@ fn parse_line(content: &str) -> Result<(&str, Token), TokenProblem> {
     let scope = scope.parse()?;
     let digest = match secret.strip_prefix("sha256:") {
         Some(hex) => parse_digest(hex).ok_or(TokenProblem::Digest)?,
-        None if secret.len() < LEAST_SECRET => return Err(TokenProblem::TooShort),
+        None if secret.len() < MIN_SECRET => return Err(TokenProblem::TooShort),
         None => sha256(secret.as_bytes()),
     };
     Ok((name, Token { scope, digest }))

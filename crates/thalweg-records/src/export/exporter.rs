@@ -214,7 +214,7 @@ impl Exporter {
                 until: lost.until,
             },
         };
-        encoder.tell(&statistics, now, &mut self.messages);
+        encoder.encode_statistics(&statistics, now, &mut self.messages);
         self.statistics_sent = now;
         self.send_messages(now);
     }

@@ -69,7 +69,7 @@ mod transfers;
 pub mod truth;
 
 use thalweg_wire::Timestamp;
-use thalweg_wire::flow_export::batch::NOT_TOLD;
+use thalweg_wire::flow_export::batch::UNKNOWN_DIRECTION;
 use thalweg_wire::flow_export::{Record, RecordBatch};
 
 pub use network::exporter;
@@ -282,7 +282,7 @@ impl Generator {
     fn hop_and_direction(&self, point: u64) -> (usize, u8) {
         match self.options.both_directions {
             true => (point as usize / 2, (point % 2) as u8),
-            false => (point as usize, NOT_TOLD),
+            false => (point as usize, UNKNOWN_DIRECTION),
         }
     }
 

@@ -1,4 +1,4 @@
-//! What is counted, in Prometheus' text format: by the daemon's server, and written by the daemon's means.
+//! Metrics in the Prometheus text format, served with the HTTP server and metric types of the daemon.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,13 +14,13 @@ use thalweg_http::output::MetricsText;
 use thalweg_http::route::{Method, Operation, Routes};
 use thalweg_http::{Counters, ServerError};
 
-/// Labels of what is counted by exporter.
+/// Labels of metrics per exporter.
 const EXPORTER: &[&str] = &["exporter", "format", "domain"];
 
-/// Labels of what is counted by socket.
+/// Labels of metrics per socket.
 const SOCKET: &[&str] = &["address", "socket"];
 
-/// What is kept.
+/// Labels of metrics per dataset.
 const DATASET: &[&str] = &["dataset"];
 
 const METRICS: &[Metric<Report>] = &[
@@ -42,35 +42,35 @@ const METRICS: &[Metric<Report>] = &[
         name: "thalweg_collect_sequence_lost_total",
         kind: Kind::Counter,
         labels: EXPORTER,
-        help: "Lost on the way by sequence numbers: flows of NetFlow v5, messages of v9, records of IPFIX, datagrams of sFlow.",
+        help: "Losses detected by sequence numbers: flows of NetFlow v5, messages of v9, records of IPFIX, datagrams of sFlow.",
         read: |report, out| by_exporter(report, out, |row| row.counts.lost),
     },
     Metric {
         name: "thalweg_collect_restarts_total",
         kind: Kind::Counter,
         labels: EXPORTER,
-        help: "Times that the exporter began anew.",
+        help: "Restarts of the exporter.",
         read: |report, out| by_exporter(report, out, |row| row.counts.restarts),
     },
     Metric {
         name: "thalweg_collect_sampling_interval",
         kind: Kind::Gauge,
         labels: EXPORTER,
-        help: "One packet in so many is counted; 0: not told.",
+        help: "Sampling interval: one packet in N is counted. 0 if the exporter does not report it.",
         read: |report, out| by_exporter(report, out, |row| row.sampling_interval.into()),
     },
     Metric {
-        name: "thalweg_collect_last_message_seconds",
+        name: "thalweg_collect_last_message_timestamp_seconds",
         kind: Kind::Gauge,
         labels: EXPORTER,
-        help: "When the last message arrived, seconds since 1970.",
+        help: "Arrival of the last message, in seconds since 1970-01-01 UTC.",
         read: |report, out| by_exporter(report, out, |row| row.last_received.seconds()),
     },
     Metric {
         name: "thalweg_collect_dropped_total",
         kind: Kind::Counter,
         labels: &["reason"],
-        help: "Messages, sets, records and samples that gave no rows, by reason.",
+        help: "Messages, sets, records and samples that produced no rows, by reason.",
         read: |report, out| {
             for (name, count) in report.counts().each() {
                 if let Some(reason) = name.strip_prefix("dropped_") {
@@ -85,7 +85,7 @@ const METRICS: &[Metric<Report>] = &[
         name: "thalweg_collect_kernel_drops_total",
         kind: Kind::Counter,
         labels: SOCKET,
-        help: "Datagrams that the kernel dropped: the socket's buffer was full.",
+        help: "Datagrams that the kernel dropped because the socket's receive buffer was full.",
         read: |report, out| by_socket(report, out, |socket| socket.kernel_drops),
     },
     Metric {
@@ -99,63 +99,63 @@ const METRICS: &[Metric<Report>] = &[
         name: "thalweg_collect_receive_buffer_bytes",
         kind: Kind::Gauge,
         labels: SOCKET,
-        help: "The socket's receive buffer, as the kernel gave it.",
+        help: "Receive buffer of the socket, as granted by the kernel.",
         read: |report, out| by_socket(report, out, |socket| socket.receive_buffer as u64),
     },
     Metric {
         name: "thalweg_collect_connections",
         kind: Kind::Gauge,
         labels: &["address"],
-        help: "Connections of TCP or TLS now.",
+        help: "Open TCP and TLS connections.",
         read: |report, out| by_stream(report, out, |stream| stream.open),
     },
     Metric {
         name: "thalweg_collect_connections_refused_total",
         kind: Kind::Counter,
         labels: &["address"],
-        help: "Connections refused for want of room.",
+        help: "Connections refused because the limit was reached.",
         read: |report, out| by_stream(report, out, |stream| stream.refused),
     },
     Metric {
-        name: "thalweg_collect_written_records_total",
+        name: "thalweg_collect_store_rows_total",
         kind: Kind::Counter,
         labels: DATASET,
-        help: "Rows in files.",
+        help: "Rows written to files.",
         read: |report, out| by_dataset(report, out, |store| store.written),
     },
     Metric {
-        name: "thalweg_collect_written_bytes_total",
+        name: "thalweg_collect_store_bytes_total",
         kind: Kind::Counter,
         labels: DATASET,
-        help: "Bytes of files written.",
+        help: "Bytes written to files.",
         read: |report, out| by_dataset(report, out, |store| store.bytes),
     },
     Metric {
-        name: "thalweg_collect_written_files_total",
+        name: "thalweg_collect_store_files_total",
         kind: Kind::Counter,
         labels: DATASET,
         help: "Files written.",
         read: |report, out| by_dataset(report, out, |store| store.files),
     },
     Metric {
-        name: "thalweg_collect_queued_records",
+        name: "thalweg_collect_store_queued_rows",
         kind: Kind::Gauge,
         labels: DATASET,
-        help: "Rows in memory.",
+        help: "Rows queued in memory.",
         read: |report, out| by_dataset(report, out, |store| store.queued),
     },
     Metric {
-        name: "thalweg_collect_spool_records",
+        name: "thalweg_collect_store_spool_rows",
         kind: Kind::Gauge,
         labels: DATASET,
-        help: "Rows in the spool and in no file yet.",
+        help: "Rows in the spool that are in no file yet.",
         read: |report, out| by_dataset(report, out, |store| store.in_spool),
     },
     Metric {
-        name: "thalweg_collect_store_lost_total",
+        name: "thalweg_collect_store_rows_lost_total",
         kind: Kind::Counter,
         labels: &["dataset", "reason"],
-        help: "Rows lost in the store, by reason.",
+        help: "Rows that the store lost, by reason.",
         read: |report, out| {
             for (dataset, store) in [("flows", &report.flows), ("interface-counters", &report.counters)] {
                 let lost = &store.lost;
@@ -174,42 +174,42 @@ const METRICS: &[Metric<Report>] = &[
         name: "thalweg_collect_store_errors_total",
         kind: Kind::Counter,
         labels: DATASET,
-        help: "Errors of the store; what failed is tried again.",
+        help: "Errors of the store. Failed operations are retried.",
         read: |report, out| by_dataset(report, out, |store| store.errors),
     },
     Metric {
         name: "thalweg_collect_kafka_delivered_records_total",
         kind: Kind::Counter,
         labels: &[],
-        help: "Flow records that Kafka's brokers have acknowledged.",
+        help: "Flow records that Kafka brokers acknowledged.",
         read: |report, out| of_kafka(report, out, |kafka| kafka.delivered),
     },
     Metric {
         name: "thalweg_collect_kafka_delivered_messages_total",
         kind: Kind::Counter,
         labels: &[],
-        help: "Messages with these records.",
+        help: "Kafka messages that brokers acknowledged.",
         read: |report, out| of_kafka(report, out, |kafka| kafka.messages),
     },
     Metric {
         name: "thalweg_collect_kafka_delivered_bytes_total",
         kind: Kind::Counter,
         labels: &[],
-        help: "Bytes of these messages before compression, without keys.",
+        help: "Bytes of these messages, before compression, keys excluded.",
         read: |report, out| of_kafka(report, out, |kafka| kafka.bytes),
     },
     Metric {
         name: "thalweg_collect_kafka_queued_records",
         kind: Kind::Gauge,
         labels: &[],
-        help: "Flow records in memory for Kafka, or sent and not acknowledged yet.",
+        help: "Flow records waiting for Kafka: in memory, or sent and not acknowledged yet.",
         read: |report, out| of_kafka(report, out, |kafka| kafka.queued),
     },
     Metric {
-        name: "thalweg_collect_kafka_lost_total",
+        name: "thalweg_collect_kafka_records_lost_total",
         kind: Kind::Counter,
         labels: &["reason"],
-        help: "Flow records lost on their way to Kafka, by reason; the files have them all the same.",
+        help: "Flow records that were not delivered to Kafka, by reason. The files still contain them.",
         read: |report, out| {
             let Some(kafka) = &report.kafka else { return };
             let lost = &kafka.lost;
@@ -227,7 +227,7 @@ const METRICS: &[Metric<Report>] = &[
         name: "thalweg_collect_kafka_errors_total",
         kind: Kind::Counter,
         labels: &[],
-        help: "Errors of messages to Kafka, and of connections to its brokers.",
+        help: "Errors of Kafka messages and of connections to brokers.",
         read: |report, out| of_kafka(report, out, |kafka| kafka.errors),
     },
 ];
@@ -258,7 +258,7 @@ fn by_dataset(report: &Report, out: &mut Samples<'_>, value: fn(&Statistics) -> 
     out.put(&["interface-counters"], value(&report.counters));
 }
 
-/// Nothing where Kafka is not fed.
+/// Writes a Kafka metric; nothing without Kafka.
 fn of_kafka(report: &Report, out: &mut Samples<'_>, value: fn(&kafka::Statistics) -> u64) {
     if let Some(kafka) = &report.kafka {
         out.put(&[], value(kafka));
@@ -268,54 +268,54 @@ fn of_kafka(report: &Report, out: &mut Samples<'_>, value: fn(&kafka::Statistics
 /// `docs/reference/collect-metrics.md`.
 pub fn reference() -> String {
     let page = String::from(
-        "# Metrics of the collector\n\n\
+        "# Metrics of the flow receiver\n\n\
          <!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it reference -->\n\n\
-         What `thalweg collect --metrics ADDRESS` says at `/metrics`, in Prometheus' text format. Counters begin at zero when\n\
-         the collector is started; those of an exporter that has been silent for hours are forgotten with it.\n\n\
+         Metrics of `thalweg collect --metrics ADDRESS` at `/metrics`, in the Prometheus text format. Counters start at zero when\n\
+         the receiver starts. The counters of an exporter that has been silent for hours are removed.\n\n\
          | metric | type | labels | meaning |\n|---|---|---|---|\n",
     );
     page + &rows(METRICS)
 }
 
-/// What scrapers are shown.
-type Shown = Arc<Mutex<Report>>;
+/// The latest report, shared with the server.
+type SharedReport = Arc<Mutex<Report>>;
 
-/// Answers scrapers until it is dropped.
-pub(super) struct Server {
-    report: Shown,
+/// Serves metrics until dropped.
+pub(super) struct MetricsServer {
+    report: SharedReport,
     _server: thalweg_http::Server,
 }
 
-impl Server {
-    /// Listens from now on. Everybody may ask.
-    pub(super) fn start(address: SocketAddr) -> Result<Server, ServerError> {
-        let report = Shown::default();
+impl MetricsServer {
+    /// Starts the server, without authentication.
+    pub(super) fn start(address: SocketAddr) -> Result<MetricsServer, ServerError> {
+        let report = SharedReport::default();
         let operation = Operation {
             scope: None,
-            summary: "Everything that is counted, for Prometheus",
+            summary: "Metrics for Prometheus",
             description: "",
             errors: &[],
             waits: false,
         };
         let routes = Routes::new().add(Method::Get, "/metrics", operation, page);
-        let access = Arc::new(Access::open(address));
+        let access = Arc::new(Access::unrestricted(address));
         let (shown, counters) = (Arc::clone(&report), Arc::<Counters>::default());
         let server =
             thalweg_http::Server::start(address, routes, shown, access, Limits::default(), counters, || {
                 Ok(())
             })?;
-        Ok(Server { report, _server: server })
+        Ok(MetricsServer { report, _server: server })
     }
 
-    /// What to say from now on.
-    pub(super) fn tell(&self, report: &Report) {
+    /// Publishes a report.
+    pub(super) fn publish(&self, report: &Report) {
         report.clone_into(&mut self.report.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
 /// `GET /metrics`
-fn page(shown: &Shown) -> Result<MetricsText, Problem> {
-    let report = shown.lock().unwrap_or_else(PoisonError::into_inner);
+fn page(shared: &SharedReport) -> Result<MetricsText, Problem> {
+    let report = shared.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(MetricsText(exposition(METRICS, &report)))
 }
 
@@ -327,9 +327,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scrapers_read_what_was_told_last_under_any_name_and_nothing_else() {
-        let server = Server::start("127.0.0.1:0".parse().unwrap()).unwrap();
-        let ask = |path: &str| {
+    fn metrics_show_the_latest_report_under_any_host_name() {
+        let server = MetricsServer::start("127.0.0.1:0".parse().unwrap()).unwrap();
+        let get = |path: &str| {
             let mut stream = TcpStream::connect(server._server.address()).unwrap();
             let request = format!("GET {path} HTTP/1.1\r\nhost: any.example\r\nconnection: close\r\n\r\n");
             stream.write_all(request.as_bytes()).unwrap();
@@ -339,12 +339,12 @@ mod tests {
         };
         let mut report = Report::default();
         report.flows.written = 5;
-        server.tell(&report);
-        let answer = ask("/metrics");
+        server.publish(&report);
+        let answer = get("/metrics");
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
         assert!(answer.contains("content-type: text/plain; version=0.0.4"), "{answer}");
-        let line = "\nthalweg_collect_written_records_total{dataset=\"flows\"} 5\n";
+        let line = "\nthalweg_collect_store_rows_total{dataset=\"flows\"} 5\n";
         assert!(answer.contains(line), "{answer}");
-        assert!(ask("/").starts_with("HTTP/1.1 404 "));
+        assert!(get("/").starts_with("HTTP/1.1 404 "));
     }
 }

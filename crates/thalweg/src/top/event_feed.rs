@@ -1,23 +1,23 @@
-//! The thread that listens for events.
+//! The thread that receives events.
 
 use crossbeam_channel::Sender;
-use thalweg_api::client::{Client, Heard};
+use thalweg_api::client::{Client, StreamItem};
 
-use super::model::News;
+use super::model::Update;
 
-/// Listens until nobody wants to know any more.
-pub(super) fn listen(client: &Client, news: &Sender<News>) {
-    client.listen(|heard| news.send(heard.into()).is_ok());
+/// Receives events until the view is closed.
+pub(super) fn subscribe(client: &Client, updates: &Sender<Update>) {
+    client.subscribe(|item| updates.send(item.into()).is_ok());
 }
 
-impl From<Heard> for News {
-    fn from(heard: Heard) -> News {
-        match heard {
-            Heard::Event(event) => News::Event(event),
-            Heard::Lost(loss) => News::Lost(loss),
-            Heard::Subscribed => News::Subscribed,
-            Heard::Unsubscribed { error, retry_in } => {
-                News::Unsubscribed { error: error.to_string(), retry_in }
+impl From<StreamItem> for Update {
+    fn from(item: StreamItem) -> Update {
+        match item {
+            StreamItem::Event(event) => Update::Event(event),
+            StreamItem::Lost(loss) => Update::Lost(loss),
+            StreamItem::Connected => Update::Subscribed,
+            StreamItem::Disconnected { error, retry_in } => {
+                Update::Unsubscribed { error: error.to_string(), retry_in }
             }
         }
     }

@@ -1,14 +1,14 @@
-//! The links once, as a table that reads the same on a terminal and in a file.
+//! The table of links of `thalweg top --once`.
 
 use std::fmt::Write;
 
 use thalweg_api::Links;
-use thalweg_wire::{BitRate, Timestamp};
+use thalweg_wire::BitRate;
 
-use super::model::{SortBy, is_least};
+use super::model::{SortBy, is_lower_bound};
 use crate::figures::grouped;
 
-/// Names of the columns, and whether they are numbers.
+/// Names of the columns, and whether they are right-aligned.
 const COLUMNS: [(&str, bool); 8] = [
     ("link", false),
     ("to", false),
@@ -20,24 +20,21 @@ const COLUMNS: [(&str, bool); 8] = [
     ("collector", false),
 ];
 
-/// The table, by utilisation; below it what collectors did not answer.
+/// Formats the links by utilisation, followed by the collectors that did not respond.
 pub(super) fn table(links: &Links) -> String {
     let mut sorted: Vec<_> = links.links.iter().collect();
     sorted.sort_by(|a, b| SortBy::Utilisation.compare(a, b));
     let mut rows = vec![COLUMNS.map(|(name, _)| name.to_owned())];
     rows.extend(sorted.into_iter().map(|link| {
-        let at_least = if is_least(&link.rate_bps) { "≥ " } else { "" };
+        let at_least = if is_lower_bound(&link.rate) { "≥ " } else { "" };
         [
             link.link.clone(),
             link.peer.clone().unwrap_or_else(|| "?".to_owned()),
             format!("{:.1} %", link.utilisation * 100.0),
-            format!("{at_least}{}", BitRate(link.rate_bps.value.round() as u64)),
+            format!("{at_least}{}", BitRate(link.rate.rate_bps.unwrap_or(0.0).round() as u64)),
             BitRate(link.capacity_bps).to_string(),
             grouped(link.flows.into()),
-            match link.changed.time_ns {
-                0 => "never".to_owned(),
-                changed => crate::figures::moment(Timestamp(changed)),
-            },
+            link.changed.map_or_else(|| "never".to_owned(), |changed| crate::figures::date_time(changed.0)),
             link.collector.clone(),
         ]
     }));
@@ -53,9 +50,9 @@ pub(super) fn table(links: &Links) -> String {
         }
         let _ = writeln!(text, "{}", line.trim_end());
     }
-    for silent in links.answered.iter().filter(|answered| answered.error.is_some()) {
-        let error = silent.error.as_deref().unwrap_or_default();
-        let _ = writeln!(text, "{} does not answer: {error}", silent.collector);
+    for unresponsive in links.responses.iter().filter(|response| response.error.is_some()) {
+        let error = unresponsive.error.as_deref().unwrap_or_default();
+        let _ = writeln!(text, "{} did not respond: {error}", unresponsive.collector);
     }
     text
 }

@@ -1,4 +1,4 @@
-//! Whether the daemon is alive, and does what it is for.
+//! Liveness and readiness of the daemon.
 
 use schemars::SchemaGenerator;
 use thalweg_api::Health;
@@ -10,7 +10,7 @@ use thalweg_http::input::Content;
 use thalweg_http::output::{Json, Output};
 use thalweg_http::reply::Reply;
 
-/// Whether it does what it is for, in the status and in words.
+/// Readiness, as the status code and in the body.
 pub(in crate::api) struct Ready {
     status: u16,
     health: Health,
@@ -28,7 +28,7 @@ impl Output for Ready {
     }
 }
 
-/// `GET /healthz`: this is answered, so it is alive.
+/// `GET /healthz`
 pub(in crate::api) fn alive(api: &Api) -> Result<Json<Health>, Problem> {
     Ok(Json(health(api, "ok")))
 }

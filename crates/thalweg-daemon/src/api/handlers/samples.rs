@@ -1,4 +1,4 @@
-//! Samples, written to files or answered as one.
+//! Samples, saved to files or sent in the response.
 
 use std::time::Duration;
 
@@ -20,16 +20,16 @@ use thalweg_http::reply::Reply;
 /// Capture files (draft-ietf-opsawg-pcapng).
 const PCAPNG: &str = "application/pcapng";
 
-/// When somebody else's capture file may have been sent.
+/// Suggested wait while another capture file is being sent.
 const NEXT_CAPTURE: Duration = Duration::from_secs(1);
 
-/// Which samples, and as what.
+/// Parameters of a dump.
 #[derive(Deserialize, JsonSchema)]
-pub(in crate::api) struct Wanted {
-    /// Only of the collector of this name.
+pub(in crate::api) struct SampleParams {
+    /// Only samples of this collector; required for `application/pcapng`.
     #[schemars(example = &"tor0")]
     collector: Option<String>,
-    /// Of the files: pcapng, or pcap with a file for each output port. What is configured by default.
+    /// File format: pcapng, or pcap with one file per output port. The default is configured.
     #[schemars(example = &"pcapng")]
     format: Option<Parsed<CaptureFormat>>,
 }
@@ -52,7 +52,7 @@ impl Output for CaptureFile {
 /// `POST /v1/samples`
 pub(in crate::api) fn post(
     api: &Api,
-    Query(Wanted { collector, format }): Query<Wanted>,
+    Query(SampleParams { collector, format }): Query<SampleParams>,
     accept: Accept,
 ) -> Result<OneOf<Json<Samples>, CaptureFile>, Problem> {
     if accept.names(PCAPNG) {
@@ -63,7 +63,7 @@ pub(in crate::api) fn post(
     Ok(OneOf::Usual(Json(Samples { files: files.iter().map(convert::sample_file).collect() })))
 }
 
-/// A capture file, and its room in memory until it is sent.
+/// A capture file with its permit, until it is sent.
 struct Held {
     bytes: Vec<u8>,
     _pass: OwnedSemaphorePermit,
@@ -75,14 +75,16 @@ impl AsRef<[u8]> for Held {
     }
 }
 
-/// The samples of one collector, as the body of the answer.
+/// Returns the samples of one collector as the body of the response.
 fn stream(api: &Api, collector: Option<&str>) -> Result<CaptureFile, Problem> {
     let Some(collector) = collector else {
-        return Err(Problem::new(Code::BadParameter, "collector is missing: a file is that of one"));
+        return Err(Problem::new(
+            Code::BadParameter,
+            "missing parameter collector: a capture file contains the samples of one collector",
+        ));
     };
     let pass = api.capture_pass().ok_or_else(|| {
-        Problem::new(Code::TooManyRequests, "samples are being sent to somebody else")
-            .retry_after(NEXT_CAPTURE)
+        Problem::new(Code::TooManyRequests, "another capture file is being sent").retry_after(NEXT_CAPTURE)
     })?;
     let dumped = api.parts().dumps.samples_of(collector, u64::MAX)?;
     Ok(CaptureFile(Bytes::from_owner(Held { bytes: dumped.bytes, _pass: pass })))
@@ -92,7 +94,7 @@ impl From<DumpError> for Problem {
     fn from(error: DumpError) -> Problem {
         let code = match error {
             DumpError::NoCollector(_) => Code::NotFound,
-            DumpError::NoFolder | DumpError::NotKept(_) => Code::NotConfigured,
+            DumpError::NoFolder | DumpError::NoSampleRing(_) => Code::NotConfigured,
             DumpError::TooSoon { wait } => {
                 return Problem::new(Code::TooManyRequests, error).retry_after(wait);
             }
@@ -109,13 +111,13 @@ mod tests {
     use thalweg_http::access::Limits;
 
     #[test]
-    fn one_capture_file_is_in_memory_until_it_is_sent_and_others_wait() {
+    fn one_capture_file_is_sent_at_a_time() {
         let api = Api::new(parts(), &Limits::default(), None);
         let status = || {
-            let wanted = Wanted { collector: Some("tor0".to_owned()), format: None };
+            let wanted = SampleParams { collector: Some("tor0".to_owned()), format: None };
             post(&api, Query(wanted), Accept(Some(PCAPNG.to_owned()))).unwrap_err().status
         };
-        assert_eq!(status(), 404, "it is free, and there is no such collector");
+        assert_eq!(status(), 404, "the permit is free, and the collector is unknown");
         let body = Bytes::from_owner(Held { bytes: vec![0; 9], _pass: api.capture_pass().unwrap() });
         let left_to_send = body.slice(5..);
         drop(body);

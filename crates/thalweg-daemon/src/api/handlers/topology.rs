@@ -1,4 +1,4 @@
-//! The network as it is known, and new versions of it.
+//! The topology and new versions of it.
 
 use hyper::body::Bytes;
 use schemars::SchemaGenerator;
@@ -14,13 +14,13 @@ use thalweg_http::output::{Json, OneOf, Output};
 use thalweg_http::reply::{JSON, Reply};
 use thalweg_http::request::Request;
 
-/// TOML; there is no registered media type that is more specific.
+/// Media type of TOML.
 const TOML: &str = "application/toml";
 
-/// A network as in a topology file, as TOML.
+/// A topology file in TOML.
 pub(in crate::api) struct TomlNetwork(String);
 
-/// A network as in a topology file, as JSON or TOML.
+/// A topology file in JSON or TOML.
 pub(in crate::api) struct GivenNetwork {
     media_type: Option<String>,
     body: Bytes,
@@ -51,7 +51,10 @@ impl Input for GivenNetwork {
 /// `GET /v1/topology`
 pub(in crate::api) fn get(api: &Api, accept: Accept) -> Result<OneOf<Json<Topology>, TomlNetwork>, Problem> {
     let Some(versions) = api.parts().network.versions() else {
-        return Err(Problem::new(Code::NotFound, "no topology is configured, and none has been put here"));
+        return Err(Problem::new(
+            Code::NotFound,
+            "no topology is configured: add [network] to the configuration, or PUT one",
+        ));
     };
     let newest = versions.newest();
     if accept.names(TOML) {
@@ -71,7 +74,7 @@ pub(in crate::api) fn put(api: &Api, given: GivenNetwork) -> Result<Json<NewTopo
         Some(JSON) => NetworkState::from_json(text, "body"),
         Some(TOML) => NetworkState::from_toml(text, "body"),
         _ => {
-            let detail = format!("a topology is {JSON} or {TOML}: say which as Content-Type");
+            let detail = format!("unsupported Content-Type: expected {JSON} or {TOML}");
             return Err(Problem::new(Code::UnsupportedMediaType, detail));
         }
     };
@@ -89,6 +92,5 @@ fn wrong(error: &TopologyFileError) -> Problem {
     let problems = error.problems.iter();
     let errors =
         problems.map(|problem| BodyError { line: problem.line(), message: problem.kind.to_string() });
-    Problem::new(Code::BadBody, "the topology is refused, and nothing has changed")
-        .with_errors(errors.collect())
+    Problem::new(Code::BadBody, "invalid topology, nothing changed").with_errors(errors.collect())
 }

@@ -1,4 +1,4 @@
-//! Live sources for tests: what interfaces of certain names give. There is no way to them but from tests.
+//! Live sources for tests, selected by the names of interfaces.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -9,11 +9,11 @@ use crate::clock::wall_clock;
 use crate::collectors::SourceError;
 use crate::config::{CollectorConfig, SourceConfig};
 
-/// Panics twice after some frames, and is well from then on.
-pub(in crate::collectors) const PANICS_TWICE: &str = "panics twice";
+/// Panics twice after some frames, then works.
+pub(in crate::collectors) const PANICS_TWICE_INTERFACE: &str = "panics twice";
 
-/// Gives a frame now and then.
-pub(in crate::collectors) const IS_WELL: &str = "is well";
+/// Returns a frame every few milliseconds.
+pub(in crate::collectors) const HEALTHY_INTERFACE: &str = "is well";
 
 /// Ethernet, IPv4, UDP of one byte.
 const FRAME: [u8; 43] = {
@@ -30,13 +30,13 @@ pub(in crate::collectors) struct Injected {
     counters: SourceCounters,
 }
 
-/// The source in the place of an interface, if it is one of these.
+/// Returns the test source of an interface, if it has one.
 pub(in crate::collectors) fn source(config: &CollectorConfig) -> Option<Injected> {
     static OPENED: AtomicU32 = AtomicU32::new(0);
     let SourceConfig::Interface { name, .. } = &config.source else { return None };
     let panics = match &**name {
-        PANICS_TWICE => OPENED.fetch_add(1, Ordering::Relaxed) < 2,
-        IS_WELL => false,
+        PANICS_TWICE_INTERFACE => OPENED.fetch_add(1, Ordering::Relaxed) < 2,
+        HEALTHY_INTERFACE => false,
         _ => return None,
     };
     let interface = Interface { name: None, link_type: LinkType::Ethernet, snap_length: 0 };

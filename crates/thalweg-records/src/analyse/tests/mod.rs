@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use thalweg_wire::flow_export::batch::NOT_TOLD;
+use thalweg_wire::flow_export::batch::UNKNOWN_DIRECTION;
 use thalweg_wire::flow_export::{Address, Record};
 
 use super::flow::Flow;
@@ -81,7 +81,7 @@ fn records() -> impl Strategy<Value = Record> {
     let point = (
         prop_oneof![Just(9u32), Just(10), Just(200)],
         0..2u32,
-        prop_oneof![Just(0), Just(1), Just(NOT_TOLD)],
+        prop_oneof![Just(0), Just(1), Just(UNKNOWN_DIRECTION)],
     );
     let key = (addresses(), addresses(), 0..2u16, 0..2u16, prop_oneof![Just(6u8), Just(17)]);
     let times = (0..600i64, prop_oneof![4 => 0..90i64, 1 => Just(0), 1 => -20..0i64], 0..3i64);

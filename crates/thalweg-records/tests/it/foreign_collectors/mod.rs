@@ -128,8 +128,12 @@ fn statistics(rows: &[Record]) -> Messages {
         until: NOW,
         ..Default::default()
     };
-    // Templates are sent again after a minute.
-    encoder.tell(&ipfix::Statistics { metering, exporting }, NOW + Nanos::from_secs(60), &mut messages);
+    // Templates come again after a minute.
+    encoder.encode_statistics(
+        &ipfix::Statistics { metering, exporting },
+        NOW + Nanos::from_secs(60),
+        &mut messages,
+    );
     messages
 }
 

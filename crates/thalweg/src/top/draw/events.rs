@@ -1,4 +1,4 @@
-//! The list of events, the latest first.
+//! The list of events, latest first.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -7,40 +7,38 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use thalweg_api::client::Loss;
 use thalweg_api::{CrossingName, Event, EventBody, Outcome, StateName};
-use thalweg_wire::{BitRate, Bytes, Nanos, Timestamp};
+use thalweg_wire::{BitRate, Bytes, Nanos};
 
-use super::super::shown::{EventLine, Stream};
+use super::super::daemon_state::{EventLine, Stream};
 use super::super::view::{Pane, TopView};
-use super::header::{failure, plain, waits, word};
+use super::header::{failure, plain, retry_text, state_name};
 use super::rate::{FULL_RATE, rate_text};
 use crate::terminal::Theme;
 use crate::terminal::quantity::{clock_us, grouped};
 use crate::terminal::screen::{counted, cut, row_styles, rule, width_of};
 
-/// Draws the list under its rule.
+/// Draws the list below its rule.
 pub(super) fn draw(view: &mut TopView, frame: &mut Frame, area: Rect) {
     let theme = view.theme;
-    let is_alone = matches!(view.pane, Pane::Events { .. });
-    let aside = aside(view);
-    let title = cut(title(view), usize::from(area.width).saturating_sub(width_of(&aside) + 1));
-    let block = rule(theme, Line::from(title), Line::from(aside));
+    let is_full_pane = matches!(view.pane, Pane::Events { .. });
+    let counts = counts(view);
+    let title = cut(title(view), usize::from(area.width).saturating_sub(width_of(&counts) + 1));
+    let block = rule(theme, Line::from(title), Line::from(counts));
     let inner = block.inner(area);
     frame.render_widget(block, area);
-    let count = view.shown().events.len();
+    let count = view.displayed().events.len();
     if count == 0 {
-        let message = Paragraph::new("\nnothing has happened since").centered().style(theme.muted());
+        let message = Paragraph::new("\nno events yet").centered().style(theme.muted());
         return frame.render_widget(message, inner);
     }
     let height = usize::from(inner.height);
-    let sight = if is_alone { view.events.in_sight(height, count) } else { 0..height.min(count) };
-    let chosen = if is_alone { view.events.index() } else { None };
-    let lines = sight.map(|index| {
-        let (text, style) = row_styles(theme, chosen == Some(index));
-        let line = match &*view.shown().events[index].1 {
+    let visible = if is_full_pane { view.events.visible_rows(height, count) } else { 0..height.min(count) };
+    let selected = if is_full_pane { view.events.index() } else { None };
+    let lines = visible.map(|index| {
+        let (text, style) = row_styles(theme, selected == Some(index));
+        let line = match &*view.displayed().events[index].1 {
             EventLine::Event(event) => event_line(text, event),
-            EventLine::Lost(loss) => {
-                Line::from(Span::styled(format!(" {}", lost_in_words(*loss)), text.loss()))
-            }
+            EventLine::Lost(loss) => Line::from(Span::styled(format!(" {}", loss_text(*loss)), text.loss())),
         };
         let width = usize::from(inner.width);
         let filler = " ".repeat(width.saturating_sub(line.width()));
@@ -53,10 +51,10 @@ pub(super) fn draw(view: &mut TopView, frame: &mut Frame, area: Rect) {
 
 fn title(view: &TopView) -> Vec<Span<'static>> {
     let mut spans = vec![Span::styled(" events ", view.theme.strong()), Span::raw("latest first ")];
-    match &view.shown().stream {
+    match &view.displayed().stream {
         Stream::Connecting | Stream::Open => {}
         Stream::Broken { error, retry_in } => {
-            let text = format!("none come: {}; {} ", plain(error), waits(*retry_in));
+            let text = format!("disconnected: {}; {} ", plain(error), retry_text(*retry_in));
             spans.push(Span::styled(text, view.theme.loss()));
         }
     }
@@ -64,9 +62,9 @@ fn title(view: &TopView) -> Vec<Span<'static>> {
 }
 
 /// Counts received and lost events.
-fn aside(view: &TopView) -> Vec<Span<'static>> {
-    let shown = view.shown();
-    let mut spans = vec![Span::raw(format!(" {}", grouped(shown.came)))];
+fn counts(view: &TopView) -> Vec<Span<'static>> {
+    let shown = view.displayed();
+    let mut spans = vec![Span::raw(format!(" {}", grouped(shown.received)))];
     if shown.lost > 0 {
         spans.push(Span::styled(format!(", {} lost", grouped(shown.lost)), view.theme.loss()));
     }
@@ -75,9 +73,9 @@ fn aside(view: &TopView) -> Vec<Span<'static>> {
 }
 
 fn event_line(theme: Theme, event: &Event) -> Line<'static> {
-    let time = clock_us(Timestamp(event.moment.time_ns));
+    let time = clock_us(event.time.0);
     let style = match &event.body {
-        EventBody::Link { crossing: CrossingName::Upwards | CrossingName::Remains, .. } => theme.warning(),
+        EventBody::Link { crossing: CrossingName::Upwards | CrossingName::Repeated, .. } => theme.warning(),
         EventBody::Link { crossing: CrossingName::Downwards, .. } => theme.good(),
         EventBody::Cheetah { .. } => theme.cheetah(),
         EventBody::Collector { state } if state.name == StateName::Failed => theme.loss(),
@@ -87,7 +85,7 @@ fn event_line(theme: Theme, event: &Event) -> Line<'static> {
         EventBody::Action { .. } => Style::new(),
         EventBody::CheetahEnd { .. } | EventBody::Collector { .. } => Style::new(),
     };
-    let (what, more) = in_words(event);
+    let (what, more) = event_text(event);
     Line::from(vec![
         Span::styled(format!(" {time} "), theme.muted()),
         Span::styled(what, style),
@@ -95,49 +93,48 @@ fn event_line(theme: Theme, event: &Event) -> Line<'static> {
     ])
 }
 
-/// Returns the event and its details.
-fn in_words(event: &Event) -> (String, String) {
+/// Returns the text of an event and its details.
+fn event_text(event: &Event) -> (String, String) {
     match &event.body {
-        EventBody::Link {
-            link, crossing, threshold, utilisation, rate_bps, flows, flows_left_out, ..
-        } => {
-            let way = match crossing {
+        EventBody::Link { link, crossing, threshold, utilisation, rate, flows, omitted_flows, .. } => {
+            let change = match crossing {
                 CrossingName::Upwards => "▴ above",
                 CrossingName::Downwards => "▾ below",
-                CrossingName::Remains => "▴ still",
+                CrossingName::Repeated => "▴ still",
             };
-            let what = format!("{link} {way} {:.0} %", threshold * 100.0);
-            let count = flows.len() as u64 + u64::from(*flows_left_out);
+            let what = format!("{link} {change} {:.0} %", threshold * 100.0);
+            let count = flows.len() as u64 + u64::from(*omitted_flows);
             let first = flows.first().map_or_else(String::new, |first| {
-                format!(", first {} {}", rate_text(&first.rate_bps, FULL_RATE), first.key)
+                format!(", first {} {}", rate_text(&first.rate, FULL_RATE), first.key)
             });
-            let rate = rate_text(rate_bps, FULL_RATE);
+            let rate = rate_text(rate, FULL_RATE);
             let count = counted(&grouped(count), "flow", "flows");
             (what, format!(": {:.0} %, {rate}, {count}{first}", utilisation * 100.0))
         }
-        EventBody::AddressChange { key, from, to, .. } => {
-            (format!("↪ new path {key}"), format!(" to {to}, was {from}, seen by {}", event.collector))
-        }
-        EventBody::Cheetah { key, flight_rate_bps, .. } => {
-            (format!("▲ cheetah {key}"), format!(" at {}, by {}", BitRate(*flight_rate_bps), event.collector))
+        EventBody::AddressChange { key, previous_dst_mac, dst_mac, .. } => (
+            format!("↪ new path {key}"),
+            format!(" to {dst_mac}, was {previous_dst_mac}, seen by {}", event.collector),
+        ),
+        EventBody::Cheetah { key, rate_bps, .. } => {
+            (format!("▲ cheetah {key}"), format!(" at {}, by {}", BitRate(*rate_bps), event.collector))
         }
         EventBody::CheetahEnd { key, bytes, .. } => {
             (format!("△ cheetah ended {key}"), format!(" after {}, by {}", Bytes(*bytes), event.collector))
         }
-        EventBody::Decision { source, destination, from, to, alternatives, link, .. } => {
-            let expected = |address| {
-                let way = alternatives.iter().find(|way| way.address == address);
-                way.map_or_else(|| "unknown".to_owned(), |way| BitRate(way.expected_bps).to_string())
+        EventBody::Decision { src, dst, from_tree, tree, alternatives, link, .. } => {
+            let expected = |tree| {
+                let path = alternatives.iter().find(|path| path.tree == tree);
+                path.map_or_else(|| "unknown".to_owned(), |path| BitRate(path.expected_rate_bps).to_string())
             };
             let cause = link.as_ref().map_or_else(String::new, |link| format!("; {link} congested"));
-            let rates = format!(": expected {}, was {}{cause}", expected(*to), expected(*from));
-            (format!("↪ rerouted {source} > {destination}, tree {from} to {to}"), rates)
+            let rates = format!(": expected {}, was {}{cause}", expected(*tree), expected(*from_tree));
+            (format!("↪ rerouted {src} > {dst}, tree {from_tree} to {tree}"), rates)
         }
-        EventBody::Action { source, destination, address, outcome, took_ns, error, .. } => {
-            let what = format!("{source} > {destination} on tree {address}");
-            let after = took_ns.map_or_else(String::new, |ns| format!(" after {}", Nanos(ns)));
+        EventBody::Action { src, dst, tree, outcome, decision_to_path_ns, error, .. } => {
+            let what = format!("{src} > {dst} on tree {tree}");
+            let after = decision_to_path_ns.map_or_else(String::new, |ns| format!(" after {}", Nanos(ns)));
             match outcome {
-                Outcome::Begun => (format!("· {what}"), ": started".to_owned()),
+                Outcome::Started => (format!("· {what}"), ": started".to_owned()),
                 Outcome::Confirmed => (format!("✓ {what}"), format!(": confirmed{after}")),
                 Outcome::Expired => (format!("✗ {what}"), ": timed out".to_owned()),
                 Outcome::Superseded => (format!("· {what}"), ": superseded".to_owned()),
@@ -148,20 +145,20 @@ fn in_words(event: &Event) -> (String, String) {
         }
         EventBody::Collector { state } => match failure(state) {
             Some(why) => (format!("collector {} failed", event.collector), format!(": {why}")),
-            None => (format!("collector {} {}", event.collector, word(state.name)), String::new()),
+            None => (format!("collector {} {}", event.collector, state_name(state.name)), String::new()),
         },
     }
 }
 
 /// Describes lost events.
-fn lost_in_words(loss: Loss) -> String {
+fn loss_text(loss: Loss) -> String {
     let events = |count| counted(&grouped(count), "event", "events");
     match loss {
-        Loss::TooSlow(count) => {
+        Loss::Overwritten(count) => {
             format!("{} lost: this subscriber was too slow", events(count))
         }
-        Loss::OtherRun => "the daemon restarted: its earlier events are gone".to_owned(),
-        Loss::NotUnderstood(count) => {
+        Loss::Restarted => "the daemon restarted: its earlier events are gone".to_owned(),
+        Loss::Invalid(count) => {
             format!("{} not understood: is the daemon another version?", events(count))
         }
     }

@@ -1,4 +1,4 @@
-//! What is answered to what is asked.
+//! Responses to requests.
 
 use serde_json::Value;
 use thalweg_daemon::api::routes;
@@ -11,46 +11,45 @@ fn names<'a>(list: &'a Value, field: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn links_come_by_port_and_way_with_their_peers_and_bounds() {
+fn links_are_sorted_by_port_with_peers_and_bounds() {
     let fixture = Fixture::new();
     let links = fixture.client.get("/v1/links").json();
-    assert_eq!(names(&links["answered"], "collector"), ["tor0", "quiet"]);
+    assert_eq!(names(&links["responses"], "collector"), ["tor0", "quiet"]);
     let links = &links["links"];
     assert_eq!(names(links, "link")[..3], ["tor0:p0:in", "tor0:p0:out", "tor0:p1:in"]);
     let link = &links[7];
     assert_eq!((&link["link"], &link["peer"]), (&"tor0:p3:out".into(), &"h3".into()));
     assert_eq!(link["capacity_bps"], 10_000_000_000_u64);
-    // An infinite upper bound is none.
-    assert_eq!(link["rate_bps"]["bound"], "lower_bound");
-    assert_eq!((&link["rate_bps"]["lower"], &link["rate_bps"]["upper"]), (&9.0e9.into(), &Value::Null));
-    assert_eq!(link["changed"]["time"], "2026-11-21T22:16:16.495499720Z");
-    assert_eq!(link["changed"]["time_ns"], 1_795_299_376_495_499_720_u64);
+    // An infinite upper bound is omitted.
+    assert_eq!(link["bounds"], "lower_bound");
+    assert_eq!((&link["rate_lower_bps"], &link["rate_upper_bps"]), (&9.0e9.into(), &Value::Null));
+    assert_eq!(link["changed"], "2026-11-21T22:16:16.495499720Z");
     let quiet = fixture.client.get("/v1/links?collector=quiet").json();
     assert_eq!(quiet["links"].as_array().unwrap().len(), 0);
     assert_eq!(fixture.client.get("/v1/links?collector=nobody").problem(), (404, "not_found".into()));
 }
 
 #[test]
-fn flows_come_the_fastest_first_and_no_more_than_asked_for() {
+fn flows_are_sorted_by_rate_and_limited() {
     let fixture = Fixture::new();
-    let flows = fixture.client.get("/v1/flows?top=3").json();
+    let flows = fixture.client.get("/v1/flows?limit=3").json();
     assert_eq!(flows["total"], 100);
     let destinations: Vec<_> =
         flows["flows"].as_array().unwrap().iter().map(|flow| &flow["flow"]["dst"]).collect();
     assert_eq!(destinations, ["10.0.1.99", "10.0.1.98", "10.0.1.97"]);
     assert_eq!(flows["flows"][0]["key"], "tcp 10.0.0.1:443 > 10.0.1.99:51000");
     assert_eq!(flows["flows"][0]["output"], "tor0:p3:out");
-    let all = fixture.client.get("/v1/flows?top=1000").json();
+    let all = fixture.client.get("/v1/flows?limit=1000").json();
     let flows = all["flows"].as_array().unwrap();
     assert_eq!(flows.len(), 100);
     assert_eq!(flows[99]["rate_bps"], Value::Null, "a flow without a rate comes last");
-    assert_eq!(fixture.client.get("/v1/flows?top=10001").problem(), (400, "bad_parameter".into()));
+    assert_eq!(fixture.client.get("/v1/flows?limit=10001").problem(), (400, "bad_parameter".into()));
 }
 
 #[test]
-fn a_flow_is_found_by_the_key_that_other_answers_have() {
+fn a_flow_is_found_by_its_key() {
     let fixture = Fixture::new();
-    let flows = fixture.client.get("/v1/flows?top=2").json();
+    let flows = fixture.client.get("/v1/flows?limit=2").json();
     let key = flows["flows"][1]["key"].as_str().unwrap();
     let path = format!("/v1/flows/{}", key.replace(' ', "%20").replace('>', "%3E"));
     let found = fixture.client.get(&path).json();
@@ -59,11 +58,11 @@ fn a_flow_is_found_by_the_key_that_other_answers_have() {
     assert_eq!(fixture.client.get(reverse).problem(), (404, "not_found".into()));
     let answer = fixture.client.get("/v1/flows/tcp%2010.0.0.1");
     assert_eq!(answer.problem(), (400, "bad_parameter".into()));
-    assert!(answer.text.contains("is not a flow: expected e.g."), "{}", answer.text);
+    assert!(answer.text.contains("expected e.g."), "{}", answer.text);
 }
 
 #[test]
-fn flows_on_a_link_are_those_whose_port_it_is() {
+fn flows_on_a_link_have_its_port() {
     let fixture = Fixture::new();
     let total = |path: &str| fixture.client.get(path).json()["total"].clone();
     assert_eq!(total("/v1/links/tor0:p3:out/flows"), 50);
@@ -75,14 +74,14 @@ fn flows_on_a_link_are_those_whose_port_it_is() {
 }
 
 #[test]
-fn cheetahs_are_the_flows_that_are_cheetahs() {
-    let cheetahs = Fixture::new().client.get("/v1/cheetahs?top=4").json();
+fn cheetahs_lists_only_cheetah_flows() {
+    let cheetahs = Fixture::new().client.get("/v1/cheetahs?limit=4").json();
     assert_eq!(cheetahs["total"], 10);
     assert!(cheetahs["flows"].as_array().unwrap().iter().all(|flow| flow["cheetah"] == true));
 }
 
 #[test]
-fn a_collector_that_does_not_answer_is_named_and_others_answer() {
+fn an_unresponsive_collector_is_named() {
     use thalweg_daemon::collectors::{CollectorHandle, Description};
 
     let fixture = Fixture::new();
@@ -90,22 +89,23 @@ fn a_collector_that_does_not_answer_is_named_and_others_answer() {
         Description { name: "dead".into(), ..fixture.daemon.collectors()[0].description().clone() };
     let (dead, mailbox) = CollectorHandle::new(description);
     fixture.daemon.set_collectors(fixture.daemon.collectors().into_iter().chain([dead]).collect());
-    let flows = fixture.client.get("/v1/flows?top=1").json();
-    let answered = flows["answered"].as_array().unwrap();
-    assert_eq!(answered[2]["collector"], "dead");
-    assert_eq!(answered[2]["error"], "the collector did not answer in time");
-    assert_eq!(answered[0]["error"], Value::Null);
+    let flows = fixture.client.get("/v1/flows?limit=1").json();
+    let responses = flows["responses"].as_array().unwrap();
+    assert_eq!(responses[2]["collector"], "dead");
+    assert_eq!(responses[2]["error"], "the collector did not reply in time");
+    assert_eq!(responses[0]["error"], Value::Null);
     assert_eq!(fixture.client.get("/v1/flows?collector=dead").problem(), (503, "unavailable".into()));
     assert_eq!(fixture.client.get("/readyz").status, 503, "a collector is starting");
     let metrics = fixture.client.get("/metrics").text;
-    let late =
-        metrics.lines().find(|line| line.starts_with("thalweg_questions_late_total{collector=\"dead\"}"));
+    let late = metrics
+        .lines()
+        .find(|line| line.starts_with("thalweg_collector_requests_timed_out_total{collector=\"dead\"}"));
     assert_eq!(late.unwrap().rsplit(' ').next(), Some("3"));
     drop(mailbox);
 }
 
 #[test]
-fn health_says_what_it_is_and_readiness_follows_the_daemon() {
+fn health_and_readiness_follow_the_daemon() {
     let fixture = Fixture::new();
     assert_eq!(fixture.client.get("/healthz").json()["name"], "thalweg");
     assert_eq!(fixture.client.get("/readyz").status, 200);
@@ -116,7 +116,7 @@ fn health_says_what_it_is_and_readiness_follows_the_daemon() {
 }
 
 #[test]
-fn a_topology_that_was_got_can_be_put_as_json_and_as_toml() {
+fn a_topology_can_be_put_back_as_json_and_toml() {
     let fixture = Fixture::new();
     let got = fixture.client.get("/v1/topology").json();
     assert_eq!(got["version"], 1);
@@ -124,8 +124,8 @@ fn a_topology_that_was_got_can_be_put_as_json_and_as_toml() {
     let put = fixture.client.send("PUT", "/v1/topology", &json, got["network"].to_string().as_bytes());
     assert_eq!((put.status, put.json()["version"].clone()), (200, 2.into()), "{}", put.text);
     assert_eq!(
-        put.json()["from"]["time_ns"],
-        1_795_299_376_495_499_720_u64,
+        put.json()["valid_from"],
+        "2026-11-21T22:16:16.495499720Z",
         "packet time, as no collector is live"
     );
     let toml = fixture.client.get_with("/v1/topology", &[("accept", "application/toml")]);
@@ -137,7 +137,7 @@ fn a_topology_that_was_got_can_be_put_as_json_and_as_toml() {
 }
 
 #[test]
-fn a_topology_that_is_wrong_changes_nothing_and_each_fault_has_its_line() {
+fn an_invalid_topology_is_refused_with_lines() {
     let fixture = Fixture::new();
     let put = |media_type: &str, body: &str| {
         fixture.client.send("PUT", "/v1/topology", &[("content-type", media_type)], body.as_bytes())
@@ -154,14 +154,14 @@ fn a_topology_that_is_wrong_changes_nothing_and_each_fault_has_its_line() {
     assert!(errors[0]["message"].as_str().unwrap().contains("tor0"), "{errors}");
     assert_eq!(put("application/json", "{").problem(), (400, "bad_body".into()));
     assert_eq!(put("text/plain", "x").problem(), (415, "unsupported_media_type".into()));
-    // A network without the switches that are watched.
+    // A network without the monitored switches.
     let other = "[forwarding]\nkind = \"ecmp\"\nseed = 1\n[[router]]\nname = \"other\"\n[[endpoint]]\nname = \"h0\"\nrouter = \"other\"\n";
     assert_eq!(put("application/toml", other).problem(), (409, "conflict".into()));
     assert_eq!(fixture.client.get("/v1/topology").json()["version"], 1);
 }
 
 #[test]
-fn paths_and_methods_that_are_not_there_are_refused_as_what_they_are() {
+fn unknown_paths_and_methods_are_refused() {
     let fixture = Fixture::new();
     assert_eq!(fixture.client.get("/").problem(), (404, "not_found".into()));
     let refused = fixture.client.send("POST", "/v1/topology", &[], b"");
@@ -171,19 +171,19 @@ fn paths_and_methods_that_are_not_there_are_refused_as_what_they_are() {
 }
 
 #[test]
-fn paths_at_which_nothing_is_are_not_found() {
+fn unknown_names_in_paths_are_not_found() {
     let fixture = Fixture::new();
     for path in
         ["/v1", "/v1/links/", "/v1/links/x", "/v1/flows/", "/v1/flows/a/b", "//v1/links", "/v1/flows/%ff"]
     {
         let answer = fixture.client.get(path);
         assert_eq!(answer.problem(), (404, "not_found".into()), "{path}");
-        assert!(answer.text.contains("nothing is at this path; see /v1/openapi.json"), "{}", answer.text);
+        assert!(answer.text.contains("unknown path; see /v1/openapi.json"), "{}", answer.text);
     }
 }
 
 #[test]
-fn every_route_is_found_by_its_own_path() {
+fn every_route_matches_its_path() {
     let fixture = Fixture::with(|options| options.limits.request_burst = 1_000);
     for route in routes::table() {
         let parameters = (route.parameters)(&mut Default::default());
@@ -198,13 +198,13 @@ fn every_route_is_found_by_its_own_path() {
             Method::Delete => fixture.client.delete(&path),
             method => fixture.client.send(&method.to_string(), &path, &[], b""),
         };
-        let is_found = answer.status != 405 && !answer.text.contains("nothing is at this path");
+        let is_found = answer.status != 405 && !answer.text.contains("unknown path");
         assert!(is_found, "{} {path}: {}", route.method, answer.text);
     }
 }
 
 #[test]
-fn the_key_of_a_flow_is_read_from_a_path_however_it_is_encoded() {
+fn an_encoded_flow_key_is_read_from_the_path() {
     let fixture = Fixture::new();
     for path in [
         "/v1/flows/tcp%2010.0.0.1:443%20%3E%2010.0.1.98:51000",
@@ -215,30 +215,30 @@ fn the_key_of_a_flow_is_read_from_a_path_however_it_is_encoded() {
     }
     let path = format!("/v1/links/{}/flows", thalweg_api::client::segment("stör 7/%p:p0:in"));
     let detail = fixture.client.get(&path).json()["detail"].clone();
-    assert_eq!(detail, "no collector watches a switch \"stör 7/%p\"");
+    assert_eq!(detail, "no collector monitors the switch \"stör 7/%p\"");
 }
 
 #[test]
-fn a_parameter_that_is_not_known_is_refused_with_those_that_are() {
+fn an_unknown_parameter_is_refused_with_the_known_ones() {
     let fixture = Fixture::new();
     let detail = |path: &str| {
         let answer = fixture.client.get(path);
         assert_eq!(answer.problem(), (400, "bad_parameter".into()), "{path}");
         answer.json()["detail"].as_str().unwrap().to_owned()
     };
-    assert_eq!(detail("/v1/flows?tpo=3"), "unknown parameter \"tpo\": there are top, collector");
-    assert_eq!(detail("/v1/collectors?x"), "unknown parameter \"x\": there are none here");
-    assert!(detail("/v1/flows?top=3&top=4").contains("twice"));
+    assert_eq!(detail("/v1/flows?tpo=3"), "unknown parameter \"tpo\": there are limit, collector");
+    assert_eq!(detail("/v1/collectors?x"), "unknown parameter \"x\": this path has no parameters");
+    assert!(detail("/v1/flows?limit=3&limit=4").contains("twice"));
     let key = "/v1/flows/tcp%2010.0.0.1:443%20%3E%2010.0.1.98:51000";
     assert!(
         detail(&format!("{key}?key=y")).starts_with("unknown"),
         "a parameter of the path is none of the query"
     );
-    assert!(detail("/v1/flows?top=%zz").contains("top"));
+    assert!(detail("/v1/flows?limit=%zz").contains("limit"));
 }
 
 #[test]
-fn the_metrics_page_has_what_collectors_count() {
+fn metrics_include_collector_counters() {
     let fixture = Fixture::new();
     let page = fixture.client.get("/metrics");
     assert!(page.headers["content-type"].to_str().unwrap().starts_with("text/plain; version=0.0.4"));
@@ -246,9 +246,9 @@ fn the_metrics_page_has_what_collectors_count() {
         "thalweg_frames_total{collector=\"tor0\"} 1000",
         "thalweg_kernel_drops_total{collector=\"tor0\"} 7",
         "thalweg_collector_state{collector=\"tor0\",switch=\"tor0\",state=\"running\"} 1",
-        "thalweg_link_utilisation_ratio{collector=\"tor0\",switch=\"tor0\",port=\"p3\",way=\"out\"} 0.91",
+        "thalweg_link_utilisation_ratio{collector=\"tor0\",switch=\"tor0\",port=\"p3\",direction=\"out\"} 0.91",
         "thalweg_sampling_ratio{collector=\"tor0\"} 0.25",
-        "thalweg_topology_version 1",
+        "thalweg_network_version 1",
     ] {
         assert!(page.text.lines().any(|found| found == line), "{line} is not in\n{}", page.text);
     }

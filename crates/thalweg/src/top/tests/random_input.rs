@@ -1,4 +1,4 @@
-//! Whatever is typed or told.
+//! Random keys, updates and screen sizes.
 
 use super::*;
 
@@ -19,32 +19,33 @@ fn any_key() -> impl Strategy<Value = KeyCode> {
     prop_oneof![letters, named]
 }
 
-fn any_news() -> impl Strategy<Value = News> {
+fn any_update() -> impl Strategy<Value = Update> {
     let extreme = |mut snapshot: Snapshot| {
         for link in &mut snapshot.links {
-            (link.utilisation, link.rate_bps.value) = (f64::MAX, -1.0);
-            (link.capacity_bps, link.flows, link.changed.time_ns) = (u64::MAX, u32::MAX, u64::MAX);
+            (link.utilisation, link.rate.rate_bps) = (f64::MAX, Some(-1.0));
+            (link.capacity_bps, link.flows) = (u64::MAX, u32::MAX);
+            link.changed = Some(Timestamp(u64::MAX).into());
             link.link = "ü".repeat(300);
         }
         for row in snapshot.details.on_link.iter_mut().flat_map(|on_link| &mut on_link.flows) {
             (row.flow.sampled_bytes, row.flow.repeated_bytes) = (1, u64::MAX);
-            row.flow.rate_bps = row.flow.rate_bps.take().map(|mut rate| {
-                (rate.value, rate.upper) = (f64::MAX, Some(f64::MAX));
-                rate
-            });
+            if let Some(rate_bps) = &mut row.flow.rate.rate_bps {
+                *rate_bps = f64::MAX;
+                row.flow.rate.rate_upper_bps = Some(f64::MAX);
+            }
         }
         snapshot.collectors.iter_mut().for_each(|collector| collector.source = "long ".repeat(100));
         snapshot
     };
-    let nothing = Snapshot { collectors: Vec::new(), answered: Vec::new(), links: Vec::new(), ..snapshot() };
+    let nothing = Snapshot { collectors: Vec::new(), responses: Vec::new(), links: Vec::new(), ..snapshot() };
     prop_oneof![
-        Just(asked(snapshot())),
-        Just(asked(extreme(snapshot()))),
-        Just(asked(Snapshot { details: Details::default(), ..nothing })),
-        Just(News::Chosen(Box::new(on_link("tor0:p1:in", flows())))),
-        Just(trouble()),
+        Just(polled(snapshot())),
+        Just(polled(extreme(snapshot()))),
+        Just(polled(Snapshot { details: Details::default(), ..nothing })),
+        Just(Update::Details(Box::new(on_link("tor0:p1:in", flows())))),
+        Just(poll_error()),
         prop::sample::select(events()),
-        Just(News::Unsubscribed { error: "gone".repeat(100), retry_in: Duration::MAX }),
+        Just(Update::Unsubscribed { error: "gone".repeat(100), retry_in: Duration::MAX }),
     ]
 }
 
@@ -52,13 +53,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn no_key_news_or_size_makes_it_panic(
-        steps in prop::collection::vec((any_key(), any_news(), 0..230u16, 0..60u16), 1..12),
+    fn no_key_update_or_size_causes_a_panic(
+        steps in prop::collection::vec((any_key(), any_update(), 0..230u16, 0..60u16), 1..12),
     ) {
         let mut view = TopView::new(Theme::ANSI, "http://127.0.0.1:9477");
-        for (code, news, width, height) in steps {
+        for (code, update, width, height) in steps {
             prop_assert!(press(&mut view, code) != Action::Quit);
-            view.update(news);
+            view.update(update);
             let cells = buffer(&mut view, width, height);
             prop_assert_eq!(lines(&cells).len(), usize::from(height));
         }

@@ -1,4 +1,4 @@
-//! A collector to be put in the place of the one at work.
+//! A collector that replaces a running one.
 
 use std::sync::Arc;
 
@@ -9,38 +9,38 @@ use thiserror::Error;
 use crate::config::CollectorConfig;
 use crate::config::collector::OptionsError;
 
-/// Why a collector cannot do something else from now on.
+/// Why a collector cannot be reconfigured.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ReconfigureError {
-    /// It does not fit into the network.
+    /// It does not fit the network.
     #[error(transparent)]
     Options(#[from] OptionsError),
-    /// It cannot be made.
+    /// It cannot be created.
     #[error(transparent)]
     Collector(#[from] CollectorError),
 }
 
-/// A collector, ready to measure as a configuration says.
+/// A collector with its configuration, ready to replace another.
 #[derive(Debug)]
-pub struct Exchange {
+pub struct Replacement {
     pub(super) config: Arc<CollectorConfig>,
-    /// The network that it was made for.
+    /// The network that it was created for.
     pub(super) network: Option<Arc<Versions>>,
     pub(super) collector: Collector,
 }
 
-impl Exchange {
-    /// Makes one. Takes as long as its flow table is large.
+impl Replacement {
+    /// Creates a replacement. The time is proportional to the size of its flow table.
     ///
     /// # Errors
-    /// If the collector does not fit into the network, or into memory.
+    /// If the collector does not fit the network, or memory does not suffice.
     pub fn new(
         config: Arc<CollectorConfig>,
         network: Option<Arc<Versions>>,
-    ) -> Result<Exchange, ReconfigureError> {
+    ) -> Result<Replacement, ReconfigureError> {
         let options = config.options(network.as_ref().map(|versions| &*versions.newest().state))?;
         let collector = Collector::new(options, network.clone())?;
-        Ok(Exchange { config, network, collector })
+        Ok(Replacement { config, network, collector })
     }
 }
