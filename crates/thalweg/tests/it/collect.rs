@@ -335,7 +335,6 @@ fn kafka_and_files_have_the_same_records() {
     let sum = |column| messages.iter().map(|(_, row)| row[column].as_u64().unwrap()).sum::<u64>();
     assert_eq!(stored(folder.path()), [messages.len() as u64, sum("packets"), sum("bytes")]);
     assert!(messages.iter().all(|(key, row)| key == "127.0.0.1" && row["exporter"] == "127.0.0.1"));
-    let sources: BTreeSet<_> =
-        messages.iter().map(|(_, row)| row["src"].as_str().unwrap()).collect();
+    let sources: BTreeSet<_> = messages.iter().map(|(_, row)| row["src"].as_str().unwrap()).collect();
     assert_eq!(sources.len(), 5_000, "no duplicates");
 }
