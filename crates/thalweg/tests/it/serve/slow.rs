@@ -103,7 +103,7 @@ fn a_disk_that_takes_no_records_neither_silences_the_watchdog_nor_holds_up_the_s
     is_well(&systemd);
     let log = stops_in_time(serve);
     assert!(log.contains("stop timed out") && log.contains("records not written"), "{log}");
-    assert!(!log.contains("left=0"), "{log}");
+    assert!(!log.contains("unwritten=0"), "{log}");
 }
 
 #[test]
