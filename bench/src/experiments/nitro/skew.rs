@@ -222,5 +222,8 @@ fn draw(
             lines(short, MEASURES[2].0),
         ),
     ];
-    save(path, &figure::draw(&Heading::new("Robustness against skew", ""), &Legend::of(methods), SEVERAL, &panels)?)
+    save(
+        path,
+        &figure::draw(&Heading::new("Robustness against skew", ""), &Legend::of(methods), SEVERAL, &panels)?,
+    )
 }
