@@ -7,6 +7,7 @@
 
 pub mod collector;
 pub mod detect;
+pub mod filter;
 mod memory;
 pub mod meter;
 pub mod rates;

@@ -1,4 +1,4 @@
-"""What a filter says, taken apart: a tree whose leaves each look at one column."""
+"""What a filter says: a tree whose leaves each compare one column."""
 
 from __future__ import annotations
 
