@@ -22,7 +22,6 @@
 mod clock;
 mod error;
 mod flow_exporter;
-pub mod flow_filter;
 mod heard;
 mod inputs;
 pub mod json;

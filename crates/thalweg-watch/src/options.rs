@@ -6,6 +6,7 @@ use thalweg_capture::backend::Backend;
 use thalweg_capture::live::LiveOptions;
 use thalweg_measure::detect::CheetahThreshold;
 use thalweg_measure::detect::cfinf::CfinfParameters;
+use thalweg_measure::filter::FlowFilter;
 use thalweg_measure::meter::flow_table::FlowTableOptions;
 use thalweg_measure::tasks::TasksOptions;
 use thalweg_records::export::ExportOptions;
@@ -22,8 +23,10 @@ pub struct WatchOptions {
     pub replay: Option<f64>,
     /// Threads that meter. Default 1 for files, one a core for interfaces.
     pub workers: Option<usize>,
-    /// Which packets: a capture filter in tcpdump's language.
-    pub filter: Option<String>,
+    /// Which packets are measured: a capture filter in tcpdump's language.
+    pub capture_filter: Option<String>,
+    /// Which flows are shown: a flow filter in nfdump's language. Every packet is counted all the same.
+    pub flow_filter: FlowFilter,
     /// Whether to look into tunnels (GRE, ERSPAN, VXLAN, Geneve, IP in IP). Default no.
     pub peel_tunnels: bool,
     /// Stop when this much packet time has passed since the first packet. Default never.

@@ -4,12 +4,15 @@ use thiserror::Error;
 
 use super::{MAX_DEPTH, MAX_LENGTH};
 
+/// What messages call the end of the filter.
+pub(super) const THE_END: &str = "the end";
+
 /// The longest part of a word that a message quotes, in characters.
 const MAX_QUOTED: usize = 40;
 
 /// A filter that is not in the language, or has a term that the view does not have.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("filter, {}: {kind}", place(*line, *column))]
+#[error("filter, {}", self.message())]
 pub struct FilterError {
     /// The line, from 1; `None` if the filter has one line.
     pub line: Option<usize>,
@@ -78,6 +81,19 @@ impl FilterError {
         FilterError { line: text.contains('\n').then_some(line), column: place - line_start + 1, kind }
     }
 
+    /// The place and what is wrong there, for a message that names the filter itself.
+    pub fn message(&self) -> String {
+        match self.line {
+            Some(line) => format!("line {line}, column {}: {}", self.column, self.kind),
+            None => format!("column {}: {}", self.column, self.kind),
+        }
+    }
+
+    /// Whether the text could go on to become a filter: the error is that it ends here.
+    pub fn is_unfinished(&self) -> bool {
+        matches!(&self.kind, FilterErrorKind::Expected { found, .. } if found == THE_END)
+    }
+
     /// The line of `text` at fault with a mark under the column, each indented by two blanks.
     pub fn excerpt(&self, text: &str) -> String {
         let line = text.split('\n').nth(self.line.unwrap_or(1) - 1).unwrap_or_default();
@@ -97,13 +113,6 @@ impl FilterErrorKind {
             FilterErrorKind::TooLong => "too_long",
             FilterErrorKind::NotKnownHere { .. } => "not_known_here",
         }
-    }
-}
-
-fn place(line: Option<usize>, column: usize) -> String {
-    match line {
-        Some(line) => format!("line {line}, column {column}"),
-        None => format!("column {column}"),
     }
 }
 

@@ -7,12 +7,13 @@
 mod tasks_view;
 
 use std::cmp::{Ordering, Reverse};
+use std::net::IpAddr;
 
 use thalweg_measure::detect::{Cheetah, CheetahEnd};
+use thalweg_measure::filter::{Field, FlowFields, FlowFilter, Totals, key_address, key_number};
 use thalweg_measure::meter::top::FlowRate;
 use thalweg_wire::{BitRate, Bytes, FlowKey, Nanos, Progress, TcpFlags, Timestamp};
 
-use crate::flow_filter::FlowFilter;
 pub use tasks_view::{TaskRow, TasksView};
 
 /// One live flow, both directions. Index 0 of a pair is from the initiator, index 1 to it.
@@ -107,6 +108,49 @@ impl From<&(Cheetah, Option<CheetahEnd>)> for CheetahRow {
             bytes: end.map_or(cheetah.bytes, |end| end.bytes),
             ended: end.map(|end| end.last),
         }
+    }
+}
+
+/// As [`thalweg_measure::filter::METERED`] has them; the bit rate is that since the snapshot before.
+impl FlowFields for FlowRow {
+    fn number(&self, field: Field) -> Option<u64> {
+        let [tcp_flags, reverse_tcp_flags] = self.tcp_flags;
+        match field {
+            Field::TcpFlags => Some((tcp_flags | reverse_tcp_flags).0.into()),
+            Field::InBytes => Some(self.bytes[0]),
+            Field::InPackets => Some(self.packets[0]),
+            Field::OutBytes => Some(self.bytes[1]),
+            Field::OutPackets => Some(self.packets[1]),
+            Field::Flows => Some(1),
+            Field::BitRate => Some(self.total_rate().0),
+            Field::Cheetah => Some(self.is_cheetah().into()),
+            _ => {
+                let (bytes, packets) = (self.total_bytes(), self.total_packets());
+                let totals = Totals { bytes, packets, duration: self.last - self.first };
+                key_number(&self.key, field).or_else(|| totals.number(field))
+            }
+        }
+    }
+
+    fn address(&self, field: Field) -> Option<IpAddr> {
+        key_address(&self.key, field)
+    }
+}
+
+/// As [`thalweg_measure::filter::CHEETAHS`] has them.
+impl FlowFields for CheetahRow {
+    fn number(&self, field: Field) -> Option<u64> {
+        match field {
+            Field::Bytes => Some(self.bytes.0),
+            Field::Flows | Field::Cheetah => Some(1),
+            Field::Duration => Some((self.ended.unwrap_or(self.detected) - self.first).0 / 1_000_000),
+            Field::BitRate => Some(self.rate.0),
+            _ => key_number(&self.key, field),
+        }
+    }
+
+    fn address(&self, field: Field) -> Option<IpAddr> {
+        key_address(&self.key, field)
     }
 }
 
@@ -206,7 +250,7 @@ pub struct Snapshot {
     pub cheetahs_live: u64,
     /// Cheetah flows found so far.
     pub cheetahs_total: u64,
-    /// The latest cheetah flows, newest first; the pipeline keeps as many as it likes.
+    /// The latest cheetah flows that match the query's filter, newest first; the pipeline keeps as many as it likes.
     pub cheetahs: Vec<CheetahRow>,
     /// The first flows in the order of the query, at most [`Query::limit`].
     pub top: Vec<FlowRow>,
@@ -282,7 +326,7 @@ pub struct Query {
     pub sort: SortBy,
     /// Largest, oldest or latest first.
     pub descending: bool,
-    /// Which flows.
+    /// Which flows, and which cheetah flows.
     pub filter: FlowFilter,
     /// Most rows of [`Snapshot::top`].
     pub limit: usize,
@@ -301,7 +345,7 @@ impl Query {
 
     /// Whether the filter lets a row through.
     pub fn matches(&self, row: &FlowRow) -> bool {
-        self.filter.matches(&row.key, row.is_cheetah())
+        self.filter.matches(row)
     }
 }
 

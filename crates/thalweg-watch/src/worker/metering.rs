@@ -111,12 +111,12 @@ impl Metering {
             return;
         }
         if !self.wants.records {
-            for record in output.records.drain(..) {
+            for record in output.records.drain(..).filter(|record| self.wants.filter.matches(record)) {
                 self.largest.add(&record);
             }
         }
         if !output.findings.is_empty() || output.records.len() >= least_records.max(1) {
-            for record in &output.records {
+            for record in output.records.iter().filter(|record| self.wants.filter.matches(*record)) {
                 self.largest.add(record);
             }
             tell(&self.sender, Message::Output(std::mem::take(output)));

@@ -5,6 +5,7 @@
 //! | `run` | the loop; a [`View`] is what it runs |
 //! | `theme` | which colour means what |
 //! | `cursor`, `line_box` | the chosen row of a list; a line being typed |
+//! | `filter_box` | a flow filter being typed |
 //! | `screen` | rules, panels, the help overlay, the line of keys |
 //! | `bar` | bars and gauges |
 //! | `quantity`, `endpoint` | numbers, times, addresses in a fixed number of columns |
@@ -15,6 +16,7 @@
 pub(crate) mod bar;
 pub(crate) mod cursor;
 pub(crate) mod endpoint;
+pub(crate) mod filter_box;
 pub(crate) mod line_box;
 pub(crate) mod quantity;
 pub(crate) mod run;

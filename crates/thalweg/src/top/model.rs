@@ -1,10 +1,12 @@
 //! What the view shows, and what it asks for.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use thalweg_api::client::{Loss, RequestError};
 use thalweg_api::{Answered, BoundKind, Collector, Event, Flow, Flows, Health, Link, Rate};
-use thalweg_wire::{FlowKey, Timestamp};
+use thalweg_measure::filter::{Field, FlowFields, FlowFilter, Totals, key_address, key_number};
+use thalweg_wire::{Bytes, FlowKey, Timestamp};
 
 /// Flows asked for on the chosen link.
 pub const FLOWS: usize = 200;
@@ -14,6 +16,8 @@ pub const FLOWS: usize = 200;
 pub struct Query {
     /// The link whose flows it shows; that of the highest utilisation if there is none.
     pub link: Option<SeenLink>,
+    /// Which flows of the link it shows.
+    pub filter: FlowFilter,
     /// A flow to stay on.
     pub flow: Option<FlowKey>,
 }
@@ -91,9 +95,11 @@ pub struct Details {
 pub struct OnLink {
     /// The link.
     pub link: SeenLink,
+    /// The filter that its flows match.
+    pub filter: FlowFilter,
     /// The fastest of them, the fastest first.
     pub flows: Vec<FlowRow>,
-    /// How many there are.
+    /// How many match.
     pub total: u64,
 }
 
@@ -133,6 +139,29 @@ impl FlowRow {
             0 => 0.0,
             bytes => self.flow.repeated_bytes as f64 / bytes as f64,
         }
+    }
+}
+
+/// As [`thalweg_measure::filter::SAMPLED`] has them.
+impl FlowFields for FlowRow {
+    fn number(&self, field: Field) -> Option<u64> {
+        let (bytes, packets) = (Bytes(self.flow.sampled_bytes), self.flow.samples);
+        match field {
+            Field::BitRate => Some(self.rate() as u64),
+            Field::PacketRate => None,
+            Field::InBytes => Some(bytes.0),
+            Field::InPackets => Some(packets),
+            Field::Flows => Some(1),
+            Field::Cheetah => Some(self.flow.cheetah.into()),
+            _ => {
+                let duration = Timestamp(self.flow.last.time_ns) - Timestamp(self.flow.first.time_ns);
+                key_number(&self.key, field).or_else(|| Totals { bytes, packets, duration }.number(field))
+            }
+        }
+    }
+
+    fn address(&self, field: Field) -> Option<IpAddr> {
+        key_address(&self.key, field)
     }
 }
 

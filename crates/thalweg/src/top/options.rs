@@ -1,6 +1,7 @@
 //! Whom to ask, and how to show what it says.
 
 use thalweg_api::client::ClientOptions;
+use thalweg_measure::filter::FlowFilter;
 
 /// What `thalweg top` is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,6 +10,8 @@ pub struct TopOptions {
     pub client: ClientOptions,
     /// How to show it.
     pub show: Show,
+    /// Which flows to show.
+    pub filter: FlowFilter,
 }
 
 /// How to show what the daemon says.

@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use thalweg_api::Link;
+use thalweg_measure::filter::{FlowFilter, SAMPLED};
 use thalweg_wire::FlowKey;
 
 use super::model::{FlowRow, LinkFilter, News, Query, SeenLink, SortBy};
 use super::shown::{Frozen, Shown};
 use crate::terminal::cursor::{Cursor, Step, step_of};
+use crate::terminal::filter_box::{FilterBox, Typed};
 use crate::terminal::line_box::{Edit, LineBox};
 use crate::terminal::{self, Theme};
-use thalweg_watch::flow_filter::{FlowFilter, FlowFilterError};
 
 /// What a key asks of the caller.
 pub(super) type Action = terminal::Action<Query>;
@@ -27,7 +28,7 @@ pub struct TopView {
     pub(super) api: String,
     pub(super) pane: Pane,
     pub(super) help: bool,
-    pub(super) filter_box: Option<LineBox>,
+    pub(super) open_box: Option<OpenBox>,
     pub(super) link_filter: LinkFilter,
     pub(super) flow_filter: FlowFilter,
     pub(super) sort: SortBy,
@@ -45,6 +46,15 @@ pub struct TopView {
     pub(super) events: Cursor<u64>,
     /// What was asked for last.
     query: Query,
+}
+
+/// The line in which a filter is typed.
+#[derive(Debug)]
+pub(super) enum OpenBox {
+    /// Words of links; they apply while they are typed.
+    Links(LineBox),
+    /// A flow filter.
+    Flows(FilterBox),
 }
 
 /// What the lower part of the screen has.
@@ -66,14 +76,20 @@ pub(super) enum Pane {
 impl TopView {
     /// A view of the daemon at this address that has been told nothing yet and asks for [`Query::default`].
     pub fn new(theme: Theme, api: &str) -> TopView {
+        TopView::with_filter(theme, api, FlowFilter::default())
+    }
+
+    /// The same with a filter of flows.
+    pub fn with_filter(theme: Theme, api: &str, flow_filter: FlowFilter) -> TopView {
+        let query = Query { filter: flow_filter.clone(), ..Query::default() };
         TopView {
             theme,
             api: api.to_owned(),
             pane: Pane::Links,
             help: false,
-            filter_box: None,
+            open_box: None,
             link_filter: LinkFilter::default(),
-            flow_filter: FlowFilter::default(),
+            flow_filter,
             sort: SortBy::default(),
             is_reversed: false,
             latest: Shown::default(),
@@ -83,8 +99,13 @@ impl TopView {
             links: Cursor::default(),
             flows: Cursor::default(),
             events: Cursor::default(),
-            query: Query::default(),
+            query,
         }
+    }
+
+    /// What it wants to know.
+    pub(super) fn query(&self) -> &Query {
+        &self.query
     }
 
     /// What is on the screen.
@@ -97,51 +118,44 @@ impl TopView {
         self.held.is_some()
     }
 
-    /// What is wrong with the filter being typed; a filter of links is never wrong.
-    pub(super) fn filter_error(&self) -> Option<FlowFilterError> {
-        match self.pane {
-            Pane::OnLink => self.filter_box.as_ref()?.text().parse::<FlowFilter>().err(),
-            _ => None,
-        }
-    }
-
     fn help_key(&mut self, key: KeyEvent) -> Action {
         self.help = false;
         if key.code == KeyCode::Char('q') { Action::Quit } else { Action::None }
     }
 
-    /// A filter works while it is typed; what does not parse leaves the last that did.
-    fn filter_key(&mut self, key: KeyEvent) {
-        let is_right = self.filter_error().is_none();
-        let Some(line) = &mut self.filter_box else { return };
-        match key.code {
-            KeyCode::Esc => {
-                self.filter_box = None;
-                self.set_filter("");
-            }
-            KeyCode::Enter if is_right => self.filter_box = None,
-            KeyCode::Enter => {}
-            _ => {
-                if line.key(key) == Edit::Changed {
-                    let text = line.text();
-                    self.set_filter(&text);
+    fn box_key(&mut self, key: KeyEvent) {
+        match (&mut self.open_box, key.code) {
+            (Some(OpenBox::Flows(line)), _) => {
+                if let Typed::Closed(filter) = line.key(key) {
+                    self.open_box = None;
+                    self.set_flow_filter(filter);
                 }
             }
+            (Some(OpenBox::Links(_)), KeyCode::Esc) => {
+                self.open_box = None;
+                self.set_link_filter("");
+            }
+            (Some(OpenBox::Links(_)), KeyCode::Enter) => self.open_box = None,
+            (Some(OpenBox::Links(line)), _) => {
+                if line.key(key) == Edit::Changed {
+                    let text = line.text();
+                    self.set_link_filter(&text);
+                }
+            }
+            (None, _) => {}
         }
     }
 
-    fn set_filter(&mut self, text: &str) {
-        match self.pane {
-            Pane::OnLink => {
-                if let Ok(filter) = text.parse() {
-                    self.flow_filter = filter;
-                }
-            }
-            _ => self.link_filter = LinkFilter::new(text),
-        }
+    fn set_flow_filter(&mut self, filter: FlowFilter) {
+        self.flow_filter = filter;
+        self.refresh_rows();
+    }
+
+    fn set_link_filter(&mut self, text: &str) {
+        self.link_filter = LinkFilter::new(text);
         self.refresh_rows();
         // The flows below are those of a link that is seen.
-        if self.pane == Pane::Links && !text.is_empty() && self.links.index().is_none() {
+        if !text.is_empty() && self.links.index().is_none() {
             self.links.step(Step::First, &names_of(&self.link_rows));
         }
     }
@@ -156,7 +170,8 @@ impl TopView {
             KeyCode::Char('?' | 'h') => self.help = true,
             KeyCode::Char(' ') => self.toggle_pause(),
             KeyCode::Char('e') => self.toggle_events(),
-            KeyCode::Char('/') => self.open_filter_box(),
+            KeyCode::Char('/') => self.open_box(self.pane == Pane::OnLink),
+            KeyCode::Char('f') => self.open_box(true),
             KeyCode::Char('s') if self.pane == Pane::Links => self.set_sort(self.sort.next(), false),
             KeyCode::Char('r' | 'S') if self.pane == Pane::Links => {
                 self.set_sort(self.sort, !self.is_reversed)
@@ -194,13 +209,15 @@ impl TopView {
         };
     }
 
-    fn open_filter_box(&mut self) {
-        let text = match self.pane {
-            Pane::OnLink => self.flow_filter.to_string(),
-            Pane::Links => self.link_filter.text().to_owned(),
-            Pane::Events { .. } | Pane::Flow => return,
-        };
-        self.filter_box = Some(LineBox::new(&text));
+    /// Opens the box for a filter of flows, or of links, where these are shown.
+    fn open_box(&mut self, of_flows: bool) {
+        if !matches!(self.pane, Pane::Links | Pane::OnLink) {
+            return;
+        }
+        self.open_box = Some(match of_flows {
+            true => OpenBox::Flows(FilterBox::new(&self.flow_filter, &SAMPLED)),
+            false => OpenBox::Links(LineBox::new(self.link_filter.text())),
+        });
     }
 
     fn set_sort(&mut self, sort: SortBy, is_reversed: bool) {
@@ -238,9 +255,9 @@ impl TopView {
                 self.all_shown().for_each(|shown| shown.frozen = None);
             }
             Pane::Events { .. } => self.toggle_events(),
-            Pane::OnLink if !self.flow_filter.is_empty() => self.set_filter(""),
+            Pane::OnLink if !self.flow_filter.is_empty() => self.set_flow_filter(FlowFilter::default()),
             Pane::OnLink => self.pane = Pane::Links,
-            Pane::Links if !self.link_filter.text().is_empty() => self.set_filter(""),
+            Pane::Links if !self.link_filter.text().is_empty() => self.set_link_filter(""),
             Pane::Links => {
                 self.links.reset();
             }
@@ -260,6 +277,7 @@ impl TopView {
     fn wanted(&self) -> Query {
         Query {
             link: self.chosen_link().cloned(),
+            filter: self.flow_filter.clone(),
             flow: self.latest.frozen.as_ref().map(|frozen| frozen.key),
         }
     }
@@ -278,8 +296,7 @@ impl TopView {
         let on_link = self.shown().details.on_link.as_ref();
         let is_about = on_link.filter(|on_link| self.chosen_link().is_none_or(|link| *link == on_link.link));
         let flows = is_about.map_or(&[][..], |on_link| &on_link.flows);
-        let wanted = |row: &&FlowRow| self.flow_filter.matches(&row.key, row.flow.cheetah);
-        self.flow_rows = flows.iter().filter(wanted).cloned().collect();
+        self.flow_rows = flows.iter().filter(|row| self.flow_filter.matches(*row)).cloned().collect();
         self.flows.follow(&keys_of(&self.flow_rows));
         let numbers = self.event_numbers();
         self.events.follow(&numbers);
@@ -311,8 +328,8 @@ impl TopView {
             () if key.kind == KeyEventKind::Release => return Action::None,
             () if control_c => Action::Quit,
             () if self.help => self.help_key(key),
-            () if self.filter_box.is_some() => {
-                self.filter_key(key);
+            () if self.open_box.is_some() => {
+                self.box_key(key);
                 Action::None
             }
             () => self.pane_key(key),

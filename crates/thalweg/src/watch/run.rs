@@ -12,6 +12,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use thalweg_daemon::clock::wall_clock;
 use thalweg_linux::privileges::drop_privileges;
+use thalweg_measure::detect::Finding;
+use thalweg_measure::filter::FlowFilter;
 use thalweg_measure::meter::flow_table::Output;
 use thalweg_watch::options::{Show, WatchOptions};
 use thalweg_watch::{Clock, Heard, Message, Totals, ViewFeed, Wants, Watch};
@@ -78,7 +80,9 @@ fn finish(totals: &Totals, options: &WatchOptions) -> anyhow::Result<Outcome> {
             .context("cannot write to standard output")?;
     }
     match options.show {
-        Show::Json { .. } => json_line(&mut out, &Line::Summary(Box::new(Summary::from(totals)))),
+        Show::Json { .. } => {
+            json_line(&mut out, &Line::Summary(Box::new(Summary::new(totals, &options.flow_filter))))
+        }
         Show::LiveView | Show::Summary => report::write(&mut out, totals, options),
     }
     .and_then(|()| out.flush())
@@ -97,7 +101,8 @@ fn random_seed() -> u64 {
 /// The report alone, with a progress bar while files are read.
 fn show_summary(watch: Watch, options: &WatchOptions, stop: &AtomicBool) -> anyhow::Result<Totals> {
     let mut progress = FileProgress::new(&watch);
-    let wants = Wants { records: watch.hands_on(), views: progress.views(), largest: options.top };
+    let filter = options.flow_filter.clone();
+    let wants = Wants { records: watch.hands_on(), views: progress.views(), largest: options.top, filter };
     let totals = thalweg_watch::run(watch, wants, stop, |heard, _| progress.hear(&heard));
     progress.bar.finish_and_clear();
     Ok(totals?)
@@ -106,14 +111,16 @@ fn show_summary(watch: Watch, options: &WatchOptions, stop: &AtomicBool) -> anyh
 /// Lines of JSON as things happen.
 fn show_json(watch: Watch, options: &WatchOptions, stop: &AtomicBool, flows: bool) -> anyhow::Result<Totals> {
     let mut progress = FileProgress::new(&watch);
-    let wants = Wants { records: flows || watch.hands_on(), views: progress.views(), largest: options.top };
+    let filter = &options.flow_filter;
+    let records = flows || watch.hands_on();
+    let wants = Wants { records, views: progress.views(), largest: options.top, filter: filter.clone() };
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout());
     let mut written = Ok(());
     let totals = thalweg_watch::run(watch, wants, stop, |heard, _| {
         progress.hear(&heard);
         if written.is_ok() {
             written = match heard {
-                Heard::Message(Message::Output(output)) => output_lines(&mut out, output, flows),
+                Heard::Message(Message::Output(output)) => output_lines(&mut out, output, filter, flows),
                 Heard::Window(finished) => {
                     json_line(&mut out, &Line::Window(finished.into())).and_then(|()| out.flush())
                 }
@@ -129,11 +136,15 @@ fn show_json(watch: Watch, options: &WatchOptions, stop: &AtomicBool, flows: boo
     Ok(totals?)
 }
 
-fn output_lines(out: &mut impl Write, output: &Output, flows: bool) -> io::Result<()> {
-    for finding in &output.findings {
+fn output_lines(out: &mut impl Write, output: &Output, filter: &FlowFilter, flows: bool) -> io::Result<()> {
+    let is_shown = |finding: &&Finding| match finding {
+        Finding::Began(cheetah) => filter.matches(cheetah),
+        Finding::Ended(end) => filter.matches(end),
+    };
+    for finding in output.findings.iter().filter(is_shown) {
         json_line(out, &Line::from(finding))?;
     }
-    for record in output.records.iter().filter(|_| flows) {
+    for record in output.records.iter().filter(|record| flows && filter.matches(*record)) {
         json_line(out, &Line::Flow(FlowLine::from(record)))?;
     }
     // Findings are not to wait in a buffer.
@@ -149,8 +160,11 @@ fn json_line(out: &mut impl Write, line: &Line<'_>) -> io::Result<()> {
 fn show_live(watch: Watch, options: &WatchOptions, stop: &AtomicBool) -> anyhow::Result<Totals> {
     let (snapshots, shown) = bounded(SNAPSHOTS_IN_FLIGHT);
     let (asked, queries) = unbounded::<Query>();
-    let query = Arc::new(Mutex::new(Query::default()));
-    let wants = Wants { records: watch.hands_on(), views: Some(Arc::clone(&query)), largest: options.top };
+    let filter = &options.flow_filter;
+    let query = Arc::new(Mutex::new(Query { filter: filter.clone(), ..Query::default() }));
+    let views = Some(Arc::clone(&query));
+    let wants = Wants { records: watch.hands_on(), views, largest: options.top, filter: filter.clone() };
+    let mut view = LiveView::with_filter(Theme::of_process(), filter.clone());
     let mut feed = ViewFeed::new(watch.workers(), watch.is_live(), watch.is_replayed(), options.table);
     std::thread::scope(|scope| {
         let running = scope.spawn(move || {
@@ -169,7 +183,7 @@ fn show_live(watch: Watch, options: &WatchOptions, stop: &AtomicBool) -> anyhow:
             let _ = snapshots.send_timeout(feed.snapshot(&current(), &totals, true), LAST_SNAPSHOT_WAIT);
             Ok(totals)
         });
-        let left = terminal::run(&mut LiveView::new(Theme::of_process()), &shown, &asked, stop);
+        let left = terminal::run(&mut view, &shown, &asked, stop);
         stop.store(true, Ordering::Relaxed);
         let totals = match running.join() {
             Ok(totals) => totals,

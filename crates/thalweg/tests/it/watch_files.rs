@@ -265,14 +265,14 @@ fn odd_frames_are_counted_each_in_its_place() {
 }
 
 #[test]
-fn a_filter_takes_as_many_packets_as_tcpdump() {
-    const NAME: &str = "a_filter_takes_as_many_packets_as_tcpdump";
+fn a_capture_filter_takes_as_many_packets_as_tcpdump() {
+    const NAME: &str = "a_capture_filter_takes_as_many_packets_as_tcpdump";
     if !is_installed("tcpdump", "--version") {
         return skip(NAME, "needs tcpdump");
     }
     for expression in ["tcp port 5201 and ip6", "icmp or icmp6", "udp", "not ip and not ip6", "greater 1000"]
     {
-        let run = watch(&["--json", "--flows", "--filter", expression, &example()]);
+        let run = watch(&["--json", "--flows", "--capture-filter", expression, &example()]);
         if run.stderr.contains("needs libpcap") {
             return skip(NAME, "needs libpcap");
         }
@@ -284,7 +284,7 @@ fn a_filter_takes_as_many_packets_as_tcpdump() {
         assert_eq!(number(&summary, "filtered"), EXAMPLE_PACKETS - theirs, "{expression}");
         assert!(theirs > 0, "{expression} should take some");
     }
-    let wrong = watch(&["--json", "--filter", "tcp and and", &example()]).ended_with(1);
+    let wrong = watch(&["--json", "--capture-filter", "tcp and and", &example()]).ended_with(1);
     assert!(wrong.stderr.contains("capture filter `tcp and and`"), "{}", wrong.stderr);
     assert_eq!(wrong.stdout, "");
 }

@@ -26,19 +26,15 @@ pub(in crate::api) struct FlowPath {
 }
 
 /// `GET /v1/flows`
-pub(in crate::api) fn top(
-    api: &Api,
-    Query(TopParams { top, collector }): Query<TopParams>,
-) -> Result<Json<Flows>, Problem> {
-    Ok(Json(Fastest::of(&asked(api, collector.as_deref())?, top, |_| true)?))
+pub(in crate::api) fn top(api: &Api, Query(params): Query<TopParams>) -> Result<Json<Flows>, Problem> {
+    let collectors = asked(api, params.collector.as_deref())?;
+    Ok(Json(Fastest::of(&collectors, params.top, |flow| params.matches(flow))?))
 }
 
 /// `GET /v1/cheetahs`
-pub(in crate::api) fn cheetahs(
-    api: &Api,
-    Query(TopParams { top, collector }): Query<TopParams>,
-) -> Result<Json<Flows>, Problem> {
-    Ok(Json(Fastest::of(&asked(api, collector.as_deref())?, top, |flow| flow.is_cheetah)?))
+pub(in crate::api) fn cheetahs(api: &Api, Query(params): Query<TopParams>) -> Result<Json<Flows>, Problem> {
+    let collectors = asked(api, params.collector.as_deref())?;
+    Ok(Json(Fastest::of(&collectors, params.top, |flow| flow.is_cheetah && params.matches(flow))?))
 }
 
 /// `GET /v1/flows/{key}`

@@ -50,9 +50,9 @@ pub(in crate::api) fn all(
 pub(in crate::api) fn flows(
     api: &Api,
     Path(LinkPath { link: Parsed(link) }): Path<LinkPath>,
-    Query(TopParams { top, collector }): Query<TopParams>,
+    Query(params): Query<TopParams>,
 ) -> Result<Json<Flows>, Problem> {
-    let collectors = asked(api, collector.as_deref())?.into_iter();
+    let collectors = asked(api, params.collector.as_deref())?.into_iter();
     let watching: Vec<_> =
         collectors.filter(|collector| *collector.description().switch == *link.switch).collect();
     if watching.is_empty() {
@@ -62,7 +62,7 @@ pub(in crate::api) fn flows(
         check_port(&network.newest().state, &link)?;
     }
     let side = from_json::side(&link);
-    Ok(Json(Fastest::of(&watching, top, |flow| is_on(flow, side))?))
+    Ok(Json(Fastest::of(&watching, params.top, |flow| is_on(flow, side) && params.matches(flow))?))
 }
 
 /// Whether the packets of a flow go this way through this port, as far as is known.

@@ -12,16 +12,19 @@ pub(super) mod samples;
 pub(super) mod tasks;
 pub(super) mod topology;
 
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use thalweg_api::Answered;
 use thalweg_api::problem::{Code, Problem};
+use thalweg_measure::collector::FlowReport;
+use thalweg_measure::filter::{FlowFilter, SAMPLED};
 
 use super::Api;
 use crate::collectors::CollectorHandle;
-use thalweg_http::parameters::Count;
+use thalweg_http::parameters::{Count, Parsed};
 
 /// How long a request waits for collectors, all of them together.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -38,7 +41,7 @@ pub(super) struct CollectorParam {
     collector: Option<String>,
 }
 
-/// How many, and whose.
+/// How many, whose, and which.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct TopParams {
     /// How many, the fastest first: 1 to 10,000; 20 by default.
@@ -48,6 +51,27 @@ pub(super) struct TopParams {
     /// Only of the collector of this name.
     #[schemars(example = &"tor0")]
     collector: Option<String>,
+    /// Only flows that match this flow filter, in nfdump's language: docs/reference/flow-filter.md lists its terms.
+    #[schemars(example = &"dst%20port%20443%20and%20bps%20%3E%2010m")]
+    filter: Option<Parsed<SampledFilter>>,
+}
+
+impl TopParams {
+    /// Whether the filter selects a flow; without one, every flow.
+    fn matches(&self, flow: &FlowReport) -> bool {
+        self.filter.as_ref().is_none_or(|Parsed(SampledFilter(filter))| filter.matches(flow))
+    }
+}
+
+/// A flow filter for sampled flows.
+pub(super) struct SampledFilter(FlowFilter);
+
+impl FromStr for SampledFilter {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<SampledFilter, String> {
+        FlowFilter::compile(text, &SAMPLED).map(SampledFilter).map_err(|error| error.message())
+    }
 }
 
 /// Flows in an answer; the most are some 8 MB of JSON.

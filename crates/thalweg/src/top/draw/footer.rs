@@ -4,18 +4,18 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Span;
 
-use super::super::view::{Pane, TopView};
+use super::super::view::{OpenBox, Pane, TopView};
 use crate::terminal::screen::{self, draw_keys, draw_line_box, state_badge};
 
-const FLOW_HINT: &str = "words that all match: 10.0.0.0/8  2001:db8::1  10.0.0.1:443  443  tcp  cheetah";
 const LINK_HINT: &str = "words that are all in the names of link, other end, collector: tor0 out";
 
 /// What the keys do; an empty key begins a paragraph.
-const HELP: [(&str, &str); 15] = [
+const HELP: [(&str, &str); 16] = [
     ("↑ ↓ j k", "choose a row; PgUp PgDn Home End too"),
     ("enter", "stay on the chosen link; there, on a flow"),
     ("e", "events, and back"),
-    ("/", "filter links, or flows on a link, while you type"),
+    ("/", "filter links by words; on one link, its flows"),
+    ("f", "filter flows, in nfdump's language"),
     ("s", "sort by utilisation, rate, flows, change, name"),
     ("r", "reverse the order"),
     ("space", "pause the display; the daemon goes on"),
@@ -39,8 +39,14 @@ pub(super) fn draw(view: &TopView, frame: &mut Frame, area: Rect) {
 }
 
 fn keys(view: &TopView) -> &'static [(&'static str, &'static str)] {
-    if view.filter_box.is_some() {
-        return &[("enter", "keep"), ("esc", "clear"), ("ctrl-u", "empty the line")];
+    match view.open_box {
+        Some(OpenBox::Links(_)) => {
+            return &[("enter", "keep"), ("esc", "clear"), ("ctrl-u", "empty the line")];
+        }
+        Some(OpenBox::Flows(_)) => {
+            return &[("enter", "apply"), ("esc", "clear"), ("ctrl-u", "empty the line")];
+        }
+        None => {}
     }
     match view.pane {
         Pane::Links if view.is_paused() => {
@@ -53,6 +59,7 @@ fn keys(view: &TopView) -> &'static [(&'static str, &'static str)] {
             ("enter", "one link"),
             ("e", "events"),
             ("/", "filter"),
+            ("f", "filter flows"),
             ("s", "sort"),
             ("space", "pause"),
         ],
@@ -75,13 +82,13 @@ fn keys(view: &TopView) -> &'static [(&'static str, &'static str)] {
 
 /// Draws the filter being typed, and under it what is wrong with it or what can be typed.
 pub(super) fn draw_filter_box(view: &TopView, frame: &mut Frame, area: Rect) {
-    let Some(line) = &view.filter_box else { return };
-    let remark = match (view.filter_error(), view.pane) {
-        (Some(error), _) => Err(error.to_string()),
-        (None, Pane::OnLink) => Ok(FLOW_HINT),
-        (None, _) => Ok(LINK_HINT),
-    };
-    draw_line_box(view.theme, line, ("filter", remark), frame, area);
+    match &view.open_box {
+        Some(OpenBox::Links(line)) => draw_line_box(view.theme, line, ("links", Ok(LINK_HINT)), frame, area),
+        Some(OpenBox::Flows(line)) => {
+            draw_line_box(view.theme, line.line(), ("flows", line.remark()), frame, area)
+        }
+        None => {}
+    }
 }
 
 /// Draws the help.

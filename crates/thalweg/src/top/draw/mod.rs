@@ -28,7 +28,7 @@ pub(super) fn draw(view: &mut TopView, frame: &mut Frame) {
     if is_too_small(area) {
         return say_too_small("(q quits)", frame, area);
     }
-    let box_height = if view.filter_box.is_some() { 2 } else { 0 };
+    let box_height = if view.open_box.is_some() { 2 } else { 0 };
     let [title, pane, filter_box, bottom] = Layout::vertical([
         Constraint::Length(header::height(view, area)),
         Constraint::Min(0),

@@ -1,5 +1,7 @@
 //! What keys do.
 
+use thalweg_measure::filter::SAMPLED;
+
 use super::*;
 
 #[test]
@@ -60,17 +62,46 @@ fn links_are_sorted_and_filtered_by_what_is_typed() {
 }
 
 #[test]
-fn flows_are_filtered_as_in_watch_and_what_is_wrong_keeps_the_last_filter() {
+fn flows_of_a_link_are_filtered_and_a_wrong_filter_keeps_the_last_one() {
     let mut view = view();
     query(press(&mut view, KeyCode::Enter));
-    type_text(&mut view, "/udp");
+    type_text(&mut view, "/proto udp");
+    assert_eq!(view.flow_rows.len(), flows().len());
+    assert_eq!(query(press(&mut view, KeyCode::Enter)).filter.text(), "proto udp");
     assert_eq!(view.flow_rows.len(), 1);
-    type_text(&mut view, " nonsense");
+    type_text(&mut view, "/ and flags S");
     assert_eq!(press(&mut view, KeyCode::Enter), Action::None);
     check("filter_error", &mut view, 80, 24);
     assert_eq!(view.flow_rows.len(), 1);
-    assert_eq!(press(&mut view, KeyCode::Esc), Action::None);
+    assert!(query(press(&mut view, KeyCode::Esc)).filter.is_empty());
     assert_eq!(view.flow_rows.len(), flows().len());
+}
+
+#[test]
+fn f_filters_the_flows_under_the_links() {
+    let mut view = view();
+    type_text(&mut view, "fbps > 2g");
+    assert_eq!(query(press(&mut view, KeyCode::Enter)).filter.text(), "bps > 2g");
+    assert_eq!(view.flow_rows.len(), 2);
+    assert_eq!(view.link_rows.len(), links().links.len(), "links stay");
+    assert!(screen(&mut view, 80, 24).contains("filter: bps > 2g"));
+}
+
+#[test]
+fn flows_are_filtered_by_what_the_daemon_says_of_them() {
+    for (text, rows) in [
+        ("src ip 10.0.0.17", 1),
+        ("bps 0", 1),
+        ("cheetah", 2),
+        ("bytes = 70m and packets 48123 and bpp 1454 and duration 60345 and flows 1", 45),
+        ("ipv6 or proto esp", 2),
+    ] {
+        let filter = FlowFilter::compile(text, &SAMPLED).unwrap();
+        let mut view = TopView::with_filter(Theme::ANSI, "http://[::1]:1", filter);
+        assert_eq!(view.query().filter.text(), text);
+        view.update(asked(snapshot()));
+        assert_eq!(view.flow_rows.len(), rows, "{text}");
+    }
 }
 
 #[test]

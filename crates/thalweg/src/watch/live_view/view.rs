@@ -4,16 +4,16 @@
 //! at a time: it closes the help, leaves the box, leaves the pane, clears the filter, forgets the selection.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use thalweg_measure::filter::{FlowFilter, METERED};
 use thalweg_measure::tasks::{FlowName, Table};
 use thalweg_wire::{FlowKey, Timestamp};
 
 use super::frozen::Frozen;
 use crate::terminal::Theme;
 use crate::terminal::cursor::{Cursor, Step, step_of};
-use crate::terminal::line_box::{Edit, LineBox};
-use thalweg_watch::flow_filter::{FlowFilter, FlowFilterError};
+use crate::terminal::filter_box::{FilterBox, Typed};
 use thalweg_watch::snapshot::TaskRow;
-use thalweg_watch::snapshot::{FlowRow, Query, Snapshot};
+use thalweg_watch::snapshot::{CheetahRow, FlowRow, Query, Snapshot};
 
 /// The live view: takes snapshots and keys, draws frames, says what it wants to see.
 #[derive(Debug)]
@@ -22,13 +22,15 @@ pub struct LiveView {
     pub(super) query: Query,
     pub(super) pane: Pane,
     pub(super) help: bool,
-    pub(super) filter_box: Option<LineBox>,
+    pub(super) filter_box: Option<FilterBox>,
     /// The latest of everything.
     latest: Shown,
     /// What stands on the screen while the display is paused.
     held: Option<Shown>,
     /// Rows of the flow table: those of the snapshot that match the query, in its order.
     pub(super) rows: Vec<FlowRow>,
+    /// Rows of the list of cheetahs: those of the snapshot that match the query.
+    pub(super) cheetah_rows: Vec<CheetahRow>,
     pub(super) flows: Cursor<FlowKey>,
     pub(super) cheetahs: Cursor<(FlowKey, Timestamp)>,
     /// By their number.
@@ -65,15 +67,21 @@ pub type Action = crate::terminal::Action<Query>;
 impl LiveView {
     /// A view that has seen nothing yet and asks for [`Query::default`].
     pub fn new(theme: Theme) -> LiveView {
+        LiveView::with_filter(theme, FlowFilter::default())
+    }
+
+    /// A view that has seen nothing yet and asks for the flows that match a filter.
+    pub fn with_filter(theme: Theme, filter: FlowFilter) -> LiveView {
         LiveView {
             theme,
-            query: Query::default(),
+            query: Query { filter, ..Query::default() },
             pane: Pane::Flows,
             help: false,
             filter_box: None,
             latest: Shown::default(),
             held: None,
             rows: Vec::new(),
+            cheetah_rows: Vec::new(),
             flows: Cursor::default(),
             cheetahs: Cursor::default(),
             tasks: Cursor::default(),
@@ -116,34 +124,18 @@ impl LiveView {
         self.latest.snapshot.ended
     }
 
-    /// What is wrong with the filter being typed.
-    pub(super) fn filter_error(&self) -> Option<FlowFilterError> {
-        filter_of(self.filter_box.as_ref()?).err()
-    }
-
     fn help_key(&mut self, key: KeyEvent) -> Action {
         self.help = false;
         if key.code == KeyCode::Char('q') { Action::Quit } else { Action::None }
     }
 
-    /// A filter works while it is typed; what does not parse leaves the last that did.
     fn filter_key(&mut self, key: KeyEvent) -> Action {
-        let Some(line) = &mut self.filter_box else { return Action::None };
-        match key.code {
-            KeyCode::Esc => {
+        match self.filter_box.as_mut().map(|filter_box| filter_box.key(key)) {
+            Some(Typed::Closed(filter)) => {
                 self.filter_box = None;
-                self.set_filter(FlowFilter::default())
+                self.set_filter(filter)
             }
-            KeyCode::Enter => {
-                if filter_of(line).is_ok() {
-                    self.filter_box = None;
-                }
-                Action::None
-            }
-            _ => match (line.key(key), filter_of(line)) {
-                (Edit::Changed, Ok(filter)) => self.set_filter(filter),
-                _ => Action::None,
-            },
+            Some(Typed::Open) | None => Action::None,
         }
     }
 
@@ -206,9 +198,10 @@ impl LiveView {
         self.refresh_rows();
     }
 
+    /// The filter applies to flows and to cheetah flows; other panes give way to the flows.
     fn open_filter_box(&mut self) -> Action {
-        self.filter_box = Some(LineBox::new(&self.query.filter.to_string()));
-        self.leave_to(Pane::Flows)
+        self.filter_box = Some(FilterBox::new(&self.query.filter, &METERED));
+        self.leave_to(if self.pane == Pane::Cheetahs { Pane::Cheetahs } else { Pane::Flows })
     }
 
     fn set_filter(&mut self, filter: FlowFilter) -> Action {
@@ -304,6 +297,8 @@ impl LiveView {
         rows.extend(top.iter().filter(|row| self.query.matches(row)).cloned());
         rows.sort_by(|a, b| self.query.compare(a, b));
         self.rows = rows;
+        let cheetahs = self.shown().snapshot.cheetahs.iter();
+        self.cheetah_rows = cheetahs.filter(|row| self.query.filter.matches(*row)).cloned().collect();
         self.flows.follow(&keys_of(&self.rows));
         let names = self.cheetah_names();
         self.cheetahs.follow(&names);
@@ -319,7 +314,7 @@ impl LiveView {
 
     /// A flow can be a cheetah more than once, so time tells them apart.
     fn cheetah_names(&self) -> Vec<(FlowKey, Timestamp)> {
-        self.shown().snapshot.cheetahs.iter().map(|row| (row.key, row.detected)).collect()
+        self.cheetah_rows.iter().map(|row| (row.key, row.detected)).collect()
     }
 }
 
@@ -351,10 +346,6 @@ impl LiveView {
             () => self.pane_key(key),
         }
     }
-}
-
-fn filter_of(line: &LineBox) -> Result<FlowFilter, FlowFilterError> {
-    line.text().parse()
 }
 
 fn keys_of(rows: &[FlowRow]) -> Vec<FlowKey> {

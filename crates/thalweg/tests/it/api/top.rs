@@ -92,12 +92,12 @@ fn the_feed_tells_what_the_daemon_says_what_is_chosen_and_events() {
     let busiest = snapshot.details.on_link.unwrap();
     assert_eq!(busiest.link.link, "tor0:p0:in", "of those that carry the same, the first by name");
     let link = SeenLink { link: "tor0:p3:out".to_owned(), collector: "tor0".to_owned() };
-    let query = Query { link: Some(link.clone()), flow: None };
+    let query = Query { link: Some(link.clone()), ..Query::default() };
     feed.queries.send(query).unwrap();
     let chosen = next(&feed, |news| if let News::Chosen(details) = news { Some(details) } else { None });
     let chosen = chosen.on_link.unwrap();
     assert_eq!(chosen.link, link);
-    let query = Query { link: None, flow: Some(chosen.flows[0].key) };
+    let query = Query { flow: Some(chosen.flows[0].key), ..Query::default() };
     feed.queries.send(query).unwrap();
     let flow = next(&feed, |news| match news {
         News::Chosen(details) => details.flow,

@@ -61,6 +61,11 @@ fn every_filter_of_the_corpus_compiles_to_a_closed_program_or_is_refused() {
 }
 
 #[test]
+fn every_flow_filter_of_the_corpus_reads_back_as_itself_or_is_refused_with_its_place() {
+    run("flow_filter", fuzz::flow_filter::check);
+}
+
+#[test]
 fn every_configuration_of_the_corpus_is_read_or_refused_with_its_lines() {
     run("config", fuzz::config::check);
 }

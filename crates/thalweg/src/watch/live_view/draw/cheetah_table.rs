@@ -40,17 +40,24 @@ impl Widths {
 pub(super) fn draw(view: &mut LiveView, frame: &mut Frame, area: Rect) {
     let theme = view.theme;
     let snapshot = &view.shown().snapshot;
-    let title = Line::from(vec![Span::styled(" ▲ cheetahs ", theme.cheetah()), Span::raw("newest first ")]);
-    let (kept, total) = (snapshot.cheetahs.len(), snapshot.cheetahs_total);
+    let mut title = vec![Span::styled(" ▲ cheetahs ", theme.cheetah()), Span::raw("newest first ")];
+    let is_filtered = !view.query.filter.is_empty();
+    if is_filtered {
+        title.push(Span::styled(format!("filter: {} ", view.query.filter.text()), theme.warning()));
+    }
+    let (kept, total) = (view.cheetah_rows.len(), snapshot.cheetahs_total);
     let summary = match total > kept as u64 {
+        true if is_filtered => format!(" {kept} of {} ", grouped(total)),
         true => format!(" latest {kept} of {} ", grouped(total)),
         false => format!(" {kept} "),
     };
-    let block = rule(theme, title, Line::from(summary));
+    let block = rule(theme, Line::from(title), Line::from(summary));
     let inner = block.inner(area);
     frame.render_widget(block, area);
     if kept == 0 {
-        let message = Paragraph::new("\nno cheetah found so far").centered().style(theme.muted());
+        let is_hidden = is_filtered && total > 0;
+        let message = if is_hidden { "\nno cheetah matches the filter" } else { "\nno cheetah found so far" };
+        let message = Paragraph::new(message).centered().style(theme.muted());
         return frame.render_widget(message, inner);
     }
     let sight = view.cheetahs.in_sight(usize::from(inner.height.saturating_sub(1)), kept);
@@ -58,7 +65,7 @@ pub(super) fn draw(view: &mut LiveView, frame: &mut Frame, area: Rect) {
     let widths = Widths::of(inner.width);
     let rows = sight.map(|index| {
         let (text, style) = row_styles(theme, chosen == Some(index));
-        row(text, &view.shown().snapshot.cheetahs[index], &widths).style(style)
+        row(text, &view.cheetah_rows[index], &widths).style(style)
     });
     frame.render_widget(Table::new(rows, constraints(&widths)).header(header(theme, &widths)), inner);
 }

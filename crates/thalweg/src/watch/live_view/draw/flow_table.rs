@@ -127,7 +127,7 @@ fn title(view: &LiveView) -> Line<'static> {
         Span::raw(format!("by {}{order} ", view.query.sort.label())),
     ];
     if !view.query.filter.is_empty() {
-        spans.push(Span::styled(format!("filter: {} ", view.query.filter), theme.warning()));
+        spans.push(Span::styled(format!("filter: {} ", view.query.filter.text()), theme.warning()));
     }
     Line::from(spans)
 }

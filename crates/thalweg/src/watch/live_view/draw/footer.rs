@@ -7,8 +7,6 @@ use ratatui::text::Span;
 use super::super::view::{LiveView, Pane};
 use crate::terminal::screen::{draw_keys, draw_line_box, state_badge};
 
-const FILTER_HINT: &str = "words that all match: 10.0.0.0/8  2001:db8::1  10.0.0.1:443  443  tcp  cheetah";
-
 /// Draws state and keys.
 pub(super) fn draw(view: &LiveView, frame: &mut Frame, area: Rect) {
     let keys = keys(view).iter().filter(|(key, _)| *key != "t" || view.has_tasks());
@@ -26,7 +24,7 @@ fn state(view: &LiveView) -> Vec<Span<'static>> {
 
 fn keys(view: &LiveView) -> &'static [(&'static str, &'static str)] {
     if view.filter_box.is_some() {
-        return &[("enter", "keep"), ("esc", "clear"), ("ctrl-u", "empty the line")];
+        return &[("enter", "apply"), ("esc", "clear"), ("ctrl-u", "empty the line")];
     }
     match view.pane {
         Pane::Flows if view.is_paused() => {
@@ -51,9 +49,14 @@ fn keys(view: &LiveView) -> &'static [(&'static str, &'static str)] {
             ("enter", "one flow"),
             ("c", "cheetahs"),
         ],
-        Pane::Cheetahs => {
-            &[("q", "quit"), ("?", "help"), ("esc", "flows"), ("enter", "one flow"), ("space", "pause")]
-        }
+        Pane::Cheetahs => &[
+            ("q", "quit"),
+            ("?", "help"),
+            ("esc", "flows"),
+            ("/", "filter"),
+            ("enter", "one flow"),
+            ("space", "pause"),
+        ],
         Pane::Tasks if view.shown().snapshot.no_table => {
             &[("q", "quit"), ("?", "help"), ("↑↓", "choose"), ("enter", "one task"), ("space", "pause")]
         }
@@ -73,10 +76,6 @@ fn keys(view: &LiveView) -> &'static [(&'static str, &'static str)] {
 
 /// Draws the filter being typed, and under it what is wrong with it or what can be typed.
 pub(super) fn draw_filter_box(view: &LiveView, frame: &mut Frame, area: Rect) {
-    let Some(line) = &view.filter_box else { return };
-    let remark = match view.filter_error() {
-        Some(error) => Err(error.to_string()),
-        None => Ok(FILTER_HINT),
-    };
-    draw_line_box(view.theme, line, ("filter", remark), frame, area);
+    let Some(filter_box) = &view.filter_box else { return };
+    draw_line_box(view.theme, filter_box.line(), ("filter", filter_box.remark()), frame, area);
 }

@@ -12,7 +12,7 @@ const KEYS: [(&str, &str); 14] = [
     ("enter", "stay on the chosen flow or task"),
     ("c", "list of cheetah flows, and back"),
     ("t", "measurement tasks (--tasks), and back"),
-    ("/", "filter; works while you type"),
+    ("/", "filter flows and cheetahs, in nfdump's language"),
     ("s", "sort by rate, bytes, packets, age, last packet"),
     ("r", "reverse the order"),
     ("space", "pause the display; measuring goes on"),

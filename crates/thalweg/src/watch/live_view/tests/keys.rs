@@ -1,5 +1,7 @@
 //! What keys do.
 
+use thalweg_measure::filter::{FlowFilter, METERED};
+
 use super::*;
 
 #[test]
@@ -18,27 +20,74 @@ fn q_and_control_c_quit_from_everywhere() {
 }
 
 #[test]
-fn a_filter_works_while_it_is_typed_and_goes_with_escape() {
+fn enter_applies_a_filter_and_escape_clears_it() {
     let mut view = view();
-    let actions = type_text(&mut view, "/icmp");
-    let asked_for: Vec<&Action> = actions.iter().filter(|action| **action != Action::None).collect();
-    assert_eq!(asked_for.len(), 1, "i, ic and icm are no filters: {actions:?}");
-    assert_eq!(asked(asked_for[0].clone()).filter.to_string(), "icmp");
-    assert_eq!(press(&mut view, KeyCode::Enter), Action::None);
+    let actions = type_text(&mut view, "/proto icmp");
+    assert!(actions.iter().all(|action| *action == Action::None), "{actions:?}");
+    assert_eq!(view.rows.len(), flows().len());
+    assert_eq!(asked(press(&mut view, KeyCode::Enter)).filter.text(), "proto icmp");
     assert_eq!(view.rows.len(), 1);
     assert!(asked(press(&mut view, KeyCode::Esc)).filter.is_empty());
     assert_eq!(view.rows.len(), flows().len());
 }
 
 #[test]
-fn a_filter_typed_wrong_keeps_the_last_good_one_and_the_box_open() {
+fn a_wrong_filter_keeps_the_last_one_and_the_box_open() {
     let mut view = view();
-    type_text(&mut view, "/tcp nonsense");
+    type_text(&mut view, "/proto tcp");
+    press_quietly(&mut view, KeyCode::Enter);
+    type_text(&mut view, "/ and src as 5");
     assert_eq!(press(&mut view, KeyCode::Enter), Action::None);
-    assert!(view.filter_error().is_some());
-    assert_eq!(view.query().filter.to_string(), "tcp");
+    assert!(view.filter_box.is_some());
+    assert!(screen(&mut view, 80, 24).contains("filter, column 19: 'as' is not known here; known: "));
+    assert_eq!(view.query().filter.text(), "proto tcp");
     assert!(asked(press(&mut view, KeyCode::Esc)).filter.is_empty());
-    assert!(view.filter_error().is_none());
+    assert!(view.filter_box.is_none());
+}
+
+#[test]
+fn cheetah_flows_are_filtered_too() {
+    let mut view = view();
+    press_quietly(&mut view, KeyCode::Char('c'));
+    type_text(&mut view, "/dst port 40000");
+    assert_eq!(asked(press(&mut view, KeyCode::Enter)).filter.text(), "dst port 40000");
+    let text = screen(&mut view, 80, 24);
+    assert!(text.contains("cheetahs newest first filter: dst port 40000"), "{text}");
+    assert_eq!(view.cheetah_rows.len(), 1);
+    type_text(&mut view, "/ and any and port 1");
+    press_quietly(&mut view, KeyCode::Enter);
+    assert!(screen(&mut view, 80, 24).contains("no cheetah matches the filter"));
+}
+
+#[test]
+fn rows_are_filtered_by_what_their_columns_show() {
+    for (text, rows) in [
+        ("src ip 10.0.0.17", 2),
+        ("bps > 100m", 2),
+        ("cheetah and ipv6", 1),
+        ("bytes > 3g", 1),
+        ("in bytes > 3g", 1),
+        ("out bytes > 3g", 0),
+        ("flags S and port 22", 1),
+        ("duration < 500 and dst port 53", 1),
+        ("net 172.16/12 and net 10/8", 40),
+    ] {
+        let mut view = view();
+        type_text(&mut view, &format!("/{text}"));
+        press_quietly(&mut view, KeyCode::Enter);
+        assert_eq!(view.rows.len(), rows, "{text}");
+    }
+}
+
+#[test]
+fn a_filter_of_the_command_line_applies_from_the_beginning() {
+    let filter = FlowFilter::compile("proto icmp", &METERED).unwrap();
+    let mut view = LiveView::with_filter(Theme::ANSI, filter.clone());
+    assert_eq!(view.query().filter, filter);
+    view.update(snapshot());
+    assert_eq!(view.rows.len(), 1);
+    assert!(asked(press(&mut view, KeyCode::Esc)).filter.is_empty());
+    assert_eq!(view.rows.len(), flows().len());
 }
 
 #[test]

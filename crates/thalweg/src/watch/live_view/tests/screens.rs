@@ -105,8 +105,17 @@ fn t_goes_to_the_tasks_and_back_if_there_are_any() {
 #[test]
 fn a_filter_typed_wrong_is_as_recorded() {
     let mut view = view();
-    type_text(&mut view, "/tcp 10.0.0.0/40");
+    type_text(&mut view, "/proto tcp and net 10.0.0.0/40");
+    press_quietly(&mut view, KeyCode::Enter);
     check("filter_error", &mut view, 80, 24);
+}
+
+#[test]
+fn a_filtered_view_is_as_recorded() {
+    let mut view = view();
+    type_text(&mut view, "/net 172.16/12 and bps > 1m");
+    press_quietly(&mut view, KeyCode::Enter);
+    check("filtered", &mut view, 80, 24);
 }
 
 #[test]
