@@ -76,7 +76,7 @@ pub const METERED: View = View {
         (Term::Bps, "both directions together: in the live view now, else the mean"),
         (Term::Pps, "both directions together: the mean over the duration"),
         (Term::Bpp, "`bytes` / `packets`"),
-        (Term::Cheetah, "either direction is a cheetah flow, or was one"),
+        (Term::Cheetah, "either direction is or was a cheetah flow (detector `sliding-window`)"),
     ],
 };
 

@@ -6,6 +6,7 @@ mod collect;
 mod dashboard;
 mod emulate;
 mod exporters;
+mod flow_filter;
 mod flows;
 mod foreign_captures;
 mod frames;

@@ -9,6 +9,7 @@ use serde_json::Value;
 use thalweg::top::Feed;
 use thalweg::top::model::{News, Query, SeenLink};
 use thalweg_api::client::{Client, ClientOptions, Loss};
+use thalweg_measure::filter::{FlowFilter, SAMPLED};
 
 use crate::api::client::PATIENCE;
 use crate::api::fixture::Fixture;
@@ -67,6 +68,21 @@ fn a_daemon_that_is_not_there_is_a_failure_and_a_wrong_address_wrong_usage() {
     assert_eq!(run("127.0.0.1:9477").0, Some(2));
 }
 
+#[test]
+fn a_filter_is_for_the_live_view() {
+    let fixture = Fixture::new();
+    for (arguments, code, message) in [
+        (&["--filter", "port 443"][..], 1, "--filter selects the flows of the live view"),
+        (&["--once", "--filter", "port 443"], 2, "cannot be used with"),
+        (&["--filter", "flags S"], 2, "filter, column 1: 'flags' is not known here; known: any, ipv4"),
+    ] {
+        let output = top(&fixture, arguments);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{text}");
+        assert!(text.contains(message), "{text}");
+    }
+}
+
 /// The next news that are wanted.
 fn next<T>(feed: &Feed, mut wanted: impl FnMut(News) -> Option<T>) -> T {
     let until = Instant::now() + PATIENCE;
@@ -97,6 +113,15 @@ fn the_feed_tells_what_the_daemon_says_what_is_chosen_and_events() {
     let chosen = next(&feed, |news| if let News::Chosen(details) = news { Some(details) } else { None });
     let chosen = chosen.on_link.unwrap();
     assert_eq!(chosen.link, link);
+    let filter = FlowFilter::compile("dst net 10.0.1.0/28", &SAMPLED).unwrap();
+    let query = Query { link: Some(link.clone()), filter: filter.clone(), ..Query::default() };
+    feed.queries.send(query).unwrap();
+    let filtered = next(&feed, |news| match news {
+        News::Chosen(details) => details.on_link.filter(|on_link| on_link.filter == filter),
+        _ => None,
+    });
+    assert!(filtered.total > 0 && filtered.total < chosen.total, "{}", filtered.total);
+    assert_eq!(filtered.total, filtered.flows.len() as u64);
     let query = Query { flow: Some(chosen.flows[0].key), ..Query::default() };
     feed.queries.send(query).unwrap();
     let flow = next(&feed, |news| match news {
