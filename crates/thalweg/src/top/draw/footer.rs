@@ -59,8 +59,8 @@ fn keys(view: &TopView) -> &'static [(&'static str, &'static str)] {
             ("enter", "one link"),
             ("e", "events"),
             ("/", "filter"),
-            ("f", "filter flows"),
             ("s", "sort"),
+            ("f", "filter flows"),
             ("space", "pause"),
         ],
         Pane::OnLink => &[

@@ -35,7 +35,7 @@ fn enter_applies_a_filter_and_escape_clears_it() {
 fn a_wrong_filter_keeps_the_last_one_and_the_box_open() {
     let mut view = view();
     type_text(&mut view, "/proto tcp");
-    press_quietly(&mut view, KeyCode::Enter);
+    asked(press(&mut view, KeyCode::Enter));
     type_text(&mut view, "/ and src as 5");
     assert_eq!(press(&mut view, KeyCode::Enter), Action::None);
     assert!(view.filter_box.is_some());
@@ -55,7 +55,7 @@ fn cheetah_flows_are_filtered_too() {
     assert!(text.contains("cheetahs newest first filter: dst port 40000"), "{text}");
     assert_eq!(view.cheetah_rows.len(), 1);
     type_text(&mut view, "/ and any and port 1");
-    press_quietly(&mut view, KeyCode::Enter);
+    asked(press(&mut view, KeyCode::Enter));
     assert!(screen(&mut view, 80, 24).contains("no cheetah matches the filter"));
 }
 
@@ -74,7 +74,7 @@ fn rows_are_filtered_by_what_their_columns_show() {
     ] {
         let mut view = view();
         type_text(&mut view, &format!("/{text}"));
-        press_quietly(&mut view, KeyCode::Enter);
+        asked(press(&mut view, KeyCode::Enter));
         assert_eq!(view.rows.len(), rows, "{text}");
     }
 }

@@ -114,7 +114,7 @@ fn a_filter_typed_wrong_is_as_recorded() {
 fn a_filtered_view_is_as_recorded() {
     let mut view = view();
     type_text(&mut view, "/net 172.16/12 and bps > 1m");
-    press_quietly(&mut view, KeyCode::Enter);
+    asked(press(&mut view, KeyCode::Enter));
     check("filtered", &mut view, 80, 24);
 }
 
