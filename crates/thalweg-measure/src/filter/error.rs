@@ -4,9 +4,6 @@ use thiserror::Error;
 
 use super::{MAX_DEPTH, MAX_LENGTH};
 
-/// What messages call the end of the filter.
-pub(super) const THE_END: &str = "the end";
-
 /// The longest part of a word that a message quotes, in characters.
 const MAX_QUOTED: usize = 40;
 
@@ -87,11 +84,6 @@ impl FilterError {
             Some(line) => format!("line {line}, column {}: {}", self.column, self.kind),
             None => format!("column {}: {}", self.column, self.kind),
         }
-    }
-
-    /// Whether the text could go on to become a filter: the error is that it ends here.
-    pub fn is_unfinished(&self) -> bool {
-        matches!(&self.kind, FilterErrorKind::Expected { found, .. } if found == THE_END)
     }
 
     /// The line of `text` at fault with a mark under the column, each indented by two blanks.

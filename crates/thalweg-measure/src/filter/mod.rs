@@ -63,6 +63,7 @@ mod term;
 mod tokens;
 mod view;
 
+use std::borrow::Cow;
 use std::fmt;
 
 pub use error::{FilterError, FilterErrorKind};
@@ -102,6 +103,15 @@ impl FlowFilter {
     /// The text that it was read from, without blanks around it.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The same on one line: the text, or the plainest form of a text that has several lines or other than printable ASCII
+    /// characters.
+    pub fn line(&self) -> Cow<'_, str> {
+        match self.text.chars().all(|character| character == ' ' || character.is_ascii_graphic()) {
+            true => Cow::Borrowed(&self.text),
+            false => Cow::Owned(self.to_string()),
+        }
     }
 
     /// Whether it selects the flow.

@@ -46,6 +46,8 @@ fn the_empty_filter_selects_every_flow() {
     assert_eq!(FlowFilter::default(), compile(""));
     assert!(!compile("any").is_empty());
     assert_eq!(compile(" port 80 ").text(), "port 80");
+    assert_eq!(compile(" port 0x50 ").line(), "port 0x50");
+    assert_eq!(compile("port 0x50 # web\n or any").line(), "port 80 or any");
 }
 
 #[test]

@@ -27,7 +27,7 @@ impl Token {
 
     /// The word in quotes, or `the end`.
     pub(super) fn quoted(&self) -> String {
-        if self.is_end() { error::THE_END.to_owned() } else { format!("'{}'", error::shown(&self.text)) }
+        if self.is_end() { "the end".to_owned() } else { format!("'{}'", error::shown(&self.text)) }
     }
 }
 

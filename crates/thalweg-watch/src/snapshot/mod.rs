@@ -319,6 +319,9 @@ impl SortBy {
     }
 }
 
+/// Rows of the last snapshot, at most.
+const LAST_ROWS: usize = 10_000;
+
 /// Which flows the view wants to see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
@@ -335,6 +338,12 @@ pub struct Query {
 }
 
 impl Query {
+    /// The same for the last snapshot, after which no other query is answered: the flows of every filter, many of them.
+    #[must_use]
+    pub fn last(self) -> Query {
+        Query { filter: FlowFilter::default(), limit: self.limit.max(LAST_ROWS), ..self }
+    }
+
     /// The order of rows that [`Snapshot::top`] is in: that of the sort key; among equals that of the flow
     /// keys, so that rows do not change places without a reason.
     pub fn compare(&self, a: &FlowRow, b: &FlowRow) -> Ordering {

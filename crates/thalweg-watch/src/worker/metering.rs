@@ -194,6 +194,7 @@ impl Target for Metering {
 
     fn finish(mut self) -> Done {
         if let Some(query) = self.query() {
+            let query = if query.limit > 0 { query.last() } else { query };
             let metering = Some(self.view(&query));
             tell(
                 &self.sender,

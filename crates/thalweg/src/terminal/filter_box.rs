@@ -13,7 +13,7 @@ const HINT: &str = "port 443 and net 10.0.0.0/8 and bytes > 1m   (see docs/refer
 pub(crate) struct FilterBox {
     line: LineBox,
     view: &'static View,
-    /// What is wrong with the text; an unfinished text is wrong only after Enter.
+    /// What is wrong with the text; the last word may be unfinished until Enter.
     error: Option<FilterError>,
 }
 
@@ -29,11 +29,7 @@ pub(crate) enum Typed {
 impl FilterBox {
     /// Opens with the filter that applies now, for the terms of `view`.
     pub(crate) fn new(filter: &FlowFilter, view: &'static View) -> FilterBox {
-        let is_plain =
-            filter.text().chars().all(|character| character == ' ' || character.is_ascii_graphic());
-        // A filter from the command line can have several lines; its plainest form has one.
-        let text = if is_plain { filter.text().to_owned() } else { filter.to_string() };
-        FilterBox { line: LineBox::new(&text), view, error: None }
+        FilterBox { line: LineBox::new(&filter.line()), view, error: None }
     }
 
     /// The text being typed.
@@ -56,7 +52,8 @@ impl FilterBox {
             },
             _ => {
                 if self.line.key(key) == Edit::Changed {
-                    self.error = self.compile().err().filter(|error| !error.is_unfinished());
+                    let last_word = self.line.text().rfind(' ').map_or(0, |blank| blank + 1);
+                    self.error = self.compile().err().filter(|error| error.column <= last_word);
                 }
             }
         }
@@ -97,13 +94,20 @@ mod tests {
     }
 
     #[test]
-    fn an_unfinished_filter_is_wrong_once_enter_is_pressed() {
+    fn an_unfinished_word_is_wrong_once_enter_is_pressed_or_another_follows() {
+        for (text, error) in [
+            ("port 443 and", "filter, column 13: expected a term"),
+            ("port 443 an", "filter, column 10: expected 'and', 'or' or the end, found 'an'"),
+        ] {
+            let mut line = typed(text);
+            assert!(line.remark().is_ok(), "{text}");
+            assert_eq!(press(&mut line, KeyCode::Enter), Typed::Open);
+            assert!(line.remark().unwrap_err().starts_with(error), "{text}");
+        }
         let mut line = typed("port 443 and");
-        assert!(line.remark().is_ok());
-        assert_eq!(press(&mut line, KeyCode::Enter), Typed::Open);
-        assert!(line.remark().unwrap_err().starts_with("filter, column 13: expected a term"));
         press(&mut line, KeyCode::Char(' '));
         assert!(line.remark().is_ok(), "typing goes on");
+        assert!(typed("prot ").remark().is_err());
     }
 
     #[test]

@@ -54,7 +54,7 @@ fn traffic(out: &mut impl Write, totals: &Totals, filter: &FlowFilter) -> io::Re
         row(out, "flows", grouped(meter.table.flows))?;
     }
     if !filter.is_empty() {
-        row(out, "filter", format_args!("{filter} (lists only; all counts are of all traffic)"))?;
+        row(out, "filter", format_args!("{} (lists only; all counts are of all traffic)", filter.line()))?;
     }
     writeln!(out)
 }

@@ -180,7 +180,8 @@ fn show_live(watch: Watch, options: &WatchOptions, stop: &AtomicBool) -> anyhow:
                 }
             });
             let totals = totals?;
-            let _ = snapshots.send_timeout(feed.snapshot(&current(), &totals, true), LAST_SNAPSHOT_WAIT);
+            let last = feed.snapshot(&current().last(), &totals, true);
+            let _ = snapshots.send_timeout(last, LAST_SNAPSHOT_WAIT);
             Ok(totals)
         });
         let left = terminal::run(&mut view, &shown, &asked, stop);

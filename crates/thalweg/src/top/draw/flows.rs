@@ -89,7 +89,7 @@ fn title(view: &TopView) -> Vec<Span<'static>> {
         }
     }
     if !view.flow_filter.is_empty() {
-        spans.push(Span::styled(format!("filter: {} ", view.flow_filter.text()), view.theme.warning()));
+        spans.push(Span::styled(format!("filter: {} ", view.flow_filter.line()), view.theme.warning()));
     }
     spans
 }

@@ -10,8 +10,7 @@ use super::super::view::LiveView;
 use crate::terminal::Theme;
 use crate::terminal::endpoint::{self, IPV4_WIDTH, IPV6_WIDTH};
 use crate::terminal::quantity::{clock, grouped, short};
-use crate::terminal::screen::row_styles;
-use crate::terminal::screen::rule;
+use crate::terminal::screen::{cut, row_styles, rule};
 use thalweg_watch::snapshot::CheetahRow;
 
 /// Columns of `10:00:12.345`, `105 ms` or `99.9 ms`, and `running`.
@@ -43,7 +42,7 @@ pub(super) fn draw(view: &mut LiveView, frame: &mut Frame, area: Rect) {
     let mut title = vec![Span::styled(" ▲ cheetahs ", theme.cheetah()), Span::raw("newest first ")];
     let is_filtered = !view.query.filter.is_empty();
     if is_filtered {
-        title.push(Span::styled(format!("filter: {} ", view.query.filter.text()), theme.warning()));
+        title.push(Span::styled(format!("filter: {} ", view.query.filter.line()), theme.warning()));
     }
     let (kept, total) = (view.cheetah_rows.len(), snapshot.cheetahs_total);
     let summary = match total > kept as u64 {
@@ -51,7 +50,9 @@ pub(super) fn draw(view: &mut LiveView, frame: &mut Frame, area: Rect) {
         true => format!(" latest {kept} of {} ", grouped(total)),
         false => format!(" {kept} "),
     };
-    let block = rule(theme, Line::from(title), Line::from(summary));
+    let summary = Line::from(summary);
+    let title = cut(title, usize::from(area.width).saturating_sub(summary.width() + 1));
+    let block = rule(theme, Line::from(title), summary);
     let inner = block.inner(area);
     frame.render_widget(block, area);
     if kept == 0 {

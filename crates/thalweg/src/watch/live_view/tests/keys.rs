@@ -91,6 +91,26 @@ fn a_filter_of_the_command_line_applies_from_the_beginning() {
 }
 
 #[test]
+fn after_the_end_filters_select_from_the_last_snapshot() {
+    let mut view = view();
+    view.update(Snapshot { ended: true, ..snapshot() });
+    type_text(&mut view, "/proto icmp");
+    asked(press(&mut view, KeyCode::Enter));
+    assert!(screen(&mut view, 80, 24).contains(" cheetah ── 1 of 46"));
+    asked(press(&mut view, KeyCode::Esc));
+    assert_eq!(view.rows.len(), flows().len());
+}
+
+#[test]
+fn a_long_filter_gives_way_to_the_count() {
+    let mut view = view();
+    type_text(&mut view, &format!("/{}any", "any and ".repeat(20)));
+    asked(press(&mut view, KeyCode::Enter));
+    let title = " flows by rate filter: any and any and any and any and any an…─ ▲ cheetah ── 46";
+    assert!(screen(&mut view, 80, 24).contains(title), "{}", screen(&mut view, 80, 24));
+}
+
+#[test]
 fn s_cycles_the_order_and_r_reverses_it() {
     let mut view = view();
     let orders: Vec<SortBy> = (0..5).map(|_| asked(press(&mut view, KeyCode::Char('s'))).sort).collect();
